@@ -1,0 +1,35 @@
+.DEFAULT_GOAL := help
+PY := .venv/bin/python
+SHELL := /bin/bash
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
+
+setup: ## make .venv with pinned packages and a Toxiproxy server (quick when it is there)
+	@deploy/setup.sh
+
+demo: setup ## lose a link between a broker and a NameServer, and judge what happened
+	@.venv/bin/nemesrv run broker-partition
+
+test: setup check ## everything: format, lint, types, then the whole test suite
+	@$(PY) -m pytest
+
+check: setup ## format, lint, types
+	@$(PY) -m ruff format --check --quiet .
+	@$(PY) -m ruff check --quiet .
+	@$(PY) -m mypy
+
+format: setup ## rewrite the code in the project's format
+	@$(PY) -m ruff check --fix --quiet .
+	@$(PY) -m ruff format --quiet .
+
+test-fast: setup ## the tests that start neither Ray nor Spark nor Toxiproxy
+	@$(PY) -m pytest -m "not ray and not spark and not toxiproxy and not e2e"
+
+selftest: setup ## run every planted defect and its clean twin, and print the table
+	@.venv/bin/nemesrv selftest
+
+bench: setup ## the benchmarks, each beside its baseline
+	@.venv/bin/nemesrv bench
+
+.PHONY: help setup demo test check format test-fast selftest bench

@@ -1,0 +1,1 @@
+"""The broker: message store and offsets (pure over files), request processor, asyncio server."""

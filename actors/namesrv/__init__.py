@@ -1,0 +1,1 @@
+"""The NameServer: route table and KV configuration (pure), request processor, asyncio server."""

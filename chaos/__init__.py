@@ -1,0 +1,1 @@
+"""The experiment: scenarios, links and faults, workloads, the history, the checkers and the verdict."""

@@ -1,0 +1,1 @@
+"""Benchmarks, each beside its baseline in the same run."""

@@ -1,0 +1,1 @@
+"""Checkers: each one pure function from history DataFrames to one verdict."""

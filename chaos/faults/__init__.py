@@ -1,0 +1,1 @@
+"""Faults: what can be done to a link (Toxiproxy) and to a process (signals)."""

@@ -1,0 +1,1 @@
+"""Reports: what a person and a CI server read of a run."""

@@ -1,0 +1,1 @@
+"""Scenarios: the YAML model, and the experiments that ship with nemesrv."""

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Makes .venv from nothing: Python packages at pinned versions, and a Toxiproxy server. Quick when nothing changed.
+# Exits 4 with one line where a part cannot be had.
+set -eu
+cd "$(dirname "$0")/.."
+TOXIPROXY_VERSION=v2.12.0
+
+missing() { echo "nemesrv set-up: $1" >&2; exit 4; }
+
+python=""
+for candidate in ${PYTHON:-} python3.13 python3.12 python3.11 python3; do
+    if command -v "$candidate" >/dev/null 2>&1 && "$candidate" -c 'import sys; raise SystemExit(sys.version_info < (3, 11))' 2>/dev/null; then
+        python=$candidate
+        break
+    fi
+done
+[ -n "$python" ] || missing "Python 3.11 or newer is missing: install it (Debian: apt-get install python3 python3-venv) or set PYTHON=/path/to/python3"
+java_version=$( { java -version 2>&1 || true; } | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)
+[ -n "$java_version" ] && [ "$java_version" -ge 17 ] || missing "a JDK 17 or newer is missing: Spark needs it (Debian: apt-get install openjdk-17-jdk-headless)"
+
+stamp=.venv/.nemesrv-$(cat pyproject.toml constraints.txt deploy/setup.sh | cksum | tr -d ' ')
+if [ -f "$stamp" ] && [ -x .venv/bin/nemesrv ]; then
+    exit 0
+fi
+[ -x .venv/bin/python ] || "$python" -m venv .venv || missing "the venv module is missing: install it (Debian: apt-get install python3-venv)"
+quiet=(--quiet --disable-pip-version-check)
+.venv/bin/python -m pip install "${quiet[@]}" --constraint constraints.txt --editable '.[dev]' \
+    || missing "the Python packages could not be installed: see pip's message above"
+
+if ! command -v toxiproxy-server >/dev/null 2>&1 && [ ! -x .venv/bin/toxiproxy-server ]; then
+    command -v go >/dev/null 2>&1 || missing "toxiproxy-server is missing: put one on PATH, or install Go so that set-up can build it (Debian: apt-get install golang)"
+    build=$(mktemp -d)
+    trap 'rm -rf "$build"' EXIT
+    echo "building toxiproxy-server $TOXIPROXY_VERSION with Go"
+    GOBIN=$build go install "github.com/Shopify/toxiproxy/v2/cmd/server@$TOXIPROXY_VERSION" \
+        || missing "toxiproxy-server $TOXIPROXY_VERSION could not be built with Go: see its message above, or put a toxiproxy-server on PATH"
+    mv "$build/server" .venv/bin/toxiproxy-server
+fi
+rm -f .venv/.nemesrv-*
+touch "$stamp"

@@ -1,0 +1,4 @@
+"""RocketMQ's remoting protocol: frames, commands, bodies, stored messages, and an asyncio transport.
+
+A leaf: it imports neither Ray nor Spark nor any other nemesrv package.
+"""

@@ -1,0 +1,71 @@
+"""The one source of time in a node, counted in RocketMQ's seconds.
+
+A node's timers are always RocketMQ's defaults. Compressing an experiment is the clock's business: on a clock with
+`scale` 10 a sleep of 30 s takes 3 s of the machine's time, and the history still reads 30 s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class Timer(Protocol):
+    def cancel(self) -> None: ...
+
+
+class Clock(Protocol):
+    """Time as a node sees it. All durations are seconds of RocketMQ time."""
+
+    def now_ms(self) -> int:
+        """Wall-clock milliseconds since 1970 (Java's currentTimeMillis)."""
+
+    def monotonic_s(self) -> float:
+        """Seconds since the experiment's origin, never going back: the history's time axis."""
+
+    async def sleep(self, delay_s: float) -> None: ...
+
+    def call_later(self, delay_s: float, callback: Callable[..., object], *args: object) -> Timer: ...
+
+    def timeout(self, delay_s: float | None) -> AbstractAsyncContextManager[object]:
+        """A context that raises TimeoutError when its body takes longer; None never does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RealClock:
+    """The machine's clock, `scale` times as fast. Processes of one experiment share origin and scale.
+
+    CLOCK_MONOTONIC is common to all processes of one Linux host, which is what puts their events on one axis.
+    """
+
+    scale: float = 1.0
+    origin_monotonic_ns: int
+    origin_wall_ms: int
+
+    @classmethod
+    def starting_now(cls, scale: float = 1.0) -> RealClock:
+        """A clock whose origin is this moment."""
+        return cls(scale=scale, origin_monotonic_ns=time.monotonic_ns(), origin_wall_ms=time.time_ns() // 1_000_000)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.scale <= 1000:
+            raise ValueError(f"time scale {self.scale} is not in (0, 1000]")
+
+    def monotonic_s(self) -> float:
+        return (time.monotonic_ns() - self.origin_monotonic_ns) * self.scale / 1e9
+
+    def now_ms(self) -> int:
+        return self.origin_wall_ms + int(self.monotonic_s() * 1000)
+
+    async def sleep(self, delay_s: float) -> None:
+        await asyncio.sleep(delay_s / self.scale)
+
+    def call_later(self, delay_s: float, callback: Callable[..., object], *args: object) -> Timer:
+        return asyncio.get_running_loop().call_later(delay_s / self.scale, callback, *args)
+
+    def timeout(self, delay_s: float | None) -> AbstractAsyncContextManager[object]:
+        return asyncio.timeout(None if delay_s is None else delay_s / self.scale)

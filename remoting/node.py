@@ -1,0 +1,42 @@
+"""What every node is handed, and the few verbs by which a harness drives any of them.
+
+A node touches no other source of time, connections or chance than those in its context (a test reads the source and
+says so), which is what lets the same program run in a Ray actor, in one process, and on a virtual clock.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from .clock import Clock
+from .network import Address, Network
+from .recording import Recorder, ignore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeContext:
+    name: str
+    clock: Clock
+    network: Network
+    rng: random.Random
+    record: Recorder = ignore
+    log: logging.Logger = logging.getLogger("nemesrv")
+    data_dir: Path | None = None
+    """Where this node may keep files; the same folder after a restart."""
+
+
+class Node(Protocol):
+    """Lifecycle: listen, then start, then stop. Restarting makes a new node over the same data_dir."""
+
+    async def listen(self) -> Address | None:
+        """Bind, and return the address that peers may be told; None for a node that only dials."""
+
+    async def start(self) -> None:
+        """Begin work: timers, registrations, clients. Returns once the node is working."""
+
+    async def stop(self) -> None:
+        """Leave cleanly, as the Java process does on shutdown."""

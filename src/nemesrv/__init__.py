@@ -1,0 +1,1 @@
+"""nemesrv: a RocketMQ NameServer cluster under chaos. Import `nemesrv.remoting`, `.clients`, `.actors`, `.chaos`."""
