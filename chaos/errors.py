@@ -1,0 +1,20 @@
+"""What can go wrong with the experiment itself, as opposed to the system under test; never a verdict."""
+
+from __future__ import annotations
+
+
+class HarnessError(Exception):
+    """The harness failed (exit status 4): one line that says what, and how to mend it."""
+
+
+class ToxiproxyError(HarnessError):
+    """Toxiproxy is missing, did not start, or refused what it was asked."""
+
+
+class ScenarioError(HarnessError):
+    """The scenario, configuration or command is wrong (exit status 2): file, key, value and what is allowed."""
+
+    def __init__(self, file: str, key: str, value: str, allowed: str) -> None:
+        self.file, self.key, self.value, self.allowed = file, key, value, allowed
+        where = f"{file}: {key}" if key else file
+        super().__init__(f"{where}: {value} is not allowed: {allowed}" if value else f"{where}: allowed is {allowed}")
