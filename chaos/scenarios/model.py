@@ -1,0 +1,211 @@
+"""A scenario as data: read from YAML, checked with sentences, written back with every default filled in.
+
+Times are seconds of RocketMQ time throughout; `timers.time_scale` says how much faster the run's clock is. Bad input
+raises ScenarioError naming file, key, value and what is allowed. Nothing here starts anything.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from ..errors import ScenarioError
+from ..topology import Topology
+
+SHIPPED_DIR = Path(__file__).parent
+CHECK_NAMES = (
+    "routes_converge",
+    "routes_are_true",
+    "dead_brokers_avoided",
+    "name_server_selection",
+    "no_acknowledged_loss",
+)
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9%|_-]{1,127}$")]
+LINK_ACTIONS = ("black_hole", "cut", "latency", "bandwidth", "reset")
+NODE_ACTIONS = ("kill", "stop", "pause", "resume", "restart")
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ClusterModel(_Model):
+    name_servers: int = Field(3, ge=1, le=9)
+    brokers: int = Field(3, ge=1, le=26)
+    profile: Literal["4.9", "5.x"] = "4.9"
+
+
+class TimersModel(_Model):
+    """How fast the run's clock goes, and which of RocketMQ's timers differ from its defaults."""
+
+    time_scale: float = Field(10, gt=0, le=100)
+    register_name_server_period_s: float | None = Field(None, ge=10, le=60)
+    poll_name_server_interval_s: float | None = Field(None, ge=1, le=600)
+
+
+class WorkloadModel(_Model):
+    topic: Name = "orders"
+    queues: int = Field(4, ge=1, le=64)
+    producers: int = Field(2, ge=0, le=32)
+    consumers: int = Field(2, ge=0, le=32)
+    sends_per_s: float = Field(4, gt=0, le=1000)
+    body_bytes: int = Field(100, ge=0, le=4 * 1024 * 1024)
+    latency_fault: bool = False
+    broadcasting: bool = False
+    client_starts: int = Field(90, ge=0, le=100_000)
+
+
+class ActionModel(_Model):
+    at_s: float = Field(ge=0, le=100_000)
+    do: Literal["black_hole", "cut", "latency", "bandwidth", "reset", "heal", "kill", "stop", "pause", "resume", "restart"]
+    links: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+    stream: Literal["both", "upstream", "downstream"] = "both"
+    latency_ms: float | None = Field(None, gt=0)
+    jitter_ms: float = Field(0, ge=0)
+    rate_kb_s: int | None = Field(None, gt=0)
+
+    @model_validator(mode="after")
+    def _has_what_it_acts_on(self) -> ActionModel:
+        if self.do in LINK_ACTIONS and not self.links:
+            raise ValueError(f"`do: {self.do}` needs `links`, e.g. links: [broker-a <-> ns-0]")
+        if self.do in NODE_ACTIONS and not self.nodes:
+            raise ValueError(f"`do: {self.do}` needs `nodes`, e.g. nodes: [broker-a]")
+        if self.do in LINK_ACTIONS and self.nodes:
+            raise ValueError(f"`do: {self.do}` acts on links, not on nodes")
+        if self.do in (*NODE_ACTIONS, "heal") and self.links:
+            raise ValueError(f"`do: {self.do}` takes no links" + (": it heals them all" if self.do == "heal" else ""))
+        if (self.do == "latency") != (self.latency_ms is not None):
+            raise ValueError("`latency_ms` goes with `do: latency`, and only with it")
+        if (self.do == "bandwidth") != (self.rate_kb_s is not None):
+            raise ValueError("`rate_kb_s` goes with `do: bandwidth`, and only with it")
+        return self
+
+
+class Scenario(_Model):
+    name: Name
+    description: str = Field("", max_length=500)
+    cluster: ClusterModel = ClusterModel()
+    timers: TimersModel = TimersModel()
+    workload: WorkloadModel = WorkloadModel()
+    timeline: tuple[ActionModel, ...] = ()
+    steady_s: float = Field(60, ge=0, le=100_000)
+    settle_s: float = Field(70, ge=0, le=100_000)
+    checks: tuple[str, ...] = Field(min_length=1)
+    seed: int | None = Field(None, ge=0)
+    versions: dict[str, str] = {}
+
+    def topology(self) -> Topology:
+        """The names of all nodes and the directed links between them."""
+        return Topology(
+            name_servers=self.cluster.name_servers,
+            brokers=self.cluster.brokers,
+            producers=self.workload.producers,
+            consumers=self.workload.consumers,
+        )
+
+    @property
+    def duration_s(self) -> float:
+        """From the first steady moment to the end of settling."""
+        last = max((action.at_s for action in self.timeline), default=0.0)
+        return max(self.steady_s if not self.timeline else 0.0, last) + self.settle_s
+
+    def to_yaml(self) -> str:
+        """The scenario with every default filled in; loading it gives an equal scenario."""
+        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def load(path: Path) -> Scenario:
+    """The scenario of a YAML file. ScenarioError with one sentence for whatever is wrong with it."""
+    file = str(path)
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as exc:
+        raise ScenarioError(file, "", "", f"a readable YAML file ({exc.strerror})") from exc
+    except (yaml.YAMLError, UnicodeDecodeError) as exc:
+        mark = getattr(exc, "problem_mark", None)
+        where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise ScenarioError(file, where, "", "well-formed YAML") from exc
+    if not isinstance(document, dict):
+        raise ScenarioError(file, "", type(document).__name__, "a mapping with the keys of a scenario")
+    return parse(document, file=file)
+
+
+def parse(document: dict[str, Any], *, file: str) -> Scenario:
+    """The scenario of an already parsed document; `file` is for the messages."""
+    document = {"name": Path(file).stem, **document}
+    try:
+        scenario = Scenario.model_validate(document)
+    except ValidationError as exc:
+        error = exc.errors()[0]
+        key = ".".join(str(part) for part in error["loc"])
+        raise ScenarioError(file, key, _shown(error.get("input")), _allowed(error, key)) from exc
+    _check_names(scenario, file)
+    return scenario
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _allowed(error: Any, key: str) -> str:
+    if error["type"] == "extra_forbidden":
+        return f"one of the keys {', '.join(_sibling_keys(key))}"
+    if error["type"] == "missing":
+        return "a value: this key is required"
+    return str(error["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")
+
+
+def _sibling_keys(key: str) -> list[str]:
+    model: Any = Scenario
+    for part in key.split(".")[:-1]:
+        if part.isdigit():
+            continue
+        annotation = model.model_fields[part].annotation
+        model = ActionModel if part == "timeline" else annotation
+    return sorted(model.model_fields)
+
+
+def _check_names(scenario: Scenario, file: str) -> None:
+    topology = scenario.topology()
+    for index, check in enumerate(scenario.checks):
+        if check not in CHECK_NAMES:
+            raise ScenarioError(file, f"checks.{index}", repr(check), f"one of {', '.join(CHECK_NAMES)}")
+    for index, action in enumerate(scenario.timeline):
+        for expression in action.links:
+            try:
+                if not is_chosen(expression):
+                    topology.parse_links(expression)
+            except ValueError as exc:
+                raise ScenarioError(file, f"timeline.{index}.links", repr(expression), str(exc)) from exc
+        for node in action.nodes:
+            if node not in topology.servers:
+                raise ScenarioError(file, f"timeline.{index}.nodes", repr(node), f"one of {', '.join(topology.servers)}")
+        if index and action.at_s < scenario.timeline[index - 1].at_s:
+            raise ScenarioError(file, f"timeline.{index}.at_s", str(action.at_s), "times in ascending order")
+
+
+def is_chosen(expression: str) -> bool:
+    """Whether the link expression means each client's link to the NameServer that it has chosen at that moment."""
+    return expression.replace(" ", "") in ("clients<->chosen", "clients->chosen")
+
+
+def shipped() -> dict[str, Path]:
+    """Name to file of every scenario that ships with nemesrv."""
+    return {path.stem: path for path in sorted(SHIPPED_DIR.glob("*.yaml"))}
+
+
+def find(name_or_path: str) -> Scenario:
+    """A shipped scenario by name, or the scenario of a YAML file."""
+    known = shipped()
+    if name_or_path in known:
+        return load(known[name_or_path])
+    path = Path(name_or_path)
+    if path.suffix not in (".yaml", ".yml") and not path.exists():
+        raise ScenarioError(name_or_path, "SCENARIO", repr(name_or_path), f"a YAML file or one of {', '.join(known)}")
+    return load(path)
