@@ -1,0 +1,75 @@
+"""One request or response as a value, whatever header type carries it. Upstream: `RemotingCommand`.
+
+Making bytes of it is frame.py's business, matching answers to questions transport.py's: `opaque` stays 0 until then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from .codes import FLAG_ONEWAY, FLAG_RESPONSE, V5_3_2, LanguageCode, SerializeType
+
+
+class Header(Protocol):
+    """A request's or response's own fields (headers.py)."""
+
+    def to_ext_fields(self) -> dict[str, str]: ...
+
+
+@dataclass(slots=True)
+class RemotingCommand:
+    code: int
+    language: LanguageCode | None = LanguageCode.PYTHON
+    """None: the peer named a language that we do not know; its requests are served all the same."""
+    version: int = V5_3_2
+    """The sender's MQVersion ordinal."""
+    opaque: int = 0
+    flag: int = 0
+    remark: str | None = None
+    ext_fields: dict[str, str] | None = None
+    """None writes no extFields key; an empty dict writes `"extFields":{}`, as Java does for a header without values."""
+    body: bytes = b""
+    serialize_type: SerializeType = SerializeType.JSON
+
+    @property
+    def is_response(self) -> bool:
+        return bool(self.flag & FLAG_RESPONSE)
+
+    @property
+    def is_oneway(self) -> bool:
+        return bool(self.flag & FLAG_ONEWAY)
+
+    @classmethod
+    def request(
+        cls,
+        code: int,
+        header: Header | Mapping[str, str] | None = None,
+        body: bytes = b"",
+        *,
+        oneway: bool = False,
+        version: int = V5_3_2,
+        language: LanguageCode = LanguageCode.PYTHON,
+    ) -> RemotingCommand:
+        """A request; the transport that sends it fills `opaque`."""
+        flag = FLAG_ONEWAY if oneway else 0
+        return cls(int(code), language, version, flag=flag, ext_fields=_ext_fields(header), body=body)
+
+    @classmethod
+    def response(
+        cls,
+        code: int = 0,
+        remark: str | None = None,
+        *,
+        header: Header | Mapping[str, str] | None = None,
+        body: bytes = b"",
+    ) -> RemotingCommand:
+        """A response; the transport that sends it fills opaque, serialize type, language and version."""
+        return cls(int(code), flag=FLAG_RESPONSE, remark=remark, ext_fields=_ext_fields(header), body=body)
+
+
+def _ext_fields(header: Header | Mapping[str, str] | None) -> dict[str, str] | None:
+    if header is None:
+        return None
+    return dict(header) if isinstance(header, Mapping) else header.to_ext_fields()

@@ -1,0 +1,310 @@
+"""The JSON that RocketMQ's fastjson writes: read tolerantly, written in either of its two dialects. Pure.
+
+    default dialect              {"brokerAddrs":{0:"10.0.0.1:10911"}}      number keys unquoted
+                                 {{"queueId":0,"topic":"T"}:{...}}         objects as keys
+                                 {"b":{"$ref":"$.a"}}                      an object met twice (read only)
+    browser compatible           {"0":"a\\/b"}                              all keys quoted, \\/ and \\uXXXX
+
+Read, number keys become strings ("0") and an object key an ObjectKey. Also read: single quotes, unquoted names, commas
+too many, numbers with a type letter (1L). `$ref` is followed to objects that were complete before it, which is the only
+way fastjson writes it, so no cycle can be built; other references are null.
+Standard JSON takes the quick way through orjson (at most 1024 levels); the dialect is bounded in size and depth,
+because reading it is slow and recursive. Upstream: fastjson 1.2, `RemotingSerializable`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from json.encoder import encode_basestring as _quote
+from json.encoder import encode_basestring_ascii as _quote_ascii
+
+import orjson
+
+from .errors import LocalProtocolError, RemoteProtocolError
+
+DIALECT_MAX_BYTES = 4_194_304
+MAX_DEPTH = 64
+
+_SAFE_LONG = 1 << 53  # JavaScript's; browser-compatible output writes longs beyond it as strings
+
+
+class ObjectKey(tuple[tuple[str, object], ...]):
+    """An object in key position: its (name, value) pairs sorted by name, so that equal objects are equal keys."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, fields: Mapping[str, object]) -> ObjectKey:
+        return cls(sorted((name, _hashable(value)) for name, value in fields.items()))
+
+    def as_dict(self) -> dict[str, object]:
+        return dict(self)
+
+
+def _hashable(value: object) -> object:
+    if isinstance(value, Mapping):
+        return ObjectKey.of(value)
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value
+
+
+def loads(data: bytes | str, *, max_bytes: int = DIALECT_MAX_BYTES, max_depth: int = MAX_DEPTH) -> object:
+    """The value in `data`: dict, list, str, int, float, bool or None. RemoteProtocolError when it cannot be read.
+
+    `max_bytes` and `max_depth` bound what is not standard JSON, or has a `$ref`.
+    """
+    raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+    if b'"$ref"' not in raw:
+        try:
+            return orjson.loads(raw)
+        except orjson.JSONDecodeError:
+            pass
+    if len(raw) > max_bytes:
+        raise RemoteProtocolError(f"JSON dialect of {len(raw)} B exceeds {max_bytes} B")
+    return _Reader(raw.decode("utf-8", "replace"), max_depth).read()
+
+
+def dumps(value: object, *, browser_compatible: bool = False) -> bytes:
+    """`value` as compact UTF-8 JSON: keys sorted, None values of objects omitted.
+
+    Keys may be str, int or ObjectKey. LocalProtocolError for anything that JSON cannot express, or too deep.
+    """
+    out: list[str] = []
+    _write(value, out, browser_compatible, 0)
+    return "".join(out).encode("utf-8", "replace")
+
+
+# --- reading --------------------------------------------------------------------------------------------------------
+
+_SPACE = re.compile(r"[ \t\r\n\f\x08]*")
+_GAPS = re.compile(r"[ \t\r\n\f\x08,]*")
+_DOUBLE = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"', re.S)
+_SINGLE = re.compile(r"'([^'\\]*(?:\\.[^'\\]*)*)'", re.S)
+_NUMBER = re.compile(r"([+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?)[LSBFD]?")
+_NAME = re.compile(r"[^\W\d][\w$]*|\$[\w$]*")
+_LITERALS = {"true": True, "false": False, "null": None, "undefined": None, "NaN": None}
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.S)
+_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "0": "\0"}
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_STEP = re.compile(r"""\.((?:\\.|[^.\[\\])+)|\[(\d+)\]|\[(?:'([^']*)'|"([^"]*)")\]""", re.S)
+
+
+class _Reader:
+    def __init__(self, text: str, max_depth: int) -> None:
+        self._text = text
+        self._max_depth = max_depth
+        self._at = 0
+        self._root: object = None
+        self._open: list[object] = []  # the containers around the current place, outermost first
+
+    def read(self) -> object:
+        self._skip(_SPACE)
+        value = self._value()
+        self._skip(_SPACE)
+        if self._at != len(self._text):
+            raise self._unexpected()
+        return value
+
+    def _skip(self, pattern: re.Pattern[str]) -> None:
+        self._at = pattern.match(self._text, self._at).end()  # type: ignore[union-attr]  # these match nothing, too
+
+    def _peek(self) -> str:
+        return self._text[self._at : self._at + 1]
+
+    def _unexpected(self) -> RemoteProtocolError:
+        found = self._text[self._at : self._at + 12]
+        return RemoteProtocolError(f"JSON cannot be read at character {self._at}: {found or 'it ends'!r}")
+
+    def _value(self) -> object:
+        char = self._peek()
+        if char == "{":
+            return self._object()
+        if char == "[":
+            return self._array()
+        if char and char in "\"'":
+            return self._string(char)
+        if char and (char in "+-" or "0" <= char <= "9"):
+            return self._number()
+        name = _NAME.match(self._text, self._at)
+        if name is None or name[0] not in _LITERALS:
+            raise self._unexpected()
+        self._at = name.end()
+        return _LITERALS[name[0]]
+
+    def _enter(self, container: object) -> None:
+        if len(self._open) >= self._max_depth:
+            raise RemoteProtocolError(f"JSON is nested deeper than {self._max_depth} levels")
+        if not self._open:
+            self._root = container
+        self._open.append(container)
+        self._at += 1
+        self._skip(_GAPS)
+
+    def _leave(self) -> None:
+        self._open.pop()
+        self._at += 1
+
+    def _array(self) -> list[object]:
+        items: list[object] = []
+        self._enter(items)
+        while self._peek() != "]":
+            items.append(self._value())
+            self._after_item("]")
+        self._leave()
+        return items
+
+    def _object(self) -> object:
+        fields: dict[object, object] = {}
+        self._enter(fields)
+        while self._peek() != "}":
+            key = self._key()
+            self._skip(_SPACE)
+            if self._peek() != ":":
+                raise self._unexpected()
+            self._at += 1
+            self._skip(_SPACE)
+            fields[key] = self._value()
+            self._after_item("}")
+        self._leave()
+        if len(fields) == 1 and "$ref" in fields:
+            return self._referred(str(fields["$ref"]))
+        return fields
+
+    def _after_item(self, end: str) -> None:
+        before = self._at
+        self._skip(_GAPS)
+        if self._peek() != end and "," not in self._text[before : self._at]:
+            raise self._unexpected()
+
+    def _key(self) -> object:
+        char = self._peek()
+        if char and char in "\"'":
+            return self._string(char)
+        if char == "{":
+            value = self._object()
+            return ObjectKey.of(value) if isinstance(value, dict) else str(value)
+        key = _NUMBER.match(self._text, self._at) or _NAME.match(self._text, self._at)
+        if key is None:
+            raise self._unexpected()
+        self._at = key.end()
+        return key[0]
+
+    def _string(self, quote: str) -> str:
+        match = (_DOUBLE if quote == '"' else _SINGLE).match(self._text, self._at)
+        if match is None:
+            raise self._unexpected()
+        self._at = match.end()
+        return _unescaped(match[1]) if "\\" in match[1] else match[1]
+
+    def _number(self) -> int | float:
+        match = _NUMBER.match(self._text, self._at)
+        if match is None:
+            raise self._unexpected()
+        try:
+            number = float(match[1]) if match[2] or match[3] else int(match[1])
+        except ValueError as exc:  # more digits than Python turns into a number
+            raise self._unexpected() from exc
+        self._at = match.end()
+        return number
+
+    def _referred(self, path: str) -> object:
+        """The complete object at `path`, such as `$.table.a\\.b[0]`; None for everything else."""
+        if not path.startswith("$"):
+            return None
+        node, at = self._root, 1
+        while at < len(path):
+            step = _STEP.match(path, at)
+            if step is None:
+                return None
+            at = step.end()
+            if step[2] is not None and isinstance(node, list):
+                node = node[int(step[2])] if len(step[2]) < 9 and int(step[2]) < len(node) else None
+            elif isinstance(node, dict):
+                name = step[1] if step[1] is not None else step[2] if step[2] is not None else step[3] or step[4] or ""
+                node = node.get(re.sub(r"\\(.)", r"\1", name))
+            else:
+                return None
+        return None if any(node is container for container in self._open) else node
+
+
+def _unescaped(text: str) -> str:
+    def one(match: re.Match[str]) -> str:
+        code = match[1]
+        return chr(int(code[1:], 16)) if len(code) > 1 else _ESCAPES.get(code, code)
+
+    text = _ESCAPE.sub(one, text)
+    if _SURROGATE.search(text):  # join the pairs; a lone half is replaced
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+# --- writing --------------------------------------------------------------------------------------------------------
+
+
+def _write(value: object, out: list[str], browser: bool, depth: int) -> None:
+    if isinstance(value, str):
+        out.append(_text(value, browser))
+    elif value is None:
+        out.append("null")
+    elif isinstance(value, bool):
+        out.append("true" if value else "false")
+    elif isinstance(value, int):
+        digits = int.__repr__(value)
+        out.append(f'"{digits}"' if browser and abs(value) > _SAFE_LONG else digits)
+    elif isinstance(value, float):
+        out.append(repr(value) if value - value == 0 else "null")  # neither NaN nor infinite
+    elif depth >= MAX_DEPTH:
+        raise LocalProtocolError(f"value is nested deeper than {MAX_DEPTH} levels")
+    elif isinstance(value, Mapping | ObjectKey):
+        _write_object(dict(value), out, browser, depth)
+    elif isinstance(value, list | tuple | set | frozenset):
+        out.append("[")
+        for index, item in enumerate(sorted(value, key=_key_order) if isinstance(value, set | frozenset) else value):
+            if index:
+                out.append(",")
+            _write(item, out, browser, depth + 1)
+        out.append("]")
+    else:
+        raise LocalProtocolError(f"a {type(value).__name__} cannot be written as JSON")
+
+
+def _write_object(fields: Mapping[object, object], out: list[str], browser: bool, depth: int) -> None:
+    out.append("{")
+    first = True
+    for key in sorted(fields, key=_key_order):
+        value = fields[key]
+        if value is None:
+            continue
+        if not first:
+            out.append(",")
+        first = False
+        if isinstance(key, ObjectKey):
+            _write_object(dict(key), out, browser, depth + 1)
+        elif isinstance(key, str):
+            out.append(_text(key, browser))
+        else:
+            out.append(f'"{key}"' if browser else str(key))
+        out.append(":")
+        _write(value, out, browser, depth + 1)
+    out.append("}")
+
+
+def _key_order(key: object) -> tuple[int, int, str]:
+    if isinstance(key, str):
+        return (1, 0, key)
+    if isinstance(key, int) and not isinstance(key, bool):
+        return (0, key, "")
+    if isinstance(key, ObjectKey):
+        return (2, 0, repr(key))
+    raise LocalProtocolError(f"a {type(key).__name__} cannot be a JSON key")
+
+
+def _text(value: str, browser: bool) -> str:
+    if not browser:
+        return _quote(value)
+    quoted = _quote_ascii(value).replace("/", "\\/")
+    return re.sub(r"(\\\\)|\\u([0-9a-f]{4})", _upper_hex, quoted) if "\\u" in quoted else quoted
+
+
+def _upper_hex(match: re.Match[str]) -> str:
+    return match[1] or "\\u" + match[2].upper()
