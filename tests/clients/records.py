@@ -1,0 +1,31 @@
+"""Short ways to make stored messages."""
+
+from __future__ import annotations
+
+from nemesrv.remoting.message import StoredMessage, raw_properties
+from nemesrv.remoting.network import Address
+
+
+def stored(
+    queue_offset: int,
+    body: bytes = b"hello",
+    *,
+    topic: str = "orders",
+    queue_id: int = 0,
+    reconsume_times: int = 0,
+    **properties: str,
+) -> StoredMessage:
+    """A message at that offset; properties by keyword, e.g. TAGS="TagA"."""
+    return StoredMessage(
+        topic=topic,
+        body=body,
+        raw_properties=raw_properties(properties),
+        queue_id=queue_id,
+        queue_offset=queue_offset,
+        physical_offset=queue_offset * 1000,
+        born_timestamp=1_700_000_000_000,
+        born_host=Address("10.0.0.9", 50000),
+        store_timestamp=1_700_000_000_001,
+        store_host=Address("10.0.0.1", 10911),
+        reconsume_times=reconsume_times,
+    )
