@@ -1,0 +1,372 @@
+"""What all producers and consumers of one client share: channels, NameServer, routes, heartbeats, one scheduler.
+
+| job                                             | first | period |
+|-------------------------------------------------|-------|--------|
+| route of every published and subscribed topic   | 10 ms | 30 s   |
+| forget offline brokers, then heartbeat to all   | 1 s   | 30 s   |
+| consumers' offsets to the brokers               | 10 s  | 5 s    |
+
+All on one task (FixedRateScheduler). A transport failure of a route query ends that round's remaining topics; an error
+code does not. Rebalancing and pulling are the consumer's own tasks. Upstream: `MQClientInstance`, `MQClientAPIImpl`,
+`ClientRemotingProcessor`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import NamedTuple, Protocol
+
+from ..remoting.bodies import (
+    ConsumerData,
+    GetConsumerListByGroupResponseBody,
+    HeartbeatData,
+    ProducerData,
+    SubscriptionData,
+    TopicRouteData,
+)
+from ..remoting.codes import MASTER_ID, LanguageCode, RequestCode, ResponseCode
+from ..remoting.command import RemotingCommand
+from ..remoting.errors import ClientError, ResponseError, RocketMQError
+from ..remoting.headers import GetConsumerListByGroupRequestHeader, Header, UnregisterClientRequestHeader
+from ..remoting.message import MessageQueue
+from ..remoting.network import Address
+from ..remoting.node import NodeContext
+from ..remoting.transport import Connection, RemotingClient
+from .config import DEFAULT_INSTANCE_NAME, TBW102, ClientConfig
+from .locks import try_lock
+from .name_server_client import NameServerClient
+from .route_cache import RouteCache, TopicPublishInfo, borrowed_route, publish_info, subscribe_set
+from .scheduler import FixedRateScheduler
+
+RETRY_GROUP_TOPIC_PREFIX = "%RETRY%"
+
+RequestHandler = Callable[[Connection, RemotingCommand], RemotingCommand | Awaitable[RemotingCommand | None] | None]
+
+
+class ProducerInner(Protocol):
+    """What the instance asks of a registered producer (`MQProducerInner`)."""
+
+    def publish_topics(self) -> Iterable[str]:
+        """The topics whose routes the poll keeps fresh."""
+
+    def is_publish_info_missing(self, topic: str) -> bool:
+        """Whether the producer has no queue to write to for `topic`, so that even an unchanged route is wanted."""
+
+    def update_publish_info(self, topic: str, info: TopicPublishInfo) -> None:
+        """A route of `topic` was taken; called for every topic of the instance, not only this producer's."""
+
+
+class ConsumerInner(Protocol):
+    """What the instance asks of a registered consumer (`MQConsumerInner`)."""
+
+    def subscriptions(self) -> Iterable[SubscriptionData]:
+        """What it subscribed to now; their topics are polled. In clustering its %RETRY% topic is among them."""
+
+    def consumer_data(self) -> ConsumerData:
+        """Its part of the heartbeat."""
+
+    async def persist_offsets(self) -> None:
+        """Write its offsets; awaited on the shared scheduler task, so its slowness delays polls and heartbeats."""
+
+    def on_consumer_ids_changed(self) -> None:
+        """The members of some group changed: rebalance now. Must not block."""
+
+    def update_subscribe_info(self, topic: str, queues: frozenset[MessageQueue]) -> None:
+        """A route of `topic` was taken; called for every topic of the instance, not only its subscriptions."""
+
+
+class FindBrokerResult(NamedTuple):
+    address: Address
+    slave: bool
+    version: int
+    """What the broker's last heartbeat answer said; 0 before the first."""
+
+
+class MQClientInstance:
+    """One client process's shared half.
+
+    `remoting`: its RemotingClient (language PYTHON, the profile's version). `name_server`: calls to the chosen
+    NameServer. `route_cache`: routes and broker addresses. `client_id`: ip@name#start-milliseconds unless the config
+    names the instance. Make it on a running loop or before one; `start` begins the jobs.
+    """
+
+    def __init__(self, context: NodeContext, config: ClientConfig, name_servers: Sequence[Address]) -> None:
+        self._context = context
+        self._config = config
+        instance = config.instance_name
+        if instance == DEFAULT_INSTANCE_NAME:
+            instance = f"{context.name}#{context.clock.now_ms()}"
+        self.client_id = f"{config.client_ip}@{instance}"
+        self.remoting = RemotingClient(
+            clock=context.clock,
+            network=context.network,
+            handler=self._handle,
+            connect_timeout_s=config.connect_timeout_ms / 1000,
+            idle_s=config.client_channel_max_idle_time_ms / 1000,
+            close_on_timeout=config.client_close_socket_if_timeout,
+            language=LanguageCode.PYTHON,
+            version=config.profile.version,
+            on_event=self._on_channel_event,
+            log=context.log,
+        )
+        self.name_server = NameServerClient(context, self.remoting, name_servers, config.profile)
+        self.route_cache = RouteCache(context.record, self._on_route_applied)
+        self._producers: dict[str, ProducerInner] = {}
+        self._consumers: dict[str, ConsumerInner] = {}
+        self._subscribe_info_given: dict[str, set[str]] = {}
+        self._broker_version_table: dict[str, dict[Address, int]] = {}
+        self._request_handlers: dict[int, RequestHandler] = {
+            RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: self._notify_consumer_ids_changed
+        }
+        self._route_lock = asyncio.Lock()
+        self._heartbeat_lock = asyncio.Lock()
+        self._scheduler = FixedRateScheduler(context.clock, context.log)
+        self._started = False
+
+    @property
+    def api_timeout_s(self) -> float:
+        """The time limit of one call to a NameServer or a broker (`mqClientApiTimeout`)."""
+        return self._config.mq_client_api_timeout_ms / 1000
+
+    # -- lifecycle and membership
+
+    async def start(self) -> None:
+        """Take the NameServer list and begin the scheduled jobs; a second call does nothing."""
+        if self._started:
+            return
+        self._started = True
+        self.name_server.start()
+        config, add = self._config, self._scheduler.add
+        add("route poll", self.poll_routes, initial_s=0.010, period_s=config.poll_name_server_interval_ms / 1000)
+        heartbeat_s = config.heartbeat_broker_interval_ms / 1000
+        add("heartbeat", self._clean_and_heartbeat, initial_s=1.0, period_s=heartbeat_s)
+        persist_s = config.persist_consumer_offset_interval_ms / 1000
+        add("persist offsets", self._persist_all_offsets, initial_s=10.0, period_s=persist_s)
+        self._scheduler.start()
+
+    async def stop(self) -> None:
+        """End the jobs and close every channel. Unregister producers and consumers first. A second call is harmless."""
+        await self._scheduler.stop()
+        await self.remoting.close()
+
+    def register_producer(self, group: str, producer: ProducerInner) -> None:
+        """Poll its topics and name its group in heartbeats. ClientError when the group has a producer already."""
+        if group in self._producers:
+            raise ClientError(f"The producer group[{group}] has been created before, specify another name please.")
+        self._producers[group] = producer
+
+    async def unregister_producer(self, group: str) -> None:
+        """Forget it and tell every broker (35)."""
+        if self._producers.pop(group, None) is not None:
+            await self._unregister_client(UnregisterClientRequestHeader(client_id=self.client_id, producer_group=group))
+
+    def register_consumer(self, group: str, consumer: ConsumerInner) -> None:
+        """Poll its topics, name it in heartbeats, hand it routes. ClientError when the group has one already."""
+        if group in self._consumers:
+            raise ClientError(f"The consumer group[{group}] has been created before, specify another name please.")
+        self._consumers[group] = consumer
+        self._subscribe_info_given[group] = set()
+
+    async def unregister_consumer(self, group: str) -> None:
+        """Forget it and tell every broker (35)."""
+        if self._consumers.pop(group, None) is not None:
+            del self._subscribe_info_given[group]
+            await self._unregister_client(UnregisterClientRequestHeader(client_id=self.client_id, consumer_group=group))
+
+    def register_request_handler(self, code: int, handler: RequestHandler) -> None:
+        """Answer a broker's request `code` (220, 307, …) with `handler`; 40 is handled already."""
+        self._request_handlers[code] = handler
+
+    # -- routes
+
+    async def poll_routes(self) -> None:
+        """One round of the poll: every subscribed and published topic, one after the other.
+
+        Raises TransportError or ProtocolError at the first topic whose query got no readable answer: the round's
+        other topics are not asked for.
+        """
+        self._before_poll()
+        topics = {data.topic: None for consumer in self._consumers.values() for data in consumer.subscriptions()}
+        topics |= {topic: None for producer in self._producers.values() for topic in producer.publish_topics()}
+        for topic in topics:
+            await self.update_route(topic)
+
+    def _before_poll(self) -> None:
+        self.route_cache._before_poll()
+
+    async def update_route(self, topic: str) -> bool:
+        """Ask the NameServer for `topic`; whether a route was taken (it changed, or somebody lacked it).
+
+        An error code (17 above all) is logged and keeps the cached route. Raises TransportError or ProtocolError
+        when there was no readable answer.
+        """
+        return await self._update_route(topic, topic, None)
+
+    async def borrow_route(self, topic: str, template: str = TBW102, default_topic_queue_nums: int = 4) -> bool:
+        """As update_route, with the route of `template` stored under `topic`: its first send creates it."""
+        return await self._update_route(topic, template, default_topic_queue_nums)
+
+    async def _update_route(self, topic: str, asked: str, borrow_queue_nums: int | None) -> bool:
+        if not await try_lock(self._route_lock, self._context.clock):
+            self._context.log.warning("route of %s not updated: another update takes longer than the lock wait", topic)
+            return False
+        try:
+            route = await self.name_server.query_route(asked, self.api_timeout_s)
+            if borrow_queue_nums is not None:
+                route = borrowed_route(route, borrow_queue_nums)
+            return self.route_cache.take(topic, route, needed=self._is_route_needed(topic))
+        except ResponseError as exc:
+            if not topic.startswith(RETRY_GROUP_TOPIC_PREFIX) and topic != TBW102:
+                self._context.log.warning("route of %s not updated: %s", topic, exc)
+            return False
+        finally:
+            self._route_lock.release()
+
+    def _is_route_needed(self, topic: str) -> bool:
+        if any(producer.is_publish_info_missing(topic) for producer in self._producers.values()):
+            return True
+        return any(
+            topic not in self._subscribe_info_given[group]
+            and any(data.topic == topic for data in consumer.subscriptions())
+            for group, consumer in self._consumers.items()
+        )
+
+    def _on_route_applied(self, topic: str, route: TopicRouteData) -> None:
+        if self._producers:
+            info = publish_info(topic, route)
+            for producer in self._producers.values():
+                producer.update_publish_info(topic, info)
+        if self._consumers:
+            queues = subscribe_set(topic, route)
+            for group, consumer in self._consumers.items():
+                self._subscribe_info_given[group].add(topic)
+                consumer.update_subscribe_info(topic, queues)
+
+    def find_broker_address_in_publish(self, broker_name: str) -> Address | None:
+        """The master's address, or None."""
+        return self.route_cache.broker_addr_table.get(broker_name, {}).get(MASTER_ID)
+
+    def find_broker_address_in_subscribe(
+        self, broker_name: str, broker_id: int, only_this: bool = False
+    ) -> FindBrokerResult | None:
+        """Broker `broker_id`; if it is an unknown slave the next id; else any of that name unless `only_this`."""
+        addresses = self.route_cache.broker_addr_table.get(broker_name, {})
+        slave = broker_id != MASTER_ID
+        address = addresses.get(broker_id)
+        if address is None and slave:
+            address = addresses.get(broker_id + 1)
+        if address is None and addresses and not only_this:
+            found_id, address = next(iter(addresses.items()))
+            slave = found_id != MASTER_ID
+        if address is None:
+            return None
+        return FindBrokerResult(address, slave, self._broker_version_table.get(broker_name, {}).get(address, 0))
+
+    def find_broker_address_by_topic(self, topic: str) -> Address | None:
+        """A random broker of the cached route: its master, or a random slave where there is none."""
+        route = self.route_cache.route(topic)
+        if route is None or not route.broker_datas:
+            return None
+        addresses = self._context.rng.choice(list(route.broker_datas)).broker_addrs
+        if not addresses:
+            return None
+        text = addresses.get(MASTER_ID) or self._context.rng.choice(list(addresses.values()))
+        return Address.parse(text)
+
+    # -- brokers
+
+    async def find_consumer_id_list(self, topic: str, group: str) -> list[str] | None:
+        """The group's client ids as one broker of `topic` knows them (38); None when no broker answered with a list."""
+        address = self.find_broker_address_by_topic(topic)
+        if address is None:
+            await self.update_route(topic)
+            address = self.find_broker_address_by_topic(topic)
+        if address is None:
+            return None
+        header = GetConsumerListByGroupRequestHeader(consumer_group=group)
+        try:
+            response = await self._call_broker(address, RequestCode.GET_CONSUMER_LIST_BY_GROUP, header)
+            if response.code == ResponseCode.SUCCESS and response.body:
+                return list(GetConsumerListByGroupResponseBody.decode(response.body).consumer_id_list)
+            raise ResponseError.for_code(response.code, response.remark)
+        except RocketMQError as exc:
+            self._context.log.warning("consumer ids of group %s from %s: %s", group, address, exc)
+            return None
+
+    async def send_heartbeat_to_all(self) -> None:
+        """A heartbeat to every known broker, one after the other; only to masters when there is no consumer.
+
+        Failures are logged. Nothing is sent while another call is at it, or when nobody is registered.
+        """
+        if self._heartbeat_lock.locked():
+            self._context.log.warning("heartbeat skipped: another is under way")
+            return
+        if not self._producers and not self._consumers:
+            return
+        async with self._heartbeat_lock:
+            body = HeartbeatData(
+                client_id=self.client_id,
+                producer_data_set=tuple(ProducerData(group_name=group) for group in self._producers),
+                consumer_data_set=tuple(consumer.consumer_data() for consumer in self._consumers.values()),
+            ).encode()
+            for broker_name, addresses in list(self.route_cache.broker_addr_table.items()):
+                for broker_id, address in addresses.items():
+                    if self._consumers or broker_id == MASTER_ID:
+                        await self._send_heartbeat(broker_name, address, body)
+
+    async def _send_heartbeat(self, broker_name: str, address: Address, body: bytes) -> None:
+        try:
+            response = await self._call_broker(address, RequestCode.HEART_BEAT, None, body)
+            if response.code != ResponseCode.SUCCESS:
+                raise ResponseError.for_code(response.code, response.remark)
+        except RocketMQError as exc:
+            self._context.log.warning("heartbeat to broker %s %s failed: %s", broker_name, address, exc)
+        else:
+            self._broker_version_table.setdefault(broker_name, {})[address] = response.version
+
+    async def _unregister_client(self, header: Header) -> None:
+        for addresses in list(self.route_cache.broker_addr_table.values()):
+            for address in addresses.values():
+                try:
+                    await self._call_broker(address, RequestCode.UNREGISTER_CLIENT, header)
+                except RocketMQError as exc:
+                    self._context.log.warning("unregister at broker %s failed: %s", address, exc)
+
+    async def _call_broker(
+        self, address: Address, code: int, header: Header | None, body: bytes = b""
+    ) -> RemotingCommand:
+        command = RemotingCommand.request(code, header, body, version=self._config.profile.version)
+        return await self.remoting.invoke(address, command, timeout_s=self.api_timeout_s)
+
+    async def _clean_and_heartbeat(self) -> None:
+        if await try_lock(self._route_lock, self._context.clock):
+            try:
+                for address in self.route_cache.clean_offline_brokers():
+                    self._context.log.info("the broker address %s is offline, remove it", address)
+            finally:
+                self._route_lock.release()
+        await self.send_heartbeat_to_all()
+
+    async def _persist_all_offsets(self) -> None:
+        for consumer in list(self._consumers.values()):
+            await consumer.persist_offsets()
+
+    # -- what brokers ask of this client, and what channels do
+
+    def _handle(
+        self, connection: Connection, command: RemotingCommand
+    ) -> RemotingCommand | Awaitable[RemotingCommand | None] | None:
+        handler = self._request_handlers.get(command.code)
+        if handler is None:
+            remark = f" request type {command.code} not supported"
+            return RemotingCommand.response(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
+        return handler(connection, command)
+
+    def _notify_consumer_ids_changed(self, _connection: Connection, _command: RemotingCommand) -> None:
+        # Java wakes the one rebalance thread, which looks at every group of the instance.
+        for consumer in list(self._consumers.values()):
+            consumer.on_consumer_ids_changed()
+
+    def _on_channel_event(self, event: str, address: Address, reason: str) -> None:
+        self._context.record("channel", f=event, address=str(address), value={"reason": reason})

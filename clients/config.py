@@ -1,0 +1,109 @@
+"""What a user sets on a client: RocketMQ's names in snake_case, units in the names, and RocketMQ's own defaults.
+
+Durations are milliseconds of RocketMQ time, as upstream counts them. Upstream: `ClientConfig`, `DefaultMQProducer`,
+`NettyClientConfig` (4.9.8; a default that 5.3 changed says so).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..remoting.network import Address
+from ..remoting.profile import Profile
+
+DEFAULT_INSTANCE_NAME = "DEFAULT"
+TBW102 = "TBW102"
+"""The broker's template topic for topics created at their first send (`TopicValidator.AUTO_CREATE_TOPIC_KEY_TOPIC`)."""
+
+_RETRY_RESPONSE_CODES_4_9 = frozenset({17, 14, 1, 16, 204, 205})
+_RETRY_RESPONSE_CODES_5_3 = _RETRY_RESPONSE_CODES_4_9 | {2, 1500}
+
+
+def parse_name_servers(text: str) -> tuple[Address, ...]:
+    """`"a:9876;b:9876"` as addresses, in order. Split on `;` only; what follows the last `/` of an http:// value.
+
+    Raises ValueError with one sentence when a part is not host:port. Upstream: `NameServerAddressUtils`.
+    """
+    if text.startswith("http://"):
+        text = text[text.rindex("/") + 1 :]
+    return tuple(Address.parse(part) for part in text.split(";") if part)
+
+
+def _require_positive(config: object, names: Iterable[str]) -> None:
+    for name in names:
+        value = getattr(config, name)
+        if value <= 0:
+            raise ValueError(f"{name} is {value}; it must be more than 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientConfig:
+    """What every client has. Defaults: `ClientConfig` and, from `connect_timeout_ms` on, `NettyClientConfig`."""
+
+    namesrv_addr: tuple[Address, ...] = ()
+    profile: Profile = Profile.V4_9
+    client_ip: str = "127.0.0.1"
+    """The first half of the client id; the address itself is never dialled."""
+    instance_name: str = DEFAULT_INSTANCE_NAME
+    """DEFAULT becomes the node's name and start time, as Java makes it pid#nanos."""
+    poll_name_server_interval_ms: int = 30_000
+    heartbeat_broker_interval_ms: int = 30_000
+    persist_consumer_offset_interval_ms: int = 5_000
+    mq_client_api_timeout_ms: int = 3_000
+    connect_timeout_ms: int = 3_000
+    client_channel_max_idle_time_ms: int = 120_000
+    client_close_socket_if_timeout: bool = True
+
+    def __post_init__(self) -> None:
+        _require_positive(
+            self,
+            (
+                "poll_name_server_interval_ms",
+                "heartbeat_broker_interval_ms",
+                "persist_consumer_offset_interval_ms",
+                "mq_client_api_timeout_ms",
+                "connect_timeout_ms",
+                "client_channel_max_idle_time_ms",
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerConfig(ClientConfig):
+    """A producer's settings. Defaults: `DefaultMQProducer`."""
+
+    producer_group: str = "DEFAULT_PRODUCER"
+    create_topic_key: str = TBW102
+    """Whose route an unknown topic borrows; 5.x always borrows TBW102's."""
+    default_topic_queue_nums: int = 4
+    send_msg_timeout_ms: int = 3_000
+    """The budget of one whole send call, retries included."""
+    send_msg_max_timeout_per_request_ms: int = -1
+    """Cap of each try but the last; -1 is off. 5.3.3 and later, ignored by profile 4.9."""
+    compress_msg_body_over_howmuch: int = 4_096
+    compress_level: int = 5
+    retry_times_when_send_failed: int = 2
+    retry_times_when_send_async_failed: int = 2
+    retry_another_broker_when_not_store_ok: bool = False
+    max_message_size: int = 4 * 1024 * 1024
+    send_latency_fault_enable: bool = False
+    start_detector_enable: bool = False
+    """Whether brokers that failed are probed (5.1.4 and later, ignored by profile 4.9)."""
+    extra_retry_response_codes: frozenset[int] = frozenset()
+
+    def __post_init__(self) -> None:
+        # The zero-argument super() cannot be used in a dataclass with slots, which makes a second class object.
+        ClientConfig.__post_init__(self)
+        _require_positive(self, ("default_topic_queue_nums", "send_msg_timeout_ms", "max_message_size"))
+        if not self.producer_group:
+            raise ValueError("producer_group is empty; it must be a name")
+        for name in ("retry_times_when_send_failed", "retry_times_when_send_async_failed"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be 0 or more")
+
+    @property
+    def retry_response_codes(self) -> frozenset[int]:
+        """The broker's answers after which a synchronous send tries again."""
+        own = _RETRY_RESPONSE_CODES_4_9 if self.profile is Profile.V4_9 else _RETRY_RESPONSE_CODES_5_3
+        return own | self.extra_retry_response_codes

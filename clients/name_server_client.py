@@ -1,0 +1,189 @@
+"""Calls to "the NameServer": one of the list, chosen and left by the rules of the Java client.
+
+              chosen server's channel active?  ── yes ──►  call it
+                     │ no
+              lock, 3 s at most (else: no channel, the call fails)
+                     │
+              next entry := chosen, then connect to it
+                4.9: the lock is held while connecting; a failed connect tries the next entry, up to list size
+                5.3: the lock is free while connecting; a failed connect is this call's failure
+
+A server that answers is kept, whatever the code. One that does not answer in time has its channel closed, so the next
+call moves on. Nothing probes, and nothing goes back. Upstream: `NettyRemotingClient.getAndCreateNameserverChannel`
+(4.9.8), `getAndCreateNameserverChannelAsync` (5.3.3), `invokeSync`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from ..remoting.bodies import TopicRouteData
+from ..remoting.codes import RequestCode, ResponseCode
+from ..remoting.command import RemotingCommand
+from ..remoting.errors import ConnectError, RequestTimeout, ResponseError, RocketMQError, TransportError
+from ..remoting.headers import GetRouteInfoRequestHeader
+from ..remoting.network import Address
+from ..remoting.node import NodeContext
+from ..remoting.profile import Profile
+from ..remoting.transport import RemotingClient
+from .locks import try_lock
+from .name_servers import NameServerSelector
+
+API_TIMEOUT_S = 3.0
+
+
+class NameServerClient:
+    """`selector` holds the list and the choice. `remoting` is the client's one channel cache, shared with brokers."""
+
+    def __init__(
+        self, context: NodeContext, remoting: RemotingClient, addresses: Sequence[Address], profile: Profile
+    ) -> None:
+        self._context = context
+        self._remoting = remoting
+        self._configured = tuple(addresses)
+        self._profile = profile
+        self._lock = asyncio.Lock()
+        self._connect_failed: Address | None = None
+        self.selector = NameServerSelector(context.rng)
+
+    @property
+    def chosen(self) -> Address | None:
+        """The server in use, or the last one tried."""
+        return self.selector.chosen
+
+    def start(self) -> None:
+        """Take the configured list. Calls before this fail with ConnectError, as calls with an empty list do."""
+        self.update_addresses(self._configured)
+
+    def update_addresses(self, addresses: Sequence[Address]) -> None:
+        """Take a new list; nothing happens when it holds the same servers as the old one."""
+        before = self.selector.chosen
+        if not self.selector.update(addresses):
+            return
+        shuffled = [str(address) for address in self.selector.addresses]
+        self._context.log.info("name server address list: %s", ";".join(shuffled))
+        self._context.record("name_server_list", value=shuffled)
+        if before is not None and self.selector.chosen is None and self._profile is Profile.V5_X:
+            self._remoting.close_channel(before)
+
+    async def invoke(self, command: RemotingCommand, timeout_s: float = API_TIMEOUT_S) -> RemotingCommand:
+        """The answer of the chosen NameServer, error codes included.
+
+        Raises ConnectError when no server could be connected to, RequestTimeout, ConnectionLost, TooManyRequests.
+        Records one `name_server_call`; its `f` is "route" for route queries, else the request code's name.
+        """
+        clock, begin_s = self._context.clock, self._context.clock.monotonic_s()
+        used: list[Address] = []
+        try:
+            response = await self._invoke(command, timeout_s, used.append)
+        except RocketMQError as exc:
+            self._record_call(command, used, "fail" if exc.definite else "info", None, begin_s)
+            raise
+        took = "ok" if response.code == ResponseCode.SUCCESS else "fail"
+        self._record_call(command, used, took, response.code, begin_s)
+        self._context.log.debug("name server call took %.3f s", clock.monotonic_s() - begin_s)
+        return response
+
+    async def query_route(self, topic: str, timeout_s: float = API_TIMEOUT_S) -> TopicRouteData:
+        """The topic's route. Raises TopicNotExist or another ResponseError for an error code, else as `invoke`."""
+        request = RemotingCommand.request(
+            RequestCode.GET_ROUTEINFO_BY_TOPIC,
+            GetRouteInfoRequestHeader(topic=topic),
+            version=self._profile.version,
+        )
+        response = await self.invoke(request, timeout_s)
+        if response.code != ResponseCode.SUCCESS or not response.body:
+            raise ResponseError.for_code(response.code, response.remark)
+        return TopicRouteData.decode(response.body)
+
+    async def _invoke(
+        self, command: RemotingCommand, timeout_s: float, on_address: Callable[[Address], None]
+    ) -> RemotingCommand:
+        begin_s = self._context.clock.monotonic_s()
+        address = await self._connected(on_address)
+        left_s = timeout_s - (self._context.clock.monotonic_s() - begin_s)
+        if left_s <= 0:
+            # 4.9 closes even the channel it has just opened; with two servers, one of them unreachable, a 4.9 client
+            # therefore never recovers. 5.x keeps it (5.1.4).
+            if self._profile is Profile.V4_9:
+                self._remoting.close_channel(address)
+            raise RequestTimeout(
+                f"invokeSync call the addr[{address}] timeout: connecting took {timeout_s - left_s:g} s"
+            )
+        return await self._remoting.invoke(address, command, timeout_s=left_s)
+
+    async def _connected(self, on_address: Callable[[Address], None]) -> Address:
+        """A server with an active channel, by the profile's rules; every server met is told to `on_address`."""
+        selector, is_active = self.selector, self._remoting.is_active
+        address = selector.sticky(is_active)
+        if address is None:
+            if not await try_lock(self._lock, self._context.clock):
+                raise ConnectError("connect to null failed: another call is still choosing a name server")
+            try:
+                address = selector.sticky(is_active)
+                if address is None and self._profile is Profile.V4_9:
+                    address = await self._connect_any(on_address)
+                elif address is None:
+                    address = self._advance(selector.chosen)
+            finally:
+                self._lock.release()
+        on_address(address)
+        if not is_active(address):
+            await self._connect(address)
+        return address
+
+    async def _connect_any(self, on_address: Callable[[Address], None]) -> Address:
+        """4.9: go round the list once until a connect succeeds."""
+        old = self.selector.chosen
+        for _ in self.selector.addresses:
+            address = self._advance(old)
+            on_address(address)
+            try:
+                await self._connect(address)
+            except TransportError:
+                continue
+            return address
+        text = ", ".join(str(address) for address in self.selector.addresses)
+        raise ConnectError(f"connect to [{text}] failed")
+
+    async def _connect(self, address: Address) -> None:
+        try:
+            await self._remoting.connect(address)
+        except TransportError:
+            self._connect_failed = address
+            raise
+        self._connect_failed = None
+
+    def _advance(self, old: Address | None) -> Address:
+        """Choose the next server; `old` is what the log and the history call the choice before."""
+        if not self.selector.addresses:
+            raise ConnectError("connect to null failed: no name server address is set")
+        before = self.selector.chosen
+        left = "connect_failed" if before == self._connect_failed else "not_active"
+        reason = "first" if before is None else left
+        choice = self.selector.advance(old)
+        self._context.log.info("new name server is chosen. OLD: %s , NEW: %s. index = %s", *choice)
+        self._context.record(
+            "name_server_chosen",
+            name_server=str(choice.new),
+            value={"old": None if old is None else str(old), "index": choice.index, "reason": reason},
+        )
+        return choice.new
+
+    def _record_call(
+        self, command: RemotingCommand, used: Sequence[Address], type_: str, code: int | None, begin_s: float
+    ) -> None:
+        try:
+            name = RequestCode(command.code).name.lower()
+        except ValueError:
+            name = str(command.code)
+        self._context.record(
+            "name_server_call",
+            f="route" if command.code == RequestCode.GET_ROUTEINFO_BY_TOPIC else name,
+            type=type_,
+            name_server=str(used[-1]) if used else None,
+            topic=(command.ext_fields or {}).get("topic"),
+            code=code,
+            duration_ms=(self._context.clock.monotonic_s() - begin_s) * 1000,
+        )

@@ -1,0 +1,85 @@
+"""Which NameServer comes next: the list, its shuffle and the running index. Pure: no channel, no clock.
+
+A client shuffles its list once, starts at a random place, keeps the server it has while that server's channel is
+active, and otherwise moves to the next entry of the shuffled list. Whether a channel is active, and how many entries
+one call may try, is NameServerClient's business. Upstream: `NettyRemotingClient`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ..remoting.network import Address
+
+START_INDEX_BOUND = 999
+"""The start index is uniform in 0..998 (`NettyRemotingClient.initValueIndex`)."""
+
+
+class Choice(NamedTuple):
+    """One choice of a NameServer, as Java logs it."""
+
+    old: Address | None
+    """The choice before; the same for every attempt of one 4.9 round."""
+    new: Address
+    index: int
+    """Position of `new` in the shuffled list."""
+
+
+class NameServerSelector:
+    """The list in shuffled order and the place in it.
+
+    The list is shuffled when `update` takes it and the start index is drawn at the first choice, so that `shuffle`
+    and `_start_index` may still be replaced on a new instance.
+    """
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._index: int | None = None
+        self.addresses: tuple[Address, ...] = ()
+        """In the order in use."""
+        self.chosen: Address | None = None
+
+    def shuffle(self, addresses: list[Address]) -> None:
+        """Put `addresses` in random order, in place."""
+        self._rng.shuffle(addresses)
+
+    def _start_index(self) -> int:
+        return self._rng.randrange(START_INDEX_BOUND)
+
+    def next_index(self) -> int:
+        """The position of the next entry to try; each call moves on by one. The list must not be empty."""
+        if self._index is None:
+            self._index = self._start_index()
+        self._index += 1
+        return abs(self._index) % len(self.addresses)
+
+    def update(self, addresses: Sequence[Address]) -> bool:
+        """Take a new list, if it is one: True when it replaced the old and was shuffled.
+
+        An empty list is ignored. The same set of as many addresses is no change, whatever their order. When the
+        chosen server left the list, there is no choice any more.
+        """
+        if not addresses:
+            return False
+        if len(addresses) == len(self.addresses) and set(addresses) <= set(self.addresses):
+            return False
+        shuffled = list(addresses)
+        self.shuffle(shuffled)
+        self.addresses = tuple(shuffled)
+        if self.chosen not in self.addresses:
+            self.chosen = None
+        return True
+
+    def sticky(self, is_active: Callable[[Address], bool]) -> Address | None:
+        """The chosen server while its channel is active, else None."""
+        if self.chosen is not None and is_active(self.chosen):
+            return self.chosen
+        return None
+
+    def advance(self, old: Address | None) -> Choice:
+        """Choose the next entry. It is the choice from now on, even if connecting to it then fails."""
+        index = self.next_index()
+        self.chosen = self.addresses[index]
+        return Choice(old, self.chosen, index)

@@ -1,0 +1,158 @@
+"""What a client knows of topics and brokers, and the pure rules by which it takes a new route.
+
+Three tables, with Java's names: topic_route_table (topic to route), broker_addr_table (broker name to id to address),
+and from a route the queues a producer may write (publish info) and a consumer may read (subscribe set). A topic that
+vanishes keeps its old route for ever; an address leaves when no cached route names it. No calls and no clock: that is
+MQClientInstance. Upstream: `MQClientInstance`, `TopicRouteData.topicRouteDataChanged`, `TopicPublishInfo`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from ..remoting.bodies import TopicRouteData
+from ..remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE
+from ..remoting.message import MessageQueue
+from ..remoting.network import Address
+from ..remoting.recording import Recorder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicPublishInfo:
+    """The queues of a topic that a producer may write to, in the order in which it goes round them."""
+
+    queues: tuple[MessageQueue, ...] = ()
+    order_topic: bool = False
+    have_route: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return bool(self.queues)
+
+
+def publish_info(topic: str, route: TopicRouteData) -> TopicPublishInfo:
+    """The publish info of `route`: writable rows by broker name, only of brokers that have a master.
+
+    An order configuration (`broker-a:4;broker-b:4`) replaces all of that, in its own order.
+    """
+    if route.order_topic_conf:
+        ordered: list[MessageQueue] = []
+        for item in route.order_topic_conf.split(";"):
+            broker_name, _, queue_nums = item.partition(":")
+            ordered += [MessageQueue(topic, broker_name, queue_id) for queue_id in range(int(queue_nums))]
+        return TopicPublishInfo(queues=tuple(ordered), order_topic=True, have_route=True)
+    masters = {broker.broker_name for broker in route.broker_datas if MASTER_ID in broker.broker_addrs}
+    queues = [
+        MessageQueue(topic, row.broker_name, queue_id)
+        for row in sorted(route.queue_datas, key=lambda row: row.broker_name)
+        if row.perm & PERM_WRITE and row.broker_name in masters
+        for queue_id in range(row.write_queue_nums)
+    ]
+    return TopicPublishInfo(queues=tuple(queues), have_route=True)
+
+
+def subscribe_set(topic: str, route: TopicRouteData) -> frozenset[MessageQueue]:
+    """Every queue of the readable rows, whether or not their broker is there."""
+    return frozenset(
+        MessageQueue(topic, row.broker_name, queue_id)
+        for row in route.queue_datas
+        if row.perm & PERM_READ
+        for queue_id in range(row.read_queue_nums)
+    )
+
+
+def borrowed_route(template: TopicRouteData, default_topic_queue_nums: int) -> TopicRouteData:
+    """The template topic's route as an unknown topic uses it: no row has more than `default_topic_queue_nums`."""
+    rows = tuple(
+        replace(
+            row,
+            read_queue_nums=min(default_topic_queue_nums, row.read_queue_nums),
+            write_queue_nums=min(default_topic_queue_nums, row.read_queue_nums),
+        )
+        for row in template.queue_datas
+    )
+    return replace(template, queue_datas=rows)
+
+
+def route_changed(old: TopicRouteData | None, new: TopicRouteData) -> bool:
+    """Java's test: rows and brokers in any order; of a broker only its name and addresses count."""
+    return old is None or _comparable(old) != _comparable(new)
+
+
+def _comparable(route: TopicRouteData) -> object:
+    rows = sorted(
+        (row.broker_name, row.read_queue_nums, row.write_queue_nums, row.perm, row.topic_sys_flag)
+        for row in route.queue_datas
+    )
+    brokers = sorted((broker.broker_name, sorted(broker.broker_addrs.items())) for broker in route.broker_datas)
+    filters = {address: list(servers) for address, servers in (route.filter_server_table or {}).items()}
+    return route.order_topic_conf, rows, brokers, filters
+
+
+def canonical(route: TopicRouteData) -> dict[str, object]:
+    """`route` as the history writes it, the same form for a client as for a NameServer."""
+    return {
+        "brokers": {
+            broker.broker_name: {str(id_): address for id_, address in sorted(broker.broker_addrs.items())}
+            for broker in sorted(route.broker_datas, key=lambda broker: broker.broker_name)
+        },
+        "queues": {
+            row.broker_name: [row.read_queue_nums, row.write_queue_nums, row.perm, row.topic_sys_flag]
+            for row in sorted(route.queue_datas, key=lambda row: row.broker_name)
+        },
+    }
+
+
+class RouteCache:
+    """The tables. `on_applied(topic, route)` is told of each route taken, so that publish and subscribe data follow."""
+
+    def __init__(self, record: Recorder, on_applied: Callable[[str, TopicRouteData], None]) -> None:
+        self._record = record
+        self._on_applied = on_applied
+        self._recorded: dict[str, object] = {}
+        self.topic_route_table: dict[str, TopicRouteData] = {}
+        self.broker_addr_table: dict[str, Mapping[int, Address]] = {}
+
+    def route(self, topic: str) -> TopicRouteData | None:
+        return self.topic_route_table.get(topic)
+
+    def take(self, topic: str, route: TopicRouteData, *, needed: bool = False) -> bool:
+        """Apply `route` if it differs from the cached one, or if somebody `needed` it anyway; whether it was."""
+        if not needed and not route_changed(self.topic_route_table.get(topic), route):
+            return False
+        self._apply(topic, route)
+        return True
+
+    def _apply(self, topic: str, route: TopicRouteData) -> None:
+        """Take `route`: each broker's address map is replaced whole, and who depends on the topic is told."""
+        for broker in route.broker_datas:
+            addresses = {id_: Address.parse(text) for id_, text in broker.broker_addrs.items()}
+            self.broker_addr_table[broker.broker_name] = addresses
+        self._on_applied(topic, route)
+        self.topic_route_table[topic] = route
+        value = canonical(route)
+        if self._recorded.get(topic) != value:
+            self._recorded[topic] = value
+            self._record("route_changed", topic=topic, value=value)
+
+    def _before_poll(self) -> None:
+        """Called at the start of each poll round; a test or a planted defect may put something here."""
+
+    def clean_offline_brokers(self) -> tuple[Address, ...]:
+        """Forget the addresses that no cached route names any more; returns them."""
+        named = {
+            address
+            for route in self.topic_route_table.values()
+            for broker in route.broker_datas
+            for address in broker.broker_addrs.values()
+        }
+        gone: list[Address] = []
+        for broker_name, addresses in list(self.broker_addr_table.items()):
+            kept = {id_: address for id_, address in addresses.items() if str(address) in named}
+            gone += [address for address in addresses.values() if str(address) not in named]
+            if kept:
+                self.broker_addr_table[broker_name] = kept
+            else:
+                del self.broker_addr_table[broker_name]
+        return tuple(gone)

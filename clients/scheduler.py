@@ -1,0 +1,56 @@
+"""Fixed-rate jobs on one task, as Java's single-threaded ScheduledExecutorService runs them.
+
+One job at a time: a slow one delays all others, and a job that fell behind runs again at once until it has caught up.
+The route poll, the heartbeat and the offset commit of a client share one, which is why an unreachable broker makes
+a client's routes stale. Upstream: `MQClientInstance.startScheduledTask`, `ScheduledThreadPoolExecutor`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import logging
+from collections.abc import Awaitable, Callable
+
+from ..remoting.clock import Clock
+
+Job = Callable[[], Awaitable[object]]
+
+
+class FixedRateScheduler:
+    """Add all jobs, then start. A job that raises is logged and stays scheduled."""
+
+    def __init__(self, clock: Clock, log: logging.Logger) -> None:
+        self._clock = clock
+        self._log = log
+        self._jobs: list[tuple[float, int, float, str, Job]] = []
+        self._task: asyncio.Task[None] | None = None
+
+    def add(self, name: str, job: Job, *, initial_s: float, period_s: float) -> None:
+        """Run `job` first after `initial_s`, then at the fixed rate of one each `period_s`."""
+        due_s = self._clock.monotonic_s() + initial_s
+        heapq.heappush(self._jobs, (due_s, len(self._jobs), period_s, name, job))
+
+    def start(self) -> None:
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        """No job runs after this returns; one that is running is cancelled."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while self._jobs:
+            due_s, order, period_s, name, job = self._jobs[0]
+            wait_s = due_s - self._clock.monotonic_s()
+            if wait_s > 0:
+                await self._clock.sleep(wait_s)
+                continue
+            heapq.heapreplace(self._jobs, (due_s + period_s, order, period_s, name, job))
+            try:
+                await job()
+            except Exception:
+                self._log.exception("scheduled job %s failed", name)
