@@ -1,0 +1,375 @@
+"""Messages: what a client sends (`Message`), and what a broker keeps and a consumer pulls (`StoredMessage`).
+
+A stored record, big-endian; the commit log and the body of a pull answer are such records back to back:
+
+     0 totalSize 4      4 magic 4           8 bodyCRC 4       12 queueId 4        16 flag 4      20 queueOffset 8
+    28 physicalOffset 8                    36 sysFlag 4       40 bornTimestamp 8  48 bornHost 8 (IPv6: 20)
+    56 storeTimestamp 8                    64 storeHost 8 (IPv6: 20)              72 reconsumeTimes 4
+    76 preparedTransactionOffset 8         84 bodyLen 4, body · topicLen 1 (V2: 2), topic · propsLen 2, properties
+
+Properties stay the bytes they were, so that a record decoded and encoded again is the same record.
+Upstream: `MessageDecoder`, `MessageVersion`, `MessageExt`, `Message`, `MessageQueue`, `CommitLog`.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import lru_cache
+from typing import NamedTuple
+
+from . import compression, message_properties
+from .errors import LocalProtocolError, RemoteProtocolError
+from .message_id import offset_msg_id, pack_host, unpack_host
+from .message_properties import PROPERTIES_MAX, format_properties, parse_properties
+from .network import Address
+
+MAGIC_V1 = -626843481  # 0xDAA320A7
+MAGIC_V2 = -626843477  # 0xDAA320AB, for topic names over 127 bytes; clients before 5.x cannot read it
+BLANK_MAGIC = -875286124  # 0xCBD43194, the filler at the end of a commit-log file
+
+_V6 = compression.BORN_HOST_V6_FLAG | compression.STORE_HOST_V6_FLAG
+_HEADS = {
+    sys_flag_bits: struct.Struct(f">iiiiiqqiq{born}sq{store}siqi")
+    for sys_flag_bits, born, store in ((0, 8, 8), (0x10, 20, 8), (0x20, 8, 20), (0x30, 20, 20))
+}
+_SYS_FLAG = struct.Struct(">i")
+_LENGTH_2 = struct.Struct(">h")
+
+Buffer = bytes | bytearray | memoryview
+
+
+class MessageQueue(NamedTuple):
+    """One queue of a topic at one broker. Orders as Java's does: by topic, broker name, queue id."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What a client sends. `properties` holds RocketMQ's own (KEYS, TAGS, …) and the user's alike."""
+
+    topic: str
+    body: bytes
+    _: KW_ONLY
+    properties: Mapping[str, str] = field(default_factory=dict)
+    flag: int = 0
+
+    @classmethod
+    def create(
+        cls,
+        topic: str,
+        body: bytes,
+        *,
+        tags: str | None = None,
+        keys: str | Sequence[str] = (),
+        delay_level: int = 0,
+        wait_store_msg_ok: bool = True,
+        user_properties: Mapping[str, str] | None = None,
+        flag: int = 0,
+    ) -> Message:
+        """A message with the properties that Java's constructor and setters give it.
+
+        LocalProtocolError when a user property is empty or takes a reserved name.
+        """
+        properties = {message_properties.WAIT: "true" if wait_store_msg_ok else "false"}
+        joined_keys = keys if isinstance(keys, str) else " ".join(keys)
+        if joined_keys:
+            properties[message_properties.KEYS] = joined_keys
+        if tags:
+            properties[message_properties.TAGS] = tags
+        if delay_level:
+            properties[message_properties.DELAY] = str(delay_level)
+        for name, value in (user_properties or {}).items():
+            if name in message_properties.RESERVED_NAMES:
+                raise LocalProtocolError(f"property name {name!r} is RocketMQ's own; choose another")
+            if not name.strip() or not value.strip():
+                raise LocalProtocolError(f"user property {name!r} needs a name and a value that are not blank")
+            properties[name] = value
+        return cls(topic, body, properties=properties, flag=flag)
+
+    def with_property(self, name: str, value: str) -> Message:
+        return replace(self, properties={**self.properties, name: value})
+
+    @property
+    def properties_string(self) -> str:
+        """As it travels in a send header. LocalProtocolError when a property holds a separator."""
+        return format_properties(self.properties)
+
+    @property
+    def tags(self) -> str | None:
+        return self.properties.get(message_properties.TAGS)
+
+    @property
+    def keys(self) -> str | None:
+        """Space-separated."""
+        return self.properties.get(message_properties.KEYS)
+
+    @property
+    def uniq_key(self) -> str | None:
+        return self.properties.get(message_properties.UNIQ_KEY)
+
+    @property
+    def delay_level(self) -> int:
+        text = self.properties.get(message_properties.DELAY, "0")
+        return int(text) if text.isascii() and text.isdigit() else 0
+
+    @property
+    def wait_store_msg_ok(self) -> bool:
+        return self.properties.get(message_properties.WAIT, "true").lower() == "true"
+
+
+@lru_cache(maxsize=4096)
+def _topic_field(topic: str, version: int) -> bytes:
+    name = topic.encode()
+    if version == 1 and len(name) <= 127:
+        return len(name).to_bytes(1, "big") + name
+    if version == 2 and len(name) <= 32767:
+        return len(name).to_bytes(2, "big") + name
+    raise LocalProtocolError(f"topic of {len(name)} B does not fit a record of version {version}")
+
+
+def encode_record(
+    *,
+    topic: str,
+    body: bytes,
+    properties: bytes,
+    queue_id: int,
+    queue_offset: int,
+    physical_offset: int,
+    born_timestamp: int,
+    born_host: Address,
+    store_timestamp: int,
+    store_host: Address,
+    flag: int = 0,
+    sys_flag: int = 0,
+    reconsume_times: int = 0,
+    prepared_transaction_offset: int = 0,
+    version: int = 1,
+) -> bytes:
+    """One record, without making a StoredMessage first: a broker appends with this.
+
+    The IPv6 bits of `sys_flag` are set from the hosts, whatever the caller gave. LocalProtocolError when a value does
+    not fit its field.
+    """
+    born, store = pack_host(born_host), pack_host(store_host)
+    bits = (0x10 if len(born) == 20 else 0) | (0x20 if len(store) == 20 else 0)
+    head = _HEADS[bits]
+    topic_field = _topic_field(topic, version)
+    if len(properties) > PROPERTIES_MAX:
+        raise LocalProtocolError(f"properties of {len(properties)} B exceed {PROPERTIES_MAX} B")
+    try:
+        return b"".join(
+            (
+                head.pack(
+                    head.size + len(body) + len(topic_field) + 2 + len(properties),
+                    MAGIC_V1 if version == 1 else MAGIC_V2,
+                    zlib.crc32(body) & 0x7FFFFFFF,
+                    queue_id,
+                    flag,
+                    queue_offset,
+                    physical_offset,
+                    (sys_flag & ~_V6) | bits,
+                    born_timestamp,
+                    born,
+                    store_timestamp,
+                    store,
+                    reconsume_times,
+                    prepared_transaction_offset,
+                    len(body),
+                ),
+                body,
+                topic_field,
+                _LENGTH_2.pack(len(properties)),
+                properties,
+            )
+        )
+    except struct.error as exc:
+        raise LocalProtocolError(f"message of topic {topic} does not fit a record: {exc}") from exc
+
+
+def blank_record(size: int) -> bytes:
+    """`size` bytes (8 or more) that end a commit-log file."""
+    if size < 8:
+        raise LocalProtocolError(f"a filler of {size} B is shorter than 8 B")
+    return struct.pack(">ii", size, BLANK_MAGIC) + bytes(size - 8)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredMessage:
+    """One stored record. Timestamps are wall-clock ms; `body` is as stored, compressed when sys_flag says so."""
+
+    topic: str
+    body: bytes
+    raw_properties: bytes = b""
+    queue_id: int
+    queue_offset: int
+    physical_offset: int
+    born_timestamp: int
+    born_host: Address
+    store_timestamp: int
+    store_host: Address
+    flag: int = 0
+    sys_flag: int = 0
+    reconsume_times: int = 0
+    prepared_transaction_offset: int = 0
+    version: int = 1
+    """Of the record layout: 1, or 2 with a 2-byte topic length."""
+
+    def encode(self) -> bytes:
+        """The record. LocalProtocolError when a value does not fit its field."""
+        return encode_record(
+            topic=self.topic,
+            body=self.body,
+            properties=self.raw_properties,
+            queue_id=self.queue_id,
+            queue_offset=self.queue_offset,
+            physical_offset=self.physical_offset,
+            born_timestamp=self.born_timestamp,
+            born_host=self.born_host,
+            store_timestamp=self.store_timestamp,
+            store_host=self.store_host,
+            flag=self.flag,
+            sys_flag=self.sys_flag,
+            reconsume_times=self.reconsume_times,
+            prepared_transaction_offset=self.prepared_transaction_offset,
+            version=self.version,
+        )
+
+    @classmethod
+    def decode_at(cls, data: Buffer, position: int = 0, *, strict: bool = False) -> tuple[StoredMessage, int]:
+        """The record at `position` and the position after it. RemoteProtocolError when there is none.
+
+        As Java's reader, it goes by the inner lengths; `strict` also holds them against totalSize, checks bodyCRC and
+        wants the topic in proper UTF-8.
+        """
+        try:
+            return _decode_at(data, position, strict)
+        except (struct.error, UnicodeDecodeError) as exc:
+            raise RemoteProtocolError(f"record at {position} of {len(data)} B cannot be read: {exc}") from exc
+
+    @classmethod
+    def scan(cls, data: Buffer, position: int = 0) -> Iterator[tuple[int, StoredMessage]]:
+        """Each record with its position. RemoteProtocolError at the first that strict reading refuses: the position
+        after the last one given is where a torn log is cut."""
+        while position < len(data):
+            message, end = cls.decode_at(data, position, strict=True)
+            yield position, message
+            position = end
+
+    @classmethod
+    def decode_all(cls, data: Buffer, *, strict: bool = False) -> list[StoredMessage]:
+        """All records. At a bad one Java stops and says nothing; so does this, or raises when `strict`."""
+        if strict:
+            return [message for _, message in cls.scan(data)]
+        messages = []
+        position = 0
+        while position < len(data):
+            try:
+                message, position = cls.decode_at(data, position)
+            except RemoteProtocolError:
+                break
+            messages.append(message)
+        return messages
+
+    @property
+    def properties(self) -> dict[str, str]:
+        return parse_properties(self.raw_properties.decode(errors="replace"))
+
+    @property
+    def inflated_body(self) -> bytes:
+        """The body as its producer gave it. RemoteProtocolError when it cannot be inflated or is too large."""
+        return compression.decompress(self.body, self.sys_flag)
+
+    @property
+    def offset_msg_id(self) -> str:
+        return offset_msg_id(self.store_host, self.physical_offset)
+
+    @property
+    def msg_id(self) -> str:
+        """What a Java consumer shows: the uniq id when the message has one, else the offset id."""
+        return self.uniq_key or self.offset_msg_id
+
+    @property
+    def uniq_key(self) -> str | None:
+        return self.properties.get(message_properties.UNIQ_KEY)
+
+    @property
+    def tags(self) -> str | None:
+        return self.properties.get(message_properties.TAGS)
+
+    @property
+    def keys(self) -> str | None:
+        """Space-separated."""
+        return self.properties.get(message_properties.KEYS)
+
+
+def _decode_at(data: Buffer, position: int, strict: bool) -> tuple[StoredMessage, int]:
+    (sys_flag,) = _SYS_FLAG.unpack_from(data, position + 36)
+    head = _HEADS[sys_flag & _V6]
+    (
+        total_size,
+        magic,
+        body_crc,
+        queue_id,
+        flag,
+        queue_offset,
+        physical_offset,
+        _,
+        born_timestamp,
+        born_host,
+        store_timestamp,
+        store_host,
+        reconsume_times,
+        prepared_transaction_offset,
+        body_size,
+    ) = head.unpack_from(data, position)
+    if magic == MAGIC_V1:
+        topic_at, version = position + head.size + body_size + 1, 1
+    elif magic == MAGIC_V2:
+        topic_at, version = position + head.size + body_size + 2, 2
+    else:
+        raise RemoteProtocolError(f"record at {position} has magic {magic & 0xFFFFFFFF:#010x}, not a message's")
+    if body_size < 0 or topic_at > len(data):
+        raise RemoteProtocolError(f"record at {position} says body of {body_size} B, {len(data) - position} B remain")
+    body = bytes(data[position + head.size : position + head.size + body_size])
+    topic_size = int.from_bytes(data[topic_at - version : topic_at], "big", signed=True)
+    properties_at = topic_at + topic_size + 2
+    if topic_size < 0 or properties_at > len(data):
+        raise RemoteProtocolError(f"record at {position} says topic of {topic_size} B, more than it holds")
+    topic = str(data[topic_at : properties_at - 2], "utf-8", "strict" if strict else "replace")
+    (properties_size,) = _LENGTH_2.unpack_from(data, properties_at - 2)
+    end = properties_at + properties_size
+    if properties_size < 0 or end > len(data):
+        raise RemoteProtocolError(f"record at {position} says properties of {properties_size} B, more than it holds")
+    if strict and total_size != end - position:
+        raise RemoteProtocolError(f"record at {position} says {total_size} B and holds {end - position} B")
+    if strict and body_crc != zlib.crc32(body) & 0x7FFFFFFF:
+        raise RemoteProtocolError(f"record at {position} has a body that does not match its CRC")
+    message = StoredMessage(
+        topic=topic,
+        body=body,
+        raw_properties=bytes(data[properties_at:end]),
+        queue_id=queue_id,
+        queue_offset=queue_offset,
+        physical_offset=physical_offset,
+        born_timestamp=born_timestamp,
+        born_host=unpack_host(born_host),
+        store_timestamp=store_timestamp,
+        store_host=unpack_host(store_host),
+        flag=flag,
+        sys_flag=sys_flag,
+        reconsume_times=reconsume_times,
+        prepared_transaction_offset=prepared_transaction_offset,
+        version=version,
+    )
+    return message, end
+
+
+def raw_properties(properties: Mapping[str, str] | str) -> bytes:
+    """Properties as a record holds them, from a mapping or from a send header's string."""
+    return (properties if isinstance(properties, str) else format_properties(properties)).encode()

@@ -1,0 +1,89 @@
+"""The two message ids: where a message is stored, and who sent it when. Upper-case hex, alike in shape on IPv4.
+
+    offset id    store host IP 4 or 16 · port 4 · commit-log offset 8                        32 or 56 characters
+    uniq id      IP 4 or 16 · pid 2 · class-loader hash 4 · ms since the month began 4 · counter 2
+
+Upstream: `MessageDecoder.createMessageId`, `MessageClientIDSetter`, `UtilAll`.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+from datetime import UTC, datetime
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
+from .errors import LocalProtocolError, RemoteProtocolError
+from .network import Address
+
+
+@lru_cache(maxsize=8192)
+def pack_host(address: Address) -> bytes:
+    """IP (4 or 16 bytes), then the port as 4 bytes. LocalProtocolError when the host is a name and no IP address."""
+    return pack_ip(address.host) + address.port.to_bytes(4, "big", signed=True)
+
+
+@lru_cache(maxsize=8192)
+def unpack_host(packed: bytes) -> Address:
+    """The address of the 8 or 20 bytes that pack_host gives."""
+    ip = packed[:-4]
+    host = IPv4Address(ip) if len(ip) == 4 else IPv6Address(ip)
+    return Address(str(host), int.from_bytes(packed[-4:], "big", signed=True))
+
+
+@lru_cache(maxsize=8192)
+def pack_ip(host: str) -> bytes:
+    """The 4 or 16 bytes of an IP address in text; LocalProtocolError for anything else."""
+    try:
+        return ip_address(host).packed
+    except ValueError:
+        raise LocalProtocolError(f"host {host!r} is not an IP address, and a record can hold nothing else") from None
+
+
+def offset_msg_id(store_host: Address, physical_offset: int) -> str:
+    """The id a broker answers a send with (`SendResult.offsetMsgId`)."""
+    return (pack_host(store_host) + physical_offset.to_bytes(8, "big", signed=True)).hex().upper()
+
+
+def parse_offset_msg_id(text: str) -> tuple[Address, int]:
+    """Store host and commit-log offset of an offset id. RemoteProtocolError when it is not one."""
+    try:
+        packed = bytes.fromhex(text)
+    except ValueError:
+        raise RemoteProtocolError(f"message id {text!r} is not hexadecimal") from None
+    if len(text) not in (32, 56) or 2 * len(packed) != len(text):
+        raise RemoteProtocolError(f"message id {text!r} is not of 32 or 56 hexadecimal characters")
+    return unpack_host(packed[:-8]), int.from_bytes(packed[-8:], "big", signed=True)
+
+
+def uniq_id(*, host: str, pid: int, loader_hash: int, now_ms: int, counter: int) -> str:
+    """The UNIQ_KEY of one message. Every number is cut to its field's width, as Java's narrowing does."""
+    since_month_ms = (now_ms - _month_start_ms(now_ms // 86_400_000)) & 0xFFFFFFFF
+    numbers = struct.pack(">HIIH", pid & 0xFFFF, loader_hash & 0xFFFFFFFF, since_month_ms, counter & 0xFFFF)
+    return (pack_ip(host) + numbers).hex().upper()
+
+
+class UniqIdGenerator:
+    """Uniq ids of one client. Process id and class-loader hash are drawn from `rng`: a seed repeats them, and clients
+    that share a host differ. 65,536 ids a millisecond are distinct."""
+
+    def __init__(self, host: str, rng: random.Random, *, counter: int = 0) -> None:
+        self._host = host
+        self._pid = rng.getrandbits(16)
+        self._loader_hash = rng.getrandbits(32)
+        self._counter = counter
+
+    def next_id(self, now_ms: int) -> str:
+        text = uniq_id(
+            host=self._host, pid=self._pid, loader_hash=self._loader_hash, now_ms=now_ms, counter=self._counter
+        )
+        self._counter += 1
+        return text
+
+
+@lru_cache(maxsize=4)
+def _month_start_ms(day: int) -> int:
+    """Wall clock at which the (UTC) month of that day since 1970 began."""
+    date = datetime.fromtimestamp(day * 86_400, UTC)
+    return (day - date.day + 1) * 86_400_000

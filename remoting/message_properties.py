@@ -1,0 +1,97 @@
+"""The properties string of a message, the property names that RocketMQ reserves, and Java's string hash.
+
+    name 0x01 value 0x02 name 0x01 value 0x02 …      UTF-8, no escaping, last separator optional
+
+Upstream: `MessageDecoder.messageProperties2String`, `string2messageProperties`, `MessageConst`, `String.hashCode`.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from functools import lru_cache
+
+from .errors import LocalProtocolError
+
+NAME_VALUE_SEPARATOR = "\x01"
+PROPERTY_SEPARATOR = "\x02"
+PROPERTIES_MAX = 32767
+"""Most bytes that a record can hold of them: the length is a signed short."""
+
+KEYS = "KEYS"
+TAGS = "TAGS"
+WAIT = "WAIT"
+DELAY = "DELAY"
+UNIQ_KEY = "UNIQ_KEY"
+RETRY_TOPIC = "RETRY_TOPIC"
+ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"
+REAL_TOPIC = "REAL_TOPIC"
+REAL_QUEUE_ID = "REAL_QID"
+PRODUCER_GROUP = "PGROUP"
+RECONSUME_TIME = "RECONSUME_TIME"
+MAX_RECONSUME_TIMES = "MAX_RECONSUME_TIMES"
+MIN_OFFSET = "MIN_OFFSET"
+MAX_OFFSET = "MAX_OFFSET"
+CLUSTER = "CLUSTER"
+MSG_REGION = "MSG_REGION"
+TRACE_ON = "TRACE_ON"
+CONSUME_START_TIME = "CONSUME_START_TIME"
+
+_RESERVED = """
+    KEYS TAGS WAIT DELAY UNIQ_KEY BUYER_ID RETRY_TOPIC ORIGIN_MESSAGE_ID REAL_TOPIC REAL_QID PGROUP TRAN_MSG
+    CHECK_IMMUNITY_TIME_IN_SECONDS TRANSACTION_CHECK_TIMES __transactionId__ TRAN_PREPARED_QUEUE_OFFSET RECONSUME_TIME
+    MAX_RECONSUME_TIMES CONSUME_START_TIME MIN_OFFSET MAX_OFFSET CLUSTER MSG_REGION TRACE_ON INSTANCE_ID CORRELATION_ID
+    REPLY_TO_CLIENT TTL ARRIVE_TIME PUSH_REPLY_TIME MSG_TYPE __SHARDINGKEY INNER_NUM INNER_BASE DUP_INFO POP_CK
+    1ST_POP_TIME TIMER_DELAY_SEC TIMER_DELAY_MS TIMER_DELIVER_MS __BORNHOST BORN_TIMESTAMP __CRC32#
+"""
+RESERVED_NAMES = frozenset(_RESERVED.split())
+"""Names that a user property may not take."""
+
+
+def format_properties(properties: Mapping[str, str], *, trailing_separator: bool = True) -> str:
+    """The properties string, in the mapping's order. RocketMQ ends it with a separator from 5.3.0 on.
+
+    Empty names and values are left out, as every reader skips them. A name or value that contains a separator would
+    turn into other properties: LocalProtocolError.
+    """
+    items = []
+    for name, value in properties.items():
+        if not name or not value:
+            continue
+        if NAME_VALUE_SEPARATOR in name or PROPERTY_SEPARATOR in name or PROPERTY_SEPARATOR in value:
+            raise LocalProtocolError(f"property {name!r} or its value holds a separator (0x01 or 0x02)")
+        items.append(name + NAME_VALUE_SEPARATOR + value)
+    if trailing_separator and items:
+        items.append("")
+    return PROPERTY_SEPARATOR.join(items)
+
+
+def parse_properties(text: str | None) -> dict[str, str]:
+    """The properties by name; of duplicates the last. Items without both a name and a value are skipped."""
+    properties: dict[str, str] = {}
+    for item in (text or "").split(PROPERTY_SEPARATOR):
+        name, _, value = item.partition(NAME_VALUE_SEPARATOR)
+        if name and value:
+            properties[name] = value
+    return properties
+
+
+def append_property(text: str, name: str, value: str) -> str:
+    """`text` with one more property, ended with a separator; one is put between when `text` lacks it."""
+    between = "" if not text or text.endswith(PROPERTY_SEPARATOR) else PROPERTY_SEPARATOR
+    return text + between + format_properties({name: value})
+
+
+@lru_cache(maxsize=4096)
+def java_hash(text: str) -> int:
+    """`String.hashCode()`: 31·h + unit over the UTF-16 units, as a signed 32-bit number."""
+    units = array("H", text.encode("utf-16-le" if array("H", b"\1\0")[0] == 1 else "utf-16-be", "surrogatepass"))
+    hashed = 0
+    for unit in units:
+        hashed = (31 * hashed + unit) & 0xFFFFFFFF
+    return hashed - 0x1_0000_0000 if hashed & 0x8000_0000 else hashed
+
+
+def tags_code(tags: str | None) -> int:
+    """A consume queue's 8-byte tag hash: Java's hash of the tag, 0 for none."""
+    return java_hash(tags) if tags else 0
