@@ -84,7 +84,7 @@ def plan(header: type[HeaderFields]) -> tuple[_Plan, ...]:
     return _plans[header]
 
 
-def _made_plan(header: type[HeaderFields]) -> tuple[_Plan, ...]:
+def _made_plan(header: type[Any]) -> tuple[_Plan, ...]:
     hints = typing.get_type_hints(header)
     return tuple(
         _Plan(
