@@ -1,0 +1,192 @@
+"""The command `nemesrv`. Each sub-command imports what it needs when it runs, so that `--help` is quick.
+
+Exit status: 0 VALID, 1 INVALID, 2 wrong input, 3 UNKNOWN, 4 harness failure, 130 and 143 after Ctrl-C and SIGTERM.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from .errors import HarnessError, ScenarioError
+
+EXIT_WRONG_INPUT = 2
+EXIT_HARNESS = 4
+
+
+class Terminated(BaseException):
+    """SIGTERM arrived; unwinds like Ctrl-C does."""
+
+
+def _on_sigterm(_signum: int, _frame: FrameType | None) -> None:
+    raise Terminated
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="nemesrv")
+def cli() -> None:
+    """A RocketMQ NameServer cluster under chaos, judged from its recorded history."""
+
+
+@cli.command()
+@click.argument("scenario", nargs=-1, required=True, metavar="SCENARIO...")
+@click.option("--out", type=click.Path(path_type=Path), help="Run folder; default runs/SCENARIO/TIMESTAMP.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of every random choice; default: a new one, printed.")
+@click.option("--time-scale", type=click.FloatRange(min=0, min_open=True, max=100), help="RocketMQ seconds per second.")
+@click.option("--clock", type=click.Choice(["real", "virtual"]), default="real", show_default=True)
+@click.option("--spark-master", help="Judge on this Spark cluster instead of in this process.")
+def run(
+    scenario: tuple[str, ...],
+    out: Path | None,
+    seed: int | None,
+    time_scale: float | None,
+    clock: str,
+    spark_master: str | None,
+) -> None:
+    """Run experiments: cluster up, workload, faults, heal, settle, final reads, check.
+
+    SCENARIO is a shipped name (see `nemesrv scenarios`), a YAML file, or `all` for every shipped one.
+    """
+    from .runner import Options, run_all
+    from .scenarios.model import find, shipped
+
+    if clock == "virtual":
+        raise ScenarioError("--clock", "", "virtual", "real: this version has no virtual clock for whole runs")
+    names = [name for given in scenario for name in (shipped() if given == "all" else [given])]
+    if out is not None and len(names) > 1:
+        raise ScenarioError("--out", "", str(out), "given with one scenario only")
+    options = Options(seed=seed, time_scale=time_scale, out=out, spark_master=spark_master)
+    sys.exit(run_all([find(name) for name in names], options))
+
+
+@cli.command()
+@click.argument("name", required=False)
+def scenarios(name: str | None) -> None:
+    """List the scenarios that ship, one line each; with a NAME, show that file."""
+    from .scenarios.model import find, load, shipped
+
+    known = shipped()
+    if name is None:
+        width = max(map(len, known))
+        for each, path in known.items():
+            click.echo(f"{each:<{width}}  {load(path).description}")
+    elif name in known:
+        click.echo(known[name].read_text(encoding="utf-8"), nl=False)
+    else:
+        click.echo(find(name).to_yaml(), nl=False)
+
+
+@cli.command()
+@click.argument("run_dir", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--spark-master", help="Judge on this Spark cluster instead of in this process.")
+def check(run_dir: tuple[Path, ...], spark_master: str | None) -> None:
+    """Judge recorded histories again."""
+    from .runner import check_again
+
+    sys.exit(check_again(list(run_dir), spark_master))
+
+
+@cli.command()
+@click.argument("run_dir", type=click.Path(path_type=Path))
+def report(run_dir: Path) -> None:
+    """Write report.html and junit.xml of a run again, from its verdicts."""
+    from .run_folder import RunFolder
+    from .runner import write_reports
+
+    write_reports(RunFolder(run_dir))
+    click.echo(str(RunFolder(run_dir).report_file))
+
+
+@cli.command()
+@click.option("--name-servers", type=click.IntRange(1, 9), default=3, show_default=True)
+@click.option("--brokers", type=click.IntRange(1, 26), default=2, show_default=True)
+@click.option("--slaves", type=click.IntRange(0, 26), default=0, show_default=True)
+@click.option("--profile", type=click.Choice(["4.9", "5.x"]), default="4.9", show_default=True)
+@click.option("--time-scale", type=click.FloatRange(min=0, min_open=True, max=100), default=1, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="First line on stdout is one JSON object.")
+def up(name_servers: int, brokers: int, slaves: int, profile: str, time_scale: float, as_json: bool) -> None:
+    """A cluster that stays up until Ctrl-C."""
+    from .up import bring_up
+
+    if slaves:
+        raise ScenarioError("--slaves", "", str(slaves), "0: this version has no slave brokers")
+    bring_up(name_servers=name_servers, brokers=brokers, profile=profile, time_scale=time_scale, as_json=as_json)
+
+
+@cli.command()
+@click.option("-c", "config_file", help="RocketMQ's own properties file.")
+@click.option("--listen-port", type=click.IntRange(0, 65535), help="Instead of the file's listenPort.")
+def namesrv(config_file: str | None, listen_port: int | None) -> None:
+    """One NameServer in this process, no Ray."""
+    from ..actors.namesrv.standalone import run as run_namesrv
+
+    sys.exit(run_namesrv(config_file, listen_port))
+
+
+@cli.command()
+@click.option("-n", "namesrv_addr", required=True, help='NameServers, "host:port;host:port".')
+@click.option("-c", "config_file", help="RocketMQ's own properties file.")
+def broker(namesrv_addr: str, config_file: str | None) -> None:
+    """One broker in this process, no Ray."""
+    from ..actors.broker.standalone import run as run_broker
+
+    sys.exit(run_broker(namesrv_addr, config_file))
+
+
+@cli.command()
+@click.option("--only", multiple=True, metavar="DEFECT", help="Only this planted defect; may be repeated.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
+def selftest(only: tuple[str, ...], seed: int) -> None:
+    """Plant every defect and see that exactly the checks meant for it find it."""
+    from .selftest import run_selftest
+
+    sys.exit(run_selftest(only, seed))
+
+
+@cli.command()
+@click.argument("name", required=False)
+@click.option("--seconds", type=click.FloatRange(min=0.1), default=3, show_default=True, help="Of each measurement.")
+def bench(name: str | None, seconds: float) -> None:
+    """The benchmarks, each with its baseline in the same run."""
+    from .bench import run_benchmarks
+
+    sys.exit(run_benchmarks(name, seconds))
+
+
+def _one_line(exc: BaseException) -> str:
+    return " ".join(str(exc).split()) or type(exc).__name__
+
+
+def main() -> None:
+    """The console script: errors become one line and an exit status."""
+    logging.basicConfig(
+        level=os.environ.get("NEMESRV_LOG", "ERROR").upper(), format="%(levelname)s %(name)s: %(message)s"
+    )
+    signal.signal(signal.SIGTERM, _on_sigterm)
+    try:
+        cli(standalone_mode=False)
+    except ScenarioError as exc:
+        click.echo(f"nemesrv: {_one_line(exc)}", err=True)
+        sys.exit(EXIT_WRONG_INPUT)
+    except HarnessError as exc:
+        click.echo(f"nemesrv: {_one_line(exc)}", err=True)
+        sys.exit(EXIT_HARNESS)
+    except click.ClickException as exc:
+        click.echo(f"nemesrv: {_one_line(Exception(exc.format_message()))}", err=True)
+        sys.exit(EXIT_WRONG_INPUT)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("nemesrv: interrupted", err=True)
+        sys.exit(130)
+    except Terminated:
+        click.echo("nemesrv: terminated", err=True)
+        sys.exit(143)
+
+
+if __name__ == "__main__":
+    main()

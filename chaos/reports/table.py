@@ -1,0 +1,59 @@
+"""The verdict table that a person reads at the end of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from ..verdict import Validity, Verdict
+
+_STYLE = {Validity.VALID: "green", Validity.INVALID: "bold red", Validity.UNKNOWN: "yellow"}
+
+
+def brief(values: object) -> str:
+    """A dict of a verdict as short text: times in seconds, lists counted, the longest parts left to verdicts.json."""
+    if not isinstance(values, dict):
+        return str(values)
+    parts = []
+    for key, value in values.items():
+        if isinstance(value, bool) or value is None:
+            continue
+        if isinstance(value, int | float) and key.endswith("_ms"):
+            parts.append(f"{key.removesuffix('_ms').replace('_', ' ')} {value / 1000:.1f} s")
+        elif isinstance(value, int | float):
+            parts.append(f"{key.replace('_', ' ')} {value:g}")
+        elif isinstance(value, str) and len(value) <= 60:
+            parts.append(f"{value}" if key == "formula" else f"{key.replace('_', ' ')} {value}")
+    return ", ".join(parts)
+
+
+def verdict_table(verdicts: Sequence[Verdict], *, title: str) -> Table:
+    """One row a check: verdict, how much it examined, what was measured against what was allowed."""
+    table = Table(title=title, title_justify="left")
+    table.add_column("check", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("examined", justify="right")
+    table.add_column("violations", justify="right")
+    table.add_column("measured")
+    table.add_column("allowed")
+    for v in verdicts:
+        style = _STYLE[v.verdict]
+        table.add_row(
+            v.name,
+            f"[{style}]{v.verdict}[/]",
+            str(v.examined),
+            str(v.violations),
+            brief(v.measured),
+            v.why if v.verdict is Validity.UNKNOWN and v.why else brief(v.allowed),
+        )
+    return table
+
+
+def print_table(verdicts: Sequence[Verdict], *, title: str) -> None:
+    """The table on stdout, as wide as the terminal or 160 columns in a pipe."""
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=160)
+    console.print(verdict_table(verdicts, title=title))

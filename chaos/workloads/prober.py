@@ -1,0 +1,144 @@
+"""The prober: the harness's own client. It starts many short-lived clients, prepares the topic, and reads at the end.
+
+Many starts, because whether the first NameServer is chosen uniformly cannot be seen in a handful of clients. Each
+start is a client's own code up to its first route query, over the node's own links; its rows share one op_id.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ...clients.admin import AdminClient
+from ...clients.config import ClientConfig
+from ...clients.name_server_client import NameServerClient
+from ...remoting.codes import LanguageCode
+from ...remoting.errors import RocketMQError
+from ...remoting.network import Address
+from ...remoting.node import NodeContext
+from ...remoting.recording import ignore
+from ...remoting.transport import RemotingClient
+
+FINAL_READ_TRIES = 3
+POLL_S = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProberWorkload:
+    topic: str
+    queues: int
+    config: ClientConfig
+
+
+class ProberNode:
+    """A Node that the harness calls; of itself it does nothing."""
+
+    def __init__(self, context: NodeContext, workload: ProberWorkload) -> None:
+        self._context, self._workload = context, workload
+        self._starts = 0
+        self.plant: Callable[[NameServerClient], None] = lambda client: None
+        """A planted defect, put into each client that is started."""
+
+    async def listen(self) -> Address | None:
+        return None
+
+    async def start(self) -> None:
+        """Nothing runs until it is called for."""
+
+    async def stop(self) -> None:
+        """Nothing runs between calls."""
+
+    def _admin(self) -> AdminClient:
+        # What the harness does for itself is no client behaviour, so it leaves no rows.
+        context = dataclasses.replace(self._context, record=ignore)
+        config = self._workload.config
+        return AdminClient(context, config.namesrv_addr, profile=config.profile)
+
+    async def create_topic(self, brokers: Mapping[str, Address]) -> None:
+        """Create the workload's topic at each broker (name to address)."""
+        topic, queues = self._workload.topic, self._workload.queues
+        async with self._admin() as admin:
+            for address in brokers.values():
+                await admin.create_topic(address, topic, read_queue_nums=queues, write_queue_nums=queues)
+
+    async def await_routes(self, brokers: Mapping[str, Address], timeout_s: float) -> None:
+        """Return once every NameServer routes the topic to all of `brokers`; TimeoutError otherwise."""
+        wanted = set(brokers)
+        async with self._admin() as admin, self._context.clock.timeout(timeout_s):
+            for name_server in self._workload.config.namesrv_addr:
+                while not wanted <= await self._routed(admin, name_server):
+                    await self._context.clock.sleep(POLL_S)
+
+    async def _routed(self, admin: AdminClient, name_server: Address) -> set[str]:
+        try:
+            route = await admin.topic_route(self._workload.topic, name_server=name_server)
+        except RocketMQError:
+            return set()
+        return {queue.broker_name for queue in route.queue_datas}
+
+    async def probe(self, starts: int) -> int:
+        """Start that many clients one after another; return how many got a route."""
+        got = 0
+        for _ in range(starts):
+            got += await self._start_one()
+        return got
+
+    async def _start_one(self) -> bool:
+        op_id = f"{self._context.name}-start-{self._starts}"
+        self._starts += 1
+        base, config = self._context, self._workload.config
+
+        def record(event: str, /, **fields: object) -> None:
+            base.record(event, op_id=op_id, **fields)
+
+        context = dataclasses.replace(base, record=record, rng=random.Random(base.rng.getrandbits(64)))
+        remoting = RemotingClient(
+            clock=base.clock,
+            network=base.network,
+            language=LanguageCode.PYTHON,
+            version=config.profile.version,
+            log=base.log,
+        )
+        client = NameServerClient(context, remoting, config.namesrv_addr, config.profile)
+        self.plant(client)
+        client.start()
+        try:
+            await client.query_route(self._workload.topic)
+        except RocketMQError as exc:
+            base.log.info("%s got no route: %s", op_id, exc)
+            return False
+        else:
+            return True
+        finally:
+            await remoting.close()
+
+    async def read_all(self, brokers: Mapping[str, Address]) -> int:
+        """Read every queue of the topic at each broker (name to address), and record each message once.
+
+        `read_done` is recorded for each queue that was read whole; a queue that could not be leaves none, so that
+        the checkers know. Returns how many messages were read.
+        """
+        read = 0
+        async with self._admin() as admin:
+            for broker_name, address in brokers.items():
+                for queue_id in range(self._workload.queues):
+                    read += await self._read_queue(admin, broker_name, address, queue_id)
+        return read
+
+    async def _read_queue(self, admin: AdminClient, broker_name: str, address: Address, queue_id: int) -> int:
+        topic, record = self._workload.topic, self._context.record
+        where = {"topic": topic, "broker_name": broker_name, "queue_id": queue_id}
+        for attempt in range(FINAL_READ_TRIES):
+            try:
+                messages = [message async for message in admin.read_queue(topic, address, queue_id)]
+            except RocketMQError as exc:
+                self._context.log.warning("final read of %s, try %d: %s", where, attempt, exc)
+                continue
+            for message in messages:
+                record("read", msg_key=message.keys, offset=message.queue_offset, **where)
+            end = messages[-1].queue_offset + 1 if messages else 0
+            record("read_done", offset=end, attempt=attempt, **where)
+            return len(messages)
+        return 0

@@ -1,0 +1,55 @@
+"""Markers and skips of this repository's own tests; fixtures live in tests/.
+
+A machine without an optional part skips what needs it, with the reason. CI has every part, so there an unexpected
+skip is a failure: `CI=true` turns each skip whose reason is not listed here into one.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+EXPECTED_SKIPS_IN_CI: tuple[str, ...] = ()
+"""Reasons that CI accepts. None: CI has all parts."""
+
+
+def _toxiproxy() -> str | None:
+    beside = Path(sys.executable).with_name("toxiproxy-server")
+    return (
+        os.environ.get("NEMESRV_TOXIPROXY")
+        or shutil.which("toxiproxy-server")
+        or (str(beside) if beside.exists() else None)
+    )
+
+
+def _missing(marker: str) -> str | None:
+    if marker in ("spark", "e2e") and shutil.which("java") is None:
+        return "Java is missing: install a JDK 17 (Spark needs it)"
+    if marker in ("toxiproxy", "e2e") and _toxiproxy() is None:
+        return "toxiproxy-server is missing: run make setup, or put one on PATH"
+    return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for marker in ("spark", "toxiproxy", "e2e"):
+            if item.get_closest_marker(marker) and (reason := _missing(marker)):
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.skipped and os.environ.get("CI") and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        if not any(expected in reason for expected in EXPECTED_SKIPS_IN_CI):
+            report.outcome = "failed"
+            report.longrepr = f"unexpected skip in CI: {reason}"
+    return report
