@@ -1,0 +1,207 @@
+"""What a broker can be told: RocketMQ's names and defaults, from a properties file or from Python.
+
+`BrokerConfig.from_properties` reads RocketMQ's own `-c` files. A key that RocketMQ knows and this broker has no use
+for (thread pool sizes, say) is passed over, as RocketMQ passes over keys it does not know; a value that cannot be what
+its key needs is refused by name. Upstream: `BrokerConfig`, `MessageStoreConfig`, `NettyServerConfig`, `BrokerStartup`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+
+from ...remoting import properties
+from ...remoting.codes import PERM_READ, PERM_WRITE
+from ...remoting.network import Address
+from ...remoting.profile import Profile
+
+_DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+_UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerConfig:
+    """All of a broker's settings. Times are RocketMQ's, in milliseconds; RocketMQ's spelling is in `java_name`."""
+
+    broker_name: str = "broker-a"
+    broker_id: int = 0
+    cluster_name: str = "DefaultCluster"
+    namesrv_addr: tuple[Address, ...] = ()
+    broker_ip1: str = ""
+    """The host told to NameServers and written into messages; empty means the listening host."""
+    listen_port: int = 10911
+    profile: Profile = Profile.V4_9
+    broker_permission: int = PERM_READ | PERM_WRITE
+
+    default_topic_queue_nums: int = 8
+    auto_create_topic_enable: bool = True
+    auto_create_subscription_group: bool = True
+    cluster_topic_enable: bool = True
+    broker_topic_enable: bool = True
+    trace_topic_enable: bool = False
+    msg_trace_topic_name: str = "RMQ_SYS_TRACE_TOPIC"
+    trace_on: bool = True
+    region_id: str = "DefaultRegion"
+
+    register_name_server_period: int = 30_000
+    register_broker_timeout_mills: int = 0
+    """0 means the profile's own: 6000 in 4.9, 24000 in 5.x."""
+    force_register: bool = True
+    compressed_register: bool = False
+    notify_consumer_ids_changed_enable: bool = True
+
+    long_polling_enable: bool = True
+    short_polling_time_mills: int = 1000
+    lite_pull_message_enable: bool = True
+    max_held_pulls: int = 100_000
+    """Pull requests that may wait at once (`pullThreadPoolQueueCapacity` bounds what Java can have in flight)."""
+    flush_consumer_offset_interval: int = 5000
+
+    store_path_root_dir: str = "store"
+    mapped_file_size_commit_log: int = 1 << 30
+    flush_disk_type: str = "ASYNC_FLUSH"
+    max_message_size: int = 4 << 20
+    max_transfer_bytes_on_message_in_memory: int = 256 * 1024
+    max_transfer_count_on_message_in_memory: int = 32
+    message_delay_level: str = _DELAY_LEVELS
+
+    def __post_init__(self) -> None:
+        checks = (
+            ("broker_name", bool(self.broker_name.strip()), "a name"),
+            ("cluster_name", bool(self.cluster_name.strip()), "a name"),
+            ("broker_id", self.broker_id >= 0, "0 (the master) or more"),
+            ("listen_port", 0 <= self.listen_port <= 65535, "0 to 65535"),
+            ("broker_permission", self.broker_permission in (0, 2, 4, 6), "2 (write), 4 (read), 6 (both) or 0"),
+            ("default_topic_queue_nums", 1 <= self.default_topic_queue_nums <= 65536, "1 to 65536"),
+            ("register_name_server_period", self.register_name_server_period > 0, "more than 0 ms"),
+            ("register_broker_timeout_mills", self.register_broker_timeout_mills >= 0, "0 ms or more"),
+            ("flush_consumer_offset_interval", self.flush_consumer_offset_interval > 0, "more than 0 ms"),
+            ("short_polling_time_mills", self.short_polling_time_mills > 0, "more than 0 ms"),
+            ("max_held_pulls", self.max_held_pulls > 0, "more than 0"),
+            ("max_message_size", 0 < self.max_message_size <= 16_000_000, "1 to 16000000 B"),
+            (
+                "mapped_file_size_commit_log",
+                self.max_message_size + 65_536 <= self.mapped_file_size_commit_log <= 1 << 40,
+                "room for the largest message (maxMessageSize + 65536 B), at most 1 TiB",
+            ),
+            ("flush_disk_type", self.flush_disk_type in ("ASYNC_FLUSH", "SYNC_FLUSH"), "ASYNC_FLUSH or SYNC_FLUSH"),
+            (
+                "max_transfer_bytes_on_message_in_memory",
+                self.max_transfer_bytes_on_message_in_memory > 0,
+                "more than 0",
+            ),
+            (
+                "max_transfer_count_on_message_in_memory",
+                self.max_transfer_count_on_message_in_memory > 0,
+                "more than 0",
+            ),
+        )
+        for name, holds, allowed in checks:
+            if not holds:
+                raise ValueError(f"{java_name(name)}: {getattr(self, name)!r} is not {allowed}")
+        parse_delay_levels(self.message_delay_level)
+
+    @property
+    def register_timeout_s(self) -> float:
+        """How long one round of registration is waited for."""
+        default = 6000 if self.profile is Profile.V4_9 else 24_000
+        return (self.register_broker_timeout_mills or default) / 1000
+
+    @property
+    def register_period_s(self) -> float:
+        """The period between full registrations, clamped as `BrokerController.start` does."""
+        return max(10_000, min(self.register_name_server_period, 60_000)) / 1000
+
+    @property
+    def delay_levels_ms(self) -> tuple[int, ...]:
+        """The delay of level 1, 2, …"""
+        return parse_delay_levels(self.message_delay_level)
+
+    @classmethod
+    def from_properties(
+        cls, text: str, *, source: str = "the configuration", base: BrokerConfig | None = None
+    ) -> BrokerConfig:
+        """`base` (or the defaults) changed by a properties text. Raises ValueError: `source: key: value, allowed`."""
+        return (base or cls()).updated(properties.parse_properties(text), source=source)
+
+    def updated(self, changes: Mapping[str, str], *, source: str = "the configuration") -> BrokerConfig:
+        """A copy with RocketMQ keys changed; keys unknown here are passed over. Raises ValueError naming the key."""
+        parsed: dict[str, object] = {}
+        for key, value in changes.items():
+            name = _PYTHON_NAMES.get(key)
+            if name is not None:
+                try:
+                    parsed[name] = _parse(name, value.strip())
+                except ValueError as exc:
+                    raise ValueError(f"{source}: {key}: {exc}") from exc
+        try:
+            return replace(self, **parsed)  # type: ignore[arg-type]
+        except ValueError as exc:
+            raise ValueError(f"{source}: {exc}") from exc
+
+    def to_properties(self) -> dict[str, str]:
+        """RocketMQ key to text, for code 26."""
+        return {java_name(f.name): _text(getattr(self, f.name)) for f in fields(self) if f.name not in _OURS_ONLY}
+
+
+def parse_delay_levels(text: str) -> tuple[int, ...]:
+    """`"1s 5s 1m"` as milliseconds. Raises ValueError naming the entry that is none."""
+    levels = []
+    for entry in text.split():
+        number, unit = entry[:-1], entry[-1:]
+        if not (number.isascii() and number.isdigit()) or unit not in _UNIT_MS:
+            raise ValueError(f"messageDelayLevel: {entry!r} is not a number followed by s, m, h or d")
+        levels.append(int(number) * _UNIT_MS[unit])
+    if not levels:
+        raise ValueError("messageDelayLevel: no level; give at least one, like 1s")
+    return tuple(levels)
+
+
+_SPECIAL_NAMES = {"broker_ip1": "brokerIP1", "cluster_name": "brokerClusterName"}
+_OURS_ONLY = frozenset({"profile", "max_held_pulls"})
+
+
+def java_name(name: str) -> str:
+    """`"listen_port"` as RocketMQ spells it: `"listenPort"`."""
+    if name in _SPECIAL_NAMES:
+        return _SPECIAL_NAMES[name]
+    head, *rest = name.split("_")
+    return head + "".join(part.capitalize() for part in rest)
+
+
+_PYTHON_NAMES = {java_name(f.name): f.name for f in fields(BrokerConfig)}
+_DEFAULTS = BrokerConfig()
+
+
+def parse_name_servers(text: str) -> tuple[Address, ...]:
+    """`"a:9876;b:9876"` as addresses. Raises ValueError naming the one that is none."""
+    return tuple(Address.parse(part) for part in text.split(";") if part.strip())
+
+
+def _parse(name: str, text: str) -> object:
+    if name == "namesrv_addr":
+        return parse_name_servers(text)
+    if name == "profile":
+        try:
+            return Profile(text)
+        except ValueError:
+            raise ValueError(f"{text!r} is not one of {', '.join(Profile)}") from None
+    default = getattr(_DEFAULTS, name)
+    if isinstance(default, bool):
+        if text.lower() not in ("true", "false"):
+            raise ValueError(f"{text!r} is not true or false")
+        return text.lower() == "true"
+    if isinstance(default, int):
+        try:
+            return int(text)
+        except ValueError:
+            raise ValueError(f"{text!r} is not a whole number") from None
+    return text
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ";".join(str(item) for item in value)
+    return str(value)

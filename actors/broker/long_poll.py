@@ -1,0 +1,100 @@
+"""Pull requests that found nothing and wait for a message: the bookkeeping, without a clock or a connection.
+
+A held request leaves the table in exactly one of four ways: a message it may want arrived, the periodic check found
+one, its time is up, or its connection closed. Whoever takes it out answers it. The number held is bounded.
+Upstream: `PullRequestHoldService`, `ManyPullRequest`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+R = TypeVar("R")
+
+QueueKey = tuple[str, int]
+
+
+@dataclass(slots=True, eq=False)
+class HeldPull(Generic[R]):
+    """One waiting request. `request` is whatever its owner needs to run it again."""
+
+    connection_id: int
+    offset: int
+    """The queue offset it waits to see filled."""
+    deadline_ms: int
+    request: R
+    tags_codes: frozenset[int] | None = None
+    """Hashes of the tags it wants; None wants every message."""
+    seen: int = 0
+    """Entries below this one were looked at and are not wanted."""
+
+
+class PullHolds(Generic[R]):
+    """Held requests by (topic, queue id), at most `limit` of them."""
+
+    def __init__(self, *, limit: int) -> None:
+        self._limit = limit
+        self._held: dict[QueueKey, list[HeldPull[R]]] = {}
+        self._count = 0
+        self._of_connection: Counter[int] = Counter()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __contains__(self, key: QueueKey) -> bool:
+        return key in self._held
+
+    def hold(self, topic: str, queue_id: int, pull: HeldPull[R]) -> bool:
+        """Keep `pull`; False when there is no room, and the request must be answered now."""
+        if self._count >= self._limit:
+            return False
+        self._held.setdefault((topic, queue_id), []).append(pull)
+        self._count += 1
+        self._of_connection[pull.connection_id] += 1
+        return True
+
+    def wake(self, topic: str, queue_id: int, wanted: Callable[[HeldPull[R]], bool]) -> list[HeldPull[R]]:
+        """Take out those of one queue for which `wanted` is true (messages arrived)."""
+        return self._take((topic, queue_id), wanted)
+
+    def check(self, now_ms: int, max_offset: Callable[[str, int], int]) -> list[HeldPull[R]]:
+        """Take out all whose queue has grown past their offset, or whose time is up. Called each 5 s."""
+        taken: list[HeldPull[R]] = []
+        for topic, queue_id in list(self._held):
+            newest = max_offset(topic, queue_id)
+            taken += self._take(
+                (topic, queue_id), lambda pull, newest=newest: newest > pull.offset or now_ms >= pull.deadline_ms
+            )
+        return taken
+
+    def drop_connection(self, connection_id: int) -> None:
+        """Forget what a closed connection waited for."""
+        if connection_id not in self._of_connection:
+            return
+        for key in list(self._held):
+            self._take(key, lambda pull: pull.connection_id == connection_id)
+
+    def take_all(self) -> list[HeldPull[R]]:
+        """Take out everything (the broker stops)."""
+        return [pull for key in list(self._held) for pull in self._take(key, lambda _: True)]
+
+    def _take(self, key: QueueKey, wanted: Callable[[HeldPull[R]], bool]) -> list[HeldPull[R]]:
+        pulls = self._held.get(key)
+        if pulls is None:
+            return []
+        taken, kept = [], []
+        for pull in pulls:
+            (taken if wanted(pull) else kept).append(pull)
+        if kept:
+            self._held[key] = kept
+        else:
+            del self._held[key]
+        self._count -= len(taken)
+        for pull in taken:
+            self._of_connection[pull.connection_id] -= 1
+            if not self._of_connection[pull.connection_id]:
+                del self._of_connection[pull.connection_id]
+        return taken

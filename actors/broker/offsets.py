@@ -1,0 +1,97 @@
+"""Where each consumer group stands in each queue: a table in memory, persisted as RocketMQ's consumerOffset.json.
+
+Keys are `topic@group`, as in the file. The table decides nothing: which group or topic may have an offset is the
+processor's question. Upstream: `ConsumerOffsetManager`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import orjson
+
+from ...remoting import fastjson
+from .files import read_whole, write_whole
+
+SEPARATOR = "@"
+
+
+class ConsumerOffsets:
+    """The table, and the file it is kept in. Without a path nothing is kept."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self._table: dict[str, dict[int, int]] = {}
+        self._dirty = False
+        if path is not None:
+            content = read_whole(path)
+            if content is not None:
+                self._table = _decode(content, path)
+
+    def commit(self, group: str, topic: str, queue_id: int, offset: int) -> int:
+        """Note that `group` has consumed below `offset`; returns what was noted before, -1 for nothing.
+
+        Going backwards is allowed: that is how an offset is reset.
+        """
+        queues = self._table.setdefault(topic + SEPARATOR + group, {})
+        before = queues.get(queue_id, -1)
+        if before != offset:
+            queues[queue_id] = offset
+            self._dirty = True
+        return before
+
+    def query(self, group: str, topic: str, queue_id: int) -> int:
+        """The offset noted last, -1 when none ever was."""
+        return self._table.get(topic + SEPARATOR + group, {}).get(queue_id, -1)
+
+    def queues(self, group: str, topic: str) -> Mapping[int, int]:
+        """Queue id to offset, for every queue of `topic` that `group` has committed."""
+        return self._table.get(topic + SEPARATOR + group, {})
+
+    def topics_of(self, group: str) -> tuple[str, ...]:
+        """The topics that `group` has committed offsets of, sorted."""
+        end = SEPARATOR + group
+        return tuple(sorted(key[: -len(end)] for key in self._table if key.endswith(end)))
+
+    def groups_of(self, topic: str) -> tuple[str, ...]:
+        """The groups that have committed offsets of `topic`, sorted."""
+        start = topic + SEPARATOR
+        return tuple(sorted(key[len(start) :] for key in self._table if key.startswith(start)))
+
+    def forget_topic(self, topic: str) -> None:
+        """Drop every group's offsets of `topic`."""
+        for group in self.groups_of(topic):
+            del self._table[topic + SEPARATOR + group]
+            self._dirty = True
+
+    def forget_group(self, group: str) -> None:
+        """Drop `group`'s offsets of every topic."""
+        for topic in self.topics_of(group):
+            del self._table[topic + SEPARATOR + group]
+            self._dirty = True
+
+    def encode(self) -> bytes:
+        """The table as JSON: `{"offsetTable": {"topic@group": {"0": 7}}}` (code 43's body, and the file)."""
+        table = {
+            key: {str(queue_id): offset for queue_id, offset in queues.items()} for key, queues in self._table.items()
+        }
+        return orjson.dumps({"offsetTable": table}, option=orjson.OPT_SORT_KEYS)
+
+    def persist(self) -> None:
+        """Write the file when something changed since the last time. Raises OSError; then the next call tries again."""
+        if self._dirty and self._path is not None:
+            write_whole(self._path, self.encode())
+            self._dirty = False
+
+
+def _decode(content: bytes, path: Path) -> dict[str, dict[int, int]]:
+    """The table in `content`. Raises ValueError naming the file when it is none."""
+    try:
+        decoded = fastjson.loads(content)
+        table = decoded["offsetTable"] if isinstance(decoded, dict) else None
+        if not isinstance(table, dict):
+            raise ValueError("no offsetTable")
+        return {str(key): {int(q): int(offset) for q, offset in queues.items()} for key, queues in table.items()}
+    except Exception as exc:
+        raise ValueError(f"{path} is not a consumer offset file: {exc}") from exc

@@ -1,0 +1,507 @@
+"""Messages on disk: append, read by queue offset, look up, and recover after any death of the process.
+
+Everything is in the commit log, in RocketMQ's own record layout; consume queues are made from it. A message counts as
+stored when its bytes have been handed to the kernel, so it survives SIGKILL of the process; surviving the machine
+too takes flushDiskType SYNC_FLUSH. Recovery reads every record again: a torn tail (of a write that was cut short, or
+zeros after a power loss) is cut off, damage before the newest file is refused.
+Upstream: `DefaultMessageStore`, `CommitLog`, `ConsumeQueue`.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import mmap
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+import orjson
+
+from ...remoting import fastjson
+from ...remoting.errors import LocalProtocolError, RemoteProtocolError
+from ...remoting.message import BLANK_MAGIC, StoredMessage, encode_record
+from ...remoting.message_properties import DELAY, TAGS, tags_code
+from ...remoting.network import Address
+from .commit_log import CommitLog, StoreError
+from .consume_queue import ConsumeQueue
+from .files import read_whole, write_whole
+
+__all__ = ["Append", "Found", "GetStatus", "MessageIllegal", "MessageStore", "PutMessage", "Recovery", "StoreError"]
+
+_LOCALHOST = Address("127.0.0.1", 10911)
+_FILLER = struct.Struct(">ii")
+_STORE_TIME = struct.Struct(">q")
+FILLER_SIZE = _FILLER.size
+SCAN_LIMIT = 800
+"""Entries looked at in one pull (`maxFilterMessageSize` 16000 B)."""
+
+TagsCode = Callable[[StoredMessage], int]
+"""What the consume queue holds beside a record: the tag's hash, or a delayed message's due time."""
+
+
+class StoreFull(StoreError):
+    """Nothing was stored: the disk is full or failing."""
+
+
+class MessageIllegal(Exception):
+    """Nothing was stored: the message does not fit a record, or the log's limits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutMessage:
+    """A message to store. Its broker side (offsets, store time, store host) is given by the store."""
+
+    topic: str
+    queue_id: int
+    body: bytes
+    properties: bytes = b""
+    tags_code: int = 0
+    born_timestamp: int
+    born_host: Address
+    flag: int = 0
+    sys_flag: int = 0
+    reconsume_times: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Where messages went: consecutive queue offsets from `queue_offset`, and each one's commit-log offset."""
+
+    queue_offset: int
+    physical_offsets: tuple[int, ...]
+
+
+class GetStatus(Enum):
+    """Names as they stand in a pull answer's remark (`GetMessageStatus`)."""
+
+    FOUND = "FOUND"
+    NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
+    OFFSET_FOUND_NULL = "OFFSET_FOUND_NULL"
+    OFFSET_OVERFLOW_BADLY = "OFFSET_OVERFLOW_BADLY"
+    OFFSET_OVERFLOW_ONE = "OFFSET_OVERFLOW_ONE"
+    OFFSET_TOO_SMALL = "OFFSET_TOO_SMALL"
+    NO_MESSAGE_IN_QUEUE = "NO_MESSAGE_IN_QUEUE"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a pull got: records back to back in `data`, and where to pull next."""
+
+    status: GetStatus
+    next_offset: int
+    min_offset: int
+    max_offset: int
+    data: bytes = b""
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """What was there at the start: topic -> queue id -> max offset, and how much of a torn tail was cut off."""
+
+    recovered: dict[str, dict[int, int]] = field(default_factory=dict)
+    truncated_bytes: int = 0
+
+
+class MessageStore:
+    """One broker's messages under `directory` (`commitlog/`, `config/deletedTopics.json`)."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        file_size: int = 1 << 30,
+        max_message_size: int = 4 << 20,
+        sync_flush: bool = False,
+        store_host: Address = _LOCALHOST,
+        tags_code_of: TagsCode | None = None,
+        log: logging.Logger | None = None,
+    ) -> None:
+        self.store_host = store_host
+        """Written into every record from now on: the address that clients reach this broker at."""
+        self.stored_messages = 0
+        """Messages appended since the start."""
+        self.stored_bytes = 0
+        self._max_batch = max_message_size + 65_536
+        self._sync_flush = sync_flush
+        self._tags_code_of = tags_code_of or default_tags_code
+        self._log = log or logging.getLogger("nemesrv.broker")
+        self._commit_log = CommitLog(directory / "commitlog", file_size=file_size)
+        self._queues: dict[str, dict[int, ConsumeQueue]] = {}
+        self._deleted_path = directory / "config" / "deletedTopics.json"
+        self._deleted: dict[str, int] = {}
+        self._broken: str | None = None
+
+    def open(self) -> Recovery:
+        """Take the store and recover it. Raises StoreError when it is in use, unreadable, or damaged in the middle."""
+        try:
+            self._commit_log.open()
+            return self._recover()
+        except OSError as exc:
+            self.close()
+            raise StoreError(
+                f"store {self._commit_log.directory.parent} cannot be read: {exc.strerror or exc}"
+            ) from exc
+        except StoreError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Flush and let go of the files. Nothing may be called afterwards."""
+        try:
+            self._commit_log.sync()
+        except OSError as exc:
+            self._log.error("cannot flush the commit log: %s", exc)
+        self._commit_log.close()
+
+    # Appending
+
+    def append(self, messages: Sequence[PutMessage], *, now_ms: int) -> Append:
+        """Store `messages`, all of one queue, in order; when this returns they survive SIGKILL.
+
+        Raises MessageIllegal, or StoreFull; then none of them is stored.
+        """
+        if self._broken is not None:
+            raise StoreFull(self._broken)
+        topic, queue_id = messages[0].topic, messages[0].queue_id
+        queue = self._queues.get(topic, {}).get(queue_id)
+        queue_offset = 0 if queue is None else queue.end
+        log = self._commit_log
+        records = self._encode(messages, queue_offset, now_ms)
+        size = sum(map(len, records))
+        if size > self._max_batch:
+            raise MessageIllegal(f"records of {size} B exceed {self._max_batch} B")
+        if size + FILLER_SIZE > log.room:
+            if size + FILLER_SIZE > log.file_size:
+                raise MessageIllegal(f"records of {size} B do not fit a commit log file of {log.file_size} B")
+            self._roll()
+            records = self._encode(messages, queue_offset, now_ms)  # physical offsets have moved
+        base = log.end
+        self._hand_over(records[0] if len(records) == 1 else b"".join(records), base)
+
+        if queue is None:
+            queue = self._queues.setdefault(topic, {})[queue_id] = ConsumeQueue()
+        offsets = []
+        for message, record in zip(messages, records, strict=True):
+            offsets.append(base)
+            queue.add(base, len(record), message.tags_code)
+            base += len(record)
+        log.end = base
+        self.stored_messages += len(records)
+        self.stored_bytes += size
+        return Append(queue_offset, tuple(offsets))
+
+    def _write(self, data: bytes) -> None:
+        """Hand `data` to the kernel (os.write), before any acknowledgement. Raises OSError."""
+        self._commit_log.write(data)
+
+    def _hand_over(self, data: bytes, base: int) -> None:
+        try:
+            self._write(data)
+            if self._sync_flush:
+                self._commit_log.sync()
+        except OSError as exc:
+            self._take_back(base)
+            raise StoreFull(_disk_text(exc)) from exc
+
+    def _take_back(self, base: int) -> None:
+        """Cut off what a failed write left, or later records would stand behind half a one."""
+        try:
+            self._commit_log.cut(base)
+        except OSError as exc:
+            self._broken = f"the commit log cannot be cut back after a failed write: {exc.strerror or exc}"
+            self._log.error("%s; refusing messages until a restart", self._broken)
+
+    def _roll(self) -> None:
+        """End the newest file with a filler and begin the next."""
+        log = self._commit_log
+        base = log.end
+        try:
+            if log.room:
+                self._write(_FILLER.pack(log.room, BLANK_MAGIC))
+            log.add_file()
+        except OSError as exc:
+            if log.room and log.end == base:
+                self._take_back(base)
+            raise StoreFull(_disk_text(exc)) from exc
+
+    def _encode(self, messages: Sequence[PutMessage], queue_offset: int, now_ms: int) -> list[bytes]:
+        records = []
+        physical_offset = self._commit_log.end
+        try:
+            for index, message in enumerate(messages):
+                if message.properties.endswith(b"\0"):
+                    raise MessageIllegal(
+                        "properties end in a zero byte, which recovery could not tell from a torn write"
+                    )
+                record = encode_record(
+                    topic=message.topic,
+                    body=message.body,
+                    properties=message.properties,
+                    queue_id=message.queue_id,
+                    queue_offset=queue_offset + index,
+                    physical_offset=physical_offset,
+                    born_timestamp=message.born_timestamp,
+                    born_host=message.born_host,
+                    store_timestamp=now_ms,
+                    store_host=self.store_host,
+                    flag=message.flag,
+                    sys_flag=message.sys_flag,
+                    reconsume_times=message.reconsume_times,
+                )
+                records.append(record)
+                physical_offset += len(record)
+        except LocalProtocolError as exc:
+            raise MessageIllegal(str(exc)) from exc
+        return records
+
+    # Reading
+
+    def get(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        *,
+        max_messages: int,
+        max_bytes: int,
+        tags_codes: frozenset[int] | None = None,
+    ) -> Found:
+        """The messages from `offset` on whose tags code is wanted (None: all), at least one when there is one.
+
+        At most `max_messages`, and `max_bytes` unless the first alone is larger.
+        """
+        queue = self._queues.get(topic, {}).get(queue_id)
+        if queue is None:
+            return Found(GetStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
+        first, end = queue.first, queue.end
+        if offset < first:
+            return Found(GetStatus.OFFSET_TOO_SMALL, first, first, end)
+        if offset == end:
+            return Found(GetStatus.OFFSET_OVERFLOW_ONE, offset, first, end)
+        if offset > end:
+            return Found(GetStatus.OFFSET_OVERFLOW_BADLY, end, first, end)
+        spans: list[list[int]] = []  # [physical offset, size] of what lies back to back
+        next_offset, count, total = offset, 0, 0
+        for physical_offset, size, code in queue.entries(offset, max(SCAN_LIMIT, max_messages)):
+            if tags_codes is None or code in tags_codes:
+                if count and (count >= max_messages or total + size > max_bytes):
+                    break
+                if spans and sum(spans[-1]) == physical_offset:
+                    spans[-1][1] += size
+                else:
+                    spans.append([physical_offset, size])
+                count, total = count + 1, total + size
+            next_offset += 1
+        if not count:
+            return Found(GetStatus.NO_MATCHED_MESSAGE, next_offset, first, end)
+        data = b"".join(self._commit_log.read(physical_offset, size) for physical_offset, size in spans)
+        if len(data) != total:
+            # The file is shorter than what was acknowledged: something other than this process cut it.
+            self._log.error("%s queue %d: commit log lacks %d B of what was stored", topic, queue_id, total - len(data))
+            return Found(GetStatus.OFFSET_FOUND_NULL, offset, first, end)
+        return Found(GetStatus.FOUND, next_offset, first, end, data, count)
+
+    def look(self, physical_offset: int) -> StoredMessage | None:
+        """The record that starts at `physical_offset`, or None when none does."""
+        try:
+            size, _ = _FILLER.unpack(self._commit_log.read(physical_offset, _FILLER.size))
+            if not 0 < size <= self._max_batch:
+                return None
+            message, _ = StoredMessage.decode_at(self._commit_log.read(physical_offset, size), strict=True)
+        except (struct.error, RemoteProtocolError):
+            return None
+        return message if message.physical_offset == physical_offset else None
+
+    def wanted_in(self, topic: str, queue_id: int, offset: int, tags_codes: frozenset[int] | None) -> tuple[bool, int]:
+        """Whether a wanted message stands at `offset` or later, and up to which offset that was looked at."""
+        queue = self._queues.get(topic, {}).get(queue_id)
+        if queue is None or offset >= queue.end:
+            return False, offset
+        if tags_codes is None:
+            return True, offset
+        end = min(queue.end, offset + SCAN_LIMIT)
+        return any(code in tags_codes for _, _, code in queue.entries(offset, end - offset)), end
+
+    def min_offset(self, topic: str, queue_id: int) -> int:
+        """The first queue offset still kept; 0 for a queue without messages."""
+        queue = self._queues.get(topic, {}).get(queue_id)
+        return 0 if queue is None else queue.first
+
+    def max_offset(self, topic: str, queue_id: int) -> int:
+        """The next queue offset to be given out; 0 for a queue without messages."""
+        queue = self._queues.get(topic, {}).get(queue_id)
+        return 0 if queue is None else queue.end
+
+    def queue_ids(self, topic: str) -> tuple[int, ...]:
+        """The queues of `topic` that have had messages, in order."""
+        return tuple(sorted(self._queues.get(topic, {})))
+
+    def entry(self, topic: str, queue_id: int, offset: int) -> tuple[int, int, int] | None:
+        """(physical offset, size, tags code) of one message, or None when it is not there."""
+        queue = self._queues.get(topic, {}).get(queue_id)
+        return queue.entry(offset) if queue is not None and queue.first <= offset < queue.end else None
+
+    def store_time(self, topic: str, queue_id: int, offset: int) -> int:
+        """When one message was stored (wall-clock ms); -1 when it is not there."""
+        entry = self.entry(topic, queue_id, offset)
+        if entry is None:
+            return -1
+        born_host_v6 = self._commit_log.read(entry[0] + 39, 1)[:1]  # sysFlag's low byte
+        shift = 12 if born_host_v6 and born_host_v6[0] & 0x10 else 0
+        data = self._commit_log.read(entry[0] + 56 + shift, _STORE_TIME.size)
+        return int(_STORE_TIME.unpack(data)[0]) if len(data) == _STORE_TIME.size else -1
+
+    def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int, *, upper: bool = False) -> int:
+        """The first queue offset stored at `timestamp_ms` or later; with `upper` the last stored at it or earlier.
+
+        The max offset (`upper`: the min) when there is none.
+        """
+        low = first = self.min_offset(topic, queue_id)
+        high = self.max_offset(topic, queue_id)
+        while low < high:
+            middle = (low + high) // 2
+            stored = self.store_time(topic, queue_id, middle)
+            if stored < timestamp_ms or (upper and stored == timestamp_ms):
+                low = middle + 1
+            else:
+                high = middle
+        return max(first, low - 1) if upper else low
+
+    @property
+    def min_physical_offset(self) -> int:
+        return self._commit_log.start
+
+    @property
+    def max_physical_offset(self) -> int:
+        """The end of the commit log."""
+        return self._commit_log.end
+
+    @property
+    def directory(self) -> Path:
+        return self._commit_log.directory.parent
+
+    # Topics and recovery
+
+    def delete_topic(self, topic: str) -> None:
+        """Forget the messages of `topic`, for good: a restart does not bring them back. Raises OSError."""
+        if self._queues.pop(topic, None) is not None:
+            self._deleted[topic] = self._commit_log.end
+            write_whole(self._deleted_path, orjson.dumps(self._deleted))
+
+    def _recover(self) -> Recovery:
+        self._deleted = _read_deleted(self._deleted_path)
+        log = self._commit_log
+        truncated = 0
+        for start in log.starts:
+            end, full = self._index_file(start)
+            if start != log.starts[-1]:
+                if not full:
+                    raise StoreError(
+                        f"commit log file {log.path(start)} is damaged at {end}, and later files follow it"
+                    )
+            elif full:
+                log.fill_up()
+            elif end != log.end:
+                truncated = self._torn_bytes(start, end)
+                log.cut(end)
+        recovered = {
+            topic: {queue_id: queue.end for queue_id, queue in sorted(queues.items())}
+            for topic, queues in self._queues.items()
+        }
+        return Recovery(recovered, truncated)
+
+    def _index_file(self, start: int) -> tuple[int, bool]:
+        """Make queue entries of one file's records; (offset after the last good one, whether its filler was found)."""
+        log = self._commit_log
+        size = log.size_of(start)
+        if size == 0:
+            return start, False
+        with log.path(start).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+            data = memoryview(mapped)
+            try:
+                return self._index(data, start)
+            finally:
+                data.release()
+
+    def _index(self, data: memoryview, start: int) -> tuple[int, bool]:
+        position = 0
+        while position + FILLER_SIZE <= len(data):
+            size, magic = _FILLER.unpack_from(data, position)
+            if magic == BLANK_MAGIC and position + size == self._commit_log.file_size:
+                return start + position, True
+            try:
+                message, end = StoredMessage.decode_at(data, position, strict=True)
+            except RemoteProtocolError:
+                break
+            # Neither the topic nor the properties are under the CRC; zeros at their end are a page that never came.
+            zeros = message.raw_properties.endswith(b"\0") or "\0" in message.topic or not message.topic
+            if zeros or message.physical_offset != start + position:
+                break
+            self._index_record(message, end - position)
+            position = end
+        return start + position, False
+
+    def _index_record(self, message: StoredMessage, size: int) -> None:
+        if message.physical_offset < self._deleted.get(message.topic, 0):
+            return
+        queues = self._queues.setdefault(message.topic, {})
+        queue = queues.get(message.queue_id)
+        if queue is None or queue.end != message.queue_offset:
+            # The first record kept of this queue, or of a topic made again after it was deleted.
+            queue = queues[message.queue_id] = ConsumeQueue(message.queue_offset)
+        queue.add(message.physical_offset, size, self._tags_code_of(message))
+
+    def _torn_bytes(self, start: int, end: int) -> int:
+        """How many bytes were written after `end`. In a file that was made at full size, trailing zeros were not."""
+        size = self._commit_log.size_of(start)
+        if size < self._commit_log.file_size:
+            return start + size - end
+        with self._commit_log.path(start).open("rb") as file:
+            file.seek(end - start)
+            torn = position = 0
+            while chunk := file.read(1 << 20):
+                written = len(chunk.rstrip(b"\0"))
+                torn = position + written if written else torn
+                position += len(chunk)
+            return torn
+
+
+def default_tags_code(message: StoredMessage) -> int:
+    """The hash of the message's tag, as it stands in its properties."""
+    return tags_code(message.properties.get(TAGS))
+
+
+def scheduled_tags_code(schedule_topic: str, delay_ms: Sequence[int]) -> TagsCode:
+    """As `default_tags_code`, but a message of `schedule_topic` has its due time (wall-clock ms) there."""
+
+    def code(message: StoredMessage) -> int:
+        properties = message.properties
+        if message.topic != schedule_topic or DELAY not in properties:
+            return tags_code(properties.get(TAGS))
+        level = min(max(message.queue_id, 0), len(delay_ms) - 1)
+        return message.store_timestamp + delay_ms[level]
+
+    return code
+
+
+def _read_deleted(path: Path) -> dict[str, int]:
+    content = read_whole(path)
+    if content is None:
+        return {}
+    try:
+        decoded = fastjson.loads(content)
+        if not isinstance(decoded, dict):
+            raise ValueError("not an object")
+        return {str(topic): int(end) for topic, end in decoded.items()}
+    except Exception as exc:
+        raise StoreError(f"{path} is not a list of deleted topics: {exc}") from exc
+
+
+def _disk_text(exc: OSError) -> str:
+    if exc.errno == errno.ENOSPC:
+        return "the broker's disk is full"
+    return f"the broker's disk failed: {exc.strerror or exc}"
