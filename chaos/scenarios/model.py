@@ -61,7 +61,9 @@ class WorkloadModel(_Model):
 
 class ActionModel(_Model):
     at_s: float = Field(ge=0, le=100_000)
-    do: Literal["black_hole", "cut", "latency", "bandwidth", "reset", "heal", "kill", "stop", "pause", "resume", "restart"]
+    do: Literal[
+        "black_hole", "cut", "latency", "bandwidth", "reset", "heal", "kill", "stop", "pause", "resume", "restart"
+    ]
     links: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
     stream: Literal["both", "upstream", "downstream"] = "both"
@@ -106,6 +108,7 @@ class Scenario(_Model):
             brokers=self.cluster.brokers,
             producers=self.workload.producers,
             consumers=self.workload.consumers,
+            reader=False,  # the prober reads at the end
         )
 
     @property
@@ -158,6 +161,8 @@ def _allowed(error: Any, key: str) -> str:
         return f"one of the keys {', '.join(_sibling_keys(key))}"
     if error["type"] == "missing":
         return "a value: this key is required"
+    if error["type"] == "too_short":
+        return f"a list of at least {error['ctx']['min_length']}"
     return str(error["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")
 
 
@@ -185,7 +190,9 @@ def _check_names(scenario: Scenario, file: str) -> None:
                 raise ScenarioError(file, f"timeline.{index}.links", repr(expression), str(exc)) from exc
         for node in action.nodes:
             if node not in topology.servers:
-                raise ScenarioError(file, f"timeline.{index}.nodes", repr(node), f"one of {', '.join(topology.servers)}")
+                raise ScenarioError(
+                    file, f"timeline.{index}.nodes", repr(node), f"one of {', '.join(topology.servers)}"
+                )
         if index and action.at_s < scenario.timeline[index - 1].at_s:
             raise ScenarioError(file, f"timeline.{index}.at_s", str(action.at_s), "times in ascending order")
 

@@ -7,7 +7,6 @@ start is a client's own code up to its first route query, over the node's own li
 from __future__ import annotations
 
 import dataclasses
-import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -93,7 +92,7 @@ class ProberNode:
         def record(event: str, /, **fields: object) -> None:
             base.record(event, op_id=op_id, **fields)
 
-        context = dataclasses.replace(base, record=record, rng=random.Random(base.rng.getrandbits(64)))
+        context = dataclasses.replace(base, record=record)
         remoting = RemotingClient(
             clock=base.clock,
             network=base.network,

@@ -39,7 +39,7 @@ def test_a_scenario_written_with_its_defaults_loads_as_the_same_scenario(name: s
     [
         ("checks: [routes_converge]\nclustr: {}", "clustr", "{}", "cluster"),
         ("checks: [no_such]", "checks.0", "'no_such'", "routes_converge"),
-        ("checks: []", "checks", "()", "at least 1"),
+        ("checks: []", "checks", "[]", "at least 1"),
         ("{}", "checks", "", "required"),
         ("checks: [routes_converge]\ncluster: {brokers: 0}", "cluster.brokers", "0", "greater than or equal to 1"),
         ("checks: [routes_converge]\ncluster: {profile: '6'}", "cluster.profile", "'6'", "'4.9' or '5.x'"),
