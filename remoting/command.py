@@ -11,6 +11,10 @@ from typing import Protocol
 
 from .codes import FLAG_ONEWAY, FLAG_RESPONSE, V5_3_2, LanguageCode, SerializeType
 
+DEFAULT_LANGUAGE = LanguageCode.PYTHON
+DEFAULT_VERSION = V5_3_2
+"""A request left at these two is given the language and version of the client or server that sends it."""
+
 
 class Header(Protocol):
     """A request's or response's own fields (headers.py)."""
@@ -21,9 +25,9 @@ class Header(Protocol):
 @dataclass(slots=True)
 class RemotingCommand:
     code: int
-    language: LanguageCode | None = LanguageCode.PYTHON
+    language: LanguageCode | None = DEFAULT_LANGUAGE
     """None: the peer named a language that we do not know; its requests are served all the same."""
-    version: int = V5_3_2
+    version: int = DEFAULT_VERSION
     """The sender's MQVersion ordinal."""
     opaque: int = 0
     flag: int = 0
@@ -49,8 +53,8 @@ class RemotingCommand:
         body: bytes = b"",
         *,
         oneway: bool = False,
-        version: int = V5_3_2,
-        language: LanguageCode = LanguageCode.PYTHON,
+        version: int = DEFAULT_VERSION,
+        language: LanguageCode = DEFAULT_LANGUAGE,
     ) -> RemotingCommand:
         """A request; the transport that sends it fills `opaque`."""
         flag = FLAG_ONEWAY if oneway else 0

@@ -1,0 +1,190 @@
+"""A dialling end: one cached channel per address, made when it is first needed. Upstream: `NettyRemotingClient`.
+
+Which NameServer to ask is not decided here but in clients/; this answers `is_active` and does as it is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from .clock import Clock
+from .codes import FLAG_ONEWAY, LanguageCode
+from .command import RemotingCommand
+from .connection import Connection, Endpoint, Handler
+from .errors import ConnectError, RequestTimeout, TooManyRequests
+from .frame import FRAME_MAX
+from .network import Address, Network
+
+V5_1_4 = 441
+
+_CLOSE_MIN_S = 0.1
+
+
+class RemotingClient:
+    """`handler` answers what servers ask on these channels, e.g. NOTIFY_CONSUMER_IDS_CHANGED.
+
+    A call's `timeout_s` covers connecting and waiting. Calls to an address that is being connected share the attempt.
+    `on_event` is told ("open" | "close" | "connect_failed", address, reason). `language` and `version` are given to
+    requests that do not name their own; the version also decides when a timed-out call closes its channel.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        network: Network,
+        handler: Handler | None = None,
+        connect_timeout_s: float = 3.0,
+        idle_s: float = 120,
+        close_on_timeout: bool = True,
+        language: LanguageCode | None = None,
+        version: int | None = None,
+        on_event: Callable[[str, Address, str], None] | None = None,
+        frame_max: int = FRAME_MAX,
+        log: logging.Logger,
+    ) -> None:
+        self._clock = clock
+        self._network = network
+        self._connect_timeout_s = connect_timeout_s
+        self._close_on_timeout = close_on_timeout
+        self._spares_short_waits = version is None or version >= V5_1_4
+        self._on_event = on_event
+        self._log = log
+        self._channels: dict[Address, Connection] = {}
+        self._attempts: dict[Address, asyncio.Task[Connection]] = {}
+        self._closed = False
+        self._endpoint = Endpoint(
+            clock=clock,
+            log=log,
+            handler=handler,
+            on_close=self._lost,
+            idle_s=idle_s,
+            frame_max=frame_max,
+            language=language,
+            version=version,
+        )
+
+    async def invoke(
+        self,
+        address: Address,
+        command: RemotingCommand,
+        *,
+        timeout_s: float = 3.0,
+        close_on_timeout: bool | None = None,
+    ) -> RemotingCommand:
+        """The response, whatever its code. `close_on_timeout` False is Java's async call, which keeps the channel.
+
+        Raises ConnectError and TooManyRequests (nothing was sent), ConnectionLost and RequestTimeout (it may have
+        been), LocalProtocolError. A RequestTimeout closes the channel, as Java's sync call does; from 5.1.4 on only
+        when the answer had more than 100 ms or a quarter of the time left to come.
+        """
+        connection, left_s = await self._connected_in_time(address, timeout_s)
+        try:
+            return await connection.invoke(command, timeout_s=left_s)
+        except RequestTimeout:
+            closes = self._close_on_timeout if close_on_timeout is None else close_on_timeout
+            if closes and (not self._spares_short_waits or left_s > _CLOSE_MIN_S or left_s > timeout_s / 4):
+                self._log.warning("channel %s: closed, because request %d timed out", connection, command.code)
+                connection.close()
+            raise
+
+    async def oneway(self, address: Address, command: RemotingCommand, *, timeout_s: float = 3.0) -> None:
+        """Send and expect no answer; `command` is made oneway. ConnectError, TooManyRequests: nothing was sent."""
+        command.flag |= FLAG_ONEWAY
+        connection, _ = await self._connected_in_time(address, timeout_s)
+        connection.send(command)
+
+    async def connect(self, address: Address) -> Connection:
+        """The active channel to `address`, dialled if there is none. ConnectError after `connect_timeout_s` at most."""
+        connection = self._channels.get(address)
+        if connection is not None and not connection.closed:
+            return connection
+        if self._closed:
+            raise ConnectError(f"connect to {address} failed: this client is closed")
+        attempt = self._attempts.get(address)
+        if attempt is None:
+            attempt = self._attempts[address] = asyncio.create_task(self._dial(address))
+            attempt.add_done_callback(_seen)
+        try:
+            return await asyncio.shield(attempt)
+        except asyncio.CancelledError:
+            if attempt.cancelled():
+                raise ConnectError(f"connect to {address} failed: this client is closed") from None
+            raise
+
+    def is_active(self, address: Address) -> bool:
+        """Whether there is an open channel to `address` now."""
+        connection = self._channels.get(address)
+        return connection is not None and not connection.closed
+
+    def close_channel(self, address: Address) -> None:
+        """Close the channel to `address` if there is one: its calls in flight fail, the next call dials."""
+        connection = self._channels.get(address)
+        if connection is not None:
+            connection.close()
+
+    async def close(self) -> None:
+        """Close every channel and refuse further calls."""
+        self._closed = True
+        attempts = list(self._attempts.values())
+        for attempt in attempts:
+            attempt.cancel()
+        await asyncio.gather(*attempts, return_exceptions=True)
+        await self._endpoint.close_all()
+
+    async def _connected_in_time(self, address: Address, timeout_s: float) -> tuple[Connection, float]:
+        """The channel, and how much of `timeout_s` is left."""
+        connection = self._channels.get(address)
+        if connection is not None and not connection.closed:
+            return connection, timeout_s
+        begin_s = self._clock.monotonic_s()
+        try:
+            # where the budget covers a whole attempt, the attempt's own limit says why it failed
+            async with self._clock.timeout(None if timeout_s >= self._connect_timeout_s else timeout_s):
+                connection = await self.connect(address)
+        except TimeoutError as exc:
+            raise TooManyRequests(f"connect to {address} took more than the call's {timeout_s:g} s") from exc
+        left_s = timeout_s - (self._clock.monotonic_s() - begin_s)
+        if left_s <= 0:
+            raise TooManyRequests(f"connect to {address} took the call's {timeout_s:g} s")
+        return connection, left_s
+
+    async def _dial(self, address: Address) -> Connection:
+        connection = Connection(self._endpoint, address)
+        try:
+            async with self._clock.timeout(self._connect_timeout_s):
+                await self._network.connect(address, lambda: connection)
+            if connection.closed:
+                raise ConnectError(f"connect to {address} failed: the peer closed it at once")
+            self._channels[address] = connection
+        except TimeoutError as exc:
+            failure = ConnectError(f"connect to {address} failed: no answer in {self._connect_timeout_s:g} s")
+            self._tell("connect_failed", address, str(failure))
+            raise failure from exc
+        except ConnectError as exc:
+            self._tell("connect_failed", address, str(exc))
+            raise
+        finally:
+            del self._attempts[address]
+            if self._channels.get(address) is not connection:
+                connection.close()  # it may have opened in the very moment that it was given up
+        self._tell("open", address, "connected")
+        return connection
+
+    def _lost(self, connection: Connection, reason: str) -> None:
+        address = connection.remote_address
+        if self._channels.get(address) is connection:
+            del self._channels[address]
+            self._tell("close", address, reason)
+
+    def _tell(self, event: str, address: Address, reason: str) -> None:
+        if self._on_event is not None:
+            self._on_event(event, address, reason)
+
+
+def _seen(attempt: asyncio.Task[Connection]) -> None:
+    """Every caller of a failed attempt may have gone; asyncio need not complain that nobody looked."""
+    if not attempt.cancelled():
+        attempt.exception()

@@ -1,0 +1,423 @@
+"""One channel, whichever side dialled: frames in and out, answers matched to questions, idle and overload limits.
+
+An `Endpoint` is what all channels of one server or client have in common. Everything on one channel happens in the
+event loop's thread, in the order of its bytes:
+
+    bytes -> FrameReader -> fast_path(raw frame) -> raw response                      (no command is made)
+                         -> decode -> response: the call that waits for its opaque
+                                   -> request:  handler -> response                   (or a task, when it must wait)
+
+Limits, so that no peer can use memory without end: one unfinished frame; MAX_UNSENT bytes written but not taken by the
+peer, beyond which the channel is closed; MAX_SERVED requests or MAX_SERVED_BYTES being handled, beyond which no more is
+read from this peer until some are done. Upstream: `NettyRemotingAbstract`, `NettyDecoder`, `IdleStateHandler`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Awaitable, Callable
+from typing import cast
+
+from .clock import Clock, Timer
+from .codes import FLAG_RESPONSE, LanguageCode, ResponseCode
+from .command import DEFAULT_LANGUAGE, DEFAULT_VERSION, RemotingCommand
+from .errors import (
+    ConnectionLost,
+    LocalProtocolError,
+    RemoteProtocolError,
+    RequestTimeout,
+    RocketMQError,
+    TooManyRequests,
+)
+from .frame import FRAME_MAX, FrameReader, decode_frame, encode_frame
+from .network import Address
+
+MAX_UNSENT = 2 * FRAME_MAX
+MAX_SERVED = 8192
+MAX_SERVED_BYTES = 4 * FRAME_MAX
+MAX_IN_FLIGHT = 65_535
+"""Calls of one endpoint that wait for answers (`clientAsyncSemaphoreValue`)."""
+
+GATHERED_FRAMES = 64
+GATHERED_FRAME_MAX = 65_536
+"""Responses to one read are written at once: so many of them, none longer than this but the last."""
+
+LINGER_S = 3.0
+"""How long a closed channel's unsent bytes may keep its socket."""
+
+Handler = Callable[["Connection", RemotingCommand], RemotingCommand | Awaitable[RemotingCommand | None] | None]
+FastPath = Callable[[bytes, "Connection"], bytes | None]
+
+
+class Endpoint:
+    """What the channels of one server or client share."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        log: logging.Logger,
+        handler: Handler | None,
+        on_open: Callable[[Connection], None] | None = None,
+        on_close: Callable[[Connection, str], None] | None = None,
+        idle_s: float,
+        frame_max: int = FRAME_MAX,
+        fast_path: FastPath | None = None,
+        language: LanguageCode | None,
+        version: int | None,
+    ) -> None:
+        self.clock = clock
+        self.log = log
+        self.handler = handler
+        self._on_open = on_open
+        self._on_close = on_close
+        self.idle_s = idle_s
+        self.frame_max = frame_max
+        self.fast_path = fast_path
+        self.language = language
+        self.version = version
+        self.in_flight = 0
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.connections: dict[int, Connection] = {}
+        self._opaques = itertools.count()
+        self._ids = itertools.count(1)
+        self._emptied: asyncio.Event | None = None
+
+    def next_opaque(self) -> int:
+        return next(self._opaques) & 0x7FFFFFFF
+
+    def identify(self, command: RemotingCommand) -> None:
+        """A request that does not say otherwise carries this endpoint's language and version."""
+        if self.language is not None and command.language == DEFAULT_LANGUAGE:
+            command.language = self.language
+        if self.version is not None and command.version == DEFAULT_VERSION:
+            command.version = self.version
+
+    def opened(self, connection: Connection) -> None:
+        connection.id = next(self._ids)
+        self.connections[connection.id] = connection
+        self.log.debug("channel %s opened", connection)
+        if self._on_open is not None:
+            self._on_open(connection)
+
+    def lost(self, connection: Connection, reason: str) -> None:
+        if self.connections.pop(connection.id, None) is None:
+            return
+        self.log.debug("channel %s closed (%s)", connection, reason)
+        if self._emptied is not None and not self.connections:
+            self._emptied.set()
+        if self._on_close is not None:
+            self._on_close(connection, reason)
+
+    async def close_all(self) -> None:
+        """Close every channel and wait until all are gone; handlers still at work are cancelled."""
+        for task in self.tasks:
+            task.cancel()
+        for connection in list(self.connections.values()):
+            connection.close()
+        if self.connections:
+            self._emptied = asyncio.Event()
+            await self._emptied.wait()  # at most LINGER_S
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+
+
+class Connection(asyncio.Protocol):
+    """One channel. `id` counts from 1 within its server or client; `attributes` is the handler's to keep things in."""
+
+    __slots__ = (
+        "_corked",
+        "_endpoint",
+        "_fast_path",
+        "_idle_timer",
+        "_last_s",
+        "_linger_timer",
+        "_monotonic_s",
+        "_pending",
+        "_reader",
+        "_reading_paused",
+        "_reason",
+        "_served",
+        "_served_bytes",
+        "_transport",
+        "_unwritten",
+        "attributes",
+        "closed",
+        "id",
+        "local_address",
+        "remote_address",
+    )
+
+    def __init__(self, endpoint: Endpoint, remote_address: Address | None = None) -> None:
+        """`remote_address`: the peer's own, where it was dialled through a proxy; None takes the socket's."""
+        self.id = 0
+        self.closed = False
+        self.attributes: dict[str, object] = {}
+        self.remote_address = remote_address or _UNKNOWN
+        self.local_address = _UNKNOWN
+        self._endpoint = endpoint
+        self._fast_path = endpoint.fast_path
+        self._monotonic_s = endpoint.clock.monotonic_s
+        self._last_s = 0.0
+        self._reader = FrameReader(endpoint.frame_max)
+        self._pending: dict[int, asyncio.Future[RemotingCommand]] = {}
+        self._reason: str | None = None
+        self._transport: asyncio.Transport | None = None
+        self._idle_timer: Timer | None = None
+        self._linger_timer: Timer | None = None
+        self._corked = False
+        self._unwritten: list[bytes] = []
+        self._served = 0
+        self._served_bytes = 0
+        self._reading_paused = False
+
+    def __repr__(self) -> str:
+        return f"#{self.id} {self.local_address} - {self.remote_address}"
+
+    # --- what nodes use ---------------------------------------------------------------------------------------------
+
+    def send(self, command: RemotingCommand) -> None:
+        """Send without waiting; a request gets its opaque. ConnectionLost when closed, LocalProtocolError."""
+        if not command.flag & FLAG_RESPONSE:
+            command.opaque = self._endpoint.next_opaque()
+            self._endpoint.identify(command)
+        self._write(encode_frame(command))
+
+    async def invoke(self, command: RemotingCommand, *, timeout_s: float) -> RemotingCommand:
+        """The peer's response to a request, whatever its code; `command.opaque` is set.
+
+        Raises RequestTimeout, ConnectionLost (closed before or while waiting), TooManyRequests, LocalProtocolError.
+        """
+        endpoint = self._endpoint
+        if endpoint.in_flight >= MAX_IN_FLIGHT:
+            raise TooManyRequests(f"{MAX_IN_FLIGHT} requests are in flight already")
+        opaque = command.opaque = endpoint.next_opaque()
+        endpoint.identify(command)
+        frame = encode_frame(command)
+        future: asyncio.Future[RemotingCommand] = asyncio.get_running_loop().create_future()
+        self._pending[opaque] = future
+        endpoint.in_flight += 1
+        try:
+            self._write(frame)
+            async with endpoint.clock.timeout(timeout_s):
+                return await future
+        except TimeoutError as exc:
+            raise RequestTimeout(
+                f"wait response on the channel <{self.remote_address}> timeout, {round(timeout_s * 1000)}(ms)"
+            ) from exc
+        finally:
+            endpoint.in_flight -= 1
+            self._pending.pop(opaque, None)
+
+    def close(self, reason: str = "closed") -> None:
+        """Close now: calls in flight fail at once, and `on_close` gets `reason` as soon as the socket is gone."""
+        if self.closed:
+            return
+        self._flush()
+        transport = self._shut(reason)
+        if transport is not None:
+            transport.close()
+            if transport.get_write_buffer_size():
+                self._linger_timer = self._endpoint.clock.call_later(LINGER_S, transport.abort)
+
+    # --- asyncio's side ---------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        wire = cast(asyncio.Transport, transport)
+        if self.closed:  # given up while it was being dialled
+            wire.abort()
+            return
+        self._transport = wire
+        wire.set_write_buffer_limits(high=MAX_UNSENT)
+        self.local_address = _socket_address(wire.get_extra_info("sockname"))
+        if self.remote_address is _UNKNOWN:
+            self.remote_address = _socket_address(wire.get_extra_info("peername"))
+        self._last_s = self._monotonic_s()
+        self._idle_timer = self._endpoint.clock.call_later(self._endpoint.idle_s, self._check_idle)
+        self._endpoint.opened(self)
+
+    def data_received(self, data: bytes) -> None:
+        if self.closed:
+            return
+        self._last_s = self._monotonic_s()
+        reader = self._reader
+        try:
+            frames = reader.feed(data)
+        except RemoteProtocolError as exc:
+            self._malformed(exc)
+            return
+        fast_path = self._fast_path
+        self._corked = True
+        try:
+            for frame in frames:
+                if fast_path is None or not self._served_fast(fast_path, frame):
+                    self._served_slowly(frame)
+                if self.closed:
+                    return
+        except RemoteProtocolError as exc:
+            self._malformed(exc)
+        finally:
+            self._corked = False
+            if self._unwritten:
+                self._flush()
+        if reader.error is not None and not self.closed:
+            self._malformed(reader.error)
+
+    def pause_writing(self) -> None:
+        if not self.closed and self._transport is not None:
+            self._endpoint.log.warning(
+                "channel %s: closed, because its peer is too slow: %d B wait to be sent",
+                self,
+                self._transport.get_write_buffer_size(),
+            )
+            self._abort("closed")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._shut("closed" if exc is None else "exception")
+        if self._linger_timer is not None:
+            self._linger_timer.cancel()
+        self._transport = None
+        self._endpoint.lost(self, self._reason or "closed")
+
+    # --- requests and responses -------------------------------------------------------------------------------------
+
+    def _served_fast(self, fast_path: FastPath, frame: bytes) -> bool:
+        try:
+            response = fast_path(frame, self)
+        except Exception:
+            self._endpoint.log.exception("channel %s: the fast path failed, the ordinary one answers", self)
+            return False
+        if response is None:
+            return False
+        self._gather(response)
+        return True
+
+    def _served_slowly(self, frame: bytes) -> None:
+        command = decode_frame(frame)
+        if command.flag & FLAG_RESPONSE:
+            future = self._pending.pop(command.opaque, None)
+            if future is not None and not future.done():
+                future.set_result(command)
+            else:
+                self._endpoint.log.warning(
+                    "channel %s: response to opaque %d dropped, no call waits for it", self, command.opaque
+                )
+            return
+        handler = self._endpoint.handler
+        if handler is None:
+            remark = f" request type {command.code} not supported"
+            self._answer(command, RemotingCommand.response(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark))
+            return
+        try:
+            result = handler(self, command)
+        except Exception as exc:
+            result = self._failure(command, exc)
+        if result is None or isinstance(result, RemotingCommand):
+            self._answer(command, result)
+        else:
+            self._account(1, len(frame))
+            task = asyncio.create_task(self._serve_later(command, result, len(frame)))
+            self._endpoint.tasks.add(task)
+            task.add_done_callback(self._endpoint.tasks.discard)
+
+    async def _serve_later(
+        self, command: RemotingCommand, result: Awaitable[RemotingCommand | None], size: int
+    ) -> None:
+        try:
+            response = await result
+        except Exception as exc:
+            response = self._failure(command, exc)
+        finally:
+            self._account(-1, -size)
+        self._answer(command, response)
+
+    def _account(self, requests: int, size: int) -> None:
+        self._served += requests
+        self._served_bytes += size
+        full = self._served >= MAX_SERVED or self._served_bytes >= MAX_SERVED_BYTES
+        if full != self._reading_paused and not self.closed and self._transport is not None:
+            self._reading_paused = full
+            if full:
+                self._transport.pause_reading()
+            else:
+                self._transport.resume_reading()
+
+    def _failure(self, command: RemotingCommand, exc: Exception) -> RemotingCommand:
+        known = isinstance(exc, RocketMQError)
+        self._endpoint.log.warning("channel %s: request %d failed: %r", self, command.code, exc, exc_info=not known)
+        return RemotingCommand.response(ResponseCode.SYSTEM_ERROR, f"{type(exc).__name__}: {exc}")
+
+    def _answer(self, request: RemotingCommand, response: RemotingCommand | None) -> None:
+        if response is None or request.is_oneway or self.closed:
+            return
+        endpoint = self._endpoint
+        response.opaque = request.opaque
+        response.flag |= FLAG_RESPONSE
+        response.serialize_type = request.serialize_type
+        response.language = DEFAULT_LANGUAGE if endpoint.language is None else endpoint.language
+        response.version = DEFAULT_VERSION if endpoint.version is None else endpoint.version
+        try:
+            frame = encode_frame(response)
+        except LocalProtocolError as exc:
+            self._answer(request, self._failure(request, exc))
+            return
+        self._write(frame)
+
+    # --- bytes out, and the end -------------------------------------------------------------------------------------
+
+    def _write(self, frame: bytes) -> None:
+        if self.closed or self._transport is None:
+            raise ConnectionLost(f"channel to {self.remote_address} is closed")
+        self._gather(frame)
+
+    def _gather(self, frame: bytes) -> None:
+        unwritten = self._unwritten
+        unwritten.append(frame)
+        if not self._corked or len(frame) > GATHERED_FRAME_MAX or len(unwritten) >= GATHERED_FRAMES:
+            self._flush()
+
+    def _flush(self) -> None:
+        frames = self._unwritten
+        if frames and self._transport is not None and not self.closed:
+            self._unwritten = []
+            self._last_s = self._monotonic_s()
+            self._transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
+
+    def _malformed(self, exc: RemoteProtocolError) -> None:
+        self._endpoint.log.warning("channel %s: closed, because it sent a malformed frame: %s", self, exc)
+        self.close()
+
+    def _check_idle(self) -> None:
+        left_s = self._last_s + self._endpoint.idle_s - self._monotonic_s()
+        if left_s > 0.001:
+            self._idle_timer = self._endpoint.clock.call_later(left_s, self._check_idle)
+        else:
+            self._abort("idle")
+
+    def _abort(self, reason: str) -> None:
+        transport = self._shut(reason)
+        if transport is not None:
+            transport.abort()
+
+    def _shut(self, reason: str) -> asyncio.Transport | None:
+        """From here on this channel is closed, for `reason`. Returns the transport; None when it was closed before."""
+        if self.closed:
+            return None
+        self.closed = True
+        self._reason = reason
+        self._unwritten = []
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+        pending, self._pending = self._pending, {}
+        for future in pending.values():
+            if not future.done():
+                future.set_exception(ConnectionLost(f"channel to {self.remote_address} closed ({reason})"))
+        return self._transport
+
+
+_UNKNOWN = Address("?", 0)  # the socket was reset before it could be asked
+
+
+def _socket_address(name: object) -> Address:
+    return Address(str(name[0]), int(name[1])) if isinstance(name, tuple) and len(name) >= 2 else _UNKNOWN

@@ -1,0 +1,67 @@
+"""A listening end: accepts channels and answers their requests. Upstream: `NettyRemotingServer`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+
+from .clock import Clock
+from .codes import V4_9_8, LanguageCode
+from .connection import Connection, Endpoint, FastPath, Handler
+from .frame import FRAME_MAX
+from .network import Address, Listener, Network
+
+
+class RemotingServer:
+    """Answers are made by `handler(connection, request)`: a response, None for no answer, or an awaitable of either.
+
+    A handler's exception is answered with code 1 and the remark `<exception>: <text>`; a oneway request is never
+    answered. `on_close` gets "closed" (by the peer or by us), "exception" or "idle". `fast_path` is given each raw
+    whole frame first, unchecked but for its length, and returns the raw response, or None for the ordinary path.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        network: Network,
+        handler: Handler,
+        on_open: Callable[[Connection], None] | None = None,
+        on_close: Callable[[Connection, str], None] | None = None,
+        idle_s: float = 120,
+        frame_max: int = FRAME_MAX,
+        fast_path: FastPath | None = None,
+        language: LanguageCode = LanguageCode.JAVA,
+        version: int = V4_9_8,
+        log: logging.Logger,
+    ) -> None:
+        self._network = network
+        self._listener: Listener | None = None
+        self._endpoint = Endpoint(
+            clock=clock,
+            log=log,
+            handler=handler,
+            on_open=on_open,
+            on_close=on_close,
+            idle_s=idle_s,
+            frame_max=frame_max,
+            fast_path=fast_path,
+            language=language,
+            version=version,
+        )
+
+    @property
+    def connections(self) -> Collection[Connection]:
+        """The channels that are open now."""
+        return self._endpoint.connections.values()
+
+    async def listen(self, address: Address) -> Address:
+        """Accept on `address`; returns it with the port in use. OSError when it cannot be had."""
+        self._listener = await self._network.listen(address, lambda: Connection(self._endpoint))
+        return self._listener.address
+
+    async def close(self) -> None:
+        """Stop accepting, close every channel without a drain, as Java does, and wait until they are gone."""
+        if self._listener is not None:
+            await self._listener.close()
+        await self._endpoint.close_all()
