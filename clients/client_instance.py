@@ -26,9 +26,9 @@ from ..remoting.bodies import (
     TopicRouteData,
 )
 from ..remoting.codes import MASTER_ID, LanguageCode, RequestCode, ResponseCode
-from ..remoting.command import RemotingCommand
+from ..remoting.command import Header, RemotingCommand
 from ..remoting.errors import ClientError, ResponseError, RocketMQError
-from ..remoting.headers import GetConsumerListByGroupRequestHeader, Header, UnregisterClientRequestHeader
+from ..remoting.headers import GetConsumerListByGroupRequestHeader, UnregisterClientRequestHeader
 from ..remoting.message import MessageQueue
 from ..remoting.network import Address
 from ..remoting.node import NodeContext
@@ -36,7 +36,7 @@ from ..remoting.transport import Connection, RemotingClient
 from .config import DEFAULT_INSTANCE_NAME, TBW102, ClientConfig
 from .locks import try_lock
 from .name_server_client import NameServerClient
-from .route_cache import RouteCache, TopicPublishInfo, borrowed_route, publish_info, subscribe_set
+from .route_cache import RouteCache, TopicPublishInfo, borrowed_route, dialable_addresses, publish_info, subscribe_set
 from .scheduler import FixedRateScheduler
 
 RETRY_GROUP_TOPIC_PREFIX = "%RETRY%"
@@ -268,11 +268,11 @@ class MQClientInstance:
         route = self.route_cache.route(topic)
         if route is None or not route.broker_datas:
             return None
-        addresses = self._context.rng.choice(list(route.broker_datas)).broker_addrs
+        broker = self._context.rng.choice(route.broker_datas)
+        addresses = dialable_addresses(broker.broker_addrs)
         if not addresses:
             return None
-        text = addresses.get(MASTER_ID) or self._context.rng.choice(list(addresses.values()))
-        return Address.parse(text)
+        return addresses.get(MASTER_ID) or self._context.rng.choice(list(addresses.values()))
 
     # -- brokers
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from ..remoting.bodies import TopicRouteData
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import RemotingCommand
-from ..remoting.errors import ConnectError, RequestTimeout, ResponseError, RocketMQError, TransportError
+from ..remoting.errors import ConnectError, ResponseError, RocketMQError, TooManyRequests, TransportError
 from ..remoting.headers import GetRouteInfoRequestHeader
 from ..remoting.network import Address
 from ..remoting.node import NodeContext
@@ -31,6 +31,8 @@ from .locks import try_lock
 from .name_servers import NameServerSelector
 
 API_TIMEOUT_S = 3.0
+SHORT_WAIT_S = 0.1
+"""5.x does not blame the server for an answer that connecting left no more time than this (and a quarter) for."""
 
 
 class NameServerClient:
@@ -108,10 +110,11 @@ class NameServerClient:
             # therefore never recovers. 5.x keeps it (5.1.4).
             if self._profile is Profile.V4_9:
                 self._remoting.close_channel(address)
-            raise RequestTimeout(
-                f"invokeSync call the addr[{address}] timeout: connecting took {timeout_s - left_s:g} s"
-            )
-        return await self._remoting.invoke(address, command, timeout_s=left_s)
+            raise TooManyRequests(f"connecting to {address} took the call's {timeout_s:g} s")
+        short = self._profile is Profile.V5_X and left_s <= SHORT_WAIT_S and left_s <= timeout_s / 4
+        return await self._remoting.invoke(
+            address, command, timeout_s=left_s, close_on_timeout=False if short else None
+        )
 
     async def _connected(self, on_address: Callable[[Address], None]) -> Address:
         """A server with an active channel, by the profile's rules; every server met is told to `on_address`."""
@@ -167,7 +170,7 @@ class NameServerClient:
         self._context.record(
             "name_server_chosen",
             name_server=str(choice.new),
-            value={"old": None if old is None else str(old), "index": choice.index, "reason": reason},
+            value={"old": None if old is None else str(old), "index": choice.position, "reason": reason},
         )
         return choice.new
 

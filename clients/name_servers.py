@@ -23,8 +23,8 @@ class Choice(NamedTuple):
     old: Address | None
     """The choice before; the same for every attempt of one 4.9 round."""
     new: Address
-    index: int
-    """Position of `new` in the shuffled list."""
+    position: int
+    """In the shuffled list."""
 
 
 class NameServerSelector:

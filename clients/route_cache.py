@@ -9,7 +9,7 @@ MQClientInstance. Upstream: `MQClientInstance`, `TopicRouteData.topicRouteDataCh
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ..remoting.bodies import TopicRouteData
 from ..remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE
@@ -25,6 +25,8 @@ class TopicPublishInfo:
     queues: tuple[MessageQueue, ...] = ()
     order_topic: bool = False
     have_route: bool = False
+    write_queue_nums: Mapping[str, int] = field(default_factory=dict)
+    """Of the writable rows by broker name, whether or not the broker has a master."""
 
     @property
     def ok(self) -> bool:
@@ -36,20 +38,24 @@ def publish_info(topic: str, route: TopicRouteData) -> TopicPublishInfo:
 
     An order configuration (`broker-a:4;broker-b:4`) replaces all of that, in its own order.
     """
+    writable = [row for row in sorted(route.queue_datas, key=lambda row: row.broker_name) if row.perm & PERM_WRITE]
+    write_queue_nums = {row.broker_name: row.write_queue_nums for row in writable}
     if route.order_topic_conf:
         ordered: list[MessageQueue] = []
         for item in route.order_topic_conf.split(";"):
             broker_name, _, queue_nums = item.partition(":")
             ordered += [MessageQueue(topic, broker_name, queue_id) for queue_id in range(int(queue_nums))]
-        return TopicPublishInfo(queues=tuple(ordered), order_topic=True, have_route=True)
+        return TopicPublishInfo(
+            queues=tuple(ordered), order_topic=True, have_route=True, write_queue_nums=write_queue_nums
+        )
     masters = {broker.broker_name for broker in route.broker_datas if MASTER_ID in broker.broker_addrs}
     queues = [
         MessageQueue(topic, row.broker_name, queue_id)
-        for row in sorted(route.queue_datas, key=lambda row: row.broker_name)
-        if row.perm & PERM_WRITE and row.broker_name in masters
+        for row in writable
+        if row.broker_name in masters
         for queue_id in range(row.write_queue_nums)
     ]
-    return TopicPublishInfo(queues=tuple(queues), have_route=True)
+    return TopicPublishInfo(queues=tuple(queues), have_route=True, write_queue_nums=write_queue_nums)
 
 
 def subscribe_set(topic: str, route: TopicRouteData) -> frozenset[MessageQueue]:
@@ -86,8 +92,7 @@ def _comparable(route: TopicRouteData) -> object:
         for row in route.queue_datas
     )
     brokers = sorted((broker.broker_name, sorted(broker.broker_addrs.items())) for broker in route.broker_datas)
-    filters = {address: list(servers) for address, servers in (route.filter_server_table or {}).items()}
-    return route.order_topic_conf, rows, brokers, filters
+    return route.order_topic_conf, rows, brokers, route.filter_server_table, route.topic_queue_mapping_by_broker
 
 
 def canonical(route: TopicRouteData) -> dict[str, object]:
@@ -102,6 +107,17 @@ def canonical(route: TopicRouteData) -> dict[str, object]:
             for row in sorted(route.queue_datas, key=lambda row: row.broker_name)
         },
     }
+
+
+def dialable_addresses(broker_addrs: Mapping[int, str]) -> dict[int, Address]:
+    """The addresses that can be dialled at all; a broker may have registered any text."""
+    addresses: dict[int, Address] = {}
+    for broker_id, text in broker_addrs.items():
+        try:
+            addresses[broker_id] = Address.parse(text)
+        except ValueError:
+            continue
+    return addresses
 
 
 class RouteCache:
@@ -127,8 +143,7 @@ class RouteCache:
     def _apply(self, topic: str, route: TopicRouteData) -> None:
         """Take `route`: each broker's address map is replaced whole, and who depends on the topic is told."""
         for broker in route.broker_datas:
-            addresses = {id_: Address.parse(text) for id_, text in broker.broker_addrs.items()}
-            self.broker_addr_table[broker.broker_name] = addresses
+            self.broker_addr_table[broker.broker_name] = dialable_addresses(broker.broker_addrs)
         self._on_applied(topic, route)
         self.topic_route_table[topic] = route
         value = canonical(route)
