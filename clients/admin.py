@@ -1,0 +1,260 @@
+"""Administration: what mqadmin and the harness ask of NameServers and brokers, one call a method.
+
+A method that takes `name_server` asks that one, or when None the one that the client chose as every client does. A
+method that takes `broker` asks that address. Every method raises TransportError, or ResponseError for an answer other
+than SUCCESS. Upstream: `DefaultMQAdminExtImpl`, `MQClientAPIImpl`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+
+from ..remoting.bodies import ClusterInfo, GetConsumerListByGroupResponseBody, KVTable, TopicList, TopicRouteData
+from ..remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE, LanguageCode, RequestCode
+from ..remoting.command import Header, RemotingCommand
+from ..remoting.errors import ClientError
+from ..remoting.headers import (
+    AddWritePermOfBrokerRequestHeader,
+    AddWritePermOfBrokerResponseHeader,
+    CreateTopicRequestHeader,
+    DeleteKVConfigRequestHeader,
+    DeleteTopicFromNamesrvRequestHeader,
+    DeleteTopicRequestHeader,
+    GetConsumerListByGroupRequestHeader,
+    GetKVConfigRequestHeader,
+    GetKVConfigResponseHeader,
+    GetKVListByNamespaceRequestHeader,
+    GetRouteInfoRequestHeader,
+    PullMessageRequestHeader,
+    PutKVConfigRequestHeader,
+    WipeWritePermOfBrokerRequestHeader,
+    WipeWritePermOfBrokerResponseHeader,
+)
+from ..remoting.message import StoredMessage
+from ..remoting.network import Address
+from ..remoting.node import NodeContext
+from ..remoting.profile import Profile
+from ..remoting.properties import format_properties, parse_properties
+from ..remoting.transport import RemotingClient
+from . import broker_calls
+from .config import TBW102
+from .name_server_client import NameServerClient
+from .pull import PullStatus, pull, pull_sys_flag
+
+ADMIN_TIMEOUT_S = 5.0
+TOOLS_CONSUMER_GROUP = "TOOLS_CONSUMER"
+"""The group under which tools read; every broker knows it (`MixAll.TOOLS_CONSUMER_GROUP`)."""
+READ_BATCH = 32
+
+
+class AdminClient:
+    """Make it, use it, `close` it; it has no start. Its channels are its own."""
+
+    def __init__(
+        self,
+        context: NodeContext,
+        name_servers: Sequence[Address],
+        *,
+        profile: Profile = Profile.V4_9,
+        timeout_s: float = ADMIN_TIMEOUT_S,
+    ) -> None:
+        self._context, self._timeout_s = context, timeout_s
+        self.remoting = RemotingClient(
+            clock=context.clock,
+            network=context.network,
+            language=LanguageCode.PYTHON,
+            version=profile.version,
+            log=context.log,
+        )
+        self.name_server = NameServerClient(context, self.remoting, name_servers, profile)
+        self.name_server.start()
+
+    async def close(self) -> None:
+        await self.remoting.close()
+
+    async def __aenter__(self) -> AdminClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # -- NameServer
+
+    async def topic_route(self, topic: str, *, name_server: Address | None = None) -> TopicRouteData:
+        """The topic's route; TopicNotExist when the NameServer has none."""
+        header = GetRouteInfoRequestHeader(topic=topic)
+        response = await self._ask(name_server, RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
+        return TopicRouteData.decode(response.body)
+
+    async def cluster_info(self, *, name_server: Address | None = None) -> ClusterInfo:
+        response = await self._ask(name_server, RequestCode.GET_BROKER_CLUSTER_INFO)
+        return ClusterInfo.decode(response.body)
+
+    async def masters(self, cluster: str | None = None, *, name_server: Address | None = None) -> dict[str, Address]:
+        """Broker name to master address, of one cluster or of all, in order of the names.
+
+        ClientError when the NameServer knows no such cluster.
+        """
+        info = await self.cluster_info(name_server=name_server)
+        names = set(info.broker_addr_table)
+        if cluster is not None:
+            if cluster not in info.cluster_addr_table:
+                known = ", ".join(sorted(info.cluster_addr_table)) or "none"
+                raise ClientError(f"cluster {cluster} is not known to the name server; known: {known}")
+            names &= set(info.cluster_addr_table[cluster])
+        return {
+            name: Address.parse(info.broker_addr_table[name].broker_addrs[MASTER_ID])
+            for name in sorted(names)
+            if MASTER_ID in info.broker_addr_table[name].broker_addrs
+        }
+
+    async def topic_list(self, *, name_server: Address | None = None) -> list[str]:
+        response = await self._ask(name_server, RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
+        return list(TopicList.decode(response.body).topic_list)
+
+    async def wipe_write_perm(self, broker_name: str, *, name_server: Address | None = None) -> int:
+        """How many topics of the broker can no longer be written, as that NameServer tells it."""
+        header = WipeWritePermOfBrokerRequestHeader(broker_name=broker_name)
+        response = await self._ask(name_server, RequestCode.WIPE_WRITE_PERM_OF_BROKER, header)
+        return WipeWritePermOfBrokerResponseHeader.from_ext_fields(response.ext_fields).wipe_topic_count
+
+    async def add_write_perm(self, broker_name: str, *, name_server: Address | None = None) -> int:
+        """How many topics of the broker can be written again."""
+        header = AddWritePermOfBrokerRequestHeader(broker_name=broker_name)
+        response = await self._ask(name_server, RequestCode.ADD_WRITE_PERM_OF_BROKER, header)
+        return AddWritePermOfBrokerResponseHeader.from_ext_fields(response.ext_fields).add_topic_count
+
+    async def delete_topic_in_name_server(
+        self, topic: str, *, cluster: str | None = None, name_server: Address | None = None
+    ) -> None:
+        header = DeleteTopicFromNamesrvRequestHeader(topic=topic, cluster_name=cluster)
+        await self._ask(name_server, RequestCode.DELETE_TOPIC_IN_NAMESRV, header)
+
+    async def put_kv_config(self, namespace: str, key: str, value: str, *, name_server: Address | None = None) -> None:
+        header = PutKVConfigRequestHeader(namespace=namespace, key=key, value=value)
+        await self._ask(name_server, RequestCode.PUT_KV_CONFIG, header)
+
+    async def kv_config(self, namespace: str, key: str, *, name_server: Address | None = None) -> str | None:
+        """The value; QueryNotFound when there is none."""
+        header = GetKVConfigRequestHeader(namespace=namespace, key=key)
+        response = await self._ask(name_server, RequestCode.GET_KV_CONFIG, header)
+        return GetKVConfigResponseHeader.from_ext_fields(response.ext_fields).value
+
+    async def delete_kv_config(self, namespace: str, key: str, *, name_server: Address | None = None) -> None:
+        header = DeleteKVConfigRequestHeader(namespace=namespace, key=key)
+        await self._ask(name_server, RequestCode.DELETE_KV_CONFIG, header)
+
+    async def kv_list(self, namespace: str, *, name_server: Address | None = None) -> dict[str, str]:
+        """All keys and values of a namespace; QueryNotFound when it has none."""
+        header = GetKVListByNamespaceRequestHeader(namespace=namespace)
+        response = await self._ask(name_server, RequestCode.GET_KVLIST_BY_NAMESPACE, header)
+        return _table(response)
+
+    async def name_server_config(self, *, name_server: Address | None = None) -> dict[str, str]:
+        response = await self._ask(name_server, RequestCode.GET_NAMESRV_CONFIG)
+        return parse_properties(response.body.decode())
+
+    async def update_name_server_config(
+        self, properties: Mapping[str, str], *, name_server: Address | None = None
+    ) -> None:
+        body = format_properties(properties).encode()
+        await self._ask(name_server, RequestCode.UPDATE_NAMESRV_CONFIG, body=body)
+
+    # -- broker
+
+    async def create_topic(
+        self,
+        broker: Address,
+        topic: str,
+        *,
+        read_queue_nums: int = 8,
+        write_queue_nums: int = 8,
+        perm: int = PERM_READ | PERM_WRITE,
+        order: bool = False,
+    ) -> None:
+        """Create or change the topic at one broker, which then tells its NameServers."""
+        header = CreateTopicRequestHeader(
+            topic=topic,
+            default_topic=TBW102,
+            read_queue_nums=read_queue_nums,
+            write_queue_nums=write_queue_nums,
+            perm=perm,
+            topic_sys_flag=0,
+            order=order,
+        )
+        await self._call(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+
+    async def delete_topic_in_broker(self, broker: Address, topic: str) -> None:
+        await self._call(broker, RequestCode.DELETE_TOPIC_IN_BROKER, DeleteTopicRequestHeader(topic=topic))
+
+    async def max_offset(self, broker: Address, topic: str, queue_id: int) -> int:
+        """The offset that the next message of the queue will get."""
+        return await broker_calls.max_offset(self.remoting, broker, topic, queue_id, timeout_s=self._timeout_s)
+
+    async def min_offset(self, broker: Address, topic: str, queue_id: int) -> int:
+        """The first offset that the queue still holds."""
+        return await broker_calls.min_offset(self.remoting, broker, topic, queue_id, timeout_s=self._timeout_s)
+
+    async def consumer_offset(self, broker: Address, group: str, topic: str, queue_id: int) -> int | None:
+        """The offset that the group committed; None when it never did."""
+        return await broker_calls.consumer_offset(self.remoting, broker, group, topic, queue_id)
+
+    async def consumer_list(self, broker: Address, group: str) -> list[str]:
+        """The client ids of the group's members at that broker; SystemError_ when it has none."""
+        header = GetConsumerListByGroupRequestHeader(consumer_group=group)
+        response = await self._call(broker, RequestCode.GET_CONSUMER_LIST_BY_GROUP, header)
+        return list(GetConsumerListByGroupResponseBody.decode(response.body).consumer_id_list)
+
+    async def broker_runtime_info(self, broker: Address) -> dict[str, str]:
+        response = await self._call(broker, RequestCode.GET_BROKER_RUNTIME_INFO)
+        return _table(response)
+
+    async def read_queue(self, topic: str, broker: Address, queue_id: int) -> AsyncIterator[StoredMessage]:
+        """Every message that the queue holds now, in order; what arrives later is not waited for.
+
+        No group joins and no offset is committed. ClientError when the broker answers in a way that gets nowhere,
+        RemoteProtocolError when a record is damaged: a final read is whole or it fails.
+        """
+        offset, end = await self.min_offset(broker, topic, queue_id), await self.max_offset(broker, topic, queue_id)
+        while offset < end:
+            header = PullMessageRequestHeader(
+                consumer_group=TOOLS_CONSUMER_GROUP,
+                topic=topic,
+                queue_id=queue_id,
+                queue_offset=offset,
+                max_msg_nums=READ_BATCH,
+                sys_flag=pull_sys_flag(subscription=True),
+                commit_offset=0,
+                suspend_timeout_millis=0,
+                subscription="*",
+                sub_version=0,
+            )
+            result = await pull(self.remoting, broker, header, timeout_s=self._timeout_s, strict=True)
+            for message in result.messages:
+                if offset <= message.queue_offset < end:
+                    yield message
+            if result.next_begin_offset <= offset or result.status is PullStatus.NO_NEW_MESSAGE:
+                raise ClientError(
+                    f"{topic} queue {queue_id} at {broker}: {result.status.name} at offset {offset}, next "
+                    f"{result.next_begin_offset}, though the queue ends at {end}"
+                )
+            offset = result.next_begin_offset
+
+    # -- calls
+
+    async def _ask(
+        self, name_server: Address | None, code: RequestCode, header: Header | None = None, body: bytes = b""
+    ) -> RemotingCommand:
+        if name_server is not None:
+            return await self._call(name_server, code, header, body)
+        request = RemotingCommand.request(code, header, body)
+        return broker_calls.success(await self.name_server.invoke(request, self._timeout_s))
+
+    async def _call(
+        self, address: Address, code: RequestCode, header: Header | None = None, body: bytes = b""
+    ) -> RemotingCommand:
+        return await broker_calls.call(self.remoting, address, code, header, body, timeout_s=self._timeout_s)
+
+
+def _table(response: RemotingCommand) -> dict[str, str]:
+    return {key: value for key, value in KVTable.decode(response.body).table.items() if value is not None}

@@ -1,0 +1,96 @@
+"""Questions about one queue that consumers and the admin client both put to a broker, and where that broker is.
+
+Upstream: `MQAdminImpl`, `MQClientAPIImpl`, `RemoteBrokerOffsetStore`.
+"""
+
+from __future__ import annotations
+
+from ..remoting.codes import MASTER_ID, RequestCode, ResponseCode
+from ..remoting.command import Header, RemotingCommand
+from ..remoting.errors import ClientError, ResponseError
+from ..remoting.headers import (
+    GetMaxOffsetRequestHeader,
+    GetMaxOffsetResponseHeader,
+    GetMinOffsetRequestHeader,
+    GetMinOffsetResponseHeader,
+    QueryConsumerOffsetRequestHeader,
+    QueryConsumerOffsetResponseHeader,
+    SearchOffsetRequestHeader,
+    SearchOffsetResponseHeader,
+)
+from ..remoting.message import MessageQueue
+from ..remoting.network import Address
+from ..remoting.transport import RemotingClient
+from .client_instance import FindBrokerResult, MQClientInstance
+
+OFFSET_CALL_TIMEOUT_S = 5.0
+"""Of calls about consumer offsets."""
+
+
+async def call(
+    remoting: RemotingClient,
+    address: Address,
+    code: RequestCode,
+    header: Header | None = None,
+    body: bytes = b"",
+    *,
+    timeout_s: float,
+) -> RemotingCommand:
+    """The successful answer. Raises TransportError, or ResponseError for any code but SUCCESS."""
+    response = await remoting.invoke(address, RemotingCommand.request(code, header, body), timeout_s=timeout_s)
+    return success(response)
+
+
+def success(response: RemotingCommand) -> RemotingCommand:
+    """`response` itself; ResponseError when its code is not SUCCESS."""
+    if response.code != ResponseCode.SUCCESS:
+        raise ResponseError.for_code(response.code, response.remark)
+    return response
+
+
+async def find_broker(
+    instance: MQClientInstance, queue: MessageQueue, broker_id: int = MASTER_ID, *, only_this: bool = False
+) -> FindBrokerResult:
+    """Where to ask about `queue`, after one more look at its route when unknown. Raises ClientError, TransportError."""
+    found = instance.find_broker_address_in_subscribe(queue.broker_name, broker_id, only_this)
+    if found is None:
+        await instance.update_route(queue.topic)
+        found = instance.find_broker_address_in_subscribe(queue.broker_name, broker_id, only_this)
+    if found is None:
+        raise ClientError(f"The broker[{queue.broker_name}] not exist")
+    return found
+
+
+async def max_offset(remoting: RemotingClient, address: Address, topic: str, queue_id: int, *, timeout_s: float) -> int:
+    """The offset that the next message of the queue will get. Raises as `call`."""
+    header = GetMaxOffsetRequestHeader(topic=topic, queue_id=queue_id)
+    response = await call(remoting, address, RequestCode.GET_MAX_OFFSET, header, timeout_s=timeout_s)
+    return GetMaxOffsetResponseHeader.from_ext_fields(response.ext_fields).offset
+
+
+async def min_offset(remoting: RemotingClient, address: Address, topic: str, queue_id: int, *, timeout_s: float) -> int:
+    """The first offset that the queue still holds. Raises as `call`."""
+    header = GetMinOffsetRequestHeader(topic=topic, queue_id=queue_id)
+    response = await call(remoting, address, RequestCode.GET_MIN_OFFSET, header, timeout_s=timeout_s)
+    return GetMinOffsetResponseHeader.from_ext_fields(response.ext_fields).offset
+
+
+async def search_offset(
+    remoting: RemotingClient, address: Address, topic: str, queue_id: int, timestamp_ms: int, *, timeout_s: float
+) -> int:
+    """The offset of the first message stored at `timestamp_ms` or later. Raises as `call`."""
+    header = SearchOffsetRequestHeader(topic=topic, queue_id=queue_id, timestamp=timestamp_ms)
+    response = await call(remoting, address, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header, timeout_s=timeout_s)
+    return SearchOffsetResponseHeader.from_ext_fields(response.ext_fields).offset
+
+
+async def consumer_offset(
+    remoting: RemotingClient, address: Address, group: str, topic: str, queue_id: int
+) -> int | None:
+    """The offset that `group` committed; None when it never did. Raises as `call`."""
+    header = QueryConsumerOffsetRequestHeader(consumer_group=group, topic=topic, queue_id=queue_id)
+    request = RemotingCommand.request(RequestCode.QUERY_CONSUMER_OFFSET, header)
+    response = await remoting.invoke(address, request, timeout_s=OFFSET_CALL_TIMEOUT_S)
+    if response.code == ResponseCode.QUERY_NOT_FOUND:
+        return None
+    return QueryConsumerOffsetResponseHeader.from_ext_fields(success(response).ext_fields).offset
