@@ -34,12 +34,11 @@ from ..remoting.network import Address
 from ..remoting.node import NodeContext
 from ..remoting.transport import Connection, RemotingClient
 from .config import DEFAULT_INSTANCE_NAME, TBW102, ClientConfig
+from .config import RETRY_GROUP_TOPIC_PREFIX as RETRY_GROUP_TOPIC_PREFIX
 from .locks import try_lock
 from .name_server_client import NameServerClient
 from .route_cache import RouteCache, TopicPublishInfo, borrowed_route, dialable_addresses, publish_info, subscribe_set
 from .scheduler import FixedRateScheduler
-
-RETRY_GROUP_TOPIC_PREFIX = "%RETRY%"
 
 RequestHandler = Callable[[Connection, RemotingCommand], RemotingCommand | Awaitable[RemotingCommand | None] | None]
 

@@ -20,10 +20,9 @@ from ..remoting.message import Message, MessageQueue
 from ..remoting.message_batch import encode_batch
 from ..remoting.message_properties import format_properties
 from ..remoting.profile import Profile
-from .config import ProducerConfig
+from .config import RETRY_GROUP_TOPIC_PREFIX, ProducerConfig
 
 TOPIC_MAX_LENGTH = 127
-RETRY_GROUP_TOPIC_PREFIX = "%RETRY%"
 _TOPIC = re.compile(r"[%|a-zA-Z0-9_-]+")
 _NOT_ALLOWED_TO_SEND = frozenset(
     {
