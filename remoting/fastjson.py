@@ -18,6 +18,7 @@ import re
 from collections.abc import Mapping
 from json.encoder import encode_basestring as _quote
 from json.encoder import encode_basestring_ascii as _quote_ascii
+from typing import Any
 
 import orjson
 
@@ -25,6 +26,8 @@ from .errors import LocalProtocolError, RemoteProtocolError
 
 DIALECT_MAX_BYTES = 4_194_304
 MAX_DEPTH = 64
+REFERRED_MAX = 1_000_000
+"""Most values that all `$ref` of one text may stand for: whoever copies what was read copies a target for each."""
 
 _SAFE_LONG = 1 << 53  # JavaScript's; browser-compatible output writes longs beyond it as strings
 
@@ -96,6 +99,8 @@ class _Reader:
         self._at = 0
         self._root: object = None
         self._open: list[object] = []  # the containers around the current place, outermost first
+        self._place: tuple[Any, Any] | None = None  # where the value that begins next goes: container, key or index
+        self._referable = REFERRED_MAX
 
     def read(self) -> object:
         self._skip(_SPACE)
@@ -136,6 +141,9 @@ class _Reader:
             raise RemoteProtocolError(f"JSON is nested deeper than {self._max_depth} levels")
         if not self._open:
             self._root = container
+        if self._place is not None:  # at once, so that a `$ref` further on finds its way through the unfinished
+            self._place[0][self._place[1]] = container
+            self._place = None
         self._open.append(container)
         self._at += 1
         self._skip(_GAPS)
@@ -148,7 +156,9 @@ class _Reader:
         items: list[object] = []
         self._enter(items)
         while self._peek() != "]":
-            items.append(self._value())
+            items.append(None)
+            self._place = (items, len(items) - 1)
+            items[-1] = self._value()
             self._after_item("]")
         self._leave()
         return items
@@ -163,12 +173,14 @@ class _Reader:
                 raise self._unexpected()
             self._at += 1
             self._skip(_SPACE)
+            self._place = (fields, key)
             fields[key] = self._value()
             self._after_item("}")
-        self._leave()
+        value: object = fields
         if len(fields) == 1 and "$ref" in fields:
-            return self._referred(str(fields["$ref"]))
-        return fields
+            value = self._referred(str(fields["$ref"]))
+        self._leave()
+        return value
 
     def _after_item(self, end: str) -> None:
         before = self._at
@@ -181,6 +193,7 @@ class _Reader:
         if char and char in "\"'":
             return self._string(char)
         if char == "{":
+            self._place = None
             value = self._object()
             return ObjectKey.of(value) if isinstance(value, dict) else str(value)
         key = _NUMBER.match(self._text, self._at) or _NAME.match(self._text, self._at)
@@ -224,7 +237,17 @@ class _Reader:
                 node = node.get(re.sub(r"\\(.)", r"\1", name))
             else:
                 return None
-        return None if any(node is container for container in self._open) else node
+        if any(node is container for container in self._open):
+            return None
+        self._pay_for(node)
+        return node
+
+    def _pay_for(self, node: object) -> None:
+        self._referable -= 1
+        if self._referable < 0:
+            raise RemoteProtocolError(f"JSON refers to more than {REFERRED_MAX} values")
+        for item in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+            self._pay_for(item)
 
 
 def _unescaped(text: str) -> str:

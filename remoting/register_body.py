@@ -112,7 +112,7 @@ class RegisterBrokerBody(Body):
         mappings = None
         if version >= V5_0_0 and not reader.at_end:
             mappings = [fastjson.loads(reader.sized()) for _ in range(reader.count())]
-        rest = TopicConfigSerializeWrapper.from_json({"topicQueueMappingInfoMap": mappings and _by_topic(mappings)})
+        rest = TopicConfigSerializeWrapper.from_json({"topicQueueMappingInfoMap": _by_topic(mappings)})
         wrapper = TopicConfigSerializeWrapper(
             data_version=data_version,
             topic_config_table={topic.topic_name: topic for topic in topics},
@@ -122,7 +122,9 @@ class RegisterBrokerBody(Body):
         return cls(topic_config_serialize_wrapper=wrapper, filter_server_list=filters)
 
 
-def _by_topic(mappings: list[object]) -> dict[str, object]:
+def _by_topic(mappings: list[object] | None) -> dict[str, object] | None:
+    if mappings is None:
+        return None
     return {str(mapping.get("topic")): mapping for mapping in mappings if isinstance(mapping, Mapping)}
 
 
