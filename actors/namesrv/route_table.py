@@ -1,0 +1,420 @@
+"""The route table: which brokers exist, which topics they serve, and what a client is told.
+
+Single-threaded and pure: decoded values in, values out, time as an argument. It opens nothing, answers nobody and
+keeps no clock; processor.py speaks the wire, server.py owns channels and timers. What removes brokers is in
+unregister.py, the tables themselves in tables.py.
+
+Upstream: `RouteInfoManager`, tags rocketmq-all-4.9.8 and rocketmq-all-5.3.3; `ZoneRouteRPCHook` (5.x).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from logging import INFO, WARNING
+
+from ...remoting.bodies import BrokerData, ClusterInfo, DataVersion, QueueData, TopicConfig, TopicRouteData
+from ...remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE
+from ...remoting.profile import Profile
+from .tables import (
+    BROKER_CHANNEL_EXPIRED_MS,
+    BrokerGroup,
+    LiveInfo,
+    MinBrokerIdChanged,
+    Registered,
+    Registration,
+    Shown,
+)
+from .unregister import UnregisteringTables
+
+UNIT_FLAG = 1
+UNIT_SUB_FLAG = 2
+SYNC_BROKER_MEMBER_GROUP_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
+
+
+class RouteTable(UnregisteringTables):
+    """The tables with every rule that adds to them or answers from them."""
+
+    # -- REGISTER_BROKER ---------------------------------------------------------------------------------------------
+
+    def register(self, registration: Registration, *, now_ms: int) -> Registered:
+        """Take a broker in or refresh it; what its answer has to say."""
+        r = registration
+        self.cluster_addr_table.setdefault(r.cluster_name, set()).add(r.broker_name)
+        group = self.broker_addr_table.get(r.broker_name)
+        first = group is None
+        if group is None:
+            group = self.broker_addr_table[r.broker_name] = BrokerGroup(
+                cluster=r.cluster_name, broker_name=r.broker_name
+            )
+        before = self._visible(group)
+        had_filter_servers = self.filter_server_table.get(self._live_key(r.cluster_name, r.broker_addr))
+        try:
+            return self._register_into(group, r, first, now_ms)
+        finally:
+            filter_servers = self.filter_server_table.get(self._live_key(r.cluster_name, r.broker_addr))
+            if before != self._visible(group) or had_filter_servers != filter_servers:
+                self._touch_broker(r.broker_name)
+
+    @staticmethod
+    def _visible(group: BrokerGroup) -> tuple[object, ...]:
+        return dict(group.addrs), group.enable_acting_master, group.zone_name
+
+    def _register_into(self, group: BrokerGroup, r: Registration, first: bool, now_ms: int) -> Registered:
+        min_id_changed = False
+        if self.profile is Profile.V5_X:
+            group.enable_acting_master = bool(r.enable_acting_master)
+            group.zone_name = r.zone_name
+            min_id_changed = r.broker_id < group.min_id
+        # a slave that became master (or the reverse) keeps its address: it may stand under one id only
+        for broker_id in [id_ for id_, held in group.addrs.items() if held == r.broker_addr and id_ != r.broker_id]:
+            del group.addrs[broker_id]
+        if self.profile is Profile.V5_X:
+            if self._conflicts(group, r):
+                return Registered()
+            if r.broker_id not in group.addrs and len(r.topics) == 1:
+                self._say(
+                    WARNING,
+                    "Can't register topicConfigWrapper=%s because broker[%s]=%s has not registered.",
+                    r.topics[0],
+                    r.broker_id,
+                    r.broker_addr,
+                )
+                return Registered(accepted=False)
+        old_addr = group.addrs.get(r.broker_id)
+        group.addrs[r.broker_id] = r.broker_addr
+        if r.broker_id == MASTER_ID and self.profile is Profile.V4_9:
+            self._say(
+                INFO,
+                "cluster [%s] brokerName [%s] master address change from %s to %s",
+                group.cluster,
+                group.broker_name,
+                "null" if old_addr is None else old_addr,
+                r.broker_addr,
+            )
+        first = first or not old_addr
+        if self.profile is Profile.V4_9:
+            self._register_topics_4_9(r, first)
+        else:
+            self._register_topics_5_x(group, r, first)
+        self._refresh_live(r, now_ms)
+        master_addr, ha_server_addr = self._master_of(group, r)
+        notification = None
+        if min_id_changed and self.options.notify_min_broker_id_changed:
+            notification = self._min_id_changed(group, r)
+        return Registered(master_addr=master_addr, ha_server_addr=ha_server_addr, notification=notification)
+
+    def _conflicts(self, group: BrokerGroup, r: Registration) -> bool:
+        """5.x: another live address holds this id with a greater stateVersion; the newcomer is forgotten."""
+        old_addr = group.addrs.get(r.broker_id)
+        if old_addr is None or old_addr == r.broker_addr:
+            return False
+        old = self.broker_live_table.get(self._live_key(r.cluster_name, old_addr))
+        if old is None or old.data_version.state_version <= r.data_version.state_version:
+            return False
+        self._say(
+            WARNING,
+            "Registering Broker conflicts with the existed one, just ignore.: Cluster:%s, BrokerName:%s, BrokerId:%s,"
+            " Old BrokerAddr:%s, Old Version:%s, New BrokerAddr:%s, New Version:%s.",
+            r.cluster_name,
+            r.broker_name,
+            r.broker_id,
+            old_addr,
+            old.data_version.state_version,
+            r.broker_addr,
+            r.data_version.state_version,
+        )
+        self.broker_live_table.pop(self._live_key(r.cluster_name, r.broker_addr), None)
+        return True
+
+    def _register_topics_4_9(self, r: Registration, first: bool) -> None:
+        """A master's rows are written when its data version differs (older ones too) or it is new; none is removed."""
+        if r.broker_id == MASTER_ID and (first or self.is_changed(r.cluster_name, r.broker_addr, r.data_version)):
+            for topic in r.topics:
+                self._register_topic(r.broker_name, topic)
+
+    def _register_topics_5_x(self, group: BrokerGroup, r: Registration, first: bool) -> None:
+        """As 4.9, and: the prime slave counts too, missing rows come back, absent topics may go (if so configured)."""
+        old_version = r.enable_acting_master is None
+        prime_slave = not old_version and r.broker_id != MASTER_ID and r.broker_id == group.min_id
+        if r.broker_id != MASTER_ID and not prime_slave:
+            return
+        if self.options.delete_topic_with_broker_registration and not r.queue_mappings:
+            self._delete_topics_not_in(r)
+        rewrite = first or self.is_changed(r.cluster_name, r.broker_addr, r.data_version)
+        read_only = prime_slave and group.enable_acting_master
+        for topic in r.topics:
+            if rewrite or r.broker_name not in self.topic_queue_table.get(topic.topic_name, {}):
+                wiped = replace(topic, perm=topic.perm & ~PERM_WRITE) if read_only else topic
+                self._register_topic(r.broker_name, wiped)
+        if rewrite:
+            for topic_name, info in r.queue_mappings.items():
+                by_broker = self.topic_queue_mapping_info_table.setdefault(topic_name, {})
+                by_broker[str(info.get("bname"))] = info
+                self._changed_topics.add(topic_name)
+
+    def _register_topic(self, broker_name: str, topic: TopicConfig) -> None:
+        row = QueueData(
+            broker_name=broker_name,
+            read_queue_nums=topic.read_queue_nums,
+            write_queue_nums=topic.write_queue_nums,
+            perm=topic.perm,
+            topic_sys_flag=topic.topic_sys_flag,
+        )
+        rows = self.topic_queue_table.get(topic.topic_name)
+        if rows is None:
+            self._say(INFO, "new topic registered, %s %s", topic.topic_name, Shown(row))
+        else:
+            old = rows.get(broker_name)
+            if old == row:
+                return
+            if old is not None:
+                self._say(INFO, "topic changed, %s OLD: %s NEW: %s", topic.topic_name, Shown(old), Shown(row))
+        self._put_row(topic.topic_name, row)
+
+    def _delete_topics_not_in(self, r: Registration) -> None:
+        sent = {topic.topic_name for topic in r.topics}
+        for topic in [name for name, rows in self.topic_queue_table.items() if r.broker_name in rows]:
+            if topic not in sent:
+                row = self._remove_row(topic, r.broker_name)
+                self._say(INFO, "deleteTopic, remove one broker's topic %s %s %s", r.broker_name, topic, Shown(row))
+                if topic not in self.topic_queue_table:
+                    self._say(INFO, "deleteTopic, remove the topic all queue %s", topic)
+
+    def _refresh_live(self, r: Registration, now_ms: int) -> None:
+        key = self._live_key(r.cluster_name, r.broker_addr)
+        timeout_ms = BROKER_CHANNEL_EXPIRED_MS
+        if self.profile is Profile.V5_X and r.heartbeat_timeout_ms is not None:
+            timeout_ms = r.heartbeat_timeout_ms
+        if key not in self.broker_live_table:
+            ha_word = "HAServer" if self.profile is Profile.V4_9 else "HAService"
+            self._say(INFO, f"new broker registered, %s {ha_word}: %s", self._live_text(key), r.ha_server_addr)
+        self.broker_live_table[key] = LiveInfo(
+            last_update_ms=now_ms,
+            heartbeat_timeout_ms=timeout_ms,
+            data_version=r.data_version,
+            channel_id=r.channel_id,
+            ha_server_addr=r.ha_server_addr,
+        )
+        if r.filter_servers:
+            self.filter_server_table[key] = r.filter_servers
+        elif r.filter_servers is not None:
+            self.filter_server_table.pop(key, None)
+
+    def _master_of(self, group: BrokerGroup, r: Registration) -> tuple[str | None, str | None]:
+        """For a slave whose master is live: the master's address and HA address; else two Nones."""
+        master_addr = group.addrs.get(MASTER_ID)
+        if r.broker_id == MASTER_ID or master_addr is None:
+            return None, None
+        live = self.broker_live_table.get(self._live_key(r.cluster_name, master_addr))
+        return (None, None) if live is None else (master_addr, live.ha_server_addr)
+
+    def _min_id_changed(self, group: BrokerGroup, r: Registration) -> MinBrokerIdChanged:
+        others = tuple(held for id_, held in group.addrs.items() if id_ != group.min_id)
+        notify = others if len(group.addrs) > 1 else tuple(group.addrs.values())
+        live = self.broker_live_table[self._live_key(r.cluster_name, r.broker_addr)]
+        return MinBrokerIdChanged(
+            broker_name=group.broker_name,
+            min_broker_id=group.min_id,
+            min_broker_addr=group.addrs[group.min_id],
+            offline_broker_addr=None,
+            ha_broker_addr=live.ha_server_addr,
+            notify=notify,
+        )
+
+    # -- data versions and heartbeats --------------------------------------------------------------------------------
+
+    def data_version(self, cluster_name: str, broker_addr: str) -> DataVersion | None:
+        """The version last registered from this address, None for a broker that is not known."""
+        live = self.broker_live_table.get(self._live_key(cluster_name, broker_addr))
+        return None if live is None else live.data_version
+
+    def is_changed(self, cluster_name: str, broker_addr: str, version: DataVersion) -> bool:
+        """Whether `version` differs from the one held; a broker that is not known has changed. No ordering."""
+        held = self.data_version(cluster_name, broker_addr)
+        if held is None:
+            return True
+        return not held.same(version, self.profile)
+
+    def query_data_version(
+        self, cluster_name: str, broker_addr: str, version: DataVersion, *, now_ms: int
+    ) -> tuple[bool, DataVersion | None]:
+        """QUERY_DATA_VERSION: (changed, version held). Refreshes liveness, in 4.9 only when unchanged."""
+        changed = self.is_changed(cluster_name, broker_addr, version)
+        if not changed or self.profile is Profile.V5_X:
+            self.heartbeat(cluster_name, broker_addr, now_ms=now_ms)
+        return changed, self.data_version(cluster_name, broker_addr)
+
+    def heartbeat(self, cluster_name: str, broker_addr: str, *, now_ms: int) -> None:
+        """BROKER_HEARTBEAT: a known broker is alive now; its channel stays what it was."""
+        live = self.broker_live_table.get(self._live_key(cluster_name, broker_addr))
+        if live is not None:
+            live.last_update_ms = now_ms
+
+    # -- changes asked for by an admin -------------------------------------------------------------------------------
+
+    def wipe_write_perm(self, broker_name: str) -> int:
+        """Clear the write bit on every row of the broker; how many rows it has."""
+        return self._set_perms(broker_name, keep=~PERM_WRITE, put=0)
+
+    def add_write_perm(self, broker_name: str) -> int:
+        """Make every row of the broker exactly readable and writable; how many rows it has."""
+        return self._set_perms(broker_name, keep=0, put=PERM_READ | PERM_WRITE)
+
+    def _set_perms(self, broker_name: str, *, keep: int, put: int) -> int:
+        count = 0
+        for topic, rows in self.topic_queue_table.items():
+            row = rows.get(broker_name)
+            if row is None:
+                continue
+            count += 1
+            perm = row.perm & keep | put
+            if perm != row.perm:
+                rows[broker_name] = replace(row, perm=perm)
+                self._changed_topics.add(topic)
+        return count
+
+    def delete_topic(self, topic: str, cluster_name: str | None = None) -> None:
+        """Forget the topic, or only the rows of one cluster's brokers; unknown names are no error."""
+        rows = self.topic_queue_table.get(topic)
+        if rows is None:
+            return
+        if not cluster_name:
+            del self.topic_queue_table[topic]
+            self._changed_topics.add(topic)
+            return
+        for broker_name in sorted(self.cluster_addr_table.get(cluster_name, set()) & rows.keys()):
+            row = self._remove_row(topic, broker_name)
+            self._say(INFO, "deleteTopic, remove one broker's topic %s %s %s", broker_name, topic, Shown(row))
+        if topic not in self.topic_queue_table:
+            self._say(INFO, "deleteTopic, remove the topic all queue %s %s", cluster_name, topic)
+
+    def register_topic(self, topic: str, rows: Iterable[QueueData]) -> None:
+        """REGISTER_TOPIC_IN_NAMESRV (5.x): put the rows as given; one broker that is not known drops them all."""
+        rows = tuple(rows)
+        for row in rows:
+            if row.broker_name not in self.broker_addr_table:
+                self._say(WARNING, "Register topic contains illegal broker, %s, %s", topic, Shown(row))
+                return
+        known = topic in self.topic_queue_table
+        for row in rows:
+            self._put_row(topic, row)
+        shown = [str(Shown(row)) for row in rows]
+        self._say(INFO, "Topic route already exist.%s, %s" if known else "Register topic route:%s, %s", topic, shown)
+
+    # -- answers -----------------------------------------------------------------------------------------------------
+
+    def route(self, topic: str) -> TopicRouteData | None:
+        """What a client is told about `topic`: all its rows, and those brokers that exist; None without either."""
+        rows = self.topic_queue_table.get(topic)
+        if not rows:
+            return None
+        groups = [self.broker_addr_table[name] for name in sorted(rows) if name in self.broker_addr_table]
+        if not groups:
+            return None
+        filter_servers = {}
+        if self.filter_server_table:
+            for group in groups:
+                for address in group.addrs.values():
+                    servers = self.filter_server_table.get(self._live_key(group.cluster, address))
+                    if servers is not None:
+                        filter_servers[address] = servers
+        return TopicRouteData(
+            queue_datas=tuple(rows[name] for name in sorted(rows)),
+            broker_datas=tuple(self._broker_data(topic, group) for group in groups),
+            filter_server_table=filter_servers,
+            topic_queue_mapping_by_broker=self.topic_queue_mapping_info_table.get(topic),
+        )
+
+    def _broker_data(self, topic: str, group: BrokerGroup) -> BrokerData:
+        """The group on the wire; the smallest slave acts as master where that is on and its row read-only (5.x)."""
+        data = group.data(self.profile)
+        if (
+            self.options.support_acting_master
+            and group.enable_acting_master
+            and group.addrs
+            and MASTER_ID not in group.addrs
+            and not topic.startswith(SYNC_BROKER_MEMBER_GROUP_PREFIX)
+            and not self.topic_queue_table[topic][group.broker_name].perm & PERM_WRITE
+        ):
+            addrs = dict(group.addrs)
+            addrs[MASTER_ID] = addrs.pop(group.min_id)
+            return replace(data, broker_addrs=addrs)
+        return data
+
+    def cluster_info(self) -> ClusterInfo:
+        """Every group and every cluster's broker names."""
+        return ClusterInfo(
+            broker_addr_table={name: group.data(self.profile) for name, group in self.broker_addr_table.items()},
+            cluster_addr_table={name: tuple(sorted(names)) for name, names in self.cluster_addr_table.items()},
+        )
+
+    def broker_addrs(self, broker_name: str) -> dict[int, str]:
+        """The addresses of one group, none for a name that is not known (GET_BROKER_MEMBER_GROUP)."""
+        group = self.broker_addr_table.get(broker_name)
+        return {} if group is None else dict(group.addrs)
+
+    def topics(self) -> tuple[str, ...]:
+        return tuple(self.topic_queue_table)
+
+    def topics_of_cluster(self, cluster_name: str) -> tuple[str, ...]:
+        """Topics of the cluster's brokers, once per broker that has them, as upstream; none for an unknown cluster."""
+        names = sorted(self.cluster_addr_table.get(cluster_name, ()))
+        return tuple(topic for name in names for topic, rows in self.topic_queue_table.items() if name in rows)
+
+    def system_topics(self) -> tuple[tuple[str, ...], str | None]:
+        """(cluster names each followed by its broker names, the address of some broker or None)."""
+        names: list[str] = []
+        for cluster, broker_names in self.cluster_addr_table.items():
+            names += [cluster, *sorted(broker_names)]
+        some = next((next(iter(g.addrs.values())) for g in self.broker_addr_table.values() if g.addrs), None)
+        return tuple(names), some
+
+    def unit_topics(self) -> tuple[str, ...]:
+        return self._topics_flagged(UNIT_FLAG, UNIT_FLAG)
+
+    def unit_sub_topics(self) -> tuple[str, ...]:
+        return self._topics_flagged(UNIT_SUB_FLAG, UNIT_SUB_FLAG)
+
+    def unit_sub_non_unit_topics(self) -> tuple[str, ...]:
+        return self._topics_flagged(UNIT_FLAG | UNIT_SUB_FLAG, UNIT_SUB_FLAG)
+
+    def _topics_flagged(self, mask: int, wanted: int) -> tuple[str, ...]:
+        """Topics whose flags under `mask` equal `wanted`, judged on one row each, as upstream."""
+        return tuple(
+            topic
+            for topic, rows in self.topic_queue_table.items()
+            if rows and next(iter(rows.values())).topic_sys_flag & mask == wanted
+        )
+
+
+def filter_by_zone(route: TopicRouteData, zone_name: str) -> TopicRouteData:
+    """`route` as a client of one zone sees it: only groups of that zone, and those without a master (5.x)."""
+    removed = {
+        data.broker_name: data
+        for data in route.broker_datas
+        if data.broker_addrs.get(MASTER_ID) is not None and (data.zone_name or "").lower() != zone_name.lower()
+    }
+    gone = {address for data in removed.values() for address in data.broker_addrs.values()}
+    return replace(
+        route,
+        broker_datas=tuple(data for data in route.broker_datas if data.broker_name not in removed),
+        queue_datas=tuple(row for row in route.queue_datas if row.broker_name not in removed),
+        filter_server_table={a: servers for a, servers in route.filter_server_table.items() if a not in gone},
+    )
+
+
+def canonical(route: TopicRouteData | None) -> dict[str, object] | None:
+    """As the history has it, equal for equal routes: {"brokers": {name: {id: addr}}, "queues": {name: [numbers]}}."""
+    if route is None:
+        return None
+    return {
+        "brokers": {
+            data.broker_name: {str(id_): data.broker_addrs[id_] for id_ in sorted(data.broker_addrs)}
+            for data in sorted(route.broker_datas, key=lambda data: data.broker_name)
+        },
+        "queues": {
+            row.broker_name: [row.read_queue_nums, row.write_queue_nums, row.perm, row.topic_sys_flag]
+            for row in sorted(route.queue_datas, key=lambda row: row.broker_name)
+        },
+    }

@@ -1,0 +1,260 @@
+"""The NameServer as a node: channels and timers around the route table.
+
+    frame -> route_cache -> processor -> route_table        every code but a repeated 105 goes the whole way
+    channel closed, failed or idle -> _channel_lost  \\
+    every 10 s (5.x: every 5 s)    -> _expire_brokers  }->  _settle: caches, history, notifications
+    5.x: queued unregistrations    -> _run_batch      /
+
+Upstream: `NamesrvController`, `BrokerHousekeepingService`, `BatchUnregistrationService`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable
+from pathlib import Path
+
+from ...remoting.codes import LanguageCode, RequestCode, ResponseCode
+from ...remoting.command import RemotingCommand
+from ...remoting.errors import ProtocolError, RocketMQError
+from ...remoting.frame import decode_frame, encode_frame
+from ...remoting.headers import NotifyMinBrokerIdChangeRequestHeader
+from ...remoting.network import Address
+from ...remoting.node import NodeContext
+from ...remoting.profile import Profile
+from ...remoting.recording import ignore
+from ...remoting.transport import Connection, RemotingClient, RemotingServer
+from .config import NamesrvConfig
+from .kv_config import KVConfig
+from .processor import Caller, DefaultRequestProcessor
+from .route_cache import RouteCache, may_be_route_request
+from .route_table import RouteTable, canonical
+from .tables import Dropped, DropReason, MinBrokerIdChanged
+
+FIRST_SCAN_S = 5.0
+FIRST_KV_DUMP_S = 60.0
+KV_DUMP_PERIOD_S = 600.0
+NOTIFY_TIMEOUT_S = 0.3
+
+
+class NameServer:
+    """One NameServer. Defects for a self-test replace `_expire_brokers` or `_channel_lost` on the instance."""
+
+    def __init__(self, context: NodeContext, config: NamesrvConfig, *, listen: Address) -> None:
+        self._context, self._listen = context, listen
+        self._log = context.log
+        self.table = RouteTable(config.profile, options=config.route_options, say=context.log.log)
+        self.kv_config = KVConfig(_path(config.kv_config_path, context, "kvConfig.json"), say=context.log.log)
+        self.cache = RouteCache()
+        self.processor = DefaultRequestProcessor(
+            config,
+            table=self.table,
+            kv_config=self.kv_config,
+            cache=self.cache,
+            clock=context.clock,
+            log=context.log,
+            record=context.record,
+            config_path=_path(config.config_store_path, context, "namesrv.properties"),
+        )
+        self._server = RemotingServer(
+            clock=context.clock,
+            network=context.network,
+            handler=self._handle,
+            on_close=self._closed,
+            idle_s=config.server_channel_max_idle_time_seconds,
+            fast_path=self._fast_path,
+            language=LanguageCode.JAVA,
+            version=config.profile.version,
+            log=context.log,
+        )
+        self._client: RemotingClient | None = None
+        self._recorded_routes: dict[str, object] = {}
+        self._unregistrations = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stopping = False
+
+    @property
+    def config(self) -> NamesrvConfig:
+        """The settings in force; UPDATE_NAMESRV_CONFIG replaces them."""
+        return self.processor.config
+
+    # -- lifecycle ---------------------------------------------------------------------------------------------------
+
+    async def listen(self) -> Address:
+        """Read the KV file and bind. ValueError for a KV file that cannot be read, OSError for a port in use."""
+        self.kv_config.load()
+        return await self._server.listen(self._listen)
+
+    async def start(self) -> None:
+        self.processor.started_ms = self._context.clock.now_ms()
+        self._spawn(self._scan())
+        self._spawn(self._dump_kv_config())
+        if self.config.profile is Profile.V5_X:
+            self._spawn(self._unregister_worker())
+
+    async def stop(self) -> None:
+        """Close every socket without drain, as upstream. The table is left as it is: nobody is told otherwise."""
+        self._stopping = True
+        tasks, self._tasks = self._tasks, set()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._server.close()
+        if self._client is not None:
+            await self._client.close()
+
+    def _spawn(self, coroutine: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # -- requests ----------------------------------------------------------------------------------------------------
+
+    def _handle(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
+        response = self.processor(Caller(connection.id, connection.remote_address), request)
+        self._settle(self.processor.take_dropped())
+        return response
+
+    def _fast_path(self, frame: bytes, connection: Connection) -> bytes | None:
+        """The answer to a route request, from the cache where possible; None sends any other frame the ordinary way."""
+        answer = self.cache.answer(frame)
+        if answer is not None or not may_be_route_request(frame):
+            return answer
+        try:
+            request = decode_frame(frame)
+            if request.code != RequestCode.GET_ROUTEINFO_BY_TOPIC or request.is_response or request.is_oneway:
+                return None
+            caller = Caller(connection.id, connection.remote_address)
+            response = self.processor.route_info_by_topic(caller, request)
+            response.opaque, response.serialize_type = request.opaque, request.serialize_type
+            response.language, response.version = LanguageCode.JAVA, self.config.profile.version
+            answer = encode_frame(response)
+        except ProtocolError:  # the ordinary path says so in the proper way
+            return None
+        if response.code == ResponseCode.SUCCESS and request.ext_fields:
+            self.cache.learn(frame, request.opaque, request.ext_fields["topic"], answer, response.body)
+        return answer
+
+    # -- channels and timers -----------------------------------------------------------------------------------------
+
+    def _closed(self, connection: Connection, reason: str) -> None:
+        if not self._stopping:
+            self._channel_lost(connection, reason)
+
+    def _channel_lost(self, connection: Connection, reason: str) -> None:
+        """A channel closed, failed or was idle for too long: the broker behind it leaves the table."""
+        address = str(connection.remote_address)
+        self._settle(self.table.on_channel_destroy(connection.id, address, DropReason(reason)))
+
+    def _expire_brokers(self) -> None:
+        """One tick of the scan: brokers that were silent for too long leave the table, their channels close."""
+        expired = self.table.expire(now_ms=self._context.clock.now_ms())
+        self._settle(expired.dropped)
+        if expired.channel_ids:
+            connections = {connection.id: connection for connection in self._server.connections}
+            for channel_id in expired.channel_ids:
+                if channel_id in connections:
+                    connections[channel_id].close()
+
+    async def _scan(self) -> None:
+        clock, period_s = self._context.clock, self.config.scan_interval_s
+        due_s = clock.monotonic_s() + FIRST_SCAN_S
+        while True:
+            await clock.sleep(max(0.0, due_s - clock.monotonic_s()))
+            due_s += period_s
+            try:
+                self._expire_brokers()
+            except Exception:
+                self._log.exception("scanNotActiveBroker exception")
+
+    async def _dump_kv_config(self) -> None:
+        await self._context.clock.sleep(FIRST_KV_DUMP_S)
+        while True:
+            self.kv_config.say_all()
+            await self._context.clock.sleep(KV_DUMP_PERIOD_S)
+
+    async def _unregister_worker(self) -> None:
+        """5.x: take out whatever is queued, as one batch, as soon as this task gets its turn."""
+        while True:
+            await self._unregistrations.wait()
+            self._unregistrations.clear()
+            try:
+                batch = self.table.run_unregistrations()
+                self._settle(batch.dropped)
+                self._notify(batch.notifications)
+            except Exception:
+                self._log.exception("Handle unregister broker request failed")
+
+    # -- consequences ------------------------------------------------------------------------------------------------
+
+    def _settle(self, dropped: Iterable[Dropped]) -> None:
+        """After anything that may have changed the table: record, forget stale answers, wake the worker, notify."""
+        for broker in dropped:
+            self._context.record(
+                "broker_dropped",
+                broker_name=broker.broker_name,
+                broker_id=broker.broker_id,
+                address=broker.address,
+                value={"reason": broker.reason.value},
+            )
+        changed = self.table.take_changed_topics()
+        if changed:
+            self.cache.forget(changed)
+            if self._context.record is not ignore:
+                self._record_routes(sorted(changed))
+        if self.table.unregistrations_waiting:
+            self._unregistrations.set()
+        self._notify(self.processor.take_notifications())
+
+    def _record_routes(self, topics: Iterable[str]) -> None:
+        """One `route` event for each topic that a client would now be told something else about."""
+        for topic in topics:
+            value = canonical(self.table.route(topic))
+            if value == self._recorded_routes.get(topic):
+                continue
+            if value is None:
+                self._recorded_routes.pop(topic, None)
+            else:
+                self._recorded_routes[topic] = value
+            self._context.record("route", topic=topic, value=value)
+
+    def _notify(self, notifications: Iterable[MinBrokerIdChanged]) -> None:
+        for notification in notifications:
+            self._log.info(
+                "min broker id changed to %s, notify %s, offline broker addr %s",
+                notification.min_broker_id,
+                list(notification.notify),
+                notification.offline_broker_addr or "null",
+            )
+            for address in notification.notify:
+                self._spawn(self._notify_one(address, notification))
+
+    async def _notify_one(self, address: str, notification: MinBrokerIdChanged) -> None:
+        header = NotifyMinBrokerIdChangeRequestHeader(
+            min_broker_id=notification.min_broker_id,
+            min_broker_addr=notification.min_broker_addr,
+            offline_broker_addr=notification.offline_broker_addr,
+            ha_broker_addr=notification.ha_broker_addr,
+        )
+        version = self.config.profile.version
+        request = RemotingCommand.request(
+            RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE, header, oneway=True, version=version, language=LanguageCode.JAVA
+        )
+        if self._client is None:
+            self._client = RemotingClient(
+                clock=self._context.clock,
+                network=self._context.network,
+                language=LanguageCode.JAVA,
+                version=version,
+                log=self._log,
+            )
+        try:
+            await self._client.oneway(Address.parse(address), request, timeout_s=NOTIFY_TIMEOUT_S)
+        except (RocketMQError, ValueError) as exc:  # it is oneway: nobody waits for it, and brokers ask by themselves
+            self._log.warning("notify %s of min broker id %s failed: %s", address, notification.min_broker_id, exc)
+
+
+def _path(configured: str, context: NodeContext, name: str) -> Path | None:
+    if configured:
+        return Path(configured)
+    return None if context.data_dir is None else context.data_dir / name

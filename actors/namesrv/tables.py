@@ -1,0 +1,231 @@
+"""The NameServer's tables, what goes in and what comes out: data only, no rules.
+
+    topic_queue_table     topic        -> broker name -> QueueData
+    broker_addr_table     broker name  -> BrokerGroup (cluster, broker id -> address)
+    cluster_addr_table    cluster      -> set of broker names
+    broker_live_table     live key     -> LiveInfo (last update, data version, channel, HA address)
+    filter_server_table   live key     -> addresses of filter servers
+    topic_queue_mapping_info_table     topic -> broker name -> mapping info      (5.x, static topics)
+
+A live key is ("", broker address) in 4.9 and (cluster, broker address) in 5.x, as upstream keys them. The rules are in
+route_table.py (what adds and answers) and unregister.py (what removes).
+
+Upstream: `RouteInfoManager`, tags rocketmq-all-4.9.8 and rocketmq-all-5.3.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from ...remoting.bodies import BrokerData, DataVersion, QueueData, TopicConfig
+from ...remoting.profile import Profile
+
+BROKER_CHANNEL_EXPIRED_MS = 120_000
+"""How long a broker may be silent, unless its 5.x registration says otherwise."""
+
+LiveKey = tuple[str, str]
+
+
+class Say(Protocol):
+    """Where the tables tell what they did, in RocketMQ's own words; `logging.Logger.log` is one."""
+
+    def __call__(self, level: int, msg: str, /, *args: object) -> None: ...
+
+
+def silent(level: int, msg: str, /, *args: object) -> None:
+    """Tables that nobody listens to."""
+
+
+class DropReason(StrEnum):
+    UNREGISTERED = "unregistered"
+    CLOSED = "closed"
+    EXCEPTION = "exception"
+    IDLE = "idle"
+    EXPIRED = "expired"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteOptions:
+    """The switches of NamesrvConfig that the tables obey; all of them exist in 5.x only."""
+
+    support_acting_master: bool = False
+    delete_topic_with_broker_registration: bool = False
+    notify_min_broker_id_changed: bool = False
+    unregister_queue_capacity: int = 3000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    """One REGISTER_BROKER, decoded. `filter_servers` None leaves that table alone, an empty tuple clears the entry."""
+
+    cluster_name: str
+    broker_name: str
+    broker_addr: str
+    broker_id: int
+    ha_server_addr: str
+    channel_id: int
+    data_version: DataVersion
+    topics: tuple[TopicConfig, ...] = ()
+    filter_servers: tuple[str, ...] | None = None
+    queue_mappings: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    zone_name: str | None = None
+    heartbeat_timeout_ms: int | None = None
+    enable_acting_master: bool | None = None
+    """None: the header field is absent, which 5.x calls an old version broker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MinBrokerIdChanged:
+    """A NOTIFY_MIN_BROKER_ID_CHANGE to send, oneway, to each address in `notify`."""
+
+    broker_name: str
+    min_broker_id: int
+    min_broker_addr: str
+    offline_broker_addr: str | None
+    ha_broker_addr: str | None
+    notify: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registered:
+    """What a registration came to. `accepted` False is the 5.x single-topic refusal (code 1 on the wire)."""
+
+    accepted: bool = True
+    master_addr: str | None = None
+    ha_server_addr: str | None = None
+    notification: MinBrokerIdChanged | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unregistration:
+    """One broker to take out, asked for by the broker itself or made from its lost channel."""
+
+    cluster_name: str
+    broker_name: str
+    broker_addr: str
+    broker_id: int
+    reason: DropReason = DropReason.UNREGISTERED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dropped:
+    """A broker address that has just left broker_addr_table, and why."""
+
+    broker_name: str
+    broker_id: int
+    address: str
+    reason: DropReason
+
+
+@dataclass(slots=True, kw_only=True)
+class LiveInfo:
+    last_update_ms: int
+    heartbeat_timeout_ms: int
+    data_version: DataVersion
+    channel_id: int
+    ha_server_addr: str
+
+
+@dataclass(slots=True, kw_only=True)
+class BrokerGroup:
+    """A master and its slaves under one broker name."""
+
+    cluster: str
+    broker_name: str
+    addrs: dict[int, str] = field(default_factory=dict)
+    enable_acting_master: bool = False
+    zone_name: str | None = None
+
+    @property
+    def min_id(self) -> int:
+        """The smallest broker id present, 0 when there is none."""
+        return min(self.addrs, default=0)
+
+    def data(self, profile: Profile) -> BrokerData:
+        """A copy as it goes on the wire; the two 5.x fields are left out in 4.9."""
+        return BrokerData(
+            cluster=self.cluster,
+            broker_name=self.broker_name,
+            broker_addrs=dict(self.addrs),
+            enable_acting_master=self.enable_acting_master if profile is Profile.V5_X else None,
+            zone_name=self.zone_name if profile is Profile.V5_X else None,
+        )
+
+
+class Shown:
+    """A row as RocketMQ's logs show it, `null` for none; put into words only when a log wants it."""
+
+    __slots__ = ("_row",)
+
+    def __init__(self, row: QueueData | None) -> None:
+        self._row = row
+
+    def __str__(self) -> str:
+        row = self._row
+        if row is None:
+            return "null"
+        return (
+            f"QueueData [brokerName={row.broker_name}, readQueueNums={row.read_queue_nums},"
+            f" writeQueueNums={row.write_queue_nums}, perm={row.perm}, topicSysFlag={row.topic_sys_flag}]"
+        )
+
+
+class Tables:
+    """The tables themselves, with a note of every topic whose route may have changed since it was last asked."""
+
+    def __init__(self, profile: Profile, *, options: RouteOptions | None = None, say: Say = silent) -> None:
+        self.profile = profile
+        self.options = RouteOptions() if options is None else options
+        self._say = say
+        self.topic_queue_table: dict[str, dict[str, QueueData]] = {}
+        self.broker_addr_table: dict[str, BrokerGroup] = {}
+        self.cluster_addr_table: dict[str, set[str]] = {}
+        self.broker_live_table: dict[LiveKey, LiveInfo] = {}
+        self.filter_server_table: dict[LiveKey, tuple[str, ...]] = {}
+        self.topic_queue_mapping_info_table: dict[str, dict[str, Mapping[str, object]]] = {}
+        self._changed_topics: set[str] = set()
+
+    def set_options(self, options: RouteOptions) -> None:
+        """Obey `options` from now on; any route may look different then."""
+        if options != self.options:
+            self.options = options
+            self._changed_topics.update(self.topic_queue_table)
+
+    def take_changed_topics(self) -> set[str]:
+        """The topics whose route may differ from what it was at the last call; each is told once."""
+        if not self._changed_topics:
+            return set()
+        changed, self._changed_topics = self._changed_topics, set()
+        return changed
+
+    def _live_key(self, cluster_name: str, broker_addr: str) -> LiveKey:
+        return ("", broker_addr) if self.profile is Profile.V4_9 else (cluster_name, broker_addr)
+
+    def _live_text(self, key: LiveKey) -> str:
+        """A live key as the logs of its profile show it."""
+        if self.profile is Profile.V4_9:
+            return key[1]
+        return f"BrokerIdentityInfo [clusterName={key[0]}, brokerAddr={key[1]}]"
+
+    def _touch_broker(self, broker_name: str) -> None:
+        """Every topic with a row of `broker_name` may have a new route."""
+        self._changed_topics.update(topic for topic, rows in self.topic_queue_table.items() if broker_name in rows)
+
+    def _put_row(self, topic: str, row: QueueData) -> None:
+        """Put `row` under its broker name, creating the topic as needed."""
+        self.topic_queue_table.setdefault(topic, {})[row.broker_name] = row
+        self._changed_topics.add(topic)
+
+    def _remove_row(self, topic: str, broker_name: str) -> QueueData | None:
+        """Remove one broker's row, and the topic with its last one; the removed row, None when it had none."""
+        rows = self.topic_queue_table[topic]
+        removed = rows.pop(broker_name, None)
+        if removed is not None:
+            self._changed_topics.add(topic)
+        if not rows:
+            del self.topic_queue_table[topic]
+            self._changed_topics.add(topic)
+        return removed

@@ -1,0 +1,331 @@
+"""How brokers leave the tables: asked to, by a lost channel, or silent for too long.
+
+4.9 does each removal at once. 5.x turns every cause into an unregister request on a bounded queue that one worker
+empties in batches; here `run_unregistrations` is that worker's turn and the shell calls it.
+
+                         4.9                                   5.x
+    UNREGISTER_BROKER    unregister: by broker id              submit_unregister, then by address
+    channel lost         on_channel_destroy: first live entry  the same, submitted; no entry, nothing
+                         of the channel, else the remote
+                         address as the broker's address
+    scan                 live entry goes, then as above        submitted; the live entry stays until the batch
+
+Upstream: `RouteInfoManager.unregisterBroker/unRegisterBroker/onChannelDestroy/scanNotActiveBroker`,
+`BatchUnregistrationService`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, replace
+from logging import DEBUG, INFO, WARNING
+
+from ...remoting.codes import PERM_WRITE
+from ...remoting.profile import Profile
+from .tables import (
+    BrokerGroup,
+    Dropped,
+    DropReason,
+    LiveKey,
+    MinBrokerIdChanged,
+    RouteOptions,
+    Say,
+    Shown,
+    Tables,
+    Unregistration,
+    silent,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expired:
+    """A scan's finding: the channels to close, and what already left the tables (4.9; 5.x waits for its batch)."""
+
+    channel_ids: tuple[int, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """What one run of the 5.x unregister worker did."""
+
+    dropped: tuple[Dropped, ...] = ()
+    notifications: tuple[MinBrokerIdChanged, ...] = ()
+
+
+class UnregisteringTables(Tables):
+    """The tables with every rule that removes a broker."""
+
+    def __init__(self, profile: Profile, *, options: RouteOptions | None = None, say: Say = silent) -> None:
+        super().__init__(profile, options=options, say=say)
+        self._unregister_queue: deque[Unregistration] = deque()
+
+    # -- 4.9: at once ------------------------------------------------------------------------------------------------
+
+    def unregister(self, request: Unregistration) -> tuple[Dropped, ...]:
+        """4.9: take out the live entry of the address and whatever address holds the broker id; those dropped."""
+        key = self._live_key(request.cluster_name, request.broker_addr)
+        live = self.broker_live_table.pop(key, None)
+        self._say(INFO, "unregisterBroker, remove from brokerLiveTable %s, %s", _ok(live), request.broker_addr)
+        self._drop_filter_servers(key, request.broker_name)
+        group = self.broker_addr_table.get(request.broker_name)
+        if group is None:
+            return ()
+        address = group.addrs.pop(request.broker_id, None)
+        self._say(INFO, "unregisterBroker, remove addr from brokerAddrTable %s, %s", _ok(address), request.broker_addr)
+        if address is not None:
+            self._touch_broker(request.broker_name)
+        if not group.addrs:
+            self._remove_broker_name(request)
+            self._remove_topics_of(request.broker_name)
+        if address is None:
+            return ()
+        return (
+            Dropped(
+                broker_name=request.broker_name,
+                broker_id=request.broker_id,
+                address=address,
+                reason=request.reason,
+            ),
+        )
+
+    # -- lost channels -----------------------------------------------------------------------------------------------
+
+    def on_channel_destroy(self, channel_id: int, remote_address: str, reason: DropReason) -> tuple[Dropped, ...]:
+        """Take out the first broker that lives on this channel, and only that one; 4.9 returns it, 5.x queues it."""
+        found = next((key for key, live in self.broker_live_table.items() if live.channel_id == channel_id), None)
+        if self.profile is Profile.V5_X:
+            if found is not None:
+                self._submit_for(found, reason)
+            return ()
+        if found is not None:
+            self._say(INFO, "the broker's channel destroyed, %s, clean it's data structure at once", found[1])
+        return self._destroy(remote_address if found is None else found[1], reason)
+
+    def _destroy(self, address: str, reason: DropReason) -> tuple[Dropped, ...]:
+        """4.9: remove `address` from the first group that holds it, and cascade."""
+        key = ("", address)
+        self.broker_live_table.pop(key, None)
+        self.filter_server_table.pop(key, None)
+        holder = self._holder(address)
+        if holder is None:
+            return ()
+        group, broker_id = holder
+        name = group.broker_name
+        self._touch_broker(name)
+        del group.addrs[broker_id]
+        why = "because channel destroyed"
+        self._say(INFO, "remove brokerAddr[%s, %s] from brokerAddrTable, %s", broker_id, address, why)
+        if not group.addrs:
+            del self.broker_addr_table[name]
+            self._say(INFO, "remove brokerName[%s] from brokerAddrTable, %s", name, why)
+            self._destroy_cluster_entry(name)
+            for topic in list(self.topic_queue_table):
+                row = self._remove_row(topic, name)
+                self._say(INFO, "remove topic[%s %s], from topicQueueTable, %s", topic, Shown(row), why)
+                if topic not in self.topic_queue_table:
+                    self._say(INFO, "remove topic[%s] all queue, from topicQueueTable, %s", topic, why)
+        return (Dropped(broker_name=name, broker_id=broker_id, address=address, reason=reason),)
+
+    def _destroy_cluster_entry(self, name: str) -> None:
+        for cluster, names in self.cluster_addr_table.items():
+            if name not in names:
+                continue
+            names.discard(name)
+            self._say(
+                INFO,
+                "remove brokerName[%s], clusterName[%s] from clusterAddrTable, because channel destroyed",
+                name,
+                cluster,
+            )
+            if not names:
+                del self.cluster_addr_table[cluster]
+                self._say(
+                    INFO,
+                    "remove the clusterName[%s] from clusterAddrTable, because channel destroyed and no broker in"
+                    " this cluster",
+                    cluster,
+                )
+            return
+
+    # -- the scan ----------------------------------------------------------------------------------------------------
+
+    def expire(self, *, now_ms: int) -> Expired:
+        """Find every broker silent for longer than its timeout. 4.9 drops each; 5.x queues each for the next batch."""
+        silent_keys = [
+            key
+            for key, live in self.broker_live_table.items()
+            if live.last_update_ms + live.heartbeat_timeout_ms < now_ms
+        ]
+        if self.profile is Profile.V5_X:
+            self._say(INFO, "start scanNotActiveBroker")
+        channels: list[int] = []
+        dropped: list[Dropped] = []
+        for key in silent_keys:
+            live = self.broker_live_table.get(key)
+            if live is None:  # an earlier one of this scan took it along: they shared a channel
+                continue
+            channels.append(live.channel_id)
+            self._say(
+                WARNING,
+                "The broker channel expired, %s %sms",
+                self._live_text(key),
+                live.heartbeat_timeout_ms,
+            )
+            if self.profile is Profile.V5_X:
+                self._submit_for(key, DropReason.EXPIRED)
+            else:
+                del self.broker_live_table[key]
+                dropped += self.on_channel_destroy(live.channel_id, key[1], DropReason.EXPIRED)
+        return Expired(channel_ids=tuple(channels), dropped=tuple(dropped))
+
+    # -- 5.x: queued -------------------------------------------------------------------------------------------------
+
+    @property
+    def unregistrations_waiting(self) -> int:
+        return len(self._unregister_queue)
+
+    def submit_unregister(self, request: Unregistration) -> bool:
+        """5.x: queue `request` for the next batch; False when the queue is full."""
+        if len(self._unregister_queue) >= self.options.unregister_queue_capacity:
+            return False
+        self._unregister_queue.append(request)
+        return True
+
+    def _submit_for(self, key: LiveKey, reason: DropReason) -> None:
+        """Queue the removal of a live entry, unless no group holds its address (upstream's ghost entry stays)."""
+        cluster, address = key
+        holder = self._holder(address, cluster)
+        if holder is None:
+            return
+        group, broker_id = holder
+        request = Unregistration(
+            cluster_name=cluster, broker_name=group.broker_name, broker_addr=address, broker_id=broker_id, reason=reason
+        )
+        self._say(
+            INFO,
+            "the broker's channel destroyed, submit the unregister request at once, broker info: %s, submit result: %s",
+            request,
+            "true" if self.submit_unregister(request) else "false",
+        )
+
+    def run_unregistrations(self) -> Batch:
+        """5.x: do everything that is queued as one batch; what was dropped, and whom to notify."""
+        if not self._unregister_queue:
+            return Batch()
+        requests, self._unregister_queue = list(self._unregister_queue), deque()
+        dropped: list[Dropped] = []
+        removed: set[str] = set()
+        reduced: set[str] = set()
+        offline: dict[str, str] = {}
+        for request in requests:
+            dropped += self._unregister_by_address(request, removed, reduced, offline)
+        self._clean_topics(removed, reduced)
+        notifications = []
+        for name, address in offline.items():
+            group = self.broker_addr_table.get(name)
+            if self.options.notify_min_broker_id_changed and group is not None and group.enable_acting_master:
+                notifications.append(
+                    MinBrokerIdChanged(
+                        broker_name=name,
+                        min_broker_id=group.min_id,
+                        min_broker_addr=group.addrs[group.min_id],
+                        offline_broker_addr=address,
+                        ha_broker_addr=None,
+                        notify=tuple(group.addrs.values()),
+                    )
+                )
+        return Batch(dropped=tuple(dropped), notifications=tuple(notifications))
+
+    def _unregister_by_address(
+        self, request: Unregistration, removed: set[str], reduced: set[str], offline: dict[str, str]
+    ) -> list[Dropped]:
+        """Take the address out of its group whatever its id; note the group as removed or reduced."""
+        name = request.broker_name
+        key = self._live_key(request.cluster_name, request.broker_addr)
+        live = self.broker_live_table.pop(key, None)
+        text = self._live_text(key)
+        self._say(INFO, "unregisterBroker, remove from brokerLiveTable %s, %s", _ok(live), text)
+        self._drop_filter_servers(key, name)
+        group = self.broker_addr_table.get(name)
+        if group is None:
+            reduced.add(name)
+            return []
+        min_leaves = bool(group.addrs) and request.broker_id == group.min_id
+        ids = [id_ for id_, held in group.addrs.items() if held == request.broker_addr]
+        for id_ in ids:
+            del group.addrs[id_]
+        self._say(INFO, "unregisterBroker, remove addr from brokerAddrTable %s, %s", _ok(ids or None), text)
+        if ids:
+            self._touch_broker(name)
+        if not group.addrs:
+            self._remove_broker_name(request)
+            removed.add(name)
+        else:
+            reduced.add(name)
+            if min_leaves:
+                offline[name] = request.broker_addr
+        return [
+            Dropped(broker_name=name, broker_id=id_, address=request.broker_addr, reason=request.reason) for id_ in ids
+        ]
+
+    def _clean_topics(self, removed: set[str], reduced: set[str]) -> None:
+        """Drop the rows of brokers that are gone; a group left without a master loses its write bit (acting master)."""
+        read_only = set()
+        for name in reduced:
+            group = self.broker_addr_table.get(name)
+            if group is not None and group.enable_acting_master and group.min_id > 0:
+                read_only.add(name)
+        if not removed and not read_only:
+            return
+        for name in removed:
+            self._remove_topics_of(name)
+        for topic, rows in self.topic_queue_table.items():
+            for name in read_only & rows.keys():
+                row = rows[name]
+                if row.perm & PERM_WRITE:
+                    rows[name] = replace(row, perm=row.perm & ~PERM_WRITE)
+                    self._changed_topics.add(topic)
+
+    # -- shared ------------------------------------------------------------------------------------------------------
+
+    def _holder(self, address: str, cluster: str | None = None) -> tuple[BrokerGroup, int] | None:
+        """The first group (of `cluster`) with this address, and the id it has there."""
+        for group in self.broker_addr_table.values():
+            if cluster is None or group.cluster == cluster:
+                for broker_id, held in group.addrs.items():
+                    if held == address:
+                        return group, broker_id
+        return None
+
+    def _drop_filter_servers(self, key: LiveKey, broker_name: str) -> None:
+        if self.filter_server_table.pop(key, None) is not None:
+            self._touch_broker(broker_name)
+
+    def _remove_broker_name(self, request: Unregistration) -> None:
+        """The group has no address left: it leaves broker_addr_table and its cluster's set."""
+        name, cluster = request.broker_name, request.cluster_name
+        self._touch_broker(name)
+        del self.broker_addr_table[name]
+        self._say(INFO, "unregisterBroker, remove name from brokerAddrTable OK, %s", name)
+        names = self.cluster_addr_table.get(cluster)
+        if names is None:
+            return
+        was_there = name in names
+        names.discard(name)
+        self._say(INFO, "unregisterBroker, remove name from clusterAddrTable %s, %s", _ok(was_there or None), name)
+        if not names:
+            del self.cluster_addr_table[cluster]
+            self._say(INFO, "unregisterBroker, remove cluster from clusterAddrTable %s", cluster)
+
+    def _remove_topics_of(self, broker_name: str) -> None:
+        level = INFO if self.profile is Profile.V4_9 else DEBUG
+        for topic in [topic for topic, rows in self.topic_queue_table.items() if broker_name in rows]:
+            row = self._remove_row(topic, broker_name)
+            self._say(level, "removeTopicByBrokerName, remove one broker's topic %s %s", topic, Shown(row))
+            if topic not in self.topic_queue_table:
+                self._say(level, "removeTopicByBrokerName, remove the topic all queue %s", topic)
+
+
+def _ok(found: object) -> str:
+    return "Failed" if found is None else "OK"
