@@ -25,7 +25,14 @@ class Address(NamedTuple):
     def parse(cls, text: str) -> Address:
         """`"127.0.0.1:9876"` as an Address; ValueError with one sentence otherwise."""
         host, colon, port = text.strip().rpartition(":")
-        if not colon or not host or not port.isascii() or not port.isdigit() or not 0 <= int(port) <= 65535:
+        if (
+            not colon
+            or not host
+            or set(host) & set(",;/ ")
+            or not port.isascii()
+            or not port.isdigit()
+            or not 0 <= int(port) <= 65535
+        ):
             raise ValueError(f"address {text!r} is not host:port with a port of 0 to 65535")
         return cls(host.strip("[]"), int(port))
 

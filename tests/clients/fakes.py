@@ -1,4 +1,4 @@
-"""A world for client tests: a virtual clock, an in-memory network, and NameServers and brokers that do as they are told.
+"""A world for client tests: virtual time, a network in memory, NameServers and brokers that do as they are told.
 
     world = World()
     ns = await world.name_server("ns-0")                      # a FakeNameServer, listening

@@ -1,0 +1,115 @@
+"""The NameServer list: shuffle, start, order, and what counts as a change."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from nemesrv.clients.config import parse_name_servers
+from nemesrv.clients.name_servers import START_INDEX_BOUND, NameServerSelector
+from nemesrv.remoting.network import Address
+
+A, B, C, D = (Address("10.0.0.1", port) for port in (1, 2, 3, 4))
+
+
+def selector(seed: int = 0, *addresses: Address) -> NameServerSelector:
+    made = NameServerSelector(random.Random(seed))
+    made.update(addresses or (A, B, C))
+    return made
+
+
+def chi_square(counts: Counter[Address]) -> float:
+    expected = counts.total() / len(counts)
+    return sum((count - expected) ** 2 / expected for count in counts.values())
+
+
+def test_first_choices_are_uniform_over_seeds() -> None:
+    counts = Counter(selector(seed).advance(None).new for seed in range(3000))
+    assert counts == {A: 996, B: 1014, C: 990}
+    # 13.8 is the 0.1 % point of chi-square with 2 degrees of freedom
+    assert chi_square(counts) < 13.8
+
+
+def test_every_order_of_the_list_is_as_likely() -> None:
+    orders = Counter(selector(seed).addresses for seed in range(3000))
+    assert len(orders) == 6
+    expected = 500
+    assert sum((count - expected) ** 2 / expected for count in orders.values()) < 20.5  # 0.1 %, 5 degrees of freedom
+
+
+def test_the_start_index_covers_0_to_998() -> None:
+    class Recording(random.Random):
+        bounds: list[int]
+
+        def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:  # type: ignore[override]
+            self.bounds = [start]
+            return start - 1
+
+    rng = Recording(0)
+    made = NameServerSelector(rng)
+    made.shuffle = lambda addresses: None  # type: ignore[method-assign]
+    made.update((A, B, C))
+    assert made.advance(None) == (None, A, 999 % 3)
+    assert rng.bounds == [START_INDEX_BOUND] == [999]
+
+
+def test_after_the_first_the_choices_go_round_the_shuffled_list() -> None:
+    made = selector(7)
+    first = made.advance(None)
+    order = made.addresses
+    following = [made.advance(made.chosen).new for _ in range(5)]
+    assert following == [order[(first.position + step) % 3] for step in range(1, 6)]
+
+
+def test_the_choice_stays_while_its_channel_is_active() -> None:
+    made = selector()
+    assert made.sticky(lambda address: True) is None
+    chosen = made.advance(None).new
+    assert made.sticky(lambda address: address == chosen) == chosen
+    assert made.sticky(lambda address: False) is None
+    assert made.chosen == chosen
+
+
+def test_a_list_with_the_same_servers_in_another_order_is_no_change() -> None:
+    made = selector()
+    order = made.addresses
+    assert not made.update((C, A, B))
+    assert not made.update(())
+    assert made.addresses == order
+
+
+def test_a_list_that_swaps_one_server_is_a_change_and_forgets_a_choice_that_left() -> None:
+    made = selector()
+    left = made.advance(None).new
+    kept = tuple(address for address in (A, B, C) if address != left)
+    assert made.update((*kept, D))
+    assert set(made.addresses) == {*kept, D}
+    assert made.chosen is None
+
+
+def test_a_list_that_grows_keeps_the_choice() -> None:
+    made = selector()
+    chosen = made.advance(None).new
+    assert made.update((A, B, C, D))
+    assert made.chosen == chosen
+
+
+def test_a_shorter_list_is_a_change() -> None:
+    assert selector().update((A, B))
+
+
+def test_shuffle_and_start_can_be_replaced_on_an_instance() -> None:
+    made = NameServerSelector(random.Random(3))
+    made.shuffle = lambda addresses: None  # type: ignore[method-assign]
+    made._start_index = lambda: -1  # type: ignore[method-assign]
+    made.update((A, B, C))
+    assert [made.advance(None).new for _ in range(3)] == [A, B, C]
+
+
+def test_a_list_is_split_on_semicolons() -> None:
+    assert parse_name_servers("10.0.0.1:1;10.0.0.1:2") == (A, B)
+    assert parse_name_servers("http://anything/10.0.0.1:3") == (C,)
+    with pytest.raises(ValueError, match="is not host:port"):
+        parse_name_servers("10.0.0.1:1,10.0.0.1:2")
