@@ -95,7 +95,7 @@ def decompress(body: bytes, sys_flag: int, limit: int = INFLATED_MAX) -> bytes:
         if kind is CompressionType.LZ4:
             frame = lz4.frame.LZ4FrameDecompressor()
             inflated = bytes(frame.decompress(body, max_length=limit + 1))
-            return _bounded(inflated, frame.eof, len(body), limit, "LZ4")
+            return _bounded(inflated, bool(frame.eof), len(body), limit, "LZ4")
         return _inflate_zstd(body, limit)
     except (RuntimeError, EOFError, zstandard.ZstdError) as exc:
         raise RemoteProtocolError(f"{kind.name} body of {len(body)} B cannot be inflated: {exc}") from exc

@@ -125,7 +125,7 @@ class Message:
 
 @lru_cache(maxsize=4096)
 def _topic_field(topic: str, version: int) -> bytes:
-    name = topic.encode()
+    name = topic.encode(errors="replace")  # Java too writes ? for half a surrogate pair
     if version == 1 and len(name) <= 127:
         return len(name).to_bytes(1, "big") + name
     if version == 2 and len(name) <= 32767:
@@ -372,4 +372,5 @@ def _decode_at(data: Buffer, position: int, strict: bool) -> tuple[StoredMessage
 
 def raw_properties(properties: Mapping[str, str] | str) -> bytes:
     """Properties as a record holds them, from a mapping or from a send header's string."""
-    return (properties if isinstance(properties, str) else format_properties(properties)).encode()
+    text = properties if isinstance(properties, str) else format_properties(properties)
+    return text.encode(errors="replace")

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .errors import LocalProtocolError, RemoteProtocolError
-from .message import Message
+from .message import Message, raw_properties
 from .message_properties import PROPERTIES_MAX
 
 _HEAD = struct.Struct(">iiiii")
@@ -42,7 +42,7 @@ def encode_batch(messages: Sequence[Message]) -> bytes:
             raise LocalProtocolError("a delayed message cannot be in a batch")
         if message.topic.startswith("%RETRY%"):
             raise LocalProtocolError("a retry message cannot be in a batch")
-        parts.append(encode_item(BatchItem(message.flag, message.body, message.properties_string.encode())))
+        parts.append(encode_item(BatchItem(message.flag, message.body, raw_properties(message.properties))))
     return b"".join(parts)
 
 

@@ -164,6 +164,12 @@ def test_what_no_record_can_hold_is_refused(changes):
         stored(**changes).encode()
 
 
+def test_half_a_surrogate_pair_is_written_as_a_question_mark():
+    message = stored(topic="T\ud800", raw_properties=raw_properties({"a": "\udc00"}))
+    decoded = StoredMessage.decode_all(message.encode(), strict=True)[0]
+    assert (decoded.topic, decoded.properties) == ("T?", {"a": "?"})
+
+
 int32 = st.integers(-(2**31), 2**31 - 1)
 int64 = st.integers(-(2**63), 2**63 - 1)
 addresses = st.builds(Address, st.ip_addresses().map(str), st.integers(0, 65535))
