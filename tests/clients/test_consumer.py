@@ -26,7 +26,7 @@ from nemesrv.remoting.profile import Profile
 from tests.virtual import MemoryNetwork, run
 
 from .consumers import Consuming
-from .fake_broker import FakeBroker
+from .small_broker import SmallBroker
 
 RETRY = RETRY_GROUP_TOPIC_PREFIX + "group"
 
@@ -36,7 +36,7 @@ class World:
 
     def __init__(self, queues: int = 4) -> None:
         self.network = MemoryNetwork()
-        self.broker = FakeBroker(self.network, {"orders": queues, RETRY: 1})
+        self.broker = SmallBroker(self.network, {"orders": queues, RETRY: 1})
 
     async def consumer(self, name: str = "consumer-0", **config: Any) -> Consuming:
         if not self.network.listening:
@@ -451,7 +451,7 @@ def test_nothing_changes_while_the_members_are_unknown() -> None:
 def test_a_queue_that_left_the_route_is_released() -> None:
     async def body() -> None:
         world = World()
-        other = FakeBroker(world.network, {"orders": 2}, name="broker-b", port=10921)
+        other = SmallBroker(world.network, {"orders": 2}, name="broker-b", port=10921)
         await world.broker.listen()
         await other.listen()
         world.broker.other_brokers.append(other)

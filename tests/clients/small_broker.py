@@ -48,7 +48,7 @@ Answer = Callable[[RemotingCommand], RemotingCommand]
 QueueKey = tuple[str, int]
 
 
-class FakeBroker:
+class SmallBroker:
     """`topics`: topic to number of queues; all are routed to this broker, under the name it is given."""
 
     def __init__(self, network: MemoryNetwork, topics: dict[str, int], *, name: str = "broker-a", port: int = 10911):
@@ -61,7 +61,7 @@ class FakeBroker:
         self.heartbeats: list[HeartbeatData] = []
         self.requests: list[RemotingCommand] = []
         self.answers: dict[int, Answer] = {}
-        self.other_brokers: list[FakeBroker] = []
+        self.other_brokers: list[SmallBroker] = []
         self._arrived = asyncio.Condition()
         self.clock = VirtualClock()
         self.server = RemotingServer(

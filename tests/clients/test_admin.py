@@ -1,0 +1,244 @@
+"""Admin calls: a real NameServer in memory for its codes, a small broker for the broker's."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from nemesrv.actors.namesrv.config import NamesrvConfig
+from nemesrv.actors.namesrv.server import NameServer
+from nemesrv.clients.admin import AdminClient
+from nemesrv.remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig, TopicConfigSerializeWrapper
+from nemesrv.remoting.codes import RequestCode, ResponseCode
+from nemesrv.remoting.command import RemotingCommand
+from nemesrv.remoting.errors import ClientError, QueryNotFound, RemoteProtocolError, ResponseError, TopicNotExist
+from nemesrv.remoting.headers import CreateTopicRequestHeader, PullMessageRequestHeader, RegisterBrokerRequestHeader
+from nemesrv.remoting.message import StoredMessage
+from nemesrv.remoting.network import Address
+from nemesrv.remoting.node import NodeContext
+from nemesrv.remoting.transport import RemotingClient
+from tests.virtual import MemoryNetwork, VirtualClock, run
+
+from .small_broker import SmallBroker
+
+
+class World:
+    """Two NameServers, of which the second knows nothing; one broker, registered at the first with topic `orders`."""
+
+    def __init__(self) -> None:
+        self.network = MemoryNetwork()
+        self.broker = SmallBroker(self.network, {"orders": 2})
+        self.name_servers = [Address("10.0.1.1", 9876), Address("10.0.1.2", 9876)]
+
+    def context(self, name: str) -> NodeContext:
+        return NodeContext(name=name, clock=VirtualClock(), network=self.network, rng=random.Random(name))
+
+    @asynccontextmanager
+    async def admin(self) -> AsyncIterator[AdminClient]:
+        servers = [
+            NameServer(self.context(f"ns-{index}"), NamesrvConfig(), listen=address)
+            for index, address in enumerate(self.name_servers)
+        ]
+        for server in servers:
+            await server.listen()
+            await server.start()
+        await self.broker.listen()
+        remoting = RemotingClient(clock=VirtualClock(), network=self.network, log=logging.getLogger("registration"))
+        response = await remoting.invoke(self.name_servers[0], self._registration())
+        assert response.code == ResponseCode.SUCCESS, response.remark
+        async with AdminClient(self.context("admin"), self.name_servers[:1]) as admin:
+            yield admin
+        await remoting.close()
+        for server in servers:
+            await server.stop()
+
+    def _registration(self) -> RemotingCommand:
+        topics = (TopicConfig(topic_name="orders", read_queue_nums=2, write_queue_nums=2),)
+        header = RegisterBrokerRequestHeader(
+            broker_name="broker-a",
+            broker_addr=str(self.broker.address),
+            cluster_name="DefaultCluster",
+            ha_server_addr="10.0.0.1:10912",
+            broker_id=0,
+        )
+        wrapper = TopicConfigSerializeWrapper.of(topics, DataVersion(timestamp=1, counter=1))
+        body = RegisterBrokerBody(topic_config_serialize_wrapper=wrapper, filter_server_list=())
+        return RemotingCommand.request(RequestCode.REGISTER_BROKER, header, body.encode())
+
+
+def test_routes_clusters_and_topics_are_read_from_the_chosen_name_server_or_from_the_one_named() -> None:
+    async def body() -> None:
+        world = World()
+        async with world.admin() as admin:
+            route = await admin.topic_route("orders")
+            assert [row.broker_name for row in route.queue_datas] == ["broker-a"]
+            assert "orders" in await admin.topic_list()
+            assert (await admin.cluster_info()).cluster_addr_table == {"DefaultCluster": ("broker-a",)}
+            assert await admin.masters("DefaultCluster") == {"broker-a": world.broker.address}
+            empty = world.name_servers[1]
+            assert "orders" not in await admin.topic_list(name_server=empty)
+            assert await admin.masters(name_server=empty) == {}
+            with pytest.raises(TopicNotExist):
+                await admin.topic_route("orders", name_server=empty)
+            with pytest.raises(ClientError, match="cluster other is not known to the name server; known: DefaultClus"):
+                await admin.masters("other")
+
+    run(body)
+
+
+def test_write_permission_is_taken_and_given_back() -> None:
+    async def body() -> None:
+        async with World().admin() as admin:
+            assert await admin.wipe_write_perm("broker-a") == 1
+            assert (await admin.topic_route("orders")).queue_datas[0].perm == 4
+            assert await admin.add_write_perm("broker-a") == 1
+            assert (await admin.topic_route("orders")).queue_datas[0].perm == 6
+
+    run(body)
+
+
+def test_a_deleted_topic_has_no_route() -> None:
+    async def body() -> None:
+        async with World().admin() as admin:
+            await admin.delete_topic_in_name_server("orders")
+            with pytest.raises(TopicNotExist):
+                await admin.topic_route("orders")
+
+    run(body)
+
+
+def test_kv_configs_are_put_read_listed_and_deleted() -> None:
+    async def body() -> None:
+        async with World().admin() as admin:
+            await admin.put_kv_config("ORDER_TOPIC_CONFIG", "orders", "broker-a:2")
+            assert await admin.kv_config("ORDER_TOPIC_CONFIG", "orders") == "broker-a:2"
+            assert await admin.kv_list("ORDER_TOPIC_CONFIG") == {"orders": "broker-a:2"}
+            await admin.delete_kv_config("ORDER_TOPIC_CONFIG", "orders")
+            with pytest.raises(QueryNotFound):
+                await admin.kv_config("ORDER_TOPIC_CONFIG", "orders")
+
+    run(body)
+
+
+def test_the_name_servers_settings_are_read_and_changed() -> None:
+    async def body() -> None:
+        async with World().admin() as admin:
+            assert (await admin.name_server_config())["orderMessageEnable"] == "false"
+            await admin.update_name_server_config({"orderMessageEnable": "true"})
+            assert (await admin.name_server_config())["orderMessageEnable"] == "true"
+
+    run(body)
+
+
+def test_a_topic_is_created_at_a_broker() -> None:
+    async def body() -> None:
+        world = World()
+        world.broker.answers[RequestCode.UPDATE_AND_CREATE_TOPIC] = lambda _: RemotingCommand.response()
+        async with world.admin() as admin:
+            await admin.create_topic(world.broker.address, "new", read_queue_nums=3, write_queue_nums=2)
+        (request,) = world.broker.asked(RequestCode.UPDATE_AND_CREATE_TOPIC)
+        header = CreateTopicRequestHeader.from_ext_fields(request.ext_fields)
+        assert (header.topic, header.read_queue_nums, header.write_queue_nums, header.perm) == ("new", 3, 2, 6)
+        assert (header.default_topic, header.topic_filter_type, header.order) == ("TBW102", "SINGLE_TAG", False)
+
+    run(body)
+
+
+def test_an_error_code_is_an_error_with_the_peers_remark() -> None:
+    async def body() -> None:
+        world = World()
+        async with world.admin() as admin:
+            with pytest.raises(ResponseError, match="no consumer for this group, nobody"):
+                await admin.consumer_list(world.broker.address, "nobody")
+
+    run(body)
+
+
+async def read(admin: AdminClient, world: World, queue_id: int = 0) -> list[StoredMessage]:
+    return [message async for message in admin.read_queue("orders", world.broker.address, queue_id)]
+
+
+def test_a_queue_is_read_whole_and_leaves_no_trace() -> None:
+    async def body() -> None:
+        world = World()
+        world.broker.first_offsets["orders", 1] = 7
+        async with world.admin() as admin:
+            for number in range(100):
+                await world.broker.append("orders", 0, b"%d" % number)
+            await world.broker.append("orders", 1)
+            assert [message.body for message in await read(admin, world)] == [b"%d" % number for number in range(100)]
+            assert [message.queue_offset for message in await read(admin, world, 1)] == [7]
+            assert await admin.max_offset(world.broker.address, "orders", 0) == 100
+            assert await admin.min_offset(world.broker.address, "orders", 1) == 7
+            assert await admin.consumer_offset(world.broker.address, "TOOLS_CONSUMER", "orders", 0) is None
+        assert (world.broker.committed, world.broker.members) == ({}, {})
+        pull = world.broker.asked(RequestCode.PULL_MESSAGE)[0]
+        header = PullMessageRequestHeader.from_ext_fields(pull.ext_fields)
+        assert (header.consumer_group, header.sys_flag, header.subscription) == ("TOOLS_CONSUMER", 4, "*")
+
+    run(body)
+
+
+def test_reading_ends_where_the_queue_ended_when_it_began() -> None:
+    async def body() -> None:
+        world = World()
+        async with world.admin() as admin:
+            await world.broker.append("orders")
+            offsets = []
+            async for message in admin.read_queue("orders", world.broker.address, 0):
+                offsets.append(message.queue_offset)
+                await world.broker.append("orders")
+            assert offsets == [0]
+            assert await read(admin, world, 1) == []
+
+    run(body)
+
+
+def test_a_read_that_gets_nowhere_fails_instead_of_being_short() -> None:
+    async def body() -> None:
+        world = World()
+        async with world.admin() as admin:
+            await world.broker.append("orders")
+            world.broker.answers[RequestCode.PULL_MESSAGE] = lambda _: world.broker._pulled(19, ("orders", 0), 0, [])
+            with pytest.raises(ClientError, match="NO_NEW_MESSAGE at offset 0, next 0, though the queue ends at 1"):
+                await read(admin, world)
+
+    run(body)
+
+
+def test_a_damaged_record_fails_the_read() -> None:
+    async def body() -> None:
+        world = World()
+
+        def damaged(_: RemotingCommand) -> RemotingCommand:
+            response = world.broker._pulled(0, ("orders", 0), 1, world.broker.queues["orders", 0])
+            response.body = response.body[:-1]
+            return response
+
+        async with world.admin() as admin:
+            await world.broker.append("orders")
+            world.broker.answers[RequestCode.PULL_MESSAGE] = damaged
+            with pytest.raises(RemoteProtocolError):
+                await read(admin, world)
+
+    run(body)
+
+
+def test_a_broker_tells_its_members_and_its_runtime_info() -> None:
+    async def body() -> None:
+        world = World()
+        table = b'{"table":{"brokerVersionDesc":"V5_3_3","putTps":"1 2 3"}}'
+        world.broker.answers[RequestCode.GET_BROKER_RUNTIME_INFO] = lambda _: RemotingCommand.response(body=table)
+        world.broker.answers[RequestCode.GET_CONSUMER_LIST_BY_GROUP] = lambda _: RemotingCommand.response(
+            body=b'{"consumerIdList":["b","a"]}'
+        )
+        async with world.admin() as admin:
+            info = await admin.broker_runtime_info(world.broker.address)
+            assert info == {"brokerVersionDesc": "V5_3_3", "putTps": "1 2 3"}
+            assert await admin.consumer_list(world.broker.address, "group") == ["b", "a"]
+
+    run(body)
