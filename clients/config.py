@@ -32,7 +32,8 @@ def parse_name_servers(text: str) -> tuple[Address, ...]:
     return tuple(Address.parse(part) for part in text.split(";") if part)
 
 
-def _require_positive(config: object, names: Iterable[str]) -> None:
+def require_positive(config: object, names: Iterable[str]) -> None:
+    """ValueError with one sentence when one of those fields is not above 0."""
     for name in names:
         value = getattr(config, name)
         if value <= 0:
@@ -58,7 +59,7 @@ class ClientConfig:
     client_close_socket_if_timeout: bool = True
 
     def __post_init__(self) -> None:
-        _require_positive(
+        require_positive(
             self,
             (
                 "poll_name_server_interval_ms",
@@ -97,7 +98,7 @@ class ProducerConfig(ClientConfig):
     def __post_init__(self) -> None:
         # The zero-argument super() cannot be used in a dataclass with slots, which makes a second class object.
         ClientConfig.__post_init__(self)
-        _require_positive(self, ("default_topic_queue_nums", "send_msg_timeout_ms", "max_message_size"))
+        require_positive(self, ("default_topic_queue_nums", "send_msg_timeout_ms", "max_message_size"))
         if not self.producer_group:
             raise ValueError("producer_group is empty; it must be a name")
         for name in ("retry_times_when_send_failed", "retry_times_when_send_async_failed"):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from .client_instance import RETRY_GROUP_TOPIC_PREFIX
-from .config import ClientConfig
+from .config import ClientConfig, require_positive
 from .process_queue import FlowLimits
 
 SUB_ALL = "*"
@@ -64,18 +64,18 @@ class ConsumerConfig(ClientConfig):
 
     def __post_init__(self) -> None:
         ClientConfig.__post_init__(self)
-        positive = (
-            "consume_thread_max",
-            "consume_message_batch_max_size",
-            "pull_batch_size",
-            "pull_threshold_for_queue",
-            "pull_threshold_size_for_queue_mib",
-            "consume_concurrently_max_span",
-            "rebalance_interval_ms",
+        require_positive(
+            self,
+            (
+                "consume_thread_max",
+                "consume_message_batch_max_size",
+                "pull_batch_size",
+                "pull_threshold_for_queue",
+                "pull_threshold_size_for_queue_mib",
+                "consume_concurrently_max_span",
+                "rebalance_interval_ms",
+            ),
         )
-        for name in positive:
-            if getattr(self, name) <= 0:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be more than 0")
         if not self.consumer_group:
             raise ValueError("consumer_group is empty; it must be a name")
 

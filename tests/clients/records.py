@@ -12,7 +12,6 @@ def stored(
     *,
     topic: str = "orders",
     queue_id: int = 0,
-    reconsume_times: int = 0,
     **properties: str,
 ) -> StoredMessage:
     """A message at that offset; properties by keyword, e.g. TAGS="TagA"."""
@@ -27,5 +26,4 @@ def stored(
         born_host=Address("10.0.0.9", 50000),
         store_timestamp=1_700_000_000_001,
         store_host=Address("10.0.0.1", 10911),
-        reconsume_times=reconsume_times,
     )
