@@ -1,0 +1,176 @@
+"""The Ray actor around any Node: its own process, its own log, its own history file. No decision is made here.
+
+The class is undecorated, so that a test can drive it without Ray; cluster.py makes it an actor. `started` and
+`stopped` are recorded here, because a node does not know when the process around it begins or ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import dataclasses
+import faulthandler
+import gc
+import inspect
+import logging
+import os
+import random
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from ..remoting.clock import RealClock
+from ..remoting.network import Address, TcpNetwork
+from ..remoting.node import Node, NodeContext
+from ..remoting.recording import Recorder, ignore
+
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+_PR_SET_PDEATHSIG = 1
+
+
+class ClosableRecorder(Protocol):
+    def __call__(self, event: str, /, **fields: object) -> None: ...
+    def close(self) -> None: ...
+
+
+class OpensRecorder(Protocol):
+    """Travels to the actor's process and opens the history file there (chaos.history.RecorderSpec)."""
+
+    def open(self) -> ClosableRecorder: ...
+
+    def for_incarnation(self, incarnation: int) -> OpensRecorder: ...
+
+
+@runtime_checkable
+class Probe(Protocol):
+    """Something that watches the process itself, e.g. how late its timers fire (chaos.history.LagProbe)."""
+
+    def start(self, record: Recorder, clock: RealClock) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSpec:
+    """All that a process needs to become a node; pickled with cloudpickle, so `factory` may be a closure."""
+
+    name: str
+    role: str
+    factory: Callable[[NodeContext], Node]
+    clock: RealClock
+    seed: int = 0
+    incarnation: int = 0
+    recorder_spec: OpensRecorder | None = None
+    probe: Callable[[], Probe] | None = None
+    data_dir: Path | None = None
+    log_file: Path | None = None
+    links: Mapping[Address, Address] | None = field(default_factory=dict)
+    """Where to dial each peer. Empty: nobody can be dialled until links are set. None: peers are dialled directly."""
+
+    def next_incarnation(self) -> NodeSpec:
+        """The spec of the process that follows this one: same name, files and port."""
+        number = self.incarnation + 1
+        recorder = self.recorder_spec and self.recorder_spec.for_incarnation(number)
+        return dataclasses.replace(self, incarnation=number, recorder_spec=recorder)
+
+
+class Listening(NamedTuple):
+    pid: int
+    address: Address | None
+
+
+class NodeActor:
+    """Drives one Node: listen, links, start, stop, and calls of the node's own methods."""
+
+    def __init__(self, spec: NodeSpec, *, own_process: bool = False) -> None:
+        self._spec = spec
+        if own_process:
+            _take_over_process(spec)
+        self._log = logging.getLogger(f"nemesrv.{spec.name}")
+        self._network = TcpNetwork(spec.links)
+        self._recorder: ClosableRecorder | None = None
+        self._record: Recorder = ignore
+        self._probe: Probe | None = None
+        self._node: Node | None = None
+        self._address: Address | None = None
+
+    async def listen(self) -> Listening:
+        """Make the node and let it bind; where it listens, and in which process."""
+        spec = self._spec
+        asyncio.get_running_loop().set_exception_handler(self._log_unhandled)
+        if spec.data_dir is not None:
+            spec.data_dir.mkdir(parents=True, exist_ok=True)
+        if spec.recorder_spec is not None:
+            self._recorder = self._record = spec.recorder_spec.open()
+        context = NodeContext(
+            name=spec.name,
+            clock=spec.clock,
+            network=self._network,
+            rng=random.Random(f"{spec.seed}/{spec.name}/{spec.incarnation}"),
+            record=self._record,
+            log=self._log,
+            data_dir=spec.data_dir,
+        )
+        self._node = spec.factory(context)
+        self._address = await self._node.listen()
+        return Listening(os.getpid(), self._address)
+
+    async def set_links(self, links: Mapping[Address, Address]) -> None:
+        """From now on dial only through these."""
+        self._network.set_links(links)
+
+    async def start(self) -> None:
+        """The node works. Its row `started` comes first, so that it precedes all that the node records."""
+        address = None if self._address is None else str(self._address)
+        self._record("started", address=address, value={"pid": os.getpid()})
+        if self._spec.probe is not None:
+            self._probe = self._spec.probe()
+            self._probe.start(self._record, self._spec.clock)
+        await self._the_node().start()
+
+    async def stop(self) -> None:
+        """The node has left cleanly and its history is closed."""
+        node, self._node = self._node, None
+        try:
+            if node is not None:
+                await node.stop()
+        finally:
+            if self._probe is not None:
+                await self._probe.stop()
+            self._record("stopped")
+            if self._recorder is not None:
+                self._recorder.close()
+
+    async def call(self, method: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """What the node's own `method` returns, awaited where it is a coroutine."""
+        result = getattr(self._the_node(), method)(*args, **kwargs)
+        return await result if inspect.isawaitable(result) else result
+
+    def _the_node(self) -> Node:
+        if self._node is None:
+            raise RuntimeError(f"{self._spec.name} does not run: it has not listened yet, or was stopped")
+        return self._node
+
+    def _log_unhandled(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        self._log.error("%s", context.get("message"), exc_info=context.get("exception"))
+
+
+def _take_over_process(spec: NodeSpec) -> None:
+    """Make a Ray worker this node's own: it dies with its raylet even while stopped, and logs to the node's file."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if spec.log_file is not None:
+        spec.log_file.parent.mkdir(parents=True, exist_ok=True)
+        stream = spec.log_file.open("a", encoding="utf-8", buffering=1)
+        os.dup2(stream.fileno(), sys.stderr.fileno())  # what the interpreter itself has to say belongs here too
+        handler = logging.StreamHandler(stream)
+        handler.setFormatter(logging.Formatter(LOG_FORMAT))
+        root = logging.getLogger("nemesrv")
+        root.addHandler(handler)
+        root.setLevel(logging.INFO)
+        root.propagate = False
+    faulthandler.enable()
+    gc.freeze()  # Ray's own objects are not looked through again: such a pause would make every timer late

@@ -1,0 +1,430 @@
+"""Nodes as Ray actors, each in its own process, and what a harness can do to any of them by name.
+
+`RayHost` is a local Ray of our own, started once for any number of clusters. `Cluster` starts, stops, kills, pauses,
+resumes and restarts nodes. Processes are reached by signals to their pids and not through Ray, because a paused
+process answers nobody and a kill must be the kernel's. Methods block; each raises HarnessError when it cannot do
+what it says. Linux only.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import functools
+import logging
+import os
+import secrets
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from ..chaos.errors import HarnessError
+from ..remoting.clock import RealClock
+from ..remoting.network import Address
+from .actor import Listening, NodeActor, NodeSpec
+from .processes import Process, alive, family
+
+log = logging.getLogger("nemesrv.cluster")
+
+LISTEN_LIMIT_S = 60.0
+START_LIMIT_S = 60.0
+STOP_LIMIT_S = 30.0
+SIGNAL_LIMIT_S = 5.0
+_PREFIX = "nsv-"
+
+
+class ClusterError(HarnessError):
+    """A node's process could not be made to do what was asked; one line that names the node."""
+
+
+class NodeState(StrEnum):
+    STARTING = "starting"
+    RUNNING = "running"
+    PAUSED = "paused"
+    GONE = "gone"
+
+
+@functools.cache
+def _token() -> str:
+    """One a process, because Ray reads it only once; without it Ray would write one to the user's home."""
+    return secrets.token_hex(16)
+
+
+def _environment(workers: int) -> dict[str, str]:
+    return {
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN": _token(),
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # Ray's only way to bind to the loopback address
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_DISABLE_IMPORT_WARNING": "1",
+        "RAY_enable_metrics_collection": "false",
+        "RAY_event_stats": "false",
+        "RAY_worker_maximum_startup_concurrency": str(workers),  # else only so many are started ahead
+    }
+
+
+class RayHost:
+    """A Ray of this process and this machine only. Context manager; `stop` may be called at any moment and twice.
+
+    Start it from a thread that outlives it, best the main one: Ray's processes end with the thread that made them.
+    `workers` is how many are started ahead, so that so many nodes and restarts need not wait for a new interpreter.
+    """
+
+    def __init__(self, *, workers: int = 12, object_store_mb: int = 100) -> None:
+        self._workers, self._object_store_mb = workers, object_store_mb
+        self._folder: Path | None = None
+        self._environment_before: dict[str, str | None] = {}
+
+    def start(self) -> RayHost:
+        """Ray is up. ClusterError when it does not come up, or when this process already runs another."""
+        if self._folder is not None:
+            return self
+        for name, value in _environment(self._workers).items():
+            self._environment_before[name] = os.environ.get(name)
+            os.environ[name] = value
+        _sweep()
+        # Unix socket paths inside must stay below 108 bytes, so a long TMPDIR cannot be used.
+        base = tempfile.gettempdir() if len(tempfile.gettempdir()) <= 20 else "/tmp"
+        self._folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=base))
+        try:
+            self._init(self._folder)
+        except BaseException as exc:
+            self.stop()
+            if isinstance(exc, Exception):
+                raise ClusterError(f"Ray did not start: {exc}") from exc
+            raise
+        return self
+
+    def _init(self, folder: Path) -> None:
+        import ray
+
+        if ray.is_initialized():
+            raise ClusterError("this process already runs a Ray; call ray.shutdown() first")
+        _quieten()
+        on_main = threading.current_thread() is threading.main_thread()
+        on_sigterm = signal.getsignal(signal.SIGTERM) if on_main else None
+        try:
+            ray.init(
+                address="local",
+                num_cpus=self._workers,
+                object_store_memory=self._object_store_mb * 1_000_000,
+                include_dashboard=False,
+                namespace=folder.name,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                _temp_dir=str(folder),
+            )
+        finally:
+            if on_sigterm is not None:
+                signal.signal(signal.SIGTERM, on_sigterm)  # Ray has put its own in place
+
+    def stop(self) -> None:
+        """No process, port or file of this Ray is left."""
+        folder, self._folder = self._folder, None
+        if folder is None:
+            return
+        processes = family(os.getpid(), lambda command: str(folder) in command)
+        try:
+            import ray
+
+            ray.shutdown()
+        finally:
+            # A worker that is stopped by SIGSTOP, or that started in the last moment, outlives Ray's own shutdown.
+            processes += family(os.getpid(), lambda command: str(folder) in command)
+            for process in processes:
+                process.send(signal.SIGKILL)
+            for process in processes:
+                process.gone(SIGNAL_LIMIT_S)
+                process.close()
+            shutil.rmtree(folder, ignore_errors=True)
+            for name, value in self._environment_before.items():
+                if value is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = value
+            self._environment_before.clear()
+
+    def __enter__(self) -> RayHost:
+        return self.start()
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def _quieten() -> None:
+    """Each process that is killed on purpose would make Ray print a paragraph on stdout, whatever log_to_driver says."""
+    import ray._private.worker as worker
+
+    def to_our_log(data: Mapping[str, Any], **_: object) -> None:
+        for line in data.get("lines", ()):
+            log.debug("Ray: %s", line)
+
+    worker.print_to_stdstream = to_our_log
+
+
+def _sweep() -> None:
+    """Remove what a harness that was killed with SIGKILL has left in the folder for temporary files."""
+    for folder in {Path(tempfile.gettempdir()), Path("/tmp")}:
+        for left in folder.glob(f"{_PREFIX}[0-9]*-*"):
+            owner = left.name.removeprefix(_PREFIX).partition("-")[0]
+            with suppress(OSError):
+                if left.stat().st_uid == os.getuid() and owner.isdigit() and not alive(int(owner)):
+                    shutil.rmtree(left, ignore_errors=True)
+
+
+@dataclasses.dataclass(slots=True)
+class _Member:
+    spec: NodeSpec
+    handle: Any
+    state: NodeState = NodeState.STARTING
+    process: Process | None = None
+    address: Address | None = None
+
+
+class Cluster:
+    """Nodes by name. Context manager; `shutdown` may be called at any moment, from any thread, and twice.
+
+    Times are RocketMQ milliseconds on `clock`, the history's axis. `on_effect` is called at the moment at which the
+    thing asked for has happened, before anything slow that follows it.
+    """
+
+    def __init__(self, host: RayHost, clock: RealClock) -> None:
+        self._host, self._clock = host, clock
+        self._members: dict[str, _Member] = {}
+        self._closed = False
+
+    # -- coming up ---------------------------------------------------------------------------------------------------
+
+    def listen(self, specs: Iterable[NodeSpec]) -> dict[str, Address | None]:
+        """Each new node has its own process and is bound; where it listens. All at once; none works before `start`."""
+        specs = tuple(specs)
+        for spec in specs:
+            if spec.name in self._members:
+                raise ClusterError(f"there is a node called {spec.name} already")
+            self._members[spec.name] = self._launch(spec)
+        return self._bind([spec.name for spec in specs])
+
+    def _launch(self, spec: NodeSpec) -> _Member:
+        import ray
+
+        if self._closed:
+            raise ClusterError(f"{spec.name} cannot be started: the cluster is shut down")
+        actor = ray.remote(NodeActor).options(num_cpus=0, max_restarts=0, max_task_retries=0)
+        return _Member(spec, actor.remote(spec, own_process=True))
+
+    def _bind(self, names: list[str]) -> dict[str, Address | None]:
+        asked = {name: self._members[name].handle.listen.remote() for name in names}
+        for name, listening in self._answers(asked, "listen", LISTEN_LIMIT_S).items():
+            member = self._members[name]
+            assert isinstance(listening, Listening)
+            try:
+                member.process = Process(listening.pid)
+            except ProcessLookupError as exc:
+                raise ClusterError(f"the process of {name} ended as soon as it listened") from exc
+            member.address = listening.address
+        return {name: self._members[name].address for name in names}
+
+    def set_links(self, links: Mapping[str, Mapping[Address, Address]]) -> None:
+        """Each node named dials only through its own links from now on, after a restart too."""
+        asked = {}
+        for name, dials in links.items():
+            member = self._member(name)
+            member.spec = dataclasses.replace(member.spec, links=dict(dials))
+            asked[name] = member.handle.set_links.remote(dict(dials))
+        self._answers(asked, "set_links", START_LIMIT_S)
+
+    def start(self, *names: str) -> None:
+        """The nodes named, or all that have not started, work. All at once."""
+        chosen = names or tuple(n for n, m in self._members.items() if m.state is NodeState.STARTING)
+        asked = {name: self._member(name).handle.start.remote() for name in chosen}
+        self._answers(asked, "start", START_LIMIT_S)
+        for name in chosen:
+            self._members[name].state = NodeState.RUNNING
+
+    # -- asking ------------------------------------------------------------------------------------------------------
+
+    def call(self, name: str, method: str, *args: Any, timeout_s: float = 30.0, **kwargs: Any) -> Any:
+        """What the node's own method returns; its own exceptions come through. `timeout_s` in the machine's time."""
+        ref = self._running(name).handle.call.remote(method, args, kwargs)
+        return self._answer(name, ref, method, timeout_s, own_errors=True)
+
+    def submit(self, name: str, method: str, *args: Any, **kwargs: Any) -> concurrent.futures.Future[Any]:
+        """The same without waiting; the future raises Ray's exceptions."""
+        future: concurrent.futures.Future[Any] = self._running(name).handle.call.remote(method, args, kwargs).future()
+        return future
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._members)
+
+    def address(self, name: str) -> Address | None:
+        """Where the node listens, the same after every restart; None for a node that only dials."""
+        return self._member(name).address
+
+    def pid(self, name: str) -> int | None:
+        """The node's process; None when it is gone."""
+        process = self._member(name).process
+        return None if process is None else process.pid
+
+    def incarnation(self, name: str) -> int:
+        return self._member(name).spec.incarnation
+
+    def state(self, name: str) -> NodeState:
+        """What the cluster made of it; a process that ended by itself is gone too."""
+        member = self._member(name)
+        if member.process is not None and member.process.gone():
+            member.state = NodeState.GONE
+        return member.state
+
+    # -- faults ------------------------------------------------------------------------------------------------------
+
+    def kill(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
+        """SIGKILL, to a paused node too; when it was sent. The process is gone on return."""
+        member = self._alive(name)
+        assert member.process is not None
+        member.process.send(signal.SIGKILL)
+        time_ms = self._effect(on_effect)
+        self._bury(name, member)
+        return time_ms
+
+    def stop(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
+        """A clean end: the node leaves, then its process ends; when it had left."""
+        member = self._running(name)
+        self._answer(name, member.handle.stop.remote(), "stop", STOP_LIMIT_S)
+        time_ms = self._effect(on_effect)
+        assert member.process is not None
+        member.process.send(signal.SIGKILL)
+        self._bury(name, member)
+        return time_ms
+
+    def pause(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
+        """SIGSTOP; when it was sent. No thread of the process runs on return."""
+        member = self._running(name)
+        assert member.process is not None
+        member.process.send(signal.SIGSTOP)
+        time_ms = self._effect(on_effect)
+        member.state = NodeState.PAUSED
+        if not member.process.stopped(SIGNAL_LIMIT_S):
+            raise ClusterError(f"{name} (pid {member.process.pid}) did not stop on SIGSTOP")
+        return time_ms
+
+    def resume(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
+        """SIGCONT; when it was sent."""
+        member = self._alive(name)
+        if member.state is not NodeState.PAUSED or member.process is None:
+            raise ClusterError(f"{name} is {member.state} and cannot be resumed")
+        member.process.send(signal.SIGCONT)
+        member.state = NodeState.RUNNING
+        return self._effect(on_effect)
+
+    def restart(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
+        """A new process of the next incarnation over the same files and port; when it listened. It works on return.
+
+        A node that runs is stopped cleanly first, one that is paused is killed.
+        """
+        member = self._member(name)
+        if self.state(name) is NodeState.PAUSED:
+            self.kill(name)
+        elif member.state is not NodeState.GONE:
+            self.stop(name)
+        before = member.address
+        self._members[name] = self._launch(member.spec.next_incarnation())
+        now = self._bind([name])[name]
+        if now != before:
+            raise ClusterError(f"{name} listened at {before} and came back at {now}: give it a fixed port")
+        time_ms = self._effect(on_effect)
+        self.start(name)
+        return time_ms
+
+    # -- going down --------------------------------------------------------------------------------------------------
+
+    def shutdown(self) -> None:
+        """Every process of the cluster is killed, paused ones too."""
+        self._closed = True
+        members = {name: m for name, m in self._members.items() if m.state is not NodeState.GONE}
+        for member in members.values():
+            if member.process is not None:
+                member.process.send(signal.SIGKILL)
+        for name, member in members.items():
+            with suppress(ClusterError):
+                self._bury(name, member)
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.shutdown()
+
+    # -- helpers -----------------------------------------------------------------------------------------------------
+
+    def _effect(self, on_effect: Callable[[], None] | None) -> float:
+        time_ms = self._clock.monotonic_s() * 1000
+        if on_effect is not None:
+            on_effect()
+        return time_ms
+
+    def _bury(self, name: str, member: _Member) -> None:
+        """Wait for the end of a process that was sent SIGKILL, and let Ray forget the actor."""
+        import ray
+
+        process, member.process, member.state = member.process, None, NodeState.GONE
+        handle, member.handle = member.handle, None
+        if handle is not None and ray.is_initialized():
+            with suppress(Exception):  # it is gone already, or Ray is: both are what is wanted
+                ray.kill(handle, no_restart=True)
+        if process is not None:
+            ended = process.gone(SIGNAL_LIMIT_S)
+            process.close()
+            if not ended:
+                raise ClusterError(f"{name} (pid {process.pid}) outlived SIGKILL for {SIGNAL_LIMIT_S} s")
+
+    def _member(self, name: str) -> _Member:
+        member = self._members.get(name)
+        if member is None:
+            raise ClusterError(f"there is no node called {name}; there are {', '.join(self._members) or 'none'}")
+        return member
+
+    def _alive(self, name: str) -> _Member:
+        if self.state(name) is NodeState.GONE or self._members[name].process is None:
+            raise ClusterError(f"{name} is not running: restart it first")
+        return self._members[name]
+
+    def _running(self, name: str) -> _Member:
+        member = self._alive(name)
+        if member.state is NodeState.PAUSED:
+            raise ClusterError(f"{name} is paused: resume it first")
+        return member
+
+    def _answers(self, asked: Mapping[str, Any], what: str, limit_s: float) -> dict[str, Any]:
+        deadline_s = time.monotonic() + limit_s
+        return {
+            name: self._answer(name, ref, what, max(0.0, deadline_s - time.monotonic())) for name, ref in asked.items()
+        }
+
+    def _answer(self, name: str, ref: Any, what: str, limit_s: float, *, own_errors: bool = False) -> Any:
+        import ray
+        import ray.exceptions
+
+        try:
+            return ray.get(ref, timeout=limit_s)
+        except ray.exceptions.GetTimeoutError as exc:
+            raise ClusterError(f"{name} did not answer `{what}` within {limit_s:.0f} s") from exc
+        except ray.exceptions.RayTaskError as exc:
+            cause = getattr(exc, "cause", None) or exc
+            if own_errors and isinstance(cause, Exception):
+                raise cause from None
+            raise ClusterError(f"{name} failed to {what}: {type(cause).__name__}: {cause}") from cause
+        except ray.exceptions.RayError as exc:
+            raise ClusterError(f"{name} died during `{what}`; its log says why") from exc

@@ -1,0 +1,96 @@
+"""Processes by their pidfd, so that a signal can never reach a stranger that was given the same pid. Linux only."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+_PROC = Path("/proc")
+
+
+class Process:
+    """A process that need not be our child. `close` when done with it."""
+
+    def __init__(self, pid: int) -> None:
+        """Raises ProcessLookupError when there is no such process."""
+        self.pid = pid
+        self._fd = os.pidfd_open(pid)
+
+    def send(self, signum: signal.Signals) -> bool:
+        """Whether the process was still there to receive the signal."""
+        try:
+            signal.pidfd_send_signal(self._fd, signum)
+        except ProcessLookupError:
+            return False
+        return True
+
+    def gone(self, within_s: float = 0.0) -> bool:
+        """Whether it has ended; waits for that up to `within_s`. A zombie has ended: its sockets are closed."""
+        poll = select.poll()
+        poll.register(self._fd, select.POLLIN)
+        return bool(poll.poll(within_s * 1000))
+
+    def stopped(self, within_s: float = 0.0) -> bool:
+        """Whether no thread of it runs because of SIGSTOP; waits for that up to `within_s`."""
+        deadline_s = time.monotonic() + within_s
+        while _state(self.pid) != "T":
+            if time.monotonic() >= deadline_s or self.gone(0.001):
+                return False
+        return True
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def _stat(pid: int) -> list[str] | None:
+    """The fields of /proc/PID/stat after the name, from the state on; None when there is no such process."""
+    try:
+        return (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+
+
+def _state(pid: int) -> str | None:
+    fields = _stat(pid)
+    return fields[0] if fields else None
+
+
+def _command(pid: int) -> str:
+    try:
+        return (_PROC / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def family(of: int, where: Callable[[str], bool]) -> list[Process]:
+    """Every child of `of` whose command line satisfies `where`, with all its descendants, youngest generation last."""
+    children: dict[int, list[int]] = {}
+    for pid in _pids():
+        fields = _stat(pid)
+        if fields:
+            children.setdefault(int(fields[1]), []).append(pid)
+    wave = [pid for pid in children.get(of, []) if where(_command(pid))]
+    found: list[Process] = []
+    while wave:
+        for pid in wave:
+            try:
+                found.append(Process(pid))
+            except ProcessLookupError:
+                continue
+        wave = [child for pid in wave for child in children.get(pid, [])]
+    return found
+
+
+def _pids() -> Iterator[int]:
+    return (int(entry.name) for entry in _PROC.iterdir() if entry.name.isdigit())
+
+
+def alive(pid: int) -> bool:
+    """Whether a process has this pid."""
+    return _stat(pid) is not None

@@ -1,0 +1,230 @@
+"""A Toxiproxy server of our own, and the one place that talks to it.
+
+    node ── dials ──► proxy `node->peer` ── upstream ──► peer          upstream: bytes from the node to the peer
+                                         ◄─ downstream ──              downstream: bytes from the peer to the node
+
+toxiproxy-python keeps host and port on its class, knows no time limit and ignores most HTTP errors; `Toxiproxy` gives
+each server its own subclass, a limit, and ToxiproxyError. Every call here may be repeated with the same outcome,
+which is why tenacity may repeat it. What the toxics mean is the business of links.py.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+
+import requests
+import tenacity
+from toxiproxy.api import APIConsumer
+from toxiproxy.exceptions import InvalidToxic, NotFound, ProxyExists
+
+from ...remoting.network import Address
+from ..errors import ToxiproxyError
+from ..ports import PortHolder
+
+Direction = Literal["upstream", "downstream"]
+CALL_LIMIT_S = 8.0
+START_LIMIT_S = 10.0
+HOW_TO_GET_IT = "run `make setup`, put toxiproxy-server on PATH, or name it in NEMESRV_TOXIPROXY"
+
+
+def find_server() -> Path:
+    """The toxiproxy-server to run: NEMESRV_TOXIPROXY, else on PATH, else beside this Python. ToxiproxyError if none."""
+    named = os.environ.get("NEMESRV_TOXIPROXY")
+    if named:
+        found = shutil.which(named)
+        if found is None:
+            raise ToxiproxyError(f"NEMESRV_TOXIPROXY={named} is no program that can be run: {HOW_TO_GET_IT}")
+        return Path(found)
+    beside = Path(sys.executable).parent
+    found = shutil.which("toxiproxy-server") or shutil.which("toxiproxy-server", path=str(beside))
+    if found is None:
+        raise ToxiproxyError(f"toxiproxy-server is missing: {HOW_TO_GET_IT}")
+    return Path(found)
+
+
+class Toxiproxy:
+    """Typed calls to one server. All raise ToxiproxyError, after three tries where the connection failed."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self._api: Any = type("Api", (APIConsumer,), {"host": address.host, "port": address.port})
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.address}"
+
+    def version(self) -> str:
+        return str(self._call("get", "/version").json()["version"])
+
+    def create(self, proxies: Mapping[str, tuple[Address, Address]]) -> None:
+        """Make every proxy in one call: name to (listen, upstream). One that stands as asked is left as it is."""
+        body = [
+            {"name": name, "listen": str(listen), "upstream": str(upstream), "enabled": True}
+            for name, (listen, upstream) in proxies.items()
+        ]
+        made = self._call("post", "/populate", json=body).json()["proxies"]
+        if len(made) != len(body):
+            raise ToxiproxyError(f"Toxiproxy made {len(made)} of {len(body)} proxies")
+
+    def proxies(self) -> dict[str, dict[str, Any]]:
+        """Every proxy as the server shows it: listen, upstream, enabled, toxics."""
+        shown: dict[str, dict[str, Any]] = self._call("get", "/proxies").json()
+        return shown
+
+    def set_enabled(self, proxy: str, enabled: bool) -> None:
+        """Disabled: all its connections close and dials are refused."""
+        self._call("post", f"/proxies/{proxy}", json={"enabled": enabled})
+
+    def add_toxic(
+        self,
+        proxy: str,
+        name: str,
+        kind: str,
+        direction: Direction,
+        attributes: Mapping[str, int],
+        toxicity: float = 1.0,
+    ) -> None:
+        """Put a toxic at the end of the direction's chain; one of that name already there is made as asked."""
+        body = {"name": name, "type": kind, "stream": direction, "toxicity": toxicity, "attributes": dict(attributes)}
+        try:
+            self._call("post", f"/proxies/{proxy}/toxics", json=body)
+        except ToxiproxyError as exc:
+            if not isinstance(exc.__cause__, ProxyExists):
+                raise
+            self.update_toxic(proxy, name, toxicity=toxicity, attributes=attributes)
+
+    def update_toxic(
+        self, proxy: str, name: str, *, toxicity: float, attributes: Mapping[str, int] | None = None
+    ) -> None:
+        """Change a toxic in place; toxicity 0 lets every byte pass, 1 lets none past untouched."""
+        body: dict[str, Any] = {"toxicity": toxicity}
+        if attributes is not None:
+            body["attributes"] = dict(attributes)
+        self._call("post", f"/proxies/{proxy}/toxics/{name}", json=body)
+
+    def remove_toxic(self, proxy: str, name: str) -> None:
+        """Take a toxic away; nothing happens when there is none of that name."""
+        try:
+            self._call("delete", f"/proxies/{proxy}/toxics/{name}")
+        except ToxiproxyError as exc:
+            if not isinstance(exc.__cause__, NotFound):
+                raise
+
+    @tenacity.retry(
+        retry=tenacity.retry_if_exception_type(requests.exceptions.ConnectionError),
+        stop=tenacity.stop_after_attempt(3),
+        wait=tenacity.wait_fixed(0.05),
+        reraise=True,
+    )
+    def _send(self, verb: str, path: str, **body: Any) -> requests.Response:
+        # Without `proxies` an HTTP_PROXY of the environment would be asked to reach ourselves.
+        response: requests.Response = getattr(self._api, verb)(
+            path, timeout=CALL_LIMIT_S, proxies={"http": None}, **body
+        )
+        return response
+
+    def _call(self, verb: str, path: str, **body: Any) -> requests.Response:
+        try:
+            response = self._send(verb, path, **body)
+        except (requests.exceptions.RequestException, ProxyExists, NotFound, InvalidToxic) as exc:
+            raise ToxiproxyError(f"Toxiproxy at {self.address} refused {verb} {path}: {_text(exc)}") from exc
+        if not response.ok:
+            raise ToxiproxyError(
+                f"Toxiproxy at {self.address} refused {verb} {path}: {response.status_code} {response.text.strip()}"
+            )
+        return response
+
+
+def _text(exc: BaseException) -> str:
+    reason = exc.args[0] if exc.args else exc
+    return reason.decode("utf-8", "replace").strip() if isinstance(reason, bytes) else str(reason)
+
+
+_LIBC = ctypes.PyDLL(None)
+_PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent() -> None:
+    """From now on the kernel kills this process when the thread that made it ends. Linux only."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+class ToxiproxyServer:
+    """A toxiproxy-server process that ends with us, even when we are killed. Context manager; `stop` may be repeated.
+
+    Start it from a thread that outlives it, best the main one: the kernel counts the starting thread as its parent.
+    """
+
+    def __init__(self, log_file: Path, *, ports: PortHolder, binary: Path | None = None) -> None:
+        self._log_file, self._ports, self._binary = log_file, ports, binary
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        return None if self._process is None else self._process.pid
+
+    def start(self) -> Toxiproxy:
+        """The client of a server that answers. ToxiproxyError when it does not within START_LIMIT_S."""
+        binary = self._binary or find_server()
+        api = Toxiproxy(self._ports.take())
+        self._log_file.parent.mkdir(parents=True, exist_ok=True)
+        with self._log_file.open("ab") as log:
+            try:
+                self._process = subprocess.Popen(
+                    [str(binary), "-host", api.address.host, "-port", str(api.address.port)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,  # Ctrl-C is for us; we stop it after the links are healed
+                    preexec_fn=die_with_parent if sys.platform == "linux" else None,
+                )
+            except OSError as exc:
+                raise ToxiproxyError(f"{binary} cannot be started: {exc.strerror}; {HOW_TO_GET_IT}") from exc
+        try:
+            self._wait_until_it_answers(api, self._process)
+        except BaseException:
+            self.stop()
+            raise
+        return api
+
+    def _wait_until_it_answers(self, api: Toxiproxy, process: subprocess.Popen[bytes]) -> None:
+        start_s = time.monotonic()
+        try:
+            for attempt in tenacity.Retrying(
+                retry=tenacity.retry_if_exception_type(ToxiproxyError),
+                stop=lambda _: process.poll() is not None or time.monotonic() - start_s > START_LIMIT_S,
+                wait=tenacity.wait_fixed(0.02),
+                reraise=True,
+            ):
+                with attempt:
+                    api.version()
+        except ToxiproxyError as exc:
+            if process.poll() is None:
+                raise
+            said = self._log_file.read_text(errors="replace").strip().rpartition("\n")[2]
+            raise ToxiproxyError(f"Toxiproxy ended at once with status {process.returncode}: {said}") from exc
+
+    def stop(self) -> None:
+        """End the server, its proxies and their connections. It has nothing to save, so it is not asked first."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+
+    def __enter__(self) -> Toxiproxy:
+        return self.start()
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.stop()

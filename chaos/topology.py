@@ -1,0 +1,166 @@
+"""Who is in the experiment and who dials whom: node names, the directed links between them, and link expressions.
+
+    broker ──────────────┐
+    producer, consumer,  ├──► every NameServer          A link is (node, peer): `node` dials `peer`, through the one
+    prober, reader ──────┘                              proxy made for that pair. A NameServer dials nobody, and no
+    producer, consumer,  ───► every broker              broker dials a broker.
+    prober, reader
+
+Link expressions name sets of links: `broker-a <-> ns-1`, `producer-0 -> broker-a`, `clients <-> ns-0`, `* -> ns-1`,
+`broker-a <-> *`. Each side is a node, a group, or `*`; `a -> b` is the links by which a dials b, `a <-> b` those of
+either direction. Which way bytes are held is not said here but by the fault's `stream`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import NamedTuple
+
+EXTERNAL = "external"
+"""A dialler outside the experiment, e.g. a person's own client of `nemesrv up`."""
+
+
+class NodeKind(StrEnum):
+    """What a node is; also its role in the history."""
+
+    NAME_SERVER = "name_server"
+    BROKER = "broker"
+    PRODUCER = "producer"
+    CONSUMER = "consumer"
+    PROBER = "prober"
+    READER = "reader"
+    EXTERNAL = "external"
+
+
+class Link(NamedTuple):
+    """`node` dials `peer`."""
+
+    node: str
+    peer: str
+
+    def __str__(self) -> str:
+        return f"{self.node}->{self.peer}"
+
+
+class LinkExpressionError(ValueError):
+    """A link expression that names nothing; the text says what is allowed."""
+
+
+_EXPRESSION = re.compile(r"^\s*(?P<left>[^\s<>]+)\s*(?P<arrow><->|->|<-)\s*(?P<right>[^\s<>]+)\s*$")
+_GROUPS: dict[str, tuple[NodeKind, ...]] = {
+    "name_servers": (NodeKind.NAME_SERVER,),
+    "brokers": (NodeKind.BROKER,),
+    "producers": (NodeKind.PRODUCER,),
+    "consumers": (NodeKind.CONSUMER,),
+    "clients": (NodeKind.PRODUCER, NodeKind.CONSUMER, NodeKind.PROBER),
+    "*": tuple(NodeKind),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Topology:
+    """How many nodes of each kind. At most 26 brokers, because they are called broker-a to broker-z."""
+
+    name_servers: int = 3
+    brokers: int = 2
+    producers: int = 1
+    consumers: int = 1
+    prober: bool = True
+    reader: bool = True
+    external: bool = False
+
+    def __post_init__(self) -> None:
+        if self.name_servers < 1 or not 0 <= self.brokers <= 26 or self.producers < 0 or self.consumers < 0:
+            raise ValueError(f"{self} needs at least one NameServer, 0 to 26 brokers, and no negative counts")
+
+    @cached_property
+    def kinds(self) -> dict[str, NodeKind]:
+        """Every node by name, in the order in which they are started."""
+        kinds = {f"ns-{i}": NodeKind.NAME_SERVER for i in range(self.name_servers)}
+        kinds |= {f"broker-{chr(ord('a') + i)}": NodeKind.BROKER for i in range(self.brokers)}
+        kinds |= {f"producer-{i}": NodeKind.PRODUCER for i in range(self.producers)}
+        kinds |= {f"consumer-{i}": NodeKind.CONSUMER for i in range(self.consumers)}
+        if self.prober:
+            kinds["prober"] = NodeKind.PROBER
+        if self.reader:
+            kinds["reader"] = NodeKind.READER
+        if self.external:
+            kinds[EXTERNAL] = NodeKind.EXTERNAL
+        return kinds
+
+    def of(self, *kinds: NodeKind) -> tuple[str, ...]:
+        """The names of all nodes of these kinds."""
+        return tuple(name for name, kind in self.kinds.items() if kind in kinds)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The names of all nodes that the experiment runs: everyone but the external dialler."""
+        return tuple(name for name, kind in self.kinds.items() if kind is not NodeKind.EXTERNAL)
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """The names of all nodes that listen."""
+        return self.of(NodeKind.NAME_SERVER, NodeKind.BROKER)
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        return self.of(*_GROUPS["clients"])
+
+    @cached_property
+    def links(self) -> tuple[Link, ...]:
+        """Every link there is, by node in start order."""
+        name_servers, brokers = self.of(NodeKind.NAME_SERVER), self.of(NodeKind.BROKER)
+        links: list[Link] = []
+        for node, kind in self.kinds.items():
+            if kind is not NodeKind.NAME_SERVER:
+                links += [Link(node, peer) for peer in name_servers]
+                links += [Link(node, peer) for peer in brokers if kind is not NodeKind.BROKER]
+        return tuple(links)
+
+    def parse_links(self, *expressions: str) -> tuple[Link, ...]:
+        """The links that any of the expressions names, each once. LinkExpressionError says what is allowed."""
+        named: dict[Link, None] = {}
+        for expression in expressions:
+            named |= dict.fromkeys(self._parse_one(expression))
+        return tuple(named)
+
+    def _parse_one(self, expression: str) -> Iterable[Link]:
+        match = _EXPRESSION.match(expression)
+        if match is None:
+            raise LinkExpressionError(
+                f"{expression!r} is not `A -> B` or `A <-> B`, where A and B are a node, a group or *"
+            )
+        left, right = self._side(match["left"], expression), self._side(match["right"], expression)
+        arrow = match["arrow"]
+        named = [
+            link
+            for link in self.links
+            if (arrow != "<-" and link.node in left and link.peer in right)
+            or (arrow != "->" and link.node in right and link.peer in left)
+        ]
+        if not named:
+            hint = f"write `{match['left']} <-> {match['right']}`"
+            reversed_exists = any(link.node in right and link.peer in left for link in self.links)
+            raise LinkExpressionError(
+                f"{expression!r} names no link: {match['left']} never dials {match['right']}"
+                + (f", only the other way round; {hint}" if reversed_exists and arrow == "->" else "")
+            )
+        return named
+
+    def _side(self, name: str, expression: str) -> frozenset[str]:
+        kinds = _GROUPS.get(name)
+        if kinds is not None:
+            members = frozenset(self.of(*kinds))
+            if not members:
+                raise LinkExpressionError(f"{expression!r} names {name}, and this cluster has none")
+            return members
+        if name not in self.kinds:
+            raise LinkExpressionError(
+                f"{expression!r} names {name}, which is no node ({', '.join(self.kinds)}) and no group "
+                f"({', '.join(_GROUPS)})"
+            )
+        return frozenset((name,))
