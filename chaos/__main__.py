@@ -186,6 +186,11 @@ def main() -> None:
     except Terminated:
         click.echo("nemesrv: terminated", err=True)
         sys.exit(143)
+    except Exception as exc:  # a fault of nemesrv's own must never look like a verdict
+        logging.getLogger("nemesrv").debug("internal error", exc_info=True)
+        what = f"internal error: {type(exc).__name__}: {_one_line(exc)}"
+        click.echo(f"nemesrv: {what} (NEMESRV_LOG=debug shows where; please report it)", err=True)
+        sys.exit(EXIT_HARNESS)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,8 @@ table { border-collapse: collapse; width: 100%; } th, td { text-align: left; ver
 border-bottom: 1px solid var(--line); } td.n { text-align: right; font-variant-numeric: tabular-nums; }
 .VALID { color: var(--ok); font-weight: 600; } .INVALID { color: var(--bad); font-weight: 600; }
 .UNKNOWN { color: var(--unknown); font-weight: 600; } dl { margin: 0; }
-dt { float: left; clear: left; margin-right: .5rem; opacity: .7; } dd { margin: 0; overflow-wrap: anywhere; } pre { overflow-x: auto; border: 1px solid var(--line);
+dt { float: left; clear: left; margin-right: .5rem; opacity: .7; } dd { margin: 0; overflow-wrap: anywhere; }
+pre { overflow-x: auto; border: 1px solid var(--line);
 padding: .6rem; } .why { opacity: .8; }
 </style></head><body>
 <h1><span class="$verdict">$verdict</span> $scenario</h1>

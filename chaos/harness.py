@@ -1,0 +1,102 @@
+"""What several runs share: Ray, the Spark session, the ports. Started once, ended on every way out.
+
+Spark's JVM starts in a thread of its own while the cluster comes up; `spark()` waits for it. A run begins its
+experiment only when that start is over, because a starting JVM makes every timer of a small machine late.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING
+
+from ..actors.cluster import RayHost
+from .errors import HarnessError
+from .ports import PortHolder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Harness:
+    """Context manager. `ports` are held for as long as it lives."""
+
+    def __init__(self, *, spark_master: str | None = None) -> None:
+        self.ports = PortHolder()
+        self.ray = RayHost(workers=14)
+        self._spark_master = spark_master
+        self._spark: Future[SparkSession] = Future()
+        self._spark_thread: threading.Thread | None = None
+
+    def start_spark(self) -> None:
+        """Begin to start the session; a second call does nothing. HarnessError at once when there is no Java."""
+        if self._spark_thread is None:
+            from .spark import require_java
+
+            require_java()
+            self._spark_thread = threading.Thread(target=self._start_spark, name="spark-start", daemon=True)
+            self._spark_thread.start()
+
+    def _start_spark(self) -> None:
+        try:
+            from .spark import session
+
+            spark = session(self._spark_master)
+            spark.range(1).count()  # loads most of what a first query needs
+        except BaseException as exc:
+            self._spark.set_exception(exc)
+        else:
+            self._spark.set_result(spark)
+
+    def spark(self) -> SparkSession:
+        """The session, once it has started. Raises HarnessError when it could not."""
+        self.start_spark()
+        try:
+            return self._spark.result(timeout=120)
+        except TimeoutError as exc:
+            raise HarnessError("Spark did not start within 120 s: see whether the machine is overloaded") from exc
+
+    def close(self) -> None:
+        """End Spark and its JVM, and give the ports back."""
+        try:
+            self.ray.stop()
+        finally:
+            self.ports.close()
+            if self._spark_thread is not None:
+                from .spark import stop
+
+                self._spark_thread.join(timeout=120)
+                if self._spark.done() and self._spark.exception() is None:
+                    stop(self._spark.result())
+
+    def __enter__(self) -> Harness:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        with undisturbed():
+            self.close()
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Ctrl-C and SIGTERM wait until the block has ended, so that cleaning up is never left half done."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    arrived: list[int] = []
+
+    def keep(signum: int, _frame: FrameType | None) -> None:
+        arrived.append(signum)
+
+    before = {signum: signal.signal(signum, keep) for signum in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)

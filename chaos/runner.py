@@ -1,0 +1,199 @@
+"""From scenarios to verdicts: run, check, write what a person and a CI server read, and say the exit status."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from platform import python_version
+
+import click
+
+from ..actors.cluster import ClusterError
+from .defects import Defect
+from .errors import HarnessError
+from .experiment import Experiment
+from .faults.toxiproxy import find_server
+from .harness import Harness
+from .history import parquet_path, read_rows
+from .reports.html import html_report
+from .reports.junit import junit
+from .reports.table import print_table
+from .run_folder import RunFolder
+from .scenarios.model import Scenario, TimersModel
+from .spark import check_run, require_java
+from .verdict import Validity, Verdict, worst
+
+EXIT_STATUS = {Validity.VALID: 0, Validity.INVALID: 1, Validity.UNKNOWN: 3}
+_VERSIONS_OF = ("nemesrv", "ray", "pyspark", "toxiproxy-python", "uvloop")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the command line may change about a run."""
+
+    seed: int | None = None
+    time_scale: float | None = None
+    out: Path | None = None
+    spark_master: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A run and what the checks said of it."""
+
+    folder: RunFolder
+    scenario: Scenario
+    verdicts: Sequence[Verdict]
+
+    @property
+    def verdict(self) -> Validity:
+        return worst(v.verdict for v in self.verdicts)
+
+
+def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
+    """The exit status of running every scenario: INVALID counts before UNKNOWN before VALID."""
+    require_parts()
+    judged = []
+    with Harness(spark_master=options.spark_master) as harness:
+        for scenario in scenarios:
+            result = run_one(scenario, options, harness)
+            judged.append(result.verdict)
+            _show(result)
+    return EXIT_STATUS[worst(judged)]
+
+
+def require_parts() -> None:
+    """HarnessError when Java or Toxiproxy is missing; nothing is started."""
+    require_java()
+    find_server()
+
+
+def run_one(scenario: Scenario, options: Options, harness: Harness, defect: Defect | None = None) -> Judged:
+    """Run one experiment, judge it, and write its folder."""
+    as_run = _as_run(scenario, options)
+    assert as_run.seed is not None
+    folder = RunFolder.create(as_run.name, options.out)
+    folder.scenario_file.write_text(as_run.to_yaml(), encoding="utf-8")
+    progress = _Progress(f"{as_run.name} (seed {as_run.seed})")
+    try:
+        Experiment(
+            scenario=as_run, seed=as_run.seed, folder=folder, harness=harness, defect=defect, say=progress.say
+        ).run()
+        progress.say("judging")
+        verdicts = check_run(folder.path, as_run.checks, harness.spark())
+    except ClusterError as exc:
+        raise HarnessError(f"{exc} (logs: {folder.logs})") from exc
+    finally:
+        progress.clear()
+    judged = Judged(folder, as_run, verdicts)
+    _write_verdicts(judged)
+    write_reports(folder)
+    return judged
+
+
+def _as_run(scenario: Scenario, options: Options) -> Scenario:
+    """The scenario with seed, time scale and versions filled in."""
+    seed = options.seed if options.seed is not None else scenario.seed
+    timers = scenario.timers
+    if options.time_scale is not None:
+        timers = TimersModel(**{**timers.model_dump(), "time_scale": options.time_scale})
+    return scenario.model_copy(
+        update={
+            "seed": secrets.randbelow(2**31) if seed is None else seed,
+            "timers": timers,
+            "versions": _versions(),
+        }
+    )
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": python_version()}
+    for name in _VERSIONS_OF:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def check_again(run_dirs: Sequence[Path], spark_master: str | None) -> int:
+    """The exit status of judging recorded runs again; their verdicts and reports are written anew."""
+    folders = [RunFolder(path) for path in run_dirs]
+    scenarios = [folder.scenario() for folder in folders]
+    require_java()
+    found = []
+    with Harness(spark_master=spark_master) as harness:
+        for folder, scenario in zip(folders, scenarios, strict=True):
+            judged = Judged(folder, scenario, check_run(folder.path, scenario.checks, harness.spark()))
+            _write_verdicts(judged)
+            write_reports(folder)
+            _show(judged)
+            found.append(judged.verdict)
+    return EXIT_STATUS[worst(found)]
+
+
+def _write_verdicts(judged: Judged) -> None:
+    document = {
+        "scenario": judged.scenario.name,
+        "seed": judged.scenario.seed,
+        "verdict": str(judged.verdict),
+        "checks": [verdict.to_json() for verdict in judged.verdicts],
+    }
+    text = json.dumps(document, indent=1, ensure_ascii=False, default=str)
+    judged.folder.verdicts_file.write_text(text + "\n", encoding="utf-8")
+
+
+def write_reports(folder: RunFolder) -> None:
+    """junit.xml and report.html from the folder's verdicts and history. HarnessError when there are none."""
+    scenario = folder.scenario()
+    try:
+        document = json.loads(folder.verdicts_file.read_text(encoding="utf-8"))
+        verdicts = [Verdict.from_json(check) for check in document["checks"]]
+    except (OSError, ValueError, KeyError) as exc:
+        raise HarnessError(f"{folder.verdicts_file} cannot be read: judge the run first with nemesrv check") from exc
+    rows = read_rows(folder.path) if parquet_path(folder.path).exists() else []
+    page = html_report(
+        {
+            "name": scenario.name,
+            "description": scenario.description,
+            "seed": scenario.seed,
+            "profile": scenario.cluster.profile,
+            "time_scale": scenario.timers.time_scale,
+        },
+        verdicts,
+        [row for row in rows if row["event"] == "fault"],
+    )
+    folder.report_file.write_text(page, encoding="utf-8")
+    folder.junit_file.write_bytes(junit(scenario.name, scenario.seed or 0, verdicts))
+
+
+def _show(judged: Judged) -> None:
+    scenario = judged.scenario
+    title = f"{scenario.name}: {judged.verdict}   seed {scenario.seed}, profile {scenario.cluster.profile}"
+    print_table(judged.verdicts, title=title)
+    click.echo(f"report: {judged.folder.report_file}")
+
+
+class _Progress:
+    """One line that is rewritten, on a terminal; nothing in a pipe."""
+
+    def __init__(self, title: str) -> None:
+        self._title, self._shown = title, sys.stderr.isatty()
+
+    @property
+    def say(self) -> Callable[[str], None]:
+        return self._say if self._shown else lambda _text: None
+
+    def _say(self, text: str) -> None:
+        sys.stderr.write(f"\r\x1b[2K{self._title}: {text}")
+        sys.stderr.flush()
+
+    def clear(self) -> None:
+        if self._shown:
+            sys.stderr.write("\r\x1b[2K")
+            sys.stderr.flush()
