@@ -66,10 +66,13 @@ class ClientError(RocketMQError):
 
 
 class ResponseError(RocketMQError):
-    """The peer answered with a code other than SUCCESS. `code` and `remark` are the peer's."""
+    """The peer answered with a code other than SUCCESS. `code` and `remark` are the peer's.
+
+    Not definite unless the code says so: FLUSH_DISK_TIMEOUT, SLAVE_NOT_AVAILABLE and FLUSH_SLAVE_TIMEOUT are answers
+    about messages that are stored, and a code that nobody here knows may be such an answer too.
+    """
 
     code: int = ResponseCode.SYSTEM_ERROR
-    definite = True
     _by_code: ClassVar[dict[int, type[ResponseError]]] = {}
 
     def __init__(self, remark: str | None = None, *, code: int | None = None) -> None:
@@ -89,43 +92,53 @@ class ResponseError(RocketMQError):
 
 
 class SystemError_(ResponseError):
-    code = ResponseCode.SYSTEM_ERROR
+    code = ResponseCode.SYSTEM_ERROR  # the broker may have stored before it failed
     retriable = True
-    definite = False  # the broker may have stored before it failed
 
 
 class SystemBusy(ResponseError):
-    code = ResponseCode.SYSTEM_BUSY
+    code = ResponseCode.SYSTEM_BUSY  # TIMEOUT_CLEAN_QUEUE would be definite, PCBUSY is not; the code cannot tell
     retriable = True
-    definite = False  # TIMEOUT_CLEAN_QUEUE is definite, PCBUSY after the put is not; the code alone cannot tell
+
+
+class RequestCodeNotSupported(ResponseError):
+    code = ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+    definite = True
 
 
 class ServiceNotAvailable(ResponseError):
     code = ResponseCode.SERVICE_NOT_AVAILABLE
+    definite = True
     retriable = True
 
 
 class NoPermission(ResponseError):
     code = ResponseCode.NO_PERMISSION
+    definite = True
     retriable = True
 
 
 class TopicNotExist(ResponseError):
     code = ResponseCode.TOPIC_NOT_EXIST
+    definite = True
     retriable = True
 
 
 class MessageIllegal(ResponseError):
     code = ResponseCode.MESSAGE_ILLEGAL
+    definite = True
 
 
 class QueryNotFound(ResponseError):
     code = ResponseCode.QUERY_NOT_FOUND
+    definite = True
 
 
 class SubscriptionGroupNotExist(ResponseError):
     code = ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+    definite = True
 
 
 class InvalidParameter(ResponseError):
     code = ResponseCode.INVALID_PARAMETER
+    definite = True
