@@ -241,28 +241,38 @@ class Connection(asyncio.Protocol):
         if self.closed:
             return
         self._last_s = self._monotonic_s()
-        reader = self._reader
-        try:
-            frames = reader.feed(data)
-        except RemoteProtocolError as exc:
-            self._malformed(exc)
-            return
-        fast_path = self._fast_path
+        if self._reader.is_one_frame(data):
+            if self._fast_path is not None:
+                response = self._fast_response(data)
+                if response is not None:
+                    self._transport.write(response)  # type: ignore[union-attr]  # there is one while not closed
+                    return
+            try:
+                self._serve(data)
+            except RemoteProtocolError as exc:
+                self._malformed(exc)
+        else:
+            self._serve_all(data)
+
+    def _serve_all(self, data: bytes) -> None:
+        """Every frame that `data` completes; the responses that are ready at once are written at once."""
         self._corked = True
         try:
-            for frame in frames:
-                if fast_path is None or not self._served_fast(fast_path, frame):
-                    self._served_slowly(frame)
+            for frame in self._reader.feed(data):
+                response = None if self._fast_path is None else self._fast_response(frame)
+                if response is not None:
+                    self._gather(response)
+                else:
+                    self._serve(frame)
                 if self.closed:
                     return
+            if self._reader.error is not None:
+                raise self._reader.error
         except RemoteProtocolError as exc:
             self._malformed(exc)
         finally:
             self._corked = False
-            if self._unwritten:
-                self._flush()
-        if reader.error is not None and not self.closed:
-            self._malformed(reader.error)
+            self._flush()
 
     def pause_writing(self) -> None:
         if not self.closed and self._transport is not None:
@@ -282,18 +292,14 @@ class Connection(asyncio.Protocol):
 
     # --- requests and responses -------------------------------------------------------------------------------------
 
-    def _served_fast(self, fast_path: FastPath, frame: bytes) -> bool:
+    def _fast_response(self, frame: bytes) -> bytes | None:
         try:
-            response = fast_path(frame, self)
+            return self._fast_path(frame, self)  # type: ignore[misc]  # asked for only where there is one
         except Exception:
             self._endpoint.log.exception("channel %s: the fast path failed, the ordinary one answers", self)
-            return False
-        if response is None:
-            return False
-        self._gather(response)
-        return True
+            return None
 
-    def _served_slowly(self, frame: bytes) -> None:
+    def _serve(self, frame: bytes) -> None:
         command = decode_frame(frame)
         if command.flag & FLAG_RESPONSE:
             future = self._pending.pop(command.opaque, None)

@@ -32,7 +32,7 @@ FRAME_MAX = 16_777_216
 NO_OPAQUE = -1
 """The opaque of a JSON header without one: nobody ever waits for it (Java takes a fresh number, to the same effect)."""
 
-JSON_DIALECT_MAX = 262_144
+JSON_DIALECT_MAX = 65_536
 """The longest JSON header that is read when it is not standard JSON; the tolerant reader is slow."""
 
 _HEADER_WORD_MAX = (1 << 24) - 1
@@ -84,6 +84,19 @@ class FrameReader:
         self.error: RemoteProtocolError | None = None
         """Set as soon as the stream is known to be broken; from then on `feed` raises it."""
 
+    def is_one_frame(self, data: bytes) -> bool:
+        """Whether `data` is just one whole frame with nothing before it: the ordinary case, which needs no `feed`.
+
+        What its header word says is not checked; decode_frame does that.
+        """
+        size = len(data)
+        return (
+            8 <= size <= self._frame_max
+            and int.from_bytes(data[:4], "big") == size - 4
+            and not self._buffer
+            and self.error is None
+        )
+
     def feed(self, data: bytes) -> list[bytes]:
         """The frames that `data` completes, each with its four length bytes.
 
@@ -102,8 +115,6 @@ class FrameReader:
             self._buffer = bytearray()
         self._needed = 0
         size = len(data)
-        if size >= 8 and int.from_bytes(data[:4], "big") + 4 == size <= self._frame_max:
-            return [data]  # the ordinary case; what its header word says is decode_frame's to refuse
         frames: list[bytes] = []
         start = 0
         while (left := size - start) >= 4:
@@ -222,7 +233,10 @@ def _json_ext_fields(ext: dict[object, object]) -> dict[str, str]:
 def _as_text(value: object) -> str:
     if isinstance(value, str):
         return value
-    return fastjson.dumps(value).decode()
+    try:
+        return fastjson.dumps(value).decode()
+    except LocalProtocolError as exc:
+        raise RemoteProtocolError(f"a value in the JSON header cannot be read: {exc}") from exc
 
 
 # --- ROCKETMQ binary ----------------------------------------------------------------------------------------------
