@@ -206,6 +206,11 @@ class RecorderSpec:
         """The spec with the file name that `to_parquet` looks for."""
         return cls(raw_dir(run_dir) / f"{node}.{incarnation}.jsonl", node, role, incarnation, clock)
 
+    def for_incarnation(self, incarnation: int) -> RecorderSpec:
+        """The spec of the process that follows: the same folder and node, a file of its own."""
+        path = self.path.with_name(f"{self.node}.{incarnation}.jsonl")
+        return RecorderSpec(path, self.node, self.role, incarnation, self.clock)
+
     def open(self) -> HistoryWriter:
         """A writer at the end of the file, whose folder is made when missing. Raises OSError."""
         Path(self.path).parent.mkdir(parents=True, exist_ok=True)
