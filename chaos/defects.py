@@ -92,7 +92,7 @@ def _acknowledges_before_it_stores(broker: Broker) -> None:
 
 def _name_server_client_of(node: Node) -> NameServerClient:
     assert isinstance(node, ProducerNode | ConsumerNode)
-    return node.client.instance.name_server
+    return node.instance.name_server
 
 
 def _in_every_name_server_client(change: Callable[[NameServerClient], None]) -> Callable[[Node], None]:
@@ -129,11 +129,11 @@ def _leaves_at_every_poll(node: Node) -> None:
     def forget_choice() -> None:
         selector.chosen = None
 
-    _replace(node.client.instance, "_before_poll", forget_choice)
+    _replace(node.instance, "_before_poll", forget_choice)
 
 
 def _ignores_new_routes(node: ProducerNode) -> None:
-    cache = node.client.instance.route_cache
+    cache = node.instance.route_cache
     take, known = cache._apply, set[str]()
 
     def apply(topic: str, route: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...clients.client_instance import MQClientInstance
 from ...clients.consumer import DefaultMQPushConsumer
 from ...clients.consumer_config import ConsumerConfig
 from ...remoting.message import StoredMessage
@@ -22,6 +23,11 @@ class ConsumerNode:
         self._received += len(messages)
         return True
 
+    @property
+    def instance(self) -> MQClientInstance:
+        """The client's shared half."""
+        return self.client.instance
+
     async def listen(self) -> Address | None:
         return None
 
@@ -34,7 +40,7 @@ class ConsumerNode:
 
     async def chosen_name_server(self) -> Address | None:
         """The NameServer in use, or None before the first choice."""
-        return self.client.instance.name_server.chosen
+        return self.instance.name_server.chosen
 
     async def stop(self) -> None:
         await self.client.stop()

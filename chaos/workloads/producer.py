@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+from ...clients.client_instance import MQClientInstance
 from ...clients.config import ProducerConfig
 from ...clients.producer import DefaultMQProducer
 from ...remoting.errors import RocketMQError
@@ -34,6 +35,11 @@ class ProducerNode:
         self._sending: asyncio.Task[None] | None = None
         self._finishing = False
         self._sent = 0
+
+    @property
+    def instance(self) -> MQClientInstance:
+        """The client's shared half."""
+        return self.client.client
 
     async def listen(self) -> Address | None:
         return None
@@ -74,7 +80,7 @@ class ProducerNode:
 
     async def chosen_name_server(self) -> Address | None:
         """The NameServer in use, or None before the first choice."""
-        return self.client.instance.name_server.chosen
+        return self.instance.name_server.chosen
 
     async def stop(self) -> None:
         await self.finish()

@@ -1,0 +1,67 @@
+"""What a person and a CI server read: JUnit XML, the HTML page, the table."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree as ET
+
+from rich.console import Console
+
+from nemesrv.chaos.reports.html import html_report
+from nemesrv.chaos.reports.junit import junit
+from nemesrv.chaos.reports.table import verdict_table
+from nemesrv.chaos.verdict import Validity, Verdict
+
+VALID = Verdict(
+    name="routes_are_true",
+    verdict=Validity.VALID,
+    examined=9,
+    measured={"max_ms": 120040.0},
+    allowed={"bound_ms": 130000.0, "formula": "E + S"},
+)
+INVALID = Verdict(
+    name="no_acknowledged_loss",
+    verdict=Validity.INVALID,
+    examined=100,
+    violations=2,
+    examples=({"msg_key": "<k>&\x00"},),
+    why="2 acknowledged messages were never seen again",
+)
+UNKNOWN = Verdict.nothing_examined("dead_brokers_avoided", "no broker died")
+ALL = (VALID, INVALID, UNKNOWN)
+
+
+def test_junit_has_one_case_a_check_and_tells_invalid_from_unknown() -> None:
+    suite = ET.fromstring(junit("smoke", 7, ALL))[0]
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "1")
+    cases = {case.get("name"): case for case in suite.iter("testcase")}
+    assert cases["routes_are_true"].find("failure") is None
+    assert cases["routes_are_true"].find("error") is None
+    failure, error = cases["no_acknowledged_loss"].find("failure"), cases["dead_brokers_avoided"].find("error")
+    assert failure is not None
+    assert failure.get("type") == "INVALID"
+    assert error is not None
+    assert error.get("message") == "no broker died"
+
+
+def test_the_page_shows_measured_against_allowed_and_escapes_what_nodes_wrote() -> None:
+    page = html_report(
+        {"name": "smoke", "description": "<b>", "seed": 7, "profile": "4.9", "time_scale": 10},
+        ALL,
+        [{"time_ms": 1500.0, "phase": "start", "fault": "kill", "source": "broker-a", "injection": "sigkill"}],
+    )
+    assert "120.04 s" in page
+    assert "130.00 s" in page
+    assert "broker-a" in page
+    assert "<b>" not in page
+    assert "&lt;k&gt;&amp;" in page
+    assert "http" not in page  # nothing is fetched
+    assert '<span class="INVALID">INVALID</span>' in page
+
+
+def test_the_table_names_each_check_its_verdict_and_why_it_is_unknown() -> None:
+    console = Console(width=160, record=True, file=None, quiet=False)
+    with console.capture() as capture:
+        console.print(verdict_table(ALL, title="smoke"))
+    text = capture.get()
+    for expected in ("routes_are_true", "120.0 s", "130.0 s", "INVALID", "UNKNOWN", "no broker died"):
+        assert expected in text
