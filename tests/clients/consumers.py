@@ -10,9 +10,10 @@ from typing import Any
 from nemesrv.clients.consumer import DefaultMQPushConsumer
 from nemesrv.clients.consumer_config import ConsumeFromWhere, ConsumerConfig
 from nemesrv.remoting.message import StoredMessage
-from nemesrv.remoting.network import Address
+from nemesrv.remoting.network import Address, Network
 from nemesrv.remoting.node import NodeContext
-from tests.virtual import MemoryNetwork, VirtualClock
+from nemesrv.remoting.recording import Recorder, ignore
+from tests.virtual import VirtualClock
 
 
 class Consuming:
@@ -20,17 +21,18 @@ class Consuming:
 
     def __init__(
         self,
-        network: MemoryNetwork,
+        network: Network,
         name_servers: tuple[Address, ...],
         *,
         name: str = "consumer-0",
         listener: Callable[[StoredMessage], bool] = lambda message: True,
         data_dir: Path | None = None,
+        record: Recorder = ignore,
         **config: Any,
     ) -> None:
         self.received: list[StoredMessage] = []
         self.events: list[dict[str, Any]] = []
-        self._listener = listener
+        self._listener, self._also_record = listener, record
         settings: dict[str, Any] = {
             "consumer_group": "group",
             "subscriptions": (("orders", "*"),),
@@ -42,12 +44,16 @@ class Consuming:
             clock=VirtualClock(),
             network=network,
             rng=random.Random(name),
-            record=lambda event, /, **fields: self.events.append({"event": event, **fields}),
+            record=self._record,
             data_dir=data_dir,
         )
         self.consumer = DefaultMQPushConsumer(
             context, ConsumerConfig(namesrv_addr=name_servers, **(settings | config)), self._consume
         )
+
+    def _record(self, event: str, /, **fields: object) -> None:
+        self.events.append({"event": event, **fields})
+        self._also_record(event, **fields)
 
     def _consume(self, messages: list[StoredMessage]) -> bool:
         consumed = all([self._listener(message) for message in messages])

@@ -62,6 +62,8 @@ class SmallBroker:
         self.requests: list[RemotingCommand] = []
         self.answers: dict[int, Answer] = {}
         self.other_brokers: list[SmallBroker] = []
+        self.slaves: dict[int, SmallBroker] = {}
+        self.suggested_broker_id = 0
         self._arrived = asyncio.Condition()
         self.clock = VirtualClock()
         self.server = RemotingServer(
@@ -95,6 +97,10 @@ class SmallBroker:
             if not connection.closed:
                 connection.send(RemotingCommand.request(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, header, oneway=True))
 
+    @property
+    def addresses(self) -> dict[int, str]:
+        return {0: str(self.address), **{broker_id: str(slave.address) for broker_id, slave in self.slaves.items()}}
+
     def route(self, topic: str) -> TopicRouteData | None:
         brokers = [broker for broker in (self, *self.other_brokers) if topic in broker.topics]
         if not brokers:
@@ -106,8 +112,7 @@ class SmallBroker:
                 for n in [b.topics[topic]]
             ),
             broker_datas=tuple(
-                BrokerData(cluster="DefaultCluster", broker_name=b.name, broker_addrs={0: str(b.address)})
-                for b in brokers
+                BrokerData(cluster="DefaultCluster", broker_name=b.name, broker_addrs=b.addresses) for b in brokers
             ),
         )
 
@@ -213,7 +218,7 @@ class SmallBroker:
 
     def _pulled(self, code: int, key: QueueKey, next_offset: int, messages: list[StoredMessage]) -> RemotingCommand:
         header = PullMessageResponseHeader(
-            suggest_which_broker_id=0,
+            suggest_which_broker_id=self.suggested_broker_id,
             next_begin_offset=next_offset,
             min_offset=self.first_offsets.get(key, 0),
             max_offset=self.max_offset(*key),
