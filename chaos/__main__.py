@@ -154,7 +154,7 @@ def selftest(only: tuple[str, ...], seed: int) -> None:
 @click.option("--seconds", type=click.FloatRange(min=0.1), default=3, show_default=True, help="Of each measurement.")
 def bench(name: str | None, seconds: float) -> None:
     """The benchmarks, each with its baseline in the same run."""
-    from .bench import run_benchmarks
+    from .bench.table import run_benchmarks
 
     sys.exit(run_benchmarks(name, seconds))
 

@@ -32,8 +32,8 @@ class RunFolder:
         try:
             if path.exists() and any(path.iterdir()):
                 raise HarnessError(f"{path} is not empty: name an empty or new folder with --out")
-            for folder in ("history/_raw", "logs", "data"):
-                (path / folder).mkdir(parents=True, exist_ok=True)
+            for inner in ("history/_raw", "logs", "data"):
+                (path / inner).mkdir(parents=True, exist_ok=True)
         except OSError as exc:
             raise HarnessError(f"the run folder {path} cannot be made: {exc.strerror}") from exc
         folder = cls(path)

@@ -39,7 +39,7 @@ def bring_up(*, name_servers: int, brokers: int, profile: str, time_scale: float
     )
     scenario = Scenario(
         name="up",
-        cluster=ClusterModel(name_servers=name_servers, brokers=brokers, profile=profile),  # type: ignore[arg-type]
+        cluster=ClusterModel(name_servers=name_servers, brokers=brokers, profile=profile),
         timers=TimersModel(time_scale=time_scale),
         workload=WorkloadModel(producers=0, consumers=0),
         checks=("routes_converge",),

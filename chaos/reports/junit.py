@@ -37,7 +37,8 @@ def junit(scenario: str, seed: int, verdicts: Sequence[Verdict]) -> bytes:
     root = ET.Element("testsuites")
     root.append(suite)
     ET.indent(root)
-    return ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    document: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    return document
 
 
 def _clean(text: str) -> str:
