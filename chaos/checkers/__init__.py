@@ -1,1 +1,44 @@
-"""Checkers: each one pure function from history DataFrames to one verdict."""
+"""Checkers: each one pure function from history DataFrames to one verdict.
+
+    history rows ──► world.py (Spark: lives, faults)  ──► pairs.py (plain: who must be in whose table, and when)
+         │                                                        │
+         └──────────────► <check>.py (Spark: what was) ◄──────────┘  + lag.py (how late the machine was) ──► Verdict
+
+A check is `name(history, world) -> Verdict`; `world.timers` are the run's timers. CHECKS imports Spark when a check is
+called, not before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from ..verdict import Verdict
+    from .world import World
+
+Check = Callable[["DataFrame", "World"], "Verdict"]
+
+
+def _lazy(name: str) -> Check:
+    def check(history: DataFrame, world: World) -> Verdict:
+        run: Check = getattr(import_module(f".{name}", __package__), name)
+        return run(history, world)
+
+    check.__name__ = check.__qualname__ = name
+    return check
+
+
+CHECKS: Mapping[str, Check] = {
+    name: _lazy(name)
+    for name in (
+        "routes_converge",
+        "routes_are_true",
+        "dead_brokers_avoided",
+        "name_server_selection",
+        "no_acknowledged_loss",
+    )
+}

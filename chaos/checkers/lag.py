@@ -1,0 +1,102 @@
+"""How late the machine was, and what that allows: the tolerance is measured, not guessed.
+
+Each node records how late its own timers fired (`timer_lag`). For each window of a check the largest lateness of the
+nodes concerned, times the timers that stand one behind the other in the window's formula, is added to the bound:
+
+    overshoot ≤ delivery + min(lateness, cap)   fine
+    overshoot ≤ delivery + lateness             UNKNOWN: the machine may have been the cause
+    beyond                                      INVALID
+
+Rows of a node that was paused are no measure of the machine: they are left out, up to one second past its resume.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from ..windows import Timers
+from .world import World
+
+RESUME_GRACE_MS = 1000.0
+UNLIMITED_MS = 1e15
+"""Stands for "any lateness" in DataFrames, where infinity is awkward."""
+
+
+class LagWindow(NamedTuple):
+    """Ask for the lateness of `node` in [from_ms, to_ms]; answers are joined by `id`."""
+
+    id: int
+    node: str
+    from_ms: float
+    to_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How far past its bound a window may be. `lag_ms` None: no node concerned measured its lateness."""
+
+    lag_ms: float | None
+    timers: int
+    delivery_ms: float
+    cap_ms: float
+
+    @property
+    def lateness_ms(self) -> float:
+        return UNLIMITED_MS if self.lag_ms is None else self.lag_ms * self.timers
+
+    @property
+    def fine_ms(self) -> float:
+        """Up to here the overshoot is fine."""
+        lateness_ms = 0.0 if self.lag_ms is None else self.lateness_ms
+        return self.delivery_ms + min(lateness_ms, self.cap_ms)
+
+    @property
+    def possible_ms(self) -> float:
+        """Up to here the machine's lateness may explain the overshoot; never less than `fine_ms`."""
+        return self.delivery_ms + self.lateness_ms
+
+
+def frame(history: DataFrame, rows: Sequence[tuple[Any, ...]], schema: str) -> DataFrame:
+    """A small table of this check, to be broadcast. `schema` as in SQL: `id int, node string`."""
+    bounded = [
+        tuple((UNLIMITED_MS if v > 0 else -UNLIMITED_MS) if isinstance(v, float) and math.isinf(v) else v for v in row)
+        for row in rows
+    ]
+    return F.broadcast(history.sparkSession.createDataFrame(bounded, schema))
+
+
+def measure(history: DataFrame, world: World, windows: Iterable[LagWindow]) -> dict[int, float]:
+    """id → largest lateness in RocketMQ milliseconds; an id without any measurement is missing."""
+    asked = list(windows)
+    if not asked:
+        return {}
+    lags = history.where((F.col("event") == "timer_lag") & F.col("lag_ms").isNotNull()).select(
+        "node",
+        "lag_ms",
+        F.col("time_ms").alias("until"),
+        (F.col("time_ms") - F.coalesce("duration_ms", F.lit(0))).alias("since"),
+    )
+    pauses = [(fault.source, fault.start_ms, fault.end_ms + RESUME_GRACE_MS) for fault in world.pauses()]
+    if pauses:
+        paused = frame(history, pauses, "p_node string, p_from double, p_to double")
+        during = (
+            (F.col("node") == F.col("p_node")) & (F.col("since") < F.col("p_to")) & (F.col("until") > F.col("p_from"))
+        )
+        lags = lags.join(paused, during, "left_anti")
+    wanted = frame(history, asked, "id int, w_node string, w_from double, w_to double")
+    within = (
+        (F.col("node") == F.col("w_node")) & (F.col("since") <= F.col("w_to")) & (F.col("until") >= F.col("w_from"))
+    )
+    found = lags.join(wanted, within).groupBy("id").agg(F.max("lag_ms").alias("lag_ms")).collect()
+    return {row["id"]: row["lag_ms"] for row in found}
+
+
+def tolerance(timers: Timers, lag_ms: float | None, chained: int) -> Tolerance:
+    """For a window whose formula chains `chained` timers."""
+    return Tolerance(lag_ms, chained, timers.delivery_ms, timers.lateness_cap_ms)

@@ -1,0 +1,215 @@
+"""Each NameServer's routes equal what is really alive and reachable, within the window of the last change.
+
+For each NameServer process and broker, pairs.py says when the broker must be in the table (RETURN, KEEP) and when it
+must not (DROP). Held means: in the route of every topic that the broker has had for longer than R + B. Measured are
+the time of each drop and of each return.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from ..verdict import Verdict
+from ..windows import topic_window
+from .findings import Finding, rounded, verdict_of
+from .lag import LagWindow, Tolerance, frame, measure, tolerance
+from .pairs import Demand, Obligation, obligations
+from .routes import presence, topics
+from .world import World
+
+NAME = "routes_are_true"
+_SHOWN = 60
+
+
+def routes_are_true(history: DataFrame, world: World) -> Verdict:
+    """Examined: (obligation, topic) pairs. Violations: those where a broker was missing, or was still there."""
+    demanded = obligations(world)
+    if not demanded:
+        why = "no NameServer and broker lived together for longer than the window of their last change"
+        return Verdict.nothing_examined(NAME, why)
+    tolerances = _tolerances(history, world, demanded)
+    seen = {row["id"]: row.asDict() for row in _judged(history, world, demanded, tolerances).collect()}
+    findings = [_finding(o, tolerances[o.id], seen.get(o.id, {})) for o in demanded]
+    measured = {
+        "drops": _times(demanded, seen, Demand.DROP),
+        "returns": _times(demanded, seen, Demand.RETURN),
+    }
+    return verdict_of(
+        NAME,
+        findings,
+        measured=measured,
+        nothing="no topic was ever due to be in a table",
+        noun="times a NameServer's route did not equal what was alive and reachable",
+    )
+
+
+def _tolerances(history: DataFrame, world: World, demanded: list[Obligation]) -> dict[int, Tolerance]:
+    # A registration one period before the change is where φ is counted from.
+    windows = [
+        LagWindow(o.id, node, o.at_ms - world.timers.R_ms, o.to_ms if o.demand is Demand.KEEP else o.from_ms)
+        for o in demanded
+        for node in (o.name_server, o.broker)
+    ]
+    lags = measure(history, world, windows)
+    return {o.id: tolerance(world.timers, lags.get(o.id), o.window.timers) for o in demanded}
+
+
+def _broker_incarnation(world: World, obligation: Obligation) -> int:
+    lives = world.lives_of(obligation.broker)
+    living = [life.incarnation for life in lives if life.start_ms <= obligation.at_ms]
+    return living[-1] if living else -1
+
+
+def _due(history: DataFrame, world: World, demanded: DataFrame) -> DataFrame:
+    """The obligations for each topic: a topic that the broker made while it was up is due R + B later."""
+    starts = frame(
+        history,
+        [(life.node, life.incarnation, life.start_ms) for life in world.lives],
+        "t_broker string, t_incarnation int, started double",
+    )
+    exists = F.col("value").isNotNull() & (F.col("value") != "null")
+    has = (
+        history.where(F.col("event") == "topic")
+        .groupBy(F.col("node").alias("t_broker"), F.col("incarnation").alias("t_incarnation"), "topic")
+        .agg(
+            F.min(F.when(exists, F.col("time_ms"))).alias("made"),
+            F.min(F.when(~exists, F.col("time_ms"))).alias("gone"),
+        )
+        .where(F.col("made").isNotNull())
+        .join(starts, ["t_broker", "t_incarnation"])
+    )
+    same = (F.col("broker") == F.col("t_broker")) & (F.col("broker_incarnation") == F.col("t_incarnation"))
+    late_due = F.greatest("from_ms", F.col("made") + F.lit(topic_window(world.timers).latest_ms))
+    held = (
+        demanded.where("want")
+        .join(has, same)
+        .withColumn("due", F.when(F.col("made") > F.col("started"), late_due).otherwise(F.col("from_ms")))
+        .withColumn("until", F.least("to_ms", F.coalesce("gone", "to_ms")))
+        .where(F.col("due") < F.col("until"))
+    )
+    absent = (
+        demanded.where(~F.col("want"))
+        .crossJoin(topics(history))
+        .withColumn("due", F.col("from_ms"))
+        .withColumn("until", F.col("to_ms"))
+    )
+    columns = ["id", "want", "keep", "name_server", "incarnation", "broker", "topic", "at_ms", "due", "until"]
+    columns += ["fine_ms", "possible_ms"]
+    return held.select(columns).unionByName(absent.select(columns))
+
+
+def _judged(
+    history: DataFrame, world: World, demanded: list[Obligation], tolerances: Mapping[int, Tolerance]
+) -> DataFrame:
+    """One row per obligation: examined, wrong, late, settled_ms (when the last topic was right) and the worst topic."""
+    rows = [
+        (
+            *(o.id, o.demand is not Demand.DROP, o.demand is Demand.KEEP, o.name_server, o.incarnation, o.broker),
+            *(_broker_incarnation(world, o), o.at_ms, o.from_ms, o.to_ms),
+            *(tolerances[o.id].fine_ms, tolerances[o.id].possible_ms),
+        )
+        for o in demanded
+    ]
+    schema = "id int, want boolean, keep boolean, name_server string, incarnation int, broker string"
+    schema += ", broker_incarnation int, at_ms double, from_ms double, to_ms double, fine_ms double, possible_ms double"
+    due = _due(history, world, frame(history, rows, schema))
+    held = presence(history, world).where(F.col("e") > 0)
+    against = (
+        (F.col("present") != F.col("want")) & (F.col("s") < F.col("until")) & (F.col("e") > F.least("at_ms", "due"))
+    )
+    keys = ["name_server", "incarnation", "broker", "topic"]
+    wrong_stretches = held.join(due, keys).where(against)
+    over = _overshoot()
+    worst = (
+        wrong_stretches.withColumn("over_ms", over)
+        .groupBy("id", "topic")
+        .agg(
+            F.max("over_ms").alias("over_ms"),
+            F.max(F.least("e", "until")).alias("settled_ms"),
+            F.max_by(F.struct("s", "e"), "over_ms").alias("stretch"),
+        )
+    )
+    status = F.when(F.col("over_ms") <= F.col("fine_ms"), "fine").when(F.col("over_ms") <= F.col("possible_ms"), "late")
+    return (
+        due.join(worst, ["id", "topic"], "left")
+        .withColumn("over_ms", F.coalesce("over_ms", F.lit(0.0)))
+        .withColumn("status", status.otherwise("wrong"))
+        .groupBy("id")
+        .agg(
+            F.count("*").alias("examined"),
+            _count("wrong").alias("wrong"),
+            _count("late").alias("late"),
+            F.max("settled_ms").alias("settled_ms"),
+            F.max("over_ms").alias("over_ms"),
+            F.max_by("topic", "over_ms").alias("topic"),
+            F.max_by("stretch", "over_ms").alias("stretch"),
+        )
+    )
+
+
+def _count(status: str) -> Column:
+    return F.count(F.when(F.col("status") == status, True))
+
+
+def _overshoot() -> Column:
+    """How far a wrong stretch reaches into the obligation from its nearer end; 0 when it ends before."""
+    into = F.least("e", "until") - F.col("due")
+    back = F.col("until") - F.greatest("s", "due")
+    return F.greatest(F.least(into, back), F.lit(0.0))
+
+
+def _finding(obligation: Obligation, tolerance_: Tolerance, row: Mapping[str, Any]) -> Finding:
+    o = obligation
+    bound_ms = o.to_ms - o.at_ms if o.demand is Demand.KEEP else o.window.latest_ms
+    settled_ms = row.get("settled_ms")
+    measured_ms = settled_ms - o.at_ms if settled_ms is not None and o.demand is not Demand.KEEP else None
+    example = None
+    if row.get("wrong") or row.get("late"):
+        stretch = row["stretch"]
+        example = {
+            "name_server": o.name_server,
+            "broker_name": o.broker,
+            "topic": row["topic"],
+            "demand": "must not hold" if o.demand is Demand.DROP else "must hold",
+            "since_ms": rounded(o.from_ms),
+            "until_ms": rounded(o.to_ms),
+            "wrong_from_ms": rounded(max(stretch["s"], o.from_ms)),
+            "wrong_to_ms": rounded(min(stretch["e"], o.to_ms)),
+            "over_ms": rounded(row["over_ms"]),
+            "after": str(o.label),
+        }
+    return Finding(
+        bound_ms=bound_ms,
+        formula=o.window.formula,
+        row=o.window.row,
+        tolerance=tolerance_,
+        measured_ms=measured_ms,
+        examined=row.get("examined", 0),
+        wrong=row.get("wrong", 0),
+        late=row.get("late", 0),
+        example=example,
+    )
+
+
+def _times(demanded: list[Obligation], seen: Mapping[int, Mapping[str, Any]], demand: Demand) -> list[dict[str, Any]]:
+    """How long each drop or return after a fault took, per NameServer and broker; the longest first."""
+    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for o in demanded:
+        settled_ms = seen.get(o.id, {}).get("settled_ms")
+        if o.demand is not demand or not o.label.fault_id or settled_ms is None:
+            continue
+        entry = {
+            "fault_id": o.label.fault_id,
+            "name_server": o.name_server,
+            "broker_name": o.broker,
+            "after_ms": rounded(settled_ms - o.at_ms),
+            "bound_ms": rounded(o.window.latest_ms),
+        }
+        key = (o.label.fault_id, o.name_server, o.broker)
+        if key not in found or found[key]["after_ms"] < entry["after_ms"]:
+            found[key] = entry
+    return sorted(found.values(), key=lambda entry: -entry["after_ms"])[:_SHOWN]

@@ -1,0 +1,188 @@
+"""routes_are_true over hand-written histories: the anomaly planted, the clean twin, the late machine, the empty one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from nemesrv.chaos.checkers.routes_are_true import routes_are_true
+from nemesrv.chaos.checkers.world import World
+from nemesrv.chaos.verdict import Validity, Verdict
+from tests.chaos.histories import Story, cluster
+
+pytestmark = pytest.mark.spark
+
+BLACK_HOLE = ("black_hole", "toxiproxy.bandwidth.rate=0")
+
+
+def check(story: Story, spark: SparkSession) -> Verdict:
+    history = story.frame(spark)
+    return routes_are_true(history, World.observe(history))
+
+
+def crash(dropped_at_s: float | None, lag_ms: float | None = 1.0) -> Story:
+    """broker-a is killed at 100 s; ns-0 drops it at once, ns-1 at `dropped_at_s`."""
+    story = cluster().at(100).fault("f1", "kill", "sigkill", "broker-a").at(100.01).route("ns-0", "orders", "broker-b")
+    if dropped_at_s is not None:
+        story.at(dropped_at_s).route("ns-1", "orders", "broker-b")
+    return story.end(160, lag_ms)
+
+
+def test_a_killed_broker_that_leaves_every_table_at_once_is_valid(spark: SparkSession) -> None:
+    verdict = check(crash(dropped_at_s=100.03), spark)
+    assert verdict == Verdict(
+        name="routes_are_true",
+        verdict=Validity.VALID,
+        examined=6,  # both brokers back after the start at both NameServers, and broker-a gone from both
+        violations=0,
+        measured={
+            "max_ms": 1000.0,
+            "drops": [
+                {"fault_id": "f1", "name_server": "ns-1", "broker_name": "broker-a", "after_ms": 30.0, "bound_ms": 0},
+                {"fault_id": "f1", "name_server": "ns-0", "broker_name": "broker-a", "after_ms": 10.0, "bound_ms": 0},
+            ],
+            "returns": [],
+        },
+        allowed={
+            "bound_ms": 0,
+            "formula": "RTT + event thread",
+            "tolerance_ms": 51.0,
+            "row": "process crash, kernel closes its connections",
+        },
+    )
+
+
+def test_a_killed_broker_that_stays_in_a_table_is_invalid(spark: SparkSession) -> None:
+    verdict = check(crash(dropped_at_s=None), spark)
+    assert (verdict.verdict, verdict.violations, verdict.examined) == (Validity.INVALID, 1, 6)
+    assert verdict.examples == (
+        {
+            "name_server": "ns-1",
+            "broker_name": "broker-a",
+            "topic": "orders",
+            "demand": "must not hold",
+            "since_ms": 100_000.0,
+            "until_ms": 160_000.0,
+            "wrong_from_ms": 100_000.0,
+            "wrong_to_ms": 160_000.0,
+            "over_ms": 60_000.0,
+            "after": "f1 start",
+        },
+    )
+    assert "allowed 0 + 51 ms" in verdict.why
+
+
+def test_a_drop_that_is_later_than_any_lateness_counted_is_unknown_when_the_machine_was_later_still(
+    spark: SparkSession,
+) -> None:
+    verdict = check(crash(dropped_at_s=104, lag_ms=5000), spark)
+    assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
+    assert "too late" in verdict.why
+    assert check(crash(dropped_at_s=102, lag_ms=2500), spark).verdict is Validity.VALID
+    assert check(crash(dropped_at_s=106, lag_ms=5000), spark).verdict is Validity.INVALID
+
+
+def test_where_nobody_measured_lateness_a_late_drop_is_unknown(spark: SparkSession) -> None:
+    verdict = check(crash(dropped_at_s=104, lag_ms=None), spark)
+    assert (verdict.verdict, "nobody measured" in verdict.why) == (Validity.UNKNOWN, True)
+
+
+def test_an_empty_history_is_unknown(spark: SparkSession) -> None:
+    verdict = check(Story(), spark)
+    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
+
+
+def partition(*, dropped_at_s: float, back_at_s: float, healed_at_s: float = 255, end_s: float = 330) -> Story:
+    """broker-a is black-holed from ns-0 at 100 s."""
+    story = cluster().at(100).fault("f1", *BLACK_HOLE, "broker-a", "ns-0")
+    story.at(dropped_at_s).route("ns-0", "orders", "broker-b")
+    story.at(healed_at_s).fault("f1", *BLACK_HOLE, "broker-a", "ns-0", end=True)
+    return story.at(back_at_s).route("ns-0", "orders", "broker-a", "broker-b").end(end_s)
+
+
+@pytest.mark.parametrize(
+    ("dropped_at_s", "back_at_s", "expected"),
+    [
+        (195, 270, Validity.VALID),
+        (229.9, 287.9, Validity.VALID),
+        (150, 270, Validity.INVALID),  # 50 s: no silent broker is dropped before E - R = 90 s
+        (240, 270, Validity.INVALID),  # 140 s: later than E + S = 130 s
+        (195, 295, Validity.INVALID),  # 40 s after the heal: later than R + C = 33 s
+    ],
+)
+def test_a_partition_has_an_earliest_and_a_latest_drop_and_a_latest_return(
+    spark: SparkSession, dropped_at_s: float, back_at_s: float, expected: Validity
+) -> None:
+    verdict = check(partition(dropped_at_s=dropped_at_s, back_at_s=back_at_s), spark)
+    assert verdict.verdict is expected, verdict
+    if expected is Validity.VALID:
+        (drop,), (back,) = verdict.measured["drops"], verdict.measured["returns"]
+        assert (drop["name_server"], drop["after_ms"]) == ("ns-0", pytest.approx(dropped_at_s * 1000 - 100_000))
+        assert (back["name_server"], back["after_ms"]) == ("ns-0", pytest.approx(back_at_s * 1000 - 255_000))
+
+
+def test_a_short_partition_that_drops_the_broker_at_its_heal_is_forgiven_until_the_next_tick(
+    spark: SparkSession,
+) -> None:
+    verdict = check(partition(healed_at_s=120, dropped_at_s=120.1, back_at_s=140, end_s=200), spark)
+    assert verdict.verdict is Validity.VALID, verdict
+
+
+def test_a_broker_missing_for_a_moment_in_peace_is_invalid(spark: SparkSession) -> None:
+    story = (
+        cluster().at(60).route("ns-1", "orders", "broker-b").at(60.2).route("ns-1", "orders", "broker-a", "broker-b")
+    )
+    verdict = check(story.end(120), spark)
+    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
+
+
+def test_a_topic_that_one_name_server_never_got_is_invalid_after_a_tick_and_its_time_out(spark: SparkSession) -> None:
+    story = cluster().at(60).topic("broker-a", "payments").at(60.1).route("ns-0", "payments", "broker-a")
+    assert check(story.end(90), spark).verdict is Validity.VALID  # 30 s: not yet due, R + B = 36 s
+    verdict = check(
+        cluster().at(60).topic("broker-a", "payments").at(60.1).route("ns-0", "payments", "broker-a").end(120), spark
+    )
+    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
+    assert [(e["name_server"], e["topic"]) for e in verdict.examples] == [("ns-1", "payments")]
+
+
+def restart(back_at_s: float | None) -> Story:
+    """ns-1 is killed at 100 s, started again at 130 s and refilled at `back_at_s`."""
+    kill: tuple[Any, ...] = ("f1", "kill", "sigkill", "ns-1")
+    story = cluster().at(100).fault(*kill).at(130).fault(*kill, end=True).restarted("ns-1")
+    if back_at_s is not None:
+        story.at(back_at_s).route("ns-1", "orders", "broker-a", "broker-b")
+    return story.end(220)
+
+
+def test_a_name_server_starts_again_with_an_empty_table_and_is_refilled_within_r_plus_c(spark: SparkSession) -> None:
+    verdict = check(restart(back_at_s=160), spark)
+    assert verdict.verdict is Validity.VALID, verdict
+    assert check(restart(back_at_s=170), spark).verdict is Validity.INVALID
+    assert check(restart(back_at_s=None), spark).verdict is Validity.INVALID
+
+
+def test_a_paused_broker_is_dropped_by_expiry_and_its_own_lateness_does_not_widen_the_window(
+    spark: SparkSession,
+) -> None:
+    def story(dropped_at_s: float) -> Story:
+        pause: tuple[Any, ...] = ("f1", "pause", "sigstop", "broker-a")
+        told = cluster().at(100).fault(*pause)
+        for name_server in ("ns-0", "ns-1"):
+            told.at(dropped_at_s).route(name_server, "orders", "broker-b")
+        told.at(300).fault(*pause, end=True)
+        for name_server in ("ns-0", "ns-1"):
+            told.at(310).route(name_server, "orders", "broker-a", "broker-b")
+        told.at(99).lag(200_000, "broker-a", until_s=300.2)
+        return told.end(400)
+
+    assert check(story(220), spark).verdict is Validity.VALID
+    assert check(story(250), spark).verdict is Validity.INVALID
+
+
+def test_what_an_asymmetric_black_hole_through_a_proxy_does_is_not_judged(spark: SparkSession) -> None:
+    story = cluster().at(100).fault("f1", *BLACK_HOLE, "broker-a", "ns-0", stream="downstream")
+    story.at(110).route("ns-0", "orders", "broker-b").at(130).route("ns-0", "orders", "broker-a", "broker-b")
+    assert check(story.end(200), spark).verdict is Validity.VALID

@@ -1,0 +1,21 @@
+"""One Spark session for all tests of the checks; pyspark is imported only when a test asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    from nemesrv.chaos.errors import HarnessError
+    from nemesrv.chaos.spark import session
+
+    try:
+        running = session()
+    except HarnessError as exc:
+        pytest.skip(str(exc))
+    yield running
+    running.stop()
