@@ -69,7 +69,8 @@ class Sender:
             brokers_sent.append(queue.broker_name)
             try_begin_ms = self._now_ms()
             left_ms = timeout_ms - (try_begin_ms - begin_ms)
-            if left_ms < 0:
+            if left_ms <= 0:
+                # Java tries with the 0 ms that may be left, but its clock has always moved on by then.
                 timed_out = True
                 break
             try:
