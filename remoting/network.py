@@ -8,6 +8,7 @@ proxy cannot be cut and would make every verdict worthless.
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
@@ -44,6 +45,7 @@ class Listener(Protocol):
     @property
     def address(self) -> Address:
         """Where it listens, the port the system chose included."""
+        ...
 
     async def close(self) -> None:
         """Stop accepting; connections already accepted are their protocols' business."""
@@ -55,9 +57,11 @@ ProtocolFactory = Callable[[], asyncio.BaseProtocol]
 class Network(Protocol):
     async def connect(self, address: Address, factory: ProtocolFactory) -> asyncio.BaseProtocol:
         """The connected protocol. Raises ConnectError; a time limit is the caller's, through its clock."""
+        ...
 
     async def listen(self, address: Address, factory: ProtocolFactory) -> Listener:
         """Accept on `address` (port 0: any free one). Raises OSError when that cannot be had."""
+        ...
 
 
 class _TcpListener:
@@ -90,7 +94,9 @@ class TcpNetwork:
         try:
             transport, protocol = await asyncio.get_running_loop().create_connection(factory, target.host, target.port)
         except OSError as exc:
-            raise ConnectError(f"connect to {address} failed: {exc.strerror or exc}") from exc
+            # asyncio's own text names the address again, and it would be the proxy's
+            reason = os.strerror(exc.errno) if exc.errno and exc.errno > 0 else exc.strerror or exc
+            raise ConnectError(f"connect to {address} failed: {reason}") from exc
         sock = transport.get_extra_info("socket")
         if sock is not None:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

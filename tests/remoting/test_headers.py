@@ -59,7 +59,7 @@ SEND = SendMessageRequestHeader(
 @pytest.mark.parametrize("filled", [True, False], ids=["every field", "required fields"])
 def test_a_header_is_read_back_equal(cls: type[HeaderFields], filled: bool) -> None:
     values = {str: "text", int: -7, bool: True}
-    header = cls(**{field.name: values[field.kind] for field in plan(cls) if filled or field.required})  # type: ignore[arg-type]
+    header = cls(**{field.name: values[field.kind] for field in plan(cls) if filled or field.required})
     fields = header.to_ext_fields()
     assert all(isinstance(value, str) for value in fields.values())
     assert cls.from_ext_fields(fields) == header
