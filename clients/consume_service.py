@@ -122,7 +122,7 @@ class ConsumeService:
         for message in batch.messages:
             self._context.record(
                 "receive",
-                msg_key=message.properties.get(message_properties.KEYS),
+                msg_key=message.keys,
                 topic=restore_topic(message, self._config.consumer_group).topic,
                 broker_name=batch.queue.broker_name,
                 queue_id=batch.queue.queue_id,

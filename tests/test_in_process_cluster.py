@@ -1,0 +1,395 @@
+"""Real NameServers, brokers, producers and consumers in one process, on virtual time and a network in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nemesrv.actors.broker.config import BrokerConfig
+from nemesrv.actors.broker.server import Broker
+from nemesrv.actors.namesrv.config import NamesrvConfig
+from nemesrv.actors.namesrv.server import NameServer
+from nemesrv.clients.admin import AdminClient
+from nemesrv.clients.config import ProducerConfig
+from nemesrv.clients.consumer_config import MessageModel
+from nemesrv.clients.producer import DefaultMQProducer
+from nemesrv.remoting.errors import ConnectError
+from nemesrv.remoting.message import Message
+from nemesrv.remoting.network import Address, Listener, ProtocolFactory
+from nemesrv.remoting.node import NodeContext
+from nemesrv.remoting.profile import Profile
+
+from .clients.consumers import Consuming
+from .virtual import MemoryNetwork, VirtualClock, run
+
+PROFILES = pytest.mark.parametrize("profile", [Profile.V4_9, Profile.V5_X])
+QUEUES = 4
+
+
+class NodeNetwork:
+    """One node's way into the shared network, which `crash` cuts as the death of its process does."""
+
+    def __init__(self, shared: MemoryNetwork) -> None:
+        self._shared = shared
+        self._dialled: list[Any] = []
+        self._listening: list[Address] = []
+        self._dead = False
+
+    async def connect(self, address: Address, factory: ProtocolFactory) -> asyncio.BaseProtocol:
+        if self._dead:
+            raise ConnectError(f"connect to {address} failed: this node is dead")
+        protocol = await self._shared.connect(address, factory)
+        self._dialled += [end for end in self._shared.transports if end.get_protocol() is protocol]
+        return protocol
+
+    async def listen(self, address: Address, factory: ProtocolFactory) -> Listener:
+        listener = await self._shared.listen(address, factory)
+        self._listening.append(listener.address)
+        return listener
+
+    def crash(self) -> None:
+        """Every connection of the node closes, and nobody can dial it or be dialled by it."""
+        self._dead = True
+        for address in self._listening:
+            self._shared.refuse(address)
+        for transport in self._dialled:
+            transport.close()
+
+
+class Cluster:
+    """`history`: what every node recorded, with its name and time. `crash(name)` kills a server."""
+
+    def __init__(self, data: Path, *, name_servers: int, brokers: int, profile: Profile) -> None:
+        self._data, self.profile = data, profile
+        self.network = MemoryNetwork()
+        self.networks: dict[str, NodeNetwork] = {}
+        self.history: list[dict[str, Any]] = []
+        self.name_servers = {f"ns-{n}": Address(f"10.0.1.{n + 1}", 9876) for n in range(name_servers)}
+        self.brokers = {f"broker-{'abc'[n]}": Address(f"10.0.2.{n + 1}", 10911) for n in range(brokers)}
+        self._servers: list[NameServer | Broker] = []
+        self._clients: list[Any] = []
+
+    @property
+    def addresses(self) -> tuple[Address, ...]:
+        return tuple(self.name_servers.values())
+
+    def context(self, name: str) -> NodeContext:
+        network = self.networks[name] = NodeNetwork(self.network)
+        clock = VirtualClock()
+
+        def record(event: str, /, **fields: object) -> None:
+            self.history.append({"node": name, "at_s": clock.monotonic_s(), "event": event, **fields})
+
+        data = self._data / name
+        data.mkdir(exist_ok=True)
+        return NodeContext(
+            name=name, clock=clock, network=network, rng=random.Random(name), record=record, data_dir=data
+        )
+
+    async def start(self) -> None:
+        for name, address in self.name_servers.items():
+            await self._started(NameServer(self.context(name), NamesrvConfig(profile=self.profile), listen=address))
+        for name, address in self.brokers.items():
+            config = BrokerConfig(broker_name=name, namesrv_addr=self.addresses, profile=self.profile)
+            await self._started(Broker(self.context(name), config, listen=address))
+        async with AdminClient(self.context("admin"), self.addresses) as admin:
+            for address in self.brokers.values():
+                await admin.create_topic(address, "orders", read_queue_nums=QUEUES, write_queue_nums=QUEUES)
+        await asyncio.sleep(1)
+
+    async def _started(self, server: NameServer | Broker) -> None:
+        await server.listen()
+        await server.start()
+        self._servers.append(server)
+
+    async def stop(self) -> None:
+        for node in [*self._clients, *reversed(self._servers)]:
+            await node.stop()
+
+    def crash(self, name: str) -> None:
+        self.networks[name].crash()
+
+    async def producer(self, name: str = "producer-0", **config: Any) -> DefaultMQProducer:
+        settings = ProducerConfig(namesrv_addr=self.addresses, profile=self.profile, **config)
+        producer = DefaultMQProducer(self.context(name), settings)
+        await producer.start()
+        self._clients.append(producer)
+        return producer
+
+    async def consumer(self, name: str, **config: Any) -> Consuming:
+        context = self.context(name)
+        consuming = Consuming(
+            self.networks[name],
+            self.addresses,
+            name=name,
+            data_dir=context.data_dir,
+            record=context.record,
+            profile=self.profile,
+            **config,
+        )
+        await consuming.consumer.start()
+        self._clients.append(consuming.consumer)
+        return consuming
+
+    async def leave(self, consuming: Consuming) -> None:
+        self._clients.remove(consuming.consumer)
+        await consuming.consumer.stop()
+
+    def rows(self, event: str, node: str | None = None, **fields: object) -> list[dict[str, Any]]:
+        return [
+            row
+            for row in self.history
+            if row["event"] == event
+            and node in (None, row["node"])
+            and all(row.get(field) == value for field, value in fields.items())
+        ]
+
+
+@asynccontextmanager
+async def cluster(data: Path, **shape: Any) -> AsyncIterator[Cluster]:
+    """A running cluster; two NameServers and two brokers, profile 4.9, unless told otherwise."""
+    running = Cluster(data, **({"name_servers": 2, "brokers": 2, "profile": Profile.V4_9} | shape))
+    await running.start()
+    try:
+        yield running
+    finally:
+        await running.stop()
+
+
+async def until(condition: Callable[[], bool], timeout_s: float) -> float:
+    """Seconds that passed until `condition` held; AssertionError after `timeout_s`."""
+    clock = VirtualClock()
+    begin_s = clock.monotonic_s()
+    while not condition():
+        assert clock.monotonic_s() - begin_s <= timeout_s, f"not within {timeout_s} s"
+        await asyncio.sleep(0.05)
+    return clock.monotonic_s() - begin_s
+
+
+async def send(producer: DefaultMQProducer, keys: range) -> list[str]:
+    """One message a key; the keys that were acknowledged, which must be all."""
+    for key in keys:
+        await producer.send(Message.create("orders", b"%d" % key, keys=f"k{key}"))
+    return [f"k{key}" for key in keys]
+
+
+def keys_of(*members: Consuming) -> Counter[str]:
+    return Counter(message.keys or "" for member in members for message in member.received)
+
+
+def in_cluster(data: Path, body: Callable[[Cluster], Awaitable[None]], **shape: Any) -> None:
+    async def main() -> None:
+        async with cluster(data, **shape) as running:
+            await body(running)
+
+    run(main)
+
+
+@PROFILES
+@pytest.mark.parametrize("members", [1, 2, 3])
+def test_a_group_receives_every_message_exactly_once(tmp_path: Path, profile: Profile, members: int) -> None:
+    async def body(running: Cluster) -> None:
+        group = [await running.consumer(f"consumer-{n}") for n in range(members)]
+        await asyncio.sleep(3)
+        sent = await send(await running.producer(), range(120))
+        await asyncio.sleep(3)
+        assert keys_of(*group) == Counter(sent)
+        assert all(member.received for member in group)
+        queues = [tuple(queue) for member in group for queue in member.assigned()]
+        assert sorted(queues) == [(name, queue_id) for name in running.brokers for queue_id in range(QUEUES)]
+
+    in_cluster(tmp_path, body, profile=profile)
+
+
+@PROFILES
+def test_when_a_member_leaves_the_others_go_on_where_it_was(tmp_path: Path, profile: Profile) -> None:
+    async def body(running: Cluster) -> None:
+        group = [await running.consumer(f"consumer-{n}") for n in range(3)]
+        await asyncio.sleep(3)
+        producer = await running.producer()
+        sent = await send(producer, range(60))
+        await asyncio.sleep(2)
+        await running.leave(group[1])
+        assert await until(lambda: len(group[0].assigned()) == len(group[2].assigned()) == QUEUES, 3) < 3
+        sent += await send(producer, range(60, 120))
+        await asyncio.sleep(3)
+        assert keys_of(*group) == Counter(sent)
+        assert group[1].assigned() == []
+
+    in_cluster(tmp_path, body, profile=profile)
+
+
+def test_a_member_that_joins_late_repeats_nothing_that_was_committed(tmp_path: Path) -> None:
+    async def body(running: Cluster) -> None:
+        first = await running.consumer("consumer-0")
+        producer = await running.producer()
+        sent = await send(producer, range(40))
+        await asyncio.sleep(11)
+        second = await running.consumer("consumer-1")
+        await asyncio.sleep(3)
+        sent += await send(producer, range(40, 80))
+        await asyncio.sleep(3)
+        assert keys_of(first, second) == Counter(sent)
+        assert second.received
+
+    in_cluster(tmp_path, body)
+
+
+def test_a_group_that_comes_back_goes_on_where_it_was(tmp_path: Path) -> None:
+    async def body(running: Cluster) -> None:
+        producer = await running.producer()
+        before = await running.consumer("consumer-0")
+        sent = await send(producer, range(20))
+        await asyncio.sleep(3)
+        await running.leave(before)
+        later = await send(producer, range(20, 40))
+        after = await running.consumer("consumer-0")
+        await asyncio.sleep(3)
+        assert keys_of(before) == Counter(sent)
+        assert keys_of(after) == Counter(later)
+
+    in_cluster(tmp_path, body)
+
+
+@PROFILES
+def test_broadcasting_gives_everything_to_everyone(tmp_path: Path, profile: Profile) -> None:
+    async def body(running: Cluster) -> None:
+        model = MessageModel.BROADCASTING
+        members = [await running.consumer(f"consumer-{n}", message_model=model) for n in range(3)]
+        await asyncio.sleep(3)
+        sent = await send(await running.producer(), range(50))
+        await asyncio.sleep(3)
+        assert [keys_of(member) for member in members] == [Counter(sent)] * 3
+
+    in_cluster(tmp_path, body, profile=profile)
+
+
+def test_only_messages_of_the_wanted_tags_come(tmp_path: Path) -> None:
+    async def body(running: Cluster) -> None:
+        consuming = await running.consumer("consumer-0", subscriptions=(("orders", "TagA || TagC"),))
+        await asyncio.sleep(3)
+        producer = await running.producer()
+        for tag in ("TagA", "TagB", "TagC", "TagA"):
+            await producer.send(Message.create("orders", b"body", tags=tag))
+        await asyncio.sleep(3)
+        assert Counter(message.tags for message in consuming.received) == {"TagA": 2, "TagC": 1}
+
+    in_cluster(tmp_path, body)
+
+
+def test_a_message_that_fails_comes_again_after_ten_seconds_under_its_own_topic(tmp_path: Path) -> None:
+    async def body(running: Cluster) -> None:
+        tries: list[tuple[float, str, int]] = []
+
+        def second_time(message: Any) -> bool:
+            tries.append((VirtualClock().monotonic_s(), message.topic, message.reconsume_times))
+            return len(tries) > 1
+
+        consuming = await running.consumer("consumer-0", listener=second_time)
+        await asyncio.sleep(35)  # the retry topic, made at the first heartbeat, is in the route by now
+        sent = await send(await running.producer(), range(1))
+        await asyncio.sleep(20)
+        (first, *_), (second, *_) = tries
+        assert [try_[1:] for try_ in tries] == [("orders", 0), ("orders", 1)]
+        assert 10 <= second - first <= 12
+        assert keys_of(consuming) == Counter(sent)
+
+    in_cluster(tmp_path, body)
+
+
+@PROFILES
+def test_a_crashed_broker_is_left_by_the_producer_within_thirty_seconds(tmp_path: Path, profile: Profile) -> None:
+    async def body(running: Cluster) -> None:
+        producer = await running.producer()
+        sent = await send(producer, range(20))
+        await asyncio.sleep(5)
+        running.crash("broker-a")
+        crashed_s = VirtualClock().monotonic_s()
+        for key in range(20, 100):
+            sent += await send(producer, range(key, key + 1))
+            await asyncio.sleep(0.5)
+        uses = [row["at_s"] for row in running.rows("send_attempt", broker_name="broker-a", type="invoke")]
+        assert crashed_s < max(uses) <= crashed_s + 30
+        assert len(running.rows("send", type="ok")) == len(sent) == 100, "each send found the live broker"
+
+    in_cluster(tmp_path, body, profile=profile)
+
+
+@PROFILES
+def test_the_queues_of_a_crashed_broker_are_released_and_the_rest_goes_on(tmp_path: Path, profile: Profile) -> None:
+    async def body(running: Cluster) -> None:
+        group = [await running.consumer(f"consumer-{n}") for n in range(2)]
+        producer = await running.producer()
+        await asyncio.sleep(3)
+        running.crash("broker-a")
+        live = [["broker-b", queue_id] for queue_id in range(QUEUES)]
+        # A route poll (30 s), then a rebalance (20 s); half a second for a refused dial on the way.
+        await until(lambda: sorted([*group[0].assigned(), *group[1].assigned()]) == live, 50.5)
+        sent = await send(producer, range(40))
+        await asyncio.sleep(3)
+        assert keys_of(*group) == Counter(sent)
+
+    in_cluster(tmp_path, body, profile=profile)
+
+
+@PROFILES
+def test_when_its_name_server_crashes_a_client_takes_the_next_of_its_list(tmp_path: Path, profile: Profile) -> None:
+    async def body(running: Cluster) -> None:
+        consuming = await running.consumer("consumer-0")
+        producer = await running.producer()
+        sent = await send(producer, range(10))
+        names = {str(address): name for name, address in running.name_servers.items()}
+        chosen = {client: running.rows("name_server_chosen", client)[-1] for client in ("consumer-0", "producer-0")}
+        running.crash(names[chosen["consumer-0"]["name_server"]])
+        await asyncio.sleep(61)
+        for client, before in chosen.items():
+            if before["name_server"] != chosen["consumer-0"]["name_server"]:
+                continue
+            order = running.rows("name_server_list", client)[-1]["value"]
+            after = running.rows("name_server_chosen", client)[-1]
+            assert after["name_server"] == order[(before["value"]["index"] + 1) % len(order)]
+            assert after["value"]["old"] == before["name_server"]
+            calls = running.rows("name_server_call", client, f="route")
+            assert (calls[-1]["type"], calls[-1]["name_server"]) == ("ok", after["name_server"])
+        sent += await send(producer, range(10, 20))
+        await asyncio.sleep(3)
+        assert keys_of(consuming) == Counter(sent)
+
+    in_cluster(tmp_path, body, profile=profile, name_servers=3)
+
+
+def test_a_topic_that_nobody_created_is_created_by_its_first_send(tmp_path: Path) -> None:
+    async def body(running: Cluster) -> None:
+        producer = await running.producer()
+        consuming = await running.consumer("consumer-0", subscriptions=(("fresh", "*"),))
+        await producer.send(Message.create("fresh", b"first", keys="k0"))
+        await until(lambda: keys_of(consuming) == Counter({"k0": 1}), 55)
+
+    in_cluster(tmp_path, body)
+
+
+def test_a_final_read_finds_every_acknowledged_message_and_disturbs_no_group(tmp_path: Path) -> None:
+    async def body(running: Cluster) -> None:
+        consuming = await running.consumer("consumer-0")
+        sent = await send(await running.producer(), range(100))
+        await asyncio.sleep(3)
+        found: list[str] = []
+        async with AdminClient(running.context("reader"), running.addresses) as admin:
+            for address in running.brokers.values():
+                for queue_id in range(QUEUES):
+                    messages = [message async for message in admin.read_queue("orders", address, queue_id)]
+                    assert len(messages) == await admin.max_offset(address, "orders", queue_id)
+                    found += [message.keys or "" for message in messages]
+                assert await admin.consumer_list(address, "group") == [consuming.consumer.client.client_id]
+                assert "brokerVersionDesc" in await admin.broker_runtime_info(address)
+        assert sorted(found) == sorted(sent)
+        assert keys_of(consuming) == Counter(sent)
+
+    in_cluster(tmp_path, body)
