@@ -48,12 +48,15 @@ class ProducerInner(Protocol):
 
     def publish_topics(self) -> Iterable[str]:
         """The topics whose routes the poll keeps fresh."""
+        ...
 
     def is_publish_info_missing(self, topic: str) -> bool:
         """Whether the producer has no queue to write to for `topic`, so that even an unchanged route is wanted."""
+        ...
 
     def update_publish_info(self, topic: str, info: TopicPublishInfo) -> None:
         """A route of `topic` was taken; called for every topic of the instance, not only this producer's."""
+        ...
 
 
 class ConsumerInner(Protocol):
@@ -61,18 +64,23 @@ class ConsumerInner(Protocol):
 
     def subscriptions(self) -> Iterable[SubscriptionData]:
         """What it subscribed to now; their topics are polled. In clustering its %RETRY% topic is among them."""
+        ...
 
     def consumer_data(self) -> ConsumerData:
         """Its part of the heartbeat."""
+        ...
 
     async def persist_offsets(self) -> None:
         """Write its offsets; awaited on the shared scheduler task, so its slowness delays polls and heartbeats."""
+        ...
 
     def on_consumer_ids_changed(self) -> None:
         """The members of some group changed: rebalance now. Must not block."""
+        ...
 
     def update_subscribe_info(self, topic: str, queues: frozenset[MessageQueue]) -> None:
         """A route of `topic` was taken; called for every topic of the instance, not only its subscriptions."""
+        ...
 
 
 class FindBrokerResult(NamedTuple):

@@ -269,7 +269,7 @@ def test_4_9_callers_wait_for_the_one_that_is_connecting() -> None:
             return await b.outcome()
 
         # The first has no time left at 3.0 s and closes its new channel; the second has the lock from then on.
-        assert await asyncio.gather(b.outcome(), later()) == [TooManyRequests, None]
+        assert list(await asyncio.gather(b.outcome(), later())) == [TooManyRequests, None]
         assert b.chosen == b.in_order
 
     bench(Profile.V4_9, body)
@@ -286,7 +286,7 @@ def test_4_9_callers_give_up_on_the_lock_after_3_s() -> None:
             ended_s.append(b.world.clock.monotonic_s())
             return failure
 
-        assert await asyncio.gather(caller(), caller()) == [ConnectError, ConnectError]
+        assert list(await asyncio.gather(caller(), caller())) == [ConnectError, ConnectError]
         assert ended_s == [3.0, 9.0]
         assert len(b.chosen) == 3
 
@@ -301,7 +301,7 @@ def test_5_3_a_second_caller_moves_on_while_the_first_is_connecting() -> None:
             await b.world.clock.sleep(1)
             return await b.outcome()
 
-        assert await asyncio.gather(b.outcome(), later()) == [ConnectError, None]
+        assert list(await asyncio.gather(b.outcome(), later())) == [ConnectError, None]
         assert b.chosen == b.in_order[:2]
         # the failed connect does not undo the second caller's choice
         assert await b.outcome() is None

@@ -43,7 +43,7 @@ def test_the_start_index_covers_0_to_998() -> None:
     class Recording(random.Random):
         bounds: list[int]
 
-        def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:  # type: ignore[override]
+        def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:
             self.bounds = [start]
             return start - 1
 
