@@ -162,7 +162,7 @@ class RayHost:
 
 
 def _quieten() -> None:
-    """Each process that is killed on purpose would make Ray print a paragraph on stdout, whatever log_to_driver says."""
+    """Or Ray prints a paragraph on stdout for each process killed on purpose, whatever log_to_driver says."""
     import ray._private.worker as worker
 
     def to_our_log(data: Mapping[str, Any], **_: object) -> None:

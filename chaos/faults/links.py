@@ -220,9 +220,8 @@ class LinkFaults:
                     links.remove(link)
                     self._note(fault_id, fault, link, "end", asked_ms)
             if failed:
-                raise ToxiproxyError(f"{fault_id} could not be healed on {len(failed)} links: {failed[0]}") from failed[
-                    0
-                ]
+                text = f"{fault_id} could not be healed on {len(failed)} links: {failed[0]}"
+                raise ToxiproxyError(text) from failed[0]
             del self._active[fault_id]
 
     def heal_all(self) -> None:

@@ -118,9 +118,7 @@ class ProcessFaults:
         with self._lock:
             fault_id, fault = self._active.get(node, ("", None))
             if fault is None or fault not in faults:
-                raise HarnessError(
-                    f"{node} is not under {' or '.join(faults)}" + (f" but under {fault}" if fault else "")
-                )
+                raise HarnessError(f"{node} is under {fault or 'no fault'}, and not under {' or '.join(faults)}")
 
             def took_effect() -> None:
                 del self._active[node]
