@@ -211,6 +211,11 @@ class RecorderSpec:
         path = self.path.with_name(f"{self.node}.{incarnation}.jsonl")
         return RecorderSpec(path, self.node, self.role, incarnation, self.clock)
 
+    def for_incarnation(self, incarnation: int) -> RecorderSpec:
+        """The spec of the node's process of that number: a file of its own, beside this one's."""
+        path = self.path.with_name(f"{self.node}.{incarnation}.jsonl")
+        return RecorderSpec(path, self.node, self.role, incarnation, self.clock)
+
     def open(self) -> HistoryWriter:
         """A writer at the end of the file, whose folder is made when missing. Raises OSError."""
         Path(self.path).parent.mkdir(parents=True, exist_ok=True)
