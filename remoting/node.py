@@ -17,6 +17,9 @@ from .network import Address, Network
 from .recording import Recorder, ignore
 
 
+_LOG = logging.getLogger("nemesrv")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeContext:
     name: str
@@ -24,7 +27,7 @@ class NodeContext:
     network: Network
     rng: random.Random
     record: Recorder = ignore
-    log: logging.Logger = logging.getLogger("nemesrv")
+    log: logging.Logger = _LOG
     data_dir: Path | None = None
     """Where this node may keep files; the same folder after a restart."""
 
