@@ -16,7 +16,6 @@ from .clock import Clock
 from .network import Address, Network
 from .recording import Recorder, ignore
 
-
 _LOG = logging.getLogger("nemesrv")
 
 

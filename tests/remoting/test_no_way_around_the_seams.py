@@ -22,6 +22,7 @@ EXCEPTIONS = {
     "actors/cluster.py": "the driver's side of the Ray shells, no node",
     "actors/processes.py": "kills and watches processes for the driver, no node",
     "actors/namesrv/standalone.py": "the command that makes a stand-alone NameServer's context",
+    "actors/broker/standalone.py": "the command that makes a stand-alone broker's context",
 }
 
 FORBIDDEN_MODULES = {
