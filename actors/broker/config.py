@@ -10,10 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
-from ...remoting import properties
 from ...remoting.codes import PERM_READ, PERM_WRITE
 from ...remoting.network import Address
 from ...remoting.profile import Profile
+
+
+class ConfigError(ValueError):
+    """A setting that cannot be: the message names the file, the key, the value and what is allowed."""
+
+    def __init__(self, source: str, key: str, value: object, allowed: str) -> None:
+        self.source, self.key, self.value, self.allowed = source, key, value, allowed
+        super().__init__(f"{source}: {key}={str(value)[:200]}: allowed is {allowed}")
+
 
 _DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 _UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -57,7 +65,7 @@ class BrokerConfig:
     """Pull requests that may wait at once (`pullThreadPoolQueueCapacity` bounds what Java can have in flight)."""
     flush_consumer_offset_interval: int = 5000
 
-    store_path_root_dir: str = "store"
+    store_path_root_dir: str = "~/store"
     mapped_file_size_commit_log: int = 1 << 30
     flush_disk_type: str = "ASYNC_FLUSH"
     max_message_size: int = 4 << 20
@@ -98,7 +106,7 @@ class BrokerConfig:
         )
         for name, holds, allowed in checks:
             if not holds:
-                raise ValueError(f"{java_name(name)}: {getattr(self, name)!r} is not {allowed}")
+                raise ConfigError("BrokerConfig", java_name(name), _text(getattr(self, name)), allowed)
         parse_delay_levels(self.message_delay_level)
 
     @property
@@ -118,26 +126,19 @@ class BrokerConfig:
         return parse_delay_levels(self.message_delay_level)
 
     @classmethod
-    def from_properties(
-        cls, text: str, *, source: str = "the configuration", base: BrokerConfig | None = None
-    ) -> BrokerConfig:
-        """`base` (or the defaults) changed by a properties text. Raises ValueError: `source: key: value, allowed`."""
-        return (base or cls()).updated(properties.parse_properties(text), source=source)
+    def from_properties(cls, properties: Mapping[str, str], *, source: str = "properties") -> BrokerConfig:
+        """Defaults with `properties` over them. ConfigError names `source`, key, value and what is allowed."""
+        return cls().updated(properties, source=source)
 
-    def updated(self, changes: Mapping[str, str], *, source: str = "the configuration") -> BrokerConfig:
-        """A copy with RocketMQ keys changed; keys unknown here are passed over. Raises ValueError naming the key."""
+    def updated(self, properties: Mapping[str, str], *, source: str = "properties") -> BrokerConfig:
+        """A copy with the known keys of `properties` set; others are ignored. ConfigError as from_properties."""
         parsed: dict[str, object] = {}
-        for key, value in changes.items():
-            name = _PYTHON_NAMES.get(key)
-            if name is not None:
-                try:
-                    parsed[name] = _parse(name, value.strip())
-                except ValueError as exc:
-                    raise ValueError(f"{source}: {key}: {exc}") from exc
+        for key in _PYTHON_NAMES.keys() & properties.keys():
+            parsed[_PYTHON_NAMES[key]] = _parse(source, key, properties[key].strip())
         try:
-            return replace(self, **parsed)  # type: ignore[arg-type]
-        except ValueError as exc:
-            raise ValueError(f"{source}: {exc}") from exc
+            return replace(self, **parsed)  # type: ignore[arg-type]  # parsed by field type
+        except ConfigError as exc:
+            raise ConfigError(source, exc.key, exc.value, exc.allowed) from None
 
     def to_properties(self) -> dict[str, str]:
         """RocketMQ key to text, for code 26."""
@@ -145,15 +146,15 @@ class BrokerConfig:
 
 
 def parse_delay_levels(text: str) -> tuple[int, ...]:
-    """`"1s 5s 1m"` as milliseconds. Raises ValueError naming the entry that is none."""
+    """`"1s 5s 1m"` as milliseconds. ConfigError when an entry is none, or there is none."""
     levels = []
     for entry in text.split():
         number, unit = entry[:-1], entry[-1:]
         if not (number.isascii() and number.isdigit()) or unit not in _UNIT_MS:
-            raise ValueError(f"messageDelayLevel: {entry!r} is not a number followed by s, m, h or d")
+            break
         levels.append(int(number) * _UNIT_MS[unit])
-    if not levels:
-        raise ValueError("messageDelayLevel: no level; give at least one, like 1s")
+    if not levels or len(levels) != len(text.split()):
+        raise ConfigError("BrokerConfig", "messageDelayLevel", text, "numbers followed by s, m, h or d, with spaces")
     return tuple(levels)
 
 
@@ -178,25 +179,28 @@ def parse_name_servers(text: str) -> tuple[Address, ...]:
     return tuple(Address.parse(part) for part in text.split(";") if part.strip())
 
 
-def _parse(name: str, text: str) -> object:
-    if name == "namesrv_addr":
-        return parse_name_servers(text)
-    if name == "profile":
-        try:
-            return Profile(text)
-        except ValueError:
-            raise ValueError(f"{text!r} is not one of {', '.join(Profile)}") from None
+def _parse(source: str, key: str, text: str) -> object:
+    """`text` as the value of RocketMQ's `key`. ConfigError when it is none."""
+    name = _PYTHON_NAMES[key]
     default = getattr(_DEFAULTS, name)
-    if isinstance(default, bool):
-        if text.lower() not in ("true", "false"):
-            raise ValueError(f"{text!r} is not true or false")
-        return text.lower() == "true"
-    if isinstance(default, int):
-        try:
-            return int(text)
-        except ValueError:
-            raise ValueError(f"{text!r} is not a whole number") from None
-    return text
+    try:
+        if name == "namesrv_addr":
+            return parse_name_servers(text)
+        if name == "profile":
+            return Profile(text)
+        if isinstance(default, bool):
+            return {"true": True, "false": False}[text.lower()]
+        return int(text) if isinstance(default, int) else text
+    except (KeyError, ValueError):
+        raise ConfigError(source, key, text, _allowed(name, default)) from None
+
+
+def _allowed(name: str, default: object) -> str:
+    if name == "namesrv_addr":
+        return "host:port;host:port"
+    if name == "profile":
+        return " or ".join(Profile)
+    return "true or false" if isinstance(default, bool) else "a whole number"
 
 
 def _text(value: object) -> str:

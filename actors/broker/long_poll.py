@@ -65,17 +65,18 @@ class PullHolds(Generic[R]):
         taken: list[HeldPull[R]] = []
         for topic, queue_id in list(self._held):
             newest = max_offset(topic, queue_id)
-            taken += self._take(
-                (topic, queue_id), lambda pull, newest=newest: newest > pull.offset or now_ms >= pull.deadline_ms
-            )
+
+            def ready(pull: HeldPull[R], newest: int = newest) -> bool:
+                return newest > pull.offset or now_ms >= pull.deadline_ms
+
+            taken += self._take((topic, queue_id), ready)
         return taken
 
-    def drop_connection(self, connection_id: int) -> None:
-        """Forget what a closed connection waited for."""
+    def drop_connection(self, connection_id: int) -> list[HeldPull[R]]:
+        """Take out what a closed connection waited for."""
         if connection_id not in self._of_connection:
-            return
-        for key in list(self._held):
-            self._take(key, lambda pull: pull.connection_id == connection_id)
+            return []
+        return [p for key in list(self._held) for p in self._take(key, lambda p: p.connection_id == connection_id)]
 
     def take_all(self) -> list[HeldPull[R]]:
         """Take out everything (the broker stops)."""
@@ -85,7 +86,8 @@ class PullHolds(Generic[R]):
         pulls = self._held.get(key)
         if pulls is None:
             return []
-        taken, kept = [], []
+        taken: list[HeldPull[R]] = []
+        kept: list[HeldPull[R]] = []
         for pull in pulls:
             (taken if wanted(pull) else kept).append(pull)
         if kept:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import errno
 import logging
-import mmap
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,21 +19,29 @@ from pathlib import Path
 
 import orjson
 
-from ...remoting import fastjson
 from ...remoting.errors import LocalProtocolError, RemoteProtocolError
 from ...remoting.message import BLANK_MAGIC, StoredMessage, encode_record
 from ...remoting.message_properties import DELAY, TAGS, tags_code
 from ...remoting.network import Address
 from .commit_log import CommitLog, StoreError
 from .consume_queue import ConsumeQueue
-from .files import read_whole, write_whole
+from .files import write_whole
+from .recovery import FILLER, read_deleted, recover
 
-__all__ = ["Append", "Found", "GetStatus", "MessageIllegal", "MessageStore", "PutMessage", "Recovery", "StoreError"]
+__all__ = [
+    "Append",
+    "Found",
+    "GetStatus",
+    "MessageIllegal",
+    "MessageStore",
+    "PutMessage",
+    "Recovery",
+    "StoreError",
+    "StoreFull",
+]
 
 _LOCALHOST = Address("127.0.0.1", 10911)
-_FILLER = struct.Struct(">ii")
 _STORE_TIME = struct.Struct(">q")
-FILLER_SIZE = _FILLER.size
 SCAN_LIMIT = 800
 """Entries looked at in one pull (`maxFilterMessageSize` 16000 B)."""
 
@@ -174,8 +181,8 @@ class MessageStore:
         size = sum(map(len, records))
         if size > self._max_batch:
             raise MessageIllegal(f"records of {size} B exceed {self._max_batch} B")
-        if size + FILLER_SIZE > log.room:
-            if size + FILLER_SIZE > log.file_size:
+        if size + FILLER.size > log.room:
+            if size + FILLER.size > log.file_size:
                 raise MessageIllegal(f"records of {size} B do not fit a commit log file of {log.file_size} B")
             self._roll()
             records = self._encode(messages, queue_offset, now_ms)  # physical offsets have moved
@@ -221,7 +228,7 @@ class MessageStore:
         base = log.end
         try:
             if log.room:
-                self._write(_FILLER.pack(log.room, BLANK_MAGIC))
+                self._write(FILLER.pack(log.room, BLANK_MAGIC))
             log.add_file()
         except OSError as exc:
             if log.room and log.end == base:
@@ -308,7 +315,7 @@ class MessageStore:
     def look(self, physical_offset: int) -> StoredMessage | None:
         """The record that starts at `physical_offset`, or None when none does."""
         try:
-            size, _ = _FILLER.unpack(self._commit_log.read(physical_offset, _FILLER.size))
+            size, _ = FILLER.unpack(self._commit_log.read(physical_offset, FILLER.size))
             if not 0 < size <= self._max_batch:
                 return None
             message, _ = StoredMessage.decode_at(self._commit_log.read(physical_offset, size), strict=True)
@@ -355,6 +362,11 @@ class MessageStore:
         data = self._commit_log.read(entry[0] + 56 + shift, _STORE_TIME.size)
         return int(_STORE_TIME.unpack(data)[0]) if len(data) == _STORE_TIME.size else -1
 
+    def earliest_store_time(self) -> int:
+        """When the oldest message still kept was stored (wall-clock ms); -1 when there is none."""
+        stored = self.look(self.min_physical_offset)
+        return -1 if stored is None else stored.store_timestamp
+
     def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int, *, upper: bool = False) -> int:
         """The first queue offset stored at `timestamp_ms` or later; with `upper` the last stored at it or earlier.
 
@@ -393,57 +405,13 @@ class MessageStore:
             write_whole(self._deleted_path, orjson.dumps(self._deleted))
 
     def _recover(self) -> Recovery:
-        self._deleted = _read_deleted(self._deleted_path)
-        log = self._commit_log
-        truncated = 0
-        for start in log.starts:
-            end, full = self._index_file(start)
-            if start != log.starts[-1]:
-                if not full:
-                    raise StoreError(
-                        f"commit log file {log.path(start)} is damaged at {end}, and later files follow it"
-                    )
-            elif full:
-                log.fill_up()
-            elif end != log.end:
-                truncated = self._torn_bytes(start, end)
-                log.cut(end)
+        self._deleted = read_deleted(self._deleted_path)
+        truncated = recover(self._commit_log, self._index_record)
         recovered = {
             topic: {queue_id: queue.end for queue_id, queue in sorted(queues.items())}
             for topic, queues in self._queues.items()
         }
         return Recovery(recovered, truncated)
-
-    def _index_file(self, start: int) -> tuple[int, bool]:
-        """Make queue entries of one file's records; (offset after the last good one, whether its filler was found)."""
-        log = self._commit_log
-        size = log.size_of(start)
-        if size == 0:
-            return start, False
-        with log.path(start).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-            data = memoryview(mapped)
-            try:
-                return self._index(data, start)
-            finally:
-                data.release()
-
-    def _index(self, data: memoryview, start: int) -> tuple[int, bool]:
-        position = 0
-        while position + FILLER_SIZE <= len(data):
-            size, magic = _FILLER.unpack_from(data, position)
-            if magic == BLANK_MAGIC and position + size == self._commit_log.file_size:
-                return start + position, True
-            try:
-                message, end = StoredMessage.decode_at(data, position, strict=True)
-            except RemoteProtocolError:
-                break
-            # Neither the topic nor the properties are under the CRC; zeros at their end are a page that never came.
-            zeros = message.raw_properties.endswith(b"\0") or "\0" in message.topic or not message.topic
-            if zeros or message.physical_offset != start + position:
-                break
-            self._index_record(message, end - position)
-            position = end
-        return start + position, False
 
     def _index_record(self, message: StoredMessage, size: int) -> None:
         if message.physical_offset < self._deleted.get(message.topic, 0):
@@ -454,20 +422,6 @@ class MessageStore:
             # The first record kept of this queue, or of a topic made again after it was deleted.
             queue = queues[message.queue_id] = ConsumeQueue(message.queue_offset)
         queue.add(message.physical_offset, size, self._tags_code_of(message))
-
-    def _torn_bytes(self, start: int, end: int) -> int:
-        """How many bytes were written after `end`. In a file that was made at full size, trailing zeros were not."""
-        size = self._commit_log.size_of(start)
-        if size < self._commit_log.file_size:
-            return start + size - end
-        with self._commit_log.path(start).open("rb") as file:
-            file.seek(end - start)
-            torn = position = 0
-            while chunk := file.read(1 << 20):
-                written = len(chunk.rstrip(b"\0"))
-                torn = position + written if written else torn
-                position += len(chunk)
-            return torn
 
 
 def default_tags_code(message: StoredMessage) -> int:
@@ -486,19 +440,6 @@ def scheduled_tags_code(schedule_topic: str, delay_ms: Sequence[int]) -> TagsCod
         return message.store_timestamp + delay_ms[level]
 
     return code
-
-
-def _read_deleted(path: Path) -> dict[str, int]:
-    content = read_whole(path)
-    if content is None:
-        return {}
-    try:
-        decoded = fastjson.loads(content)
-        if not isinstance(decoded, dict):
-            raise ValueError("not an object")
-        return {str(topic): int(end) for topic, end in decoded.items()}
-    except Exception as exc:
-        raise StoreError(f"{path} is not a list of deleted topics: {exc}") from exc
 
 
 def _disk_text(exc: OSError) -> str:

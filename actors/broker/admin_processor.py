@@ -1,0 +1,283 @@
+"""What mqadmin asks of a broker: topics (17, 21, 215, 351), groups (200, 201, 207), connections (203, 204), statistics
+(202, 208), configuration (25, 26), runtime information (28), whole tables (43, 45).
+
+Upstream: `AdminBrokerProcessor`; keys of the runtime table: codes.md section 5.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from ...remoting.bodies import (
+    Connection as ClientConnection,
+)
+from ...remoting.bodies import (
+    ConsumerConnection,
+    ConsumeStats,
+    KVTable,
+    OffsetWrapper,
+    ProducerConnection,
+    SubscriptionGroupConfig,
+    TopicConfig,
+    TopicOffset,
+    TopicStatsTable,
+)
+from ...remoting.codes import ResponseCode
+from ...remoting.command import RemotingCommand
+from ...remoting.headers import (
+    CreateTopicRequestHeader,
+    DeleteSubscriptionGroupRequestHeader,
+    DeleteTopicRequestHeader,
+    GetBrokerConfigResponseHeader,
+    GetConsumerConnectionListRequestHeader,
+    GetConsumeStatsRequestHeader,
+    GetProducerConnectionListRequestHeader,
+    GetTopicConfigRequestHeader,
+    GetTopicStatsInfoRequestHeader,
+)
+from ...remoting.message import MessageQueue
+from ...remoting.profile import Profile
+from ...remoting.properties import format_properties, parse_properties
+from ...remoting.transport import Connection
+from .client_manager import Client
+from .config import BrokerConfig, ConfigError
+from .groups import is_group_name
+from .services import Services, refuse
+from .topics import topic_name_error
+
+MAX_QUEUE_NUMS = 65_536
+_VERSIONS = {Profile.V4_9: "V4_9_8", Profile.V5_X: "V5_3_3"}
+_PERMS = frozenset(range(8))
+_NOT_CHANGEABLE = frozenset({"brokerName", "brokerClusterName", "brokerId", "listenPort", "storePathRootDir"})
+
+
+class AdminProcessor:
+    """`reconfigured(old)` is called after the configuration has changed; `started_ms()` is when the broker began."""
+
+    def __init__(
+        self, services: Services, *, reconfigured: Callable[[BrokerConfig], None], started_ms: Callable[[], int]
+    ) -> None:
+        self._services = services
+        self._reconfigured = reconfigured
+        self._started_ms = started_ms
+
+    # Topics
+
+    def create_topic(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """17: create a topic, or change what it has."""
+        header = CreateTopicRequestHeader.from_ext_fields(request.ext_fields)
+        services = self._services
+        error = topic_name_error(header.topic)
+        if error is None and services.topics.is_system(header.topic):
+            error = f"The topic[{header.topic}] is conflict with system topic."
+        nums = (header.read_queue_nums, header.write_queue_nums)
+        if error is None and not all(0 <= num <= MAX_QUEUE_NUMS for num in nums):
+            error = f"queue numbers {nums} are not 0 to {MAX_QUEUE_NUMS}"
+        if error is None and header.perm not in _PERMS:
+            error = f"perm {header.perm} is not 0 to 7"
+        if error is not None:
+            return services.invalid(error)
+        topic = TopicConfig(
+            topic_name=header.topic,
+            read_queue_nums=header.read_queue_nums,
+            write_queue_nums=header.write_queue_nums,
+            perm=header.perm,
+            topic_filter_type=header.topic_filter_type,
+            topic_sys_flag=header.topic_sys_flag or 0,
+            order=header.order,
+        )
+        services.topics.put(topic, now_ms=services.now_ms)
+        services.context.log.info("updateAndCreateTopic called by %s: %s", connection.remote_address, topic)
+        return RemotingCommand.response()
+
+    def delete_topic(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """215: the topic, its messages and its consumer offsets; NameServers are told by mqadmin (216)."""
+        topic = DeleteTopicRequestHeader.from_ext_fields(request.ext_fields).topic
+        services = self._services
+        if not topic.strip() or services.topics.is_system(topic):
+            return services.invalid(f"The topic[{topic}] is blank or a system topic.")
+        services.context.log.info("deleteTopic called by %s: %s", connection.remote_address, topic)
+        services.store.delete_topic(topic)
+        services.topics.delete(topic, now_ms=services.now_ms)
+        services.offsets.forget_topic(topic)
+        return RemotingCommand.response()
+
+    def all_topics(self, _: Connection, __: RemotingCommand) -> RemotingCommand:
+        """21"""
+        return RemotingCommand.response(body=self._services.topics.encode())
+
+    def topic_config(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
+        """351"""
+        name = GetTopicConfigRequestHeader.from_ext_fields(request.ext_fields).topic
+        topic = self._services.topics.get(name)
+        if topic is None:
+            return refuse(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {name}")
+        return RemotingCommand.response(body=topic.encode())
+
+    def topic_stats(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
+        """202: each queue's offsets and when its last message was stored (0: never)."""
+        name = GetTopicStatsInfoRequestHeader.from_ext_fields(request.ext_fields).topic
+        topic = self._services.topics.get(name)
+        if topic is None:
+            return refuse(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist")
+        store = self._services.store
+        table = {}
+        for queue_id in range(max(topic.read_queue_nums, topic.write_queue_nums)):
+            newest = store.max_offset(name, queue_id)
+            table[self._queue(name, queue_id)] = TopicOffset(
+                min_offset=store.min_offset(name, queue_id),
+                max_offset=newest,
+                last_update_timestamp=max(0, store.store_time(name, queue_id, newest - 1)),
+            )
+        return RemotingCommand.response(body=TopicStatsTable(offset_table=table).encode())
+
+    # Groups and clients
+
+    def update_group(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
+        """200"""
+        group = SubscriptionGroupConfig.decode(request.body)
+        if not is_group_name(group.group_name):
+            return self._services.invalid(f"The specified group {group.group_name[:130]!r} is not a group's name")
+        if not 0 <= group.retry_queue_nums <= MAX_QUEUE_NUMS:
+            return self._services.invalid(f"retryQueueNums {group.retry_queue_nums} is not 0 to {MAX_QUEUE_NUMS}")
+        self._services.groups.put(group, now_ms=self._services.now_ms)
+        return RemotingCommand.response()
+
+    def all_groups(self, _: Connection, __: RemotingCommand) -> RemotingCommand:
+        """201"""
+        return RemotingCommand.response(body=self._services.groups.encode())
+
+    def delete_group(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
+        """207"""
+        header = DeleteSubscriptionGroupRequestHeader.from_ext_fields(request.ext_fields)
+        self._services.groups.delete(header.group_name, now_ms=self._services.now_ms)
+        if header.clean_offset:
+            self._services.offsets.forget_group(header.group_name)
+        return RemotingCommand.response()
+
+    def consumer_connections(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
+        """203"""
+        name = GetConsumerConnectionListRequestHeader.from_ext_fields(request.ext_fields).consumer_group
+        group = self._services.clients.consumers.get(name)
+        if group is None:
+            return refuse(ResponseCode.CONSUMER_NOT_ONLINE, f"the consumer group[{name}] not online")
+        body = ConsumerConnection(
+            connection_set=tuple(map(_connection, group.clients.values())),
+            subscription_table=dict(group.subscriptions),
+            consume_type=group.consume_type,
+            message_model=group.message_model,
+            consume_from_where=group.consume_from_where,
+        )
+        return RemotingCommand.response(body=body.encode())
+
+    def producer_connections(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
+        """204"""
+        name = GetProducerConnectionListRequestHeader.from_ext_fields(request.ext_fields).producer_group
+        clients = self._services.clients.producers.get(name)
+        if clients is None:
+            return refuse(ResponseCode.SYSTEM_ERROR, f"the producer group[{name}] not exist")
+        body = ProducerConnection(connection_set=tuple(map(_connection, clients.values())))
+        return RemotingCommand.response(body=body.encode())
+
+    def consume_stats(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
+        """208: for each queue of the group's topics, how far the broker and the group are."""
+        header = GetConsumeStatsRequestHeader.from_ext_fields(request.ext_fields)
+        services, store, group = self._services, self._services.store, header.consumer_group
+        table = {}
+        for name in (header.topic,) if header.topic else services.offsets.topics_of(group):
+            topic = services.topics.get(name)
+            for queue_id in range(0 if topic is None else topic.read_queue_nums):
+                committed = max(0, services.offsets.query(group, name, queue_id))
+                table[self._queue(name, queue_id)] = OffsetWrapper(
+                    broker_offset=store.max_offset(name, queue_id),
+                    consumer_offset=committed,
+                    last_timestamp=max(0, store.store_time(name, queue_id, committed - 1)),
+                )
+        return RemotingCommand.response(body=ConsumeStats(offset_table=table).encode())
+
+    def all_consumer_offsets(self, _: Connection, __: RemotingCommand) -> RemotingCommand:
+        """43"""
+        return RemotingCommand.response(body=self._services.offsets.encode())
+
+    # The broker
+
+    def update_config(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """25: change the configuration of the running broker; what it was started with stays."""
+        try:
+            changes = parse_properties(request.body)
+            kept = sorted(_NOT_CHANGEABLE & changes.keys())
+            if kept:
+                return self._services.invalid(f"{', '.join(kept)} cannot be changed while the broker runs")
+            config = self._services.config.updated(changes, source="request")
+        except (ConfigError, ValueError) as exc:
+            return self._services.invalid(str(exc))
+        self._services.context.log.info("updateBrokerConfig, new config: %s client: %s", changes, connection)
+        old, self._services.config = self._services.config, config
+        self._reconfigured(old)
+        return RemotingCommand.response()
+
+    def get_config(self, _: Connection, __: RemotingCommand) -> RemotingCommand:
+        """26"""
+        body = format_properties(self._services.config.to_properties()).encode()
+        version = self._services.topics.data_version
+        header = GetBrokerConfigResponseHeader(version=version.encode().decode())
+        return RemotingCommand.response(header=header, body=body)
+
+    def runtime_info(self, _: Connection, __: RemotingCommand) -> RemotingCommand:
+        """28: what clusterList and brokerStatus show. Totals are since the start of this process."""
+        services, store = self._services, self._services.store
+        up_s = max(1.0, (services.now_ms - self._started_ms()) / 1000)
+        puts, gets = store.stored_messages, services.transferred_messages
+        table = {
+            "brokerVersionDesc": _VERSIONS[services.config.profile],
+            "brokerVersion": str(services.config.profile.version),
+            "brokerActive": "true",
+            "bootTimestamp": str(self._started_ms()),
+            "putTps": " ".join([f"{puts / up_s:.4f}"] * 3),
+            "getTransferredTps": " ".join([f"{gets / up_s:.4f}"] * 3),
+            "getTransferedTps": " ".join([f"{gets / up_s:.4f}"] * 3),  # as 4.9 spells it
+            "sendThreadPoolQueueSize": "0",
+            "pullThreadPoolQueueSize": str(len(services.holds)),
+            "sendThreadPoolQueueHeadWaitTimeMills": "0",
+            "pullThreadPoolQueueHeadWaitTimeMills": "0",
+            "pageCacheLockTimeMills": "0",
+            "earliestMessageTimeStamp": str(store.earliest_store_time()),
+            "commitLogMinOffset": str(store.min_physical_offset),
+            "commitLogMaxOffset": str(store.max_physical_offset),
+            "commitLogDiskRatio": _disk_ratio(store.directory),
+            "timerReadBehind": "0",
+            "timerOffsetBehind": "0",
+            "timerCongestNum": "0",
+            "timerEnqueueTps": "0.0",
+            "timerDequeueTps": "0.0",
+            "dispatchBehindBytes": "0",
+            "msgPutTotalYesterdayMorning": "0",
+            "msgPutTotalTodayMorning": "0",
+            "msgPutTotalTodayNow": str(puts),
+            "msgGetTotalYesterdayMorning": "0",
+            "msgGetTotalTodayMorning": "0",
+            "msgGetTotalTodayNow": str(gets),
+        }
+        return RemotingCommand.response(body=KVTable(table=table).encode())
+
+    def _queue(self, topic: str, queue_id: int) -> MessageQueue:
+        return MessageQueue(topic, self._services.config.broker_name, queue_id)
+
+
+def _connection(client: Client) -> ClientConnection:
+    return ClientConnection(
+        client_addr=str(client.channel.remote_address),
+        client_id=client.client_id,
+        language=None if client.language is None else client.language.name,
+        version=client.version,
+    )
+
+
+def _disk_ratio(directory: os.PathLike[str]) -> str:
+    """The used share of the store's disk, 0.0 to 1.0; -1 when it cannot be asked."""
+    try:
+        stats = os.statvfs(directory)
+    except OSError:
+        return "-1"
+    return f"{1 - stats.f_bavail / stats.f_blocks:.4f}" if stats.f_blocks else "-1"

@@ -1,0 +1,141 @@
+"""Who is connected: producers and consumers by group, as their heartbeats say. Pure; time and channels are arguments.
+
+    producers: group -> channel id -> client
+    consumers: group -> settings, topic -> subscription, channel id -> client
+
+A client leaves by unregistering, by its channel closing, or after 120 s without a heartbeat. Every method that may
+change who consumes returns the groups to be told (NOTIFY_CONSUMER_IDS_CHANGED is the caller's business).
+Upstream: `ConsumerManager`, `ConsumerGroupInfo`, `ProducerManager`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ...remoting.bodies import ConsumerData, HeartbeatData, SubscriptionData
+from ...remoting.codes import LanguageCode
+from ...remoting.network import Address
+
+CHANNEL_EXPIRED_MS = 120_000
+
+
+class Channel(Protocol):
+    """What is needed of a connection."""
+
+    id: int
+    remote_address: Address
+
+
+@dataclass(slots=True)
+class Client:
+    """One client on one channel."""
+
+    client_id: str
+    channel: Channel
+    language: LanguageCode | None
+    version: int
+    seen_ms: int
+
+
+@dataclass(slots=True)
+class ConsumerGroup:
+    """A group with at least one consumer connected. Its settings are those of the newest heartbeat."""
+
+    name: str
+    consume_type: str = "CONSUME_PASSIVELY"
+    message_model: str = "CLUSTERING"
+    consume_from_where: str = "CONSUME_FROM_LAST_OFFSET"
+    subscriptions: dict[str, SubscriptionData] = field(default_factory=dict)
+    clients: dict[int, Client] = field(default_factory=dict)
+
+    @property
+    def client_ids(self) -> tuple[str, ...]:
+        return tuple(client.client_id for client in self.clients.values())
+
+    def subscribe(self, subscriptions: tuple[SubscriptionData, ...]) -> bool:
+        """Take over what a heartbeat subscribes to; True when a topic came or went."""
+        before = set(self.subscriptions)
+        for subscription in subscriptions:
+            old = self.subscriptions.get(subscription.topic)
+            if old is None or subscription.sub_version > old.sub_version:
+                self.subscriptions[subscription.topic] = subscription
+        for topic in before - {subscription.topic for subscription in subscriptions}:
+            del self.subscriptions[topic]
+        return before != set(self.subscriptions)
+
+
+class ClientManager:
+    """Both tables."""
+
+    def __init__(self) -> None:
+        self.producers: dict[str, dict[int, Client]] = {}
+        self.consumers: dict[str, ConsumerGroup] = {}
+
+    def register_producers(self, heartbeat: HeartbeatData, client: Client) -> list[str]:
+        """Note the producer groups of one heartbeat; returns those that are new on this channel."""
+        new = []
+        for data in heartbeat.producer_data_set:
+            clients = self.producers.setdefault(data.group_name, {})
+            if client.channel.id not in clients:
+                new.append(data.group_name)
+            clients[client.channel.id] = client
+        return new
+
+    def register_consumer(self, data: ConsumerData, client: Client) -> tuple[bool, bool]:
+        """Note one consumer of a heartbeat: (whether it is new on this channel, whether the group must be told)."""
+        group = self.consumers.setdefault(data.group_name, ConsumerGroup(data.group_name))
+        group.consume_type = data.consume_type
+        group.message_model = data.message_model
+        group.consume_from_where = data.consume_from_where
+        new = client.channel.id not in group.clients
+        group.clients[client.channel.id] = client
+        subscribed = group.subscribe(data.subscription_data_set)
+        return new, new or subscribed
+
+    def unregister(self, channel_id: int, *, producer_group: str | None, consumer_group: str | None) -> list[str]:
+        """One client leaves in order; returns the consumer groups to be told."""
+        if producer_group:
+            self._remove_producer(producer_group, channel_id)
+        if consumer_group and self._remove_consumer(consumer_group, channel_id):
+            return [consumer_group]
+        return []
+
+    def channel_lost(self, channel_id: int) -> list[str]:
+        """A channel is gone, and every client on it; returns the consumer groups to be told."""
+        for group in list(self.producers):
+            self._remove_producer(group, channel_id)
+        return [group for group in list(self.consumers) if self._remove_consumer(group, channel_id)]
+
+    def expire(self, *, now_ms: int) -> list[tuple[str, Client]]:
+        """Remove clients silent for over 120 s: (consumer group, client) of each, and ("", client) of producers."""
+        gone: list[tuple[str, Client]] = []
+        for name, group in list(self.consumers.items()):
+            late = [client for client in group.clients.values() if now_ms - client.seen_ms > CHANNEL_EXPIRED_MS]
+            gone += [(name, client) for client in late]
+            for client in late:
+                self._remove_consumer(name, client.channel.id)
+        for producer_group, clients in list(self.producers.items()):
+            late = [client for client in clients.values() if now_ms - client.seen_ms > CHANNEL_EXPIRED_MS]
+            gone += [("", client) for client in late]
+            for client in late:
+                self._remove_producer(producer_group, client.channel.id)
+        return gone
+
+    def channels_of(self, group: str) -> list[Channel]:
+        """The channels of a group's consumers."""
+        found = self.consumers.get(group)
+        return [] if found is None else [client.channel for client in found.clients.values()]
+
+    def _remove_consumer(self, name: str, channel_id: int) -> bool:
+        group = self.consumers.get(name)
+        if group is None or group.clients.pop(channel_id, None) is None:
+            return False
+        if not group.clients:
+            del self.consumers[name]
+        return True
+
+    def _remove_producer(self, name: str, channel_id: int) -> None:
+        clients = self.producers.get(name)
+        if clients is not None and clients.pop(channel_id, None) is not None and not clients:
+            del self.producers[name]

@@ -1,0 +1,196 @@
+"""Clients and what they coordinate here: heartbeats, members of a group, consumer offsets, queue locks.
+
+34, 35, 38, 40 (outgoing), 46 · 14, 15 · 41, 42. Upstream: `ClientManageProcessor`, `ConsumerManageProcessor`,
+`DefaultConsumerIdsChangeListener`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import cast
+
+from ...remoting.bodies import (
+    ConsumerIdList,
+    HeartbeatData,
+    LockBatchRequestBody,
+    LockBatchResponseBody,
+)
+from ...remoting.codes import LanguageCode, RequestCode, ResponseCode
+from ...remoting.command import RemotingCommand
+from ...remoting.errors import RocketMQError
+from ...remoting.headers import (
+    GetConsumerListByGroupRequestHeader,
+    NotifyConsumerIdsChangedRequestHeader,
+    QueryConsumerOffsetRequestHeader,
+    QueryConsumerOffsetResponseHeader,
+    UnregisterClientRequestHeader,
+    UpdateConsumerOffsetRequestHeader,
+)
+from ...remoting.transport import Connection
+from .client_manager import Client
+from .services import Services, refuse
+from .topics import RETRY_PREFIX
+
+IN_MEMORY_BYTES = 2 << 30
+"""A message this near to the log's end counts as in memory (`accessMessageInMemoryMaxRatio` of the machine's)."""
+
+
+class ClientProcessor:
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    # Membership
+
+    def heartbeat(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """34: the client's groups and subscriptions; retry topics are made, changed groups are told."""
+        heartbeat = HeartbeatData.decode(request.body)
+        services, now_ms = self._services, self._services.now_ms
+        client = Client(heartbeat.client_id, connection, request.language, request.version, now_ms)
+        for data in heartbeat.consumer_data_set:
+            group = services.groups.find(data.group_name, now_ms=now_ms)
+            if group is None:
+                if services.groups.auto_create:  # its name cannot be a group's, or there are too many
+                    return services.invalid(f"consumer group {data.group_name[:130]!r} cannot be created")
+            else:
+                services.topics.create_for_group(
+                    RETRY_PREFIX + data.group_name,
+                    group.retry_queue_nums,
+                    topic_sys_flag=2 if data.unit_mode else 0,
+                    now_ms=now_ms,
+                )
+            new, changed = services.clients.register_consumer(data, client)
+            if new:
+                services.context.log.info(
+                    "new consumer connected, group: %s %s %s channel: %s",
+                    data.group_name,
+                    data.consume_type,
+                    data.message_model,
+                    connection.remote_address,
+                )
+            if changed and (group is None or group.notify_consumer_ids_changed_enable):
+                self._notify([data.group_name])
+        for name in services.clients.register_producers(heartbeat, client):
+            services.context.log.info("new producer connected, group: %s channel: %s", name, connection.remote_address)
+        return RemotingCommand.response()
+
+    def unregister(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """35: a client leaves in order."""
+        header = UnregisterClientRequestHeader.from_ext_fields(request.ext_fields)
+        changed = self._services.clients.unregister(
+            connection.id, producer_group=header.producer_group, consumer_group=header.consumer_group
+        )
+        self._notify(changed)
+        return RemotingCommand.response()
+
+    def consumer_list(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
+        """38: the client ids of a group."""
+        header = GetConsumerListByGroupRequestHeader.from_ext_fields(request.ext_fields)
+        group = self._services.clients.consumers.get(header.consumer_group)
+        if group is None:
+            return refuse(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {header.consumer_group}")
+        return RemotingCommand.response(body=ConsumerIdList(consumer_id_list=group.client_ids).encode())
+
+    def check_client(self, _: Connection, __: RemotingCommand) -> RemotingCommand:
+        """46: asked by consumers that filter by SQL, which is refused where they pull."""
+        return RemotingCommand.response()
+
+    def connection_lost(self, connection: Connection) -> None:
+        """Every client on that channel is gone."""
+        self._notify(self._services.clients.channel_lost(connection.id))
+
+    def expire(self) -> None:
+        """The 10 s scan: clients without a heartbeat for 120 s are gone, and their channels are closed."""
+        gone = self._services.clients.expire(now_ms=self._services.now_ms)
+        for group, client in gone:
+            self._services.context.log.warning(
+                "SCAN: remove expired channel from %s. channel=%s, consumerGroup=%s",
+                "ConsumerManager consumerTable" if group else "ProducerManager groupChannelTable",
+                client.channel.remote_address,
+                group,
+            )
+            cast(Connection, client.channel).close()
+        self._notify(dict.fromkeys(group for group, _ in gone if group))
+        self._services.locks.expire(now_ms=self._services.now_ms)
+
+    def _notify(self, groups: Iterable[str]) -> None:
+        """Tell every member of each group, oneway, that its members have changed."""
+        if not self._services.config.notify_consumer_ids_changed_enable:
+            return
+        for group in groups:
+            for channel in self._services.clients.channels_of(group):
+                header = NotifyConsumerIdsChangedRequestHeader(consumer_group=group)
+                command = RemotingCommand.request(
+                    RequestCode.NOTIFY_CONSUMER_IDS_CHANGED,
+                    header,
+                    oneway=True,
+                    language=LanguageCode.JAVA,
+                    version=self._services.config.profile.version,
+                )
+                try:
+                    cast(Connection, channel).send(command)
+                except RocketMQError as exc:
+                    self._services.context.log.warning("cannot notify %s of group %s: %s", channel, group, exc)
+
+    # Offsets
+
+    def query_offset(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
+        """14: the committed offset. A group without one starts at 0 where all of the queue is still in memory."""
+        header = QueryConsumerOffsetRequestHeader.from_ext_fields(request.ext_fields)
+        services, topic, queue_id = self._services, header.topic, header.queue_id
+        offset = services.offsets.query(header.consumer_group, topic, queue_id)
+        if offset < 0:
+            zero = header.set_zero_if_not_found is not False
+            if not zero or services.store.min_offset(topic, queue_id) > 0 or not self._in_memory(topic, queue_id):
+                return refuse(ResponseCode.QUERY_NOT_FOUND, "Not found, maybe this group consumer boot first")
+            offset = 0
+        return RemotingCommand.response(header=QueryConsumerOffsetResponseHeader(offset=offset))
+
+    def _in_memory(self, topic: str, queue_id: int) -> bool:
+        entry = self._services.store.entry(topic, queue_id, 0)
+        return entry is None or self._services.store.max_physical_offset - entry[0] <= IN_MEMORY_BYTES
+
+    def update_offset(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """15: note how far a group has consumed. Only of what exists, so that the table stays bounded."""
+        header = UpdateConsumerOffsetRequestHeader.from_ext_fields(request.ext_fields)
+        services = self._services
+        if services.groups.find(header.consumer_group, now_ms=services.now_ms) is None:
+            return refuse(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {header.consumer_group} not exist!")
+        topic = services.topics.get(header.topic)
+        if topic is None:
+            return refuse(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic} not exist!")
+        if not 0 <= header.queue_id < max(topic.read_queue_nums, topic.write_queue_nums):
+            return services.invalid(f"queueId[{header.queue_id}] is illegal, topic:[{header.topic}]")
+        if header.commit_offset < 0:
+            return services.invalid(f"commitOffset[{header.commit_offset}] is illegal, topic:[{header.topic}]")
+        before = services.offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
+        if header.commit_offset < before:
+            services.context.log.warning(
+                "[NOTIFYME]update consumer offset less than store. clientHost=%s, key=%s@%s, queueId=%d, "
+                "requestOffset=%d, storeOffset=%d",
+                connection.remote_address,
+                header.topic,
+                header.consumer_group,
+                header.queue_id,
+                header.commit_offset,
+                before,
+            )
+        return RemotingCommand.response()
+
+    # Locks
+
+    def lock_queues(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
+        """41: those of the queues that the client now holds."""
+        body = LockBatchRequestBody.decode(request.body)
+        queues = [queue for queue in sorted(body.mq_set) if self._is_ours(queue.topic, queue.queue_id)]
+        held = self._services.locks.lock(body.consumer_group, queues, body.client_id, now_ms=self._services.now_ms)
+        return RemotingCommand.response(body=LockBatchResponseBody(lock_ok_mq_set=frozenset(held)).encode())
+
+    def unlock_queues(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
+        """42"""
+        body = LockBatchRequestBody.decode(request.body)
+        self._services.locks.unlock(body.consumer_group, body.mq_set, body.client_id)
+        return RemotingCommand.response()
+
+    def _is_ours(self, name: str, queue_id: int) -> bool:
+        topic = self._services.topics.get(name)
+        return topic is not None and 0 <= queue_id < max(topic.read_queue_nums, topic.write_queue_nums)

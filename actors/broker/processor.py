@@ -1,0 +1,87 @@
+"""Which method answers which request code. Upstream: the processor tables of `BrokerController.registerProcessor`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from ...remoting.codes import RequestCode, ResponseCode
+from ...remoting.command import RemotingCommand
+from ...remoting.errors import ProtocolError
+from ...remoting.header_fields import HeaderError
+from ...remoting.transport import Connection
+from .admin_processor import AdminProcessor
+from .client_processor import ClientProcessor
+from .pull_processor import PullProcessor
+from .query_processor import QueryProcessor
+from .send_processor import SendProcessor
+from .services import Services, refuse
+
+Answer = RemotingCommand | Awaitable[RemotingCommand | None] | None
+Method = Callable[[Connection, RemotingCommand], Answer]
+
+
+class BrokerProcessor:
+    """Called with a channel and a request; answers it, or returns an awaitable for one that has to wait."""
+
+    def __init__(
+        self,
+        services: Services,
+        *,
+        send: SendProcessor,
+        pull: PullProcessor,
+        client: ClientProcessor,
+        query: QueryProcessor,
+        admin: AdminProcessor,
+    ) -> None:
+        self._services = services
+        code = RequestCode
+        self._methods: dict[int, Method] = {
+            code.SEND_MESSAGE: send.send,
+            code.SEND_MESSAGE_V2: send.send,
+            code.SEND_BATCH_MESSAGE: send.send,
+            code.CONSUMER_SEND_MSG_BACK: send.send_back,
+            code.PULL_MESSAGE: pull.pull,
+            code.LITE_PULL_MESSAGE: pull.pull,
+            code.HEART_BEAT: client.heartbeat,
+            code.UNREGISTER_CLIENT: client.unregister,
+            code.GET_CONSUMER_LIST_BY_GROUP: client.consumer_list,
+            code.CHECK_CLIENT_CONFIG: client.check_client,
+            code.QUERY_CONSUMER_OFFSET: client.query_offset,
+            code.UPDATE_CONSUMER_OFFSET: client.update_offset,
+            code.LOCK_BATCH_MQ: client.lock_queues,
+            code.UNLOCK_BATCH_MQ: client.unlock_queues,
+            code.GET_MAX_OFFSET: query.max_offset,
+            code.GET_MIN_OFFSET: query.min_offset,
+            code.SEARCH_OFFSET_BY_TIMESTAMP: query.search_offset,
+            code.GET_EARLIEST_MSG_STORETIME: query.earliest_store_time,
+            code.VIEW_MESSAGE_BY_ID: query.view_message,
+            code.QUERY_MESSAGE: query.query_message,
+            code.UPDATE_AND_CREATE_TOPIC: admin.create_topic,
+            code.DELETE_TOPIC_IN_BROKER: admin.delete_topic,
+            code.GET_ALL_TOPIC_CONFIG: admin.all_topics,
+            code.GET_TOPIC_CONFIG: admin.topic_config,
+            code.GET_TOPIC_STATS_INFO: admin.topic_stats,
+            code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: admin.update_group,
+            code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: admin.all_groups,
+            code.DELETE_SUBSCRIPTIONGROUP: admin.delete_group,
+            code.GET_CONSUMER_CONNECTION_LIST: admin.consumer_connections,
+            code.GET_PRODUCER_CONNECTION_LIST: admin.producer_connections,
+            code.GET_CONSUME_STATS: admin.consume_stats,
+            code.GET_ALL_CONSUMER_OFFSET: admin.all_consumer_offsets,
+            code.UPDATE_BROKER_CONFIG: admin.update_config,
+            code.GET_BROKER_CONFIG: admin.get_config,
+            code.GET_BROKER_RUNTIME_INFO: admin.runtime_info,
+        }
+
+    def __call__(self, connection: Connection, request: RemotingCommand) -> Answer:
+        """The answer. A header or body that cannot be read is refused by its field's name, and the channel stays."""
+        method = self._methods.get(request.code)
+        if method is None:
+            remark = f" request type {request.code} not supported"
+            return refuse(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
+        try:
+            return method(connection, request)
+        except HeaderError as exc:
+            return self._services.invalid(str(exc))
+        except ProtocolError as exc:
+            return refuse(ResponseCode.SYSTEM_ERROR, f"{type(exc).__name__}: {exc}")

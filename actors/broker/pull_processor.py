@@ -1,0 +1,220 @@
+"""Pulls: 11 and 361, with long polling.
+
+A pull that finds nothing and may wait is held; it is run again when a message it may want arrives, on the 5 s check
+when its queue has grown, or when its time is up, and then answers whatever it finds. Filters are tags only.
+Upstream: `PullMessageProcessor`, `DefaultPullMessageResultHandler`, `PullRequestHoldService`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+from ...remoting.bodies import SubscriptionData, SubscriptionGroupConfig, TopicConfig
+from ...remoting.codes import MASTER_ID, PERM_READ, RequestCode, ResponseCode
+from ...remoting.command import RemotingCommand
+from ...remoting.headers import PullMessageRequestHeader, PullMessageResponseHeader
+from ...remoting.profile import Profile
+from ...remoting.transport import Connection
+from .long_poll import HeldPull
+from .services import HeldRequest, Services, refuse
+from .store import Found, GetStatus
+
+COMMIT_OFFSET, SUSPEND, SUBSCRIPTION, CLASS_FILTER = 1, 2, 4, 8
+CHECK_PERIOD_S = 5.0
+_FORBIDDEN_BROKER, _FORBIDDEN_GROUP, _FORBIDDEN_TOPIC, _FORBIDDEN_BROADCASTING = 1, 2, 3, 4
+
+_CODES = {
+    GetStatus.FOUND: ResponseCode.SUCCESS,
+    GetStatus.NO_MATCHED_MESSAGE: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    GetStatus.OFFSET_FOUND_NULL: ResponseCode.PULL_NOT_FOUND,
+    GetStatus.OFFSET_OVERFLOW_ONE: ResponseCode.PULL_NOT_FOUND,
+    GetStatus.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
+    GetStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
+    GetStatus.NO_MESSAGE_IN_QUEUE: ResponseCode.PULL_OFFSET_MOVED,  # 19 when offset 0 was asked for
+}
+
+
+class PullProcessor:
+    """Answers pulls, and keeps those that wait in `services.holds`."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._arrived: set[tuple[str, int]] = set()
+
+    def pull(
+        self, connection: Connection, request: RemotingCommand
+    ) -> RemotingCommand | asyncio.Future[RemotingCommand | None]:
+        """11, 361: messages, or why there are none; a future while the request waits."""
+        header = PullMessageRequestHeader.from_ext_fields(request.ext_fields)
+        response, tags_codes = self._run(connection, request, header, may_commit=True)
+        if response.code != ResponseCode.PULL_NOT_FOUND or not header.sys_flag & SUSPEND:
+            return response
+        services, config = self._services, self._services.config
+        wait_ms = header.suspend_timeout_millis if config.long_polling_enable else config.short_polling_time_mills
+        held = HeldRequest(
+            lambda: self._run(connection, request, header, may_commit=False)[0],
+            asyncio.get_running_loop().create_future(),
+        )
+        pull = HeldPull(
+            connection.id, header.queue_offset, services.now_ms + wait_ms, held, tags_codes, seen=header.queue_offset
+        )
+        if not services.holds.hold(header.topic, header.queue_id, pull):
+            # Any answer that a consumer retries at once would have it retry in a tight loop; this one it pauses on.
+            remark = f"{len(services.holds)} pull requests are waiting, no more are held"
+            return refuse(ResponseCode.SYSTEM_BUSY, remark)
+        return held.answer
+
+    # Waking
+
+    def arrived(self, topic: str, queue_id: int) -> None:
+        """Messages were stored there. Who waits for them is answered after what is being handled now is done."""
+        key = (topic, queue_id)
+        if key in self._services.holds:
+            if not self._arrived:
+                asyncio.get_running_loop().call_soon(self._wake)
+            self._arrived.add(key)
+
+    def check(self) -> None:
+        """The 5 s check of all that wait."""
+        services = self._services
+        for pull in services.holds.check(services.now_ms, services.store.max_offset):
+            pull.request.finish()
+
+    def connection_lost(self, connection: Connection) -> None:
+        """Nobody is left to answer on that channel."""
+        for pull in self._services.holds.drop_connection(connection.id):
+            pull.request.abandon()
+
+    def _wake(self) -> None:
+        arrived, self._arrived = self._arrived, set()
+        for topic, queue_id in arrived:
+            for pull in self._services.holds.wake(topic, queue_id, partial(self._wants, topic, queue_id)):
+                pull.request.finish()
+
+    def _wants(self, topic: str, queue_id: int, pull: HeldPull[HeldRequest]) -> bool:
+        wanted, pull.seen = self._services.store.wanted_in(topic, queue_id, pull.seen, pull.tags_codes)
+        return wanted
+
+    # Answering
+
+    def _run(
+        self, connection: Connection, request: RemotingCommand, header: PullMessageRequestHeader, *, may_commit: bool
+    ) -> tuple[RemotingCommand, frozenset[int] | None]:
+        """The answer of this moment, and the tag hashes that are wanted."""
+        checked = self._checked(connection, request, header)
+        if isinstance(checked, RemotingCommand):
+            return checked, None
+        topic, group, tags_codes = checked
+        services, config = self._services, self._services.config
+        max_bytes = config.max_transfer_bytes_on_message_in_memory
+        if header.max_msg_bytes is not None and header.max_msg_bytes > 0:
+            max_bytes = min(max_bytes, header.max_msg_bytes)
+        found = services.store.get(
+            header.topic,
+            header.queue_id,
+            header.queue_offset,
+            max_messages=max(1, min(header.max_msg_nums, config.max_transfer_count_on_message_in_memory)),
+            max_bytes=max_bytes,
+            tags_codes=tags_codes,
+        )
+        services.transferred_messages += found.count
+        if may_commit and header.sys_flag & COMMIT_OFFSET and header.commit_offset >= 0:
+            services.offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
+        return self._answer(connection, header, found, topic, group), tags_codes
+
+    def _answer(
+        self,
+        connection: Connection,
+        header: PullMessageRequestHeader,
+        found: Found,
+        topic: TopicConfig,
+        group: SubscriptionGroupConfig,
+    ) -> RemotingCommand:
+        code = _CODES[found.status]
+        if found.status is GetStatus.NO_MESSAGE_IN_QUEUE and header.queue_offset == 0:
+            code = ResponseCode.PULL_NOT_FOUND
+        if code == ResponseCode.PULL_OFFSET_MOVED:
+            self._services.context.log.info(
+                "%s: the request offset: %d fix to %d, broker min offset: %d, max offset: %d, consumer: %s %s",
+                found.status.value,
+                header.queue_offset,
+                found.next_offset,
+                found.min_offset,
+                found.max_offset,
+                header.consumer_group,
+                connection.remote_address,
+            )
+        v5 = self._services.config.profile is Profile.V5_X
+        fields = PullMessageResponseHeader(
+            suggest_which_broker_id=group.broker_id if group.broker_id >= 0 else MASTER_ID,
+            next_begin_offset=found.next_offset,
+            min_offset=found.min_offset,
+            max_offset=found.max_offset,
+            topic_sys_flag=topic.topic_sys_flag if v5 else None,
+            group_sys_flag=(group.group_sys_flag or 0) if v5 else None,
+        )
+        return RemotingCommand.response(code, found.status.value, header=fields, body=found.data)
+
+    def _checked(
+        self, connection: Connection, request: RemotingCommand, header: PullMessageRequestHeader
+    ) -> tuple[TopicConfig, SubscriptionGroupConfig, frozenset[int] | None] | RemotingCommand:
+        """Topic, group and tag hashes (None: all) of a pull that may be served, or the refusal."""
+        services, config = self._services, self._services.config
+        if not config.broker_permission & PERM_READ:
+            return self._forbidden(_FORBIDDEN_BROKER, f"the broker[{services.host}] pulling message is forbidden")
+        if request.code == RequestCode.LITE_PULL_MESSAGE and not config.lite_pull_message_enable:
+            remark = f"the broker[{services.host}] for lite pull consumer is forbidden"
+            return self._forbidden(_FORBIDDEN_BROKER, remark)
+        name = header.consumer_group
+        group = services.groups.find(name, now_ms=services.now_ms)
+        if group is None:
+            return refuse(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group [{name}] does not exist")
+        if not group.consume_enable:
+            return self._forbidden(_FORBIDDEN_GROUP, f"subscription group no permission, {name}")
+        topic = services.topics.get(header.topic)
+        if topic is None:
+            remark = f"topic[{header.topic}] not exist, apply first please!"
+            return refuse(ResponseCode.TOPIC_NOT_EXIST, remark)
+        if not topic.perm & PERM_READ:
+            return self._forbidden(_FORBIDDEN_TOPIC, f"the topic[{header.topic}] pulling message is forbidden")
+        if not 0 <= header.queue_id < topic.read_queue_nums:
+            return services.invalid(
+                f"queueId[{header.queue_id}] is illegal, topic:[{header.topic}] "
+                f"topicConfig.readQueueNums:[{topic.read_queue_nums}] consumer:[{connection.remote_address}]"
+            )
+        subscription = self._subscription(header, group)
+        if isinstance(subscription, RemotingCommand):
+            return subscription
+        if subscription.expression_type not in ("", "TAG"):
+            remark = f"The broker does not support consumer to filter message by {subscription.expression_type}"
+            return refuse(ResponseCode.SYSTEM_ERROR, remark)
+        everything = subscription.sub_string == "*" or subscription.class_filter_mode
+        return topic, group, None if everything else subscription.code_set
+
+    def _subscription(
+        self, header: PullMessageRequestHeader, group: SubscriptionGroupConfig
+    ) -> SubscriptionData | RemotingCommand:
+        """What the consumer wants of the topic: as the request says, or as its group's heartbeat said."""
+        if header.sys_flag & SUBSCRIPTION:
+            kind = header.expression_type or "TAG"
+            if kind != "TAG":
+                return SubscriptionData(topic=header.topic, sub_string=header.subscription or "", expression_type=kind)
+            return SubscriptionData.of(header.topic, header.subscription)
+        consumers = self._services.clients.consumers.get(header.consumer_group)
+        if consumers is None:
+            return refuse(ResponseCode.SUBSCRIPTION_NOT_EXIST, "the consumer's group info not exist")
+        if not group.consume_broadcast_enable and consumers.message_model == "BROADCASTING":
+            remark = f"the consumer group[{header.consumer_group}] can not consume by broadcast way"
+            return self._forbidden(_FORBIDDEN_BROADCASTING, remark)
+        subscription = consumers.subscriptions.get(header.topic)
+        if subscription is None:
+            return refuse(ResponseCode.SUBSCRIPTION_NOT_EXIST, "the consumer's subscription not exist")
+        if subscription.sub_version < header.sub_version:
+            return refuse(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
+        return subscription
+
+    def _forbidden(self, kind: int, remark: str) -> RemotingCommand:
+        v5 = self._services.config.profile is Profile.V5_X
+        fields = {"forbiddenType": str(kind)} if v5 else None
+        return RemotingCommand.response(ResponseCode.NO_PERMISSION, remark, header=fields)

@@ -1,0 +1,266 @@
+"""How a broker keeps NameServers informed: at start, after 10 s, then every clamped 30 s, and at once for a new topic.
+
+    register    103 to every target in parallel, each waited for 6 s (4.9) or 24 s (5.x); one that fails or hangs
+                holds up no other, and is tried again at the next tick
+    topic       103 with the one topic, as 4.9 does
+    unregister  104 to every target, one after the other, 3 s each
+
+One round at a time, as upstream. A one-topic payload carries the version of its own change, so rounds that queue up
+arrive as the changes happened. One difference: a NameServer whose last registration did not succeed is sent the whole
+table instead of one topic. It would otherwise learn the newest version without the topics between, and from then on
+take every full payload for unchanged.
+Upstream: `BrokerController.registerBrokerAll`, `BrokerOuterAPI.registerBrokerAll`, `unregisterBrokerAll`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
+
+from ...remoting.bodies import (
+    DataVersion,
+    KVTable,
+    RegisterBrokerBody,
+    TopicConfig,
+    TopicConfigSerializeWrapper,
+)
+from ...remoting.codes import PERM_READ, PERM_WRITE, LanguageCode, RequestCode, ResponseCode
+from ...remoting.command import RemotingCommand
+from ...remoting.errors import ResponseError, RocketMQError
+from ...remoting.headers import (
+    QueryDataVersionRequestHeader,
+    QueryDataVersionResponseHeader,
+    RegisterBrokerRequestHeader,
+    UnRegisterBrokerRequestHeader,
+)
+from ...remoting.network import Address
+from ...remoting.profile import Profile
+from ...remoting.transport import RemotingClient
+from .services import Services
+
+FIRST_DELAY_S = 10.0
+CALL_TIMEOUT_S = 3.0
+HEARTBEAT_TIMEOUT_MS = 120_000
+RW = PERM_READ | PERM_WRITE
+
+
+class Registration:
+    """The registrations of one broker. `targets` gives the NameServers to tell, newly asked before each round."""
+
+    def __init__(self, services: Services, client: RemotingClient, targets: Callable[[], Sequence[Address]]) -> None:
+        self._services = services
+        self._client = client
+        self._targets = targets
+        self._one_round = asyncio.Lock()
+        self._behind: set[Address] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stopped = False
+
+    async def start(self) -> None:
+        """Register with every target, then go on doing so in the background."""
+        await self._round(None, None)
+        self._spawn(self._periodically())
+
+    async def stop(self) -> None:
+        """End the periodic work and unregister from every target in turn."""
+        self._stopped = True
+        tasks, self._tasks = self._tasks, set()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for target in self._targets():
+            await self._unregister(target)
+
+    def topic_changed(self, topic: TopicConfig, version: DataVersion) -> None:
+        """Tell the NameServers about one new or changed topic, without anybody waiting for it."""
+        if not self._stopped:
+            self._spawn(self._round([topic], version))
+
+    def changed(self) -> None:
+        """Tell the NameServers everything, without anybody waiting for it."""
+        if not self._stopped:
+            self._spawn(self.register_all())
+
+    async def register_all(self) -> None:
+        """One full round: every topic to every target."""
+        if self._services.config.force_register or await self._need_register():
+            await self._round(None, None)
+
+    # Rounds
+
+    async def _periodically(self) -> None:
+        """At a fixed rate, as a scheduler does it: a slow round moves no later one."""
+        clock = self._services.context.clock
+        due_s = clock.monotonic_s() + FIRST_DELAY_S
+        while True:
+            await clock.sleep(max(0.0, due_s - clock.monotonic_s()))
+            due_s += self._services.config.register_period_s
+            try:
+                await self.register_all()
+            except Exception:  # a tick that fails must not be the last
+                self._services.context.log.exception("registerBrokerAll Exception")
+
+    async def _round(self, changed: Sequence[TopicConfig] | None, version: DataVersion | None) -> None:
+        """Tell all targets about `changed` topics as of `version`; None: the table as it is when its turn comes."""
+        async with self._one_round:
+            answers = await asyncio.gather(*(self._register(t, changed, version) for t in self._targets()))
+        order = next((answer for answer in answers if answer is not None), None)
+        if order is not None and order.body:
+            self._take_order_conf(order.body)
+
+    async def _register(
+        self, target: Address, changed: Sequence[TopicConfig] | None, version: DataVersion | None
+    ) -> RemotingCommand | None:
+        """Register with one NameServer and record how it went; its answer when it accepted."""
+        services = self._services
+        clock, log = services.context.clock, services.context.log
+        if changed is None or version is None or target in self._behind:
+            changed, version = list(services.topics.topic_config_table.values()), services.topics.data_version
+        begin_s = clock.monotonic_s()
+        outcome = "ok"
+        code: int | None = None
+        response: RemotingCommand | None = None
+        try:
+            response = await self._client.invoke(
+                target, self._command(changed, version), timeout_s=services.config.register_timeout_s
+            )
+            code = response.code
+            if code != ResponseCode.SUCCESS:
+                raise ResponseError.for_code(code, response.remark)
+            self._behind.discard(target)
+            log.info(self._text_ok, *((services.config.broker_id,) if self._is_4_9 else ()), target)
+        except RocketMQError as exc:
+            self._behind.add(target)
+            outcome, response = ("fail" if exc.definite else "info"), None
+            log.warning(self._text_failed, target, exc)
+        services.context.record(
+            "register",
+            type=outcome,
+            name_server=str(target),
+            code=code,
+            duration_ms=(clock.monotonic_s() - begin_s) * 1000,
+            value={"topics": len(changed)},
+        )
+        return response
+
+    def _command(self, changed: Sequence[TopicConfig], version: DataVersion) -> RemotingCommand:
+        services, config = self._services, self._services.config
+        wrapper = TopicConfigSerializeWrapper.of(tuple(map(self._as_permitted, changed)), version)
+        body = RegisterBrokerBody(topic_config_serialize_wrapper=wrapper, filter_server_list=()).encode(
+            compressed=config.compressed_register, version=config.profile.version
+        )
+        v5 = config.profile is Profile.V5_X
+        header = RegisterBrokerRequestHeader(
+            broker_name=config.broker_name,
+            broker_addr=str(services.address),
+            cluster_name=config.cluster_name,
+            ha_server_addr=str(Address(services.address.host, services.address.port + 1)),
+            broker_id=config.broker_id,
+            heartbeat_timeout_millis=HEARTBEAT_TIMEOUT_MS if v5 else None,
+            enable_acting_master=False if v5 else None,
+            compressed=config.compressed_register,
+            body_crc32=zlib.crc32(body) & 0x7FFFFFFF,
+        )
+        return self._request(RequestCode.REGISTER_BROKER, header.to_ext_fields(), body)
+
+    def _as_permitted(self, topic: TopicConfig) -> TopicConfig:
+        """The topic with what the broker itself permits: its permission instead (4.9), both together (5.x)."""
+        permission = self._services.config.broker_permission
+        if permission & RW == RW:
+            return topic
+        return replace(topic, perm=permission if self._is_4_9 else topic.perm & permission)
+
+    def _take_order_conf(self, body: bytes) -> None:
+        """The NameServers' ORDER_TOPIC_CONFIG says which topics are ordered."""
+        try:
+            table = KVTable.decode(body).table
+        except RocketMQError as exc:
+            self._services.context.log.warning("a NameServer's order configuration cannot be read: %s", exc)
+            return
+        self._services.topics.set_order(table, now_ms=self._services.now_ms)
+
+    # 322 and 104
+
+    async def _need_register(self) -> bool:
+        """Whether any NameServer says that it has another version, or does not say (forceRegister=false)."""
+        return any(await asyncio.gather(*map(self._is_changed, self._targets())))
+
+    async def _is_changed(self, target: Address) -> bool:
+        services, config = self._services, self._services.config
+        header = QueryDataVersionRequestHeader(
+            broker_name=config.broker_name,
+            broker_addr=str(services.address),
+            cluster_name=config.cluster_name,
+            broker_id=config.broker_id,
+        )
+        version = services.topics.data_version
+        command = self._request(RequestCode.QUERY_DATA_VERSION, header.to_ext_fields(), version.encode())
+        try:
+            response = await self._client.invoke(target, command, timeout_s=config.register_timeout_s)
+            if response.code != ResponseCode.SUCCESS:
+                raise ResponseError.for_code(response.code, response.remark)
+            changed = QueryDataVersionResponseHeader.from_ext_fields(response.ext_fields).changed
+            remote = DataVersion.decode(response.body) if response.body else None
+        except RocketMQError as exc:
+            services.context.log.error("Query data version from name server %s  Exception, %s", target, exc)
+            return True
+        changed = changed or remote is None or not version.same(remote, config.profile)
+        services.context.log.warning(
+            "Query data version from name server %s OK,changed %s, broker %s,name server %s",
+            target,
+            str(changed).lower(),
+            version,
+            remote or "",
+        )
+        return changed
+
+    async def _unregister(self, target: Address) -> None:
+        services, config = self._services, self._services.config
+        header = UnRegisterBrokerRequestHeader(
+            broker_name=config.broker_name,
+            broker_addr=str(services.address),
+            cluster_name=config.cluster_name,
+            broker_id=config.broker_id,
+        )
+        command = self._request(RequestCode.UNREGISTER_BROKER, header.to_ext_fields(), b"")
+        try:
+            response = await self._client.invoke(target, command, timeout_s=CALL_TIMEOUT_S)
+            if response.code != ResponseCode.SUCCESS:
+                raise ResponseError.for_code(response.code, response.remark)
+            services.context.log.info("unregisterBroker OK, NamesrvAddr: %s", target)
+        except RocketMQError as exc:
+            services.context.log.warning("unregisterBroker Exception, %s: %s", target, exc)
+
+    # Small things
+
+    @property
+    def _is_4_9(self) -> bool:
+        return self._services.config.profile is Profile.V4_9
+
+    @property
+    def _text_ok(self) -> str:
+        if self._is_4_9:
+            return "register broker[%d]to name server %s OK"
+        return "Registering current broker to name server completed. TargetHost=%s"
+
+    @property
+    def _text_failed(self) -> str:
+        if self._is_4_9:
+            return "registerBroker Exception, %s: %s"
+        return "Failed to register current broker to name server. TargetHost=%s: %s"
+
+    def _request(self, code: RequestCode, fields: dict[str, str], body: bytes) -> RemotingCommand:
+        version = self._services.config.profile.version
+        return RemotingCommand.request(code, fields, body, language=LanguageCode.JAVA, version=version)
+
+    def _spawn(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self._services.context.log.error("registration failed", exc_info=task.exception())

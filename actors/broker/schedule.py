@@ -1,0 +1,165 @@
+"""Delayed messages: parked in SCHEDULE_TOPIC_XXXX, one queue a level, delivered to their real topic when due.
+
+In that topic the consume queue's tags code is the due time, and all messages of a queue have one delay, so each queue
+is in order of due time. How far each level has been delivered is kept in delayOffset.json; messages delivered since it
+was last written are delivered again after a crash, as in RocketMQ. Upstream: `ScheduleMessageService`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import orjson
+
+from ...remoting import fastjson
+from ...remoting.clock import Timer
+from ...remoting.message import StoredMessage
+from ...remoting.message_properties import (
+    DELAY,
+    REAL_QUEUE_ID,
+    REAL_TOPIC,
+    TAGS,
+    format_properties,
+    tags_code,
+)
+from .files import read_whole, write_whole
+from .services import Services
+from .store import MessageIllegal, PutMessage, StoreFull
+from .topics import SCHEDULE_TOPIC
+
+BATCH = 500
+RETRY_S = 10.0
+
+
+def parked(
+    message: PutMessage, properties: Mapping[str, str], level: int, levels_ms: Sequence[int], *, now_ms: int
+) -> PutMessage:
+    """`message` as it waits for its delay: level 1 is `levels_ms[0]`, a level too high the highest."""
+    level = min(level, len(levels_ms))
+    kept = {**properties, REAL_TOPIC: message.topic, REAL_QUEUE_ID: str(message.queue_id)}
+    return replace(
+        message,
+        topic=SCHEDULE_TOPIC,
+        queue_id=level - 1,
+        properties=format_properties(kept).encode(),
+        tags_code=now_ms + levels_ms[level - 1],
+    )
+
+
+def unparked(stored: StoredMessage) -> PutMessage | None:
+    """The message as it was meant; None when the record does not say where to."""
+    properties = stored.properties
+    topic, queue_id = properties.get(REAL_TOPIC), properties.get(REAL_QUEUE_ID, "")
+    if topic is None or not queue_id.isdigit():
+        return None
+    properties.pop(DELAY, None)
+    return PutMessage(
+        topic=topic,
+        queue_id=int(queue_id),
+        body=stored.body,
+        properties=format_properties(properties).encode(),
+        tags_code=tags_code(properties.get(TAGS)),
+        born_timestamp=stored.born_timestamp,
+        born_host=stored.born_host,
+        flag=stored.flag,
+        sys_flag=stored.sys_flag,
+        reconsume_times=stored.reconsume_times,
+    )
+
+
+class ScheduleService:
+    """One timer a level, set to the first message that is not due yet."""
+
+    def __init__(self, services: Services, path: Path | None) -> None:
+        self._services = services
+        self._path = path
+        self._timers: dict[int, Timer] = {}
+        self._delivered: dict[int, int] = {} if path is None else _read(path)
+        self._dirty = False
+        self._running = False
+
+    def start(self) -> None:
+        """Deliver what fell due while the broker was down, and from now on."""
+        self._running = True
+        for level in range(1, len(self._services.config.delay_levels_ms) + 1):
+            newest = self._services.store.max_offset(SCHEDULE_TOPIC, level - 1)
+            # After a loss of the log the file may be ahead of the queue, and would skip what comes next.
+            self._delivered[level] = min(self._delivered.get(level, 0), newest)
+            self._set(level, 0.0)
+
+    def stop(self) -> None:
+        self._running = False
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    def arrived(self, queue_id: int) -> None:
+        """A message was parked in that queue."""
+        if self._running and queue_id + 1 not in self._timers:
+            self._set(queue_id + 1, 0.0)
+
+    def persist(self) -> None:
+        """Write the file if it changed. Raises OSError."""
+        if self._dirty and self._path is not None:
+            table = {str(level): offset for level, offset in self._delivered.items()}
+            write_whole(self._path, orjson.dumps({"offsetTable": table}))
+            self._dirty = False
+
+    def _set(self, level: int, delay_s: float) -> None:
+        self._timers[level] = self._services.context.clock.call_later(delay_s, self._deliver, level)
+
+    def _deliver(self, level: int) -> None:
+        del self._timers[level]
+        store, now_ms = self._services.store, self._services.now_ms
+        before = self._delivered.get(level, 0)
+        offset = max(before, store.min_offset(SCHEDULE_TOPIC, level - 1))
+        wait_s: float | None = 0.0
+        for _ in range(BATCH):
+            entry = store.entry(SCHEDULE_TOPIC, level - 1, offset)
+            if entry is None:
+                wait_s = None  # the next arrival sets the timer
+                break
+            physical_offset, _, due_ms = entry
+            if due_ms > now_ms:
+                wait_s = (due_ms - now_ms) / 1000
+                break
+            if not self._put(physical_offset):
+                wait_s = RETRY_S
+                break
+            offset += 1
+        if offset != before:
+            self._delivered[level] = offset
+            self._dirty = True
+        if wait_s is not None:
+            self._set(level, wait_s)
+
+    def _put(self, physical_offset: int) -> bool:
+        """Deliver one message, or drop one that cannot be; False when the store takes none at the moment."""
+        log = self._services.context.log
+        stored = self._services.store.look(physical_offset)
+        message = None if stored is None else unparked(stored)
+        if message is None or message.topic not in self._services.topics:
+            log.warning("delayed message at %d has nowhere to go and is dropped", physical_offset)
+            return True
+        try:
+            self._services.put([message])
+        except StoreFull as exc:
+            log.warning("delayed message at %d cannot be delivered yet: %s", physical_offset, exc)
+            return False
+        except MessageIllegal as exc:
+            log.warning("delayed message at %d is dropped: %s", physical_offset, exc)
+        return True
+
+
+def _read(path: Path) -> dict[int, int]:
+    content = read_whole(path)
+    if content is None:
+        return {}
+    try:
+        decoded = fastjson.loads(content)
+        table = decoded["offsetTable"] if isinstance(decoded, dict) else {}
+        return {int(level): int(offset) for level, offset in table.items()}
+    except Exception as exc:
+        raise ValueError(f"{path} is not a delay offset file: {exc}") from exc

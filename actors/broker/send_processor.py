@@ -1,0 +1,343 @@
+"""Sends: 10, 310, 320 and what a consumer sends back (36).
+
+The order of the checks is the order of upstream's remarks. Two differences, both on the strict side: a topic or broker
+without write permission refuses every send with 16 (upstream looks at the broker's permission for ordered topics only,
+and trusts the route otherwise), and transactional messages are refused, since nothing here would ever commit them.
+Upstream: `SendMessageProcessor`, `AbstractSendMessageProcessor`.
+"""
+
+from __future__ import annotations
+
+from ...remoting.bodies import MULTI_TAG, SubscriptionGroupConfig, TopicConfig
+from ...remoting.codes import PERM_READ, PERM_WRITE, V3_4_9, RequestCode, ResponseCode
+from ...remoting.command import RemotingCommand
+from ...remoting.errors import RemoteProtocolError
+from ...remoting.headers import (
+    ConsumerSendMsgBackRequestHeader,
+    SendMessageRequestHeader,
+)
+from ...remoting.message import StoredMessage
+from ...remoting.message_batch import decode_batch
+from ...remoting.message_id import UniqIdGenerator, offset_msg_id
+from ...remoting.message_properties import (
+    CLUSTER,
+    DELAY,
+    ORIGIN_MESSAGE_ID,
+    PROPERTIES_MAX,
+    RETRY_TOPIC,
+    TAGS,
+    UNIQ_KEY,
+    WAIT,
+    append_property,
+    format_properties,
+    parse_properties,
+    tags_code,
+)
+from ...remoting.profile import Profile
+from ...remoting.transport import Connection
+from .schedule import parked
+from .services import Services, refuse
+from .store import Append, MessageIllegal, PutMessage, StoreFull
+from .topics import DLQ_PREFIX, RETRY_PREFIX, is_sendable, topic_name_error
+
+MULTI_TAGS_FLAG = 2
+DLQ_QUEUE_NUMS = 1
+RW = PERM_READ | PERM_WRITE
+_TIMER_PROPERTIES = frozenset({"TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"})
+
+
+class SendProcessor:
+    """Stores what clients send. A success is answered only after the store has it."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._uniq_ids = UniqIdGenerator(services.store.store_host.host, services.context.rng)
+        self._common = {"MSG_REGION": services.config.region_id, "TRACE_ON": str(services.config.trace_on).lower()}
+
+    def send(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """10, 310, 320: the queue offset and message id(s) of what was stored."""
+        header = SendMessageRequestHeader.for_code(request.code, request.ext_fields)
+        topic = self._checked(connection, request, header)
+        if isinstance(topic, RemotingCommand):
+            return topic
+        queue_id = header.queue_id
+        if queue_id < 0:
+            queue_id = self._services.context.rng.randrange(topic.write_queue_nums)
+        try:
+            if request.code == RequestCode.SEND_BATCH_MESSAGE or header.batch:
+                stored, uniq_key = self._send_batch(connection, request, header, topic, queue_id)
+            else:
+                message, uniq_key = self._message(connection, request, header, topic, queue_id)
+                stored = self._services.put([message])
+        except _Refused as exc:
+            return exc.response
+        except (MessageIllegal, StoreFull) as exc:
+            return _not_stored(exc)
+        return self._acknowledge(stored, queue_id, uniq_key)
+
+    def send_back(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
+        """36: a message that a consumer could not handle goes to its group's retry topic, or at last to its DLQ."""
+        header = ConsumerSendMsgBackRequestHeader.from_ext_fields(request.ext_fields)
+        services, group = self._services, header.group
+        settings = services.groups.find(group, now_ms=services.now_ms)
+        if settings is None:
+            return refuse(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group not exist, {group}")
+        if not services.config.broker_permission & PERM_WRITE:
+            return self._broker_forbids()
+        if settings.retry_queue_nums <= 0:
+            return RemotingCommand.response()
+        stored = services.store.look(header.offset)
+        if stored is None:
+            return refuse(ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {header.offset}")
+        limit = settings.retry_max_times
+        if request.version >= V3_4_9 and header.max_reconsume_times is not None:
+            limit = header.max_reconsume_times
+        dead = stored.reconsume_times >= limit or header.delay_level < 0
+        target = self._group_topic(group, settings, dead=dead, unit_mode=header.unit_mode)
+        if isinstance(target, RemotingCommand):
+            return target
+        level = 0 if dead else header.delay_level or 3 + stored.reconsume_times
+        try:
+            self._put_back(stored, target, level)
+        except (MessageIllegal, StoreFull) as exc:
+            return _not_stored(exc)
+        return RemotingCommand.response()
+
+    # Checks
+
+    def _checked(
+        self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader
+    ) -> TopicConfig | RemotingCommand:
+        """The topic to store under, created if need be, or the refusal."""
+        services = self._services
+        if not services.config.broker_permission & PERM_WRITE:
+            return self._broker_forbids()
+        name = header.topic
+        topic = services.topics.get(name)
+        if topic is None:
+            error = topic_name_error(name)
+            if error is not None:
+                return services.invalid(error)
+        if not is_sendable(name):
+            return refuse(ResponseCode.NO_PERMISSION, f"Sending message to topic[{name}] is forbidden.")
+        if topic is None:
+            topic = self._create(connection, header)
+            if topic is None:
+                return refuse(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist, apply first please!")
+        if not topic.perm & PERM_WRITE:
+            return refuse(ResponseCode.NO_PERMISSION, f"the topic[{name}] sending message is forbidden")
+        illegal = header.queue_id >= max(topic.read_queue_nums, topic.write_queue_nums)
+        if illegal or (header.queue_id < 0 and topic.write_queue_nums <= 0):
+            return services.invalid(
+                f"request queueId[{header.queue_id}] is illegal, {topic} Producer: {connection.remote_address}"
+            )
+        if len(request.body) > services.config.max_message_size:
+            return refuse(
+                ResponseCode.MESSAGE_ILLEGAL,
+                f"msg body of {len(request.body)} B, limit {services.config.max_message_size} B",
+            )
+        if header.properties is not None and len(header.properties) > PROPERTIES_MAX:
+            return refuse(
+                ResponseCode.MESSAGE_ILLEGAL, f"msg properties of {len(header.properties)}, limit {PROPERTIES_MAX} B"
+            )
+        return topic
+
+    def _create(self, connection: Connection, header: SendMessageRequestHeader) -> TopicConfig | None:
+        services, name = self._services, header.topic
+        services.context.log.warning("the topic %s not exist, producer: %s", name, connection.remote_address)
+        retry = name.startswith(RETRY_PREFIX)
+        sys_flag = (2 if retry else 1) if header.unit_mode else 0
+        created = services.topics.create_by_default(
+            name,
+            header.default_topic,
+            header.default_topic_queue_nums,
+            topic_sys_flag=sys_flag,
+            now_ms=services.now_ms,
+        )
+        if created is None and retry:
+            created = services.topics.create_for_group(name, 1, topic_sys_flag=sys_flag, now_ms=services.now_ms)
+        if created is not None:
+            services.context.log.info(
+                "Create new topic by default topic:[%s] config:[%s] producer:[%s]",
+                header.default_topic,
+                created,
+                connection.remote_address,
+            )
+        return created
+
+    def _broker_forbids(self) -> RemotingCommand:
+        return refuse(ResponseCode.NO_PERMISSION, f"the broker[{self._services.host}] sending message is forbidden")
+
+    # Messages
+
+    def _message(
+        self,
+        connection: Connection,
+        request: RemotingCommand,
+        header: SendMessageRequestHeader,
+        topic: TopicConfig,
+        queue_id: int,
+    ) -> tuple[PutMessage, str | None]:
+        """What is to be stored for a single send, and its uniq key. Raises _Refused."""
+        services = self._services
+        text = header.properties or ""
+        properties = parse_properties(text)
+        if properties.get("TRAN_MSG", "").lower() == "true":
+            remark = f"the broker[{services.host}] sending transaction message is forbidden"
+            raise _Refused(ResponseCode.NO_PERMISSION, remark)
+        name, delay = topic.topic_name, _level(properties.get(DELAY))
+        if name.startswith(RETRY_PREFIX):
+            dead = self._retry_is_dead(request, header)
+            if dead is not None:
+                name, queue_id, delay = dead.topic_name, 0, 0
+                properties[DELAY] = "-1"
+                text = format_properties(properties)
+        if services.config.profile is Profile.V5_X:
+            if not _TIMER_PROPERTIES.isdisjoint(properties):
+                raise _Refused(ResponseCode.MESSAGE_ILLEGAL, "timer messages are not supported by this broker")
+            for added, value in ((UNIQ_KEY, None), (CLUSTER, services.config.cluster_name)):
+                if added not in properties:
+                    properties[added] = value or self._uniq_ids.next_id(services.now_ms)
+                    text = append_property(text, added, properties[added])
+        message = PutMessage(
+            topic=name,
+            queue_id=queue_id,
+            body=request.body,
+            properties=text.encode(),
+            tags_code=tags_code(properties.get(TAGS)),
+            born_timestamp=header.born_timestamp,
+            born_host=connection.remote_address,
+            flag=header.flag,
+            sys_flag=header.sys_flag | (MULTI_TAGS_FLAG if topic.topic_filter_type == MULTI_TAG else 0),
+            reconsume_times=header.reconsume_times or 0,
+        )
+        if delay > 0:
+            levels = services.config.delay_levels_ms
+            message = parked(message, properties, delay, levels, now_ms=services.now_ms)
+        return message, properties.get(UNIQ_KEY)
+
+    def _retry_is_dead(self, request: RemotingCommand, header: SendMessageRequestHeader) -> TopicConfig | None:
+        """The DLQ topic when a retry sent as an ordinary message has used up its tries. Raises _Refused."""
+        services, group = self._services, header.topic[len(RETRY_PREFIX) :]
+        settings = services.groups.find(group, now_ms=services.now_ms)
+        if settings is None:
+            raise _Refused(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group not exist, {group}")
+        limit = settings.retry_max_times
+        if request.version >= V3_4_9 and header.max_reconsume_times is not None:
+            limit = header.max_reconsume_times
+        times = header.reconsume_times or 0
+        if times < limit or (times == limit and services.config.profile is Profile.V5_X):
+            return None
+        dead = self._group_topic(group, settings, dead=True, unit_mode=False)
+        if isinstance(dead, RemotingCommand):
+            raise _Refused(ResponseCode.SYSTEM_ERROR, dead.remark or "")
+        return dead
+
+    def _send_batch(
+        self,
+        connection: Connection,
+        request: RemotingCommand,
+        header: SendMessageRequestHeader,
+        topic: TopicConfig,
+        queue_id: int,
+    ) -> tuple[Append, str | None]:
+        """Store a batch as consecutive messages, all or none. Raises _Refused, MessageIllegal, StoreFull."""
+        if topic.topic_name.startswith(RETRY_PREFIX):
+            raise _Refused(ResponseCode.MESSAGE_ILLEGAL, "batch request does not support retry group")
+        try:
+            items = decode_batch(request.body)
+        except RemoteProtocolError as exc:
+            raise _Refused(ResponseCode.MESSAGE_ILLEGAL, str(exc)) from exc
+        if not items:
+            raise _Refused(ResponseCode.MESSAGE_ILLEGAL, "the batch is empty")
+        messages, keys = [], []
+        for item in items:
+            properties = parse_properties(item.properties.decode(errors="replace"))
+            if _level(properties.get(DELAY)) > 0 or properties.get("TRAN_MSG", "").lower() == "true":
+                raise _Refused(ResponseCode.MESSAGE_ILLEGAL, "a batch cannot hold delayed or transactional messages")
+            keys.append(properties.get(UNIQ_KEY, ""))
+            messages.append(
+                PutMessage(
+                    topic=topic.topic_name,
+                    queue_id=queue_id,
+                    body=item.body,
+                    properties=item.properties,
+                    tags_code=tags_code(properties.get(TAGS)),
+                    born_timestamp=header.born_timestamp,
+                    born_host=connection.remote_address,
+                    flag=item.flag,
+                    sys_flag=header.sys_flag,
+                    reconsume_times=header.reconsume_times or 0,
+                )
+            )
+        return self._services.put(messages), ",".join(filter(None, keys)) or None
+
+    def _group_topic(
+        self, group: str, settings: SubscriptionGroupConfig, *, dead: bool, unit_mode: bool
+    ) -> TopicConfig | RemotingCommand:
+        """The group's retry or dead-letter topic, created if need be, or the refusal."""
+        name = (DLQ_PREFIX if dead else RETRY_PREFIX) + group
+        nums = DLQ_QUEUE_NUMS if dead else settings.retry_queue_nums
+        topic = self._services.topics.create_for_group(
+            name, nums, topic_sys_flag=2 if unit_mode and not dead else 0, now_ms=self._services.now_ms
+        )
+        if topic is None:
+            return refuse(ResponseCode.SYSTEM_ERROR, f"topic[{name}] not exist")
+        if not topic.perm & PERM_WRITE:
+            return refuse(ResponseCode.NO_PERMISSION, f"the topic[{name}] sending message is forbidden")
+        return topic
+
+    def _put_back(self, stored: StoredMessage, target: TopicConfig, level: int) -> None:
+        """Store a copy of `stored` under `target`, after the delay of `level` unless that is 0."""
+        services = self._services
+        properties = stored.properties
+        properties.setdefault(RETRY_TOPIC, stored.topic)
+        properties.setdefault(ORIGIN_MESSAGE_ID, stored.offset_msg_id)
+        properties[WAIT] = "false"
+        properties.pop(DELAY, None)
+        if level:
+            properties[DELAY] = str(level)
+        message = PutMessage(
+            topic=target.topic_name,
+            queue_id=services.context.rng.randrange(max(1, target.write_queue_nums)),
+            body=stored.body,
+            properties=format_properties(properties).encode(),
+            tags_code=tags_code(properties.get(TAGS)),
+            born_timestamp=stored.born_timestamp,
+            born_host=stored.born_host,
+            flag=stored.flag,
+            sys_flag=stored.sys_flag,
+            reconsume_times=stored.reconsume_times + 1,
+        )
+        if level:
+            message = parked(message, properties, level, services.config.delay_levels_ms, now_ms=services.now_ms)
+        services.put([message])
+
+    def _acknowledge(self, stored: Append, queue_id: int, uniq_key: str | None) -> RemotingCommand:
+        host = self._services.store.store_host
+        fields = {
+            "msgId": ",".join(offset_msg_id(host, offset) for offset in stored.physical_offsets),
+            "queueId": str(queue_id),
+            "queueOffset": str(stored.queue_offset),
+            **self._common,
+        }
+        if uniq_key is not None and self._services.config.profile is Profile.V5_X:
+            fields["transactionId"] = uniq_key
+        return RemotingCommand.response(header=fields)
+
+
+class _Refused(Exception):
+    def __init__(self, code: ResponseCode, remark: str) -> None:
+        super().__init__(remark)
+        self.response = refuse(code, remark)
+
+
+def _level(text: str | None) -> int:
+    """A DELAY property as a level; 0 for none, and for what is no number."""
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 10 else 0
+
+
+def _not_stored(exc: MessageIllegal | StoreFull) -> RemotingCommand:
+    if isinstance(exc, MessageIllegal):
+        return refuse(ResponseCode.MESSAGE_ILLEGAL, f"the message is illegal: {exc}")
+    return refuse(ResponseCode.SERVICE_NOT_AVAILABLE, f"service not available now: {exc}")

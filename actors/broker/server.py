@@ -1,0 +1,243 @@
+"""The broker as a node: its channels and timers around store, tables and processors.
+
+    request -> BrokerProcessor -> store / tables          channel closed -> who was on it, what waited on it
+    message stored -> held pulls, delay levels            topic changed  -> history, NameServers
+    every 5 s: held pulls, tables to disk                 every 10 s: silent clients
+
+Upstream: `BrokerController`, `BrokerStartup`, `ClientHousekeepingService`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from ipaddress import ip_address
+from pathlib import Path
+
+from ...remoting.bodies import TopicConfig
+from ...remoting.codes import LanguageCode
+from ...remoting.command import RemotingCommand
+from ...remoting.network import Address
+from ...remoting.node import NodeContext
+from ...remoting.transport import Connection, RemotingClient, RemotingServer
+from .admin_processor import AdminProcessor
+from .client_processor import ClientProcessor
+from .config import BrokerConfig
+from .groups import SubscriptionGroups
+from .long_poll import PullHolds
+from .offsets import ConsumerOffsets
+from .processor import Answer, BrokerProcessor
+from .pull_processor import CHECK_PERIOD_S, PullProcessor
+from .query_processor import QueryProcessor
+from .registration import Registration
+from .schedule import ScheduleService
+from .send_processor import SendProcessor
+from .services import Services
+from .store import MessageStore, scheduled_tags_code
+from .topics import SCHEDULE_TOPIC, TopicTable
+
+CLIENT_SCAN_S = 10.0
+
+
+class Broker:
+    """One master broker. Defects for a self-test replace `_registration_targets`, or `store._write`, on the instance.
+
+    `advertised` is what NameServers and messages are given; None is brokerIP1 (or the listening host) and the port in
+    use. Files are under the context's data_dir, else under storePathRootDir.
+    """
+
+    def __init__(
+        self, context: NodeContext, config: BrokerConfig, *, listen: Address, advertised: Address | None = None
+    ) -> None:
+        self._context, self._config = context, config
+        self._listen, self._advertised = listen, advertised
+        directory = context.data_dir if context.data_dir is not None else Path(config.store_path_root_dir).expanduser()
+        self._settings = directory / "config"
+        self.store = MessageStore(
+            directory,
+            file_size=config.mapped_file_size_commit_log,
+            max_message_size=config.max_message_size,
+            sync_flush=config.flush_disk_type == "SYNC_FLUSH",
+            tags_code_of=scheduled_tags_code(SCHEDULE_TOPIC, config.delay_levels_ms),
+            log=context.log,
+        )
+        self._server = RemotingServer(
+            clock=context.clock,
+            network=context.network,
+            handler=self._handle,
+            on_close=self._channel_lost,
+            language=LanguageCode.JAVA,
+            version=config.profile.version,
+            log=context.log,
+        )
+        self._client = RemotingClient(
+            clock=context.clock,
+            network=context.network,
+            language=LanguageCode.JAVA,
+            version=config.profile.version,
+            log=context.log,
+        )
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._started_ms = context.clock.now_ms()
+        self._store_is_open = False
+
+    # Lifecycle
+
+    async def listen(self) -> Address:
+        """Recover the store and bind; the address that peers may be told.
+
+        Raises StoreError (in use, damaged), ValueError (a settings file that is none), OSError (the port).
+        """
+        context = self._context
+        recovery = self.store.open()
+        self._store_is_open = True
+        try:
+            self._assemble()
+            bound = await self._server.listen(self._listen)
+        except BaseException:
+            self._close_store()
+            raise
+        context.record("boot", value={"recovered": recovery.recovered, "truncated_bytes": recovery.truncated_bytes})
+        if recovery.truncated_bytes:
+            context.log.warning("recovery cut off a torn tail of %d B", recovery.truncated_bytes)
+        self.services.address = self._advertised or Address(self._config.broker_ip1 or bound.host, bound.port)
+        self.store.store_host = _store_host(self.services.address)
+        return self.services.address
+
+    async def start(self) -> None:
+        """Register with every NameServer, then begin the periodic work."""
+        for topic in self.services.topics.topic_config_table.values():
+            self._record_topic(topic.topic_name, topic)
+        self._schedule.start()
+        self._spawn(self._every(lambda: CHECK_PERIOD_S, self._pull.check))
+        self._spawn(self._every(lambda: CLIENT_SCAN_S, self._clients.expire))
+        self._spawn(self._every(lambda: self.services.config.flush_consumer_offset_interval / 1000, self._persist))
+        await self._registration.start()
+        names = ";".join(map(str, self._registration_targets()))
+        self._context.log.info("%s", self.boot_line + (f" and name server is {names}" if names else ""))
+
+    async def stop(self) -> None:
+        """Unregister from every NameServer in turn, answer nobody any more, and leave the files in order."""
+        tasks, self._tasks = self._tasks, set()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._store_is_open:
+            await self._registration.stop()
+            self._schedule.stop()
+        await self._server.close()
+        await self._client.close()
+        if self._store_is_open:
+            for pull in self.services.holds.take_all():
+                pull.request.abandon()
+            self._persist()
+            self._close_store()
+
+    @property
+    def boot_line(self) -> str:
+        """RocketMQ's boot line, without the NameServers."""
+        return f"The broker[{self._config.broker_name}, {self.services.address}] boot success. serializeType=JSON"
+
+    # What a self-test replaces
+
+    def _registration_targets(self) -> Sequence[Address]:
+        """The NameServers that every registration goes to."""
+        return self.services.config.namesrv_addr
+
+    # Parts
+
+    def _assemble(self) -> None:
+        """Load the tables and put the processors around them."""
+        context, config, now_ms = self._context, self._config, self._context.clock.now_ms()
+        settings, log = self._settings, context.log
+        self.services = Services(
+            context=context,
+            config=config,
+            address=self._advertised or self._listen,
+            store=self.store,
+            topics=TopicTable(
+                config, now_ms=now_ms, path=settings / "topics.json", on_change=self._topic_changed, log=log
+            ),
+            groups=SubscriptionGroups(config, now_ms=now_ms, path=settings / "subscriptionGroup.json", log=log),
+            offsets=ConsumerOffsets(settings / "consumerOffset.json"),
+            holds=PullHolds(limit=config.max_held_pulls),
+            arrived=self._arrived,
+        )
+        self._schedule = ScheduleService(self.services, settings / "delayOffset.json")
+        self._registration = Registration(self.services, self._client, lambda: self._registration_targets())
+        self._pull = PullProcessor(self.services)
+        self._clients = ClientProcessor(self.services)
+        self._processor = BrokerProcessor(
+            self.services,
+            send=SendProcessor(self.services),
+            pull=self._pull,
+            client=self._clients,
+            query=QueryProcessor(self.services),
+            admin=AdminProcessor(self.services, reconfigured=self._reconfigured, started_ms=lambda: self._started_ms),
+        )
+
+    def _handle(self, connection: Connection, request: RemotingCommand) -> Answer:
+        return self._processor(connection, request)
+
+    def _channel_lost(self, connection: Connection, _: str) -> None:
+        self._pull.connection_lost(connection)
+        self._clients.connection_lost(connection)
+
+    def _arrived(self, topic: str, queue_id: int) -> None:
+        if topic == SCHEDULE_TOPIC:
+            self._schedule.arrived(queue_id)
+        self._pull.arrived(topic, queue_id)
+
+    def _topic_changed(self, name: str, topic: TopicConfig | None) -> None:
+        self._record_topic(name, topic)
+        if topic is not None:
+            self._registration.topic_changed(topic, self.services.topics.data_version)
+
+    def _record_topic(self, name: str, topic: TopicConfig | None) -> None:
+        value = None
+        if topic is not None:
+            value = {"read": topic.read_queue_nums, "write": topic.write_queue_nums, "perm": topic.perm}
+        self._context.record("topic", topic=name, value=value)
+
+    def _reconfigured(self, old: BrokerConfig) -> None:
+        self.services.groups.auto_create = self.services.config.auto_create_subscription_group
+        if old.broker_permission != self.services.config.broker_permission:
+            self.services.topics.touch(now_ms=self.services.now_ms)
+            self._registration.changed()
+
+    # Periodic work
+
+    async def _every(self, period_s: Callable[[], float], work: Callable[[], object]) -> None:
+        while True:
+            await self._context.clock.sleep(period_s())
+            try:
+                work()
+            except Exception:  # one failed turn must not end the others
+                self._context.log.exception("periodic work failed")
+
+    def _persist(self) -> None:
+        """Tables to disk, each on its own: a full disk must not keep the others from a later try."""
+        for table in (self.services.offsets, self.services.topics, self.services.groups, self._schedule):
+            try:
+                table.persist()
+            except OSError as exc:
+                self._context.log.error("cannot write a table under %s: %s", self._settings, exc)
+
+    def _close_store(self) -> None:
+        if self._store_is_open:
+            self._store_is_open = False
+            self.store.close()
+
+    def _spawn(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _store_host(address: Address) -> Address:
+    """What records and message ids hold: an IP address, so a host name becomes the loopback's."""
+    try:
+        ip_address(address.host)
+    except ValueError:
+        return Address("127.0.0.1", address.port)
+    return address

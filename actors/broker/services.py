@@ -1,0 +1,87 @@
+"""What the request processors share: the broker's tables, its store, and how a message gets into it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from ...remoting.codes import ResponseCode
+from ...remoting.command import RemotingCommand
+from ...remoting.network import Address
+from ...remoting.node import NodeContext
+from ...remoting.profile import Profile
+from .client_manager import ClientManager
+from .config import BrokerConfig
+from .groups import SubscriptionGroups
+from .long_poll import PullHolds
+from .offsets import ConsumerOffsets
+from .queue_locks import QueueLocks
+from .store import Append, MessageStore, PutMessage
+from .topics import TopicTable
+
+
+@dataclass(slots=True)
+class HeldRequest:
+    """A pull request that waits: run again when it is woken, its answer goes into `answer`."""
+
+    run_again: Callable[[], RemotingCommand | None]
+    answer: asyncio.Future[RemotingCommand | None]
+
+    def finish(self) -> None:
+        """Answer now, from what the queue holds now."""
+        if not self.answer.done():
+            try:
+                self.answer.set_result(self.run_again())
+            except Exception as exc:  # the transport answers it as any handler's failure
+                self.answer.set_exception(exc)
+
+    def abandon(self) -> None:
+        """Its connection is gone: there is nobody to answer."""
+        if not self.answer.done():
+            self.answer.set_result(None)
+
+
+@dataclass(slots=True, kw_only=True)
+class Services:
+    """One broker's parts, as its processors use them. `address` is the one told to NameServers and clients."""
+
+    context: NodeContext
+    config: BrokerConfig
+    address: Address
+    store: MessageStore
+    topics: TopicTable
+    groups: SubscriptionGroups
+    offsets: ConsumerOffsets
+    holds: PullHolds[HeldRequest]
+    arrived: Callable[[str, int], None]
+    """Told (topic, queue id) after messages were stored there."""
+    clients: ClientManager = field(default_factory=ClientManager)
+    locks: QueueLocks = field(default_factory=QueueLocks)
+    transferred_messages: int = 0
+    """Messages handed to consumers since the start."""
+
+    @property
+    def now_ms(self) -> int:
+        return self.context.clock.now_ms()
+
+    def put(self, messages: Sequence[PutMessage]) -> Append:
+        """Store `messages` of one queue and wake who waits for them. Raises MessageIllegal, StoreFull."""
+        stored = self.store.append(messages, now_ms=self.now_ms)
+        self.arrived(messages[0].topic, messages[0].queue_id)
+        return stored
+
+    def invalid(self, remark: str) -> RemotingCommand:
+        """The answer to a parameter that cannot be: 4.9 has no code of its own for it."""
+        v4 = self.config.profile is Profile.V4_9
+        return RemotingCommand.response(ResponseCode.SYSTEM_ERROR if v4 else ResponseCode.INVALID_PARAMETER, remark)
+
+    @property
+    def host(self) -> str:
+        """The broker's host as remarks name it."""
+        return self.config.broker_ip1 or self.address.host
+
+
+def refuse(code: ResponseCode, remark: str) -> RemotingCommand:
+    """A response other than SUCCESS."""
+    return RemotingCommand.response(code, remark)

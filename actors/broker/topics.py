@@ -1,0 +1,248 @@
+"""The broker's topics: a table, its DataVersion, who may create what, and RocketMQ's topics.json.
+
+    topic_config_table: topic -> TopicConfig
+    data_version:       changes with every change of the table; a NameServer compares it to skip unchanged payloads
+
+Every change goes through one place, which steps the version, keeps the file and tells the listener. Not here: whether
+a client may use a topic it has (processors), telling NameServers (registration). Upstream: `TopicConfigManager`,
+`TopicValidator`, `MixAll`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from ...remoting.bodies import DataVersion, TopicConfig, TopicConfigSerializeWrapper
+from ...remoting.codes import PERM_INHERIT, PERM_READ, PERM_WRITE
+from ...remoting.errors import RocketMQError
+from ...remoting.profile import Profile
+from .config import BrokerConfig
+from .files import read_whole, write_whole
+
+AUTO_CREATE_TOPIC = "TBW102"
+SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+RETRY_PREFIX = "%RETRY%"
+DLQ_PREFIX = "%DLQ%"
+TOPIC_MAX_LENGTH = 127
+SCHEDULE_QUEUE_NUMS = 18
+MAX_TOPICS = 100_000
+"""A client that names ever new topics must not take the memory of the broker and of every NameServer."""
+
+_SYSTEM_TOPICS = frozenset(
+    {
+        AUTO_CREATE_TOPIC,
+        SCHEDULE_TOPIC,
+        "BenchmarkTest",
+        "RMQ_SYS_TRANS_HALF_TOPIC",
+        "RMQ_SYS_TRACE_TOPIC",
+        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+        "TRANS_CHECK_MAX_TIME_TOPIC",
+        "SELF_TEST_TOPIC",
+        "OFFSET_MOVED_EVENT",
+        "CHECKPOINT_TOPIC",
+    }
+)
+_NOT_SENDABLE = frozenset(
+    {
+        SCHEDULE_TOPIC,
+        "RMQ_SYS_TRANS_HALF_TOPIC",
+        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+        "TRANS_CHECK_MAX_TIME_TOPIC",
+        "SELF_TEST_TOPIC",
+        "OFFSET_MOVED_EVENT",
+    }
+)
+NAME_CHARACTERS = frozenset("%|_-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+
+TopicListener = Callable[[str, TopicConfig | None], None]
+"""Told (topic, its new config or None) after each change."""
+
+
+def topic_name_error(topic: str) -> str | None:
+    """Why `topic` cannot be a topic's name, or None when it can."""
+    if not topic.strip():
+        return "The specified topic is blank."
+    if not NAME_CHARACTERS.issuperset(topic):
+        return f"The specified topic: {topic}, contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
+    if len(topic) > TOPIC_MAX_LENGTH:
+        # 5.x allows a retry topic 255, in a V2 record that 4.9 clients cannot read; here every record is V1.
+        return f"The specified topic is longer than topic max length: {TOPIC_MAX_LENGTH}"
+    return None
+
+
+def is_sendable(topic: str) -> bool:
+    """False for the topics that clients may not send to."""
+    return topic not in _NOT_SENDABLE
+
+
+class TopicTable:
+    """The topics of one broker, loaded from `path` when it exists."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        now_ms: int,
+        path: Path | None = None,
+        on_change: TopicListener | None = None,
+        log: logging.Logger | None = None,
+    ) -> None:
+        self._path = path
+        self._on_change = on_change
+        self._log = log or logging.getLogger("nemesrv.broker")
+        self._dirty = False
+        self.topic_config_table: dict[str, TopicConfig] = {topic.topic_name: topic for topic in _initial_topics(config)}
+        self._system = _SYSTEM_TOPICS | self.topic_config_table.keys()
+        self.data_version = DataVersion(timestamp=now_ms, counter=0)
+        content = None if path is None else read_whole(path)
+        if content is not None and path is not None:
+            version, topics = _decode(content, path)
+            self.data_version = version
+            self.topic_config_table.update((topic.topic_name, topic) for topic in topics)
+
+    def __contains__(self, topic: str) -> bool:
+        return topic in self.topic_config_table
+
+    def get(self, topic: str) -> TopicConfig | None:
+        return self.topic_config_table.get(topic)
+
+    def is_system(self, topic: str) -> bool:
+        """True for RocketMQ's own topics, the cluster's and the broker's name among them."""
+        return topic in self._system or topic.startswith("rmq_sys_")
+
+    def put(self, topic: TopicConfig, *, now_ms: int) -> bool:
+        """Create or replace `topic`; False when it was exactly so already (then nothing changes)."""
+        if self.topic_config_table.get(topic.topic_name) == topic:
+            return False
+        self.topic_config_table[topic.topic_name] = topic
+        self._changed(topic.topic_name, topic, now_ms)
+        return True
+
+    def delete(self, topic: str, *, now_ms: int) -> bool:
+        """Remove `topic`; False when there was none."""
+        if self.topic_config_table.pop(topic, None) is None:
+            return False
+        self._changed(topic, None, now_ms)
+        return True
+
+    def create_by_default(
+        self, topic: str, default_topic: str, queue_nums: int, *, topic_sys_flag: int = 0, now_ms: int
+    ) -> TopicConfig | None:
+        """`topic`, created from `default_topic` when absent; None when that does not exist or does not pass on.
+
+        The new topic gets the default's permission without the inherit bit, and the smaller of `queue_nums` and the
+        default's write queues for both counts (`createTopicInSendMessageMethod`).
+        """
+        existing = self.topic_config_table.get(topic)
+        if existing is not None:
+            return existing
+        default = self.topic_config_table.get(default_topic)
+        if default is None or not default.perm & PERM_INHERIT or len(self.topic_config_table) >= MAX_TOPICS:
+            return None
+        nums = max(0, min(queue_nums, default.write_queue_nums))
+        created = TopicConfig(
+            topic_name=topic,
+            read_queue_nums=nums,
+            write_queue_nums=nums,
+            perm=default.perm & ~PERM_INHERIT,
+            topic_filter_type=default.topic_filter_type,
+            topic_sys_flag=topic_sys_flag,
+        )
+        self.put(created, now_ms=now_ms)
+        return created
+
+    def create_for_group(
+        self, topic: str, queue_nums: int, *, topic_sys_flag: int = 0, now_ms: int
+    ) -> TopicConfig | None:
+        """A group's retry or dead-letter topic, created with both permissions when absent; None: there is no room."""
+        existing = self.topic_config_table.get(topic)
+        if existing is not None:
+            return existing
+        if len(self.topic_config_table) >= MAX_TOPICS:
+            return None
+        perm = PERM_READ | PERM_WRITE
+        created = TopicConfig(
+            topic_name=topic,
+            read_queue_nums=queue_nums,
+            write_queue_nums=queue_nums,
+            perm=perm,
+            topic_sys_flag=topic_sys_flag,
+        )
+        self.put(created, now_ms=now_ms)
+        return created
+
+    def set_order(self, ordered: Iterable[str], *, now_ms: int) -> None:
+        """Mark exactly the topics in `ordered` as ordered (the NameServers' ORDER_TOPIC_CONFIG)."""
+        names = frozenset(ordered)
+        for topic in list(self.topic_config_table.values()):
+            if topic.order != (topic.topic_name in names):
+                self.put(replace(topic, order=not topic.order), now_ms=now_ms)
+
+    def touch(self, *, now_ms: int) -> None:
+        """Step the version although no topic changed: what NameServers are told about all of them has."""
+        self.data_version = self.data_version.next(now_ms=now_ms)
+        self._dirty = True
+
+    def persist(self) -> None:
+        """Write the file if a change is not in it yet. Raises OSError; the next call tries again."""
+        if self._dirty and self._path is not None:
+            write_whole(self._path, self.encode())
+            self._dirty = False
+
+    def encode(self) -> bytes:
+        """`{"dataVersion": …, "topicConfigTable": {…}}`: code 21's body, and the file."""
+        return TopicConfigSerializeWrapper(
+            data_version=self.data_version, topic_config_table=self.topic_config_table
+        ).encode()
+
+    def _changed(self, name: str, topic: TopicConfig | None, now_ms: int) -> None:
+        self.data_version = self.data_version.next(now_ms=now_ms)
+        self._dirty = True
+        try:
+            self.persist()
+        except OSError as exc:
+            self._log.error("cannot write %s: %s; topics changed since will be lost by a restart", self._path, exc)
+        if self._on_change is not None:
+            self._on_change(name, topic)
+
+
+def _initial_topics(config: BrokerConfig) -> list[TopicConfig]:
+    """The topics that every broker has before anybody creates one (`TopicConfigManager.init`)."""
+    rw = PERM_READ | PERM_WRITE
+
+    def topic(name: str, queues: int, perm: int = rw) -> TopicConfig:
+        return TopicConfig(topic_name=name, read_queue_nums=queues, write_queue_nums=queues, perm=perm)
+
+    topics = [
+        topic("SELF_TEST_TOPIC", 1),
+        topic("BenchmarkTest", 1024),
+        topic(config.cluster_name, 16, PERM_INHERIT | (rw if config.cluster_topic_enable else 0)),
+        topic(config.broker_name, 1, PERM_INHERIT | (rw if config.broker_topic_enable else 0)),
+        topic("OFFSET_MOVED_EVENT", 1),
+        topic(SCHEDULE_TOPIC, SCHEDULE_QUEUE_NUMS),
+        topic(f"{config.cluster_name}_REPLY_TOPIC", 1),
+    ]
+    if config.auto_create_topic_enable:
+        topics.append(topic(AUTO_CREATE_TOPIC, config.default_topic_queue_nums, rw | PERM_INHERIT))
+    if config.trace_topic_enable:
+        topics.append(topic(config.msg_trace_topic_name, 1))
+    if config.profile is Profile.V5_X:
+        topics += [
+            topic(f"rmq_sys_REVIVE_LOG_{config.cluster_name}", 8),
+            topic(f"rmq_sys_SYNC_BROKER_MEMBER_{config.broker_name}", 1, PERM_INHERIT),
+            topic("RMQ_SYS_TRANS_HALF_TOPIC", 1),
+            topic("RMQ_SYS_TRANS_OP_HALF_TOPIC", 1),
+        ]
+    return topics
+
+
+def _decode(content: bytes, path: Path) -> tuple[DataVersion, list[TopicConfig]]:
+    """The version and topics in `content`. Raises ValueError naming the file when it holds none."""
+    try:
+        wrapper = TopicConfigSerializeWrapper.decode(content)
+    except RocketMQError as exc:
+        raise ValueError(f"{path} is not a topic file: {exc}") from exc
+    return wrapper.data_version, list(wrapper.topic_config_table.values())

@@ -1,0 +1,187 @@
+"""A broker among recording NameServers on an in-memory network and a virtual clock."""
+
+from __future__ import annotations
+
+import logging
+import random
+from pathlib import Path
+from typing import Any
+
+from nemesrv.actors.broker.config import BrokerConfig
+from nemesrv.actors.broker.server import Broker
+from nemesrv.remoting.bodies import HeartbeatData, RegisterBrokerBody
+from nemesrv.remoting.codes import RequestCode, ResponseCode
+from nemesrv.remoting.command import RemotingCommand
+from nemesrv.remoting.headers import SendMessageRequestHeader
+from nemesrv.remoting.network import Address
+from nemesrv.remoting.node import NodeContext
+from nemesrv.remoting.profile import Profile
+from nemesrv.remoting.transport import Connection, RemotingClient, RemotingServer
+from tests.virtual import MemoryNetwork, VirtualClock
+
+LOG = logging.getLogger("test.broker")
+
+
+class RecordingNameServer:
+    """Accepts every registration and remembers (when, code, ext fields, topics). `answer` replaces its response."""
+
+    def __init__(self, world: World, port: int) -> None:
+        self.address = Address("127.0.0.1", port)
+        self.requests: list[tuple[float, int, dict[str, str], tuple[str, ...]]] = []
+        self.bodies: list[RegisterBrokerBody] = []
+        self.answer = RemotingCommand.response
+        self._clock = world.clock
+        self.server = RemotingServer(clock=world.clock, network=world.network, handler=self._handle, log=LOG)
+
+    def _handle(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
+        topics: tuple[str, ...] = ()
+        if request.code == RequestCode.REGISTER_BROKER:
+            body = RegisterBrokerBody.decode(request.body, version=request.version)
+            self.bodies.append(body)
+            topics = tuple(topic.topic_name for topic in body.topics)
+        self.requests.append((self._clock.monotonic_s(), request.code, request.ext_fields or {}, topics))
+        return self.answer()
+
+    def times(self, code: int = RequestCode.REGISTER_BROKER) -> list[float]:
+        return [round(at, 3) for at, its_code, _, _ in self.requests if its_code == code]
+
+
+class World:
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.network = MemoryNetwork()
+        self.clock = VirtualClock()
+        self.events: list[dict[str, Any]] = []
+        self.client = self.new_client()
+        self._started: list[Any] = []
+
+    async def __aenter__(self) -> World:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for stop in reversed(self._started):
+            await stop()
+
+    async def name_servers(self, count: int) -> list[RecordingNameServer]:
+        servers = [RecordingNameServer(self, 9876 + index) for index in range(count)]
+        for server in servers:
+            await server.server.listen(server.address)
+            self._started.append(server.server.close)
+        return servers
+
+    def new_client(self, handler: Any = None) -> RemotingClient:
+        return RemotingClient(clock=self.clock, network=self.network, handler=handler, log=LOG)
+
+    async def broker(self, *, start: bool = True, **config: Any) -> Broker:
+        def record(event: str, /, **fields: object) -> None:
+            self.events.append({"event": event, "at": round(self.clock.monotonic_s(), 3), **fields})
+
+        name = config.setdefault("broker_name", "broker-a")
+        directory = self.directory / name
+        context = NodeContext(
+            name=name,
+            clock=self.clock,
+            network=self.network,
+            rng=random.Random(7),
+            record=record,
+            log=LOG,
+            data_dir=directory,
+        )
+        broker = Broker(context, BrokerConfig(**config), listen=Address("127.0.0.1", 10911))
+        await broker.listen()
+        self._started.append(broker.stop)
+        if start:
+            await broker.start()
+        return broker
+
+    async def stop(self, broker: Broker) -> None:
+        self._started.remove(broker.stop)
+        await broker.stop()
+
+    def recorded(self, event: str, **fields: object) -> list[dict[str, Any]]:
+        return [e for e in self.events if e["event"] == event and fields.items() <= e.items()]
+
+    async def ask(
+        self,
+        code: int,
+        fields: dict[str, Any] | None = None,
+        body: bytes = b"",
+        *,
+        client: RemotingClient | None = None,
+        timeout_s: float = 30,
+    ) -> RemotingCommand:
+        header = {key: str(value) for key, value in (fields or {}).items()}
+        request = RemotingCommand.request(code, header, body)
+        return await (client or self.client).invoke(Address("127.0.0.1", 10911), request, timeout_s=timeout_s)
+
+    async def send(
+        self, body: bytes = b"hello", *, topic: str = "orders", queue_id: int = 0, properties: str = "", **fields: Any
+    ) -> RemotingCommand:
+        header = send_header(topic=topic, queue_id=queue_id, properties=properties, **fields)
+        return await self.ask(RequestCode.SEND_MESSAGE_V2, header.to_v2(), body)
+
+    async def pull(
+        self,
+        offset: int = 0,
+        *,
+        topic: str = "orders",
+        queue_id: int = 0,
+        wait_ms: int = 0,
+        expression: str = "*",
+        client: RemotingClient | None = None,
+        **fields: Any,
+    ) -> RemotingCommand:
+        header = {
+            "consumerGroup": "g",
+            "topic": topic,
+            "queueId": queue_id,
+            "queueOffset": offset,
+            "maxMsgNums": 32,
+            "sysFlag": 4 | (2 if wait_ms else 0),
+            "commitOffset": 0,
+            "suspendTimeoutMillis": wait_ms,
+            "subscription": expression,
+            "subVersion": 0,
+            **fields,
+        }
+        return await self.ask(RequestCode.PULL_MESSAGE, header, client=client)
+
+    async def create_topic(self, topic: str = "orders", *, queues: int = 4, perm: int = 6) -> RemotingCommand:
+        fields = {
+            "topic": topic,
+            "defaultTopic": "TBW102",
+            "readQueueNums": queues,
+            "writeQueueNums": queues,
+            "perm": perm,
+            "topicFilterType": "SINGLE_TAG",
+            "topicSysFlag": 0,
+            "order": "false",
+        }
+        response = await self.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, fields)
+        assert response.code == ResponseCode.SUCCESS, response
+        return response
+
+    async def heartbeat(self, heartbeat: HeartbeatData, client: RemotingClient | None = None) -> None:
+        response = await self.ask(RequestCode.HEART_BEAT, body=heartbeat.encode(), client=client)
+        assert response.code == ResponseCode.SUCCESS, response
+
+
+def send_header(
+    *, topic: str = "orders", queue_id: int = 0, properties: str = "", **fields: Any
+) -> SendMessageRequestHeader:
+    values: dict[str, Any] = {
+        "producer_group": "p",
+        "topic": topic,
+        "default_topic": "TBW102",
+        "default_topic_queue_nums": 4,
+        "queue_id": queue_id,
+        "sys_flag": 0,
+        "born_timestamp": 1000,
+        "flag": 0,
+        "properties": properties or None,
+        **fields,
+    }
+    return SendMessageRequestHeader(**values)
+
+
+PROFILES = tuple(Profile)
