@@ -71,7 +71,7 @@ def _skips_one_name_server(broker: Broker) -> None:
 
 
 def _acknowledges_before_it_stores(broker: Broker) -> None:
-    store, clock = broker.store, broker.clock
+    store, clock = broker.store, broker._context.clock
     append = store.append
     pending: Counter[tuple[str, int]] = Counter()
 

@@ -1,0 +1,55 @@
+"""`nemesrv bench`: the benchmarks by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+
+from ...actors.actor import NodeSpec
+from ...actors.cluster import Cluster, ClusterError, RayHost
+from ...actors.namesrv.config import NamesrvConfig
+from ...actors.namesrv.server import NameServer
+from ...remoting.clock import RealClock
+from ...remoting.network import Address
+from ...remoting.node import NodeContext
+from ..errors import HarnessError, ScenarioError
+from ..ports import PortHolder
+from . import namesrv
+from .measure import BenchError
+
+
+def run_benchmarks(name: str | None, seconds: float) -> int:
+    """Run one benchmark, or all; 0. HarnessError when a measurement fails."""
+    if name is not None and name not in BENCHMARKS:
+        raise ScenarioError("bench", "NAME", repr(name), f"one of {', '.join(BENCHMARKS)}")
+    try:
+        for benchmark in [BENCHMARKS[name]] if name else BENCHMARKS.values():
+            benchmark(seconds)
+    except (BenchError, ClusterError) as exc:
+        raise HarnessError(f"bench: {exc}") from exc
+    return 0
+
+
+def _look_ups(seconds: float) -> None:
+    with RayHost(workers=1) as host, PortHolder() as ports:
+        target = partial(_in_an_actor, host, ports)
+        namesrv.run(seconds, targets={"NameServer actor": target})
+
+
+@contextmanager
+def _in_an_actor(host: RayHost, ports: PortHolder) -> Iterator[Address]:
+    """A NameServer in a Ray actor of its own, dialled directly; its address."""
+    clock, listen = RealClock.starting_now(), ports.take()
+    with Cluster(host, clock) as cluster:
+        spec = NodeSpec(name="ns-0", role="name_server", factory=partial(_name_server, listen), clock=clock, links=None)
+        cluster.listen([spec])
+        cluster.start("ns-0")
+        yield listen
+
+
+def _name_server(listen: Address, context: NodeContext) -> NameServer:
+    return NameServer(context, NamesrvConfig(), listen=listen)
+
+
+BENCHMARKS: Mapping[str, Callable[[float], None]] = {"namesrv": _look_ups}

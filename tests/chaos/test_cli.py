@@ -1,0 +1,96 @@
+"""The command line: one clear line and the right exit status for whatever is wrong, with nothing started."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from .commands import nemesrv
+
+
+def test_scenarios_lists_what_ships_one_line_each(tmp_path: Path) -> None:
+    done = nemesrv("scenarios", cwd=tmp_path)
+    assert done.returncode == 0
+    assert [line.split()[0] for line in done.stdout.splitlines()] == [
+        "broker-crash",
+        "broker-hang",
+        "broker-partition",
+        "name-server-crash",
+        "name-server-partition",
+        "smoke",
+    ]
+
+
+def test_scenarios_with_a_name_shows_the_file(tmp_path: Path) -> None:
+    done = nemesrv("scenarios", "smoke", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "checks: [routes_converge" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (("run", "no-such-scenario"), "broker-partition"),
+        (("run", "smoke", "--clock", "virtual"), "virtual"),
+        (("run", "smoke", "--seed", "-1"), "--seed"),
+        (("run", "smoke", "--time-scale", "0"), "--time-scale"),
+        (("run", "smoke", "broker-crash", "--out", "here"), "--out"),
+        (("run",), "SCENARIO"),
+        (("explode",), "explode"),
+        (("up", "--slaves", "1"), "--slaves"),
+        (("selftest", "--only", "nothing"), "name-server-never-expires"),
+        (("bench", "nothing"), "namesrv"),
+        (("namesrv", "-c", "absent.properties"), "absent.properties"),
+        (("broker", "-n", "nonsense"), "nonsense"),
+    ],
+)
+def test_a_wrong_command_is_one_line_on_stderr_and_exit_status_2(
+    args: tuple[str, ...], says: str, tmp_path: Path
+) -> None:
+    done = nemesrv(*args, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+    assert says in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_folder_that_is_no_run_cannot_be_checked(tmp_path: Path) -> None:
+    done = nemesrv("check", str(tmp_path), cwd=tmp_path)
+    assert done.returncode == 4
+    assert "scenario.yaml" in done.stderr
+
+
+def test_a_missing_toxiproxy_is_one_line_that_says_how_to_get_it_and_exit_status_4(tmp_path: Path) -> None:
+    done = nemesrv("run", "smoke", cwd=tmp_path, env={"NEMESRV_TOXIPROXY": str(tmp_path / "absent")})
+    assert done.returncode == 4
+    assert len(done.stderr.splitlines()) == 1
+    assert "toxiproxy" in done.stderr.lower()
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_missing_java_is_one_line_that_says_how_to_get_it_and_exit_status_4(tmp_path: Path) -> None:
+    done = nemesrv("run", "smoke", cwd=tmp_path, env={"PATH": str(tmp_path), "JAVA_HOME": str(tmp_path)})
+    assert done.returncode == 4
+    assert len(done.stderr.splitlines()) == 1
+    assert "java" in done.stderr.lower()
+
+
+def test_a_port_in_use_is_one_line_and_exit_status_4(tmp_path: Path) -> None:
+    with socket.create_server(("0.0.0.0", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = nemesrv("namesrv", "--listen-port", str(port), cwd=tmp_path, env={"HOME": str(tmp_path)})
+    assert done.returncode == 4
+    assert len(done.stderr.splitlines()) == 1
+    assert str(port) in done.stderr
+
+
+def test_help_of_every_command_is_quick_to_load(tmp_path: Path) -> None:
+    env = {**os.environ, "PYTHONPROFILEIMPORTTIME": "1"}
+    done = nemesrv("run", "--help", cwd=tmp_path, env=env)
+    assert done.returncode == 0
+    assert "pyspark" not in done.stderr
+    assert " ray" not in done.stderr

@@ -1,0 +1,126 @@
+"""Whole runs with the real parts: Ray actors, Toxiproxy, Spark; and what is left when one is interrupted."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import uuid
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
+
+from nemesrv.chaos.history import read_rows
+
+from .commands import NEMESRV, nemesrv, processes_of
+
+pytestmark = [pytest.mark.e2e, pytest.mark.ray, pytest.mark.spark, pytest.mark.toxiproxy, pytest.mark.timeout(300)]
+
+INTERRUPTED = {signal.SIGINT: 130, signal.SIGTERM: 143}
+
+
+@retry(
+    retry=retry_if_result(bool),
+    stop=stop_after_delay(15),
+    wait=wait_fixed(0.2),
+    retry_error_callback=lambda s: s.outcome.result(),
+)
+def left_of(mark: str) -> list[str]:
+    """What still runs of the command that had `mark` in its environment, once it has had time to end."""
+    return processes_of(mark)
+
+
+def test_a_partition_run_leaves_a_folder_whose_verdict_is_valid_and_can_be_judged_again(tmp_path: Path) -> None:
+    mark = f"nemesrv-test-{uuid.uuid4().hex}"
+    done = nemesrv("run", "broker-partition", "--seed", "7", cwd=tmp_path, env={"NEMESRV_TEST_MARK": mark})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert left_of(mark) == []
+
+    run = (tmp_path / "runs" / "latest").resolve()
+    assert {path.name for path in run.iterdir()} >= {
+        "scenario.yaml",
+        "history",
+        "verdicts.json",
+        "junit.xml",
+        "report.html",
+        "logs",
+    }
+    verdicts = json.loads((run / "verdicts.json").read_text(encoding="utf-8"))
+    assert (verdicts["scenario"], verdicts["seed"], verdicts["verdict"]) == ("broker-partition", 7, "VALID")
+    assert all(check["examined"] > 0 for check in verdicts["checks"])
+    assert len(list(ET.parse(run / "junit.xml").iter("testcase"))) == len(verdicts["checks"])
+
+    rows = read_rows(run)
+    dropped = {(row["node"], row["broker_name"]) for row in rows if row["event"] == "broker_dropped"}
+    assert dropped == {("ns-0", "broker-a")}
+    faults = [row for row in rows if row["event"] == "fault"]
+    assert {(row["source"], row["target"], row["injection"]) for row in faults} == {
+        ("broker-a", "ns-0", "toxiproxy.bandwidth.rate=0")
+    }
+    assert [row["phase"] for row in faults] == ["start", "end"]
+    assert [row["time_ms"] for row in rows] == sorted(row["time_ms"] for row in rows)
+
+    again = nemesrv("check", str(run), cwd=tmp_path)
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert json.loads((run / "verdicts.json").read_text(encoding="utf-8")) == verdicts
+
+
+@pytest.mark.parametrize("signum", INTERRUPTED, ids=lambda signum: signal.Signals(signum).name)
+def test_an_interrupted_run_leaves_nothing_running_and_a_history_that_can_be_judged(
+    signum: signal.Signals, tmp_path: Path
+) -> None:
+    mark = f"nemesrv-test-{uuid.uuid4().hex}"
+    process = subprocess.Popen(
+        [*NEMESRV, "run", "broker-hang", "--out", "run"],
+        cwd=tmp_path,
+        env={**os.environ, "NEMESRV_TEST_MARK": mark},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    raw = tmp_path / "run" / "history" / "_raw" / "harness.0.jsonl"
+
+    @retry(retry=retry_if_result(lambda begun: not begun), stop=stop_after_delay(90), wait=wait_fixed(0.1))
+    def broker_hangs() -> bool:
+        return raw.exists() and '"fault":"pause"' in raw.read_text(encoding="utf-8")
+
+    broker_hangs()
+    process.send_signal(signum)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == INTERRUPTED[signum], stderr
+    assert left_of(mark) == []
+    assert any(row["event"] == "fault" for row in read_rows(tmp_path / "run"))
+    judged = nemesrv("check", "run", cwd=tmp_path)
+    assert judged.returncode in (0, 3), judged.stdout + judged.stderr
+
+
+def test_a_planted_defect_is_caught_by_its_checks_and_its_clean_twin_by_none(tmp_path: Path) -> None:
+    done = nemesrv("selftest", "--only", "broker-skips-a-name-server", cwd=tmp_path, timeout_s=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("as meant") == 2
+
+
+def test_up_announces_addresses_that_a_client_can_dial_and_ends_on_ctrl_c(tmp_path: Path) -> None:
+    mark = f"nemesrv-test-{uuid.uuid4().hex}"
+    process = subprocess.Popen(
+        [*NEMESRV, "up", "--name-servers", "1", "--brokers", "1", "--time-scale", "10", "--json"],
+        cwd=tmp_path,
+        env={**os.environ, "NEMESRV_TEST_MARK": mark},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        announced = json.loads(process.stdout.readline())
+        assert len(announced["name_servers"]) == 1
+        assert announced["brokers"].keys() == {"broker-a"}
+        assert announced["toxiproxy"].startswith("http://127.0.0.1:")
+    finally:
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert left_of(mark) == []
