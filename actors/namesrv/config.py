@@ -195,4 +195,4 @@ def _parse(source: str, key: str, text: str) -> object:
         if not re.fullmatch(r"[+-]?[0-9]{1,12}", value) or not least <= int(value) <= most:
             raise ConfigError(source, key, text, f"a whole number from {least} to {most}")
         return int(value)
-    return value
+    return text

@@ -109,6 +109,12 @@ class Unregistration:
     broker_id: int
     reason: DropReason = DropReason.UNREGISTERED
 
+    def __str__(self) -> str:
+        return (
+            f"UnRegisterBrokerRequestHeader [clusterName={self.cluster_name}, brokerAddr={self.broker_addr},"
+            f" brokerName={self.broker_name}, brokerId={self.broker_id}]"
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dropped:

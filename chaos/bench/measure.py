@@ -9,12 +9,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import which
 
 HERE = Path(__file__).parent
 DIGITS = 9
@@ -70,7 +70,7 @@ class Tools:
 
 def build(folder: Path) -> Tools:
     """Compile both programs into `folder`. BenchError when there is a compiler and it fails."""
-    compiler = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)
+    compiler = next((found for name in ("cc", "gcc", "clang") if (found := which(name))), None)
     if compiler is None:
         return Tools(loadgen=None, echo=None)
     for name in ("loadgen", "echo"):
@@ -103,7 +103,7 @@ def load(
     request, response = folder / "request.bin", folder / "response.bin"
     request.write_bytes(shot.request)
     response.write_bytes(shot.response)
-    program = [str(tools.loadgen)] if tools.loadgen else [sys.executable, "-m", "nemesrv.chaos.bench.pyload"]
+    program = [str(tools.loadgen)] if tools.loadgen else [sys.executable, "-P", str(HERE / "pyload.py")]
     numbers = [port, connections, in_flight, seconds]
     offsets = [request, shot.request_offset, response, shot.response_offset, shot.kind]
     process = subprocess.Popen(
@@ -156,5 +156,5 @@ def uvloop_echo(shot: Shot, folder: Path) -> Iterator[int]:
     path = folder / "echo.bin"
     path.write_bytes(shot.response)
     numbers = [len(shot.request), shot.request_offset, path, shot.response_offset, shot.kind]
-    with served_by([sys.executable, "-m", "nemesrv.chaos.bench.pyecho", *map(str, numbers)]) as port:
+    with served_by([sys.executable, "-P", str(HERE / "pyecho.py"), *map(str, numbers)]) as port:
         yield port

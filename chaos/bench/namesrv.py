@@ -90,12 +90,13 @@ def run(
     in_flight: int = 1,
     *,
     targets: Mapping[str, Target] | None = None,
+    rounds: int = ROUNDS,
     console: Console | None = None,
 ) -> BenchResult:
     """Measure, print the table and return it. `targets` are further NameServers by row name. BenchError.
 
-    Each row is measured `ROUNDS` times, in turn with the others, for a third of `seconds` each, and its best round
-    counts: what else the machine does can only slow a round down.
+    Each row is measured `rounds` times, in turn with the others, for its share of `seconds` each, and its best
+    round counts: what else the machine does can only slow a round down.
     """
     with tempfile.TemporaryDirectory(prefix="nemesrv-bench-") as name, contextlib.ExitStack() as servers:
         folder = Path(name)
@@ -114,7 +115,7 @@ def run(
                 ports["uvloop echo"] = echoes.enter_context(measure.uvloop_echo(shot, folder))
                 ports |= {server: population.address.port for server, population in populations.items()}
                 best: dict[str, Load] = {}
-                for _ in range(ROUNDS):
+                for _ in range(rounds):
                     for population in populations.values():
                         population.refresh()
                     for server, port in ports.items():
@@ -123,7 +124,7 @@ def run(
                             port,
                             shots.get(server, shot),
                             folder,
-                            seconds=seconds / ROUNDS,
+                            seconds=seconds / rounds,
                             connections=connections,
                             in_flight=in_flight,
                         )

@@ -1,6 +1,6 @@
 """The cheapest Python server that moves the same bytes: one protocol on uvloop, nothing parsed. See echo.c.
 
-python -m nemesrv.chaos.bench.pyecho REQUEST_LENGTH REQUEST_OFFSET RESPONSE_FILE RESPONSE_OFFSET text|binary
+python -P pyecho.py REQUEST_LENGTH REQUEST_OFFSET RESPONSE_FILE RESPONSE_OFFSET text|binary
 """
 
 from __future__ import annotations

@@ -75,6 +75,10 @@ class PyLoad:
         if self._over is not None and not self._over.done():
             self._over.set_exception(ConnectionError("the server closed a connection"))
 
+    def _end(self) -> None:
+        if self._over is not None and not self._over.done():
+            self._over.set_result(None)
+
     async def run(self) -> dict[str, float]:
         loop = asyncio.get_running_loop()
         self._over = loop.create_future()
@@ -83,7 +87,7 @@ class PyLoad:
             _, client = await loop.create_connection(lambda first=first: Client(self, first), "127.0.0.1", self.port)  # type: ignore[misc]
             clients.append(client)
         begin = time.perf_counter()
-        loop.call_later(self.seconds, lambda: self._over and not self._over.done() and self._over.set_result(None))
+        loop.call_later(self.seconds, self._end)
         for client in clients:
             for _ in range(self.in_flight):
                 client.fire()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from nemesrv.actors.namesrv.route_table import canonical, filter_by_zone
+from nemesrv.actors.namesrv.route_table import RouteTable, canonical, filter_by_zone
 from nemesrv.actors.namesrv.tables import RouteOptions
 from nemesrv.remoting.bodies import QueueData, TopicRouteData
 from nemesrv.remoting.profile import Profile
@@ -15,7 +13,7 @@ from tests.actors.namesrv.helpers import BOTH, perms, register, registration, ta
 V4, V5 = Profile.V4_9, Profile.V5_X
 
 
-def routed(table: Any, name: str = "T") -> TopicRouteData:
+def routed(table: RouteTable, name: str = "T") -> TopicRouteData:
     route = table.route(name)
     assert route is not None
     return route
