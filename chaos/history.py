@@ -74,7 +74,7 @@ SCHEMA: tuple[Column, ...] = (
     Column("target", "string", True, "the peer of the link; null for a fault of a process"),
     Column("stream", "string", True, "both, upstream (dialler to peer) or downstream"),
     Column("phase", "string", True, "start or end of a fault; or the phase of the run that begins"),
-    Column("value", "string", True, "anything else, as JSON text"),
+    Column("value", "string", True, "anything else, as JSON text with sorted keys"),
 )
 
 COLUMNS = frozenset(column.name for column in SCHEMA)
@@ -211,11 +211,6 @@ class RecorderSpec:
         path = self.path.with_name(f"{self.node}.{incarnation}.jsonl")
         return RecorderSpec(path, self.node, self.role, incarnation, self.clock)
 
-    def for_incarnation(self, incarnation: int) -> RecorderSpec:
-        """The spec of the node's process of that number: a file of its own, beside this one's."""
-        path = self.path.with_name(f"{self.node}.{incarnation}.jsonl")
-        return RecorderSpec(path, self.node, self.role, incarnation, self.clock)
-
     def open(self) -> HistoryWriter:
         """A writer at the end of the file, whose folder is made when missing. Raises OSError."""
         Path(self.path).parent.mkdir(parents=True, exist_ok=True)
@@ -301,7 +296,7 @@ def _cell(value: object, type_: str) -> object:
 
 
 def _json_text(value: object) -> str | None:
-    return None if value is None else orjson.dumps(value).decode()
+    return None if value is None else orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def _array(column: Column, rows: Sequence[Row]) -> pa.Array:
