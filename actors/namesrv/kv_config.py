@@ -21,7 +21,9 @@ from .tables import Say, silent
 ORDER_TOPIC_CONFIG = "ORDER_TOPIC_CONFIG"
 """The one namespace with a meaning: topic -> `broker-a:4;broker-b:4` (`NamesrvUtil.NAMESPACE_ORDER_TOPIC_CONFIG`)."""
 
-FILE_MAX = 64 * 1024 * 1024
+FILE_MAX = 16 * 1024 * 1024
+TABLE_MAX = FILE_MAX // 6
+"""Characters of all names and values, each of which may take six bytes in the file. Upstream has no limit."""
 
 
 class KVConfig:
@@ -43,7 +45,9 @@ class KVConfig:
         self._say(INFO, "load KV config table OK")
 
     def put(self, namespace: str, key: str, value: str | None) -> None:
-        """Set one value and rewrite the file."""
+        """Set one value and rewrite the file. ValueError when the table would exceed TABLE_MAX."""
+        if self._size() + len(namespace) + len(key) + len(value or "") > TABLE_MAX:
+            raise ValueError(f"the KV config would exceed {TABLE_MAX} characters")
         if namespace not in self._table:
             self._table[namespace] = {}
             self._say(INFO, "putKVConfig create new Namespace %s", namespace)
@@ -77,6 +81,13 @@ class KVConfig:
         for namespace, items in self._table.items():
             for key, value in items.items():
                 self._say(INFO, "configTable NS: %s Key: %s Value: %s", namespace, key, value)
+
+    def _size(self) -> int:
+        """Characters of all names and values."""
+        return sum(
+            len(namespace) + sum(len(key) + len(value or "") for key, value in items.items())
+            for namespace, items in self._table.items()
+        )
 
     def _persist(self) -> None:
         """Write the file; a disk that fails is logged and the change stays in memory, as upstream."""

@@ -190,6 +190,9 @@ class DefaultRequestProcessor:
 
     def _register_broker(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
         header = headers.RegisterBrokerRequestHeader.from_ext_fields(request.ext_fields)
+        for name, value in (("brokerName", header.broker_name), ("brokerAddr", header.broker_addr)):
+            if not value:  # what Java reads from an empty text in a ROCKETMQ header is null
+                raise HeaderError(name, None)
         response = self._registered(caller, request, header)
         self._record(
             "registration",
@@ -231,8 +234,8 @@ class DefaultRequestProcessor:
             ),
             now_ms=self._clock.now_ms(),
         )
-        if not result.accepted:
-            return _refused("register broker failed", header={})
+        if result.refused is not None:
+            return _refused(result.refused, header={})
         if result.notification is not None:
             self._notifications.append(result.notification)
         order_conf = None
@@ -352,7 +355,10 @@ class DefaultRequestProcessor:
         namespace, key = fields.get("namespace"), fields.get("key")
         if namespace is None or key is None:
             return _refused("namespace or key is null")
-        self._kv.put(namespace, key, fields.get("value"))
+        try:
+            self._kv.put(namespace, key, fields.get("value"))
+        except ValueError as exc:
+            return _refused(str(exc))
         self._after_kv(namespace)
         return RemotingCommand.response()
 

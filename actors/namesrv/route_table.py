@@ -16,6 +16,7 @@ from logging import INFO, WARNING
 from ...remoting.bodies import BrokerData, ClusterInfo, DataVersion, QueueData, TopicConfig, TopicRouteData
 from ...remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE
 from ...remoting.profile import Profile
+from .limits import NAME_MAX, mappings_size, why_refused, why_rows_refused
 from .tables import (
     BROKER_CHANNEL_EXPIRED_MS,
     BrokerGroup,
@@ -40,6 +41,10 @@ class RouteTable(UnregisteringTables):
     def register(self, registration: Registration, *, now_ms: int) -> Registered:
         """Take a broker in or refresh it; what its answer has to say."""
         r = registration
+        refused = why_refused(self, r)
+        if refused is not None:
+            self._say(WARNING, "registerBroker refused, %s: %s", r.broker_name[:NAME_MAX], refused)
+            return Registered(refused=refused)
         self.cluster_addr_table.setdefault(r.cluster_name, set()).add(r.broker_name)
         group = self.broker_addr_table.get(r.broker_name)
         first = group is None
@@ -48,11 +53,11 @@ class RouteTable(UnregisteringTables):
                 cluster=r.cluster_name, broker_name=r.broker_name
             )
         before = self._visible(group)
-        had_filter_servers = self.filter_server_table.get(self._live_key(r.cluster_name, r.broker_addr))
+        had_filter_servers = self.filter_server_table.get(self.live_key(r))
         try:
             return self._register_into(group, r, first, now_ms)
         finally:
-            filter_servers = self.filter_server_table.get(self._live_key(r.cluster_name, r.broker_addr))
+            filter_servers = self.filter_server_table.get(self.live_key(r))
             if before != self._visible(group) or had_filter_servers != filter_servers:
                 self._touch_broker(r.broker_name)
 
@@ -80,7 +85,7 @@ class RouteTable(UnregisteringTables):
                     r.broker_id,
                     r.broker_addr,
                 )
-                return Registered(accepted=False)
+                return Registered(refused="register broker failed")
         old_addr = group.addrs.get(r.broker_id)
         group.addrs[r.broker_id] = r.broker_addr
         if r.broker_id == MASTER_ID and self.profile is Profile.V4_9:
@@ -124,7 +129,7 @@ class RouteTable(UnregisteringTables):
             r.broker_addr,
             r.data_version.state_version,
         )
-        self.broker_live_table.pop(self._live_key(r.cluster_name, r.broker_addr), None)
+        self.broker_live_table.pop(self.live_key(r), None)
         return True
 
     def _register_topics_4_9(self, r: Registration, first: bool) -> None:
@@ -148,6 +153,7 @@ class RouteTable(UnregisteringTables):
                 wiped = replace(topic, perm=topic.perm & ~PERM_WRITE) if read_only else topic
                 self._register_topic(r.broker_name, wiped)
         if rewrite:
+            self.mappings_size += mappings_size(r.queue_mappings)
             for topic_name, info in r.queue_mappings.items():
                 by_broker = self.topic_queue_mapping_info_table.setdefault(topic_name, {})
                 by_broker[str(info.get("bname"))] = info
@@ -182,7 +188,7 @@ class RouteTable(UnregisteringTables):
                     self._say(INFO, "deleteTopic, remove the topic all queue %s", topic)
 
     def _refresh_live(self, r: Registration, now_ms: int) -> None:
-        key = self._live_key(r.cluster_name, r.broker_addr)
+        key = self.live_key(r)
         timeout_ms = BROKER_CHANNEL_EXPIRED_MS
         if self.profile is Profile.V5_X and r.heartbeat_timeout_ms is not None:
             timeout_ms = r.heartbeat_timeout_ms
@@ -212,7 +218,7 @@ class RouteTable(UnregisteringTables):
     def _min_id_changed(self, group: BrokerGroup, r: Registration) -> MinBrokerIdChanged:
         others = tuple(held for id_, held in group.addrs.items() if id_ != group.min_id)
         notify = others if len(group.addrs) > 1 else tuple(group.addrs.values())
-        live = self.broker_live_table[self._live_key(r.cluster_name, r.broker_addr)]
+        live = self.broker_live_table[self.live_key(r)]
         return MinBrokerIdChanged(
             broker_name=group.broker_name,
             min_broker_id=group.min_id,
@@ -290,8 +296,12 @@ class RouteTable(UnregisteringTables):
             self._say(INFO, "deleteTopic, remove the topic all queue %s %s", cluster_name, topic)
 
     def register_topic(self, topic: str, rows: Iterable[QueueData]) -> None:
-        """REGISTER_TOPIC_IN_NAMESRV (5.x): put the rows as given; one broker that is not known drops them all."""
+        """REGISTER_TOPIC_IN_NAMESRV (5.x): put the rows as given; an unknown broker or a limit drops them all."""
         rows = tuple(rows)
+        refused = why_rows_refused(self, ((topic, row.broker_name) for row in rows), len(rows))
+        if refused is not None:
+            self._say(WARNING, "registerTopic refused: %s", refused)
+            return
         for row in rows:
             if row.broker_name not in self.broker_addr_table:
                 self._say(WARNING, "Register topic contains illegal broker, %s, %s", topic, Shown(row))

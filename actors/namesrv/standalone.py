@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import signal
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from random import Random
 
 from ...remoting.clock import RealClock
 from ...remoting.network import Address, TcpNetwork
@@ -90,9 +90,7 @@ def load_config(config_file: str | None, listen_port: int | None) -> NamesrvConf
 
 async def _serve(config: NamesrvConfig, config_file: str | None, log: logging.Logger) -> int:
     listen = Address(config.bind_address, config.listen_port)
-    context = NodeContext(
-        name="namesrv", clock=RealClock.starting_now(), network=TcpNetwork(), rng=random.Random(), log=log
-    )
+    context = NodeContext(name="namesrv", clock=RealClock.starting_now(), network=TcpNetwork(), rng=Random(), log=log)
     server = NameServer(context, config, listen=listen)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -91,9 +91,9 @@ class MinBrokerIdChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registered:
-    """What a registration came to. `accepted` False is the 5.x single-topic refusal (code 1 on the wire)."""
+    """What a registration came to. `refused` is the remark of a refusal: the 5.x single-topic rule, or a limit."""
 
-    accepted: bool = True
+    refused: str | None = None
     master_addr: str | None = None
     ha_server_addr: str | None = None
     notification: MinBrokerIdChanged | None = None
@@ -192,6 +192,8 @@ class Tables:
         self.broker_live_table: dict[LiveKey, LiveInfo] = {}
         self.filter_server_table: dict[LiveKey, tuple[str, ...]] = {}
         self.topic_queue_mapping_info_table: dict[str, dict[str, Mapping[str, object]]] = {}
+        self.mappings_size = 0
+        """Bytes of mapping infos ever taken in; nothing removes them, as upstream."""
         self._changed_topics: set[str] = set()
 
     def set_options(self, options: RouteOptions) -> None:
@@ -209,6 +211,10 @@ class Tables:
 
     def _live_key(self, cluster_name: str, broker_addr: str) -> LiveKey:
         return ("", broker_addr) if self.profile is Profile.V4_9 else (cluster_name, broker_addr)
+
+    def live_key(self, registration: Registration) -> LiveKey:
+        """Where the broker's LiveInfo is, or would be."""
+        return self._live_key(registration.cluster_name, registration.broker_addr)
 
     def _live_text(self, key: LiveKey) -> str:
         """A live key as the logs of its profile show it."""

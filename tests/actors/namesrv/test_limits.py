@@ -1,0 +1,92 @@
+"""No peer can grow a NameServer's memory without end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nemesrv.actors.namesrv import kv_config, limits
+from nemesrv.actors.namesrv.kv_config import KVConfig
+from nemesrv.remoting.bodies import QueueData
+from nemesrv.remoting.profile import Profile
+from tests.actors.namesrv.helpers import BOTH, World, register, registration, table_with, topic, version
+from tests.virtual import run
+
+
+@pytest.mark.parametrize("profile", BOTH)
+def test_names_without_end_are_refused(profile: Profile) -> None:
+    table = table_with(profile)
+    long = "x" * (limits.NAME_MAX + 1)
+    hows: list[dict[str, Any]] = [
+        {"broker": long},
+        {"addr": long},
+        {"cluster": long},
+        {"filter_servers": (long,)},
+        {"zone_name": long},
+    ]
+    for how in hows:
+        assert "longer than 1024 characters" in (register(table, **how).refused or "")
+    assert "topic's name" in (register(table, topics=(topic(long), topic("U"))).refused or "")
+    assert "filter servers" in (register(table, filter_servers=("f",) * 300).refused or "")
+    assert not table.broker_addr_table
+    assert not table.cluster_addr_table
+
+
+@pytest.mark.parametrize("profile", BOTH)
+def test_tables_without_end_are_refused_and_what_is_there_stays(
+    profile: Profile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = table_with(profile, registration())
+    with monkeypatch.context() as limited:
+        limited.setattr(limits, "GROUPS_MAX", 1)
+        assert "1 broker names" in (register(table, broker="b", addr="2").refused or "")
+        assert register(table, id_=1, addr="3").refused is None
+    with monkeypatch.context() as limited:
+        limited.setattr(limits, "IDS_MAX", 2)
+        assert "has 2 brokers" in (register(table, id_=2, addr="4").refused or "")
+    with monkeypatch.context() as limited:
+        limited.setattr(limits, "LIVE_MAX", 2)
+        assert "2 brokers" in (register(table, addr="5").refused or "")
+        assert register(table).refused is None
+    with monkeypatch.context() as limited:
+        limited.setattr(limits, "ROWS_MAX", 2)
+        assert register(table, data_version=version(2)).refused is None  # the same rows again
+        assert "2 topic rows" in (register(table, topics=(topic("T"), topic("V"))).refused or "")
+        table.register_topic("W", [QueueData(broker_name="broker-a")])
+    with monkeypatch.context() as limited:
+        limited.setattr(limits, "MAPPINGS_MAX", 10)
+        assert "static topics" in (register(table, queue_mappings={"T": {"bname": "broker-a"}}).refused or "")
+    assert set(table.topics()) == {"T", "U"}
+
+
+def test_a_refusal_is_a_code_1_with_its_reason() -> None:
+    async def main() -> None:
+        async with World(Profile.V4_9) as world:
+            call = world.client()
+            response = await call.register("x" * 2000)
+            assert (response.code, response.remark) == (
+                1,
+                "a name or address of the registration is longer than 1024 characters",
+            )
+            for name in ("brokerName", "brokerAddr"):
+                fields = {
+                    "brokerName": "a",
+                    "brokerAddr": "a:1",
+                    "clusterName": "c",
+                    "haServerAddr": "",
+                    "brokerId": "0",
+                }
+                empty = await call(103, fields | {name: ""})
+                assert (empty.code, empty.remark) == (1, f"header field {name} is missing")
+
+    run(main)
+
+
+def test_a_kv_config_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kv_config, "TABLE_MAX", 20)
+    config = KVConfig()
+    config.put("ns", "k", "v" * 10)
+    with pytest.raises(ValueError, match="exceed 20 characters"):
+        config.put("ns", "l", "v" * 10)
+    assert config.namespace("ns") == {"k": "v" * 10}
