@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -179,7 +180,7 @@ def test_a_full_disk_is_14_and_no_acknowledgement(tmp_path: Path) -> None:
             refused = await world.send(b"lost")
             assert refused.code == ResponseCode.SERVICE_NOT_AVAILABLE
             assert "disk is full" in (refused.remark or "")
-            del broker.store._write  # type: ignore[attr-defined]
+            del broker.store._write
             await world.send(b"again")
             assert bodies(await world.pull()) == [b"kept", b"again"]
 
@@ -290,7 +291,7 @@ def test_a_pull_answers_where_its_offset_stands(tmp_path: Path) -> None:
             await world.broker()
             await world.send()
 
-            async def answer(offset: int, **fields: int) -> tuple[int, str | None, str]:
+            async def answer(offset: int, **fields: Any) -> tuple[int, str | None, str]:
                 response = await world.pull(offset, **fields)
                 return response.code, response.remark, (response.ext_fields or {}).get("nextBeginOffset", "")
 

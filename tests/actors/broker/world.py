@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ class RecordingNameServer:
         self.address = Address("127.0.0.1", port)
         self.requests: list[tuple[float, int, dict[str, str], tuple[str, ...]]] = []
         self.bodies: list[RegisterBrokerBody] = []
-        self.answer = RemotingCommand.response
+        self.answer: Callable[[], RemotingCommand] = RemotingCommand.response
         self._clock = world.clock
         self.server = RemotingServer(clock=world.clock, network=world.network, handler=self._handle, log=LOG)
 
