@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from nemesrv.clients.admin import AdminClient
 from nemesrv.clients.config import ProducerConfig
 from nemesrv.clients.consumer_config import MessageModel
 from nemesrv.clients.producer import DefaultMQProducer
-from nemesrv.remoting.errors import ConnectError
+from nemesrv.remoting.errors import ConnectError, RocketMQError
 from nemesrv.remoting.message import Message
 from nemesrv.remoting.network import Address, Listener, ProtocolFactory
 from nemesrv.remoting.node import NodeContext
@@ -393,3 +393,38 @@ def test_a_final_read_finds_every_acknowledged_message_and_disturbs_no_group(tmp
         assert keys_of(consuming) == Counter(sent)
 
     in_cluster(tmp_path, body)
+
+
+@PROFILES
+def test_through_partitions_and_coming_and_going_nothing_acknowledged_is_lost(tmp_path: Path, profile: Profile) -> None:
+    async def body(running: Cluster) -> None:
+        producer, chance = await running.producer(), random.Random(7)
+        members = [await running.consumer(f"consumer-{n}") for n in range(3)]
+        left: list[Consuming] = []
+        acknowledged: set[str] = set()
+
+        async def traffic() -> None:
+            for key in range(10_000):
+                with suppress(RocketMQError):
+                    await producer.send(Message.create("orders", b"body", keys=f"k{key}"))
+                    acknowledged.add(f"k{key}")
+                await asyncio.sleep(0.5)
+
+        sending = asyncio.create_task(traffic())
+        for server in [*running.brokers.values(), *running.addresses]:
+            running.network.hold(server)
+            await asyncio.sleep(chance.uniform(10, 60))
+            left.append(members.pop(chance.randrange(len(members))))
+            await running.leave(left[-1])
+            await asyncio.sleep(chance.uniform(1, 30))
+            running.network.release(server)
+            await asyncio.sleep(chance.uniform(1, 10))
+            members.append(await running.consumer(f"consumer-{len(left) + 2}"))
+        sending.cancel()
+        await asyncio.sleep(130)  # the broker's 120 s of patience with a client that it could not hear
+        assert len(acknowledged) > 100
+        assert acknowledged - keys_of(*members, *left).keys() == set()
+        owned = sorted(tuple(queue) for member in members for queue in member.assigned())
+        assert owned == [(name, queue_id) for name in running.brokers for queue_id in range(QUEUES)]
+
+    in_cluster(tmp_path, body, profile=profile)
