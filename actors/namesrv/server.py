@@ -144,7 +144,8 @@ class NameServer:
     def _channel_lost(self, connection: Connection, reason: str) -> None:
         """A channel closed, failed or was idle for too long: the broker behind it leaves the table."""
         address = str(connection.remote_address)
-        self._settle(self.table.on_channel_destroy(connection.id, address, DropReason(reason)))
+        why = DropReason(reason) if reason in list(DropReason) else DropReason.CLOSED
+        self._settle(self.table.on_channel_destroy(connection.id, address, why))
 
     def _expire_brokers(self) -> None:
         """One tick of the scan: brokers that were silent for too long leave the table, their channels close."""

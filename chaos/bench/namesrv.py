@@ -34,7 +34,7 @@ from .measure import BenchError, Load, Shot
 
 TOPICS = {"topic-on-one-broker": 1, "topic-on-64-brokers": 64}
 OPAQUE = 123_456_789
-ROUNDS = 3
+ROUNDS = 6
 _START = "import sys; from nemesrv.actors.namesrv.standalone import run; sys.exit(run(sys.argv[1], int(sys.argv[2])))"
 
 Target = Callable[[], AbstractContextManager[Address]]
