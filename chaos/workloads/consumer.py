@@ -26,7 +26,7 @@ class ConsumerNode:
     @property
     def instance(self) -> MQClientInstance:
         """The client's shared half."""
-        return self.client.instance
+        return self.client.client
 
     async def listen(self) -> Address | None:
         return None
