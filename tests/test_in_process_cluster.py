@@ -31,6 +31,7 @@ from .virtual import MemoryNetwork, VirtualClock, run
 
 PROFILES = pytest.mark.parametrize("profile", [Profile.V4_9, Profile.V5_X])
 QUEUES = 4
+CLOCK = VirtualClock()
 
 
 class NodeNetwork:
@@ -82,15 +83,14 @@ class Cluster:
 
     def context(self, name: str) -> NodeContext:
         network = self.networks[name] = NodeNetwork(self.network)
-        clock = VirtualClock()
 
         def record(event: str, /, **fields: object) -> None:
-            self.history.append({"node": name, "at_s": clock.monotonic_s(), "event": event, **fields})
+            self.history.append({"node": name, "at_s": CLOCK.monotonic_s(), "event": event, **fields})
 
         data = self._data / name
         data.mkdir(exist_ok=True)
         return NodeContext(
-            name=name, clock=clock, network=network, rng=random.Random(name), record=record, data_dir=data
+            name=name, clock=CLOCK, network=network, rng=random.Random(name), record=record, data_dir=data
         )
 
     async def start(self) -> None:
@@ -102,7 +102,7 @@ class Cluster:
         async with AdminClient(self.context("admin"), self.addresses) as admin:
             for address in self.brokers.values():
                 await admin.create_topic(address, "orders", read_queue_nums=QUEUES, write_queue_nums=QUEUES)
-        await asyncio.sleep(1)
+        await CLOCK.sleep(1)
 
     async def _started(self, server: NameServer | Broker) -> None:
         await server.listen()
@@ -165,12 +165,11 @@ async def cluster(data: Path, **shape: Any) -> AsyncIterator[Cluster]:
 
 async def until(condition: Callable[[], bool], timeout_s: float) -> float:
     """Seconds that passed until `condition` held; AssertionError after `timeout_s`."""
-    clock = VirtualClock()
-    begin_s = clock.monotonic_s()
+    begin_s = CLOCK.monotonic_s()
     while not condition():
-        assert clock.monotonic_s() - begin_s <= timeout_s, f"not within {timeout_s} s"
-        await asyncio.sleep(0.05)
-    return clock.monotonic_s() - begin_s
+        assert CLOCK.monotonic_s() - begin_s <= timeout_s, f"not within {timeout_s} s"
+        await CLOCK.sleep(0.05)
+    return CLOCK.monotonic_s() - begin_s
 
 
 async def send(producer: DefaultMQProducer, keys: range) -> list[str]:
@@ -197,9 +196,9 @@ def in_cluster(data: Path, body: Callable[[Cluster], Awaitable[None]], **shape: 
 def test_a_group_receives_every_message_exactly_once(tmp_path: Path, profile: Profile, members: int) -> None:
     async def body(running: Cluster) -> None:
         group = [await running.consumer(f"consumer-{n}") for n in range(members)]
-        await asyncio.sleep(3)
+        await CLOCK.sleep(3)
         sent = await send(await running.producer(), range(120))
-        await asyncio.sleep(3)
+        await CLOCK.sleep(3)
         assert keys_of(*group) == Counter(sent)
         assert all(member.received for member in group)
         queues = [tuple(queue) for member in group for queue in member.assigned()]
@@ -212,14 +211,14 @@ def test_a_group_receives_every_message_exactly_once(tmp_path: Path, profile: Pr
 def test_when_a_member_leaves_the_others_go_on_where_it_was(tmp_path: Path, profile: Profile) -> None:
     async def body(running: Cluster) -> None:
         group = [await running.consumer(f"consumer-{n}") for n in range(3)]
-        await asyncio.sleep(3)
+        await CLOCK.sleep(3)
         producer = await running.producer()
         sent = await send(producer, range(60))
-        await asyncio.sleep(2)
+        await CLOCK.sleep(2)
         await running.leave(group[1])
         assert await until(lambda: len(group[0].assigned()) == len(group[2].assigned()) == QUEUES, 3) < 3
         sent += await send(producer, range(60, 120))
-        await asyncio.sleep(3)
+        await CLOCK.sleep(3)
         assert keys_of(*group) == Counter(sent)
         assert group[1].assigned() == []
 
@@ -231,11 +230,11 @@ def test_a_member_that_joins_late_repeats_nothing_that_was_committed(tmp_path: P
         first = await running.consumer("consumer-0")
         producer = await running.producer()
         sent = await send(producer, range(40))
-        await asyncio.sleep(11)
+        await CLOCK.sleep(11)
         second = await running.consumer("consumer-1")
-        await asyncio.sleep(3)
+        await CLOCK.sleep(3)
         sent += await send(producer, range(40, 80))
-        await asyncio.sleep(3)
+        await CLOCK.sleep(3)
         assert keys_of(first, second) == Counter(sent)
         assert second.received
 
@@ -247,11 +246,11 @@ def test_a_group_that_comes_back_goes_on_where_it_was(tmp_path: Path) -> None:
         producer = await running.producer()
         before = await running.consumer("consumer-0")
         sent = await send(producer, range(20))
-        await asyncio.sleep(3)
+        await CLOCK.sleep(3)
         await running.leave(before)
         later = await send(producer, range(20, 40))
         after = await running.consumer("consumer-0")
-        await asyncio.sleep(3)
+        await CLOCK.sleep(3)
         assert keys_of(before) == Counter(sent)
         assert keys_of(after) == Counter(later)
 
@@ -263,9 +262,9 @@ def test_broadcasting_gives_everything_to_everyone(tmp_path: Path, profile: Prof
     async def body(running: Cluster) -> None:
         model = MessageModel.BROADCASTING
         members = [await running.consumer(f"consumer-{n}", message_model=model) for n in range(3)]
-        await asyncio.sleep(3)
+        await CLOCK.sleep(3)
         sent = await send(await running.producer(), range(50))
-        await asyncio.sleep(3)
+        await CLOCK.sleep(3)
         assert [keys_of(member) for member in members] == [Counter(sent)] * 3
 
     in_cluster(tmp_path, body, profile=profile)
@@ -274,11 +273,11 @@ def test_broadcasting_gives_everything_to_everyone(tmp_path: Path, profile: Prof
 def test_only_messages_of_the_wanted_tags_come(tmp_path: Path) -> None:
     async def body(running: Cluster) -> None:
         consuming = await running.consumer("consumer-0", subscriptions=(("orders", "TagA || TagC"),))
-        await asyncio.sleep(3)
+        await CLOCK.sleep(3)
         producer = await running.producer()
         for tag in ("TagA", "TagB", "TagC", "TagA"):
             await producer.send(Message.create("orders", b"body", tags=tag))
-        await asyncio.sleep(3)
+        await CLOCK.sleep(3)
         assert Counter(message.tags for message in consuming.received) == {"TagA": 2, "TagC": 1}
 
     in_cluster(tmp_path, body)
@@ -289,13 +288,13 @@ def test_a_message_that_fails_comes_again_after_ten_seconds_under_its_own_topic(
         tries: list[tuple[float, str, int]] = []
 
         def second_time(message: Any) -> bool:
-            tries.append((VirtualClock().monotonic_s(), message.topic, message.reconsume_times))
+            tries.append((CLOCK.monotonic_s(), message.topic, message.reconsume_times))
             return len(tries) > 1
 
         consuming = await running.consumer("consumer-0", listener=second_time)
-        await asyncio.sleep(35)  # the retry topic, made at the first heartbeat, is in the route by now
+        await CLOCK.sleep(35)  # the retry topic, made at the first heartbeat, is in the route by now
         sent = await send(await running.producer(), range(1))
-        await asyncio.sleep(20)
+        await CLOCK.sleep(20)
         (first, *_), (second, *_) = tries
         assert [try_[1:] for try_ in tries] == [("orders", 0), ("orders", 1)]
         assert 10 <= second - first <= 12
@@ -309,12 +308,12 @@ def test_a_crashed_broker_is_left_by_the_producer_within_thirty_seconds(tmp_path
     async def body(running: Cluster) -> None:
         producer = await running.producer()
         sent = await send(producer, range(20))
-        await asyncio.sleep(5)
+        await CLOCK.sleep(5)
         running.crash("broker-a")
-        crashed_s = VirtualClock().monotonic_s()
+        crashed_s = CLOCK.monotonic_s()
         for key in range(20, 100):
             sent += await send(producer, range(key, key + 1))
-            await asyncio.sleep(0.5)
+            await CLOCK.sleep(0.5)
         uses = [row["at_s"] for row in running.rows("send_attempt", broker_name="broker-a", type="invoke")]
         assert crashed_s < max(uses) <= crashed_s + 30
         assert len(running.rows("send", type="ok")) == len(sent) == 100, "each send found the live broker"
@@ -327,13 +326,13 @@ def test_the_queues_of_a_crashed_broker_are_released_and_the_rest_goes_on(tmp_pa
     async def body(running: Cluster) -> None:
         group = [await running.consumer(f"consumer-{n}") for n in range(2)]
         producer = await running.producer()
-        await asyncio.sleep(3)
+        await CLOCK.sleep(3)
         running.crash("broker-a")
         live = [["broker-b", queue_id] for queue_id in range(QUEUES)]
         # A route poll (30 s), then a rebalance (20 s); half a second for a refused dial on the way.
         await until(lambda: sorted([*group[0].assigned(), *group[1].assigned()]) == live, 50.5)
         sent = await send(producer, range(40))
-        await asyncio.sleep(3)
+        await CLOCK.sleep(3)
         assert keys_of(*group) == Counter(sent)
 
     in_cluster(tmp_path, body, profile=profile)
@@ -348,7 +347,7 @@ def test_when_its_name_server_crashes_a_client_takes_the_next_of_its_list(tmp_pa
         names = {str(address): name for name, address in running.name_servers.items()}
         chosen = {client: running.rows("name_server_chosen", client)[-1] for client in ("consumer-0", "producer-0")}
         running.crash(names[chosen["consumer-0"]["name_server"]])
-        await asyncio.sleep(61)
+        await CLOCK.sleep(61)
         for client, before in chosen.items():
             if before["name_server"] != chosen["consumer-0"]["name_server"]:
                 continue
@@ -359,7 +358,7 @@ def test_when_its_name_server_crashes_a_client_takes_the_next_of_its_list(tmp_pa
             calls = running.rows("name_server_call", client, f="route")
             assert (calls[-1]["type"], calls[-1]["name_server"]) == ("ok", after["name_server"])
         sent += await send(producer, range(10, 20))
-        await asyncio.sleep(3)
+        await CLOCK.sleep(3)
         assert keys_of(consuming) == Counter(sent)
 
     in_cluster(tmp_path, body, profile=profile, name_servers=3)
@@ -379,7 +378,7 @@ def test_a_final_read_finds_every_acknowledged_message_and_disturbs_no_group(tmp
     async def body(running: Cluster) -> None:
         consuming = await running.consumer("consumer-0")
         sent = await send(await running.producer(), range(100))
-        await asyncio.sleep(3)
+        await CLOCK.sleep(3)
         found: list[str] = []
         async with AdminClient(running.context("reader"), running.addresses) as admin:
             for address in running.brokers.values():
@@ -408,20 +407,20 @@ def test_through_partitions_and_coming_and_going_nothing_acknowledged_is_lost(tm
                 with suppress(RocketMQError):
                     await producer.send(Message.create("orders", b"body", keys=f"k{key}"))
                     acknowledged.add(f"k{key}")
-                await asyncio.sleep(0.5)
+                await CLOCK.sleep(0.5)
 
         sending = asyncio.create_task(traffic())
         for server in [*running.brokers.values(), *running.addresses]:
             running.network.hold(server)
-            await asyncio.sleep(chance.uniform(10, 60))
+            await CLOCK.sleep(chance.uniform(10, 60))
             left.append(members.pop(chance.randrange(len(members))))
             await running.leave(left[-1])
-            await asyncio.sleep(chance.uniform(1, 30))
+            await CLOCK.sleep(chance.uniform(1, 30))
             running.network.release(server)
-            await asyncio.sleep(chance.uniform(1, 10))
+            await CLOCK.sleep(chance.uniform(1, 10))
             members.append(await running.consumer(f"consumer-{len(left) + 2}"))
         sending.cancel()
-        await asyncio.sleep(130)  # the broker's 120 s of patience with a client that it could not hear
+        await CLOCK.sleep(130)  # the broker's 120 s of patience with a client that it could not hear
         assert len(acknowledged) > 100
         assert acknowledged - keys_of(*members, *left).keys() == set()
         owned = sorted(tuple(queue) for member in members for queue in member.assigned())

@@ -23,11 +23,12 @@ from nemesrv.remoting.headers import (
 from nemesrv.remoting.message_properties import parse_properties
 from nemesrv.remoting.network import Address
 from nemesrv.remoting.profile import Profile
-from tests.virtual import MemoryNetwork, run
+from tests.virtual import MemoryNetwork, VirtualClock, run
 
 from .consumers import Consuming
 from .small_broker import SmallBroker
 
+CLOCK = VirtualClock()
 RETRY = RETRY_GROUP_TOPIC_PREFIX + "group"
 
 
@@ -65,7 +66,7 @@ def test_messages_of_every_queue_are_received_once_and_recorded() -> None:
         world = World()
         sent = await world.fill(40)
         consuming = await world.consumer()
-        await asyncio.sleep(1)
+        await CLOCK.sleep(1)
         assert sorted(consuming.bodies) == sorted(sent)
         assert consuming.assigned() == [["broker-a", queue_id] for queue_id in range(4)]
         assert {
@@ -87,10 +88,10 @@ def test_a_held_pull_brings_a_new_message_at_once() -> None:
     async def body() -> None:
         world = World(queues=1)
         consuming = await world.consumer()
-        await asyncio.sleep(4)
+        await CLOCK.sleep(4)
         asked = len(world.pulls())
         await world.broker.append("orders")
-        await asyncio.sleep(0.01)
+        await CLOCK.sleep(0.01)
         assert len(consuming.received) == 1
         assert asked == 1, "the broker holds the pull, nobody polls"
         await consuming.consumer.stop()
@@ -107,7 +108,7 @@ def test_a_new_group_starts_where_it_was_told(where: ConsumeFromWhere, offset: i
         world = World(queues=1)
         await world.fill(3)
         consuming = await world.consumer(consume_from_where=where)
-        await asyncio.sleep(1)
+        await CLOCK.sleep(1)
         assert world.pulls()[0].queue_offset == offset
         await consuming.consumer.stop()
 
@@ -120,7 +121,7 @@ def test_a_known_group_goes_on_where_it_was() -> None:
         sent = await world.fill(5)
         world.broker.committed["group", "orders", 0] = 2
         consuming = await world.consumer(consume_from_where=ConsumeFromWhere.LAST_OFFSET)
-        await asyncio.sleep(1)
+        await CLOCK.sleep(1)
         assert consuming.bodies == sent[2:]
         await consuming.consumer.stop()
 
@@ -133,10 +134,10 @@ def test_a_queue_whose_start_offset_is_unknown_waits_for_the_next_rebalance() ->
         await world.fill(3)
         world.broker.answers[RequestCode.QUERY_CONSUMER_OFFSET] = lambda _: RemotingCommand.response(1, "broken")
         consuming = await world.consumer()
-        await asyncio.sleep(19)
+        await CLOCK.sleep(19)
         assert consuming.received == []
         del world.broker.answers[RequestCode.QUERY_CONSUMER_OFFSET]
-        await asyncio.sleep(2)
+        await CLOCK.sleep(2)
         assert len(consuming.received) == 3
         await consuming.consumer.stop()
 
@@ -148,16 +149,16 @@ def test_offsets_are_committed_each_five_seconds_oneway_and_at_the_end() -> None
         world = World(queues=1)
         await world.fill(3)
         consuming = await world.consumer()
-        await asyncio.sleep(9)
+        await CLOCK.sleep(9)
         assert world.broker.asked(RequestCode.UPDATE_CONSUMER_OFFSET) == []
-        await asyncio.sleep(1.5)
+        await CLOCK.sleep(1.5)
         first = world.broker.asked(RequestCode.UPDATE_CONSUMER_OFFSET)
         assert all(request.is_oneway for request in first)
         assert world.broker.committed["group", "orders", 0] == 3
         await world.fill(2)
-        await asyncio.sleep(0.1)
+        await CLOCK.sleep(0.1)
         await consuming.consumer.stop()
-        await asyncio.sleep(0.1)
+        await CLOCK.sleep(0.1)
         assert world.broker.committed["group", "orders", 0] == 5
         assert world.broker.members["group"] == {}
 
@@ -169,9 +170,9 @@ def test_a_pull_carries_the_offset_that_is_consumed() -> None:
         world = World(queues=1)
         consuming = await world.consumer()
         await world.fill(3)
-        await asyncio.sleep(1)
+        await CLOCK.sleep(1)
         await world.fill(1)
-        await asyncio.sleep(1)
+        await CLOCK.sleep(1)
         first, second = world.pulls()[0], world.pulls()[-1]
         assert (first.sys_flag, first.commit_offset, first.max_msg_nums) == (2, -1, 32)
         assert (second.sys_flag, second.commit_offset, second.queue_offset) == (3, 3, 4)
@@ -192,10 +193,10 @@ def test_the_broker_that_was_suggested_is_pulled_next_and_a_slave_commits_nothin
         world.broker.slaves[1] = slave
         consuming = await world.consumer()
         await world.fill(3)
-        await asyncio.sleep(1)
+        await CLOCK.sleep(1)
         world.broker.suggested_broker_id = 1
         await world.fill(3)
-        await asyncio.sleep(1)
+        await CLOCK.sleep(1)
         header = PullMessageRequestHeader.from_ext_fields(slave.asked(RequestCode.PULL_MESSAGE)[-1].ext_fields)
         assert (header.topic, header.queue_offset, header.sys_flag) == ("orders", 6, 2)
         assert len(consuming.received) == 6
@@ -224,10 +225,10 @@ def test_a_message_of_another_tag_is_skipped_and_committed_past() -> None:
         consuming = await world.consumer(subscriptions=(("orders", "AaAa"),))
         await world.broker.append("orders", body=b"mine", TAGS="AaAa")
         await world.broker.append("orders", body=b"same hash", TAGS="BBBB")
-        await asyncio.sleep(17)
+        await CLOCK.sleep(17)
         assert consuming.bodies == [b"mine"]
         await consuming.consumer.stop()
-        await asyncio.sleep(0)
+        await CLOCK.sleep(0)
         assert world.broker.committed["group", "orders", 0] == 2
 
     run(body)
@@ -239,9 +240,9 @@ def test_an_offset_that_the_broker_does_not_have_is_mended_at_once_by_5_x_and_af
         world.broker.first_offsets["orders", 0] = 10
         await world.fill(3)
         consuming = await world.consumer(profile=profile)
-        await asyncio.sleep(silent_s)
+        await CLOCK.sleep(silent_s)
         assert consuming.received == []
-        await asyncio.sleep(mended_s)
+        await CLOCK.sleep(mended_s)
         assert [message.queue_offset for message in consuming.received] == [10, 11, 12]
         await consuming.consumer.stop()
 
@@ -254,7 +255,7 @@ def test_after_an_error_the_queue_rests_for_a_second_and_after_flow_control_for_
         world = World(queues=1)
         world.broker.answers[RequestCode.PULL_MESSAGE] = lambda _: RemotingCommand.response(code, "no")
         consuming = await world.consumer()
-        await asyncio.sleep(4.5)
+        await CLOCK.sleep(4.5)
         assert len(world.pulls()) == pytest.approx(pulls, abs=2)
         outcomes = [row for row in consuming.recorded("pull") if row["type"] != "invoke" and row["topic"] == "orders"]
         assert {(row["type"] == "ok", row["code"]) for row in outcomes} == {(False, code)}
@@ -276,10 +277,10 @@ def test_a_listener_that_lags_stops_the_pulling() -> None:
 
         consuming.consumer._consume_service._listener = slow
         await world.fill(200)
-        await asyncio.sleep(5)
+        await CLOCK.sleep(5)
         assert world.pulls()[-1].queue_offset <= 64, "the pull after the one that went above 40 never left"
         gate.set()
-        await asyncio.sleep(5)
+        await CLOCK.sleep(5)
         assert world.pulls()[-1].queue_offset == 200
         await consuming.consumer.stop()
 
@@ -291,14 +292,14 @@ def test_a_failed_message_is_sent_back_and_not_received() -> None:
         world = World(queues=1)
         consuming = await world.consumer(listener=lambda message: message.body != b"1")
         await world.fill(3)
-        await asyncio.sleep(1)
+        await CLOCK.sleep(1)
         assert consuming.bodies == [b"0", b"2"]
         (request,) = world.broker.asked(RequestCode.CONSUMER_SEND_MSG_BACK)
         header = ConsumerSendMsgBackRequestHeader.from_ext_fields(request.ext_fields)
         assert (header.offset, header.group, header.delay_level) == (1000, "group", 0)
         assert (header.origin_topic, header.max_reconsume_times) == ("orders", 16)
         await consuming.consumer.stop()
-        await asyncio.sleep(0)
+        await CLOCK.sleep(0)
         assert world.broker.committed["group", "orders", 0] == 3
         assert [row["msg_key"] for row in consuming.recorded("receive")] == ["k0", "k2"]
 
@@ -310,7 +311,7 @@ def test_a_listener_that_raises_has_failed() -> None:
         world = World(queues=1)
         consuming = await world.consumer(listener=lambda message: 1 / 0 > 1)
         await world.fill(1)
-        await asyncio.sleep(1)
+        await CLOCK.sleep(1)
         assert consuming.received == []
         assert len(world.broker.asked(RequestCode.CONSUMER_SEND_MSG_BACK)) == 1
         await consuming.consumer.stop()
@@ -326,7 +327,7 @@ def test_a_message_that_the_broker_does_not_take_back_is_sent_to_the_retry_topic
             listener=lambda message: message.topic != "orders" or bool(message.body != b"0")
         )
         await world.fill(1)
-        await asyncio.sleep(1)
+        await CLOCK.sleep(1)
         (request,) = world.broker.asked(RequestCode.SEND_MESSAGE_V2)
         header = SendMessageRequestHeader.from_v2(request.ext_fields)
         properties = parse_properties(header.properties)
@@ -351,9 +352,9 @@ def test_a_message_that_nobody_takes_back_is_tried_again_after_five_seconds() ->
 
         consuming = await world.consumer(listener=third_time)
         await world.fill(1)
-        await asyncio.sleep(4.9)
+        await CLOCK.sleep(4.9)
         assert tries == [0]
-        await asyncio.sleep(5.5)
+        await CLOCK.sleep(5.5)
         assert tries == [0, 1, 2]
         assert len(consuming.received) == 1
         await consuming.consumer.stop()
@@ -366,7 +367,7 @@ def test_a_message_of_the_retry_topic_comes_under_its_own_topic() -> None:
         world = World(queues=1)
         consuming = await world.consumer()
         await world.broker.append(RETRY, 0, b"again", RETRY_TOPIC="orders", KEYS="k9")
-        await asyncio.sleep(1)
+        await CLOCK.sleep(1)
         assert [(message.topic, message.body) for message in consuming.received] == [("orders", b"again")]
         assert [row["topic"] for row in consuming.recorded("receive")] == ["orders"]
         await consuming.consumer.stop()
@@ -378,13 +379,13 @@ def test_a_group_shares_the_queues_at_once_when_a_member_joins_or_leaves() -> No
     async def body() -> None:
         world = World(queues=4)
         first = await world.consumer("consumer-0")
-        await asyncio.sleep(1)
+        await CLOCK.sleep(1)
         second = await world.consumer("consumer-1")
-        await asyncio.sleep(1)
+        await CLOCK.sleep(1)
         assert first.assigned() == [["broker-a", 0], ["broker-a", 1]]
         assert second.assigned() == [["broker-a", 2], ["broker-a", 3]]
         await second.consumer.stop()
-        await asyncio.sleep(1)
+        await CLOCK.sleep(1)
         assert first.assigned() == [["broker-a", queue_id] for queue_id in range(4)]
         await first.consumer.stop()
 
@@ -396,11 +397,11 @@ def test_without_a_notification_the_queues_are_shared_within_twenty_seconds() ->
         world = World(queues=4)
         world.broker.notify_members = lambda group: None  # type: ignore[method-assign]
         first = await world.consumer("consumer-0")
-        await asyncio.sleep(1)
+        await CLOCK.sleep(1)
         second = await world.consumer("consumer-1")
-        await asyncio.sleep(18)
+        await CLOCK.sleep(18)
         assert len(first.assigned()) == 4
-        await asyncio.sleep(2)
+        await CLOCK.sleep(2)
         assert len(first.assigned()) == 2
         await first.consumer.stop()
         await second.consumer.stop()
@@ -420,11 +421,11 @@ def test_a_dropped_queue_is_committed_first_and_what_was_pulled_of_it_is_not_pro
 
         first.consumer._consume_service._listener = slow
         await world.fill(6)
-        await asyncio.sleep(1)
+        await CLOCK.sleep(1)
         second = await world.consumer("consumer-1")
-        await asyncio.sleep(1)
+        await CLOCK.sleep(1)
         gate.set()
-        await asyncio.sleep(1)
+        await CLOCK.sleep(1)
         assert [message.queue_id for message in first.received] == [0, 0, 0]
         assert [message.queue_id for message in second.received] == [1, 1, 1]
         await first.consumer.stop()
@@ -437,7 +438,7 @@ def test_when_the_queues_change_the_brokers_hear_a_newer_subscription() -> None:
     async def body() -> None:
         world = World()
         consuming = await world.consumer()
-        await asyncio.sleep(1)
+        await CLOCK.sleep(1)
 
         def versions() -> list[int]:
             return [
@@ -449,7 +450,7 @@ def test_when_the_queues_change_the_brokers_hear_a_newer_subscription() -> None:
 
         before = versions()[-1]
         other = await world.consumer("consumer-1")
-        await asyncio.sleep(1)
+        await CLOCK.sleep(1)
         assert versions()[-1] > before
         await consuming.consumer.stop()
         await other.consumer.stop()
@@ -461,9 +462,9 @@ def test_nothing_changes_while_the_members_are_unknown() -> None:
     async def body() -> None:
         world = World()
         consuming = await world.consumer()
-        await asyncio.sleep(1)
+        await CLOCK.sleep(1)
         world.broker.answers[RequestCode.GET_CONSUMER_LIST_BY_GROUP] = lambda _: RemotingCommand.response(1, "none")
-        await asyncio.sleep(60)
+        await CLOCK.sleep(60)
         assert len(consuming.assigned()) == 4
         await consuming.consumer.stop()
 
@@ -478,11 +479,11 @@ def test_a_queue_that_left_the_route_is_released() -> None:
         await other.listen()
         world.broker.other_brokers.append(other)
         consuming = await world.consumer()
-        await asyncio.sleep(1)
+        await CLOCK.sleep(1)
         assert len(consuming.assigned()) == 6
         world.broker.other_brokers.clear()
         world.network.refuse(other.address)
-        await asyncio.sleep(51)
+        await CLOCK.sleep(51)
         assert consuming.assigned() == [["broker-a", queue_id] for queue_id in range(4)]
         await consuming.consumer.stop()
 
@@ -493,12 +494,12 @@ def test_a_queue_stuck_for_two_minutes_is_taken_anew() -> None:
     async def body() -> None:
         world = World(queues=1)
         consuming = await world.consumer()
-        await asyncio.sleep(17)
+        await CLOCK.sleep(17)
         (process_queue,) = [
             held for queue, held in consuming.consumer._rebalancer.process_queues.items() if queue.topic == "orders"
         ]
         process_queue.last_pull_ms -= 121_000
-        await asyncio.sleep(4)
+        await CLOCK.sleep(4)
         held = consuming.consumer._rebalancer.process_queues
         assert process_queue.dropped
         assert process_queue not in held.values()
@@ -514,7 +515,7 @@ def test_broadcasting_gives_every_member_everything_and_asks_no_broker_for_offse
         model = MessageModel.BROADCASTING
         members = [await world.consumer(f"consumer-{n}", message_model=model) for n in range(3)]
         sent = await world.fill(10)
-        await asyncio.sleep(1)
+        await CLOCK.sleep(1)
         for member in members:
             assert sorted(member.bodies) == sorted(sent)
             await member.consumer.stop()
@@ -530,11 +531,11 @@ def test_a_broadcasting_consumer_goes_on_from_its_own_file(tmp_path: Path) -> No
         settings: dict[str, Any] = {"message_model": MessageModel.BROADCASTING, "data_dir": tmp_path}
         before = await world.consumer(**settings)
         await world.fill(3)
-        await asyncio.sleep(1)
+        await CLOCK.sleep(1)
         await before.consumer.stop()
         await world.broker.append("orders", 0, b"later")
         after = await world.consumer(**settings)
-        await asyncio.sleep(1)
+        await CLOCK.sleep(1)
         assert (len(before.received), after.bodies) == (3, [b"later"])
         await after.consumer.stop()
 
@@ -558,7 +559,7 @@ def test_a_broadcast_message_that_fails_is_dropped() -> None:
         world = World(queues=1)
         consuming = await world.consumer(message_model=MessageModel.BROADCASTING, listener=lambda message: False)
         await world.fill(2)
-        await asyncio.sleep(10)
+        await CLOCK.sleep(10)
         assert consuming.received == []
         assert consuming.consumer._offsets.in_memory(next(iter(consuming.consumer._rebalancer.process_queues))) == 2
         await consuming.consumer.stop()
@@ -572,14 +573,14 @@ def test_stopping_lets_a_listener_call_end_when_it_is_given_time() -> None:
         consuming = await world.consumer(await_termination_when_shutdown_ms=given_ms)
 
         async def slow(messages: list[Any]) -> bool:
-            await asyncio.sleep(2)
+            await CLOCK.sleep(2)
             return True
 
         consuming.consumer._consume_service._listener = slow
         await world.fill(1)
-        await asyncio.sleep(1)
+        await CLOCK.sleep(1)
         await consuming.consumer.stop()
-        await asyncio.sleep(0)
+        await CLOCK.sleep(0)
         assert world.broker.committed.get(("group", "orders", 0), 0) == committed
 
     run(lambda: body(5000, 1))
@@ -624,9 +625,9 @@ def test_an_update_names_its_queue_and_group() -> None:
         world = World(queues=1)
         consuming = await world.consumer()
         await world.fill(1)
-        await asyncio.sleep(1)
+        await CLOCK.sleep(1)
         await consuming.consumer.stop()
-        await asyncio.sleep(0)
+        await CLOCK.sleep(0)
         updates = [
             UpdateConsumerOffsetRequestHeader.from_ext_fields(request.ext_fields)
             for request in world.broker.asked(RequestCode.UPDATE_CONSUMER_OFFSET)
