@@ -50,6 +50,7 @@ _SETTINGS = {
     # The histories are small: what costs time is planning and compiling, not rows.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.log.level": "ERROR",
 }
@@ -60,6 +61,10 @@ def require_java() -> None:
     java_home = os.environ.get("JAVA_HOME")
     if shutil.which("java") is None and not (java_home and Path(java_home, "bin", "java").exists()):
         raise HarnessError("no java on PATH: Spark needs a JDK 17 or later, e.g. apt install openjdk-17-jre-headless")
+
+
+ONE_PARTITION_BYTES = 32 * 1024 * 1024
+"""A history up to this size is one partition: then no step of a check needs a shuffle, which is most of its time."""
 
 
 def session(master: str | None = None) -> SparkSession:
@@ -91,7 +96,8 @@ def load(run_dir: Path | str, spark: SparkSession) -> DataFrame:
     path = parquet_path(run_dir)
     if not path.exists():
         to_parquet(run_dir)
-    return spark.read.schema(HISTORY_SCHEMA).parquet(str(path))
+    history = spark.read.schema(HISTORY_SCHEMA).parquet(str(path))
+    return history.coalesce(1) if path.stat().st_size < ONE_PARTITION_BYTES else history
 
 
 def check_history(history: DataFrame, checks: Iterable[str]) -> list[Verdict]:

@@ -63,12 +63,31 @@ class Tolerance:
 
 
 def frame(history: DataFrame, rows: Sequence[tuple[Any, ...]], schema: str) -> DataFrame:
-    """A small table of this check, to be broadcast. `schema` as in SQL: `id int, node string`."""
-    bounded = [
-        tuple((UNLIMITED_MS if v > 0 else -UNLIMITED_MS) if isinstance(v, float) and math.isinf(v) else v for v in row)
-        for row in rows
-    ]
-    return F.broadcast(history.sparkSession.createDataFrame(bounded, schema))
+    """A small table of this check, to be broadcast. `schema` as in SQL: `id int, node string`.
+
+    Written as VALUES, because that is planned as a local relation: no job, no Python objects, no partitions.
+    """
+    columns = [column.split() for column in schema.split(",")]
+    shown = rows or [(None,) * len(columns)]
+    values = ", ".join(f"({', '.join(map(_literal, row))})" for row in shown)
+    cast = ", ".join(f"CAST({name} AS {type_}) AS {name}" for name, type_ in columns)
+    query = f"SELECT {cast} FROM VALUES {values} AS t({', '.join(name for name, _ in columns)})"
+    return F.broadcast(history.sparkSession.sql(query if rows else f"{query} WHERE false"))
+
+
+def _literal(value: object) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        if math.isinf(value):
+            value = UNLIMITED_MS if value > 0 else -UNLIMITED_MS
+        return f"{value!r}D"
+    if isinstance(value, int):
+        return str(value)
+    escaped = str(value).replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 def measure(history: DataFrame, world: World, windows: Iterable[LagWindow]) -> dict[int, float]:

@@ -48,6 +48,7 @@ def route_stretches(history: DataFrame, world: World) -> DataFrame:
     by_topic = Window.partitionBy("name_server", "incarnation", "topic").orderBy("time_ms", "seq")
     return (
         rows.unionByName(empty)
+        .coalesce(1)  # route changes, not traffic: few enough for one partition, and then nothing is shuffled
         .join(living, ["name_server", "incarnation"])
         .withColumn("e", F.least(F.coalesce(F.lead("time_ms").over(by_topic), F.col("life_end")), F.col("life_end")))
         .withColumnRenamed("time_ms", "s")

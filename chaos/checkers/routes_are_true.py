@@ -99,7 +99,7 @@ def _due(history: DataFrame, world: World, demanded: DataFrame) -> DataFrame:
     )
     columns = ["id", "want", "keep", "name_server", "incarnation", "broker", "topic", "at_ms", "due", "until"]
     columns += ["fine_ms", "possible_ms"]
-    return held.select(columns).unionByName(absent.select(columns))
+    return held.select(columns).unionByName(absent.select(columns)).coalesce(1)
 
 
 def _judged(

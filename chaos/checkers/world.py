@@ -132,49 +132,35 @@ def _object(text: str | None) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+_EVENTS = ("run_begin", "run_end", "phase", "node", "started", "stopped", "fault")
+
+
 def _environment(history: DataFrame) -> DataFrame:
-    """what (run_begin|end|last|node|life|fault), source, target, incarnation, …, start_ms, end_ms, value."""
-    columns = (
-        *("source", "target", "incarnation", "fault_id", "fault", "injection", "stream"),
-        *("address", "start_ms", "end_ms", "value"),
-    )
+    """what (run_begin|end|last|node|life|fault), start_ms, end_ms and the harness's columns.
 
-    def shaped(frame: DataFrame, what: str) -> DataFrame:
-        missing = [F.lit(None).cast("string").alias(name) for name in columns if name not in frame.columns]
-        full = frame.select("*", *missing)
-        casts = {"incarnation": "int", "start_ms": "double", "end_ms": "double"}
-        return full.select(F.lit(what).alias("what"), *[F.col(n).cast(casts.get(n, "string")) for n in columns])
-
-    by_fault = Window.partitionBy("fault_id", "source", "target").orderBy("time_ms", "seq")
-    faults = (
-        history.where(F.col("event") == "fault")
-        .withColumn("next_phase", F.lead("phase").over(by_fault))
-        .withColumn("next_ms", F.lead("time_ms").over(by_fault))
-        .where(F.col("phase") == "start")
-        .withColumn("start_ms", F.col("time_ms"))
-        .withColumn("end_ms", F.when(F.col("next_phase") == "end", F.col("next_ms")))
-        .drop("next_phase", "next_ms")
+    A fault ends at the `end` row of its fault_id, source and target; a life at the next row of its node.
+    """
+    event, phase = F.col("event"), F.col("phase")
+    is_life = event.isin("started", "stopped")
+    source = F.when(is_life, F.col("node")).otherwise(F.col("source"))
+    what = (
+        F.when(event == "started", "life")
+        .when((event == "fault") & (phase == "start"), "fault")
+        .when((event == "run_end") | ((event == "phase") & (phase == "end")), "end")
+        .when(event.isin("run_begin", "node"), event)
     )
-    by_node = Window.partitionBy("node").orderBy("time_ms", "seq")
-    lives = (
-        history.where(F.col("event").isin("started", "stopped"))
-        .withColumn("end_ms", F.lead("time_ms").over(by_node))
-        .where(F.col("event") == "started")
-        .select(F.col("node").alias("source"), "incarnation", F.col("time_ms").alias("start_ms"), "end_ms")
+    of_one = Window.partitionBy("kind", "fault_id", "source", "target").orderBy("time_ms", "seq")
+    ends = (F.col("kind") == "life") | (F.lead("phase").over(of_one) == "end")
+    columns = ("source", "target", "incarnation", "fault_id", "fault", "injection", "stream", "address", "value")
+    rows = (
+        history.where(event.isin(*_EVENTS))
+        .withColumns({"source": source, "what": what, "kind": F.when(is_life, "life").otherwise(event)})
+        .withColumn("end_ms", F.when(ends, F.lead("time_ms").over(of_one)))
+        .where(F.col("what").isNotNull())
+        .select("what", F.col("time_ms").alias("start_ms"), "end_ms", *columns)
     )
-    nodes = history.where(F.col("event") == "node").select(
-        "source", "address", "value", F.col("time_ms").alias("start_ms")
-    )
-    begin = history.where(F.col("event") == "run_begin").select("value", F.col("time_ms").alias("start_ms"))
-    is_end = (F.col("event") == "run_end") | ((F.col("event") == "phase") & (F.col("phase") == "end"))
-    ends = history.where(is_end).select(F.col("time_ms").alias("start_ms"))
-    last = history.agg(F.max("time_ms").alias("start_ms"))
-    parts = {"fault": faults, "life": lives, "node": nodes, "run_begin": begin, "end": ends, "last": last}
-    frames = [shaped(frame, what) for what, frame in parts.items()]
-    union = frames[0]
-    for frame in frames[1:]:
-        union = union.unionByName(frame)
-    return union
+    last = history.agg(F.max("time_ms").alias("start_ms")).select(F.lit("last").alias("what"), "start_ms")
+    return rows.unionByName(last, allowMissingColumns=True)
 
 
 def _lives(rows: list[dict[str, Any]], nodes: tuple[NodeInfo, ...], faults: tuple[Fault, ...]) -> tuple[Life, ...]:

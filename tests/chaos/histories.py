@@ -120,7 +120,7 @@ def frame(spark: SparkSession, rows: Sequence[dict[str, Any]]) -> DataFrame:
     """Rows as a history DataFrame, through the same conversion as a recorded run's."""
     table = to_table(rows)
     columns = [table.column(column.name).to_pylist() for column in SCHEMA]
-    return spark.createDataFrame(list(zip(*columns, strict=True)), HISTORY_SCHEMA)
+    return spark.createDataFrame(list(zip(*columns, strict=True)), HISTORY_SCHEMA).coalesce(1)
 
 
 def cluster(

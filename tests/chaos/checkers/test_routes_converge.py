@@ -1,0 +1,114 @@
+"""routes_converge over hand-written histories."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from nemesrv.chaos.checkers.routes_converge import routes_converge
+from nemesrv.chaos.checkers.world import World
+from nemesrv.chaos.verdict import Validity, Verdict
+from tests.chaos.histories import Story, cluster, route_of
+
+pytestmark = pytest.mark.spark
+
+BLACK_HOLE = ("black_hole", "toxiproxy.bandwidth.rate=0")
+
+
+def check(story: Story, spark: SparkSession) -> Verdict:
+    history = story.frame(spark)
+    return routes_converge(history, World.observe(history))
+
+
+def partition(*, others_differ_at_s: float | None = None, back_at_s: float | None = 270, lag_ms: float = 1.0) -> Story:
+    """broker-a is black-holed from ns-0 at 100 s, dropped there at 195 s, healed at 255 s, back at `back_at_s`."""
+    story = cluster(name_servers=3).at(100).fault("f1", *BLACK_HOLE, "broker-a", "ns-0")
+    story.at(195).route("ns-0", "orders", "broker-b")
+    if others_differ_at_s is not None:
+        story.at(others_differ_at_s).route("ns-2", "orders", "broker-b")
+    story.at(255).fault("f1", *BLACK_HOLE, "broker-a", "ns-0", end=True)
+    if back_at_s is not None:
+        story.at(back_at_s).route("ns-0", "orders", "broker-a", "broker-b")
+    if others_differ_at_s is not None:
+        story.at(265).route("ns-2", "orders", "broker-a", "broker-b")
+    return story.end(330, lag_ms)
+
+
+def test_name_servers_that_the_same_brokers_reach_agree_before_during_and_after_a_partition(
+    spark: SparkSession,
+) -> None:
+    assert check(partition(), spark) == Verdict(
+        name="routes_converge",
+        verdict=Validity.VALID,
+        examined=3,  # all three before; ns-1 and ns-2 during; all three again after
+        measured={"max_ms": 15_000.0, "converged_ms": {"f1 start": 0.0, "f1 end": 15_000.0}},
+        allowed={
+            "bound_ms": 33_000,
+            "formula": "R + C",
+            "tolerance_ms": 52.0,
+            "row": "after a heal or a restart the broker comes back on its own tick",
+        },
+    )
+
+
+def test_a_name_server_that_differs_from_its_equals_is_invalid(spark: SparkSession) -> None:
+    verdict = check(partition(others_differ_at_s=180), spark)
+    assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.INVALID, 3, 1)
+    (example,) = verdict.examples
+    assert (example["topic"], example["name_servers"]) == ("orders", ["ns-1", "ns-2"])
+    assert (example["differ_from_ms"], example["differ_to_ms"]) == (180_000.0, 255_000.0)
+    assert verdict.measured["converged_ms"] == {"f1 start": None, "f1 end": 15_000.0}
+
+
+def test_one_that_never_takes_the_broker_back_is_invalid(spark: SparkSession) -> None:
+    verdict = check(partition(back_at_s=None), spark)
+    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
+    assert verdict.measured["converged_ms"]["f1 end"] is None
+
+
+def test_a_late_return_on_a_machine_later_than_the_cap_is_unknown(spark: SparkSession) -> None:
+    verdict = check(partition(back_at_s=293, lag_ms=4000), spark)  # 5 s over; lateness 8 s, of which 3 s count
+    assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
+    assert "too late" in verdict.why
+    assert check(partition(back_at_s=290, lag_ms=4000), spark).verdict is Validity.VALID
+    assert check(partition(back_at_s=299, lag_ms=4000), spark).verdict is Validity.INVALID
+
+
+def test_a_segment_shorter_than_its_window_judges_nothing(spark: SparkSession) -> None:
+    story = cluster().at(5).route("ns-0", "orders", "broker-b")
+    verdict = check(story.end(30), spark)
+    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
+
+
+def test_an_empty_history_is_unknown(spark: SparkSession) -> None:
+    verdict = check(Story(), spark)
+    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
+
+
+def test_the_order_of_keys_in_a_route_is_no_difference_and_its_queues_are_one(spark: SparkSession) -> None:
+    route = route_of("broker-a", "broker-b")
+    assert route is not None
+    turned = {"queues": dict(reversed(route["queues"].items())), "brokers": dict(reversed(route["brokers"].items()))}
+    story = cluster().at(50).event("ns-1", "route", topic="orders", value=turned)
+    assert check(story.end(90), spark).verdict is Validity.VALID
+    wiped = {**route, "queues": {**route["queues"], "broker-a": [4, 4, 4, 0]}}
+    story = cluster().at(50).event("ns-1", "route", topic="orders", value=wiped)
+    assert check(story.end(90), spark).verdict is Validity.INVALID
+
+
+def test_a_new_topic_has_a_tick_and_a_time_out_to_reach_the_last_name_server(spark: SparkSession) -> None:
+    def story(second_at_s: float) -> Story:
+        told = cluster().at(60).topic("broker-a", "payments").at(60.1).route("ns-0", "payments", "broker-a")
+        return told.at(second_at_s).route("ns-1", "payments", "broker-a").end(150)
+
+    assert check(story(second_at_s=90), spark).verdict is Validity.VALID
+    assert check(story(second_at_s=100), spark).verdict is Validity.INVALID
+
+
+def test_a_killed_broker_leaves_all_tables_at_once_and_a_dead_name_server_is_not_asked(spark: SparkSession) -> None:
+    story = cluster(name_servers=3).at(80).fault("f1", "kill", "sigkill", "ns-2")
+    story.at(100).fault("f2", "kill", "sigkill", "broker-a").at(100.02)
+    story.route("ns-0", "orders", "broker-b").route("ns-1", "orders", "broker-b")
+    verdict = check(story.end(150), spark)
+    assert (verdict.verdict, verdict.examined) == (Validity.VALID, 3)
+    assert verdict.measured["converged_ms"]["f2 start"] == 0.0
