@@ -30,7 +30,7 @@ from ..chaos.errors import HarnessError
 from ..remoting.clock import RealClock
 from ..remoting.network import Address
 from .actor import Listening, NodeActor, NodeSpec
-from .processes import Process, alive, family
+from .processes import Process, Reaper, alive, family
 
 log = logging.getLogger("nemesrv.cluster")
 
@@ -67,6 +67,7 @@ def _environment(workers: int) -> dict[str, str]:
         "RAY_DISABLE_IMPORT_WARNING": "1",
         "RAY_enable_metrics_collection": "false",
         "RAY_event_stats": "false",
+        "RAY_worker_niceness": "0",  # Ray's 15 would make every timer of a node late as soon as anything else runs
         "RAY_worker_maximum_startup_concurrency": str(workers),  # else only so many are started ahead
     }
 
@@ -81,6 +82,7 @@ class RayHost:
     def __init__(self, *, workers: int = 12, object_store_mb: int = 100) -> None:
         self._workers, self._object_store_mb = workers, object_store_mb
         self._folder: Path | None = None
+        self._reaper: Reaper | None = None
         self._environment_before: dict[str, str | None] = {}
 
     def start(self) -> RayHost:
@@ -90,12 +92,13 @@ class RayHost:
         for name, value in _environment(self._workers).items():
             self._environment_before[name] = os.environ.get(name)
             os.environ[name] = value
-        _sweep()
+        sweep()
         # Unix socket paths inside must stay below 108 bytes, so a long TMPDIR cannot be used.
         base = tempfile.gettempdir() if len(tempfile.gettempdir()) <= 20 else "/tmp"
         self._folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=base))
         try:
             self._init(self._folder)
+            self._reaper = Reaper(self._processes(self._folder), self._folder)
         except BaseException as exc:
             self.stop()
             if isinstance(exc, Exception):
@@ -131,26 +134,32 @@ class RayHost:
         folder, self._folder = self._folder, None
         if folder is None:
             return
-        processes = family(os.getpid(), lambda command: str(folder) in command)
+        processes = self._processes(folder)
         try:
             import ray
 
             ray.shutdown()
         finally:
             # A worker that is stopped by SIGSTOP, or that started in the last moment, outlives Ray's own shutdown.
-            processes += family(os.getpid(), lambda command: str(folder) in command)
+            processes += self._processes(folder)
             for process in processes:
                 process.send(signal.SIGKILL)
             for process in processes:
                 process.gone(SIGNAL_LIMIT_S)
                 process.close()
             shutil.rmtree(folder, ignore_errors=True)
+            if self._reaper is not None:
+                self._reaper.close()
             for name, value in self._environment_before.items():
                 if value is None:
                     os.environ.pop(name, None)
                 else:
                     os.environ[name] = value
             self._environment_before.clear()
+
+    @staticmethod
+    def _processes(folder: Path) -> list[Process]:
+        return family(os.getpid(), lambda command: str(folder) in command)
 
     def __enter__(self) -> RayHost:
         return self.start()
@@ -172,7 +181,7 @@ def _quieten() -> None:
     worker.print_to_stdstream = to_our_log
 
 
-def _sweep() -> None:
+def sweep() -> None:
     """Remove what a harness that was killed with SIGKILL has left in the folder for temporary files."""
     for folder in {Path(tempfile.gettempdir()), Path("/tmp")}:
         for left in folder.glob(f"{_PREFIX}[0-9]*-*"):
@@ -427,4 +436,5 @@ class Cluster:
                 raise cause from None
             raise ClusterError(f"{name} failed to {what}: {type(cause).__name__}: {cause}") from cause
         except ray.exceptions.RayError as exc:
-            raise ClusterError(f"{name} died during `{what}`; its log says why") from exc
+            said = str(exc).strip().rpartition("\n")[2].strip()
+            raise ClusterError(f"{name} died during `{what}`: {said}; its log may say more") from exc

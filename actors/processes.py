@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import select
 import signal
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 _PROC = Path("/proc")
@@ -94,3 +96,50 @@ def _pids() -> Iterator[int]:
 def alive(pid: int) -> bool:
     """Whether a process has this pid."""
     return _stat(pid) is not None
+
+
+_REAPER = """
+import os, select, shutil, signal, sys
+def opened(pids):
+    for pid in pids:
+        try:
+            yield os.pidfd_open(int(pid))
+        except ProcessLookupError:
+            pass
+fds = list(opened(sys.argv[2:]))
+sys.stdin.read()
+for fd in fds:
+    try:
+        signal.pidfd_send_signal(fd, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    poll.poll(2000)
+shutil.rmtree(sys.argv[1], ignore_errors=True)
+"""
+
+
+class Reaper:
+    """A small process that outlives us only to end others: when we are gone without `close`, it kills them.
+
+    Needed for what neither dies with its parent nor can be made to: Ray's agents look for theirs and then still try
+    for a minute to report its death. It also removes `folder`.
+    """
+
+    def __init__(self, processes: Iterable[Process], folder: Path) -> None:
+        processes = list(processes)
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", _REAPER, str(folder), *(str(process.pid) for process in processes)],
+            stdin=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is not for it
+        )
+        for process in processes:
+            process.close()
+
+    def close(self) -> None:
+        """Nobody is killed."""
+        self._process.kill()
+        self._process.wait()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
