@@ -23,8 +23,8 @@ format: setup ## rewrite the code in the project's format
 	@$(PY) -m ruff check --fix --quiet .
 	@$(PY) -m ruff format --quiet .
 
-test-fast: setup ## the tests that start neither Ray nor Spark nor Toxiproxy
-	@$(PY) -m pytest -m "not ray and not spark and not toxiproxy and not e2e"
+test-fast: setup ## the tests that start neither Ray nor Spark nor Toxiproxy nor Java programs
+	@$(PY) -m pytest -m "not ray and not spark and not toxiproxy and not e2e and not java"
 
 selftest: setup ## run every planted defect and its clean twin, and print the table
 	@.venv/bin/nemesrv selftest

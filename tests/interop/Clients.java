@@ -1,0 +1,228 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeSet;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.zip.CRC32;
+import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
+import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.SendCallback;
+import org.apache.rocketmq.client.producer.SendResult;
+import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
+import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.common.message.MessageQueue;
+
+/**
+ * A producer and consumers of every kind in one JVM: args are the NameServers and a prefix of topics and groups.
+ * What was sent and what came are tab-separated lines SEND and RECEIVE; commands on stdin: send, consume, restart, quit.
+ */
+public class Clients {
+    static final int BIG = 10_000;
+    static String nameServers;
+    static String prefix;
+    static DefaultMQProducer producer;
+    static final Map<String, Boolean> FAILED = new ConcurrentHashMap<>();
+
+    public static void main(String[] args) {
+        try {
+            run(args);
+            System.exit(0);
+        } catch (Throwable e) {
+            e.printStackTrace();
+            System.exit(1);
+        }
+    }
+
+    static void run(String[] args) throws Exception {
+        nameServers = args[0];
+        prefix = args[1];
+        say("READY");
+        List<DefaultMQPushConsumer> push = new ArrayList<>();
+        DefaultLitePullConsumer lite = null;
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = in.readLine(); line != null && !line.equals("quit"); line = in.readLine()) {
+            if (line.equals("send")) {
+                producer = new DefaultMQProducer(prefix + "-producers");
+                producer.setNamesrvAddr(nameServers);
+                producer.start();
+                send();
+            } else if (line.equals("consume")) {
+                push.add(concurrent("all", "*"));
+                push.add(concurrent("tagged", "TagA || TagC"));
+                push.add(orderly());
+                lite = lite();
+            } else if (line.equals("restart")) {
+                push.remove(0).shutdown();
+                one("again", message("again-0", "TagA", "after the restart"));
+                push.add(0, concurrent("all", "*"));
+            }
+            say("DONE", line);
+        }
+        for (DefaultMQPushConsumer consumer : push) {
+            consumer.shutdown();
+        }
+        if (lite != null) {
+            lite.shutdown();
+        }
+        if (producer != null) {
+            producer.shutdown();
+        }
+        say("DONE", "quit");
+    }
+
+    static void send() throws Exception {
+        for (int i = 0; i < 8; i++) {
+            one("sync", message("sync-" + i, i % 2 == 0 ? "TagA" : "TagB", "body " + i));
+        }
+        CountDownLatch latch = new CountDownLatch(4);
+        for (int i = 0; i < 4; i++) {
+            String key = "async-" + i;
+            producer.send(message(key, "TagA", "body " + i), new SendCallback() {
+                @Override
+                public void onSuccess(SendResult result) {
+                    sent("async", key, result);
+                    latch.countDown();
+                }
+
+                @Override
+                public void onException(Throwable e) {
+                    say("FAILED", key, String.valueOf(e));
+                    latch.countDown();
+                }
+            });
+        }
+        latch.await(10, TimeUnit.SECONDS);
+        for (int i = 0; i < 4; i++) {
+            producer.sendOneway(message("oneway-" + i, "TagB", "body " + i));
+        }
+        List<Message> batch = new ArrayList<>();
+        for (int i = 0; i < 3; i++) {
+            batch.add(message("batch-" + i, "TagC", "body " + i));
+        }
+        sent("batch", "batch", producer.send(batch));
+        byte[] big = new byte[BIG];
+        Arrays.fill(big, (byte) 'x');
+        one("big", new Message(prefix + "-topic", "TagA", "big-0", big));
+        Message unicode = message("unicode-0", "TagA", "gr\u00fc\u00dfe \u6d88\u606f");
+        unicode.putUserProperty("greeting", "gr\u00fc\u00dfe");
+        one("unicode", unicode);
+        Message delayed = message("delayed-0", "TagB", "later");
+        delayed.setDelayTimeLevel(1);
+        one("delayed", delayed);
+        one("failing", message("failing-0", "TagB", "comes twice"));
+        for (int i = 0; i < 10; i++) {
+            Message message = new Message(prefix + "-ordered", "TagA", "ordered-" + i, new byte[] {(byte) i});
+            sent("ordered", "ordered-" + i, producer.send(message, (queues, m, n) -> queues.get(0), null));
+        }
+        SendResult last = one("last", message("last-0", "TagA", "looked up"));
+        MessageQueue queue = last.getMessageQueue();
+        MessageExt viewed = producer.viewMessage(prefix + "-topic", last.getOffsetMsgId());
+        say("VIEWED", viewed.getKeys(), new String(viewed.getBody(), StandardCharsets.UTF_8), viewed.getMsgId(),
+            String.join(",", new TreeSet<>(viewed.getProperties().keySet())));
+        say("OFFSETS", String.valueOf(producer.minOffset(queue)), String.valueOf(producer.maxOffset(queue)),
+            String.valueOf(last.getQueueOffset()), String.valueOf(producer.searchOffset(queue, 0)),
+            String.valueOf(producer.earliestMsgStoreTime(queue) > 0));
+    }
+
+    static Message message(String key, String tag, String body) {
+        return new Message(prefix + "-topic", tag, key, body.getBytes(StandardCharsets.UTF_8));
+    }
+
+    static SendResult one(String kind, Message message) throws Exception {
+        SendResult result = producer.send(message);
+        sent(kind, message.getKeys(), result);
+        return result;
+    }
+
+    static void sent(String kind, String key, SendResult result) {
+        MessageQueue queue = result.getMessageQueue();
+        say("SEND", kind, key, result.getSendStatus().name(), result.getMsgId(), String.valueOf(result.getOffsetMsgId()),
+            queue.getBrokerName(), String.valueOf(queue.getQueueId()), String.valueOf(result.getQueueOffset()));
+    }
+
+    static void received(String group, MessageExt message) {
+        CRC32 crc = new CRC32();
+        crc.update(message.getBody());
+        say("RECEIVE", group, message.getKeys(), message.getTags(), String.valueOf(message.getReconsumeTimes()),
+            String.valueOf(message.getBody().length), String.valueOf(crc.getValue()), message.getTopic(),
+            String.valueOf(message.getQueueId()), String.valueOf(message.getQueueOffset()), message.getMsgId(),
+            String.valueOf(message.getUserProperty("greeting")));
+    }
+
+    static DefaultMQPushConsumer consumer(String name, String topic, String expression) throws Exception {
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(prefix + "-" + name);
+        consumer.setNamesrvAddr(nameServers);
+        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        consumer.subscribe(prefix + topic, expression);
+        return consumer;
+    }
+
+    static DefaultMQPushConsumer concurrent(String name, String expression) throws Exception {
+        DefaultMQPushConsumer consumer = consumer(name, "-topic", expression);
+        consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+            for (MessageExt message : messages) {
+                received(name, message);
+                if (message.getKeys().equals("failing-0") && FAILED.put(name, true) == null) {
+                    context.setDelayLevelWhenNextConsume(1);
+                    return ConsumeConcurrentlyStatus.RECONSUME_LATER;
+                }
+            }
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        });
+        consumer.start();
+        return consumer;
+    }
+
+    static DefaultMQPushConsumer orderly() throws Exception {
+        DefaultMQPushConsumer consumer = consumer("orderly", "-ordered", "*");
+        consumer.registerMessageListener((MessageListenerOrderly) (messages, context) -> {
+            for (MessageExt message : messages) {
+                if (message.getKeys().equals("ordered-3") && FAILED.put("orderly", true) == null) {
+                    context.setSuspendCurrentQueueTimeMillis(100);
+                    return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT;
+                }
+                received("orderly", message);
+            }
+            return ConsumeOrderlyStatus.SUCCESS;
+        });
+        consumer.start();
+        return consumer;
+    }
+
+    static DefaultLitePullConsumer lite() throws Exception {
+        DefaultLitePullConsumer consumer = new DefaultLitePullConsumer(prefix + "-lite");
+        consumer.setNamesrvAddr(nameServers);
+        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        consumer.subscribe(prefix + "-topic", "*");
+        consumer.start();
+        Thread poller = new Thread(() -> {
+            while (true) {
+                try {
+                    consumer.poll(1000).forEach(message -> received("lite", message));
+                } catch (IllegalStateException e) {
+                    return; // shut down
+                }
+            }
+        });
+        poller.setDaemon(true);
+        poller.start();
+        return consumer;
+    }
+
+    static synchronized void say(String... fields) {
+        System.out.println(String.join("\t", fields));
+        System.out.flush();
+    }
+}

@@ -1,0 +1,238 @@
+"""The processes of these tests: ours by their command line, Apache's in JVMs with a small heap and a folder of their own.
+
+Every process speaks lines on stdout, keeps stderr in a file, and is gone when its `with` block ends.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+
+from .jars import Jars, class_path
+
+START_TIMEOUT_S = 60.0
+JAVA_FLAGS = (
+    "-Xms64m",
+    "-Xmx320m",
+    "-XX:MaxDirectMemorySize=128m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Djava.net.preferIPv4Stack=true",
+    "--add-opens=java.base/java.lang=ALL-UNNAMED",
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",
+    "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
+)
+LOGBACK = "<configuration><root level='OFF'/></configuration>"
+
+
+class Program:
+    """One process. `lines` is what it has printed so far."""
+
+    def __init__(self, name: str, command: Sequence[str], folder: Path, env: Mapping[str, str] | None = None) -> None:
+        self.name, self.lines = name, list[str]()
+        self._changed = threading.Condition()
+        self._ended = False
+        self._error_path = folder / f"{name}.err"
+        with self._error_path.open("wb") as errors:
+            self._process = subprocess.Popen(
+                command,
+                cwd=folder,
+                env={**os.environ, **(env or {})},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                encoding="utf-8",
+                errors="replace",
+            )
+        self._reader = threading.Thread(target=self._read, name=f"{name} stdout", daemon=True)
+        self._reader.start()
+
+    def __enter__(self) -> Program:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            with self._changed:
+                self.lines.append(line.rstrip("\n"))
+                self._changed.notify_all()
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def wait_for(self, text: str, *, within_s: float = START_TIMEOUT_S, after: int = 0) -> int:
+        """The index of the first line at or after `after` that has `text`; AssertionError with all output otherwise."""
+        seen = after
+
+        def found() -> bool:
+            nonlocal seen
+            while seen < len(self.lines):
+                if text in self.lines[seen]:
+                    return True
+                seen += 1
+            return self._ended
+
+        with self._changed:
+            self._changed.wait_for(found, timeout=within_s)
+            if seen < len(self.lines):
+                return seen
+        raise AssertionError(f"{self.name} never said {text!r} within {within_s} s; it said:\n{self.output()}")
+
+    def say(self, line: str) -> None:
+        """One line to its stdin."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+
+    def output(self) -> str:
+        errors = self._error_path.read_text(errors="replace")
+        return "\n".join([*self.lines[-200:], "-- stderr:", errors[-8000:]])
+
+    def terminate(self, *, within_s: float = 30) -> int:
+        """SIGTERM, and the exit status; AssertionError when it has not ended in time."""
+        self._process.terminate()
+        try:
+            return self._process.wait(within_s)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{self.name} did not end within {within_s} s of SIGTERM:\n{self.output()}") from None
+
+    def kill(self) -> None:
+        """SIGKILL; returns when the process is gone."""
+        self._process.kill()
+        self._process.wait()
+        self._reader.join()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                try:
+                    pipe.close()
+                except BrokenPipeError:
+                    pass
+
+
+def free_port(*distances: int) -> int:
+    """A port of 127.0.0.1 that nobody listens on, and neither on those at `distances` from it."""
+    for _ in range(100):
+        with ExitStack() as held:
+            probe = held.enter_context(socket.socket())
+            probe.bind(("127.0.0.1", 0))
+            port: int = probe.getsockname()[1]
+            try:
+                for distance in distances:
+                    held.enter_context(socket.socket()).bind(("127.0.0.1", port + distance))
+            except (OSError, OverflowError):
+                continue
+            return port
+    raise AssertionError("no free ports")
+
+
+def nemesrv(name: str, folder: Path, *arguments: str) -> Program:
+    """Our command line, with the user's folders inside `folder`."""
+    return Program(name, [sys.executable, "-m", "nemesrv.chaos", *arguments], folder, env={"HOME": str(folder)})
+
+
+def java(name: str, folder: Path, jars: Jars, *arguments: str, properties: Mapping[str, str] | None = None) -> Program:
+    """A main class or a source file of RocketMQ's `jars`; what it writes is inside `folder`."""
+    conf = folder / "conf"
+    conf.mkdir(exist_ok=True)
+    for part in ("namesrv", "broker", "tools"):
+        (conf / f"logback_{part}.xml").write_text(LOGBACK)
+    defines = {"user.home": str(folder), "rocketmq.home.dir": str(folder), **(properties or {})}
+    flags = [*JAVA_FLAGS, *(f"-D{key}={value}" for key, value in defines.items())]
+    env = {"ROCKETMQ_HOME": str(folder), "NAMESRV_ADDR": ""}
+    return Program(name, ["java", *flags, "-cp", class_path(jars), *arguments], folder, env=env)
+
+
+def name_server(name: str, folder: Path, *, profile: str = "4.9") -> tuple[Program, str]:
+    """Our NameServer, serving, and its address."""
+    folder.mkdir()
+    port = free_port()
+    config = folder / "namesrv.conf"
+    settings = {"profile": profile, "bindAddress": "127.0.0.1", "kvConfigPath": folder / "kvConfig.json"}
+    _write(config, settings)
+    program = nemesrv(name, folder, "namesrv", "-c", str(config), "--listen-port", str(port))
+    program.wait_for("boot success")
+    return program, f"127.0.0.1:{port}"
+
+
+def java_name_server(name: str, folder: Path, jars: Jars) -> tuple[Program, str]:
+    """Apache's NameServer, serving, and its address."""
+    folder.mkdir()
+    port = free_port()
+    config = folder / "namesrv.conf"
+    _write(config, {"listenPort": port, "bindAddress": "127.0.0.1", "kvConfigPath": folder / "kvConfig.json"})
+    program = java(name, folder, jars, "org.apache.rocketmq.namesrv.NamesrvStartup", "-c", str(config))
+    program.wait_for("boot success")
+    return program, f"127.0.0.1:{port}"
+
+
+def java_broker(
+    name: str, folder: Path, jars: Jars, name_servers: Sequence[str], broker_name: str
+) -> tuple[Program, str]:
+    """Apache's broker, serving, and its address."""
+    folder.mkdir()
+    port = free_port(-2, 1)
+    config = folder / "broker.conf"
+    store = folder / "store"
+    settings: dict[str, object] = {
+        "brokerClusterName": "DefaultCluster",
+        "brokerName": broker_name,
+        "brokerId": 0,
+        "brokerIP1": "127.0.0.1",
+        "brokerIP2": "127.0.0.1",
+        "listenPort": port,
+        "haListenPort": port + 1,
+        "namesrvAddr": ";".join(name_servers),
+        "storePathRootDir": store,
+        "storePathCommitLog": store / "commitlog",
+        "mappedFileSizeCommitLog": 16 * 1024 * 1024,
+        "mappedFileSizeConsumeQueue": 20 * 20_000,
+        "maxIndexNum": 20_000,
+        "maxHashSlotNum": 10_000,
+        "mappedFileSizeTimerLog": 1024 * 1024,
+        "timerWheelEnable": "false",
+        "diskMaxUsedSpaceRatio": 95,
+        "flushDiskType": "ASYNC_FLUSH",
+    }
+    _write(config, settings)
+    program = java(name, folder, jars, "org.apache.rocketmq.broker.BrokerStartup", "-c", str(config))
+    program.wait_for("boot success")
+    return program, f"127.0.0.1:{port}"
+
+
+def broker(
+    name: str, folder: Path, name_servers: Sequence[str], broker_name: str, *, profile: str = "4.9"
+) -> tuple[Program, str]:
+    """Our broker, serving, and its address."""
+    folder.mkdir()
+    port = free_port()
+    config = folder / "broker.conf"
+    settings = {
+        "profile": profile,
+        "brokerClusterName": "DefaultCluster",
+        "brokerName": broker_name,
+        "brokerId": 0,
+        "brokerIP1": "127.0.0.1",
+        "listenPort": port,
+        "storePathRootDir": folder / "store",
+        "mappedFileSizeCommitLog": 16 * 1024 * 1024,
+    }
+    _write(config, settings)
+    program = nemesrv(name, folder, "broker", "-n", ";".join(name_servers), "-c", str(config))
+    program.wait_for("boot success")
+    return program, f"127.0.0.1:{port}"
+
+
+def _write(path: Path, settings: Mapping[str, object]) -> None:
+    path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))

@@ -1,0 +1,43 @@
+"""Waiting for what another process does, always with an end, and asking servers through our own client."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from nemesrv.clients.admin import AdminClient
+from nemesrv.remoting.clock import RealClock
+from nemesrv.remoting.errors import ResponseError
+from nemesrv.remoting.network import Address, TcpNetwork
+from nemesrv.remoting.node import NodeContext
+
+T = TypeVar("T")
+
+
+def context(name: str) -> NodeContext:
+    """A node on real time and real sockets."""
+    log = logging.getLogger(f"interop.{name}")
+    return NodeContext(
+        name=name, clock=RealClock.starting_now(), network=TcpNetwork(), rng=random.Random(name), log=log
+    )
+
+
+def eventually(check: Callable[[], T], *, within_s: float = 20.0) -> T:
+    """What `check` returns once it does not raise AssertionError or ResponseError; its last error otherwise."""
+    again = retry_if_exception_type((AssertionError, ResponseError))
+    return Retrying(stop=stop_after_delay(within_s), wait=wait_fixed(0.05), retry=again, reraise=True)(check)
+
+
+def ask(name_server: str, question: Callable[[AdminClient], Awaitable[T]]) -> T:
+    """What our admin client gets from that NameServer."""
+
+    async def body() -> T:
+        async with AdminClient(context("reader"), [Address.parse(name_server)]) as admin:
+            return await question(admin)
+
+    return asyncio.run(body())
