@@ -72,13 +72,19 @@ class ProcessFaults:
             self._end(node, ("kill", "stop"), self._processes.restart)
 
     def heal_all(self) -> None:
-        """End every fault, in the order in which they began."""
+        """End every fault, in the order in which they began. Tries all of them before it raises the first failure."""
         with self._lock:
+            failed: HarnessError | None = None
             for node, fault in self.active.items():
-                if fault == "pause":
-                    self.resume(node)
-                else:
-                    self.restart(node)
+                try:
+                    if fault == "pause":
+                        self.resume(node)
+                    else:
+                        self.restart(node)
+                except HarnessError as exc:
+                    failed = failed or exc
+            if failed is not None:
+                raise failed
 
     @contextmanager
     def killed(self, node: str) -> Iterator[str]:

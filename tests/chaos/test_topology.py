@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from nemesrv.chaos.topology import Link, LinkExpressionError, NodeKind, Topology
@@ -103,6 +105,6 @@ def test_a_group_without_members_is_named():
 
 
 @pytest.mark.parametrize("counts", [{"name_servers": 0}, {"brokers": 27}, {"producers": -1}])
-def test_a_cluster_that_cannot_be_is_refused(counts: dict[str, int]):
+def test_a_cluster_that_cannot_be_is_refused(counts: dict[str, Any]):
     with pytest.raises(ValueError, match="at least one NameServer"):
         Topology(**counts)
