@@ -132,12 +132,12 @@ class ProberNode:
         for attempt in range(FINAL_READ_TRIES):
             try:
                 messages = [message async for message in admin.read_queue(topic, address, queue_id)]
+                end = messages[-1].queue_offset + 1 if messages else await admin.max_offset(address, topic, queue_id)
             except RocketMQError as exc:
                 self._context.log.warning("final read of %s, try %d: %s", where, attempt, exc)
                 continue
             for message in messages:
                 record("read", msg_key=message.keys, offset=message.queue_offset, **where)
-            end = messages[-1].queue_offset + 1 if messages else 0
             record("read_done", offset=end, attempt=attempt, **where)
             return len(messages)
         return 0
