@@ -13,6 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from ..remoting.clock import Clock
+from ..remoting.errors import RocketMQError
 
 Job = Callable[[], Awaitable[object]]
 
@@ -52,5 +53,7 @@ class FixedRateScheduler:
             heapq.heapreplace(self._jobs, (due_s + period_s, order, period_s, name, job))
             try:
                 await job()
+            except RocketMQError as exc:  # a peer that is away is nothing to trace
+                self._log.warning("scheduled job %s failed: %s: %s", name, type(exc).__name__, exc)
             except Exception:
                 self._log.exception("scheduled job %s failed", name)
