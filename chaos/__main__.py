@@ -149,6 +149,28 @@ def selftest(only: tuple[str, ...], seed: int) -> None:
     sys.exit(run_selftest(only, seed))
 
 
+class _AdminCommands(click.Group):
+    """The sub-commands of admin.py, which is imported when the first is looked up."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        from .admin import admin as group
+
+        return group.list_commands(ctx)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        from .admin import admin as group
+
+        return group.get_command(ctx, cmd_name)
+
+
+@cli.group(cls=_AdminCommands, no_args_is_help=False)
+def admin() -> None:
+    """mqadmin's sub-commands and flags, for NameServers and brokers of any make.
+
+    Exit status: 2 when the command is wrong or refused, 4 when a NameServer or broker cannot be reached.
+    """
+
+
 @cli.command()
 @click.argument("name", required=False)
 @click.option("--seconds", type=click.FloatRange(min=0.1), default=3, show_default=True, help="Of each measurement.")

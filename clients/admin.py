@@ -9,10 +9,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 
-from ..remoting.bodies import ClusterInfo, GetConsumerListByGroupResponseBody, KVTable, TopicList, TopicRouteData
+from ..remoting import fastjson
+from ..remoting.bodies import (
+    ClusterInfo,
+    ConsumeStats,
+    GetConsumerListByGroupResponseBody,
+    KVTable,
+    TopicList,
+    TopicRouteData,
+    TopicStatsTable,
+)
 from ..remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE, LanguageCode, RequestCode
 from ..remoting.command import Header, RemotingCommand
-from ..remoting.errors import ClientError
+from ..remoting.errors import ClientError, RemoteProtocolError
 from ..remoting.headers import (
     AddWritePermOfBrokerRequestHeader,
     AddWritePermOfBrokerResponseHeader,
@@ -21,10 +30,12 @@ from ..remoting.headers import (
     DeleteTopicFromNamesrvRequestHeader,
     DeleteTopicRequestHeader,
     GetConsumerListByGroupRequestHeader,
+    GetConsumeStatsRequestHeader,
     GetKVConfigRequestHeader,
     GetKVConfigResponseHeader,
     GetKVListByNamespaceRequestHeader,
     GetRouteInfoRequestHeader,
+    GetTopicStatsInfoRequestHeader,
     PullMessageRequestHeader,
     PutKVConfigRequestHeader,
     WipeWritePermOfBrokerRequestHeader,
@@ -204,6 +215,32 @@ class AdminClient:
         header = GetConsumerListByGroupRequestHeader(consumer_group=group)
         response = await self._call(broker, RequestCode.GET_CONSUMER_LIST_BY_GROUP, header)
         return list(GetConsumerListByGroupResponseBody.decode(response.body).consumer_id_list)
+
+    async def topic_stats(self, broker: Address, topic: str) -> TopicStatsTable:
+        """Offsets and last store time of the topic's queues at that broker; TopicNotExist when it has none."""
+        response = await self._call(
+            broker, RequestCode.GET_TOPIC_STATS_INFO, GetTopicStatsInfoRequestHeader(topic=topic)
+        )
+        return TopicStatsTable.decode(response.body)
+
+    async def consume_stats(self, broker: Address, group: str) -> ConsumeStats:
+        """How far the broker and the group are, in each queue of the group's topics at that broker."""
+        header = GetConsumeStatsRequestHeader(consumer_group=group)
+        response = await self._call(broker, RequestCode.GET_CONSUME_STATS, header)
+        return ConsumeStats.decode(response.body)
+
+    async def consumer_groups(self, broker: Address) -> dict[str, list[str]]:
+        """Topic to the groups that committed offsets of it at that broker, sorted."""
+        response = await self._call(broker, RequestCode.GET_ALL_CONSUMER_OFFSET)
+        body = fastjson.loads(response.body)
+        table = body.get("offsetTable") if isinstance(body, Mapping) else None
+        if not isinstance(table, Mapping):
+            raise RemoteProtocolError(f"consumer offsets of {broker} hold no offsetTable")
+        groups: dict[str, list[str]] = {}
+        for key in sorted(map(str, table)):
+            topic, _, group = key.partition("@")
+            groups.setdefault(topic, []).append(group)
+        return groups
 
     async def broker_runtime_info(self, broker: Address) -> dict[str, str]:
         response = await self._call(broker, RequestCode.GET_BROKER_RUNTIME_INFO)
