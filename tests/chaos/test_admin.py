@@ -132,7 +132,8 @@ def admin(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
             main()
         except SystemExit as exc:
             status = int(exc.code or 0)
-        return Done(status, *capsys.readouterr())
+        printed = capsys.readouterr()
+        return Done(status, printed.out, printed.err)
 
     yield command
     signal.signal(signal.SIGTERM, before)
