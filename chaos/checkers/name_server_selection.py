@@ -227,16 +227,20 @@ def _repeated_calls(history: DataFrame, n: int) -> DataFrame:
         .withColumn("at_ms", F.coalesce(began, "time_ms"))
     )
     # Ordered by when calls began: `failed_until` is the latest end so far of an unanswered call, per NameServer asked.
-    before = Window.partitionBy(*_WHO).orderBy("at_ms", "seq").rowsBetween(Window.unboundedPreceding, -1)
+    of_one = Window.partitionBy(*_WHO).orderBy("at_ms", "seq")
+    before = of_one.rowsBetween(Window.unboundedPreceding, -1)
+    after = of_one.rowsBetween(1, Window.unboundedFollowing)
     lost = (event == "name_server_call") & (F.col("type") == "info") & F.col("code").isNull()
-    moved = event == "name_server_chosen"
+    moved_at = F.when(event != "name_server_call", F.col("time_ms"))
     return _shown(
         rows.where(F.lit(n > 1))
         .withColumns(
             {
                 "lost_ms": F.max(F.when(lost, F.col("time_ms"))).over(before),
                 "lost_at": F.max_by("name_server", F.when(lost, F.col("time_ms"))).over(before),
-                "moved_ms": F.max(F.when(moved | (event == "channel"), F.col("time_ms"))).over(before),
+                "moved_ms": F.max(moved_at).over(before),
+                # A call that chooses records its choice while it runs, that is after it began.
+                "moves_ms": F.min(moved_at).over(after),
             }
         )
         .where(
@@ -244,18 +248,11 @@ def _repeated_calls(history: DataFrame, n: int) -> DataFrame:
             & (F.col("at_ms") >= F.col("lost_ms"))
             & (F.col("name_server") == F.col("lost_at"))
             & (F.coalesce("moved_ms", F.lit(-1.0)) < F.col("lost_ms"))
-            & ~_chosen_during(before)
+            & ~F.coalesce(F.col("moves_ms") <= F.col("time_ms"), F.lit(False))
         ),
         "moves on",
         F.lit("called again after a call without an answer"),
     )
-
-
-def _chosen_during(before: Any) -> Column:
-    """Whether the call itself chose: its choice is recorded while it runs, that is after it began."""
-    following = Window.partitionBy(*_WHO).orderBy("at_ms", "seq").rowsBetween(1, Window.unboundedFollowing)
-    next_choice = F.min(F.when(F.col("event") != "name_server_call", F.col("time_ms"))).over(following)
-    return F.coalesce(next_choice <= F.col("time_ms"), F.lit(False))
 
 
 def _silent_reconnects(history: DataFrame, configured: list[str]) -> DataFrame:
