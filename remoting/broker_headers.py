@@ -321,6 +321,13 @@ class GetTopicConfigRequestHeader(HeaderFields):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QueryTopicConsumeByWhoRequestHeader(HeaderFields):
+    """300"""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GetTopicStatsInfoRequestHeader(HeaderFields):
     """202"""
 

@@ -1,5 +1,5 @@
 """What mqadmin asks of a broker: topics (17, 21, 215, 351), groups (200, 201, 207), connections (203, 204), statistics
-(202, 208), configuration (25, 26), runtime information (28), whole tables (43, 45).
+(202, 208, 300), configuration (25, 26), runtime information (28), whole tables (43, 45).
 
 Upstream: `AdminBrokerProcessor`; keys of the runtime table: codes.md section 5.
 """
@@ -15,6 +15,7 @@ from ...remoting.bodies import (
 from ...remoting.bodies import (
     ConsumerConnection,
     ConsumeStats,
+    GroupList,
     KVTable,
     OffsetWrapper,
     ProducerConnection,
@@ -35,6 +36,7 @@ from ...remoting.headers import (
     GetProducerConnectionListRequestHeader,
     GetTopicConfigRequestHeader,
     GetTopicStatsInfoRequestHeader,
+    QueryTopicConsumeByWhoRequestHeader,
 )
 from ...remoting.message import MessageQueue
 from ...remoting.profile import Profile
@@ -121,9 +123,11 @@ class AdminProcessor:
         topic = self._services.topics.get(name)
         if topic is None:
             return refuse(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist")
-        store = self._services.store
+        store, queues = self._services.store, topic.write_queue_nums
+        if self._services.config.profile is Profile.V5_X:
+            queues = max(topic.read_queue_nums, queues)
         table = {}
-        for queue_id in range(max(topic.read_queue_nums, topic.write_queue_nums)):
+        for queue_id in range(queues):
             newest = store.max_offset(name, queue_id)
             table[self._queue(name, queue_id)] = TopicOffset(
                 min_offset=store.min_offset(name, queue_id),
@@ -189,12 +193,21 @@ class AdminProcessor:
             topic = services.topics.get(name)
             for queue_id in range(0 if topic is None else topic.read_queue_nums):
                 committed = max(0, services.offsets.query(group, name, queue_id))
+                pulled = max(committed, services.offsets.query_pulled(group, name, queue_id))
                 table[self._queue(name, queue_id)] = OffsetWrapper(
                     broker_offset=store.max_offset(name, queue_id),
                     consumer_offset=committed,
+                    pull_offset=pulled if services.config.profile is Profile.V5_X else None,
                     last_timestamp=max(0, store.store_time(name, queue_id, committed - 1)),
                 )
         return RemotingCommand.response(body=ConsumeStats(offset_table=table).encode())
+
+    def topic_groups(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
+        """300: the groups that consume the topic now, or have done."""
+        topic = QueryTopicConsumeByWhoRequestHeader.from_ext_fields(request.ext_fields).topic
+        groups = set(self._services.offsets.groups_of(topic))
+        groups |= {name for name, group in self._services.clients.consumers.items() if topic in group.subscriptions}
+        return RemotingCommand.response(body=GroupList(group_list=tuple(sorted(groups))).encode())
 
     def all_consumer_offsets(self, _: Connection, __: RemotingCommand) -> RemotingCommand:
         """43"""
@@ -241,6 +254,8 @@ class AdminProcessor:
             "pullThreadPoolQueueSize": str(len(services.holds)),
             "sendThreadPoolQueueHeadWaitTimeMills": "0",
             "pullThreadPoolQueueHeadWaitTimeMills": "0",
+            "ackThreadPoolQueueSize": "0",  # 5.x; and all that clusterList misses, it shows as N
+            "ackThreadPoolQueueHeadWaitTimeMills": "0",
             "pageCacheLockTimeMills": "0",
             "earliestMessageTimeStamp": str(store.earliest_store_time()),
             "commitLogMinOffset": str(store.min_physical_offset),
@@ -275,9 +290,14 @@ def _connection(client: Client) -> ClientConnection:
 
 
 def _disk_ratio(directory: os.PathLike[str]) -> str:
-    """The used share of the store's disk, 0.0 to 1.0; -1 when it cannot be asked."""
+    """The used share of what is not reserved on the store's disk, 0.0 to 1.0; -1 when it cannot be asked.
+
+    Upstream: `UtilAll.getDiskPartitionSpaceUsedPercent`, which rounds up to whole percents.
+    """
     try:
         stats = os.statvfs(directory)
     except OSError:
         return "-1"
-    return f"{1 - stats.f_bavail / stats.f_blocks:.4f}" if stats.f_blocks else "-1"
+    used = stats.f_blocks - stats.f_bfree
+    entire = used + stats.f_bavail
+    return f"{-(-used * 100 // entire) / 100:.2f}" if entire else "-1"

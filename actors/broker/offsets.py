@@ -23,6 +23,7 @@ class ConsumerOffsets:
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
         self._table: dict[str, dict[int, int]] = {}
+        self._pulled: dict[str, dict[int, int]] = {}
         self._dirty = False
         if path is not None:
             content = read_whole(path)
@@ -49,6 +50,14 @@ class ConsumerOffsets:
         """Queue id to offset, for every queue of `topic` that `group` has committed."""
         return self._table.get(topic + SEPARATOR + group, {})
 
+    def pulled(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Note where `group` will pull next. Only for statistics, and only in memory."""
+        self._pulled.setdefault(topic + SEPARATOR + group, {})[queue_id] = offset
+
+    def query_pulled(self, group: str, topic: str, queue_id: int) -> int:
+        """Where the group will pull next, -1 when it has not pulled since the start."""
+        return self._pulled.get(topic + SEPARATOR + group, {}).get(queue_id, -1)
+
     def topics_of(self, group: str) -> tuple[str, ...]:
         """The topics that `group` has committed offsets of, sorted."""
         end = SEPARATOR + group
@@ -64,12 +73,16 @@ class ConsumerOffsets:
         for group in self.groups_of(topic):
             del self._table[topic + SEPARATOR + group]
             self._dirty = True
+        for key in [key for key in self._pulled if key.startswith(topic + SEPARATOR)]:
+            del self._pulled[key]
 
     def forget_group(self, group: str) -> None:
         """Drop `group`'s offsets of every topic."""
         for topic in self.topics_of(group):
             del self._table[topic + SEPARATOR + group]
             self._dirty = True
+        for key in [key for key in self._pulled if key.endswith(SEPARATOR + group)]:
+            del self._pulled[key]
 
     def encode(self) -> bytes:
         """The table as JSON: `{"offsetTable": {"topic@group": {"0": 7}}}` (code 43's body, and the file)."""

@@ -67,6 +67,7 @@ class BrokerProcessor:
             code.GET_CONSUMER_CONNECTION_LIST: admin.consumer_connections,
             code.GET_PRODUCER_CONNECTION_LIST: admin.producer_connections,
             code.GET_CONSUME_STATS: admin.consume_stats,
+            code.QUERY_TOPIC_CONSUME_BY_WHO: admin.topic_groups,
             code.GET_ALL_CONSUMER_OFFSET: admin.all_consumer_offsets,
             code.UPDATE_BROKER_CONFIG: admin.update_config,
             code.GET_BROKER_CONFIG: admin.get_config,

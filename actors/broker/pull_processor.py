@@ -119,6 +119,7 @@ class PullProcessor:
             tags_codes=tags_codes,
         )
         services.transferred_messages += found.count
+        services.offsets.pulled(header.consumer_group, header.topic, header.queue_id, found.next_offset)
         if may_commit and header.sys_flag & COMMIT_OFFSET and header.commit_offset >= 0:
             services.offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
         return self._answer(connection, header, found, topic, group), tags_codes

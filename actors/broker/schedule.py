@@ -17,7 +17,6 @@ from ...remoting import fastjson
 from ...remoting.clock import Timer
 from ...remoting.message import StoredMessage
 from ...remoting.message_properties import (
-    DELAY,
     REAL_QUEUE_ID,
     REAL_TOPIC,
     TAGS,
@@ -54,7 +53,7 @@ def unparked(stored: StoredMessage) -> PutMessage | None:
     topic, queue_id = properties.get(REAL_TOPIC), properties.get(REAL_QUEUE_ID, "")
     if topic is None or not queue_id.isdigit():
         return None
-    properties.pop(DELAY, None)
+    # its DELAY stays among the properties, as consumers of Apache's brokers see it
     return PutMessage(
         topic=topic,
         queue_id=int(queue_id),

@@ -22,10 +22,12 @@ from ...remoting.message_id import UniqIdGenerator, offset_msg_id
 from ...remoting.message_properties import (
     CLUSTER,
     DELAY,
+    MSG_REGION,
     ORIGIN_MESSAGE_ID,
     PROPERTIES_MAX,
     RETRY_TOPIC,
     TAGS,
+    TRACE_ON,
     UNIQ_KEY,
     WAIT,
     append_property,
@@ -52,7 +54,10 @@ class SendProcessor:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._uniq_ids = UniqIdGenerator(services.store.store_host.host, services.context.rng)
-        self._common = {"MSG_REGION": services.config.region_id, "TRACE_ON": str(services.config.trace_on).lower()}
+        self._common = {MSG_REGION: services.config.region_id, TRACE_ON: str(services.config.trace_on).lower()}
+        self._marks = {CLUSTER: services.config.cluster_name}
+        if services.config.profile is Profile.V5_X:
+            self._marks |= self._common
 
     def send(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """10, 310, 320: the queue offset and message id(s) of what was stored."""
@@ -195,10 +200,13 @@ class SendProcessor:
         if services.config.profile is Profile.V5_X:
             if not _TIMER_PROPERTIES.isdisjoint(properties):
                 raise _Refused(ResponseCode.MESSAGE_ILLEGAL, "timer messages are not supported by this broker")
-            for added, value in ((UNIQ_KEY, None), (CLUSTER, services.config.cluster_name)):
-                if added not in properties:
-                    properties[added] = value or self._uniq_ids.next_id(services.now_ms)
-                    text = append_property(text, added, properties[added])
+            if UNIQ_KEY not in properties:
+                properties[UNIQ_KEY] = self._uniq_ids.next_id(services.now_ms)
+                text = append_property(text, UNIQ_KEY, properties[UNIQ_KEY])
+        elif WAIT in properties:
+            # 4.9 saves these bytes in what it stores, though not in what it parks for a delay
+            text = format_properties({name: value for name, value in properties.items() if name != WAIT})
+        text = self._marked(text, properties)
         message = PutMessage(
             topic=name,
             queue_id=queue_id,
@@ -215,6 +223,14 @@ class SendProcessor:
             levels = services.config.delay_levels_ms
             message = parked(message, properties, delay, levels, now_ms=services.now_ms)
         return message, properties.get(UNIQ_KEY)
+
+    def _marked(self, text: str, properties: dict[str, str]) -> str:
+        """`text` with what this broker says of itself in each message; `properties`, which it spells, get it too."""
+        for name, value in self._marks.items():
+            if name not in properties:
+                properties[name] = value
+                text = append_property(text, name, value)
+        return text
 
     def _retry_is_dead(self, request: RemotingCommand, header: SendMessageRequestHeader) -> TopicConfig | None:
         """The DLQ topic when a retry sent as an ordinary message has used up its tries. Raises _Refused."""
@@ -261,7 +277,9 @@ class SendProcessor:
                     topic=topic.topic_name,
                     queue_id=queue_id,
                     body=item.body,
-                    properties=item.properties,
+                    properties=self._marked(item.properties.decode(errors="surrogateescape"), properties).encode(
+                        errors="surrogateescape"
+                    ),
                     tags_code=tags_code(properties.get(TAGS)),
                     born_timestamp=header.born_timestamp,
                     born_host=connection.remote_address,

@@ -158,7 +158,8 @@ public class Clients {
         say("RECEIVE", group, message.getKeys(), message.getTags(), String.valueOf(message.getReconsumeTimes()),
             String.valueOf(message.getBody().length), String.valueOf(crc.getValue()), message.getTopic(),
             String.valueOf(message.getQueueId()), String.valueOf(message.getQueueOffset()), message.getMsgId(),
-            String.valueOf(message.getUserProperty("greeting")));
+            String.valueOf(message.getUserProperty("greeting")),
+            String.join(",", new TreeSet<>(message.getProperties().keySet())));
     }
 
     static DefaultMQPushConsumer consumer(String name, String topic, String expression) throws Exception {

@@ -1,4 +1,4 @@
-"""The processes of these tests: ours by their command line, Apache's in JVMs with a small heap and a folder of their own.
+"""The processes of these tests: ours by their command line, Apache's in JVMs with small heaps and their own folders.
 
 Every process speaks lines on stdout, keeps stderr in a file, and is gone when its `with` block ends.
 """

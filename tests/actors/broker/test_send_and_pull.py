@@ -50,7 +50,7 @@ def test_a_message_sent_is_pulled_with_all_that_its_producer_gave_it(tmp_path: P
             (stored,) = StoredMessage.decode_all(pulled.body, strict=True)
             assert (stored.body, stored.properties, stored.flag) == (
                 b"hello",
-                {"KEYS": "k1", "TAGS": "TagA", "UNIQ_KEY": "U" * 32},
+                {"KEYS": "k1", "TAGS": "TagA", "UNIQ_KEY": "U" * 32, "CLUSTER": "DefaultCluster"},
                 7,
             )
             assert (stored.topic, stored.queue_id, stored.born_timestamp) == ("orders", 2, 1000)
