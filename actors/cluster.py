@@ -16,8 +16,8 @@ import os
 import secrets
 import shutil
 import signal
+import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -30,7 +30,7 @@ from ..chaos.errors import HarnessError
 from ..remoting.clock import RealClock
 from ..remoting.network import Address
 from .actor import Listening, NodeActor, NodeSpec
-from .processes import Process, Reaper, alive, family
+from .processes import Process, Reaper, alive, family, signals_deferred
 
 log = logging.getLogger("nemesrv.cluster")
 
@@ -97,7 +97,9 @@ class RayHost:
         base = tempfile.gettempdir() if len(tempfile.gettempdir()) <= 20 else "/tmp"
         self._folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=base))
         try:
-            self._init(self._folder)
+            # Ray swallows an interrupt that meets it in the wrong place, and puts its own handler on SIGTERM.
+            with signals_deferred():
+                self._init(self._folder)
             self._reaper = Reaper(self._processes(self._folder), self._folder)
         except BaseException as exc:
             self.stop()
@@ -112,22 +114,16 @@ class RayHost:
         if ray.is_initialized():
             raise ClusterError("this process already runs a Ray; call ray.shutdown() first")
         _quieten()
-        on_main = threading.current_thread() is threading.main_thread()
-        on_sigterm = signal.getsignal(signal.SIGTERM) if on_main else None
-        try:
-            ray.init(
-                address="local",
-                num_cpus=self._workers,
-                object_store_memory=self._object_store_mb * 1_000_000,
-                include_dashboard=False,
-                namespace=folder.name,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                _temp_dir=str(folder),
-            )
-        finally:
-            if on_sigterm is not None:
-                signal.signal(signal.SIGTERM, on_sigterm)  # Ray has put its own in place
+        ray.init(
+            address="local",
+            num_cpus=self._workers,
+            object_store_memory=self._object_store_mb * 1_000_000,
+            include_dashboard=False,
+            namespace=folder.name,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            _temp_dir=str(folder),
+        )
 
     def stop(self) -> None:
         """No process, port or file of this Ray is left."""
@@ -136,26 +132,31 @@ class RayHost:
             return
         processes = self._processes(folder)
         try:
-            import ray
-
-            ray.shutdown()
+            ray = sys.modules.get("ray")
+            if ray is not None and ray.is_initialized():
+                ray.shutdown()
+        except Exception as exc:  # half imported or half started: what follows ends its processes all the same
+            log.warning("Ray could not be shut down in order: %s", exc)
         finally:
-            # A worker that is stopped by SIGSTOP, or that started in the last moment, outlives Ray's own shutdown.
-            processes += self._processes(folder)
-            for process in processes:
-                process.send(signal.SIGKILL)
-            for process in processes:
-                process.gone(SIGNAL_LIMIT_S)
-                process.close()
-            shutil.rmtree(folder, ignore_errors=True)
-            if self._reaper is not None:
-                self._reaper.close()
-            for name, value in self._environment_before.items():
-                if value is None:
-                    os.environ.pop(name, None)
-                else:
-                    os.environ[name] = value
-            self._environment_before.clear()
+            self._clean_up(folder, processes + self._processes(folder))
+
+    def _clean_up(self, folder: Path, processes: list[Process]) -> None:
+        # A worker that is stopped by SIGSTOP, or that started in the last moment, outlives Ray's own shutdown.
+        for process in processes:
+            process.send(signal.SIGKILL)
+        for process in processes:
+            process.gone(SIGNAL_LIMIT_S)
+            process.close()
+        shutil.rmtree(folder, ignore_errors=True)
+        reaper, self._reaper = self._reaper, None
+        if reaper is not None:
+            reaper.close()
+        for name, value in self._environment_before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        self._environment_before.clear()
 
     @staticmethod
     def _processes(folder: Path) -> list[Process]:

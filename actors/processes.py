@@ -7,9 +7,12 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 _PROC = Path("/proc")
 
@@ -96,6 +99,29 @@ def _pids() -> Iterator[int]:
 def alive(pid: int) -> bool:
     """Whether a process has this pid."""
     return _stat(pid) is not None
+
+
+@contextmanager
+def signals_deferred() -> Iterator[None]:
+    """Ctrl-C and SIGTERM take effect after the block, under the handlers of before; a second Ctrl-C at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    arrived: list[int] = []
+
+    def keep(signum: int, _frame: FrameType | None) -> None:
+        if signum in arrived:
+            raise KeyboardInterrupt
+        arrived.append(signum)
+
+    before = {signum: signal.signal(signum, keep) for signum in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
+    for number in arrived:
+        signal.raise_signal(number)
 
 
 _REAPER = """
