@@ -245,6 +245,7 @@ def _repeated_calls(history: DataFrame, n: int) -> DataFrame:
         )
         .where(
             (event == "name_server_call")
+            & (F.col("role") != _PROBER)
             & (F.col("at_ms") >= F.col("lost_ms"))
             & (F.col("name_server") == F.col("lost_at"))
             & (F.coalesce("moved_ms", F.lit(-1.0)) < F.col("lost_ms"))

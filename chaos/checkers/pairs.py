@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import groupby, pairwise
 from typing import NamedTuple
@@ -93,8 +93,27 @@ class Obligation:
     label: Label
 
 
+def leave_ms(world: World) -> float:
+    """How long a clean stop may have been under way when it is recorded: it unregisters at each NameServer in turn."""
+    return world.timers.A_ms * len(world.of_kind("name_server"))
+
+
 def process_causes(world: World, node: str, on: str = "broker") -> list[Cause]:
-    """When this node's process is not running or not answering: its faults, and the gaps between its lives."""
+    """When this node's process is not running or not answering: its faults, and the gaps between its lives.
+
+    A clean stop of a broker begins `leave_ms` before its row. The end of the run is not one of them.
+    """
+    causes = _process_causes(world, node, on)
+    if on != "broker":
+        return causes
+    early_ms = leave_ms(world)
+    return [
+        replace(c, start_ms=c.start_ms - early_ms) if c.loss is Loss.GRACEFUL and c.start_ms < world.end_ms else c
+        for c in causes
+    ]
+
+
+def _process_causes(world: World, node: str, on: str) -> list[Cause]:
     causes = [
         Cause(fault.start_ms, fault.end_ms, on, fault.loss(world.timers), fault.fault_id)
         for fault in world.process_faults(node)
@@ -130,6 +149,7 @@ class Pair:
         self.end_ms = min(life.end_ms, world.end_ms)
         pauses = [c for c in process_causes(world, life.node, "name_server") if not c.loss.closes]
         self.causes = [*process_causes(world, broker), *link_causes(world, broker, life.node), *pauses]
+        self.leave_ms = leave_ms(world)
         self._others = [
             [*process_causes(world, other.name), *link_causes(world, broker, other.name)]
             for other in world.of_kind("name_server")
@@ -166,7 +186,10 @@ class Pair:
 
     def _drop(self, cause: Cause, at_ms: float) -> Window:
         dead = sum(any(cause.active(at_ms) for cause in causes) for causes in self._others)
-        return drop_window(self.timers, cause.loss, dead_name_servers=dead)
+        window = drop_window(self.timers, cause.loss, dead_name_servers=dead)
+        if cause.loss is Loss.GRACEFUL:
+            window = window._replace(latest_ms=window.latest_ms + self.leave_ms)
+        return window
 
     def _state(self, begin_ms: float, end_ms: float, before: State | None) -> State:
         active = [cause for cause in self.causes if cause.active(begin_ms)]
@@ -247,11 +270,7 @@ def obligations(world: World) -> list[Obligation]:
         for index, run in enumerate(runs):
             if run[0].up:
                 (state,) = run
-                # A clean stop unregisters at some moment before it is over, which is when the harness may see it.
-                leaving = runs[index + 1][0] if index + 1 < len(runs) else None
-                graceful = leaving is not None and leaving.window.row == Loss.GRACEFUL
-                to_ms = state.end_ms - (world.timers.A_ms if graceful else 0)
-                _demand(found, Demand.RETURN, state, state.settled_ms, to_ms, state.window)
+                _demand(found, Demand.RETURN, state, state.settled_ms, state.end_ms, state.window)
                 continue
             held_before = index > 0 and runs[index - 1][0].settled_ms <= run[0].start_ms
             if held_before:

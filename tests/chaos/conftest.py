@@ -11,11 +11,11 @@ import pytest
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     from nemesrv.chaos.errors import HarnessError
-    from nemesrv.chaos.spark import session
+    from nemesrv.chaos.spark import session, stop
 
     try:
         running = session()
     except HarnessError as exc:
         pytest.skip(str(exc))
     yield running
-    running.stop()
+    stop(running)

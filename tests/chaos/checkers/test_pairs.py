@@ -1,0 +1,136 @@
+"""What a NameServer's table must hold, and when: obligations of small worlds, without Spark."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from nemesrv.chaos.checkers.pairs import Demand, obligations
+from nemesrv.chaos.checkers.world import Fault, Life, NodeInfo, World
+from nemesrv.chaos.windows import Timers
+
+LINK = ("black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0", "both")
+KILL = ("kill", "sigkill", "broker-a", None, None)
+
+
+def fault(kind: tuple[str, str, str, str | None, str | None], start_s: float, end_s: float = math.inf) -> Fault:
+    return Fault(kind[0], *kind, start_s * 1000, end_s * 1000)
+
+
+def world(*faults: Fault, lives: tuple[tuple[str, float, float], ...] = (), end_s: float = 600) -> World:
+    """ns-0 and broker-a, both alive from 0 s on unless `lives` says otherwise."""
+    lives = lives or (("ns-0", 0, math.inf), ("broker-a", 0, math.inf))
+    numbers: dict[str, int] = {}
+    made = []
+    for node, start_s, stop_s in lives:
+        made.append(Life(node, numbers.setdefault(node, 0), start_s * 1000, stop_s * 1000))
+        numbers[node] += 1
+    return World(
+        timers=Timers(),
+        nodes=(NodeInfo("ns-0", "name_server", "127.0.0.1:9876"), NodeInfo("broker-a", "broker", "127.0.0.1:10911")),
+        lives=tuple(made),
+        faults=tuple(sorted(faults, key=lambda f: f.start_ms)),
+        end_ms=end_s * 1000,
+    )
+
+
+def demanded(world_: World) -> list[tuple[str, float, float]]:
+    return [(str(o.demand), o.from_ms / 1000, o.to_ms / 1000) for o in obligations(world_)]
+
+
+def test_in_peace_the_broker_is_held_from_r_plus_c_on() -> None:
+    assert demanded(world()) == [("return", 33, 600)]
+
+
+def test_a_crash_empties_the_table_at_once_and_a_restart_fills_it_within_r_plus_c() -> None:
+    lives = (("ns-0", 0, math.inf), ("broker-a", 0, 100), ("broker-a", 190.5, math.inf))
+    assert demanded(world(fault(KILL, 100, 190), lives=lives)) == [
+        ("return", 33, 100),
+        ("drop", 100, 190),
+        ("drop", 190, 190.5),
+        ("return", 223.5, 600),
+    ]
+
+
+def test_a_silent_broker_is_kept_for_e_minus_r_and_gone_after_e_plus_s() -> None:
+    assert demanded(world(fault(LINK, 100, 300))) == [
+        ("return", 33, 100),
+        ("keep", 100, 190),
+        ("drop", 230, 300),
+        ("return", 333, 600),
+    ]
+
+
+def test_a_short_silence_demands_nothing_but_that_the_broker_is_kept_until_the_heal() -> None:
+    assert demanded(world(fault(LINK, 100, 120))) == [("return", 33, 100), ("keep", 100, 120), ("return", 153, 600)]
+
+
+def test_a_second_fault_before_the_broker_is_due_back_demands_no_keeping() -> None:
+    assert demanded(world(fault(LINK, 100, 120), fault(LINK, 130, 400))) == [
+        ("return", 33, 100),
+        ("keep", 100, 120),
+        ("drop", 260, 400),
+        ("return", 433, 600),
+    ]
+
+
+def test_the_close_of_a_broker_killed_behind_a_black_hole_cannot_be_seen() -> None:
+    lives = (("ns-0", 0, math.inf), ("broker-a", 0, 150))
+    assert demanded(world(fault(LINK, 100, 400), fault(KILL, 150), lives=lives)) == [
+        ("return", 33, 100),
+        ("keep", 100, 150),
+        ("drop", 230, 400),
+        ("drop", 400, 600),  # at the heal what was held arrives, and the close right behind it
+    ]
+
+
+def test_a_name_server_started_again_is_empty_and_owes_nothing_to_the_time_before() -> None:
+    lives = (("ns-0", 0, 100), ("ns-0", 150, math.inf), ("broker-a", 0, math.inf))
+    kill = ("kill", "sigkill", "ns-0", None, None)
+    assert demanded(world(fault(kill, 100, 149), lives=lives)) == [("return", 33, 100), ("return", 183, 600)]
+
+
+def test_nothing_is_demanded_of_a_paused_name_server_until_it_could_catch_up() -> None:
+    pause = ("pause", "sigstop", "ns-0", None, None)
+    assert demanded(world(fault(pause, 100, 200))) == [("return", 33, 100), ("return", 233, 600)]
+
+
+def test_a_broker_killed_while_the_name_server_was_paused_is_gone_one_scan_after_the_resume() -> None:
+    pause = ("pause", "sigstop", "ns-0", None, None)
+    lives = (("ns-0", 0, math.inf), ("broker-a", 0, 150))
+    assert demanded(world(fault(pause, 100, 200), fault(KILL, 150), lives=lives)) == [
+        ("return", 33, 100),
+        ("drop", 210, 600),
+    ]
+
+
+def test_a_clean_stop_may_have_unregistered_before_it_is_recorded() -> None:
+    stop = ("stop", "sigterm", "broker-a", None, None)
+    lives = (("ns-0", 0, math.inf), ("broker-a", 0, 100))
+    assert demanded(world(fault(stop, 100), lives=lives)) == [("return", 33, 97), ("drop", 100, 600)]
+
+
+def test_the_end_of_the_run_is_no_fault() -> None:
+    lives = (("ns-0", 0, 601), ("broker-a", 0, 601))
+    assert demanded(world(lives=lives)) == [("return", 33, 600)]
+
+
+@pytest.mark.parametrize("injection", ["toxiproxy.reset_peer", "toxiproxy.bandwidth", "toxiproxy.latency"])
+def test_where_the_table_bounds_nothing_nothing_is_demanded(injection: str) -> None:
+    kind = ("latency", injection, "broker-a", "ns-0", "both")
+    assert demanded(world(fault(kind, 100, 300))) == [("return", 33, 100), ("return", 333, 600)]
+
+
+def test_a_little_latency_changes_nothing() -> None:
+    slow = Fault("f", "latency", "toxiproxy.latency", "broker-a", "ns-0", "both", 100_000, 300_000, {"latency_ms": 50})
+    assert demanded(world(slow)) == [("return", 33, 600)]
+
+
+def test_an_obligation_names_the_fault_it_comes_from() -> None:
+    found = obligations(world(fault(LINK, 100, 300)))
+    assert [(o.demand, str(o.label)) for o in found[1:]] == [
+        (Demand.KEEP, "black_hole start"),
+        (Demand.DROP, "black_hole start"),
+        (Demand.RETURN, "black_hole end"),
+    ]
