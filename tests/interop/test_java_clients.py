@@ -1,0 +1,185 @@
+"""Apache's producer and consumers, 4.9.8 and 5.3.3, against our NameServers and brokers (Clients.java does the work).
+
+Two brokers: what a group receives has come from both.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+from zlib import crc32
+
+import pytest
+
+from .conftest import PREFIX, World
+from .waiting import eventually
+
+pytestmark = pytest.mark.java
+
+TAGS = {
+    **{f"sync-{number}": "TagB" if number % 2 else "TagA" for number in range(8)},
+    **{f"async-{number}": "TagA" for number in range(4)},
+    **{f"oneway-{number}": "TagB" for number in range(4)},
+    **{f"batch-{number}": "TagC" for number in range(3)},
+    **{"big-0": "TagA", "unicode-0": "TagA", "delayed-0": "TagB", "failing-0": "TagB", "last-0": "TagA"},
+}
+"""Every message of the topic by its key."""
+
+MARKS = {"4.9": "CLUSTER", "5.x": "CLUSTER,MSG_REGION,TRACE_ON"}
+"""What Apache's brokers 4.9.7 and 5.3.3 were seen to add to the properties of a message."""
+
+
+class Sent(NamedTuple):
+    kind: str
+    key: str
+    status: str
+    msg_id: str
+    offset_msg_id: str
+    broker_name: str
+    queue_id: str
+    queue_offset: str
+
+
+class Received(NamedTuple):
+    group: str
+    key: str
+    tag: str
+    reconsume_times: str
+    size: str
+    crc: str
+    topic: str
+    queue_id: str
+    queue_offset: str
+    msg_id: str
+    greeting: str
+    properties: str
+
+
+def _fields(world: World, what: str) -> Iterator[list[str]]:
+    return (line.split("\t")[1:] for line in list(world.clients.lines) if line.startswith(f"{what}\t"))
+
+
+def _sent(world: World) -> dict[str, Sent]:
+    return {sent.key: sent for sent in (Sent(*fields) for fields in _fields(world, "SEND"))}
+
+
+def _received(world: World, group: str) -> list[Received]:
+    every = (Received(*fields) for fields in _fields(world, "RECEIVE"))
+    return [message for message in every if message.group == group]
+
+
+def _all_received(world: World, group: str, keys: set[str]) -> dict[str, Received]:
+    """The first delivery of each of `keys` to the group, once all have come, each once."""
+
+    def check() -> dict[str, Received]:
+        first = [message for message in _received(world, group) if message.reconsume_times == "0"]
+        counts = Counter(message.key for message in first if message.key != "again-0")
+        assert counts == Counter(keys)
+        return {message.key: message for message in first}
+
+    return eventually(check, within_s=45)
+
+
+def test_every_send_is_acknowledged(world: World) -> None:
+    assert list(_fields(world, "FAILED")) == []
+    sent = _sent(world)
+    assert {each.status for each in sent.values()} == {"SEND_OK"}
+    asked = {key for key in TAGS if not key.startswith(("oneway", "batch"))} | {"batch"}
+    assert asked <= sent.keys()
+    assert len({each.offset_msg_id for each in sent.values()}) == len(sent)
+
+
+def test_sends_go_round_the_queues_of_both_brokers(world: World) -> None:
+    sync = [each for key, each in _sent(world).items() if key.startswith("sync")]
+    assert {(each.broker_name, each.queue_id) for each in sync} == {
+        (broker, str(queue)) for broker in world.brokers for queue in range(4)
+    }
+
+
+def test_a_batch_gets_one_id_for_each_of_its_messages(world: World) -> None:
+    batch = _sent(world)["batch"]
+    assert len(batch.msg_id.split(",")) == len(batch.offset_msg_id.split(",")) == 3
+
+
+def test_a_group_receives_every_message_once_as_it_was_sent(world: World) -> None:
+    received, sent = _all_received(world, "all", set(TAGS)), _sent(world)
+    assert {key: message.tag for key, message in received.items() if key in TAGS} == TAGS
+    for key in TAGS.keys() & sent.keys() - {"delayed-0"}:
+        message, acknowledged = received[key], sent[key]
+        assert message.msg_id == acknowledged.msg_id
+        assert (message.queue_id, message.queue_offset) == (acknowledged.queue_id, acknowledged.queue_offset)
+
+
+def test_a_body_that_the_producer_compressed_arrives_whole(world: World) -> None:
+    big = _all_received(world, "all", set(TAGS))["big-0"]
+    assert (int(big.size), int(big.crc)) == (10_000, crc32(b"x" * 10_000))
+
+
+def test_text_beyond_ascii_arrives_in_body_and_properties(world: World) -> None:
+    message = _all_received(world, "all", set(TAGS))["unicode-0"]
+    assert int(message.crc) == crc32("grüße 消息".encode())
+    assert message.greeting == "grüße"
+
+
+def test_messages_carry_the_properties_that_apaches_broker_gives_them(world: World) -> None:
+    received = _all_received(world, "all", set(TAGS))
+    wait = [] if world.profile == "4.9" else ["WAIT"]
+    client = ["CONSUME_START_TIME", "KEYS", "MAX_OFFSET", "MIN_OFFSET", "TAGS", "UNIQ_KEY"]
+    marks = MARKS[world.profile].split(",")
+    assert received["sync-0"].properties == ",".join(sorted(client + marks + wait))
+    assert received["batch-0"].properties == ",".join(sorted([*client, *marks, "WAIT"]))
+    delayed = [*client, *marks, "WAIT", "DELAY", "REAL_QID", "REAL_TOPIC"]
+    assert received["delayed-0"].properties == ",".join(sorted(delayed))
+
+
+def test_a_group_that_wants_tags_receives_those_only(world: World) -> None:
+    _all_received(world, "tagged", {key for key, tag in TAGS.items() if tag in ("TagA", "TagC")})
+
+
+def test_a_lite_pull_consumer_receives_everything_too(world: World) -> None:
+    _all_received(world, "lite", set(TAGS))
+
+
+def test_an_orderly_consumer_receives_in_order_and_again_after_a_failure(world: World) -> None:
+    def check() -> list[Received]:
+        messages = _received(world, "orderly")
+        assert len(messages) >= 10
+        return messages
+
+    messages = eventually(check, within_s=45)
+    assert [message.key for message in messages] == [f"ordered-{number}" for number in range(10)]
+    assert [message.reconsume_times for message in messages] == ["0"] * 3 + ["1"] + ["0"] * 6
+
+
+def test_a_message_is_found_by_its_id_and_its_queue_by_time(world: World) -> None:
+    last = _sent(world)["last-0"]
+    ((key, body, msg_id, _),) = _fields(world, "VIEWED")
+    assert (key, body, msg_id) == ("last-0", "looked up", last.msg_id)
+    ((smallest, largest, offset, searched, stored),) = _fields(world, "OFFSETS")
+    assert (smallest, int(largest), searched, stored) == ("0", int(offset) + 1, "0", "true")
+
+
+def test_a_consumer_that_comes_back_goes_on_where_it_was(world: World) -> None:
+    _all_received(world, "all", set(TAGS))
+    world.clients.say("restart")
+    world.clients.wait_for("DONE\trestart")
+    eventually(lambda: _once_more(world), within_s=45)
+    assert set(_all_received(world, "all", set(TAGS))) == {*TAGS, "again-0"}
+
+
+def _once_more(world: World) -> None:
+    assert [message.key for message in _received(world, "all") if message.key == "again-0"] == ["again-0"]
+
+
+def test_a_message_whose_listener_failed_comes_again_through_the_retry_topic(world: World) -> None:
+    """After the restart above: 5.3.3 may learn the retry topic's route at its start or its next poll only."""
+
+    def check() -> Received:
+        again = [message for message in _received(world, "all") if message.reconsume_times != "0"]
+        assert len(again) == 1
+        return again[0]
+
+    again = eventually(check, within_s=60)
+    assert (again.key, again.reconsume_times, again.topic) == ("failing-0", "1", f"{PREFIX}-topic")
+    assert {"RETRY_TOPIC", "ORIGIN_MESSAGE_ID"} <= set(again.properties.split(","))

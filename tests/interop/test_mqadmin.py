@@ -1,0 +1,128 @@
+"""mqadmin, 4.9.8 and 5.3.3, against our NameServers and brokers while Java clients are at work."""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import PREFIX, World
+from .mqadmin import rows, settings
+from .waiting import eventually
+
+pytestmark = pytest.mark.java
+
+TOPIC = f"{PREFIX}-topic"
+CLUSTER = "DefaultCluster"
+VERSIONS = {"4.9": "V4_9_8", "5.x": "V5_3_3"}
+
+
+def test_cluster_list_shows_both_brokers(world: World) -> None:
+    printed = rows(world.mqadmin.ok("clusterList", "-n", world.name_server))
+    version = VERSIONS[world.profile]
+    assert [row[:5] for row in printed] == [
+        [CLUSTER, name, "0", address, version] for name, address in sorted(world.brokers.items())
+    ]
+
+
+def test_broker_status_has_the_keys_that_people_watch(world: World) -> None:
+    address = world.brokers["broker-a"]
+    status = settings(world.mqadmin.ok("brokerStatus", "-n", world.name_server, "-b", address))
+    assert status["brokerVersionDesc"] == VERSIONS[world.profile]
+    assert int(status["msgPutTotalTodayNow"]) > 0
+    assert int(status["commitLogMaxOffset"]) > int(status["commitLogMinOffset"]) == 0
+    assert 0 <= float(status["commitLogDiskRatio"]) <= 1
+    for key in ("putTps", "bootTimestamp", "sendThreadPoolQueueSize", "earliestMessageTimeStamp"):
+        assert status[key]
+
+
+def test_the_topic_list_has_topics_of_users_groups_and_the_broker(world: World) -> None:
+    printed = world.mqadmin.ok("topicList", "-n", world.name_server).split()
+    expected = {TOPIC, f"{PREFIX}-ordered", f"%RETRY%{PREFIX}-all", "TBW102", "SCHEDULE_TOPIC_XXXX", CLUSTER}
+    assert expected | set(world.brokers) <= set(printed)
+
+
+def test_a_topic_is_created_changed_and_deleted(world: World) -> None:
+    mqadmin, server = world.mqadmin, ("-n", ";".join(world.name_servers))
+    printed = mqadmin.ok("updateTopic", *server, "-c", CLUSTER, "-t", "made", "-r", "3", "-w", "2", "-p", "4")
+    assert all(f"create topic to {address} success." in printed for address in world.brokers.values())
+    for name_server in world.name_servers:
+        route = mqadmin.ok("topicRoute", "-n", name_server, "-t", "made")
+        for line in ('"perm":4', '"readQueueNums":3', '"writeQueueNums":2', '"brokerName":"broker-b"'):
+            assert line in route
+    queues = 2 if world.profile == "4.9" else 3
+    assert [row[:4] for row in rows(mqadmin.ok("topicStatus", *server, "-t", "made"))] == [
+        [broker, str(queue), "0", "0"] for broker in sorted(world.brokers) for queue in range(queues)
+    ]
+    printed = mqadmin.ok("deleteTopic", *server, "-c", CLUSTER, "-t", "made")
+    assert "delete topic [made] from NameServer success." in printed
+    for name_server in world.name_servers:
+        assert "CODE: 17" in mqadmin("topicRoute", "-n", name_server, "-t", "made")
+
+
+def test_topic_status_counts_what_was_sent(world: World) -> None:
+    printed = rows(world.mqadmin.ok("topicStatus", "-n", world.name_server, "-t", f"{PREFIX}-ordered"))
+    assert len(printed) == 4 * len({row[0] for row in printed})
+    assert sum(int(row[3]) for row in printed) == 10
+
+
+def test_consumer_progress_reaches_the_end_of_every_queue(world: World) -> None:
+    def check() -> None:
+        printed = world.mqadmin.ok("consumerProgress", "-n", world.name_server, "-g", f"{PREFIX}-orderly")
+        totals = settings(printed.replace("Total:", "_Total :").replace("Diff _Total", "Diff_Total"))
+        queues = [row for row in rows(printed) if row[0] == f"{PREFIX}-ordered"]
+        assert sum(int(row[3]) for row in queues) == 10  # broker offsets
+        assert [row[4] for row in queues] == [row[3] for row in queues]  # consumer offsets
+        assert totals["Diff_Total"] == "0"
+        assert "-" not in totals.get("Inflight_Total", "0")
+
+    eventually(check)  # a consumer commits every 5 s
+
+
+def test_the_connections_of_clients_are_shown(world: World) -> None:
+    server = ("-n", world.name_server)
+    printed = world.mqadmin.ok("consumerConnection", *server, "-g", f"{PREFIX}-tagged")
+    assert "TagA || TagC" in printed
+    for line in ("CONSUME_PASSIVELY", "CLUSTERING", "CONSUME_FROM_FIRST_OFFSET", "JAVA", VERSIONS[world.profile]):
+        assert line in printed
+    assert "JAVA" in world.mqadmin.ok("producerConnection", *server, "-g", f"{PREFIX}-producers", "-t", TOPIC)
+
+
+def test_a_message_is_found_by_id_by_key_and_by_queue_offset(world: World) -> None:
+    sent = next(line.split("\t") for line in world.clients.lines if line.startswith("SEND\tlast\t"))
+    _, _, key, _, uniq_id, offset_id, broker, queue, offset = sent
+    server = ("-n", world.name_server, "-t", TOPIC)
+    by_id = ("-n", world.name_server) if world.profile == "4.9" else server
+    for printed in (
+        world.mqadmin.ok("queryMsgById", *by_id, "-i", offset_id),
+        world.mqadmin.ok("queryMsgByUniqueKey", *server, "-i", uniq_id),
+        world.mqadmin.ok("queryMsgByOffset", *server, "-b", broker, "-i", queue, "-o", offset),
+    ):
+        found = {name: value.strip() for name, _, value in (line.partition(":") for line in printed.splitlines())}
+        assert (found["Topic"], found["Tags"], found["Keys"]) == (TOPIC, "[TagA]", f"[{key}]")
+        assert (found["Queue ID"], found["Queue Offset"]) == (queue, offset)
+        assert found["Store Host"] == world.brokers[broker]
+        assert f"UNIQ_KEY={uniq_id}" in found["Properties"]
+    assert uniq_id in world.mqadmin.ok("queryMsgByKey", *server, "-k", key)
+
+
+def test_write_permission_is_wiped_and_given_back(world: World) -> None:
+    mqadmin = world.mqadmin
+    for name_server in world.name_servers:
+        wiped = mqadmin.ok("wipeWritePerm", "-n", name_server, "-b", "broker-b")
+        assert f"wipe write perm of broker[broker-b] in name server[{name_server}] OK, " in wiped
+        assert '"perm":4' in mqadmin.ok("topicRoute", "-n", name_server, "-t", TOPIC)
+        given = mqadmin.ok("addWritePerm", "-n", name_server, "-b", "broker-b")
+        assert wiped.rpartition(" ")[2] == given.rpartition(" ")[2] != "0"
+        assert '"perm":4' not in mqadmin.ok("topicRoute", "-n", name_server, "-t", TOPIC)
+
+
+def test_the_brokers_settings_are_shown_and_changed(world: World) -> None:
+    target = ("-n", world.name_server, "-b", world.brokers["broker-b"])
+    assert settings(world.mqadmin.ok("getBrokerConfig", *target))["brokerName"] == "broker-b"
+    world.mqadmin.ok("updateBrokerConfig", *target, "-k", "maxMessageSize", "-v", "2097152")
+    assert settings(world.mqadmin.ok("getBrokerConfig", *target))["maxMessageSize"] == "2097152"
+
+
+def test_a_subscription_group_is_made_and_deleted(world: World) -> None:
+    target = ("-n", world.name_server, "-b", world.brokers["broker-a"])
+    assert "success" in world.mqadmin.ok("updateSubGroup", *target, "-g", "made")
+    assert "success" in world.mqadmin.ok("deleteSubGroup", *target, "-g", "made")
