@@ -102,15 +102,18 @@ def alive(pid: int) -> bool:
 
 
 @contextmanager
-def signals_deferred() -> Iterator[None]:
-    """Ctrl-C and SIGTERM take effect after the block, under the handlers of before; a second Ctrl-C at once."""
+def signals_deferred(*, patient: bool = False) -> Iterator[None]:
+    """Ctrl-C and SIGTERM take effect after the block, under the handlers of before; a second Ctrl-C at once.
+
+    `patient`: however many arrive, so that what cleans up is never left half done.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     arrived: list[int] = []
 
     def keep(signum: int, _frame: FrameType | None) -> None:
-        if signum in arrived:
+        if signum in arrived and not patient:
             raise KeyboardInterrupt
         arrived.append(signum)
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from ..actors.actor import NodeSpec
 from ..actors.cluster import Cluster
+from ..actors.processes import signals_deferred
 from ..remoting.clock import RealClock
 from ..remoting.network import Address
 from .defects import Defect
@@ -24,7 +25,7 @@ from .errors import HarnessError
 from .faults.links import Bandwidth, BlackHole, Cut, Latency, LinkFault, LinkFaults, Reset
 from .faults.process import ProcessFaults
 from .faults.toxiproxy import ToxiproxyServer
-from .harness import Harness, undisturbed
+from .harness import Harness
 from .history import HistoryWriter, LagProbe, RecorderSpec, to_parquet
 from .nodes import NodePlan, timers_of
 from .run_folder import RunFolder
@@ -70,7 +71,7 @@ class Experiment:
             self._set_up(stack)
             self._conduct()
         finally:
-            with undisturbed():
+            with signals_deferred(patient=True):
                 try:
                     stack.close()
                 finally:
@@ -117,8 +118,6 @@ class Experiment:
         self.say(f"starting {len(topology.nodes)} nodes")
         plan = NodePlan(scenario=scenario, listen=self._told, told=self._told, defect=self.defect)
         self._cluster.listen(self._spec(plan, name, topology.kinds[name]) for name in topology.nodes)
-        self.say("waiting for Spark")
-        harness.spark()  # its start would make the nodes' timers late
         for group in ((NodeKind.NAME_SERVER,), (NodeKind.BROKER, NodeKind.PROBER)):
             self._cluster.start(*topology.of(*group))
         brokers = self._brokers()

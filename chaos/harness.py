@@ -1,25 +1,27 @@
 """What several runs share: Ray, the Spark session, the ports. Started once, ended on every way out.
 
-Spark's JVM starts in a thread of its own while the cluster comes up; `spark()` waits for it. A run begins its
-experiment only when that start is over, because a starting JVM makes every timer of a small machine late.
+Spark's JVM starts in a thread of its own while the cluster runs, at the lowest priority, because a starting JVM would
+make every timer of a small machine late; `spark()` waits for it.
 """
 
 from __future__ import annotations
 
-import contextlib
-import signal
+import os
+import sys
 import threading
-from collections.abc import Iterator
 from concurrent.futures import Future
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ..actors.cluster import RayHost
+from ..actors.processes import signals_deferred
 from .errors import HarnessError
 from .ports import PortHolder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+SPARK_NICENESS = 19
 
 
 class Harness:
@@ -43,10 +45,13 @@ class Harness:
 
     def _start_spark(self) -> None:
         try:
+            from .rehearsal import rehearse
             from .spark import session
 
+            if sys.platform == "linux":  # there a niceness is the thread's own, and the JVM inherits it
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), SPARK_NICENESS)
             spark = session(self._spark_master)
-            spark.range(1).count()  # loads most of what a first query needs
+            rehearse(spark)
         except BaseException as exc:
             self._spark.set_exception(exc)
         else:
@@ -79,24 +84,5 @@ class Harness:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
-        with undisturbed():
+        with signals_deferred(patient=True):
             self.close()
-
-
-@contextlib.contextmanager
-def undisturbed() -> Iterator[None]:
-    """Ctrl-C and SIGTERM wait until the block has ended, so that cleaning up is never left half done."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    arrived: list[int] = []
-
-    def keep(signum: int, _frame: FrameType | None) -> None:
-        arrived.append(signum)
-
-    before = {signum: signal.signal(signum, keep) for signum in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for signum, handler in before.items():
-            signal.signal(signum, handler)

@@ -18,13 +18,13 @@ import click
 
 from ..actors.actor import NodeSpec
 from ..actors.cluster import Cluster, ClusterError, RayHost
+from ..actors.processes import signals_deferred
 from ..remoting.clock import RealClock
 from ..remoting.network import Address
 from ..remoting.recording import ignore
 from .errors import HarnessError
 from .faults.links import LinkFaults
 from .faults.toxiproxy import ToxiproxyServer, find_server
-from .harness import undisturbed
 from .nodes import NodePlan
 from .ports import PortHolder
 from .scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel
@@ -52,7 +52,7 @@ def bring_up(*, name_servers: int, brokers: int, profile: str, time_scale: float
             raise HarnessError(str(exc)) from exc
         threading.Event().wait()
     finally:
-        with undisturbed():
+        with signals_deferred(patient=True):
             stack.close()
 
 
