@@ -26,7 +26,7 @@ import org.apache.rocketmq.common.message.MessageQueue;
 
 /**
  * A producer and consumers of every kind in one JVM: args are the NameServers and a prefix of topics and groups.
- * What was sent and what came are tab-separated lines SEND and RECEIVE; commands on stdin: send, consume, restart, quit.
+ * What was sent and what came are tab-separated lines SEND and RECEIVE; commands on stdin: send, consume, restart.
  */
 public class Clients {
     static final int BIG = 10_000;
@@ -50,9 +50,8 @@ public class Clients {
         prefix = args[1];
         say("READY");
         List<DefaultMQPushConsumer> push = new ArrayList<>();
-        DefaultLitePullConsumer lite = null;
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line = in.readLine(); line != null && !line.equals("quit"); line = in.readLine()) {
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
             if (line.equals("send")) {
                 producer = new DefaultMQProducer(prefix + "-producers");
                 producer.setNamesrvAddr(nameServers);
@@ -62,7 +61,7 @@ public class Clients {
                 push.add(concurrent("all", "*"));
                 push.add(concurrent("tagged", "TagA || TagC"));
                 push.add(orderly());
-                lite = lite();
+                lite();
             } else if (line.equals("restart")) {
                 push.remove(0).shutdown();
                 one("again", message("again-0", "TagA", "after the restart"));
@@ -70,16 +69,6 @@ public class Clients {
             }
             say("DONE", line);
         }
-        for (DefaultMQPushConsumer consumer : push) {
-            consumer.shutdown();
-        }
-        if (lite != null) {
-            lite.shutdown();
-        }
-        if (producer != null) {
-            producer.shutdown();
-        }
-        say("DONE", "quit");
     }
 
     static void send() throws Exception {
@@ -202,7 +191,7 @@ public class Clients {
         return consumer;
     }
 
-    static DefaultLitePullConsumer lite() throws Exception {
+    static void lite() throws Exception {
         DefaultLitePullConsumer consumer = new DefaultLitePullConsumer(prefix + "-lite");
         consumer.setNamesrvAddr(nameServers);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
@@ -210,16 +199,11 @@ public class Clients {
         consumer.start();
         Thread poller = new Thread(() -> {
             while (true) {
-                try {
-                    consumer.poll(1000).forEach(message -> received("lite", message));
-                } catch (IllegalStateException e) {
-                    return; // shut down
-                }
+                consumer.poll(1000).forEach(message -> received("lite", message));
             }
         });
         poller.setDaemon(true);
         poller.start();
-        return consumer;
     }
 
     static synchronized void say(String... fields) {

@@ -98,8 +98,6 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             clients.say(command)
             clients.wait_for(f"DONE\t{command}")
         yield World(profile, tuple(name_servers), brokers, clients, admin)
-        clients.say("quit")
-        clients.wait_for("DONE\tquit")
 
 
 def _clients(folder: Path, profile: str, name_servers: list[str]) -> Program:

@@ -49,7 +49,7 @@ def test_a_topic_is_created_changed_and_deleted(world: World) -> None:
         for line in ('"perm":4', '"readQueueNums":3', '"writeQueueNums":2', '"brokerName":"broker-b"'):
             assert line in route
     queues = 2 if world.profile == "4.9" else 3
-    assert [row[:4] for row in rows(mqadmin.ok("topicStatus", *server, "-t", "made"))] == [
+    assert [row[:4] for row in _queues(world, "made")] == [
         [broker, str(queue), "0", "0"] for broker in sorted(world.brokers) for queue in range(queues)
     ]
     printed = mqadmin.ok("deleteTopic", *server, "-c", CLUSTER, "-t", "made")
@@ -59,20 +59,26 @@ def test_a_topic_is_created_changed_and_deleted(world: World) -> None:
 
 
 def test_topic_status_counts_what_was_sent(world: World) -> None:
-    printed = rows(world.mqadmin.ok("topicStatus", "-n", world.name_server, "-t", f"{PREFIX}-ordered"))
-    assert len(printed) == 4 * len({row[0] for row in printed})
-    assert sum(int(row[3]) for row in printed) == 10
+    queues = _queues(world, f"{PREFIX}-ordered")
+    assert [row[1] for row in queues] == ["0", "1", "2", "3"] * len({row[0] for row in queues})
+    assert sum(int(row[3]) for row in queues) == 10
+
+
+def _queues(world: World, topic: str) -> list[list[str]]:
+    """Broker, queue, smallest and largest offset of each queue of the topic."""
+    printed = rows(world.mqadmin.ok("topicStatus", "-n", world.name_server, "-t", topic))
+    return [row for row in printed if row[0] in world.brokers]  # 5.3.3 has a line for the rate, too
 
 
 def test_consumer_progress_reaches_the_end_of_every_queue(world: World) -> None:
     def check() -> None:
         printed = world.mqadmin.ok("consumerProgress", "-n", world.name_server, "-g", f"{PREFIX}-orderly")
-        totals = settings(printed.replace("Total:", "_Total :").replace("Diff _Total", "Diff_Total"))
+        totals = dict(line.split(": ") for line in printed.splitlines() if ": " in line)
         queues = [row for row in rows(printed) if row[0] == f"{PREFIX}-ordered"]
         assert sum(int(row[3]) for row in queues) == 10  # broker offsets
         assert [row[4] for row in queues] == [row[3] for row in queues]  # consumer offsets
-        assert totals["Diff_Total"] == "0"
-        assert "-" not in totals.get("Inflight_Total", "0")
+        assert totals["Diff Total" if world.profile == "4.9" else "Consume Diff Total"] == "0"
+        assert totals.get("Consume Inflight Total", "0") == "0"
 
     eventually(check)  # a consumer commits every 5 s
 
@@ -106,7 +112,8 @@ def test_a_message_is_found_by_id_by_key_and_by_queue_offset(world: World) -> No
 
 def test_write_permission_is_wiped_and_given_back(world: World) -> None:
     mqadmin = world.mqadmin
-    for name_server in world.name_servers:
+    # each command of 5.3.3's mqadmin may take 3 s to end, whoever's the NameServer
+    for name_server in world.name_servers if world.profile == "4.9" else world.name_servers[:1]:
         wiped = mqadmin.ok("wipeWritePerm", "-n", name_server, "-b", "broker-b")
         assert f"wipe write perm of broker[broker-b] in name server[{name_server}] OK, " in wiped
         assert '"perm":4' in mqadmin.ok("topicRoute", "-n", name_server, "-t", TOPIC)
