@@ -66,8 +66,8 @@ def _rows() -> Iterator[Row]:
         address = (_NAME_SERVERS | _BROKERS).get(node)
         yield row(0, "harness", "node", source=node, address=address, value={"kind": _role(node)})
         yield row(1, node, "started", address=address)
-        for at_ms in range(1_000, int(_END_MS), 20_000):
-            yield row(at_ms, node, "timer_lag", lag_ms=1.0, duration_ms=1_000.0)
+        for at_s in range(1, int(_END_MS / 1000), 20):
+            yield row(at_s * 1000.0, node, "timer_lag", lag_ms=1.0, duration_ms=1_000.0)
     for broker in _BROKERS:
         yield row(2, broker, "topic", topic=_TOPIC, value={"read": 4, "write": 4, "perm": 6})
     for node in _NAME_SERVERS:
@@ -83,7 +83,7 @@ def _rows() -> Iterator[Row]:
         yield row(5, client, "name_server_list", value=listed)
         chosen = {"old": None, "index": 0, "reason": "first"}
         yield row(6, client, "name_server_chosen", name_server=listed[0], value=chosen)
-        for at_ms in (7, 30_007):
+        for at_ms in (7.0, 30_007.0):
             yield row(at_ms, client, "name_server_call", f="route", type="ok", name_server=listed[0], topic=_TOPIC)
     for number, (broker, address) in enumerate(_BROKERS.items()):
         queue = {"topic": _TOPIC, "broker_name": broker, "queue_id": 0}
