@@ -60,7 +60,7 @@ def mqadmin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MQAdmin]:
         yield admin
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apache]:
     need(Jars.SERVERS_4_9)
     home = tmp_path_factory.mktemp("apache")

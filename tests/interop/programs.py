@@ -6,6 +6,7 @@ Every process speaks lines on stdout, keeps stderr in a file, and is gone when i
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -29,6 +30,9 @@ JAVA_FLAGS = (
     "--add-opens=java.base/java.nio=ALL-UNNAMED",
     "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
 )
+_DIE_WITH_US = ("setpriv", "--pdeathsig", "KILL", "--") if shutil.which("setpriv") else ()
+"""Even a killed test run leaves no server behind."""
+
 LOGBACK = "<configuration><root level='OFF'/></configuration>"
 
 
@@ -42,7 +46,7 @@ class Program:
         self._error_path = folder / f"{name}.err"
         with self._error_path.open("wb") as errors:
             self._process = subprocess.Popen(
-                command,
+                [*_DIE_WITH_US, *command],
                 cwd=folder,
                 env={**os.environ, **(env or {})},
                 stdin=subprocess.PIPE,

@@ -74,9 +74,9 @@ def _all_received(world: World, group: str, keys: set[str]) -> dict[str, Receive
 
     def check() -> dict[str, Received]:
         first = [message for message in _received(world, group) if message.reconsume_times == "0"]
-        counts = Counter(message.key for message in first if message.key != "again-0")
+        counts = Counter(message.key for message in first if message.key in TAGS)
         assert counts == Counter(keys)
-        return {message.key: message for message in first}
+        return {message.key: message for message in first if message.key in TAGS}
 
     return eventually(check, within_s=45)
 
@@ -165,7 +165,7 @@ def test_a_consumer_that_comes_back_goes_on_where_it_was(world: World) -> None:
     world.clients.say("restart")
     world.clients.wait_for("DONE\trestart")
     eventually(lambda: _once_more(world), within_s=45)
-    assert set(_all_received(world, "all", set(TAGS))) == {*TAGS, "again-0"}
+    _all_received(world, "all", set(TAGS))
 
 
 def _once_more(world: World) -> None:

@@ -8,7 +8,7 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+from tenacity import AsyncRetrying, Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from nemesrv.clients.admin import AdminClient
 from nemesrv.remoting.clock import RealClock
@@ -31,6 +31,17 @@ def eventually(check: Callable[[], T], *, within_s: float = 20.0) -> T:
     """What `check` returns once it does not raise AssertionError or ResponseError; its last error otherwise."""
     again = retry_if_exception_type((AssertionError, ResponseError))
     return Retrying(stop=stop_after_delay(within_s), wait=wait_fixed(0.05), retry=again, reraise=True)(check)
+
+
+async def soon(check: Callable[[], T], *, within_s: float = 20.0) -> T:
+    """As `eventually`, while the tasks of this loop go on."""
+
+    async def checked() -> T:
+        return check()
+
+    again = retry_if_exception_type(AssertionError)
+    retrying = AsyncRetrying(stop=stop_after_delay(within_s), wait=wait_fixed(0.05), retry=again, reraise=True)
+    return await retrying(checked)
 
 
 def ask(name_server: str, question: Callable[[AdminClient], Awaitable[T]]) -> T:
