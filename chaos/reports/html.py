@@ -11,6 +11,7 @@ from html import escape
 from string import Template
 
 from ..verdict import Verdict, worst
+from .values import phrases
 
 _PAGE = Template("""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -69,13 +70,7 @@ def _row(v: Verdict) -> str:
 
 
 def _pairs(values: Mapping[str, object]) -> str:
-    items = []
-    for key, value in values.items():
-        if isinstance(value, int | float) and not isinstance(value, bool) and key.endswith("_ms"):
-            key, text = key.removesuffix("_ms"), f"{value / 1000:.2f} s"
-        else:
-            text = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
-        items.append(f"<dt>{escape(key.replace('_', ' '))}</dt><dd>{escape(text)}</dd>")
+    items = (f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in phrases(values))
     return f"<dl>{''.join(items)}</dl>"
 
 

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 from rich.table import Table
 
 from ..verdict import Validity, Verdict
+from .values import phrases
+
+LONGEST = 60
 
 _STYLE = {Validity.VALID: "green", Validity.INVALID: "bold red", Validity.UNKNOWN: "yellow"}
 
 
-def brief(values: object) -> str:
-    """A dict of a verdict as short text: times in seconds, lists counted, the longest parts left to verdicts.json."""
-    if not isinstance(values, dict):
-        return str(values)
-    parts = []
-    for key, value in values.items():
-        if isinstance(value, bool) or value is None:
-            continue
-        if isinstance(value, int | float) and key.endswith("_ms"):
-            parts.append(f"{key.removesuffix('_ms').replace('_', ' ')} {value / 1000:.1f} s")
-        elif isinstance(value, int | float):
-            parts.append(f"{key.replace('_', ' ')} {value:g}")
-        elif isinstance(value, str) and len(value) <= 60:
-            parts.append(f"{value}" if key == "formula" else f"{key.replace('_', ' ')} {value}")
-    return ", ".join(parts)
+def brief(values: Mapping[str, object]) -> str:
+    """A verdict's numbers and short texts; the nested and the long are left to report.html and verdicts.json."""
+    flat = {key: value for key, value in values.items() if isinstance(value, int | float | str)}
+    return ", ".join(
+        text if name == "formula" else f"{name} {text}" for name, text in phrases(flat) if len(text) <= LONGEST
+    )
 
 
 def verdict_table(verdicts: Sequence[Verdict], *, title: str) -> Table:

@@ -9,6 +9,7 @@ from rich.console import Console
 from nemesrv.chaos.reports.html import html_report
 from nemesrv.chaos.reports.junit import junit
 from nemesrv.chaos.reports.table import verdict_table
+from nemesrv.chaos.reports.values import phrases
 from nemesrv.chaos.verdict import Validity, Verdict
 
 VALID = Verdict(
@@ -49,8 +50,8 @@ def test_the_page_shows_measured_against_allowed_and_escapes_what_nodes_wrote() 
         ALL,
         [{"time_ms": 1500.0, "phase": "start", "fault": "kill", "source": "broker-a", "injection": "sigkill"}],
     )
-    assert "120.04 s" in page
-    assert "130.00 s" in page
+    assert "120.0 s" in page
+    assert "130.0 s" in page
     assert "broker-a" in page
     assert "<b>" not in page
     assert "&lt;k&gt;&amp;" in page
@@ -65,3 +66,22 @@ def test_the_table_names_each_check_its_verdict_and_why_it_is_unknown() -> None:
     text = capture.get()
     for expected in ("routes_are_true", "120.0 s", "130.0 s", "INVALID", "UNKNOWN", "no broker died"):
         assert expected in text
+
+
+def test_values_become_words_and_what_says_nothing_is_left_out() -> None:
+    values = {
+        "bound_ms": None,
+        "max_ms": 1500,
+        "drops": [{"name_server": "ns-0", "after_ms": 120000.0}, {"name_server": "ns-1", "after_ms": 1.0}],
+        "converged_ms": {"kill-1 start": 250.0},
+        "p_value": 0.123456,
+        "broken_rules": {},
+        "formula": "E + S",
+    }
+    assert dict(phrases(values)) == {
+        "max": "1.5 s",
+        "drops": "name server ns-0, after 120.0 s; name server ns-1, after 0.0 s",
+        "converged": "kill-1 start 0.2 s",
+        "p value": "0.1235",
+        "formula": "E + S",
+    }
