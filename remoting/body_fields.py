@@ -14,6 +14,7 @@ import dataclasses
 import functools
 import math
 import re
+import reprlib
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -146,7 +147,7 @@ def _reader(hint: Any) -> tuple[_Read, Any]:
 
 
 def _impossible(where: str, value: object, wanted: str) -> RemoteProtocolError:
-    return RemoteProtocolError(f"{where} is {value!r:.60}, not {wanted}")
+    return RemoteProtocolError(f"{where} is {reprlib.repr(value):.60}, not {wanted}")
 
 
 def _read_text(value: object, where: str) -> str:

@@ -177,8 +177,8 @@ class _Reader:
             fields[key] = self._value()
             self._after_item("}")
         value: object = fields
-        if len(fields) == 1 and "$ref" in fields:
-            value = self._referred(str(fields["$ref"]))
+        if len(fields) == 1 and isinstance(path := fields.get("$ref"), str):  # any other is a name like any other
+            value = self._referred(path)
         self._leave()
         return value
 
@@ -239,15 +239,19 @@ class _Reader:
                 return None
         if any(node is container for container in self._open):
             return None
-        self._pay_for(node)
+        self._pay_for(node, len(self._open) - 1)
         return node
 
-    def _pay_for(self, node: object) -> None:
+    def _pay_for(self, node: object, depth: int) -> None:
+        """Count `node`, now standing `depth` levels deep, too: no chain of references gets round the limits."""
         self._referable -= 1
         if self._referable < 0:
             raise RemoteProtocolError(f"JSON refers to more than {REFERRED_MAX} values")
-        for item in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
-            self._pay_for(item)
+        items = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+        if items and depth >= self._max_depth:
+            raise RemoteProtocolError(f"JSON is nested deeper than {self._max_depth} levels")
+        for item in items:
+            self._pay_for(item, depth + 1)
 
 
 def _unescaped(text: str) -> str:

@@ -17,6 +17,7 @@ Upstream: `NettyDecoder`, `NettyEncoder`, `RemotingCommand`, `RocketMQSerializab
 
 from __future__ import annotations
 
+import reprlib
 import struct
 
 import orjson
@@ -217,17 +218,17 @@ def _json_int(name: str, value: object, default: int) -> int:
             elif isinstance(value, bool | float):
                 value = int(value)
         except (ValueError, OverflowError) as exc:
-            raise RemoteProtocolError(f"{name} in the JSON header is not a number: {value!r:.60}") from exc
+            raise RemoteProtocolError(f"{name} in the JSON header is not a number: {reprlib.repr(value)}") from exc
     if not isinstance(value, int) or value not in _INT32:
-        raise RemoteProtocolError(f"{name} in the JSON header is not a 32-bit number: {value!r:.60}")
+        raise RemoteProtocolError(f"{name} in the JSON header is not a 32-bit number: {reprlib.repr(value)}")
     return value
 
 
 def _json_ext_fields(ext: dict[object, object]) -> dict[str, str]:
-    for value in ext.values():
-        if type(value) is not str:
+    for key, value in ext.items():
+        if type(value) is not str or type(key) is not str:
             return {_as_text(key): _as_text(item) for key, item in ext.items() if item is not None}
-    return ext  # type: ignore[return-value]  # all values are strings, and so are orjson's keys
+    return ext  # type: ignore[return-value]  # it has just been looked at
 
 
 def _as_text(value: object) -> str:

@@ -29,7 +29,9 @@ class HeaderError(RemoteProtocolError):
         self.field = field
         self.text = text
         super().__init__(
-            f"header field {field} is missing" if text is None else f"header field {field} cannot be read: {text!r:.80}"
+            f"header field {field} is missing"
+            if text is None
+            else f"header field {field} cannot be read: {text[:80]!r:.80}"
         )
 
 

@@ -16,6 +16,7 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 _BLANKS = " \t\f"
 _KEY = re.compile(r"((?:\\.|[^\\:= \t\f])*)[ \t\f]*[:=]?[ \t\f]*(.*)", re.S)
 _ESCAPE = re.compile(r"\\(u.{0,4}|.|$)", re.S)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
@@ -66,7 +67,13 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _unescaped(text: str) -> str:
-    return _ESCAPE.sub(_character, text) if "\\" in text else text
+    """A pair of escaped surrogates is one character; a lone one, which no file can hold, is `?` as Java writes it."""
+    if "\\" not in text:
+        return text
+    text = _ESCAPE.sub(_character, text)
+    if _SURROGATE.search(text):
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\ufffd", "?")
+    return text
 
 
 def _character(match: re.Match[str]) -> str:

@@ -70,7 +70,7 @@ class TopicConfig(Body):
         """The topic of such a line. RemoteProtocolError; attributes that cannot be read are none, as in Java."""
         name, *rest = line.split(" ")
         if len(rest) < 4:
-            raise RemoteProtocolError(f"topic line {line!r:.80} has {len(rest) + 1} parts, not 5 or 6")
+            raise RemoteProtocolError(f"topic line {line[:80]!r:.80} has {len(rest) + 1} parts, not 5 or 6")
         attributes: object = None
         if len(rest) > 4:
             try:

@@ -75,7 +75,8 @@ class NamesrvConfig:
     delete_topic_with_broker_registration: bool = _since_5(False)
 
     listen_port: int = _at_least(9876, 0, 65535)
-    bind_address: str = "0.0.0.0"
+    bind_address: str = "127.0.0.1"
+    """Upstream's default is every interface; here that has to be asked for (0.0.0.0). Empty is the default, too."""
     server_worker_threads: int = _at_least(8, 0)
     server_callback_executor_threads: int = _at_least(0, 0)
     server_selector_threads: int = _at_least(3, 0)
@@ -120,11 +121,11 @@ class NamesrvConfig:
         return replace(self, **changes)  # type: ignore[arg-type]  # the values have just been parsed by field type
 
     def properties(self) -> dict[str, str]:
-        """Every setting of this profile that has a value, and the unknown keys of the file, as text, sorted by key."""
+        """Every setting of this profile but paths not set, and the file's unknown keys: texts, sorted by key."""
         found = dict(self.extra)
         for key in known_keys(self.profile):
             value = getattr(self, _FIELDS[key].name)
-            if value != "":
+            if value != "" or _FIELDS[key].default != "":
                 found[key] = str(value).lower() if isinstance(value, bool) else str(value)
         return dict(sorted(found.items()))
 

@@ -27,6 +27,8 @@ from .config import ConfigError, NamesrvConfig
 from .server import NameServer
 
 CONFIG_MAX = 1024 * 1024
+LOOPBACK = "127.0.0.1"
+"""Where it listens unless bindAddress says otherwise: a NameServer believes whoever reaches it."""
 
 OK, BAD_CONFIG, CANNOT_RUN = 0, 2, 4
 """Exit statuses; what failed is one line on stderr."""
@@ -89,7 +91,7 @@ def load_config(config_file: str | None, listen_port: int | None) -> NamesrvConf
 
 
 async def _serve(config: NamesrvConfig, config_file: str | None, log: logging.Logger) -> int:
-    listen = Address(config.bind_address, config.listen_port)
+    listen = Address(config.bind_address.strip() or LOOPBACK, config.listen_port)
     context = NodeContext(name="namesrv", clock=RealClock.starting_now(), network=TcpNetwork(), rng=Random(), log=log)
     server = NameServer(context, config, listen=listen)
     stop = asyncio.Event()

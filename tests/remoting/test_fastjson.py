@@ -118,6 +118,18 @@ def test_what_is_no_json_in_any_dialect_is_refused(text: str) -> None:
         loads(text)
 
 
+def test_references_to_references_do_not_get_round_the_limit_of_depth() -> None:
+    """Found by the fuzzer's author: each of the chain is shallow, and the last one was a thousand levels deep."""
+    links = [f'"a0":{"[" * 30}0{"]" * 30}']
+    links += [f'"a{n}":{"[" * 30}{{"$ref":"$.a{n - 1}"}}{"]" * 30}' for n in range(1, 60)]
+    with pytest.raises(RemoteProtocolError, match="deeper than 64 levels"):
+        loads("{" + ",".join(links) + "}")
+
+
+def test_a_ref_that_is_no_text_is_a_name_like_any_other() -> None:
+    assert loads('{"table":{"$ref":{"k":"v"}}}') == {"table": {"$ref": {"k": "v"}}}
+
+
 @pytest.mark.parametrize("opening", ["[", "{a:", "{{", '{"$ref":', "[{'a':["])
 def test_depth_is_bounded(opening: str) -> None:
     with pytest.raises(RemoteProtocolError):

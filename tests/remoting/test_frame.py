@@ -377,3 +377,16 @@ def test_the_longest_frame_that_may_be_sent_may_be_read() -> None:
     assert FrameReader().feed(frame) == [frame]
     with pytest.raises(LocalProtocolError):
         encode_frame(RemotingCommand(1, body=bytes(room + 1)))
+
+
+def test_a_header_number_of_a_thousand_levels_is_refused_in_few_words() -> None:
+    header = b'{"code":%s%s}' % (b"[" * 1000, b"]" * 1000)
+    with pytest.raises(RemoteProtocolError, match="not a 32-bit number") as caught:
+        decode_frame((len(header) + 4).to_bytes(4, "big") + len(header).to_bytes(4, "big") + header)
+    assert len(str(caught.value)) < 200
+
+
+def test_names_and_values_of_ext_fields_are_texts_whatever_they_were() -> None:
+    header = b'{"code":1,"extFields":{1:"a",{"b":2}:"c","d":[3],"e":null}}'
+    command = decode_frame((len(header) + 4).to_bytes(4, "big") + len(header).to_bytes(4, "big") + header)
+    assert command.ext_fields == {"1": "a", '{"b":2}': "c", "d": "[3]"}

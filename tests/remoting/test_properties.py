@@ -17,6 +17,7 @@ from nemesrv.remoting.properties import format_properties, parse_properties
         ("# no\n  ! no\n\n  a=#1\n", {"a": "#1"}),
         ("a=one,\\\n   two\\\r\n\tthree\rb=2", {"a": "one,twothree", "b": "2"}),
         ("a=C:\\\\temp\\tx\\n\\u00e9\\q", {"a": "C:\\temp\tx\n\u00e9q"}),
+        ("a=\\ud83d\\ude00 \\ud800\\n\\udc00", {"a": "\U0001f600 ?\n?"}),
         ("a\\ b\\:c\\=d=1", {"a b:c=d": "1"}),
         ("a==b=c", {"a": "=b=c"}),
         ("a= b ", {"a": "b "}),

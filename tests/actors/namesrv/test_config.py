@@ -73,6 +73,14 @@ def test_what_is_stored_reads_back_equal(profile: Profile) -> None:
     assert NamesrvConfig.from_properties(parse_properties(format_properties(config.stored_properties()))) == config
 
 
+def test_a_setting_made_empty_stays_empty_when_stored_and_half_a_surrogate_pair_can_be_stored() -> None:
+    """Found by fuzzing: the default came back, and 319 could not be encoded any more."""
+    config = NamesrvConfig().updated(parse_properties("productEnvName=\nconfigBlackList=\\ud800"))
+    stored = format_properties(config.stored_properties()).encode()
+    assert NamesrvConfig.from_properties(parse_properties(stored)) == config
+    assert (config.product_env_name, config.config_black_list) == ("", "?")
+
+
 @pytest.mark.parametrize(
     "content", [b"", b"}{", b"[1]", b'{"configTable":[1]}', b'{"configTable":{"ns":7}}', b"\xff\xfe\x00"]
 )
