@@ -197,21 +197,25 @@ class PullProcessor:
         self, header: PullMessageRequestHeader, group: SubscriptionGroupConfig
     ) -> SubscriptionData | RemotingCommand:
         """What the consumer wants of the topic: as the request says, or as its group's heartbeat said."""
+        log, name = self._services.context.log, header.consumer_group
         if header.sys_flag & SUBSCRIPTION:
             kind = header.expression_type or "TAG"
             if kind != "TAG":
                 return SubscriptionData(topic=header.topic, sub_string=header.subscription or "", expression_type=kind)
             return SubscriptionData.of(header.topic, header.subscription)
-        consumers = self._services.clients.consumers.get(header.consumer_group)
+        consumers = self._services.clients.consumers.get(name)
         if consumers is None:
+            log.warning("the consumer's group info not exist, group: %s", name)
             return refuse(ResponseCode.SUBSCRIPTION_NOT_EXIST, "the consumer's group info not exist")
         if not group.consume_broadcast_enable and consumers.message_model == "BROADCASTING":
-            remark = f"the consumer group[{header.consumer_group}] can not consume by broadcast way"
+            remark = f"the consumer group[{name}] can not consume by broadcast way"
             return self._forbidden(_FORBIDDEN_BROADCASTING, remark)
         subscription = consumers.subscriptions.get(header.topic)
         if subscription is None:
+            log.warning("the consumer's subscription not exist, group: %s, topic:%s", name, header.topic)
             return refuse(ResponseCode.SUBSCRIPTION_NOT_EXIST, "the consumer's subscription not exist")
         if subscription.sub_version < header.sub_version:
+            log.warning("The broker's subscription is not latest, group: %s %s", name, subscription.sub_string)
             return refuse(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
         return subscription
 

@@ -38,6 +38,10 @@ class _LogLine(logging.Formatter):
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s main - %(message)s")
 
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        record.levelname = "WARN" if record.levelno == logging.WARNING else record.levelname
+        return super().formatMessage(record)
+
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
         return datetime.fromtimestamp(record.created, _GMT_8).strftime("%Y-%m-%d %H:%M:%S")
 
