@@ -98,6 +98,12 @@ def session(master: str | None = None, *, log_file: Path | None = None) -> Spark
             os.environ["SPARK_LOCAL_IP"] = before
 
 
+def jvm_pid() -> int | None:
+    """The process of the session's JVM; None when this process started none."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    return None if process is None else int(process.pid)
+
+
 def load(run_dir: Path | str, spark: SparkSession) -> DataFrame:
     """The run's history in its schema; merged first when the run ended before it could do so. HarnessError if none."""
     path = parquet_path(run_dir)
