@@ -151,7 +151,7 @@ def _absence(
                 continue  # a stopped NameServer tells nobody anything; what it does afterwards is another state
             return None
         settled_ms, window = max(state.settled_ms, start_ms), state.window
-        refilled_ms = _started_ms(world, state) + refill.latest_ms
+        refilled_ms = _restarted_ms(world, state) + refill.latest_ms
         if refilled_ms > settled_ms:  # until then it has no route to give, and a client keeps the old one
             settled_ms, window = refilled_ms, refill
         if latest is None or settled_ms > latest[0]:
@@ -159,9 +159,10 @@ def _absence(
     return latest
 
 
-def _started_ms(world: World, state: State) -> float:
-    lives = world.lives_of(state.name_server)
-    return next((life.start_ms for life in lives if life.incarnation == state.incarnation), -math.inf)
+def _restarted_ms(world: World, state: State) -> float:
+    """When this NameServer process was started, if it is not the node's first: the run began with filled tables."""
+    later = world.lives_of(state.name_server)[1:]
+    return next((life.start_ms for life in later if life.incarnation == state.incarnation), -math.inf)
 
 
 def _failed_calls(world: World, client: str, start_ms: float, removal_ms: float) -> int:

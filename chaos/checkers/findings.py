@@ -52,7 +52,7 @@ def allowed(finding: Finding) -> dict[str, Any]:
 def verdict_of(
     name: str, findings: Sequence[Finding], *, measured: Mapping[str, Any], nothing: str, noun: str
 ) -> Verdict:
-    """The verdict: `allowed` is that of the window nearest to, or furthest over, its bound.
+    """The verdict; `allowed` and `max_ms` in `measured` are of the window nearest to its bound, or furthest over it.
 
     `nothing` says why nothing was examined, when that is so; `noun` names what a violation is, in the plural.
     """
@@ -62,8 +62,7 @@ def verdict_of(
         return Verdict.nothing_examined(name, nothing, measured=measured)
     worst = max(judged, key=lambda finding: finding.badness)
     wrong, late = sum(finding.wrong for finding in judged), sum(finding.late for finding in judged)
-    maximum = max((f.measured_ms for f in judged if f.measured_ms is not None), default=None)
-    measured = {"max_ms": rounded(maximum), **measured}
+    measured = {"max_ms": rounded(worst.measured_ms), **measured}
     validity, why = Validity.VALID, ""
     if wrong:
         validity, why = Validity.INVALID, f"{wrong} of {examined} {noun}; {_says(worst)}"

@@ -129,7 +129,10 @@ def _judged(
         .groupBy("id", "topic")
         .agg(
             F.max("over_ms").alias("over_ms"),
-            F.max(F.least("e", "until")).alias("settled_ms"),
+            # A moment at the far end belongs to the next change, which took effect before its row was written.
+            F.max(F.when((F.col("s") < F.col("due")) | (over > F.col("fine_ms")), F.least("e", "until"))).alias(
+                "settled_ms"
+            ),
             F.max_by(F.struct("s", "e"), "over_ms").alias("stretch"),
         )
     )
@@ -184,7 +187,7 @@ def _finding(obligation: Obligation, tolerance_: Tolerance, row: Mapping[str, An
         }
     return Finding(
         bound_ms=bound_ms,
-        formula=o.window.formula,
+        formula=f"not before {o.window.formula}" if o.demand is Demand.KEEP else o.window.formula,
         row=o.window.row,
         tolerance=tolerance_,
         measured_ms=measured_ms,

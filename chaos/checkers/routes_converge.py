@@ -171,7 +171,10 @@ def _judged(
         .groupBy("id", "topic", "due", "to_ms", "fine_ms", "possible_ms")
         .agg(
             F.max("over_ms").alias("over_ms"),
-            F.max("e").alias("settled_ms"),
+            # A moment at the far end belongs to the next change, which took effect before its row was written.
+            F.max(F.when((F.col("s") < F.col("due")) | (F.col("over_ms") > F.col("fine_ms")), F.col("e"))).alias(
+                "settled_ms"
+            ),
             F.max_by(F.struct("name_server", "s", "e", "value", "r_value"), "over_ms").alias("stretch"),
         )
         .withColumn("status", F.when(F.col("due") >= F.col("to_ms"), "early").otherwise(status.otherwise("wrong")))

@@ -47,7 +47,7 @@ def test_clients_that_leave_a_killed_broker_within_a_poll_and_a_rebalance_are_va
         verdict=Validity.VALID,
         examined=2,
         measured={
-            "max_ms": 49_000.0,
+            "max_ms": 29_000.0,
             "last_use": [
                 {
                     "client": "consumer-0",
@@ -154,3 +154,12 @@ def test_a_client_whose_name_server_failed_too_has_a_failed_call_more(spark: Spa
     verdict = check(send(story, 190, "broker-b").end(220), spark)
     assert verdict.verdict is Validity.VALID
     assert verdict.allowed["bound_ms"] == 63_000  # P + (1·P + A)
+
+
+def test_a_name_server_started_again_has_no_route_to_give_before_it_is_refilled(spark: SparkSession) -> None:
+    restart = ("f0", "kill", "sigkill", "ns-0")
+    story = cluster(clients=("producer-0",)).at(60).fault(*restart).at(90).fault(*restart, end=True).restarted("ns-0")
+    story.at(100).fault(*KILL)
+    verdict = check(send(story, 260, "broker-b").end(280), spark)
+    assert verdict.verdict is Validity.VALID
+    assert verdict.allowed["bound_ms"] == 23_000 + 30_000 + 33_000  # rest of R + C, P, and 1·P + A for the dead server
