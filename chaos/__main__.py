@@ -24,7 +24,14 @@ class Terminated(BaseException):
     """SIGTERM arrived; unwinds like Ctrl-C does."""
 
 
-def _on_sigterm(_signum: int, _frame: FrameType | None) -> None:
+_arrived: list[int] = []
+"""Signals that came in. Code in C may turn the exception that a handler raises into one of its own."""
+
+
+def _on_signal(signum: int, _frame: FrameType | None) -> None:
+    _arrived.append(signum)
+    if signum == signal.SIGINT:
+        raise KeyboardInterrupt
     raise Terminated
 
 
@@ -190,29 +197,34 @@ def main() -> None:
     logging.basicConfig(
         level=os.environ.get("NEMESRV_LOG", "ERROR").upper(), format="%(levelname)s %(name)s: %(message)s"
     )
-    signal.signal(signal.SIGTERM, _on_sigterm)
+    signal.signal(signal.SIGTERM, _on_signal)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else a shell's background job ignores it
+        signal.signal(signal.SIGINT, _on_signal)
     try:
         cli(standalone_mode=False)
-    except ScenarioError as exc:
-        click.echo(f"nemesrv: {_one_line(exc)}", err=True)
-        sys.exit(EXIT_WRONG_INPUT)
-    except HarnessError as exc:
-        click.echo(f"nemesrv: {_one_line(exc)}", err=True)
-        sys.exit(EXIT_HARNESS)
-    except click.ClickException as exc:
-        click.echo(f"nemesrv: {_one_line(Exception(exc.format_message()))}", err=True)
-        sys.exit(EXIT_WRONG_INPUT)
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("nemesrv: interrupted", err=True)
-        sys.exit(130)
-    except Terminated:
-        click.echo("nemesrv: terminated", err=True)
-        sys.exit(143)
-    except Exception as exc:  # a fault of nemesrv's own must never look like a verdict
-        logging.getLogger("nemesrv").debug("internal error", exc_info=True)
-        what = f"internal error: {type(exc).__name__}: {_one_line(exc)}"
-        click.echo(f"nemesrv: {what} (NEMESRV_LOG=debug shows where; please report it)", err=True)
-        sys.exit(EXIT_HARNESS)
+    except BaseException as exc:
+        status, text = _explain(exc)
+        if text:
+            click.echo(f"nemesrv: {text}", err=True)
+        sys.exit(status)
+
+
+def _explain(exc: BaseException) -> tuple[int | str | None, str]:
+    """Exit status and the one line for a person."""
+    if isinstance(exc, SystemExit):
+        return exc.code, ""
+    if _arrived or isinstance(exc, click.Abort | KeyboardInterrupt | Terminated):
+        terminated = _arrived[:1] == [signal.SIGTERM] or isinstance(exc, Terminated)
+        return (143, "terminated") if terminated else (130, "interrupted")
+    if isinstance(exc, ScenarioError):
+        return EXIT_WRONG_INPUT, _one_line(exc)
+    if isinstance(exc, HarnessError):
+        return EXIT_HARNESS, _one_line(exc)
+    if isinstance(exc, click.ClickException):
+        return EXIT_WRONG_INPUT, " ".join(exc.format_message().split())
+    logging.getLogger("nemesrv").debug("internal error", exc_info=exc)
+    what = f"internal error: {type(exc).__name__}: {_one_line(exc)}"
+    return EXIT_HARNESS, f"{what} (NEMESRV_LOG=debug shows where; please report it)"
 
 
 if __name__ == "__main__":
