@@ -150,6 +150,8 @@ class Pair:
         pauses = [c for c in process_causes(world, life.node, "name_server") if not c.loss.closes]
         self.causes = [*process_causes(world, broker), *link_causes(world, broker, life.node), *pauses]
         self.leave_ms = leave_ms(world)
+        ended = [f for f in world.process_faults(life.node) if f.start_ms < life.start_ms and f.end_ms < NEVER]
+        self.beginning = Label(ended[-1].fault_id, "end") if ended else BEGIN
         self._others = [
             [*process_causes(world, other.name), *link_causes(world, broker, other.name)]
             for other in world.of_kind("name_server")
@@ -219,6 +221,8 @@ class Pair:
     def _label(self, at_ms: float) -> Label:
         changed = [Label(cause.fault_id, "start") for cause in self.causes if cause.start_ms == at_ms]
         changed += [Label(cause.fault_id, "end") for cause in self.causes if cause.end_ms == at_ms]
+        if at_ms == self.life.start_ms:
+            changed.append(self.beginning)
         return max(changed, key=lambda label: label.fault_id != "", default=BEGIN)
 
     def _dropping(self, now_ms: float, before: State, active: list[Cause]) -> tuple[float, float, Window]:

@@ -73,11 +73,13 @@ def segments(world: World) -> list[Segment]:
     """Every class of at least two NameServer processes between two changes, in order of time."""
     states = pair_states(world)
     times = sorted({state.start_ms for state in states} | {state.end_ms for state in states})
+    lost = [fault for node in world.of_kind("name_server") for fault in world.process_faults(node.name)]
     found: list[Segment] = []
     label, label_ms = BEGIN, times[0] if times else 0.0
     for start_ms, to_ms in itertools.pairwise(times):
         current = [state for state in states if state.start_ms <= start_ms < state.end_ms]
         began = [state.label for state in current if state.start_ms == start_ms and state.label.fault_id]
+        began += [Label(fault.fault_id, "start") for fault in lost if fault.start_ms == start_ms]
         if began and began[0] != label:
             label, label_ms = began[0], start_ms
         by_process: dict[tuple[str, int], list[State]] = {}

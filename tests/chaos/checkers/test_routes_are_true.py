@@ -170,6 +170,10 @@ def restart(back_at_s: float | None) -> Story:
 def test_a_name_server_starts_again_with_an_empty_table_and_is_refilled_within_r_plus_c(spark: SparkSession) -> None:
     verdict = check(restart(back_at_s=160), spark)
     assert verdict.verdict is Validity.VALID, verdict
+    assert [(r["fault_id"], r["name_server"], r["after_ms"]) for r in verdict.measured["returns"]] == [
+        ("f1", "ns-1", 30_000.0),
+        ("f1", "ns-1", 30_000.0),
+    ]
     assert check(restart(back_at_s=170), spark).verdict is Validity.INVALID
     assert check(restart(back_at_s=None), spark).verdict is Validity.INVALID
 
