@@ -29,7 +29,10 @@ test-fast: setup ## the tests that start neither Ray nor Spark nor Toxiproxy nor
 selftest: setup ## run every planted defect and its clean twin, and print the table
 	@.venv/bin/nemesrv selftest
 
+fuzz: setup ## ten million wrong inputs to everything that reads bytes (about 15 minutes on 2 cores)
+	@$(PY) -m tests.fuzz
+
 bench: setup ## the benchmarks, each beside its baseline
 	@.venv/bin/nemesrv bench
 
-.PHONY: help setup demo test check format test-fast selftest bench
+.PHONY: help setup demo test check format test-fast selftest fuzz bench

@@ -34,7 +34,7 @@ NO_OPAQUE = -1
 """The opaque of a JSON header without one: nobody ever waits for it (Java takes a fresh number, to the same effect)."""
 
 JSON_DIALECT_MAX = 65_536
-"""The longest JSON header that is read when it is not standard JSON; the tolerant reader is slow."""
+"""The longest JSON header that is read when it is not standard JSON, or has objects for texts; both are slow."""
 
 _HEADER_WORD_MAX = (1 << 24) - 1
 _INT32 = range(-(1 << 31), 1 << 31)
@@ -203,7 +203,7 @@ def _from_json(header: bytes | memoryview) -> RemotingCommand:
         _json_int("opaque", get("opaque"), NO_OPAQUE),
         _json_int("flag", get("flag"), 0),
         remark if remark is None or isinstance(remark, str) else _as_text(remark),
-        None if ext is None else _json_ext_fields(ext),
+        None if ext is None else _json_ext_fields(ext, len(header)),
     )
 
 
@@ -224,9 +224,11 @@ def _json_int(name: str, value: object, default: int) -> int:
     return value
 
 
-def _json_ext_fields(ext: dict[object, object]) -> dict[str, str]:
+def _json_ext_fields(ext: dict[object, object], length: int) -> dict[str, str]:
     for key, value in ext.items():
         if type(value) is not str or type(key) is not str:
+            if length > JSON_DIALECT_MAX and any(isinstance(item, dict | list) for item in ext.values()):
+                raise RemoteProtocolError(f"an object is in the extFields of a header of {length} B")
             return {_as_text(key): _as_text(item) for key, item in ext.items() if item is not None}
     return ext  # type: ignore[return-value]  # it has just been looked at
 

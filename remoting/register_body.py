@@ -23,6 +23,9 @@ from .compression import INFLATED_MAX, inflate_zlib
 from .errors import RemoteProtocolError
 from .route_bodies import DataVersion, TopicConfig
 
+TOPICS_MAX = 500_000
+"""Most topics of one registration; upstream has no such limit."""
+
 _ZLIB = 0x78
 _LENGTH = struct.Struct(">i")
 
@@ -48,6 +51,7 @@ class TopicConfigSerializeWrapper(Body):
         table = fields.get("topicConfigTable")
         if not isinstance(table, Mapping):
             return fields
+        check_count(len(table))
         named = {
             key: {**topic, "topicName": topic.get("topicName") or key} if isinstance(topic, Mapping) else topic
             for key, topic in table.items()
@@ -107,7 +111,9 @@ class RegisterBrokerBody(Body):
     def _inflate(cls, data: bytes, version: int) -> Self:
         reader = _Reader(inflate_zlib(data, INFLATED_MAX))
         data_version = DataVersion.decode(reader.sized())
-        topics = [TopicConfig.from_line(reader.text()) for _ in range(reader.count())]
+        count = reader.count()
+        check_count(count)
+        topics = [TopicConfig.from_line(reader.text()) for _ in range(count)]
         filter_servers = fastjson.loads(reader.sized())
         mappings = None
         if version >= V5_0_0 and not reader.at_end:
@@ -126,6 +132,12 @@ def _by_topic(mappings: list[object] | None) -> dict[str, object] | None:
     if mappings is None:
         return None
     return {str(mapping.get("topic")): mapping for mapping in mappings if isinstance(mapping, Mapping)}
+
+
+def check_count(topics: int) -> None:
+    """RemoteProtocolError for more than TOPICS_MAX."""
+    if topics > TOPICS_MAX:
+        raise RemoteProtocolError(f"registration of {topics} topics exceeds {TOPICS_MAX}")
 
 
 def _sized(data: bytes) -> bytes:

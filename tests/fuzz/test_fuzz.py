@@ -1,0 +1,71 @@
+"""A few seconds of what `make fuzz` does for minutes, and the fuzzer itself: that it finds, and finds again."""
+
+from __future__ import annotations
+
+import time
+from random import Random
+
+import pytest
+
+from nemesrv.remoting.errors import RemoteProtocolError
+
+from . import seeds, worst_frames
+from .engine import Finding, fuzz
+from .mutation import LONGEST, mutated
+from .targets import TARGETS, Target
+
+QUICK = {"frame": 1200, "header": 1200, "json": 800, "record": 1000, "batch": 1000, "compressed body": 600}
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+def test_nothing_but_the_documented_errors_escapes(target: Target) -> None:
+    figures = fuzz(target, inputs=QUICK.get(target.name, 300), seed=2026, sample_every=1)
+    assert figures.inputs >= 300
+
+
+@pytest.mark.parametrize("name", ["a body of references", "a header of numbers", "a zip bomb"])
+def test_a_frame_made_to_be_expensive_is_bounded(name: str) -> None:
+    seconds, memory, _ = worst_frames.measure(name)
+    assert seconds < worst_frames.CPU_S
+    assert memory < worst_frames.MEMORY_BYTES
+
+
+def test_the_same_seed_makes_the_same_inputs() -> None:
+    def made(seed: int) -> list[bytes]:
+        rng, frames = Random(seed), seeds.frames()
+        return [mutated(frames[0], rng, (b"{",), frames) for _ in range(50)]
+
+    assert made(1) == made(1) != made(2)
+    assert max(map(len, made(3))) <= LONGEST
+
+
+def _planted(data: bytes) -> None:
+    if data[:1] == b"[":
+        raise RemoteProtocolError("as documented")
+    if b"{{" in data:
+        raise KeyError("not as documented")
+
+
+def _slow(data: bytes) -> None:
+    if b"{{" in data:
+        deadline = time.process_time() + 30
+        while time.process_time() < deadline:
+            pass
+
+
+def _target(check: object) -> Target:
+    return Target("planted", 1, lambda: [b'{"a":1}'], lambda: check)  # type: ignore[arg-type,return-value]
+
+
+def test_an_error_that_escapes_is_found_with_its_input() -> None:
+    with pytest.raises(Finding, match=r"planted, seed 5, batch 0, .* KeyError: 'not as documented'") as caught:
+        fuzz(_target(_planted), inputs=2000, seed=5)
+    assert b"{{" in caught.value.data
+    with pytest.raises(Finding) as again:
+        fuzz(_target(_planted), inputs=2000, seed=5)
+    assert again.value.data == caught.value.data
+
+
+def test_an_input_that_takes_too_long_is_found() -> None:
+    with pytest.raises(Finding, match=r"TooSlow: it took longer than 1\.0 s of CPU time"):
+        fuzz(_target(_slow), inputs=2000, seed=5)
