@@ -118,8 +118,8 @@ def frames() -> list[bytes]:
 
 def golden() -> list[bytes]:
     """The captured frames, if there are any (tests/interop/golden)."""
-    texts = (path.read_text() for path in sorted(GOLDEN.glob("*.hex")))
-    return [bytes.fromhex(line) for text in texts for line in text.splitlines() if line and line[0] not in "#!"]
+    files = (path.read_text().splitlines() for path in sorted(GOLDEN.glob("*.hex")))
+    return [bytes.fromhex("".join(line for line in lines if not line.startswith("#"))) for lines in files]
 
 
 def headers() -> list[bytes]:
