@@ -44,7 +44,7 @@ def why_refused(tables: Tables, r: Registration) -> str | None:
         size = mappings_size(r.queue_mappings)
         if tables.mappings_size + size > MAPPINGS_MAX:
             return f"the mappings of static topics exceed {MAPPINGS_MAX} B"
-    return why_rows_refused(tables, ((topic.topic_name, r.broker_name) for topic in r.topics), len(r.topics))
+    return why_rows_refused(tables, ((topic, r.broker_name) for topic, _ in r.rows), len(r.rows))
 
 
 def why_rows_refused(tables: Tables, rows: Iterable[tuple[str, str]], count: int) -> str | None:

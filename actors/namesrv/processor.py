@@ -23,7 +23,6 @@ from ...remoting.bodies import (
     DataVersion,
     GetBrokerMemberGroupResponseBody,
     KVTable,
-    RegisterBrokerBody,
     TopicList,
     TopicRouteData,
 )
@@ -37,6 +36,7 @@ from ...remoting.profile import Profile
 from ...remoting.properties import format_properties, parse_properties
 from ...remoting.recording import Recorder
 from .config import ConfigError, NamesrvConfig
+from ...remoting.register_rows import read_rows
 from .kv_config import ORDER_TOPIC_CONFIG, KVConfig
 from .route_cache import RouteCache
 from .route_table import RouteTable, filter_by_zone
@@ -210,7 +210,9 @@ class DefaultRequestProcessor:
             self._log.warning("receive registerBroker request,crc32 not match,from %s", caller.remote_address)
             return _refused("crc32 not match", header={})
         try:
-            body = RegisterBrokerBody.decode(request.body, version=request.version)
+            last = self._table.standing(header.cluster_name, header.broker_name, header.broker_addr, header.broker_id)
+            read = read_rows(request.body, header.broker_name, version=request.version, last=last)
+            body = read.body
         except ProtocolError as exc:
             self._log.error("process request exception, remoteAddr: %s: %s", caller.remote_address, exc)
             return _refused(f"Failed to decode RegisterBrokerBody, {exc}")
@@ -225,7 +227,8 @@ class DefaultRequestProcessor:
                 ha_server_addr=header.ha_server_addr,
                 channel_id=caller.channel_id,
                 data_version=body.data_version,
-                topics=body.topics,
+                rows=read.rows,
+                pieces=read.pieces,
                 filter_servers=filter_servers,
                 queue_mappings=body.queue_mappings,
                 zone_name=header.zone_name,

@@ -13,9 +13,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from logging import INFO, WARNING
 
-from ...remoting.bodies import BrokerData, ClusterInfo, DataVersion, QueueData, TopicConfig, TopicRouteData
+from ...remoting.bodies import BrokerData, ClusterInfo, DataVersion, QueueData, TopicRouteData
 from ...remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE
 from ...remoting.profile import Profile
+from ...remoting.register_rows import NO_PIECES, Pieces
 from .limits import NAME_MAX, mappings_size, why_refused, why_rows_refused
 from .tables import (
     BROKER_CHANNEL_EXPIRED_MS,
@@ -67,6 +68,7 @@ class RouteTable(UnregisteringTables):
 
     def _register_into(self, group: BrokerGroup, r: Registration, first: bool, now_ms: int) -> Registered:
         min_id_changed = False
+        stood = self.standing(r.cluster_name, r.broker_name, r.broker_addr, r.broker_id)
         if self.profile is Profile.V5_X:
             group.enable_acting_master = bool(r.enable_acting_master)
             group.zone_name = r.zone_name
@@ -77,11 +79,11 @@ class RouteTable(UnregisteringTables):
         if self.profile is Profile.V5_X:
             if self._conflicts(group, r):
                 return Registered()
-            if r.broker_id not in group.addrs and len(r.topics) == 1:
+            if r.broker_id not in group.addrs and len(r.rows) == 1:
                 self._say(
                     WARNING,
                     "Can't register topicConfigWrapper=%s because broker[%s]=%s has not registered.",
-                    r.topics[0],
+                    r.rows[0][0],
                     r.broker_id,
                     r.broker_addr,
                 )
@@ -97,12 +99,13 @@ class RouteTable(UnregisteringTables):
                 "null" if old_addr is None else old_addr,
                 r.broker_addr,
             )
-        first = first or not old_addr
+        rewrite = first or not old_addr or self.is_changed(r.cluster_name, r.broker_addr, r.data_version)
         if self.profile is Profile.V4_9:
-            self._register_topics_4_9(r, first)
+            self._register_topics_4_9(r, rewrite)
         else:
-            self._register_topics_5_x(group, r, first)
-        self._refresh_live(r, now_ms)
+            self._register_topics_5_x(group, r, rewrite)
+        stand = r.broker_id == MASTER_ID and (rewrite or r.pieces.digests <= stood.digests)
+        self._refresh_live(r, now_ms, pieces=r.pieces if stand else NO_PIECES, rows_version=group.rows_version)
         master_addr, ha_server_addr = self._master_of(group, r)
         notification = None
         if min_id_changed and self.options.notify_min_broker_id_changed:
@@ -132,13 +135,13 @@ class RouteTable(UnregisteringTables):
         self.broker_live_table.pop(self.live_key(r), None)
         return True
 
-    def _register_topics_4_9(self, r: Registration, first: bool) -> None:
+    def _register_topics_4_9(self, r: Registration, rewrite: bool) -> None:
         """A master's rows are written when its data version differs (older ones too) or it is new; none is removed."""
-        if r.broker_id == MASTER_ID and (first or self.is_changed(r.cluster_name, r.broker_addr, r.data_version)):
-            for topic in r.topics:
-                self._register_topic(r.broker_name, topic)
+        if r.broker_id == MASTER_ID and rewrite:
+            for topic, row in r.rows:
+                self._register_topic(topic, row)
 
-    def _register_topics_5_x(self, group: BrokerGroup, r: Registration, first: bool) -> None:
+    def _register_topics_5_x(self, group: BrokerGroup, r: Registration, rewrite: bool) -> None:
         """As 4.9, and: the prime slave counts too, missing rows come back, absent topics may go (if so configured)."""
         old_version = r.enable_acting_master is None
         prime_slave = not old_version and r.broker_id != MASTER_ID and r.broker_id == group.min_id
@@ -146,12 +149,10 @@ class RouteTable(UnregisteringTables):
             return
         if self.options.delete_topic_with_broker_registration and not r.queue_mappings:
             self._delete_topics_not_in(r)
-        rewrite = first or self.is_changed(r.cluster_name, r.broker_addr, r.data_version)
         read_only = prime_slave and group.enable_acting_master
-        for topic in r.topics:
-            if rewrite or r.broker_name not in self.topic_queue_table.get(topic.topic_name, {}):
-                wiped = replace(topic, perm=topic.perm & ~PERM_WRITE) if read_only else topic
-                self._register_topic(r.broker_name, wiped)
+        for topic, row in r.rows:
+            if rewrite or r.broker_name not in self.topic_queue_table.get(topic, {}):
+                self._register_topic(topic, replace(row, perm=row.perm & ~PERM_WRITE) if read_only else row)
         if rewrite:
             self.mappings_size += mappings_size(r.queue_mappings)
             for topic_name, info in r.queue_mappings.items():
@@ -159,27 +160,20 @@ class RouteTable(UnregisteringTables):
                 by_broker[str(info.get("bname"))] = info
                 self._changed_topics.add(topic_name)
 
-    def _register_topic(self, broker_name: str, topic: TopicConfig) -> None:
-        row = QueueData(
-            broker_name=broker_name,
-            read_queue_nums=topic.read_queue_nums,
-            write_queue_nums=topic.write_queue_nums,
-            perm=topic.perm,
-            topic_sys_flag=topic.topic_sys_flag,
-        )
-        rows = self.topic_queue_table.get(topic.topic_name)
+    def _register_topic(self, topic: str, row: QueueData) -> None:
+        rows = self.topic_queue_table.get(topic)
         if rows is None:
-            self._say(INFO, "new topic registered, %s %s", topic.topic_name, Shown(row))
+            self._say(INFO, "new topic registered, %s %s", topic, Shown(row))
         else:
-            old = rows.get(broker_name)
-            if old == row:
+            old = rows.get(row.broker_name)
+            if old is row or old == row:
                 return
             if old is not None:
-                self._say(INFO, "topic changed, %s OLD: %s NEW: %s", topic.topic_name, Shown(old), Shown(row))
-        self._put_row(topic.topic_name, row)
+                self._say(INFO, "topic changed, %s OLD: %s NEW: %s", topic, Shown(old), Shown(row))
+        self._put_row(topic, row)
 
     def _delete_topics_not_in(self, r: Registration) -> None:
-        sent = {topic.topic_name for topic in r.topics}
+        sent = {topic for topic, _ in r.rows}
         for topic in [name for name, rows in self.topic_queue_table.items() if r.broker_name in rows]:
             if topic not in sent:
                 row = self._remove_row(topic, r.broker_name)
@@ -187,7 +181,7 @@ class RouteTable(UnregisteringTables):
                 if topic not in self.topic_queue_table:
                     self._say(INFO, "deleteTopic, remove the topic all queue %s", topic)
 
-    def _refresh_live(self, r: Registration, now_ms: int) -> None:
+    def _refresh_live(self, r: Registration, now_ms: int, *, pieces: Pieces, rows_version: int) -> None:
         key = self.live_key(r)
         timeout_ms = BROKER_CHANNEL_EXPIRED_MS
         if self.profile is Profile.V5_X and r.heartbeat_timeout_ms is not None:
@@ -201,6 +195,8 @@ class RouteTable(UnregisteringTables):
             data_version=r.data_version,
             channel_id=r.channel_id,
             ha_server_addr=r.ha_server_addr,
+            pieces=pieces,
+            rows_version=rows_version,
         )
         if r.filter_servers:
             self.filter_server_table[key] = r.filter_servers
@@ -276,8 +272,7 @@ class RouteTable(UnregisteringTables):
             count += 1
             perm = row.perm & keep | put
             if perm != row.perm:
-                rows[broker_name] = replace(row, perm=perm)
-                self._changed_topics.add(topic)
+                self._put_row(topic, replace(row, perm=perm))
         return count
 
     def delete_topic(self, topic: str, cluster_name: str | None = None) -> None:
@@ -288,6 +283,8 @@ class RouteTable(UnregisteringTables):
         if not cluster_name:
             del self.topic_queue_table[topic]
             self._changed_topics.add(topic)
+            for broker_name in rows:
+                self._row_changed(broker_name)
             return
         for broker_name in sorted(self.cluster_addr_table.get(cluster_name, set()) & rows.keys()):
             row = self._remove_row(topic, broker_name)

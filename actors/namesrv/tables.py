@@ -15,13 +15,15 @@ Upstream: `RouteInfoManager`, tags rocketmq-all-4.9.8 and rocketmq-all-5.3.3.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from ...remoting.bodies import BrokerData, DataVersion, QueueData, TopicConfig
+from ...remoting.bodies import BrokerData, DataVersion, QueueData
+from ...remoting.codes import MASTER_ID
 from ...remoting.profile import Profile
+from ...remoting.register_rows import NO_PIECES, Pieces, Row
 
 BROKER_CHANNEL_EXPIRED_MS = 120_000
 """How long a broker may be silent, unless its 5.x registration says otherwise."""
@@ -59,7 +61,10 @@ class RouteOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """One REGISTER_BROKER, decoded. `filter_servers` None leaves that table alone, an empty tuple clears the entry."""
+    """One REGISTER_BROKER, decoded. `filter_servers` None leaves that table alone, an empty tuple clears the entry.
+
+    `rows` are all topics of the broker, but for those that `Tables.standing` says are in the table as they are.
+    """
 
     cluster_name: str
     broker_name: str
@@ -68,7 +73,9 @@ class Registration:
     ha_server_addr: str
     channel_id: int
     data_version: DataVersion
-    topics: tuple[TopicConfig, ...] = ()
+    rows: Sequence[Row] = ()
+    pieces: Pieces = NO_PIECES
+    """What the rows were read from, left out or not."""
     filter_servers: tuple[str, ...] | None = None
     queue_mappings: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     zone_name: str | None = None
@@ -133,6 +140,10 @@ class LiveInfo:
     data_version: DataVersion
     channel_id: int
     ha_server_addr: str
+    pieces: Pieces = NO_PIECES
+    """What its last registration was read from, if all rows of that went into the table."""
+    rows_version: int = 0
+    """That of its group after its last registration."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -141,6 +152,8 @@ class BrokerGroup:
 
     cluster: str
     broker_name: str
+    rows_version: int = 0
+    """Another number after each change of a row of this name, never one that was before."""
     addrs: dict[int, str] = field(default_factory=dict)
     enable_acting_master: bool = False
     zone_name: str | None = None
@@ -195,6 +208,7 @@ class Tables:
         self.mappings_size = 0
         """Bytes of mapping infos ever taken in; nothing removes them, as upstream."""
         self._changed_topics: set[str] = set()
+        self._rows_version = 0
 
     def set_options(self, options: RouteOptions) -> None:
         """Obey `options` from now on; any route may look different then."""
@@ -226,9 +240,34 @@ class Tables:
         """Every topic with a row of `broker_name` may have a new route."""
         self._changed_topics.update(topic for topic, rows in self.topic_queue_table.items() if broker_name in rows)
 
+    def standing(self, cluster_name: str, broker_name: str, broker_addr: str, broker_id: int) -> Pieces:
+        """The pieces of this master's last registration, if all rows in them are in the table as it sent them.
+
+        Its next registration may leave them out.
+        """
+        live = self.broker_live_table.get(self._live_key(cluster_name, broker_addr))
+        group = self.broker_addr_table.get(broker_name)
+        if (
+            broker_id != MASTER_ID
+            or live is None
+            or group is None
+            or group.addrs.get(broker_id) != broker_addr
+            or group.rows_version != live.rows_version
+            or self.options.delete_topic_with_broker_registration
+        ):
+            return NO_PIECES
+        return live.pieces
+
+    def _row_changed(self, broker_name: str) -> None:
+        group = self.broker_addr_table.get(broker_name)
+        if group is not None:
+            self._rows_version += 1
+            group.rows_version = self._rows_version
+
     def _put_row(self, topic: str, row: QueueData) -> None:
         """Put `row` under its broker name, creating the topic as needed."""
         self.topic_queue_table.setdefault(topic, {})[row.broker_name] = row
+        self._row_changed(row.broker_name)
         self._changed_topics.add(topic)
 
     def _remove_row(self, topic: str, broker_name: str) -> QueueData | None:
@@ -236,6 +275,7 @@ class Tables:
         rows = self.topic_queue_table[topic]
         removed = rows.pop(broker_name, None)
         if removed is not None:
+            self._row_changed(broker_name)
             self._changed_topics.add(topic)
         if not rows:
             del self.topic_queue_table[topic]

@@ -284,8 +284,7 @@ class UnregisteringTables(Tables):
             for name in read_only & rows.keys():
                 row = rows[name]
                 if row.perm & PERM_WRITE:
-                    rows[name] = replace(row, perm=row.perm & ~PERM_WRITE)
-                    self._changed_topics.add(topic)
+                    self._put_row(topic, replace(row, perm=row.perm & ~PERM_WRITE))
 
     # -- shared ------------------------------------------------------------------------------------------------------
 

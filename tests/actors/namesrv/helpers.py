@@ -12,13 +12,14 @@ from nemesrv.actors.namesrv.config import NamesrvConfig
 from nemesrv.actors.namesrv.route_table import RouteTable
 from nemesrv.actors.namesrv.server import NameServer
 from nemesrv.actors.namesrv.tables import Registered, Registration
-from nemesrv.remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig, TopicConfigSerializeWrapper
+from nemesrv.remoting.bodies import DataVersion, QueueData, RegisterBrokerBody, TopicConfig, TopicConfigSerializeWrapper
 from nemesrv.remoting.codes import LanguageCode, RequestCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.headers import RegisterBrokerRequestHeader
 from nemesrv.remoting.network import Address
 from nemesrv.remoting.node import NodeContext
 from nemesrv.remoting.profile import Profile
+from nemesrv.remoting.register_rows import Row
 from nemesrv.remoting.transport import RemotingClient
 from tests.virtual import MemoryNetwork, VirtualClock
 
@@ -28,6 +29,16 @@ LISTEN = Address("127.0.0.1", 9876)
 
 def topic(name: str = "T", *, queues: int = 4, perm: int = 6, flag: int = 0) -> TopicConfig:
     return TopicConfig(topic_name=name, read_queue_nums=queues, write_queue_nums=queues, perm=perm, topic_sys_flag=flag)
+
+
+def row(broker: str, topic: TopicConfig) -> Row:
+    return topic.topic_name, QueueData(
+        broker_name=broker,
+        read_queue_nums=topic.read_queue_nums,
+        write_queue_nums=topic.write_queue_nums,
+        perm=topic.perm,
+        topic_sys_flag=topic.topic_sys_flag,
+    )
 
 
 def version(counter: int = 1, *, timestamp: int = 1000, state: int = 0) -> DataVersion:
@@ -54,7 +65,7 @@ def registration(
         ha_server_addr=addr.replace("10911", "10912"),
         channel_id=channel,
         data_version=data_version or version(),
-        topics=tuple(topics),
+        rows=[row(broker, each) for each in topics],
         **more,
     )
 
