@@ -277,8 +277,8 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         if not self.closed and self._transport is not None:
             self._endpoint.log.warning(
-                "channel %s: closed, because its peer is too slow: %d B wait to be sent",
-                self,
+                "channel[%s] closed, because its peer is too slow: %d B wait to be sent",
+                self.remote_address,
                 self._transport.get_write_buffer_size(),
             )
             self._abort("closed")
@@ -391,7 +391,7 @@ class Connection(asyncio.Protocol):
             self._transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
 
     def _malformed(self, exc: RemoteProtocolError) -> None:
-        self._endpoint.log.warning("channel %s: closed, because it sent a malformed frame: %s", self, exc)
+        self._endpoint.log.error("decode exception, %s, closed for a malformed frame: %s", self.remote_address, exc)
         self.close()
 
     def _check_idle(self) -> None:

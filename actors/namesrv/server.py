@@ -24,6 +24,7 @@ from ...remoting.node import NodeContext
 from ...remoting.profile import Profile
 from ...remoting.recording import ignore
 from ...remoting.transport import Connection, RemotingClient, RemotingServer
+from .channel_log import ChannelLog
 from .config import NamesrvConfig
 from .kv_config import KVConfig
 from .processor import Caller, DefaultRequestProcessor
@@ -43,6 +44,7 @@ class NameServer:
     def __init__(self, context: NodeContext, config: NamesrvConfig, *, listen: Address) -> None:
         self._context, self._listen = context, listen
         self._log = context.log
+        self._channels = ChannelLog(context.log)
         self.table = RouteTable(config.profile, options=config.route_options, say=context.log.log)
         self.kv_config = KVConfig(_path(config.kv_config_path, context, "kvConfig.json"), say=context.log.log)
         self.cache = RouteCache()
@@ -60,6 +62,7 @@ class NameServer:
             clock=context.clock,
             network=context.network,
             handler=self._handle,
+            on_open=self._channels.opened,
             on_close=self._closed,
             idle_s=config.server_channel_max_idle_time_seconds,
             fast_path=self._fast_path,
@@ -138,6 +141,7 @@ class NameServer:
     # -- channels and timers -----------------------------------------------------------------------------------------
 
     def _closed(self, connection: Connection, reason: str) -> None:
+        self._channels.closed(connection, reason)
         if not self._stopping:
             self._channel_lost(connection, reason)
 

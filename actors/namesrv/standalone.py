@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import resource
 import signal
 import sys
 from collections.abc import Callable
@@ -29,6 +30,8 @@ from .server import NameServer
 CONFIG_MAX = 1024 * 1024
 LOOPBACK = "127.0.0.1"
 """Where it listens unless bindAddress says otherwise: a NameServer believes whoever reaches it."""
+
+FILES_MAX = 1_048_576
 
 OK, BAD_CONFIG, CANNOT_RUN = 0, 2, 4
 """Exit statuses; what failed is one line on stderr."""
@@ -91,6 +94,7 @@ def load_config(config_file: str | None, listen_port: int | None) -> NamesrvConf
 
 
 async def _serve(config: NamesrvConfig, config_file: str | None, log: logging.Logger) -> int:
+    _allow_many_files()
     listen = Address(config.bind_address.strip() or LOOPBACK, config.listen_port)
     context = NodeContext(name="namesrv", clock=RealClock.starting_now(), network=TcpNetwork(), rng=Random(), log=log)
     server = NameServer(context, config, listen=listen)
@@ -122,6 +126,14 @@ async def _serve(config: NamesrvConfig, config_file: str | None, log: logging.Lo
     finally:
         await server.stop()
     return OK
+
+
+def _allow_many_files() -> None:
+    """A channel is a file: take as many as the system lets this process have (the usual soft limit is 1,024)."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES_MAX if hard == resource.RLIM_INFINITY else min(hard, FILES_MAX)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

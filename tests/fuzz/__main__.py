@@ -11,7 +11,7 @@ from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
 from . import worst_frames
-from .engine import BATCH, INPUT_S, RSS_BYTES, Figures, Finding, fuzz
+from .engine import BATCH, INPUT_S, RSS_BYTES, Figures, task
 from .targets import TARGETS
 
 TASK = 20 * BATCH
@@ -58,15 +58,6 @@ def main() -> int:
         print(f"FINDING {finding}", file=sys.stderr)
     print(f"{len(findings)} findings")
     return 1 if findings or failed else 0
-
-
-def task(name: str, inputs: int, seed: int, first_batch: int) -> Figures | str:
-    """One process's share: the figures, or the finding as text."""
-    target = next(target for target in TARGETS if target.name == name)
-    try:
-        return fuzz(target, inputs=inputs, seed=seed, first_batch=first_batch, sample_every=20)
-    except Finding as finding:
-        return str(finding)
 
 
 def _add(total: Figures, more: Figures) -> None:

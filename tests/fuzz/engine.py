@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from random import Random
 
 from .mutation import mutated
-from .targets import Target
+from .targets import TARGETS, Target
 
 BATCH = 2_000
 INPUT_S = 1.0
@@ -133,3 +133,12 @@ def _one(target: Target, check: object, data: bytes, seed: int, batch: int) -> N
         check(data)
     except Exception as exc:
         raise Finding(target, seed, batch, data, f"{type(exc).__name__}: {exc}"[:600]) from exc
+
+
+def task(name: str, inputs: int, seed: int, first_batch: int) -> Figures | str:
+    """One process's share: the figures, or the finding as text."""
+    target = next(target for target in TARGETS if target.name == name)
+    try:
+        return fuzz(target, inputs=inputs, seed=seed, first_batch=first_batch, sample_every=20)
+    except Finding as finding:
+        return str(finding)
