@@ -391,7 +391,9 @@ class Connection(asyncio.Protocol):
             self._transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
 
     def _malformed(self, exc: RemoteProtocolError) -> None:
-        self._endpoint.log.error("decode exception, %s, closed for a malformed frame: %s", self.remote_address, exc)
+        address, log = self.remote_address, self._endpoint.log
+        log.error("decode exception, %s\nmalformed frame: %s", address, exc)  # where Java has a stack trace
+        log.info("closeChannel: close the connection to remote address[%s] result: true", address)
         self.close()
 
     def _check_idle(self) -> None:

@@ -39,6 +39,9 @@ class ObjectKey(tuple[tuple[str, object], ...]):
 
     @classmethod
     def of(cls, fields: Mapping[str, object]) -> ObjectKey:
+        """RemoteProtocolError when a name in it is an object in its turn."""
+        if any(type(name) is not str for name in fields):
+            raise RemoteProtocolError("JSON has an object as a key in an object that is a key")
         return cls(sorted((name, _hashable(value)) for name, value in fields.items()))
 
     def as_dict(self) -> dict[str, object]:

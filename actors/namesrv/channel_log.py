@@ -18,6 +18,11 @@ class ChannelLog:
         self._log.info(_PIPELINE + "channelRegistered %s", address)
         self._log.info(_PIPELINE + "channelActive, the channel[%s]", address)
 
+    def closing(self, connection: Connection) -> None:
+        """This NameServer closes it, for a reason of its own."""
+        address = connection.remote_address
+        self._log.info("closeChannel: close the connection to remote address[%s] result: true", address)
+
     def closed(self, connection: Connection, reason: str) -> None:
         """`reason` as the transport gives it: closed, exception or idle."""
         address = connection.remote_address
@@ -26,6 +31,6 @@ class ChannelLog:
         elif reason == "exception":
             self._log.warning(_PIPELINE + "exceptionCaught %s", address)
         if reason in ("idle", "exception"):
-            self._log.info("closeChannel: close the connection to remote address[%s] result: true", address)
+            self.closing(connection)
         self._log.info(_PIPELINE + "channelInactive, the channel[%s]", address)
         self._log.info(_PIPELINE + "channelUnregistered, the channel[%s]", address)

@@ -313,7 +313,7 @@ class DefaultRequestProcessor:
         if self._5_x:
             enabled = self.config.enable_all_topic_list
             shown = "true" if enabled else "false"
-            self._log.warning("getAllTopicListFromNameserver %s enable %s", caller.remote_address, shown)
+            self._log.warning("getAllTopicListFromNameserver /%s enable %s", caller.remote_address, shown)
             if not enabled:
                 return _refused("disable")
         return _topic_list(self._table.topics())

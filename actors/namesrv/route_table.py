@@ -26,6 +26,7 @@ from .tables import (
     Registered,
     Registration,
     Shown,
+    ShownTopics,
 )
 from .unregister import UnregisteringTables
 
@@ -83,7 +84,7 @@ class RouteTable(UnregisteringTables):
                 self._say(
                     WARNING,
                     "Can't register topicConfigWrapper=%s because broker[%s]=%s has not registered.",
-                    r.rows[0][0],
+                    ShownTopics(r.rows),
                     r.broker_id,
                     r.broker_addr,
                 )
@@ -306,8 +307,11 @@ class RouteTable(UnregisteringTables):
         known = topic in self.topic_queue_table
         for row in rows:
             self._put_row(topic, row)
-        shown = [str(Shown(row)) for row in rows]
-        self._say(INFO, "Topic route already exist.%s, %s" if known else "Register topic route:%s, %s", topic, shown)
+        if known:
+            held = ", ".join(f"{name}={Shown(row)}" for name, row in self.topic_queue_table[topic].items())
+            self._say(INFO, "Topic route already exist.%s, {%s}", topic, held)
+        else:
+            self._say(INFO, "Register topic route:%s, [%s]", topic, ", ".join(str(Shown(row)) for row in rows))
 
     # -- answers -----------------------------------------------------------------------------------------------------
 

@@ -159,6 +159,7 @@ class NameServer:
             connections = {connection.id: connection for connection in self._server.connections}
             for channel_id in expired.channel_ids:
                 if channel_id in connections:
+                    self._channels.closing(connections[channel_id])
                     connections[channel_id].close()
 
     async def _scan(self) -> None:

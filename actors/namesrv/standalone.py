@@ -36,6 +36,7 @@ FILES_MAX = 1_048_576
 OK, BAD_CONFIG, CANNOT_RUN = 0, 2, 4
 """Exit statuses; what failed is one line on stderr."""
 
+_LEVELS = {logging.WARNING: "WARN", logging.CRITICAL: "ERROR"}
 _GMT_8 = timezone(timedelta(hours=8))
 
 
@@ -44,6 +45,10 @@ class _LogLine(logging.Formatter):
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s main - %(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        record.levelname = _LEVELS.get(record.levelno, record.levelname)
+        return super().format(record)
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
         return datetime.fromtimestamp(record.created, _GMT_8).strftime("%Y-%m-%d %H:%M:%S")

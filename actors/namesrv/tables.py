@@ -21,7 +21,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from ...remoting.bodies import BrokerData, DataVersion, QueueData
-from ...remoting.codes import MASTER_ID
+from ...remoting.codes import MASTER_ID, PERM_INHERIT, PERM_READ, PERM_WRITE
 from ...remoting.profile import Profile
 from ...remoting.register_rows import NO_PIECES, Pieces, Row
 
@@ -190,6 +190,31 @@ class Shown:
             f"QueueData [brokerName={row.broker_name}, readQueueNums={row.read_queue_nums},"
             f" writeQueueNums={row.write_queue_nums}, perm={row.perm}, topicSysFlag={row.topic_sys_flag}]"
         )
+
+
+class ShownTopics:
+    """A registration's topics as 5.x's logs show the table they came in; what a row does not keep has its default."""
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._rows = rows
+
+    def __str__(self) -> str:
+        shown = ", ".join(
+            f"{name}=TopicConfig [topicName={name}, readQueueNums={row.read_queue_nums},"
+            f" writeQueueNums={row.write_queue_nums}, perm={_perm_text(row.perm)}, topicFilterType=SINGLE_TAG,"
+            f" topicSysFlag={row.topic_sys_flag}, order=false, attributes={{}}]"
+            for name, row in self._rows
+        )
+        return f"{{{shown}}}"
+
+
+def _perm_text(perm: int) -> str:
+    """As `PermName.perm2String`."""
+    return "".join(
+        letter if perm & bit else "-" for letter, bit in (("R", PERM_READ), ("W", PERM_WRITE), ("X", PERM_INHERIT))
+    )
 
 
 class Tables:

@@ -160,6 +160,8 @@ def _without_nulls(value: object) -> object:
         return sorted((key, repr(item)) for key, item in items if item is not None)
     if isinstance(value, list | tuple):
         return [_without_nulls(item) for item in value]
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:  # in standard JSON that reads as a float
+        value = float(value) if abs(value) < 1 << 1000 else None
     if isinstance(value, float):
         return value if value - value == 0 else None
     return value

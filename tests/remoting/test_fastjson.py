@@ -126,6 +126,12 @@ def test_references_to_references_do_not_get_round_the_limit_of_depth() -> None:
         loads("{" + ",".join(links) + "}")
 
 
+def test_an_object_in_a_key_of_a_key_is_refused() -> None:
+    """Found by fuzzing: its names could not be sorted."""
+    with pytest.raises(RemoteProtocolError, match="an object as a key in an object that is a key"):
+        loads('{{{"a":1}:2,"b":3}:4}')
+
+
 def test_a_ref_that_is_no_text_is_a_name_like_any_other() -> None:
     assert loads('{"table":{"$ref":{"k":"v"}}}') == {"table": {"$ref": {"k": "v"}}}
 

@@ -1,0 +1,212 @@
+"""namesrv.log of ours beside Apache's: the same requests, the same messages, line for line."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from nemesrv.remoting.bodies import (
+    DataVersion,
+    QueueData,
+    RegisterBrokerBody,
+    TopicConfig,
+    TopicConfigSerializeWrapper,
+    TopicRouteData,
+)
+from nemesrv.remoting.codes import LanguageCode, RequestCode
+from nemesrv.remoting.command import RemotingCommand
+from nemesrv.remoting.frame import decode_frame, encode_frame
+from nemesrv.remoting.headers import RegisterBrokerRequestHeader
+
+from . import programs
+from .conftest import SERVERS, need
+from .waiting import eventually
+
+pytestmark = pytest.mark.java
+
+LOGBACK = """<configuration>
+  <appender name="file" class="ch.qos.logback.core.FileAppender">
+    <file>${user.home}/logs/rocketmqlogs/namesrv.log</file>
+    <encoder><pattern>%d{yyy-MM-dd HH:mm:ss,GMT+8} %p %t - %m%n</pattern></encoder>
+  </appender>
+  <root level="INFO"><appender-ref ref="file"/></root>
+</configuration>"""
+
+LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (\w+) (\S+) - (.*)")
+"""The base pattern for namesrv.log."""
+
+VERSIONS = {"4.9": 407, "5.x": 479}
+
+
+class Peer:
+    """One connection that asks in Java's name."""
+
+    def __init__(self, address: str, version: int) -> None:
+        host, _, port = address.rpartition(":")
+        self._socket = socket.create_connection((host, int(port)), timeout=20)
+        self._version = version
+
+    def __call__(self, code: int, body: bytes = b"", **fields: str) -> RemotingCommand:
+        request = RemotingCommand.request(code, fields, body, version=self._version, language=LanguageCode.JAVA)
+        self._socket.sendall(encode_frame(request))
+        size = self._exactly(4)
+        return decode_frame(size + self._exactly(int.from_bytes(size, "big")))
+
+    def _exactly(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            piece = self._socket.recv(size - len(data))
+            assert piece, "closed"
+            data += piece
+        return data
+
+    def register(
+        self,
+        name: str,
+        address: str,
+        *topics: TopicConfig,
+        id_: int = 0,
+        counter: int = 1,
+        state: int = 0,
+        **fields: str,
+    ) -> int:
+        header = RegisterBrokerRequestHeader(
+            broker_name=name, broker_addr=address, cluster_name="c", ha_server_addr="10.0.0.9:1", broker_id=id_
+        ).to_ext_fields()
+        version = DataVersion(timestamp=1000, counter=counter, state_version=state)
+        wrapper = TopicConfigSerializeWrapper.of(topics, version)
+        body = RegisterBrokerBody(topic_config_serialize_wrapper=wrapper, filter_server_list=()).encode()
+        return self(RequestCode.REGISTER_BROKER, body, **{**header, **fields}).code
+
+    def send(self, data: bytes) -> None:
+        self._socket.sendall(data)
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def topic(name: str, queues: int = 4) -> TopicConfig:
+    return TopicConfig(topic_name=name, read_queue_nums=queues, write_queue_nums=queues)
+
+
+def drive(address: str, profile: str) -> None:
+    """Everything that a NameServer has a line for, in a fixed order."""
+    admin, broker, slave, doomed, stranger = (Peer(address, VERSIONS[profile]) for _ in range(5))
+    two = topic("T"), topic("U")
+    assert broker.register("broker-a", "10.0.0.1:1", *two) == 0
+    assert broker.register("broker-a", "10.0.0.1:1", topic("T", 8), topic("U"), counter=2, state=1) == 0
+    assert slave.register("broker-a", "10.0.0.2:1", *two, id_=1) == 0
+    assert broker.register("broker-a", "10.0.0.1:1", *two, bodyCrc32="1") == 1
+    if profile == "5.x":
+        assert broker.register("broker-b", "10.0.0.3:1", topic("T")) == 1
+        assert broker.register("broker-a", "10.0.0.4:1", *two) == 0  # its stateVersion is smaller
+    admin(RequestCode.WIPE_WRITE_PERM_OF_BROKER, brokerName="broker-a")
+    admin(RequestCode.ADD_WRITE_PERM_OF_BROKER, brokerName="broker-a")
+    for value in ("one", "two"):
+        admin(RequestCode.PUT_KV_CONFIG, namespace="ns", key="k", value=value)
+    admin(RequestCode.DELETE_KV_CONFIG, namespace="ns", key="k")
+    admin(RequestCode.UPDATE_NAMESRV_CONFIG, b"orderMessageEnable=true")
+    admin(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
+    admin(RequestCode.DELETE_TOPIC_IN_NAMESRV, topic="U", clusterName="c")
+    admin(RequestCode.DELETE_TOPIC_IN_NAMESRV, topic="T")
+    assert broker.register("broker-e", "10.0.0.5:1", topic("V"), topic("W")) == 0
+    identity = {"brokerName": "broker-e", "brokerAddr": "10.0.0.5:1", "clusterName": "c", "brokerId": "0"}
+    broker(RequestCode.UNREGISTER_BROKER, **identity)
+    eventually(lambda: _lacks(admin, "broker-e"))
+    assert doomed.register("broker-d", "10.0.0.6:1", topic("X"), topic("Y")) == 0
+    doomed.close()
+    eventually(lambda: _lacks(admin, "broker-d"))
+    if profile == "5.x":
+        route = TopicRouteData(queue_datas=(QueueData(broker_name="broker-a", read_queue_nums=1),))
+        for _ in range(2):
+            admin(RequestCode.REGISTER_TOPIC_IN_NAMESRV, route.encode(), topic="Z")
+        foreign = TopicRouteData(queue_datas=(QueueData(broker_name="nobody", read_queue_nums=1),))
+        admin(RequestCode.REGISTER_TOPIC_IN_NAMESRV, foreign.encode(), topic="Z")
+        silent = {"heartbeatTimeoutMillis": "1"}
+        assert broker.register("broker-s", "10.0.0.7:1", topic("S"), topic("R"), **silent) == 0
+        eventually(lambda: _lacks(admin, "broker-s"), within_s=20)
+    stranger.send(b"GET / HTTP/1.1\r\n\r\n")
+    stranger.close()
+    slave.close()
+    eventually(lambda: _lacks(admin, "10.0.0.2"))
+    broker.close()
+    eventually(lambda: _lacks(admin, "broker-a"))
+    admin.close()
+
+
+def _lacks(admin: Peer, name: str) -> None:
+    assert name.encode() not in admin(RequestCode.GET_BROKER_CLUSTER_INFO).body
+
+
+@contextmanager
+def _apaches(folder: Path, profile: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Path]]:
+    (folder / "conf").mkdir(parents=True)
+    port = programs.free_port()
+    config, logback = folder / "namesrv.conf", folder / "conf" / "log.xml"
+    config.write_text(f"listenPort={port}\nbindAddress=127.0.0.1\nkvConfigPath={folder / 'kvConfig.json'}\n")
+    logback.write_text(LOGBACK)
+    main = "org.apache.rocketmq.namesrv.NamesrvStartup"
+    own = {"rmq.logback.configurationFile": str(logback)}  # as runserver.sh of 5.x sets it
+    monkeypatch.setattr(programs, "LOGBACK", LOGBACK)  # and where 4.9 reads it from
+    with programs.java("java-ns", folder, SERVERS[profile], main, "-c", str(config), properties=own) as program:
+        program.wait_for("boot success")
+        yield f"127.0.0.1:{port}", folder / "logs" / "rocketmqlogs" / "namesrv.log"
+
+
+@contextmanager
+def _ours(folder: Path, profile: str) -> Iterator[tuple[str, Path]]:
+    program, address = programs.name_server("ns", folder, profile=profile)
+    with program:
+        yield address, folder / "ns.err"
+
+
+OURS_ALONE = re.compile(r"(INFO|WARN) (\w+=|\S+ is no setting)")
+JAVAS_ALONE = re.compile(
+    r"(INFO|WARN) (\w+=|[\w.]+ = |instrumented a special|Server is running in TLS|Tls config file|Log the final used"
+    r"|Using JDK SSL|SSLContext created|Unknown channel option|NettyEventExecutor|FileWatchService|RemotingServer"
+    r"|Try to start service|Start service|name server address updated|createChannel|NETTY CLIENT PIPELINE|Port: \d+, Re"
+    r"|closeChannel: the channel|eventCloseChannel|closeChannel: close the connection to remote address\[(?!<peer>)"
+    r"|BatchUnregistrationService)"
+)
+"""Settings, TLS, threads, traffic counters, and the client that 5.x's NameServer has for itself."""
+
+
+def messages(log: str, alone: re.Pattern[str]) -> list[str]:
+    """Level and message of each line, sorted; peers' ports, and what is opaque in Java, are made equal."""
+    found = []
+    for level, thread, text in (line.groups() for line in map(LINE.fullmatch, log.splitlines()) if line):
+        assert level in ("INFO", "WARN", "ERROR")
+        assert thread
+        text = re.sub(r"127\.0\.0\.1:\d+", "<peer>", text)
+        text = re.sub(r"broker info: .*, submit", "broker info: <broker>, submit", text)
+        line = f"{level} {text}"
+        if not alone.match(line) and "start scanNotActiveBroker" not in line:
+            found.append(line)
+    return sorted(found)
+
+
+@pytest.mark.parametrize("profile", ["4.9", "5.x"])
+def test_what_happens_is_logged_in_apaches_words(profile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    need(SERVERS[profile])
+    with _apaches(tmp_path / "java", profile, monkeypatch) as (address, log):
+        drive(address, profile)
+        # 5.x's NameServer is a client of itself, at an address of this machine
+        theirs = eventually(lambda: _complete(log, JAVAS_ALONE))
+    with _ours(tmp_path / "ours", profile) as (address, log):
+        drive(address, profile)
+        ours = eventually(lambda: _complete(log, OURS_ALONE))
+    assert ours == theirs
+    assert len(ours) > 60
+
+
+def _complete(log: Path, alone: re.Pattern[str]) -> list[str]:
+    """The messages once all five channels are gone."""
+    found = messages(log.read_text(errors="replace"), alone)
+    assert found.count("INFO NETTY SERVER PIPELINE: channelUnregistered, the channel[<peer>]") == 5
+    assert found == messages(log.read_text(errors="replace"), alone)
+    return found
