@@ -42,6 +42,7 @@ from .route_bodies import (
     QueueData,
     TopicConfig,
     TopicList,
+    TopicQueueMappingInfo,
     TopicRouteData,
 )
 
@@ -78,6 +79,7 @@ __all__ = [
     "TopicConfigSerializeWrapper",
     "TopicList",
     "TopicOffset",
+    "TopicQueueMappingInfo",
     "TopicRouteData",
     "TopicStatsTable",
     "UnlockBatchRequestBody",

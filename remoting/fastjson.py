@@ -331,9 +331,18 @@ def _key_order(key: object) -> tuple[int, int, str]:
 
 def _text(value: str, browser: bool) -> str:
     if not browser:
-        return _quote(value)
+        quoted = _quote(value)
+        return quoted if quoted.isprintable() and "\\u" not in quoted else _ESCAPED.sub(_escaped, quoted)
     quoted = _quote_ascii(value).replace("/", "\\/")
     return re.sub(r"(\\\\)|\\u([0-9a-f]{4})", _upper_hex, quoted) if "\\u" in quoted else quoted
+
+
+_ESCAPED = re.compile(r"(\\\\)|\\u([0-9a-f]{4})|([\x7f-\x9f\u2028\u2029])")
+
+
+def _escaped(match: re.Match[str]) -> str:
+    """What fastjson's own dialect escapes beyond the usual, and its upper-case hex."""
+    return f"\\u{ord(match[3]):04X}" if match[3] else _upper_hex(match)
 
 
 def _upper_hex(match: re.Match[str]) -> str:

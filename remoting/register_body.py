@@ -61,10 +61,15 @@ class TopicConfigSerializeWrapper(Body):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterBrokerBody(Body):
-    """`filter_server_list` None (a broker before V3_0_11) leaves the NameServer's list alone; () clears it."""
+    """`filter_server_list` None (null, or a broker before V3_0_11) leaves the NameServer's list alone; () clears it."""
 
     topic_config_serialize_wrapper: TopicConfigSerializeWrapper = field(default_factory=TopicConfigSerializeWrapper)
     filter_server_list: tuple[str, ...] | None = None
+
+    @classmethod
+    def _prepared(cls, fields: Mapping[Any, object]) -> Mapping[Any, object]:
+        """A list that is left out is empty; one that is null stays None."""
+        return fields if "filterServerList" in fields else {**fields, "filterServerList": ()}
 
     @property
     def data_version(self) -> DataVersion:
@@ -80,7 +85,10 @@ class RegisterBrokerBody(Body):
 
     def encode(self, *, compressed: bool = False, version: int = V5_3_2) -> bytes:
         """As JSON, or compressed as a broker of `version` does it."""
-        return self._compress(version) if compressed else fastjson.dumps(self.to_json())
+        if compressed:
+            return self._compress(version)
+        written = fastjson.dumps(self.to_json())
+        return written if self.filter_server_list is not None else b'{"filterServerList":null,' + written[1:]
 
     @classmethod
     def decode(cls, data: bytes, *, version: int = V5_3_2) -> Self:
@@ -90,7 +98,7 @@ class RegisterBrokerBody(Body):
         RemoteProtocolError when it cannot be read or inflates to more than INFLATED_MAX bytes.
         """
         if not data:
-            return cls()
+            return cls(filter_server_list=())
         if data[0] == _ZLIB:
             return cls._inflate(data, version)
         if version < V3_0_11:

@@ -112,6 +112,19 @@ class BrokerData(Body):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TopicQueueMappingInfo(Body):
+    """Which logical queues of a static topic (5.x) are which physical ones at the broker `bname`."""
+
+    topic: str | None = None
+    scope: str = "__global__"
+    total_queues: int = 0
+    bname: str | None = None
+    epoch: Long = 0
+    dirty: bool = False
+    curr_id_map: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRouteData(Body):
     """The route of one topic. Row and broker order mean nothing."""
 

@@ -17,13 +17,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from ...remoting import headers
+from ...remoting import fastjson, headers
 from ...remoting.bodies import (
     BrokerMemberGroup,
     DataVersion,
     GetBrokerMemberGroupResponseBody,
     KVTable,
     TopicList,
+    TopicQueueMappingInfo,
     TopicRouteData,
 )
 from ...remoting.clock import Clock
@@ -35,14 +36,17 @@ from ...remoting.network import Address
 from ...remoting.profile import Profile
 from ...remoting.properties import format_properties, parse_properties
 from ...remoting.recording import Recorder
-from .config import ConfigError, NamesrvConfig
 from ...remoting.register_rows import read_rows
+from .config import ConfigError, NamesrvConfig
 from .kv_config import ORDER_TOPIC_CONFIG, KVConfig
 from .route_cache import RouteCache
 from .route_table import RouteTable, filter_by_zone
 from .tables import Dropped, MinBrokerIdChanged, Registration, Unregistration
 
 Method = Callable[["Caller", RemotingCommand], RemotingCommand]
+
+NO_CODE_SET = "not set any response code"
+"""The remark that a fresh response has upstream, and that 901 forgets to clear."""
 
 _SHOWN_MAX = 1024
 """How much of a name that nobody knows comes back in a remark."""
@@ -213,11 +217,13 @@ class DefaultRequestProcessor:
             last = self._table.standing(header.cluster_name, header.broker_name, header.broker_addr, header.broker_id)
             read = read_rows(request.body, header.broker_name, version=request.version, last=last)
             body = read.body
+            queue_mappings = {
+                topic: TopicQueueMappingInfo.from_json(info).to_json() for topic, info in body.queue_mappings.items()
+            }
         except ProtocolError as exc:
             self._log.error("process request exception, remoteAddr: %s: %s", caller.remote_address, exc)
             return _refused(f"Failed to decode RegisterBrokerBody, {exc}")
-        # a broker that old sends no list at all; a newer one that names none has none
-        filter_servers = None if request.version < V3_0_11 else body.filter_server_list or ()
+        filter_servers = None if request.version < V3_0_11 else body.filter_server_list  # that old a broker sends none
         result = self._table.register(
             Registration(
                 cluster_name=header.cluster_name,
@@ -230,7 +236,7 @@ class DefaultRequestProcessor:
                 rows=read.rows,
                 pieces=read.pieces,
                 filter_servers=filter_servers,
-                queue_mappings=body.queue_mappings,
+                queue_mappings=queue_mappings,
                 zone_name=header.zone_name,
                 heartbeat_timeout_ms=header.heartbeat_timeout_millis,
                 enable_acting_master=header.enable_acting_master,
@@ -276,8 +282,15 @@ class DefaultRequestProcessor:
         )
         return RemotingCommand.response(
             header=headers.QueryDataVersionResponseHeader(changed=changed),
-            body=b"" if held is None else held.encode(),
+            body=b"" if held is None else self._encoded(held),
         )
+
+    def _encoded(self, version: DataVersion) -> bytes:
+        """5.x writes a stateVersion of 0, too; 4.9 knows none, whatever the broker sent."""
+        fields: dict[str, object] = {"counter": version.counter, "timestamp": version.timestamp}
+        if self._5_x:
+            fields["stateVersion"] = version.state_version
+        return fastjson.dumps(fields)
 
     def _broker_heartbeat(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
         header = headers.BrokerHeartbeatRequestHeader.from_ext_fields(request.ext_fields)
@@ -291,7 +304,8 @@ class DefaultRequestProcessor:
             broker_name=header.broker_name,
             broker_addrs=self._table.broker_addrs(header.broker_name),
         )
-        return RemotingCommand.response(body=GetBrokerMemberGroupResponseBody(broker_member_group=group).encode())
+        body = GetBrokerMemberGroupResponseBody(broker_member_group=group).encode()
+        return RemotingCommand.response(remark=NO_CODE_SET, body=body)
 
     def _wipe_write_perm_of_broker(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
         header = headers.WipeWritePermOfBrokerRequestHeader.from_ext_fields(request.ext_fields)

@@ -294,20 +294,24 @@ class RouteTable(UnregisteringTables):
             self._say(INFO, "deleteTopic, remove the topic all queue %s %s", cluster_name, topic)
 
     def register_topic(self, topic: str, rows: Iterable[QueueData]) -> None:
-        """REGISTER_TOPIC_IN_NAMESRV (5.x): put the rows as given; an unknown broker or a limit drops them all."""
+        """REGISTER_TOPIC_IN_NAMESRV (5.x): put the rows as given, up to the first whose broker is not known.
+
+        Of a topic that is new all rows are dropped then, of one that is known those before it stay (as upstream).
+        """
         rows = tuple(rows)
         refused = why_rows_refused(self, ((topic, row.broker_name) for row in rows), len(rows))
         if refused is not None:
             self._say(WARNING, "registerTopic refused: %s", refused)
             return
-        for row in rows:
-            if row.broker_name not in self.broker_addr_table:
-                self._say(WARNING, "Register topic contains illegal broker, %s, %s", topic, Shown(row))
-                return
         known = topic in self.topic_queue_table
-        for row in rows:
+        unknown = next((row for row in rows if row.broker_name not in self.broker_addr_table), None)
+        for row in () if unknown and not known else rows:
+            if row is unknown:
+                break
             self._put_row(topic, row)
-        if known:
+        if unknown:
+            self._say(WARNING, "Register topic contains illegal broker, %s, %s", topic, Shown(unknown))
+        elif known:
             held = ", ".join(f"{name}={Shown(row)}" for name, row in self.topic_queue_table[topic].items())
             self._say(INFO, "Topic route already exist.%s, {%s}", topic, held)
         else:
@@ -369,9 +373,9 @@ class RouteTable(UnregisteringTables):
         return tuple(self.topic_queue_table)
 
     def topics_of_cluster(self, cluster_name: str) -> tuple[str, ...]:
-        """Topics of the cluster's brokers, once per broker that has them, as upstream; none for an unknown cluster."""
-        names = sorted(self.cluster_addr_table.get(cluster_name, ()))
-        return tuple(topic for name in names for topic, rows in self.topic_queue_table.items() if name in rows)
+        """Topics that a broker of the cluster has; none for an unknown cluster."""
+        names = self.cluster_addr_table.get(cluster_name, set())
+        return tuple(topic for topic, rows in self.topic_queue_table.items() if not names.isdisjoint(rows))
 
     def system_topics(self) -> tuple[tuple[str, ...], str | None]:
         """(cluster names each followed by its broker names, the address of some broker or None)."""
@@ -379,7 +383,7 @@ class RouteTable(UnregisteringTables):
         for cluster, broker_names in self.cluster_addr_table.items():
             names += [cluster, *sorted(broker_names)]
         some = next((next(iter(g.addrs.values())) for g in self.broker_addr_table.values() if g.addrs), None)
-        return tuple(names), some
+        return tuple(dict.fromkeys(names)), some
 
     def unit_topics(self) -> tuple[str, ...]:
         return self._topics_flagged(UNIT_FLAG, UNIT_FLAG)

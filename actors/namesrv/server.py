@@ -146,10 +146,15 @@ class NameServer:
             self._channel_lost(connection, reason)
 
     def _channel_lost(self, connection: Connection, reason: str) -> None:
-        """A channel closed, failed or was idle for too long: the broker behind it leaves the table."""
+        """A channel closed, failed or was idle for too long: the broker behind it leaves the table.
+
+        Each event takes one broker of several on the channel (`NettyConnectManageHandler`).
+        """
         address = str(connection.remote_address)
         why = DropReason(reason) if reason in list(DropReason) else DropReason.CLOSED
-        self._settle(self.table.on_channel_destroy(connection.id, address, why))
+        # a reset and an idle channel are two events there: that one, and the close that it leads to
+        for _ in range(1 if why is DropReason.CLOSED else 2):
+            self._settle(self.table.on_channel_destroy(connection.id, address, why))
 
     def _expire_brokers(self) -> None:
         """One tick of the scan: brokers that were silent for too long leave the table, their channels close."""

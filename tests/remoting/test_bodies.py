@@ -220,7 +220,7 @@ def test_a_broker_before_filter_servers_sends_the_topic_wrapper_alone():
 
 def test_no_body_is_an_empty_topic_table_of_version_zero():
     body = RegisterBrokerBody.decode(b"")
-    assert (body.topics, body.data_version, body.filter_server_list) == ((), DataVersion(), None)
+    assert (body.topics, body.data_version, body.filter_server_list) == ((), DataVersion(), ())
 
 
 def test_a_topic_without_a_name_has_that_of_its_key():

@@ -163,6 +163,12 @@ def test_the_dialect_is_bounded_in_size_and_standard_json_is_not() -> None:
         ({"é": "a/b"}, '{"é":"a/b"}', '{"\\u00E9":"a\\/b"}'),
         ("😀\\u00e9", '"😀\\\\u00e9"', '"\\uD83D\\uDE00\\\\u00e9"'),
         ('\x01\n"', '"\\u0001\\n\\""', '"\\u0001\\n\\""'),
+        # found by tests/differential: these too are escaped, in upper-case hex
+        (
+            "\x1f\x7f\x9f\u2028\xa0\\u001f",
+            '"\\u001F\\u007F\\u009F\\u2028\xa0\\\\u001f"',
+            '"\\u001F\\u007F\\u009F\\u2028\\u00A0\\\\u001f"',
+        ),
         (
             [2**53, 2**53 + 1, -(2**53) - 1],
             f"[{2**53},{2**53 + 1},{-(2**53) - 1}]",

@@ -211,6 +211,10 @@ def test_register_topic_takes_rows_of_known_brokers_only() -> None:
     assert set(perms(table, "X")) == {"broker-a"}
     table.register_topic("Y", [row, QueueData(broker_name="broker-z")])
     assert table.route("Y") is None
+    table = table_with(V5, registration(), registration("broker-b", addr="10.0.0.2:10911"))
+    read_only = QueueData(broker_name="broker-a", perm=4)
+    table.register_topic("T", [read_only, QueueData(broker_name="broker-z"), QueueData(broker_name="broker-b")])
+    assert perms(table, "T") == {"broker-a": 4, "broker-b": 6}
 
 
 @pytest.mark.parametrize("profile", BOTH)
@@ -227,6 +231,15 @@ def test_topic_lists(profile: Profile) -> None:
     assert set(table.unit_topics()) == {"unit", "both"}
     assert set(table.unit_sub_topics()) == {"sub", "both"}
     assert set(table.unit_sub_non_unit_topics()) == {"sub"}
+
+
+@pytest.mark.parametrize("profile", BOTH)
+def test_lists_name_each_once(profile: Profile) -> None:
+    """Found by tests/differential."""
+    table = table_with(profile, registration(cluster="d"), registration("broker-b", addr="10.0.0.2:10911", cluster="d"))
+    assert table.topics_of_cluster("d") == ("T", "U")
+    register(table, broker="d", addr="10.0.0.3:10911", cluster="d")
+    assert table.system_topics()[0] == ("d", "broker-a", "broker-b")
 
 
 @pytest.mark.parametrize("profile", BOTH)
