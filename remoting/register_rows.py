@@ -27,6 +27,7 @@ import orjson
 
 from . import fastjson
 from .codes import V3_0_11
+from .errors import RemoteProtocolError
 from .register_body import RegisterBrokerBody, TopicConfigSerializeWrapper, check_count
 from .route_bodies import QueueData, TopicConfig
 
@@ -95,7 +96,7 @@ def read_rows(data: bytes, broker_name: str, *, version: int, last: Pieces = NO_
         table = _taken_table(value)
         if pieces and (table is None or table.pop(_MARK, None) != 0):
             raise ValueError("it was another topicConfigTable")
-    except ValueError:
+    except (ValueError, RemoteProtocolError):  # the cut was wrong; or it was right, and the next line says so again
         starts, digests, rows = (), [], []
         value = fastjson.loads(data)
         table = _taken_table(value)

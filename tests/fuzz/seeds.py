@@ -46,6 +46,14 @@ def register_body(*, mappings: bool = True) -> RegisterBrokerBody:
     return RegisterBrokerBody(topic_config_serialize_wrapper=wrapper, filter_server_list=("10.0.0.9:1",))
 
 
+def long_registrations() -> list[bytes]:
+    """One of twelve topics in three kinds."""
+    topics = tuple(TopicConfig(topic_name=f"topic-{n}", perm=6 - 2 * (n % 2), order=n % 3 == 0) for n in range(12))
+    version = DataVersion(timestamp=1_700_000_000_000, counter=7, state_version=1)
+    wrapper = TopicConfigSerializeWrapper.of(topics, version)
+    return [RegisterBrokerBody(topic_config_serialize_wrapper=wrapper, filter_server_list=("f:1",)).encode()]
+
+
 ROUTE = TopicRouteData(
     queue_datas=(QueueData(broker_name="broker-a", read_queue_nums=4, write_queue_nums=4, perm=6),),
     broker_datas=(BrokerData(cluster="c", broker_name="broker-a", broker_addrs={0: "10.0.0.1:10911", 1: "b:2"}),),

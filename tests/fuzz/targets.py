@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from random import Random
 
 from nemesrv.actors.namesrv.config import NamesrvConfig
-from nemesrv.remoting import bodies, compression, fastjson, headers
+from nemesrv.remoting import bodies, compression, fastjson, headers, register_rows
 from nemesrv.remoting.body_fields import Body
 from nemesrv.remoting.codes import SerializeType
 from nemesrv.remoting.errors import LocalProtocolError, RemoteProtocolError
@@ -205,6 +205,45 @@ def registration(data: bytes) -> None:
         read.encode(compressed=len(data) % 16 > 7)
 
 
+class RowsUnderFuzz:
+    """A registration read in pieces, those of last time left out, has the rows that it has when read whole."""
+
+    def __init__(self) -> None:
+        (original,) = seeds.long_registrations()
+        self._last = self._read(original, register_rows.NO_PIECES)
+
+    def __call__(self, data: bytes) -> None:
+        try:
+            whole = bodies.RegisterBrokerBody.decode(data)
+        except RemoteProtocolError:
+            whole = None
+        try:
+            read = self._read(data, register_rows.NO_PIECES)
+            rest = self._read(data, self._last.pieces)
+        except RemoteProtocolError:
+            assert whole is None
+            return
+        assert whole is not None
+        rows, expected = dict(read.rows), {topic.topic_name: _numbers(topic) for topic in whole.topics}
+        if len(rows) < len(read.rows) or len(expected) < data.count(b'"topicName"'):
+            return  # a topic or a key is there twice, and either may be taken
+        assert {name: _numbers(row) for name, row in rows.items()} == expected
+        assert rows.items() - dict(self._last.rows).items() <= dict(rest.rows).items() <= rows.items()
+        assert (read.body.data_version, read.body.filter_server_list) == (whole.data_version, whole.filter_server_list)
+
+    @staticmethod
+    def _read(data: bytes, last: register_rows.Pieces) -> register_rows.RegisteredRows:
+        usual, register_rows.PIECE = register_rows.PIECE, 400  # about two topics, so that a short body has many
+        try:
+            return register_rows.read_rows(data, "broker-a", version=479, last=last)
+        finally:
+            register_rows.PIECE = usual
+
+
+def _numbers(row: bodies.TopicConfig | bodies.QueueData) -> tuple[int, ...]:
+    return row.read_queue_nums, row.write_queue_nums, row.perm, row.topic_sys_flag
+
+
 def record(data: bytes) -> None:
     """Read as a consumer does and as the store does; a record that is read is written as it was."""
     for message in StoredMessage.decode_all(data):
@@ -303,12 +342,13 @@ def _plain(check: Callable[[bytes], None]) -> Callable[[], Callable[[bytes], Non
 
 
 TARGETS = (
-    Target("frame", 18, seeds.frames, _plain(frame), wrap=with_lengths),
+    Target("frame", 15, seeds.frames, _plain(frame), wrap=with_lengths),
     Target("header", 18, seeds.headers, _plain(header), wrap=as_header),
     Target("json", 14, seeds.documents, _plain(document)),
     Target("bodies", 4, seeds.documents, _plain(body)),
     Target("registration", 6, lambda: [b for b in seeds.documents() if b"topicConfig" in b], _plain(registration)),
     Target("registration, compressed", 4, seeds.inflated_registrations, _plain(registration), wrap=deflated),
+    Target("registration in pieces", 3, seeds.long_registrations, RowsUnderFuzz),
     Target("record", 8, seeds.records, _plain(record)),
     Target("batch", 4, seeds.batches, _plain(batch)),
     Target("compressed body", 4, seeds.compressed_bodies, _plain(compressed)),

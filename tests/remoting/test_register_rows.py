@@ -159,3 +159,10 @@ def test_whatever_changes_the_rows_read_and_those_left_out_are_all_rows(data: st
             last = found.pieces
             table.update(found.rows)
             assert {name: table[name] for name in topics} == dict(expected(encoded))
+
+
+def test_a_table_that_is_nobodys_is_ignored_whatever_is_in_it() -> None:
+    """Found by fuzzing: read in pieces, it was refused; read whole, it is an unknown field."""
+    encoded = body(many(1000)).encode().replace(b'"perm":6', b'"perm":"much"', 1)
+    encoded = encoded.replace(b"topicConfigSerializeWrapper", b"somethingElse")
+    assert read(encoded, NO_PIECES).rows == expected(encoded) == []
