@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import socket
 import struct
@@ -20,6 +21,9 @@ from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.connection import MAX_UNSENT
 from nemesrv.remoting.frame import FRAME_MAX, decode_frame, encode_frame
+
+LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (INFO|WARN|ERROR) main - .*")
+"""The shape of RocketMQ's namesrv.log."""
 
 MIB = 1024 * 1024
 LEFT_OF_THE_LIMIT = 300
@@ -148,7 +152,8 @@ def running(folder: Path, **settings: object) -> Iterator[Server]:
         yield server
         server.process.terminate()
         assert server.process.wait(10) == 0
-        assert "Traceback" not in server.log
+        for line in server.log.splitlines():
+            assert LINE.fullmatch(line) or line.startswith("malformed frame: "), line
     finally:
         server.process.kill()
         server.process.communicate()

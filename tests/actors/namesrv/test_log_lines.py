@@ -1,0 +1,321 @@
+"""namesrv.log in RocketMQ's own words, whole messages, each event in both profiles.
+
+That Apache's own NameServers say the same is shown by tests/interop/test_log_lines.py, which needs their jars.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+
+import pytest
+
+from nemesrv.remoting.codes import RequestCode
+from nemesrv.remoting.profile import Profile
+from tests.virtual import run
+
+from .helpers import BOTH, LISTEN, World, topic, version
+
+V4, V5 = Profile.V4_9, Profile.V5_X
+A = "10.0.0.1:10911"
+IDENTITY = {"brokerName": "broker-a", "brokerAddr": A, "clusterName": "c", "brokerId": "0"}
+INFO_A = f"BrokerIdentityInfo [clusterName=c, brokerAddr={A}]"
+
+
+def row(queues: int = 4, perm: int = 6) -> str:
+    return (
+        f"QueueData [brokerName=broker-a, readQueueNums={queues}, writeQueueNums={queues}, perm={perm}, topicSysFlag=0]"
+    )
+
+
+class Said:
+    """What has been logged at INFO or above since the last call."""
+
+    def __init__(self, caplog: pytest.LogCaptureFixture) -> None:
+        caplog.set_level(logging.INFO, "tests.namesrv")
+        self._caplog, self._seen = caplog, 0
+
+    def __call__(self, *without: str) -> list[str]:
+        """Level and message; `without` are beginnings of lines that another test is about."""
+        records = self._caplog.records  # a new list in each phase of a test
+        new, self._seen = records[self._seen :], len(records)
+        lines = (re.sub(r"127\.0\.0\.1:\d+", "<peer>", f"{r.levelname} {r.getMessage()}") for r in new)
+        unwanted = ("INFO NETTY SERVER PIPELINE: channel", "INFO start scanNotActiveBroker", *without)
+        return [line for line in lines if not line.startswith(unwanted)]
+
+
+@pytest.fixture
+def said(caplog: pytest.LogCaptureFixture) -> Said:
+    return Said(caplog)
+
+
+@pytest.mark.parametrize("profile", BOTH)
+def test_a_registration(profile: Profile, said: Said) -> None:
+    async def main() -> None:
+        async with World(profile) as world:
+            call = world.client()
+            await call.register()
+            topics = [f"INFO new topic registered, {name} {row()}" for name in "TU"]
+            if profile is V4:
+                master = "INFO cluster [c] brokerName [broker-a] master address change from"
+                new = f"INFO new broker registered, {A} HAServer: 10.0.0.1:10912"
+                assert said() == [f"{master} null to {A}", *topics, new]
+                await call.register()
+                assert said() == [f"{master} {A} to {A}"]  # at each registration of a master, changed or not
+            else:
+                assert said() == [*topics, f"INFO new broker registered, {INFO_A} HAService: 10.0.0.1:10912"]
+                await call.register()
+                assert said() == []
+
+    run(main)
+
+
+@pytest.mark.parametrize("profile", BOTH)
+def test_a_topic_that_changes(profile: Profile, said: Said) -> None:
+    async def main() -> None:
+        async with World(profile) as world:
+            call = world.client()
+            await call.register()
+            said()
+            await call.register(topics=[topic("T", queues=8), topic("U")], data_version=version(2))
+            assert said("INFO cluster [c]") == [f"INFO topic changed, T OLD: {row()} NEW: {row(8)}"]
+
+    run(main)
+
+
+@pytest.mark.parametrize("profile", BOTH)
+def test_a_body_that_does_not_match_its_crc(profile: Profile, said: Said) -> None:
+    async def main() -> None:
+        async with World(profile) as world:
+            await world.client().register(header={"bodyCrc32": "1"})
+            assert said() == ["WARNING receive registerBroker request,crc32 not match,from <peer>"]
+
+    run(main)
+
+
+def test_registrations_that_only_5_x_refuses(said: Said) -> None:
+    async def main() -> None:
+        async with World(V5) as world:
+            call = world.client()
+            await call.register(topics=[topic("T", perm=5)])
+            assert said() == [
+                "WARNING Can't register topicConfigWrapper={T=TopicConfig [topicName=T, readQueueNums=4,"
+                " writeQueueNums=4, perm=R-X, topicFilterType=SINGLE_TAG, topicSysFlag=0, order=false, attributes={}]}"
+                f" because broker[0]={A} has not registered."
+            ]
+            await call.register(data_version=version(state=2))
+            said()
+            await call.register(addr="10.0.0.4:10911", data_version=version(state=1))
+            assert said() == [
+                "WARNING Registering Broker conflicts with the existed one, just ignore.: Cluster:c,"
+                f" BrokerName:broker-a, BrokerId:0, Old BrokerAddr:{A}, Old Version:2, New BrokerAddr:10.0.0.4:10911,"
+                " New Version:1."
+            ]
+
+    run(main)
+
+
+LOST_4_9 = [
+    f"INFO the broker's channel destroyed, {A}, clean it's data structure at once",
+    f"INFO remove brokerAddr[0, {A}] from brokerAddrTable, because channel destroyed",
+    "INFO remove brokerName[broker-a] from brokerAddrTable, because channel destroyed",
+    "INFO remove brokerName[broker-a], clusterName[c] from clusterAddrTable, because channel destroyed",
+    "INFO remove the clusterName[c] from clusterAddrTable, because channel destroyed and no broker in this cluster",
+    f"INFO remove topic[T {row()}], from topicQueueTable, because channel destroyed",
+    "INFO remove topic[T] all queue, from topicQueueTable, because channel destroyed",
+    f"INFO remove topic[U {row()}], from topicQueueTable, because channel destroyed",
+    "INFO remove topic[U] all queue, from topicQueueTable, because channel destroyed",
+]
+UNREGISTERED_5_X = [
+    f"INFO unregisterBroker, remove from brokerLiveTable OK, {INFO_A}",
+    f"INFO unregisterBroker, remove addr from brokerAddrTable OK, {INFO_A}",
+    "INFO unregisterBroker, remove name from brokerAddrTable OK, broker-a",
+    "INFO unregisterBroker, remove name from clusterAddrTable OK, broker-a",
+    "INFO unregisterBroker, remove cluster from clusterAddrTable c",
+]
+LOST_5_X = [
+    "INFO the broker's channel destroyed, submit the unregister request at once, broker info:"
+    f" UnRegisterBrokerRequestHeader [clusterName=c, brokerAddr={A}, brokerName=broker-a, brokerId=0],"
+    " submit result: true",
+    *UNREGISTERED_5_X,
+]
+KV_DUMP = ("INFO ------", "INFO configTable")
+CLOSED = "INFO closeChannel: close the connection to remote address[<peer>] result: true"
+
+
+@pytest.mark.parametrize("profile", BOTH)
+def test_a_broker_that_unregisters(profile: Profile, said: Said) -> None:
+    async def main() -> None:
+        async with World(profile) as world:
+            call = world.client()
+            await call.register()
+            said()
+            await call(RequestCode.UNREGISTER_BROKER, IDENTITY)
+            await world.clock.sleep(0.01)
+            if profile is V5:
+                assert said() == UNREGISTERED_5_X
+                return
+            topics = []
+            for name in "TU":
+                topics.append(f"INFO removeTopicByBrokerName, remove one broker's topic {name} {row()}")
+                topics.append(f"INFO removeTopicByBrokerName, remove the topic all queue {name}")
+            assert said() == [*(line.replace(INFO_A, A) for line in UNREGISTERED_5_X), *topics]
+
+    run(main)
+
+
+@pytest.mark.parametrize("profile", BOTH)
+def test_a_channel_that_comes_and_goes(profile: Profile, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "tests.namesrv")
+
+    async def main() -> None:
+        async with World(profile) as world:
+            call = world.client()
+            await call.route()
+            call.client.close_channel(LISTEN)
+            await world.clock.sleep(0.01)
+
+    run(main)
+    pipeline = [record.getMessage() for record in caplog.records if "PIPELINE" in record.getMessage()]
+    assert [re.sub(r"127\.0\.0\.1:\d+", "<peer>", line) for line in pipeline] == [
+        "NETTY SERVER PIPELINE: channelRegistered <peer>",
+        "NETTY SERVER PIPELINE: channelActive, the channel[<peer>]",
+        "NETTY SERVER PIPELINE: channelInactive, the channel[<peer>]",
+        "NETTY SERVER PIPELINE: channelUnregistered, the channel[<peer>]",
+    ]
+
+
+@pytest.mark.parametrize("profile", BOTH)
+def test_a_broker_whose_channel_closes(profile: Profile, said: Said) -> None:
+    async def main() -> None:
+        async with World(profile) as world:
+            call = world.client()
+            await call.register()
+            said()
+            call.client.close_channel(LISTEN)
+            await world.clock.sleep(0.01)
+            assert said() == (LOST_4_9 if profile is V4 else LOST_5_X)
+
+    run(main)
+
+
+@pytest.mark.parametrize("profile", BOTH)
+def test_a_broker_that_is_silent_for_too_long(profile: Profile, said: Said) -> None:
+    async def main() -> None:
+        async with World(profile, server_channel_max_idle_time_seconds=1000) as world:
+            await world.client(idle_s=1000).register()
+            said()
+            await world.clock.sleep(131)
+            expired = f"WARNING The broker channel expired, {A if profile is V4 else INFO_A} 120000ms"
+            lines = said(*KV_DUMP)
+            assert lines[0] == expired
+            assert CLOSED in lines
+            rest = [line for line in lines[1:] if line != CLOSED]
+            assert rest == (LOST_4_9 if profile is V4 else LOST_5_X)
+
+    run(main)
+
+
+@pytest.mark.parametrize("profile", BOTH)
+def test_a_channel_that_is_idle(profile: Profile, said: Said) -> None:
+    async def main() -> None:
+        async with World(profile, server_channel_max_idle_time_seconds=60) as world:
+            await world.client(idle_s=1000).route()
+            await world.clock.sleep(61)
+            assert said(*KV_DUMP) == ["WARNING NETTY SERVER PIPELINE: IDLE exception [<peer>]", CLOSED]
+
+    run(main)
+
+
+@pytest.mark.parametrize("profile", BOTH)
+def test_write_permission_wiped_and_given(profile: Profile, said: Said) -> None:
+    async def main() -> None:
+        async with World(profile) as world:
+            call = world.client()
+            await call.register()
+            said()
+            await call(RequestCode.WIPE_WRITE_PERM_OF_BROKER, {"brokerName": "broker-a"})
+            await call(RequestCode.ADD_WRITE_PERM_OF_BROKER, {"brokerName": "broker-a"})
+            assert said() == [
+                "INFO wipe write perm of broker[broker-a], client: <peer>, 2",
+                "INFO add write perm of broker[broker-a], client: <peer>, 2",
+            ]
+
+    run(main)
+
+
+@pytest.mark.parametrize("profile", BOTH)
+def test_a_topic_deleted_in_one_cluster(profile: Profile, said: Said) -> None:
+    async def main() -> None:
+        async with World(profile) as world:
+            call = world.client()
+            await call.register()
+            said()
+            await call(RequestCode.DELETE_TOPIC_IN_NAMESRV, {"topic": "T", "clusterName": "c"})
+            assert said() == [
+                f"INFO deleteTopic, remove one broker's topic broker-a T {row()}",
+                "INFO deleteTopic, remove the topic all queue c T",
+            ]
+
+    run(main)
+
+
+@pytest.mark.parametrize("profile", BOTH)
+def test_kv_configs(profile: Profile, said: Said) -> None:
+    async def main() -> None:
+        async with World(profile) as world:
+            call, entry = world.client(), {"namespace": "ns", "key": "k"}
+            for value in "xy":
+                await call(RequestCode.PUT_KV_CONFIG, {**entry, "value": value})
+            await call(RequestCode.DELETE_KV_CONFIG, entry)
+            await call(RequestCode.PUT_KV_CONFIG, {**entry, "value": "z"})
+            assert said() == [
+                "INFO putKVConfig create new Namespace ns",
+                "INFO putKVConfig create new config item, Namespace: ns Key: k Value: x",
+                "INFO putKVConfig update config item, Namespace: ns Key: k Value: y",
+                "INFO deleteKVConfig delete a config item, Namespace: ns Key: k Value: y",
+                "INFO putKVConfig create new config item, Namespace: ns Key: k Value: z",
+            ]
+            await world.clock.sleep(61)
+            assert said() == [
+                "INFO --------------------------------------------------------",
+                "INFO configTable SIZE: 1",
+                "INFO configTable NS: ns Key: k Value: z",
+            ]
+
+    run(main)
+
+
+@pytest.mark.parametrize("profile", BOTH)
+def test_settings_that_change(profile: Profile, said: Said) -> None:
+    async def main() -> None:
+        async with World(profile) as world:
+            await world.client()(RequestCode.UPDATE_NAMESRV_CONFIG, body=b"orderMessageEnable=true\nlistenPort=9876")
+            assert said() == [
+                "INFO updateConfig called by <peer>",
+                "INFO Replace, key: orderMessageEnable, value: false -> true",
+            ]
+
+    run(main)
+
+
+def test_what_only_5_x_tells(said: Said) -> None:
+    async def main() -> None:
+        async with World(V5, need_wait_for_service=True) as world:
+            call = world.client()
+            await call.route()
+            assert said() == ["WARNING name server not ready. request code 105 "]
+            await call(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
+            assert said() == ["WARNING getAllTopicListFromNameserver /<peer> enable true"]
+            await call.register()
+            said()
+            one = b'{"queueDatas":[{"brokerName":"broker-a","readQueueNums":4,"writeQueueNums":4,"perm":6}]}'
+            for body in (one, one, one.replace(b"broker-a", b"broker-x")):
+                await call(RequestCode.REGISTER_TOPIC_IN_NAMESRV, {"topic": "Z"}, body)
+            assert said() == [
+                f"INFO Register topic route:Z, [{row()}]",
+                f"INFO Topic route already exist.Z, {{broker-a={row()}}}",
+                f"WARNING Register topic contains illegal broker, Z, {row().replace('broker-a', 'broker-x')}",
+            ]
+
+    run(main)
