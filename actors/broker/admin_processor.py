@@ -42,8 +42,9 @@ from ...remoting.message import MessageQueue
 from ...remoting.profile import Profile
 from ...remoting.properties import format_properties, parse_properties
 from ...remoting.transport import Connection
+from ..config_error import ConfigError
 from .client_manager import Client
-from .config import BrokerConfig, ConfigError
+from .config import BrokerConfig
 from .groups import is_group_name
 from .services import Services, refuse
 from .topics import topic_name_error

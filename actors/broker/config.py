@@ -13,15 +13,7 @@ from dataclasses import dataclass, fields, replace
 from ...remoting.codes import PERM_READ, PERM_WRITE
 from ...remoting.network import Address
 from ...remoting.profile import Profile
-
-
-class ConfigError(ValueError):
-    """A setting that cannot be: the message names the file, the key, the value and what is allowed."""
-
-    def __init__(self, source: str, key: str, value: object, allowed: str) -> None:
-        self.source, self.key, self.value, self.allowed = source, key, value, allowed
-        super().__init__(f"{source}: {key}={str(value)[:200]}: allowed is {allowed}")
-
+from ..config_error import ConfigError
 
 _DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 _UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -38,6 +30,8 @@ class BrokerConfig:
     broker_ip1: str = ""
     """The host told to NameServers and written into messages; empty means the listening host."""
     listen_port: int = 10911
+    bind_address: str = ""
+    """Where the stand-alone broker listens; empty means on the address that it tells, brokerIP1."""
     profile: Profile = Profile.V4_9
     broker_permission: int = PERM_READ | PERM_WRITE
 

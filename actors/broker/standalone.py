@@ -10,40 +10,27 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import signal
-import sys
-from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
 
 from ...remoting.clock import RealClock
 from ...remoting.network import Address, TcpNetwork
 from ...remoting.node import NodeContext
-from ...remoting.properties import parse_properties
-from .config import BrokerConfig, ConfigError, parse_name_servers
+from ..config_error import ConfigError
+from ..standalone import (
+    BAD_CONFIG,
+    CANNOT_RUN,
+    LOOPBACK,
+    OK,
+    checked_port,
+    failed,
+    log_on_stderr,
+    read_settings,
+    run_until_done,
+    stop_on_signal,
+)
+from .config import BrokerConfig, parse_name_servers
 from .server import Broker
 from .store import StoreError
-
-CONFIG_MAX = 1024 * 1024
-
-OK, BAD_CONFIG, CANNOT_RUN = 0, 2, 4
-"""Exit statuses; what failed is one line on stderr."""
-
-_GMT_8 = timezone(timedelta(hours=8))
-
-
-class _LogLine(logging.Formatter):
-    """`2026-11-20 20:17:34 INFO main - text`, as RocketMQ's broker.log has it."""
-
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)s main - %(message)s")
-
-    def formatMessage(self, record: logging.LogRecord) -> str:
-        record.levelname = "WARN" if record.levelno == logging.WARNING else record.levelname
-        return super().formatMessage(record)
-
-    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
-        return datetime.fromtimestamp(record.created, _GMT_8).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def run(namesrv_addr: str, config_file: str | None, listen_port: int | None = None) -> int:
@@ -54,34 +41,14 @@ def run(namesrv_addr: str, config_file: str | None, listen_port: int | None = No
     try:
         config = load_config(namesrv_addr, config_file, listen_port)
     except ValueError as exc:
-        return _failed(str(exc), BAD_CONFIG)
-    log = logging.getLogger("RocketmqBroker")
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_LogLine())
-    log.addHandler(handler)
-    log.propagate = False
-    try:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            return runner.run(_serve(config, log))
-    finally:
-        log.removeHandler(handler)
+        return failed("broker", str(exc), BAD_CONFIG)
+    with log_on_stderr("RocketmqBroker") as log:
+        return run_until_done(_serve(config, log))
 
 
 def load_config(namesrv_addr: str, config_file: str | None, listen_port: int | None) -> BrokerConfig:
     """The settings of the command line and a `-c` file. ValueError is one clear sentence."""
-    properties: dict[str, str] = {}
-    if config_file is not None:
-        try:
-            with open(config_file, "rb") as file:
-                content = file.read(CONFIG_MAX + 1)
-            if len(content) > CONFIG_MAX:
-                raise ValueError(f"it is longer than {CONFIG_MAX} B")
-            properties = parse_properties(content)
-        except OSError as exc:
-            raise ValueError(f"{config_file}: cannot be read: {exc.strerror or exc}") from exc
-        except ValueError as exc:
-            raise ValueError(f"{config_file}: {exc}") from exc
-    config = BrokerConfig.from_properties(properties, source=config_file or "properties")
+    config = BrokerConfig.from_properties(read_settings(config_file), source=config_file or "properties")
     try:
         given = parse_name_servers(namesrv_addr)
     except ValueError as exc:
@@ -91,34 +58,28 @@ def load_config(namesrv_addr: str, config_file: str | None, listen_port: int | N
     if not config.namesrv_addr:
         raise ConfigError("command line", "-n", namesrv_addr, "host:port;host:port, here or as namesrvAddr in the file")
     if listen_port is not None:
-        if not 0 <= listen_port <= 65535:
-            raise ConfigError("command line", "--listen-port", str(listen_port), "a port from 0 to 65535")
-        config = replace(config, listen_port=listen_port)
+        config = replace(config, listen_port=checked_port(listen_port))
     return config
 
 
 async def _serve(config: BrokerConfig, log: logging.Logger) -> int:
     if not config.broker_ip1:
         config = replace(config, broker_ip1=await _local_host(config.namesrv_addr[0]))
-    listen = Address("0.0.0.0", config.listen_port)
+    listen = Address(config.bind_address.strip() or config.broker_ip1, config.listen_port)
     context = NodeContext(
         name=config.broker_name, clock=RealClock.starting_now(), network=TcpNetwork(), rng=random.Random(), log=log
     )
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    log.setLevel(logging.WARNING)  # nothing of a start that fails is worth a line but its reason
+    stop = stop_on_signal()
     broker = Broker(context, config, listen=listen)
     try:
         await broker.listen()
     except StoreError as exc:
-        return _failed(f"{exc}; stop what uses it, or choose another with storePathRootDir", CANNOT_RUN)
+        return failed("broker", f"{exc}; stop what uses it, or choose another with storePathRootDir", CANNOT_RUN)
     except OSError as exc:
         advice = "stop what uses the port, or choose another with listenPort in the -c file"
-        return _failed(f"cannot listen on {listen}: {exc.strerror or exc}; {advice}", CANNOT_RUN)
+        return failed("broker", f"cannot listen on {listen}: {exc.strerror or exc}; {advice}", CANNOT_RUN)
     except ValueError as exc:
-        return _failed(str(exc), BAD_CONFIG)
+        return failed("broker", str(exc), BAD_CONFIG)
     log.setLevel(logging.INFO)
     starting = asyncio.create_task(broker.start())
     stopping = asyncio.create_task(stop.wait())
@@ -144,21 +105,7 @@ async def _local_host(peer: Address) -> str:
             asyncio.DatagramProtocol, remote_addr=(peer.host, peer.port or 9)
         )
     except OSError:
-        return "127.0.0.1"
+        return LOOPBACK
     host = str(transport.get_extra_info("sockname")[0])
     transport.close()
     return host
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return factory
-
-
-def _failed(why: str, status: int) -> int:
-    print(f"nemesrv broker: {' '.join(why.split())}", file=sys.stderr)
-    return status

@@ -15,18 +15,11 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from ...remoting.profile import Profile
+from ..config_error import ConfigError
 from .tables import RouteOptions
 
 PROFILE_KEY = "profile"
 _ALWAYS_BLACK = frozenset({"configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome"})
-
-
-class ConfigError(ValueError):
-    """A setting that cannot be: the message names the file, the key, the value and what is allowed."""
-
-    def __init__(self, source: str, key: str, value: str, allowed: str) -> None:
-        self.source, self.key, self.value, self.allowed = source, key, value, allowed
-        super().__init__(f"{source}: {key}={value[:200]}: allowed is {allowed}")
 
 
 def _since_5(default: Any) -> Any:

@@ -37,7 +37,8 @@ from ...remoting.profile import Profile
 from ...remoting.properties import format_properties, parse_properties
 from ...remoting.recording import Recorder
 from ...remoting.register_rows import read_rows
-from .config import ConfigError, NamesrvConfig
+from ..config_error import ConfigError
+from .config import NamesrvConfig
 from .kv_config import ORDER_TOPIC_CONFIG, KVConfig
 from .route_cache import RouteCache
 from .route_table import RouteTable, filter_by_zone

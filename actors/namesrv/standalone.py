@@ -8,14 +8,9 @@ Upstream: `NamesrvStartup`.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import resource
-import signal
-import sys
-from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from random import Random
 
@@ -23,35 +18,22 @@ from ...remoting.clock import RealClock
 from ...remoting.network import Address, TcpNetwork
 from ...remoting.node import NodeContext
 from ...remoting.profile import Profile
-from ...remoting.properties import parse_properties
-from .config import ConfigError, NamesrvConfig
+from ..standalone import (
+    BAD_CONFIG,
+    CANNOT_RUN,
+    LOOPBACK,
+    OK,
+    checked_port,
+    failed,
+    log_on_stderr,
+    read_settings,
+    run_until_done,
+    stop_on_signal,
+)
+from .config import NamesrvConfig
 from .server import NameServer
 
-CONFIG_MAX = 1024 * 1024
-LOOPBACK = "127.0.0.1"
-"""Where it listens unless bindAddress says otherwise: a NameServer believes whoever reaches it."""
-
 FILES_MAX = 1_048_576
-
-OK, BAD_CONFIG, CANNOT_RUN = 0, 2, 4
-"""Exit statuses; what failed is one line on stderr."""
-
-_LEVELS = {logging.WARNING: "WARN", logging.CRITICAL: "ERROR"}
-_GMT_8 = timezone(timedelta(hours=8))
-
-
-class _LogLine(logging.Formatter):
-    """`2026-11-20 20:17:34 INFO main - text`."""
-
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)s main - %(message)s")
-
-    def format(self, record: logging.LogRecord) -> str:
-        record.levelname = _LEVELS.get(record.levelno, record.levelname)
-        return super().format(record)
-
-    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
-        return datetime.fromtimestamp(record.created, _GMT_8).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def run(config_file: str | None = None, listen_port: int | None = None) -> int:
@@ -59,39 +41,16 @@ def run(config_file: str | None = None, listen_port: int | None = None) -> int:
     try:
         config = load_config(config_file, listen_port)
     except ValueError as exc:
-        return _failed(str(exc), BAD_CONFIG)
-    log = logging.getLogger("RocketmqNamesrv")
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_LogLine())
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    log.propagate = False
-    try:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            return runner.run(_serve(config, config_file, log))
-    finally:
-        log.removeHandler(handler)
+        return failed("namesrv", str(exc), BAD_CONFIG)
+    with log_on_stderr("RocketmqNamesrv") as log:
+        return run_until_done(_serve(config, config_file, log))
 
 
 def load_config(config_file: str | None, listen_port: int | None) -> NamesrvConfig:
     """The settings of a `-c` file (or none), with RocketMQ's own places for files. ValueError is one clear sentence."""
-    properties: dict[str, str] = {}
-    if config_file is not None:
-        try:
-            with open(config_file, "rb") as file:
-                content = file.read(CONFIG_MAX + 1)
-            if len(content) > CONFIG_MAX:
-                raise ValueError(f"it is longer than {CONFIG_MAX} B")
-            properties = parse_properties(content)
-        except OSError as exc:
-            raise ValueError(f"{config_file}: cannot be read: {exc.strerror or exc}") from exc
-        except ValueError as exc:
-            raise ValueError(f"{config_file}: {exc}") from exc
-    config = NamesrvConfig.from_properties(properties, source=config_file or "properties")
+    config = NamesrvConfig.from_properties(read_settings(config_file), source=config_file or "properties")
     if listen_port is not None:
-        if not 0 <= listen_port <= 65535:
-            raise ConfigError("command line", "--listen-port", str(listen_port), "a port from 0 to 65535")
-        config = replace(config, listen_port=listen_port)
+        config = replace(config, listen_port=checked_port(listen_port))
     home = Path.home() / "namesrv"
     store_path = config_file or config.config_store_path or str(home / "namesrv.properties")
     kv_path = config.kv_config_path or str(home / "kvConfig.json")
@@ -100,21 +59,18 @@ def load_config(config_file: str | None, listen_port: int | None) -> NamesrvConf
 
 async def _serve(config: NamesrvConfig, config_file: str | None, log: logging.Logger) -> int:
     _allow_many_files()
+    # On the loopback unless bindAddress says otherwise: a NameServer believes whoever reaches it.
     listen = Address(config.bind_address.strip() or LOOPBACK, config.listen_port)
     context = NodeContext(name="namesrv", clock=RealClock.starting_now(), network=TcpNetwork(), rng=Random(), log=log)
     server = NameServer(context, config, listen=listen)
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    log.setLevel(logging.WARNING)  # nothing of a start that fails is worth a line but its reason
+    stop = stop_on_signal()
     try:
         address = await server.listen()
     except OSError as exc:
         advice = "stop what uses the port, or choose another with --listen-port"
-        return _failed(f"cannot listen on {listen}: {exc.strerror or exc}; {advice}", CANNOT_RUN)
+        return failed("namesrv", f"cannot listen on {listen}: {exc.strerror or exc}; {advice}", CANNOT_RUN)
     except ValueError as exc:
-        return _failed(str(exc), BAD_CONFIG)
+        return failed("namesrv", str(exc), BAD_CONFIG)
     log.setLevel(logging.INFO)
     for line in config.unknown_key_lines(config_file or "properties"):
         log.warning("%s", line)
@@ -139,17 +95,3 @@ def _allow_many_files() -> None:
     wanted = FILES_MAX if hard == resource.RLIM_INFINITY else min(hard, FILES_MAX)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return factory
-
-
-def _failed(why: str, status: int) -> int:
-    print(f"nemesrv namesrv: {' '.join(why.split())}", file=sys.stderr)
-    return status

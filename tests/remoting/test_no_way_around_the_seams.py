@@ -21,6 +21,7 @@ EXCEPTIONS = {
     "actors/actor.py": "the Ray shell, which makes a node's context",
     "actors/cluster.py": "the driver's side of the Ray shells, no node",
     "actors/processes.py": "kills and watches processes for the driver, no node",
+    "actors/standalone.py": "signals and the event loop of the stand-alone commands",
     "actors/namesrv/standalone.py": "the command that makes a stand-alone NameServer's context",
     "actors/broker/standalone.py": "the command that makes a stand-alone broker's context",
 }

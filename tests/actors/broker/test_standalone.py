@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from nemesrv.actors.broker.config import BrokerConfig, ConfigError
+from nemesrv.actors.broker.config import BrokerConfig
+from nemesrv.actors.config_error import ConfigError
 from nemesrv.remoting.clock import RealClock
 from nemesrv.remoting.codes import RequestCode
 from nemesrv.remoting.command import RemotingCommand
@@ -140,7 +141,9 @@ def test_a_port_or_a_store_in_use_is_status_4(tmp_path: Path) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         status, line = one_line(started(tmp_path, properties=f"listenPort={port}"))
-    assert (status, f"cannot listen on 0.0.0.0:{port}" in line) == (4, True)
+        everywhere, named = one_line(started(tmp_path, properties=f"listenPort={port}\nbindAddress=0.0.0.0"))
+    assert (status, f"cannot listen on 127.0.0.1:{port}" in line) == (4, True)
+    assert (everywhere, f"cannot listen on 0.0.0.0:{port}" in named) == (4, True)
     with running(tmp_path):
         status, line = one_line(started(tmp_path))
     assert (status, "is in use by another broker" in line) == (4, True)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nemesrv.actors.namesrv.config import ConfigError, NamesrvConfig
+from nemesrv.actors.config_error import ConfigError
+from nemesrv.actors.namesrv.config import NamesrvConfig
 from nemesrv.actors.namesrv.kv_config import KVConfig
 from nemesrv.remoting.profile import Profile
 from nemesrv.remoting.properties import format_properties, parse_properties
