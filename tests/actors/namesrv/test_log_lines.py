@@ -211,7 +211,7 @@ def test_a_broker_that_is_silent_for_too_long(profile: Profile, said: Said) -> N
             assert lines[0] == expired
             assert CLOSED in lines
             rest = [line for line in lines[1:] if line != CLOSED]
-            assert rest == (LOST_4_9 if profile is V4 else LOST_5_X)
+            assert rest == (LOST_4_9[1:] if profile is V4 else LOST_5_X)  # 4.9 has dropped the live entry by then
 
     run(main)
 
