@@ -1,0 +1,46 @@
+"""What the README says can be done, can be done."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import yaml
+from click.testing import CliRunner
+
+from nemesrv.chaos.__main__ import cli
+from nemesrv.chaos.defects import DEFECTS
+from nemesrv.chaos.scenarios.model import CHECK_NAMES, parse
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_scenario_of_the_readme_is_a_scenario() -> None:
+    (block,) = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
+    scenario = parse(yaml.safe_load(block), file="mine.yaml")
+    assert scenario.name == "mine"
+    assert [action.do for action in scenario.timeline] == ["black_hole", "heal"]
+
+
+def test_every_command_that_the_readme_names_exists_and_every_command_is_named() -> None:
+    named = set(re.findall(r"`(?:\.venv/bin/)?nemesrv ([a-z]+)", README))
+    assert named == set(cli.commands)
+    for name in named:
+        assert CliRunner().invoke(cli, [name, "--help"]).exit_code == 0
+
+
+def test_every_make_target_that_the_readme_names_exists() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in set(re.findall(r"`make ([a-z-]+)`", README)):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_the_readme_names_every_check_and_every_planted_defect() -> None:
+    for name in (*CHECK_NAMES, *DEFECTS):
+        assert name in README
+
+
+def test_links_of_the_readme_lead_to_files() -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert target.startswith("http") or (ROOT / target).exists(), target
