@@ -32,7 +32,7 @@ from .route_cache import RouteCache, may_be_route_request
 from .route_table import RouteTable, canonical
 from .tables import Dropped, DropReason, MinBrokerIdChanged
 
-FIRST_SCAN_S = 5.0
+FIRST_SCAN_S = {Profile.V4_9: 5.0, Profile.V5_X: 0.005}
 FIRST_KV_DUMP_S = 60.0
 KV_DUMP_PERIOD_S = 600.0
 NOTIFY_TIMEOUT_S = 0.3
@@ -169,7 +169,7 @@ class NameServer:
 
     async def _scan(self) -> None:
         clock, period_s = self._context.clock, self.config.scan_interval_s
-        due_s = clock.monotonic_s() + FIRST_SCAN_S
+        due_s = clock.monotonic_s() + FIRST_SCAN_S[self.config.profile]
         while True:
             await clock.sleep(max(0.0, due_s - clock.monotonic_s()))
             due_s += period_s

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import hypothesis.strategies as st
@@ -50,6 +49,10 @@ SWITCHES = {
 DEFAULT_ON = ("returnOrderTopicConfigToBroker", "enableAllTopicList", "enableTopicList")
 STATE_EVERY = 6
 """Operations between two comparisons of the whole state."""
+SILENCES_MAX, LONG_ONES_MAX = 2, 1
+"""In one example: they take long."""
+MANY = 400
+"""Topics of a long registration, so long that ours reads it piece by piece."""
 LIVES = tuple((cluster, addr) for cluster in CLUSTERS for addrs in ADDRS.values() for addr in addrs)
 _numbers = itertools.count()
 
@@ -114,6 +117,7 @@ class Machine(RuleBasedStateMachine):
         self.lives: set[tuple[str, str]] = set(LIVES)
         self.static_topics: list[str] = []
         self.brokers_of_links: dict[str, str] = {}
+        self.silences = self.long_ones = 0
         self.since_state = 0
         self.number = next(_numbers)
         if self.pair.admin is None:
@@ -212,6 +216,34 @@ class Machine(RuleBasedStateMachine):
             self._register(r, link)
             self.done()
 
+    @precondition(lambda self: self.long_ones < LONG_ONES_MAX)
+    @rule(data=st.data(), link=links, again=st.integers(1, 3))
+    def register_many_topics(self, data: st.DataObject, link: int, again: int) -> None:
+        """And again with little changed; what an admin does in between must not be lost."""
+        self.long_ones += 1
+        r = self._make(data).but(crc="right", form="json", binary=False)
+        table = {number: Topic(name=f"many-{number:03}", queues=(4, 4 + number % 3)) for number in range(MANY)}
+        for _ in range(again + 1):
+            self._register(r.but(topics=tuple(table.values())), link)
+            self.compare_state()
+            number = data.draw(st.integers(0, MANY - 1))
+            name = f"many-{number:03}"
+            change = data.draw(st.sampled_from(("wipe", "delete", "leave out", "perm", "nothing", "unregister")))
+            if change == "wipe":
+                self.pair.ask(command(RequestCode.WIPE_WRITE_PERM_OF_BROKER, {"brokerName": r.broker}))
+            elif change == "delete":
+                self.pair.ask(command(RequestCode.DELETE_TOPIC_IN_NAMESRV, {"topic": name}))
+            elif change == "leave out":
+                table.pop(number, None)
+            elif change == "perm":
+                table[number] = Topic(name=name, perm=data.draw(st.sampled_from((2, 4, 6))))
+            elif change == "unregister":
+                self.pair.unregister(r.cluster, r.broker, r.id, r.addr)
+            r = r.but(counter=r.counter + data.draw(st.integers(0, 1)))
+            self.pair.ask(operations.route(name))
+            self.done()
+        self.pair.ask_all([operations.route(f"many-{number:03}") for number in range(0, MANY, 7)])
+
     @rule(data=st.data(), broker=broker_names, link=links, cluster=cluster_names)
     def register_under_the_address_of_a_channel(
         self, data: st.DataObject, broker: str, link: int, cluster: str
@@ -240,12 +272,13 @@ class Machine(RuleBasedStateMachine):
             self.pair.lose(link, sorted(lives), reset=reset)
         self.done()
 
-    @precondition(lambda self: self.five)
+    @precondition(lambda self: self.five and self.silences < SILENCES_MAX)
     @rule(data=st.data())
     def a_broker_is_silent_for_too_long(self, data: st.DataObject) -> None:
         """On a channel of its own, which the servers close."""
         r = self._make(data).but(timeout_ms=0, addr="10.9.9.9:10911", crc="right", binary=False)
         link = self.pair.link()
+        self.silences += 1
         of_cluster = self.pair.cluster_of(r.broker) in (None, r.cluster)  # of another, it would never be taken out
         allowed = ("undecodable-body",) if r.form == "compressed" else ()
         taken = self.pair.ask_before_the_end(r.command(), link, allowed=allowed)
@@ -403,7 +436,13 @@ def _default(key: str) -> str:
 
 
 def prepare(pair: Pair) -> None:
-    """Namespaces never go away again, so they are all there from the start."""
+    """What only new servers can show; then every namespace is there from the start, as none goes away again."""
+    pair.ask(Register().command())  # there is no ORDER_TOPIC_CONFIG to answer with
+    pair.unregister("c0", "b0", 0, "10.0.0.0:10911")
+    for namespace in NAMESPACES:
+        pair.ask(operations.kv(RequestCode.GET_KVLIST_BY_NAMESPACE, namespace))
+        pair.ask(operations.kv(RequestCode.DELETE_KV_CONFIG, namespace, "k"))
+        pair.ask(operations.kv(RequestCode.GET_KVLIST_BY_NAMESPACE, namespace))
     for namespace in NAMESPACES:
         pair.ask(operations.kv(RequestCode.PUT_KV_CONFIG, namespace, "k", "v"))
         pair.ask(operations.kv(RequestCode.DELETE_KV_CONFIG, namespace, "k"))
@@ -416,6 +455,3 @@ def machine_for(pair: Pair) -> type[Machine]:
     """A machine of its own for each pair: hypothesis takes a class."""
     name = f"Machine{pair.profile.name}"
     return type(name, (Machine,), {"pair": pair, "operations_done": 0})
-
-
-Step = Callable[[Machine], None]

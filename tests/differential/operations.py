@@ -119,11 +119,11 @@ class Register:
         if self.mapping:
             wrapper["topicQueueMappingInfoMap"] = {name: self._mapping(name) for name in self.mapping}
         if self.form == "wrapper":
-            return orjson.dumps(wrapper)
+            return orjson.dumps(wrapper, option=orjson.OPT_SORT_KEYS)
         whole: dict[str, object] = {"topicConfigSerializeWrapper": wrapper}
         if self.filters is not None or self.filters_null:
             whole["filterServerList"] = self.filters
-        return orjson.dumps(whole)
+        return orjson.dumps(whole, option=orjson.OPT_SORT_KEYS)
 
     def data_version(self) -> dict[str, object]:
         state = {"stateVersion": self.state} if self.five else {}

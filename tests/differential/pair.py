@@ -278,28 +278,28 @@ class Pair:
             raise Different(f"{cluster} {addr} is live in one only: theirs {one}, ours {other}")
         return one
 
-    def _groups(self, channel: Channel) -> dict[str, dict[str, object]]:
+    def groups(self, channel: Channel) -> dict[str, dict[str, object]]:
         info = fastjson.loads(self.one(channel, command(RequestCode.GET_BROKER_CLUSTER_INFO)).body)
         return info["brokerAddrTable"]  # type: ignore[index,no-any-return]
 
     def cluster_of(self, broker: str) -> str | None:
-        group = self._groups(self.admin.channels[0]).get(broker)
+        group = self.groups(self.admin.channels[0]).get(broker)
         return None if group is None else str(group["cluster"])
 
     def is_held(self, cluster: str, addr: str) -> bool:
         return any(
             addr in group["brokerAddrs"].values() and (not self.five or group["cluster"] == cluster)  # type: ignore[attr-defined]
-            for group in self._groups(self.admin.channels[0]).values()
+            for group in self.groups(self.admin.channels[0]).values()
         )
 
     def _holds(self, channel: Channel, addr: str) -> bool:
-        return any(addr in group["brokerAddrs"].values() for group in self._groups(channel).values())  # type: ignore[attr-defined]
+        return any(addr in group["brokerAddrs"].values() for group in self.groups(channel).values())  # type: ignore[attr-defined]
 
     def out_of_both(self, lives: Sequence[tuple[str, str]]) -> None:
         """Unregister those from both, whatever is left of them."""
         for channel in self.admin.channels:
             for cluster, addr in lives:
-                for name, group in self._groups(channel).items():
+                for name, group in self.groups(channel).items():
                     for id_, held in group["brokerAddrs"].items():  # type: ignore[attr-defined]
                         if held == addr:
                             self.one(channel, operations.unregister(str(group["cluster"]), name, int(id_), addr))

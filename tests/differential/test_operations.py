@@ -1,44 +1,26 @@
-"""Random operations on both servers: no answer and no state differs but for the exceptions of compatibility.md.
-
-NEMESRV_DIFFERENTIAL_OPERATIONS sets how many operations each profile gets (`make differential`), _SEED which ones.
-"""
+"""Random operations on both servers: no answer and no state differs but for the exceptions of compatibility.md."""
 
 from __future__ import annotations
 
 import os
 import random
 import time
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from nemesrv.remoting.profile import Profile
-
-from ..interop.conftest import need
-from .machine import machine_for, prepare
+from .conftest import OPERATIONS
+from .machine import machine_for
 from .pair import Pair
-from .peers import JARS, Peers
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(3600)]
 
-OPERATIONS = int(os.environ.get("NEMESRV_DIFFERENTIAL_OPERATIONS", "800"))
 SEED = int(os.environ.get("NEMESRV_DIFFERENTIAL_SEED", "0")) or random.SystemRandom().randrange(1, 2**31)
 SHRINK = os.environ.get("NEMESRV_DIFFERENTIAL_SHRINK", "1") == "1"
 STEPS = 40
 EXAMPLES_MAX = 250
 """Examples of one seed; after them the next one follows, so that hypothesis keeps nothing for long."""
-
-
-@pytest.fixture(params=list(Profile))
-def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
-    profile: Profile = request.param
-    need(JARS[profile])
-    with Peers(profile) as peers:
-        pair = Pair(peers)
-        prepare(pair)
-        yield pair
 
 
 def test_random_operations_have_the_same_answers_and_leave_the_same_state(

@@ -1,0 +1,155 @@
+"""What the random operations have found, shrunk; and exceptions of compatibility.md that the machine keeps away from.
+
+Each example leaves both servers empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nemesrv.remoting.codes import RequestCode, ResponseCode
+
+from . import operations
+from .comparing import EXCEPTIONS
+from .machine import LIVES
+from .operations import Register, Topic, command
+from .pair import Pair
+
+pytestmark = [pytest.mark.java, pytest.mark.timeout(120)]
+
+TWO = (Topic(name="T0"), Topic(name="T1", flag=1))
+COMPATIBILITY = Path(__file__).parents[2] / "docs" / "compatibility.md"
+
+
+@pytest.fixture
+def empty(pair: Pair) -> Iterator[Pair]:
+    yield pair
+    pair.compare_state(("T0", "T1"), LIVES, ("c0",))
+    pair.clear(LIVES)
+
+
+def other(number: int, **changes: object) -> Register:
+    """A broker of its own."""
+    addr = f"10.0.{number}.0:10911"
+    return Register(broker=f"b{number}", addr=addr, topics=TWO).but(**changes)
+
+
+@pytest.mark.parametrize("reset", [False, True])
+def test_a_lost_channel_takes_one_broker_and_a_reset_one_two(empty: Pair, reset: bool) -> None:
+    link = empty.link()
+    for number in range(3):
+        empty.ask(other(number).command(), link)
+    lives = [("c0" if empty.five else "", f"10.0.{number}.0:10911") for number in range(3)]
+    empty.lose(link, lives, reset=reset)
+
+
+def test_a_topic_that_two_brokers_have_is_listed_once(empty: Pair) -> None:
+    for number in range(2):
+        empty.ask(other(number).command())
+    empty.ask(command(RequestCode.GET_TOPICS_BY_CLUSTER, {"cluster": "c0"}))
+
+
+def test_a_broker_named_as_its_cluster_is_listed_once(empty: Pair) -> None:
+    empty.ask(Register(broker="c0", topics=TWO).command())
+    empty.ask(command(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS))
+    empty.unregister("c0", "c0", 0, Register().addr)
+
+
+def test_every_character_is_escaped_alike_in_both_dialects(empty: Pair) -> None:
+    for first in range(0, 0x10000, 0x400):
+        text = "".join(chr(code) for code in range(first, first + 0x400) if not 0xD800 <= code < 0xE000)
+        if text:
+            empty.ask(operations.kv(RequestCode.PUT_KV_CONFIG, "ns", "k", text))
+            empty.ask(operations.kv(RequestCode.GET_KVLIST_BY_NAMESPACE, "ns"))
+            r = Register(cluster="c0", broker=f"b{text}"[:1000], topics=TWO)
+            empty.ask(r.command())
+            empty.ask(operations.route("T0"))
+            empty.ask(operations.route("T0", version=operations.V4_9_3))
+            empty.unregister("c0", r.broker, 0, r.addr)
+    empty.ask(operations.kv(RequestCode.DELETE_KV_CONFIG, "ns", "k"))
+
+
+def test_null_filter_servers_leave_the_list_alone_and_absent_ones_clear_it(empty: Pair) -> None:
+    for r in (other(0, filters=("f:1",)), other(0, filters_null=True), other(0)):
+        empty.ask(r.command())
+        empty.ask(operations.route("T0"))
+
+
+def test_a_state_version_of_a_5_x_broker_is_told_by_5_x_only(empty: Pair) -> None:
+    for state in (0, 3):
+        empty.ask(other(0, state=state).command())
+        empty.ask(operations.query_version("c0", other(0).addr))
+
+
+def test_the_numbers_of_a_mapping_are_unquoted_in_the_default_dialect(empty: Pair) -> None:
+    for form in ("json", "compressed"):
+        name = f"found-static-{form}"
+        empty.ask(other(0, topics=(*TWO, Topic(name=name)), mapping=(name,), form=form, five=empty.five).command())
+        for version in (operations.V4_9_3, operations.V4_9_4):
+            empty.ask(operations.route(name, version=version))
+
+
+def test_the_rows_before_an_unknown_broker_stay_if_the_topic_was_known(empty: Pair) -> None:
+    if not empty.five:
+        empty.silence(RequestCode.REGISTER_TOPIC_IN_NAMESRV)
+        return
+    empty.ask(other(0).command())
+    empty.ask(other(1).command())
+    rows = [("b0", Topic(name="", perm=2)), ("nobody", Topic(name="")), ("b1", Topic(name="", perm=2))]
+    for topic in ("T0", "new"):
+        empty.ask(operations.register_topic(topic, rows))
+        empty.ask(operations.route(topic))
+
+
+def test_a_namespace_comes_with_its_first_key_and_stays(empty: Pair) -> None:
+    steps = [
+        (RequestCode.GET_KVLIST_BY_NAMESPACE, None),
+        (RequestCode.DELETE_KV_CONFIG, "k"),
+        (RequestCode.GET_KVLIST_BY_NAMESPACE, None),
+        (RequestCode.PUT_KV_CONFIG, "k"),
+        (RequestCode.GET_KVLIST_BY_NAMESPACE, None),
+        (RequestCode.DELETE_KV_CONFIG, "k"),
+        (RequestCode.GET_KVLIST_BY_NAMESPACE, None),
+        (RequestCode.GET_KV_CONFIG, "k"),
+    ]
+    for code, key in steps:
+        empty.ask(operations.kv(code, "found", key, "v" if code == RequestCode.PUT_KV_CONFIG else None))
+
+
+def test_a_value_that_is_null_is_kept_as_one(empty: Pair) -> None:
+    empty.ask(operations.kv(RequestCode.PUT_KV_CONFIG, "ns", "k", None))
+    empty.ask(operations.kv(RequestCode.GET_KVLIST_BY_NAMESPACE, "ns"))
+    empty.ask(operations.kv(RequestCode.GET_KV_CONFIG, "ns", "k"))
+    empty.ask(operations.kv(RequestCode.DELETE_KV_CONFIG, "ns", "k"))
+    for namespace, key in ((None, "k"), ("ns", None)):
+        empty.ask(operations.kv(RequestCode.PUT_KV_CONFIG, namespace, key, "v"))
+
+
+def test_a_compressed_body_under_an_uncompressed_header_is_read_by_ours_only(empty: Pair) -> None:
+    r = other(0, form="compressed", five=False)
+    request = r.command()
+    request.ext_fields = {**(request.ext_fields or {}), "compressed": "false"}
+    theirs, ours = empty.each(request)
+    assert (theirs.code, ours.code) == (ResponseCode.SYSTEM_ERROR, ResponseCode.SUCCESS)
+    empty.out_of_both([("c0", r.addr)])
+
+
+def test_attributes_in_a_compressed_body_are_read_by_ours_in_4_9(empty: Pair) -> None:
+    r = other(0, form="compressed", five=True, version=409)
+    theirs, ours = empty.each(r.command())
+    assert (theirs.code, ours.code) == (ResponseCode.SUCCESS if empty.five else ResponseCode.SYSTEM_ERROR, 0)
+    empty.out_of_both([("c0", r.addr)])
+
+
+def test_a_bad_value_of_a_setting_is_refused_by_ours_only(empty: Pair) -> None:
+    request = command(RequestCode.UPDATE_NAMESRV_CONFIG, {}, b"serverWorkerThreads=many")
+    empty.ask(request, allowed=("bad-value",))
+    empty.ask(command(RequestCode.GET_NAMESRV_CONFIG), allowed=("own-keys",))
+
+
+@pytest.mark.parametrize("name", EXCEPTIONS)
+def test_every_exception_stands_in_the_list_of_incompatibilities_by_name(name: str) -> None:
+    assert f"`{name}`" in COMPATIBILITY.read_text()
