@@ -55,7 +55,7 @@ def why_rows_refused(tables: Tables, rows: Iterable[tuple[str, str]], count: int
     for topic, broker_name in rows:
         if len(topic) > NAME_MAX:
             return f"a topic's name is longer than {NAME_MAX} characters"
-        room -= broker_name not in table.get(topic, {})
+        room -= check_sum and broker_name not in table.get(topic, {})
         if room < 0:
             return f"this name server holds {ROWS_MAX} topic rows and takes no more"
     return None
