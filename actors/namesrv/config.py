@@ -110,7 +110,8 @@ class NamesrvConfig:
         """A copy with the known keys of `properties` set; others are ignored. ConfigError as from_properties."""
         changes: dict[str, object] = {}
         for key in known_keys(self.profile) & properties.keys():
-            changes[_FIELDS[key].name] = _parse(source, key, properties[key])
+            changes[_FIELDS[key].name] = _parse(source, key, properties[key], self.profile)
+        changes["extra"] = {key: properties.get(key, value) for key, value in self.extra.items()}
         return replace(self, **changes)  # type: ignore[arg-type]  # the values have just been parsed by field type
 
     def properties(self) -> dict[str, str]:
@@ -175,18 +176,21 @@ def known_keys(profile: Profile) -> frozenset[str]:
     return _KNOWN[profile]
 
 
-def _parse(source: str, key: str, text: str) -> object:
-    """`text` as the value of `key`. ConfigError when it is none."""
-    setting, value = _FIELDS[key], text.strip()
+_TRIMMED = "".join(map(chr, range(0x21)))  # Java's trim
+
+
+def _parse(source: str, key: str, value: str, profile: Profile) -> object:
+    """`value` as that of `key`. ConfigError when it is none: as upstream, a blank at its end is part of it."""
+    setting = _FIELDS[key]
     if setting.type == "bool":
         if value.lower() not in ("true", "false"):
-            raise ConfigError(source, key, text, "true or false")
+            raise ConfigError(source, key, value, "true or false")
         if value.lower() == "true" and key in ("clusterTest", "enableControllerInNamesrv"):
-            raise ConfigError(source, key, text, "false: this NameServer does not have that feature")
+            raise ConfigError(source, key, value, "false: this NameServer does not have that feature")
         return value.lower() == "true"
     if setting.type == "int":
         least, most = setting.metadata["least"], setting.metadata["most"]
         if not re.fullmatch(r"[+-]?[0-9]{1,12}", value) or not least <= int(value) <= most:
-            raise ConfigError(source, key, text, f"a whole number from {least} to {most}")
+            raise ConfigError(source, key, value, f"a whole number from {least} to {most}")
         return int(value)
-    return text
+    return value.strip(_TRIMMED) if profile is Profile.V5_X else value

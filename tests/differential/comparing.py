@@ -23,6 +23,7 @@ EXCEPTIONS = {
     "bad-value": "a setting with a bad value is refused here",
     "undecodable-body": "the remark of a body that cannot be decoded has a Java stack element there",
     "jar-4.9.7": "4.9.8's NameServer was never published: version number and black list are 4.9.8's here",
+    "settings-text": "settings are read as Latin-1 and listed without escapes there",
     "own-keys": "ports, paths and the settings that only one of the two has",
 }
 
@@ -92,10 +93,15 @@ def _compare(
 def _body_exception(profile: Profile, code: int, theirs: bytes, ours: bytes) -> str:
     """What would excuse that the bodies are not equal; "none" when nothing can."""
     if code == RequestCode.GET_NAMESRV_CONFIG:
-        one, other = parse_properties(theirs), parse_properties(ours)
         own = _OWN_KEYS | ({"configBlackList"} if profile is Profile.V4_9 else set())
-        same = {k: v for k, v in one.items() if k not in own} == {k: v for k, v in other.items() if k not in own}
-        return "own-keys" if same else "none"
+        plain = "".join(f"{key}={value}\n" for key, value in parse_properties(ours).items())
+        one, other = (
+            sorted(line for line in text.split("\n") if line.partition("=")[0] not in own)
+            for text in (theirs.decode(), plain)
+        )
+        if one != other:
+            return "none"
+        return "own-keys" if plain == ours.decode() else "settings-text"
     if sorted(theirs) != sorted(ours):  # the same characters in another order, or something is spelt differently
         return "none"
     try:
@@ -106,9 +112,9 @@ def _body_exception(profile: Profile, code: int, theirs: bytes, ours: bytes) -> 
 
 
 def canonical(value: object) -> object:
-    """Equal for values that differ in the order of lists only."""
+    """Equal for values that differ in the order of lists and of names only."""
     if isinstance(value, dict):
-        return {str(key): canonical(item) for key, item in value.items()}
+        return {key: canonical(item) for key, item in sorted(value.items())}
     if isinstance(value, list):
         return sorted((canonical(item) for item in value), key=repr)
     return value

@@ -63,9 +63,10 @@ links = st.integers(0, 2)
 rows = st.builds(
     Topic,
     name=st.sampled_from((*TOPICS, *TOPICS, SPACED)),
-    queues=st.sampled_from(((4, 4), (8, 8), (16, 4), (0, 1))),
+    queues=st.sampled_from(((4, 4), (8, 8), (16, 4), (16, 16), (0, 1))),
     perm=st.sampled_from((6, 6, 6, 4, 2, 7, 15, 0)),
     flag=st.sampled_from((0, 0, 0, 1, 2, 3)),
+    sparse=st.sampled_from((False, False, True)),
 )
 topic_tables = st.one_of(
     st.lists(rows, min_size=2, max_size=5, unique_by=lambda row: row.name),
@@ -76,7 +77,8 @@ registrations: dict[bool, Any] = {
         Register,
         cluster=cluster_names,
         broker=broker_names,
-        id=st.sampled_from((0, 0, 0, 1, 2, 7)),
+        id=st.sampled_from((0, 0, 0, 0, 0, 1, 1, 2, 2, 7, -1, 2**40)),
+        spelling=st.sampled_from(("plain", "plain", "plain", "upper", "odd")),
         topics=topic_tables,
         counter=st.integers(1, 3),
         timestamp=st.sampled_from((1000, 2000)),
@@ -350,14 +352,14 @@ class Machine(RuleBasedStateMachine):
     @rule(
         data=st.data(),
         version=st.sampled_from((479, 401, 399, 0, 37)),
-        standard=st.sampled_from((None, True, False)),
+        standard=st.sampled_from((None, True, False, "TRUE", "yes")),
         binary=st.booleans(),
         link=links,
     )
-    def route(self, data: st.DataObject, version: int, standard: bool | None, binary: bool, link: int) -> None:
+    def route(self, data: st.DataObject, version: int, standard: bool | str | None, binary: bool, link: int) -> None:
         topic = data.draw(st.one_of(topic_names, st.text(max_size=6)))
         zone = data.draw(st.sampled_from((None, None, "z1", "z2 ü", "z3", " ")))
-        mode = data.draw(st.sampled_from((None, True, True, False)))
+        mode = data.draw(st.sampled_from((None, True, True, "True", False)))
         request = operations.route(topic, version=version, standard=standard, zone=zone, zone_mode=mode, binary=binary)
         self.pair.ask(request, self.link(link), allowed=_missing(binary, topic))
         self.done()
@@ -400,7 +402,26 @@ class Machine(RuleBasedStateMachine):
         key = data.draw(st.sampled_from(SWITCHES[self.pair.profile]))
         self.changed_switches.add(key)
         self.pair.ask(command(RequestCode.UPDATE_NAMESRV_CONFIG, {}, f"{key}={str(on).lower()}".encode()))
-        self.pair.ask(command(RequestCode.GET_NAMESRV_CONFIG, {}), allowed=("own-keys",))
+        self.pair.ask(command(RequestCode.GET_NAMESRV_CONFIG, {}), allowed=("own-keys", "settings-text"))
+        self.done()
+
+    @rule(
+        key=st.sampled_from(("productEnvName", "productEnvName", "noSuchKey", "serverWorkerThreads", "# comment")),
+        value=st.one_of(
+            st.text(st.characters(max_codepoint=126), max_size=8), st.text("\\ :=#!\tu0041nab\n\r\f", max_size=10)
+        ),
+        sign=st.sampled_from(("=", ":", " ", " = ", "")),
+    )
+    def set_something_to_any_text(self, key: str, value: str, sign: str) -> None:
+        """Java's properties in every spelling; a number only gets numbers."""
+        if key == "serverWorkerThreads":
+            value, sign = str(8 + len(value)), "="
+        self.changed_switches |= {"productEnvName", "serverWorkerThreads"}
+        body = f"{key}{sign}{value}".encode()
+        if any(name in body.decode() for name in ("Path", "Home", "BlackList")):
+            return
+        self.pair.ask(command(RequestCode.UPDATE_NAMESRV_CONFIG, {}, body), allowed=("bad-value",))
+        self.pair.ask(command(RequestCode.GET_NAMESRV_CONFIG, {}), allowed=("own-keys", "settings-text"))
         self.done()
 
     @rule(key=st.sampled_from(("configStorePath", "kvConfigPath", "configBlackList", "rocketmqHome", "noSuchKey")))
@@ -432,7 +453,8 @@ def _missing(binary: bool, *fields: str) -> tuple[str, ...]:
 
 
 def _default(key: str) -> str:
-    return str(key in DEFAULT_ON).lower()
+    values = {"productEnvName": "center", "serverWorkerThreads": "8"}
+    return values.get(key) or str(key in DEFAULT_ON).lower()
 
 
 def prepare(pair: Pair) -> None:

@@ -40,10 +40,16 @@ class Topic:
     queues: tuple[int, int] = (4, 4)
     perm: int = 6
     flag: int = 0
+    sparse: bool = False
+    """In JSON, only what is not the default."""
 
     def json(self, five: bool) -> dict[str, object]:
         read, write = self.queues
         more = {"attributes": {}} if five else {}
+        if self.sparse:
+            written = {"readQueueNums": (read, 16), "writeQueueNums": (write, 16), "perm": (self.perm, 6)}
+            changed = {key: value for key, (value, default) in written.items() if value != default}
+            return {"topicName": self.name, **changed, **({"topicSysFlag": self.flag} if self.flag else {})}
         return {
             "topicName": self.name,
             "readQueueNums": read,
@@ -86,6 +92,8 @@ class Register:
     """5.x: topics that are static at this broker"""
     version: int = V5_3_3
     binary: bool = False
+    spelling: str = "plain"
+    """plain, upper (TRUE), odd (+1; anything but true is false)"""
     five: bool = True
     """Whether the sender writes what only 5.x knows."""
 
@@ -104,6 +112,10 @@ class Register:
             "heartbeatTimeoutMillis": self.timeout_ms,
             "__ZONE_NAME": self.zone,
         }
+        if self.spelling != "plain":
+            words = {True: "True", False: "FALSE"} if self.spelling == "upper" else {True: "true", False: "yes"}
+            fields = {key: words[value] if isinstance(value, bool) else value for key, value in fields.items()}
+            fields["brokerId"] = f"{self.id:+04}"
         version = V3_0_10 if self.form == "wrapper" else self.version
         return command(RequestCode.REGISTER_BROKER, fields, body, version=version, binary=self.binary)
 
@@ -172,9 +184,9 @@ def route(
     topic: str,
     *,
     version: int = V5_3_3,
-    standard: bool | None = None,
+    standard: bool | str | None = None,
     zone: str | None = None,
-    zone_mode: bool | None = None,
+    zone_mode: bool | str | None = None,
     binary: bool = False,
 ) -> RemotingCommand:
     fields = {"topic": topic, "acceptStandardJsonOnly": standard, "__ZONE_MODE": zone_mode, "__ZONE_NAME": zone}

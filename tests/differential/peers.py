@@ -28,7 +28,7 @@ class Peers:
 
     def __init__(self, profile: Profile, **settings: object) -> None:
         self.profile = profile
-        self._settings = {"bindAddress": "127.0.0.1", **settings}
+        self._settings = {"bindAddress": "127.0.0.1", "fileOnly": 1, **settings}
         if profile is Profile.V5_X:
             self._settings.setdefault("scanNotActiveBrokerInterval", SCAN_PERIOD_MS)
         self._stack = ExitStack()

@@ -150,6 +150,20 @@ def test_a_bad_value_of_a_setting_is_refused_by_ours_only(empty: Pair) -> None:
     empty.ask(command(RequestCode.GET_NAMESRV_CONFIG), allowed=("own-keys",))
 
 
+def test_a_text_loses_its_outer_blanks_in_5_x_only_and_a_key_of_the_file_can_be_updated(empty: Pair) -> None:
+    for body in (b"productEnvName=\x13 a \x02\nfileOnly=2", b"productEnvName=center\nfileOnly=1\nnoSuchKey=3"):
+        empty.ask(command(RequestCode.UPDATE_NAMESRV_CONFIG, {}, body))
+        empty.ask(command(RequestCode.GET_NAMESRV_CONFIG), allowed=("own-keys",))
+
+
+def test_settings_are_read_as_utf_8_by_ours_and_as_latin_1_by_theirs(empty: Pair) -> None:
+    empty.ask(command(RequestCode.UPDATE_NAMESRV_CONFIG, {}, "productEnvName=é".encode()))
+    theirs, ours = (answer.body.decode() for answer in empty.each(command(RequestCode.GET_NAMESRV_CONFIG)))
+    assert "productEnvName=Ã©\n" in theirs
+    assert "productEnvName=é\n" in ours
+    empty.ask(command(RequestCode.UPDATE_NAMESRV_CONFIG, {}, b"productEnvName=center"))
+
+
 @pytest.mark.parametrize("name", EXCEPTIONS)
 def test_every_exception_stands_in_the_list_of_incompatibilities_by_name(name: str) -> None:
     assert f"`{name}`" in COMPATIBILITY.read_text()

@@ -24,10 +24,10 @@ def test_a_file_is_read_under_rocketmqs_names() -> None:
     config = NamesrvConfig.from_properties(
         {
             "profile": "5.x",
-            "listenPort": " 9999 ",
+            "listenPort": "9999",
             "supportActingMaster": "TRUE",
             "unRegisterBrokerQueueCapacity": "7",
-            "kvConfigPath": "/data/kv.json",
+            "kvConfigPath": "/data/kv.json ",
             "ourOwn": "x",
         }
     )
@@ -40,6 +40,7 @@ def test_a_file_is_read_under_rocketmqs_names() -> None:
     ("key", "value", "allowed"),
     [
         ("listenPort", "99999", "a whole number from 0 to 65535"),
+        ("listenPort", "9999 ", "a whole number from 0 to 65535"),  # which Java would ignore
         ("listenPort", "http", "a whole number from 0 to 65535"),
         ("orderMessageEnable", "yes", "true or false"),
         ("serverChannelMaxIdleTimeSeconds", "-1", "a whole number from 1 to 2147483647"),
@@ -70,8 +71,15 @@ def test_an_unknown_key_is_told_with_its_nearest_neighbour() -> None:
 
 @pytest.mark.parametrize("profile", list(Profile))
 def test_what_is_stored_reads_back_equal(profile: Profile) -> None:
-    config = NamesrvConfig(profile=profile, product_env_name=" a\\b\nc", listen_port=1, extra={"k": "v"})
+    config = NamesrvConfig(profile=profile, product_env_name="# a\\b\nc", listen_port=1, extra={"k": "v"})
     assert NamesrvConfig.from_properties(parse_properties(format_properties(config.stored_properties()))) == config
+
+
+def test_texts_lose_their_outer_blanks_in_5_x_only_and_keys_of_the_file_can_be_updated() -> None:
+    """Found by tests/differential."""
+    for profile, kept in ((Profile.V4_9, "\x13 a "), (Profile.V5_X, "a")):
+        config = NamesrvConfig(profile=profile, extra={"own": "1"}).updated({"productEnvName": "\x13 a ", "own": "2"})
+        assert (config.product_env_name, config.extra) == (kept, {"own": "2"})
 
 
 def test_a_setting_made_empty_stays_empty_when_stored_and_half_a_surrogate_pair_can_be_stored() -> None:
