@@ -18,13 +18,14 @@ from nemesrv.remoting.bodies import (
 from nemesrv.remoting.codes import LanguageCode, RequestCode, SerializeType
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.compression import CompressionType
-from nemesrv.remoting.frame import encode_frame
+from nemesrv.remoting.frame import decode_frame, encode_frame
 from nemesrv.remoting.headers import RegisterBrokerRequestHeader, SendMessageRequestHeader
 from nemesrv.remoting.message import StoredMessage, blank_record
 from nemesrv.remoting.message_batch import BatchItem, encode_item
 from nemesrv.remoting.network import Address
 
 GOLDEN = Path(__file__).parent.parent / "interop" / "golden"
+CONVERSATIONS = Path(__file__).parent.parent / "remoting" / "golden"
 
 TOPICS = tuple(
     TopicConfig(topic_name=name, perm=perm, topic_sys_flag=flag, attributes=attributes)
@@ -125,9 +126,17 @@ def frames() -> list[bytes]:
 
 
 def golden() -> list[bytes]:
-    """The captured frames, if there are any (tests/interop/golden)."""
+    """Frames of Apache's programs: one of a file, and of each conversation the first of each code."""
     files = (path.read_text().splitlines() for path in sorted(GOLDEN.glob("*.hex")))
-    return [bytes.fromhex("".join(line for line in lines if not line.startswith("#"))) for lines in files]
+    found = [bytes.fromhex("".join(line for line in lines if not line.startswith("#"))) for lines in files]
+    for path in sorted(CONVERSATIONS.glob("*.hex")):
+        first: dict[tuple[str, int], bytes] = {}
+        for words in map(str.split, path.read_text().splitlines()):
+            if len(words) == 3 and words[1] in "<>":
+                frame = bytes.fromhex(words[2])
+                first.setdefault((words[1], decode_frame(frame).code), frame)
+        found += first.values()
+    return found
 
 
 def headers() -> list[bytes]:
