@@ -9,15 +9,19 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
+from typing import NamedTuple
+
+from ...remoting.network import Address
 
 HERE = Path(__file__).parent
-DIGITS = 9
 
 
 class BenchError(Exception):
@@ -28,32 +32,52 @@ class BenchError(Exception):
 class Shot:
     name: str
     request: bytes
+    """One frame, or `frames` of one length that are sent in turn."""
+    frames: int = 1
     request_offset: int
     response: bytes
     response_offset: int
     text: bool
     """Whether the opaque is nine decimal digits; else four bytes."""
-
-    @property
-    def width(self) -> int:
-        return DIGITS if self.text else 4
-
-    @property
-    def kind(self) -> str:
-        return "text" if self.text else "binary"
+    response_text: bool
+    """The same of the response: 5.3.3 answers a ROCKETMQ header with a JSON one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What a load generator measured. Latencies are from the write of a request to the read of its response."""
+    """What a load generator measured. Latencies are from the write of a request, or from when it was due in a load of
+    so many per second, to the read of its response."""
 
     requests: int
     seconds: float
     per_s: float
     p50_us: int
     p99_us: int
+    max_us: int
     bad: int
     """Responses with a byte that was not expected."""
+
+    def checked(self, what: str) -> Load:
+        """This. BenchError when an answer was wrong: then it has measured something else."""
+        if self.bad:
+            raise BenchError(f"{what}: {self.bad} of {self.requests} answers differ")
+        return self
+
+
+class Server(NamedTuple):
+    """What is measured."""
+
+    address: Address
+    pid: int
+
+    def cpu_s(self) -> float:
+        """Seconds of CPU that the process has taken so far, in all its threads."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def resident(self) -> int:
+        """Bytes of memory that the process has."""
+        return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +111,17 @@ def cpus() -> tuple[set[int] | None, set[int] | None]:
     return ({available[0]}, {available[-1]}) if len(available) > 1 else (None, None)
 
 
+def _kind(text: bool) -> str:
+    return "text" if text else "binary"
+
+
+def free_address() -> Address:
+    """A port of 127.0.0.1 that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return Address("127.0.0.1", free.getsockname()[1])
+
+
 def pin(pid: int, where: set[int] | None) -> None:
     """Keep a process on its core; one that has threads elsewhere (a Ray actor) is moved as a whole."""
     if where is None:
@@ -97,30 +132,65 @@ def pin(pid: int, where: set[int] | None) -> None:
 
 
 def load(
-    tools: Tools, port: int, shot: Shot, folder: Path, *, seconds: float, connections: int, in_flight: int
+    tools: Tools,
+    port: int,
+    shot: Shot,
+    folder: Path,
+    *,
+    seconds: float,
+    connections: int = 1,
+    in_flight: int = 1,
+    per_s: float = 0,
 ) -> Load:
-    """Fire `shot` at a port of 127.0.0.1. BenchError when the generator or the server gives up."""
-    request, response = folder / "request.bin", folder / "response.bin"
-    request.write_bytes(shot.request)
-    response.write_bytes(shot.response)
-    program = [str(tools.loadgen)] if tools.loadgen else [sys.executable, "-P", str(HERE / "pyload.py")]
-    numbers = [port, connections, in_flight, seconds]
-    offsets = [request, shot.request_offset, response, shot.response_offset, shot.kind]
-    process = subprocess.Popen(
-        [*program, *map(str, numbers), *map(str, offsets)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    pin(process.pid, cpus()[1])
-    try:
-        out, err = process.communicate(timeout=seconds + 60)
-    except BaseException as exc:
-        process.kill()
-        process.wait()
-        if isinstance(exc, subprocess.TimeoutExpired):
-            raise BenchError(f"the load generator did not end in {seconds + 60:g} s") from exc
-        raise
-    if process.returncode:
-        raise BenchError(f"the load generator failed: {err.strip()[-500:]}")
-    return Load(**json.loads(out))
+    """Fire `shot` at a port of 127.0.0.1, as fast as answers come or `per_s` times a second. BenchError when the
+    generator or the server gives up."""
+    with loading(
+        tools, port, shot, folder, seconds=seconds, connections=connections, in_flight=in_flight, per_s=per_s
+    ) as ended:
+        return ended()
+
+
+@contextlib.contextmanager
+def loading(
+    tools: Tools,
+    port: int,
+    shot: Shot,
+    folder: Path,
+    *,
+    seconds: float,
+    connections: int = 1,
+    in_flight: int = 1,
+    per_s: float = 0,
+) -> Iterator[Callable[[], Load]]:
+    """The same beside something else: the load runs, and what is given waits for its end."""
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        request, response = Path(name) / "request.bin", Path(name) / "response.bin"
+        request.write_bytes(shot.request)
+        response.write_bytes(shot.response)
+        program = [str(tools.loadgen)] if tools.loadgen else [sys.executable, "-P", str(HERE / "pyload.py")]
+        numbers = [port, connections, in_flight, seconds, per_s]
+        frames = [request, shot.frames, shot.request_offset, _kind(shot.text)]
+        frames += [response, shot.response_offset, _kind(shot.response_text)]
+        process = subprocess.Popen(
+            [*program, *map(str, numbers), *map(str, frames)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+        def ended() -> Load:
+            try:
+                out, err = process.communicate(timeout=seconds + 60)
+            except subprocess.TimeoutExpired as exc:
+                raise BenchError(f"the load generator did not end in {seconds + 60:g} s") from exc
+            if process.returncode:
+                raise BenchError(f"the load generator failed: {err.strip()[-500:]}")
+            return Load(**json.loads(out))
+
+        try:
+            pin(process.pid, cpus()[1])
+            yield ended
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
 
 
 @contextlib.contextmanager
@@ -145,7 +215,7 @@ def c_echo(tools: Tools, shot: Shot, folder: Path) -> Iterator[int]:
     """The C baseline for one shot; its port."""
     path = folder / "echo.bin"
     path.write_bytes(shot.response)
-    numbers = [len(shot.request), shot.request_offset, path, shot.response_offset, shot.kind]
+    numbers = [len(shot.request), shot.request_offset, path, shot.response_offset, _kind(shot.text)]
     with served_by([str(tools.echo), *map(str, numbers)]) as port:
         yield port
 
@@ -155,6 +225,6 @@ def uvloop_echo(shot: Shot, folder: Path) -> Iterator[int]:
     """The Python baseline for one shot: a bare protocol on uvloop; its port."""
     path = folder / "echo.bin"
     path.write_bytes(shot.response)
-    numbers = [len(shot.request), shot.request_offset, path, shot.response_offset, shot.kind]
+    numbers = [len(shot.request), shot.request_offset, path, shot.response_offset, _kind(shot.text)]
     with served_by([sys.executable, "-P", str(HERE / "pyecho.py"), *map(str, numbers)]) as port:
         yield port

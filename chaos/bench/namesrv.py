@@ -1,9 +1,11 @@
-"""How many route look-ups a second a NameServer answers, beside echoes that move the same bytes in the same run.
+"""`nemesrv bench namesrv`: our NameServer beside Apache's, and beside echoes that move the same bytes, in one run.
 
-Four shots: a topic on one broker and a topic on 64, each asked with a JSON and with a ROCKETMQ header. Every row of
-the table answers the same frames to the same load generator, one request in flight on each connection unless told
-otherwise, server and load on a core of their own. A row's share is of the C echo (of the uvloop echo where there is no
-C compiler), measured in the same run.
+    look_ups.py        rate and latency of route requests, alone and beside registrations
+    registrations.py   the rate of one broker's, and what a thousand brokers' cost
+    footprint.py       memory
+
+The load generator is a C program outside all of them (loadgen.c), on a core of its own. What has one thread, as ours,
+has the other core; Apache's is left to use both, as it may on a machine of its own.
 """
 
 from __future__ import annotations
@@ -11,151 +13,141 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
-from ...remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig, TopicConfigSerializeWrapper
-from ...remoting.codes import RequestCode, SerializeType
-from ...remoting.command import RemotingCommand
-from ...remoting.frame import decode_frame, encode_frame
-from ...remoting.headers import RegisterBrokerRequestHeader
 from ...remoting.network import Address
-from . import measure
-from .measure import BenchError, Load, Shot
+from . import java, measure
+from .figures import OURS, Figures
+from .footprint import footprint, resident
+from .look_ups import ROUNDS, TEN_THOUSAND, look_ups, look_ups_beside_registrations
+from .measure import BenchError, Server, Tools
+from .registrations import heartbeats, registrations
 
-TOPICS = {"topic-on-one-broker": 1, "topic-on-64-brokers": 64}
-OPAQUE = 123_456_789
-ROUNDS = 6
 _START = "import sys; from nemesrv.actors.namesrv.standalone import run; sys.exit(run(sys.argv[1], int(sys.argv[2])))"
 
-Target = Callable[[], AbstractContextManager[Address]]
-"""Starts an empty NameServer, gives its address, and stops it at the end; e.g. one in a Ray actor."""
+PARTS = ("look-ups", "registrations", "beside", "footprint", "heartbeats")
+JAVA = "Java"
+"""What the names of Apache's begin with."""
+
+Target = Callable[[], AbstractContextManager[Server]]
+"""Starts an empty NameServer, and stops it at the end; e.g. one in a Ray actor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    server: str
-    shot: str
-    load: Load
-    share: float | None
-    """Of the echo's requests per second; None for the echo itself."""
+class Size:
+    """How much of everything; the defaults are what is reported, tests take less."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BenchResult:
-    rows: tuple[Row, ...]
-    baseline: str
-    compiled: bool
-    connections: int
-    in_flight: int
-
-    def per_s(self, server: str, shot: str) -> float:
-        """Requests per second of one row. KeyError when there is none."""
-        for row in self.rows:
-            if (row.server, row.shot) == (server, shot):
-                return row.load.per_s
-        raise KeyError((server, shot))
-
-    def print(self, console: Console | None = None) -> None:
-        """The table, and in one line how it was measured."""
-        table = Table(title=f"route look-ups: {self.connections} connections, {self.in_flight} in flight on each")
-        table.add_column("server", no_wrap=True)
-        table.add_column("request", no_wrap=True)
-        for column in ("req/s", "p50 µs", "p99 µs", f"of {self.baseline}"):
-            table.add_column(column, justify="right", no_wrap=True)
-        for row in self.rows:
-            share = "" if row.share is None else f"{row.share:.0%}"
-            numbers = (f"{row.load.per_s:,.0f}", str(row.load.p50_us), str(row.load.p99_us), share)
-            table.add_row(row.server, row.shot, *numbers)
-        if console is None:
-            console = Console()
-            console = console if console.is_terminal else Console(width=120)
-        console.print(table)
-        if not self.compiled:
-            console.print("No C compiler: load generator and baseline are Python on uvloop, so all is slower.")
+    rounds: int = ROUNDS
+    in_flight: tuple[int, ...] = (1, 16)
+    topics: int = TEN_THOUSAND
+    heartbeat_brokers: int = 1000
+    heartbeat_topics: int = 1000
+    footprint_brokers: int = 10
+    connections: int = 2000
+    warm_up_s: float = 5
 
 
 def run(
     seconds: float = 3,
-    connections: int = 16,
-    in_flight: int = 1,
     *,
     targets: Mapping[str, Target] | None = None,
-    rounds: int = ROUNDS,
+    with_java: bool = True,
+    parts: frozenset[str] = frozenset(PARTS),
+    size: Size | None = None,
     console: Console | None = None,
-) -> BenchResult:
-    """Measure, print the table and return it. `targets` are further NameServers by row name. BenchError.
+) -> Figures:
+    """Measure, print and return. `targets` are further NameServers by name. BenchError.
 
-    Each row is measured `rounds` times, in turn with the others, for its share of `seconds` each, and its best
-    round counts: what else the machine does can only slow a round down.
+    Each figure is measured in several rounds, in turn with the other servers, together for `seconds`.
     """
-    with tempfile.TemporaryDirectory(prefix="nemesrv-bench-") as name, contextlib.ExitStack() as servers:
+    size = size or Size()
+    if console is None:
+        console = Console()
+        console = console if console.is_terminal else Console(width=180)
+    figures = Figures()
+    with tempfile.TemporaryDirectory(prefix="nemesrv-bench-") as name:
         folder = Path(name)
         tools = measure.build(folder)
-        begin = servers.enter_context
-        populations = {
-            server: begin(registered(begin(target())))
-            for server, target in {"NameServer": lambda: own_process(folder), **(targets or {})}.items()
-        }
-        rows: list[Row] = []
-        for number in range(len(populations["NameServer"].shots)):
-            shots = {server: population.shots[number] for server, population in populations.items()}
-            shot = shots["NameServer"]
-            with contextlib.ExitStack() as echoes:
-                ports = {"C echo": echoes.enter_context(measure.c_echo(tools, shot, folder))} if tools.compiled else {}
-                ports["uvloop echo"] = echoes.enter_context(measure.uvloop_echo(shot, folder))
-                ports |= {server: population.address.port for server, population in populations.items()}
-                best: dict[str, Load] = {}
-                for _ in range(rounds):
-                    for population in populations.values():
-                        population.refresh()
-                    for server, port in ports.items():
-                        load = measure.load(
-                            tools,
-                            port,
-                            shots.get(server, shot),
-                            folder,
-                            seconds=seconds / rounds,
-                            connections=connections,
-                            in_flight=in_flight,
-                        )
-                        if load.bad:
-                            raise BenchError(f"{server}: {load.bad} of {load.requests} answers differ ({shot.name})")
-                        if server not in best or load.per_s > best[server].per_s:
-                            best[server] = load
-            base = next(iter(best.values())).per_s
-            rows += [
-                Row(server=server, shot=shot.name, load=load, share=load.per_s / base if index else None)
-                for index, (server, load) in enumerate(best.items())
-            ]
-        result = BenchResult(
-            rows=tuple(rows),
-            baseline="C echo" if tools.compiled else "uvloop echo",
-            compiled=tools.compiled,
-            connections=connections,
-            in_flight=in_flight,
-        )
-    result.print(console)
-    return result
+        if not tools.compiled:
+            console.print("No C compiler: load generator and baseline are Python on uvloop, so all is slower.")
+        all_targets: dict[str, Target] = {OURS: partial(own_process, folder), **(targets or {})}
+        if with_java:
+            all_targets |= _java(folder, console)
+        if not parts.isdisjoint(PARTS[:3]):
+            with contextlib.ExitStack() as running:
+                servers = {name: running.enter_context(target()) for name, target in all_targets.items()}
+                _together(figures, servers, tools, folder, seconds, size, parts)
+        for name, target in all_targets.items():
+            if "footprint" in parts:
+                with target() as server:
+                    held = partial(java.heap_in_use, server.pid) if name.startswith(JAVA) else resident(server)
+                    sizes = {"brokers": size.footprint_brokers, "topics": size.topics, "connections": size.connections}
+                    footprint(figures, name, server, held, **sizes)
+            if "heartbeats" in parts:
+                with target() as server:
+                    counts = {"brokers": size.heartbeat_brokers, "topics": size.heartbeat_topics}
+                    heartbeats(figures, name, server, tools, folder, seconds=4 * seconds, **counts)
+    figures.print(console)
+    return figures
+
+
+def _together(
+    figures: Figures,
+    servers: Mapping[str, Server],
+    tools: Tools,
+    folder: Path,
+    seconds: float,
+    size: Size,
+    parts: Collection[str],
+) -> None:
+    """What is measured of all servers in turn."""
+    apache = {name: server for name, server in servers.items() if name.startswith(JAVA)}
+    if "look-ups" in parts:
+        measure_look_ups = partial(look_ups, tools=tools, folder=folder, connections=16)
+        if apache and size.warm_up_s:  # until the JVM has compiled what it runs
+            some = {OURS: servers[OURS], **apache}
+            for in_flight in size.in_flight:
+                measure_look_ups(Figures(), some, seconds=size.warm_up_s / 2, in_flight=in_flight, rounds=1)
+        for in_flight in size.in_flight:
+            measure_look_ups(figures, servers, seconds=seconds, in_flight=in_flight, rounds=size.rounds)
+    long = 2 * seconds
+    if "registrations" in parts:
+        if apache and size.warm_up_s:
+            registrations(Figures(), apache, tools, folder, seconds=size.warm_up_s, rounds=1, topics=size.topics)
+        registrations(figures, servers, tools, folder, seconds=long, rounds=size.rounds, topics=size.topics)
+    if "beside" in parts:
+        rounds, topics = size.rounds, size.topics
+        look_ups_beside_registrations(figures, servers, tools, folder, seconds=long, rounds=rounds, topics=topics)
+
+
+def _java(folder: Path, console: Console) -> dict[str, Target]:
+    """Apache's NameServers that can be had; one line for each that cannot."""
+    targets: dict[str, Target] = {}
+    for versions in java.VERSIONS:
+        try:
+            version, jars = java.jars(versions)
+        except java.JavaMissing as exc:
+            console.print(f"No row for Apache's NameServer {versions[0]}: {exc}")
+        else:
+            targets[f"{JAVA} {version}"] = partial(java.name_server, folder, jars)
+    return targets
 
 
 @contextlib.contextmanager
-def own_process(folder: Path) -> Iterator[Address]:
+def own_process(folder: Path) -> Iterator[Server]:
     """Our stand-alone NameServer on a core of its own."""
     config = folder / "namesrv.conf"
     config.write_text(f"kvConfigPath={folder / 'kvConfig.json'}\nbindAddress=127.0.0.1\n")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = measure.free_address().port
     with open(folder / "namesrv.log", "w+b") as log:
         process = subprocess.Popen(
             [sys.executable, "-c", _START, str(config), str(port)], stdout=subprocess.PIPE, stderr=log
@@ -166,7 +158,7 @@ def own_process(folder: Path) -> Iterator[Address]:
             if b"boot success" not in process.stdout.readline():
                 log.seek(0)
                 raise BenchError(f"the NameServer did not start: {log.read().decode(errors='replace')[-500:]}")
-            yield Address("127.0.0.1", port)
+            yield Server(Address("127.0.0.1", port), process.pid)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGTERM)
@@ -175,86 +167,6 @@ def own_process(folder: Path) -> Iterator[Address]:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Population:
-    """A NameServer with 64 brokers in its table, and what it answers to each shot."""
-
-    address: Address
-    shots: tuple[Shot, ...]
-    refresh: Callable[[], None]
-    """Register the brokers again, so that neither they nor their channel are silent for too long."""
-
-
-@contextlib.contextmanager
-def registered(address: Address) -> Iterator[Population]:
-    """Register 64 brokers over one connection, which stays open meanwhile."""
-    with socket.create_connection(address, timeout=10) as connection:
-
-        def register() -> None:
-            for number in range(max(TOPICS.values())):
-                topics = tuple(TopicConfig(topic_name=name) for name, brokers in TOPICS.items() if number < brokers)
-                _call(connection, _registration(number, topics))
-
-        register()
-        shots = []
-        for topic, brokers in TOPICS.items():
-            for kind in SerializeType:
-                request = RemotingCommand.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic})
-                request.serialize_type = kind
-                asked, answered = _call(connection, request)
-                shots.append(
-                    Shot(
-                        name=f"{kind.name}, {brokers} broker{'s' if brokers > 1 else ''}, {len(answered):,} B",
-                        request=asked,
-                        request_offset=_opaque_offset(asked),
-                        response=answered,
-                        response_offset=_opaque_offset(answered),
-                        text=kind is SerializeType.JSON,
-                    )
-                )
-        yield Population(address=address, shots=tuple(shots), refresh=register)
-
-
-def _registration(number: int, topics: tuple[TopicConfig, ...]) -> RemotingCommand:
-    header = RegisterBrokerRequestHeader(
-        broker_name=f"broker-{number:02}",
-        broker_addr=f"10.0.0.{number + 1}:10911",
-        cluster_name="DefaultCluster",
-        ha_server_addr=f"10.0.0.{number + 1}:10912",
-        broker_id=0,
-    )
-    wrapper = TopicConfigSerializeWrapper.of(topics, DataVersion(timestamp=1, counter=1))
-    body = RegisterBrokerBody(topic_config_serialize_wrapper=wrapper, filter_server_list=())
-    return RemotingCommand.request(RequestCode.REGISTER_BROKER, header, body.encode())
-
-
-def _call(connection: socket.socket, command: RemotingCommand) -> tuple[bytes, bytes]:
-    """The frames sent and received. BenchError unless the answer is code 0."""
-    command.opaque = OPAQUE
-    asked = encode_frame(command)
-    connection.sendall(asked)
-    answered = _receive(connection, 4)
-    answered += _receive(connection, int.from_bytes(answered, "big"))
-    response = decode_frame(answered)
-    if response.code:
-        raise BenchError(f"request {command.code} was answered with code {response.code}: {response.remark}")
-    return asked, answered
-
-
-def _receive(connection: socket.socket, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        part = connection.recv(size - len(data))
-        if not part:
-            raise BenchError("the NameServer closed the connection")
-        data += part
-    return data
-
-
-def _opaque_offset(frame: bytes) -> int:
-    return frame.index(b"%d" % OPAQUE) if frame[4] == SerializeType.JSON else 13
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ Responses must come in the order of their requests, as our own server and the ec
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import sys
 import time
@@ -21,7 +22,9 @@ class Client(asyncio.Protocol):
         self._load = load
         self._opaque = BASE + first
         self._buffer = bytearray()
+        self._frame = first
         self._sent: deque[tuple[int, int]] = deque()
+        self.answered = asyncio.Event()
         self._transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -30,12 +33,17 @@ class Client(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._load.lost()
 
-    def fire(self) -> None:
+    @property
+    def waits(self) -> int:
+        return len(self._sent)
+
+    def fire(self, due_ns: int | None = None) -> None:
         self._opaque += self._load.connections
         if self._opaque >= 10 * BASE:
             self._opaque -= 8 * BASE
-        self._sent.append((self._opaque, time.perf_counter_ns()))
-        self._transport.write(self._load.request(self._opaque))
+        self._sent.append((self._opaque, time.perf_counter_ns() if due_ns is None else due_ns))
+        self._transport.write(self._load.request(self._frame, self._opaque))
+        self._frame += self._load.connections
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
@@ -45,31 +53,39 @@ class Client(asyncio.Protocol):
             if self._buffer[:length] != self._load.response(opaque):
                 self._load.bad += 1
             del self._buffer[:length]
-            self._load.latencies_us.append((time.perf_counter_ns() - sent_ns) // 1000)
-            self.fire()
+            self.answered.set()
+            self._load.answered(sent_ns)
+            if not self._load.per_s:
+                self.fire()
 
 
 class PyLoad:
     def __init__(self, arguments: list[str]) -> None:
         self.port, self.connections, self.in_flight = map(int, arguments[:3])
-        self.seconds = float(arguments[3])
-        self._text = arguments[8] == "text"
-        width = 9 if self._text else 4
-        self._request = _split(Path(arguments[4]), int(arguments[5]), width)
-        self._response = _split(Path(arguments[6]), int(arguments[7]), width)
+        self.seconds, self.per_s = map(float, arguments[3:5])
+        self._text, self._response_text = arguments[8] == "text", arguments[11] == "text"
+        data, frames = Path(arguments[5]).read_bytes(), int(arguments[6])
+        length = len(data) // frames
+        self._requests = [
+            _split(data[at : at + length], int(arguments[7]), self._text) for at in range(0, length * frames, length)
+        ]
+        self._response = _split(Path(arguments[9]).read_bytes(), int(arguments[10]), self._response_text)
         self.response_length = len(self.response(BASE))
         self.latencies_us: list[int] = []
         self.bad = 0
+        self._last_s = 0.0
         self._over: asyncio.Future[None] | None = None
 
-    def _opaque(self, opaque: int) -> bytes:
-        return b"%d" % opaque if self._text else opaque.to_bytes(4, "big")
-
-    def request(self, opaque: int) -> bytes:
-        return self._request[0] + self._opaque(opaque) + self._request[1]
+    def request(self, number: int, opaque: int) -> bytes:
+        before, after = self._requests[number % len(self._requests)]
+        return before + _opaque(opaque, self._text) + after
 
     def response(self, opaque: int) -> bytes:
-        return self._response[0] + self._opaque(opaque) + self._response[1]
+        return self._response[0] + _opaque(opaque, self._response_text) + self._response[1]
+
+    def answered(self, sent_ns: int) -> None:
+        self._last_s = time.perf_counter()
+        self.latencies_us.append((time.perf_counter_ns() - sent_ns) // 1000)
 
     def lost(self) -> None:
         if self._over is not None and not self._over.done():
@@ -86,27 +102,47 @@ class PyLoad:
         for first in range(self.connections):
             _, client = await loop.create_connection(lambda first=first: Client(self, first), "127.0.0.1", self.port)  # type: ignore[misc]
             clients.append(client)
-        begin = time.perf_counter()
+        begin = self._last_s = time.perf_counter()
         loop.call_later(self.seconds, self._end)
-        for client in clients:
-            for _ in range(self.in_flight):
-                client.fire()
-        await self._over
-        seconds = time.perf_counter() - begin
+        if self.per_s:
+            pace = asyncio.create_task(self._pace(clients))
+            await self._over
+            pace.cancel()
+        else:
+            for client in clients:
+                for _ in range(self.in_flight):
+                    client.fire()
+            await self._over
+        seconds = self._last_s - begin
         latencies = sorted(self.latencies_us) or [0]
         return {
             "requests": len(self.latencies_us),
             "seconds": seconds,
-            "per_s": len(self.latencies_us) / seconds,
+            "per_s": len(self.latencies_us) / seconds if seconds else 0.0,
             "p50_us": latencies[len(latencies) // 2],
             "p99_us": latencies[min(len(latencies) - 1, len(latencies) * 99 // 100)],
+            "max_us": latencies[-1],
             "bad": self.bad,
         }
 
+    async def _pace(self, clients: list[Client]) -> None:
+        begin_ns = time.perf_counter_ns()
+        for number in itertools.count():
+            due_ns = begin_ns + int(number * 1e9 / self.per_s)
+            client = clients[number % len(clients)]
+            await asyncio.sleep(max((due_ns - time.perf_counter_ns()) / 1e9, 0))
+            while client.waits >= self.in_flight:
+                client.answered.clear()
+                await client.answered.wait()
+            client.fire(due_ns)
 
-def _split(path: Path, offset: int, width: int) -> tuple[bytes, bytes]:
-    frame = path.read_bytes()
-    return frame[:offset], frame[offset + width :]
+
+def _opaque(opaque: int, text: bool) -> bytes:
+    return b"%d" % opaque if text else opaque.to_bytes(4, "big")
+
+
+def _split(frame: bytes, offset: int, text: bool) -> tuple[bytes, bytes]:
+    return frame[:offset], frame[offset + (9 if text else 4) :]
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from ...remoting.node import NodeContext
 from ..errors import HarnessError, ScenarioError
 from ..ports import PortHolder
 from . import namesrv
-from .measure import BenchError
+from .measure import BenchError, Server, cpus, pin
 
 
 def run_benchmarks(name: str | None, seconds: float) -> int:
@@ -34,18 +34,22 @@ def run_benchmarks(name: str | None, seconds: float) -> int:
 def _look_ups(seconds: float) -> None:
     with RayHost(workers=1) as host, PortHolder() as ports:
         target = partial(_in_an_actor, host, ports)
-        namesrv.run(seconds, targets={"NameServer actor": target})
+        namesrv.run(seconds, targets={"Ray actor": target})
 
 
 @contextmanager
-def _in_an_actor(host: RayHost, ports: PortHolder) -> Iterator[Address]:
-    """A NameServer in a Ray actor of its own, dialled directly; its address."""
+def _in_an_actor(host: RayHost, ports: PortHolder) -> Iterator[Server]:
+    """A NameServer in a Ray actor of its own, dialled directly."""
     clock, listen = RealClock.starting_now(), ports.take()
     with Cluster(host, clock) as cluster:
         spec = NodeSpec(name="ns-0", role="name_server", factory=partial(_name_server, listen), clock=clock, links=None)
         cluster.listen([spec])
         cluster.start("ns-0")
-        yield listen
+        pid = cluster.pid("ns-0")
+        if pid is None:
+            raise BenchError("the NameServer actor is gone")
+        pin(pid, cpus()[0])
+        yield Server(listen, pid)
 
 
 def _name_server(listen: Address, context: NodeContext) -> NameServer:

@@ -1,0 +1,62 @@
+"""Memory for each route and for each idle connection.
+
+Ours is the growth of what the process holds of the machine. A JVM takes its heap in advance and fills it with garbage,
+so for Apache's it is the growth of what lives in the heap after a full collection: without what Netty keeps outside.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+
+from . import frames
+from .figures import Aim, Figures
+from .measure import BenchError, Server
+
+BROKERS = 10
+TOPICS_EACH = 10_000
+CONNECTIONS = 2_000
+SETTLE_S = 0.5
+
+
+def footprint(
+    figures: Figures,
+    name: str,
+    server: Server,
+    held: Callable[[], int],
+    *,
+    brokers: int = BROKERS,
+    topics: int = TOPICS_EACH,
+    connections: int = CONNECTIONS,
+) -> None:
+    """Rows `bytes …` of one server that has just started; `held` is its memory now."""
+    with contextlib.ExitStack() as stack:
+        channel = stack.enter_context(frames.connected(server))
+        frames.call(channel, frames.registration(9999, frames.body(frames.topics(topics, prefix="warm"))))
+        before = held()
+        for number in range(brokers):
+            body = frames.body(frames.topics(topics, prefix=f"of-{number:03}"))
+            frames.call(channel, frames.registration(number, body))
+        figures.add("bytes a route", name, (held() - before) / (brokers * topics), less_is_better=True)
+        before = held()
+        for _ in range(connections):
+            stack.enter_context(frames.connected(server))
+        time.sleep(SETTLE_S)
+        figures.add("bytes an idle connection", name, (held() - before) / connections, less_is_better=True)
+    for what in ("bytes a route", "bytes an idle connection"):
+        aim = Aim(what=what, of="Java", at_most=1)
+        if aim not in figures.aims:
+            figures.aims.append(aim)
+
+
+def resident(server: Server) -> Callable[[], int]:
+    """How to read the memory of a process that holds no garbage. BenchError when it is gone."""
+
+    def held() -> int:
+        try:
+            return server.resident()
+        except OSError as exc:
+            raise BenchError(f"the NameServer is gone: {exc}") from exc
+
+    return held

@@ -1,0 +1,170 @@
+"""Apache's own NameServer: its jars by Maven coordinates, resolved once into the user's cache folder, and its process.
+
+Which repository Maven asks is the machine's own business (its settings.xml); nothing here names one. The process gets
+the JVM flags of RocketMQ's `runserver.sh` with half its heap, and logs at INFO to a file in its own folder, as
+RocketMQ is set up to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from . import measure
+from .measure import BenchError, Server
+
+VERSIONS = (("4.9.8", "4.9.7"), ("5.3.3",))
+"""One row each; the first version of it that Maven has. 4.9.8 was published without its NameServer."""
+
+MAIN = "org.apache.rocketmq.namesrv.NamesrvStartup"
+RESOLVE_TIMEOUT_S = 240
+START_TIMEOUT_S = 60
+
+_FLAGS = (
+    "-server",
+    "-Xms2g",
+    "-Xmx2g",
+    "-Xmn1g",
+    "-XX:MetaspaceSize=128m",
+    "-XX:MaxMetaspaceSize=320m",
+    "-XX:+UseG1GC",
+    "-XX:G1HeapRegionSize=16m",
+    "-XX:G1ReservePercent=25",
+    "-XX:InitiatingHeapOccupancyPercent=30",
+    "-XX:SoftRefLRUPolicyMSPerMB=0",
+    "-XX:-OmitStackTraceInFastThrow",
+    "-XX:-UseLargePages",
+    "-Djava.net.preferIPv4Stack=true",
+    "--add-opens=java.base/java.lang=ALL-UNNAMED",
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",
+    "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
+)
+
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>nemesrv</groupId>
+  <artifactId>bench</artifactId>
+  <version>1</version>
+  <packaging>pom</packaging>
+  <dependencies>
+    <dependency>
+      <groupId>org.apache.rocketmq</groupId>
+      <artifactId>rocketmq-namesrv</artifactId>
+      <version>{version}</version>
+    </dependency>
+  </dependencies>
+</project>
+"""
+
+_LOGBACK = """<configuration>
+  <appender name="file" class="ch.qos.logback.core.FileAppender">
+    <file>${user.home}/namesrv.log</file>
+    <encoder><pattern>%d{yyy-MM-dd HH:mm:ss,GMT+8} %p %t - %m%n</pattern></encoder>
+  </appender>
+  <appender name="queue" class="ch.qos.logback.classic.AsyncAppender">
+    <discardingThreshold>0</discardingThreshold>
+    <appender-ref ref="file"/>
+  </appender>
+  <root level="INFO"><appender-ref ref="queue"/></root>
+</configuration>
+"""
+
+
+class JavaMissing(Exception):
+    """Apache's NameServer cannot be had here; the text says what is missing."""
+
+
+def jars(versions: tuple[str, ...]) -> tuple[str, Path]:
+    """The first of `versions` that can be had, and the folder with its jars. JavaMissing."""
+    if shutil.which("java") is None:
+        raise JavaMissing("java is missing: install a JDK 17")
+    reasons = []
+    for version in versions:
+        folder = _cache() / f"namesrv-{version}"
+        if folder.is_dir():
+            return version, folder
+    for version in versions:
+        folder = _cache() / f"namesrv-{version}"
+        try:
+            _resolve(version, folder)
+        except JavaMissing as exc:
+            reasons.append(str(exc))
+        else:
+            return version, folder
+    raise JavaMissing("; ".join(reasons))
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nemesrv" / "bench"
+
+
+def _resolve(version: str, folder: Path) -> None:
+    """The folder is there whole or not at all."""
+    if shutil.which("mvn") is None:
+        raise JavaMissing("mvn is missing: install Apache Maven")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
+        pom, target = Path(temporary) / "pom.xml", Path(temporary) / "jars"
+        pom.write_text(_POM.format(version=version))
+        command = ["mvn", "--batch-mode", "--quiet", "--file", str(pom), "dependency:copy-dependencies"]
+        command += [f"-DoutputDirectory={target}", "-DincludeScope=runtime"]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=RESOLVE_TIMEOUT_S, check=False)
+        except subprocess.TimeoutExpired as exc:
+            raise JavaMissing(f"rocketmq-namesrv {version}: Maven took longer than {RESOLVE_TIMEOUT_S} s") from exc
+        if done.returncode != 0 or not any(target.glob("*.jar")):
+            errors = [line for line in done.stdout.splitlines() if "[ERROR]" in line] or ["no reason given"]
+            raise JavaMissing(f"rocketmq-namesrv {version}: Maven has no jars: {errors[0][:200]}")
+        try:
+            target.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # another run was quicker
+                raise
+
+
+@contextlib.contextmanager
+def name_server(folder: Path, jar_folder: Path) -> Iterator[Server]:
+    """Apache's NameServer, serving, with a home of its own in `folder`. BenchError when it does not start."""
+    folder = Path(tempfile.mkdtemp(dir=folder))
+    (folder / "conf").mkdir()
+    (folder / "conf" / "logback_namesrv.xml").write_text(_LOGBACK)  # 5.x has its own inside its jar
+    address = measure.free_address()
+    config = folder / "namesrv.conf"
+    config.write_text(
+        f"listenPort={address.port}\nbindAddress={address.host}\nkvConfigPath={folder / 'kvConfig.json'}\n"
+    )
+    defines = [f"-Duser.home={folder}", f"-Drocketmq.home.dir={folder}"]
+    command = ["java", *_FLAGS, *defines, "-cp", f"{jar_folder}/*", MAIN, "-c", str(config)]
+    with open(folder / "stdout", "w+b") as out:
+        process = subprocess.Popen(
+            command, cwd=folder, env={**os.environ, "ROCKETMQ_HOME": str(folder)}, stdout=out, stderr=out
+        )
+        try:
+            deadline = time.monotonic() + START_TIMEOUT_S
+            while b"boot success" not in (said := (folder / "stdout").read_bytes()):
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise BenchError(f"Apache's NameServer did not start: {said.decode(errors='replace')[-500:]}")
+                time.sleep(0.05)
+            yield Server(address, process.pid)
+        finally:
+            process.kill()
+            process.wait()
+
+
+def heap_in_use(pid: int) -> int:
+    """Bytes of a JVM's heap that are reachable: what is left after a full collection. BenchError without `jcmd`."""
+    try:
+        for command in ("GC.run", "GC.heap_info"):
+            done = subprocess.run(["jcmd", str(pid), command], capture_output=True, text=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError) as exc:
+        raise BenchError(f"jcmd cannot ask Apache's NameServer for its heap: {exc}") from exc
+    used = done.stdout.split(" used ", 1)[-1].split("K", 1)[0]
+    if not used.isdigit():
+        raise BenchError(f"jcmd GC.heap_info was not understood: {done.stdout[:200]}")
+    return int(used) * 1024
