@@ -5,12 +5,16 @@ Each example leaves both servers empty.
 
 from __future__ import annotations
 
+import contextlib
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from nemesrv.remoting.codes import RequestCode, ResponseCode
+from nemesrv.remoting.command import RemotingCommand
+from nemesrv.remoting.frame import decode_frame
 
 from . import operations
 from .comparing import EXCEPTIONS
@@ -154,6 +158,39 @@ def test_a_text_loses_its_outer_blanks_in_5_x_only_and_a_key_of_the_file_can_be_
     for body in (b"productEnvName=\x13 a \x02\nfileOnly=2", b"productEnvName=center\nfileOnly=1\nnoSuchKey=3"):
         empty.ask(command(RequestCode.UPDATE_NAMESRV_CONFIG, {}, body))
         empty.ask(command(RequestCode.GET_NAMESRV_CONFIG), allowed=("own-keys",))
+
+
+def test_a_new_smallest_id_and_the_loss_of_one_are_told_to_the_brokers_alike(empty: Pair) -> None:
+    if not empty.five:
+        return
+    empty.ask(command(RequestCode.UPDATE_NAMESRV_CONFIG, {}, b"notifyMinBrokerIdChanged=true"))
+    with socket.create_server(("127.0.0.1", 0)) as broker:
+        broker.settimeout(5)
+        addr = f"127.0.0.1:{broker.getsockname()[1]}"
+        slave = other(0, id=2, addr=addr, acting=True)
+        empty.ask(slave.command())
+        empty.ask(other(0, id=1, acting=True).command())
+        with contextlib.ExitStack() as stack:
+            dialled = [stack.enter_context(broker.accept()[0]) for _ in range(2)]
+            told = [_told(connection) for connection in dialled]
+            assert told[0] == told[1]
+            assert (told[0].code, told[0].is_oneway) == (RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE, True)
+            assert (told[0].ext_fields or {})["minBrokerId"] == "1"
+            empty.unregister("c0", "b0", 1, other(0).addr)
+            told = [_told(connection) for connection in dialled]
+            assert told[0] == told[1]
+            assert (told[0].ext_fields or {})["offlineBrokerAddr"] == other(0).addr
+            empty.unregister("c0", "b0", 2, addr)
+    empty.ask(command(RequestCode.UPDATE_NAMESRV_CONFIG, {}, b"notifyMinBrokerIdChanged=false"))
+
+
+def _told(connection: socket.socket) -> RemotingCommand:
+    """The next command on it, but for the opaque, which each server counts by itself."""
+    connection.settimeout(5)
+    size = connection.recv(4, socket.MSG_WAITALL)
+    told = decode_frame(size + connection.recv(int.from_bytes(size, "big"), socket.MSG_WAITALL))
+    told.opaque = 0
+    return told
 
 
 def test_settings_are_read_as_utf_8_by_ours_and_as_latin_1_by_theirs(empty: Pair) -> None:
