@@ -52,6 +52,8 @@ class TopicConfigSerializeWrapper(Body):
         if not isinstance(table, Mapping):
             return fields
         check_count(len(table))
+        if None in table.values():
+            raise RemoteProtocolError("a topic of the topicConfigTable is null")
         named = {
             key: {**topic, "topicName": topic.get("topicName") or key} if isinstance(topic, Mapping) else topic
             for key, topic in table.items()

@@ -28,6 +28,11 @@ TWO = (Topic(name="T0"), Topic(name="T1", flag=1))
 COMPATIBILITY = Path(__file__).parents[2] / "docs" / "compatibility.md"
 
 
+def _registration(topics: bytes) -> bytes:
+    version = b'{"counter":1,"timestamp":1,"stateVersion":0}'
+    return b'{"topicConfigSerializeWrapper":{"dataVersion":%s,"topicConfigTable":{%s}}}' % (version, topics)
+
+
 @pytest.fixture
 def empty(pair: Pair) -> Iterator[Pair]:
     yield pair
@@ -130,6 +135,49 @@ def test_a_value_that_is_null_is_kept_as_one(empty: Pair) -> None:
     empty.ask(operations.kv(RequestCode.DELETE_KV_CONFIG, "ns", "k"))
     for namespace, key in ((None, "k"), ("ns", None)):
         empty.ask(operations.kv(RequestCode.PUT_KV_CONFIG, namespace, key, "v"))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"x",
+        b"[1]",
+        b'{"a"',
+        b"\x00",
+        b'"text"',
+        b"7",
+        _registration(b'"T0":{"topicName":"T0"}')[:-3],
+        _registration(b'"T0":{"topicName":"T0"}') + b"x",
+        _registration(b'"T0":{"topicName":"T0","perm":"x"},"T1":{"topicName":"T1"}'),
+        _registration(b'"T0":{"topicName":"T0","readQueueNums":99999999999},"T1":{"topicName":"T1"}'),
+        _registration(b'"T0":null,"T1":{"topicName":"T1"}'),
+        _registration(b'"T0":7,"T1":{"topicName":"T1"}'),
+    ],
+)
+def test_a_body_that_cannot_be_read_changes_nothing(empty: Pair, body: bytes) -> None:
+    request = other(0, crc="none").command()
+    request.body = body
+    theirs, _ = empty.ask(request, allowed=("undecodable-body",))
+    assert theirs.code == ResponseCode.SYSTEM_ERROR
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"  " + _registration(b'"T0":{"topicName":"T0"},"T1":{"topicName":"T1"}') + b" ",
+        b"{'topicConfigSerializeWrapper':{dataVersion:{counter:1,timestamp:1,stateVersion:0},"
+        b"topicConfigTable:{T0:{topicName:'T0'},T1:{topicName:'T1',},},},}",
+        _registration(b'"a":{"topicName":"T0"},"b":{"topicName":"T1"}'),
+        _registration(b'"T0":{"topicName":"T0","perm":"4"},"T1":{"topicName":"T1","perm":null}'),
+        _registration(b'"T0":{"topicName":"T0","order":"true","topicFilterType":1},"T1":{"topicName":"T1"}'),
+        _registration(b'"T0":{"topicName":"T0","perm":6.7},"T1":{"topicName":"T1","perm":true}'),
+    ],
+)
+def test_a_body_in_a_tolerated_dialect_is_read_alike(empty: Pair, body: bytes) -> None:
+    request = other(0, crc="none").command()
+    request.body = body
+    empty.ask(request)
+    empty.compare_state(("T0", "T1", "a", "b"), LIVES, ("c0",))
 
 
 def test_a_compressed_body_under_an_uncompressed_header_is_read_by_ours_only(empty: Pair) -> None:

@@ -218,6 +218,12 @@ def test_a_broker_before_filter_servers_sends_the_topic_wrapper_alone():
     assert (body.topics, body.filter_server_list) == (TOPICS, None)
 
 
+def test_a_topic_that_is_null_is_refused():
+    """Found by tests/differential."""
+    with pytest.raises(RemoteProtocolError, match="null"):
+        RegisterBrokerBody.decode(b'{"topicConfigSerializeWrapper":{"topicConfigTable":{"T":null}}}')
+
+
 def test_no_body_is_an_empty_topic_table_of_version_zero():
     body = RegisterBrokerBody.decode(b"")
     assert (body.topics, body.data_version, body.filter_server_list) == ((), DataVersion(), ())
