@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -17,7 +18,7 @@ from nemesrv.chaos.history import read_rows
 
 from .commands import NEMESRV, nemesrv, processes_of
 
-pytestmark = [pytest.mark.e2e, pytest.mark.ray, pytest.mark.spark, pytest.mark.toxiproxy, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.ray, pytest.mark.spark, pytest.mark.toxiproxy, pytest.mark.timeout(900)]
 
 INTERRUPTED = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
@@ -33,9 +34,22 @@ def left_of(mark: str) -> list[str]:
     return processes_of(mark)
 
 
+def decided(
+    run: Callable[[], subprocess.CompletedProcess[str]],
+) -> subprocess.CompletedProcess[str]:
+    """The first of three runs that is not UNKNOWN: a machine that was too late to judge proves nothing either way."""
+    for _ in range(2):
+        done = run()
+        if done.returncode != 3:
+            return done
+    return run()
+
+
 def test_a_partition_run_leaves_a_folder_whose_verdict_is_valid_and_can_be_judged_again(tmp_path: Path) -> None:
     mark = f"nemesrv-test-{uuid.uuid4().hex}"
-    done = nemesrv("run", "broker-partition", "--seed", "7", cwd=tmp_path, env={"NEMESRV_TEST_MARK": mark})
+    done = decided(
+        lambda: nemesrv("run", "broker-partition", "--seed", "7", cwd=tmp_path, env={"NEMESRV_TEST_MARK": mark})
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert left_of(mark) == []
 
@@ -98,7 +112,7 @@ def test_an_interrupted_run_leaves_nothing_running_and_a_history_that_can_be_jud
 
 
 def test_a_planted_defect_is_caught_by_its_checks_and_its_clean_twin_by_none(tmp_path: Path) -> None:
-    done = nemesrv("selftest", "--only", "broker-skips-a-name-server", cwd=tmp_path, timeout_s=240)
+    done = nemesrv("selftest", "--only", "broker-skips-a-name-server", cwd=tmp_path, timeout_s=300)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("as meant") == 2
 
