@@ -253,7 +253,7 @@ def _has_a_key_twice(data: bytes) -> bool:
 
     try:
         json.loads(data, object_pairs_hook=pairs)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return found
 
