@@ -120,7 +120,7 @@ def _cut(data: bytes, last: tuple[Start, ...]) -> tuple[bytes, tuple[Start, ...]
     """Head, mark and rest, and the pieces between head and rest with their beginnings; of a short body all is rest."""
     begin = at = data.find(_TABLE) + len(_TABLE)
     starts, pieces = list[Start](), list[memoryview]()
-    if len(data) < 2 * PIECE or begin < len(_TABLE) or b'"$ref"' in data:
+    if len(data) < 2 * PIECE or begin < len(_TABLE) or (b"$" in data and b'"$ref"' in data):
         return data, (), pieces
     view, wanted, distance = memoryview(data), iter(last[1:]), 0
     while len(data) - at > 2 * PIECE:

@@ -41,6 +41,8 @@ class _Answer(NamedTuple):
 
 def may_be_route_request(frame: bytes) -> bool:
     """Cheaply, and never wrong for a request that RocketMQ's own clients would write: is `frame` a code 105?"""
+    if len(frame) > MAX_FRAME:
+        return False
     if frame[4] == SerializeType.ROCKETMQ:
         return frame[8:10] == _BINARY_CODE
     return _JSON_CODE in frame
@@ -59,6 +61,8 @@ class RouteCache:
 
     def answer(self, frame: bytes) -> bytes | None:
         """The whole response frame for a request seen before, None for any other."""
+        if len(frame) > MAX_FRAME:  # a registration is not copied and hashed in vain
+            return None
         if frame[4] == 0:
             at = frame.find(_OPAQUE) + _OPAQUE_LENGTH
             end = frame.find(b",", at)
