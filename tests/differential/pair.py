@@ -256,9 +256,7 @@ class Pair:
 
     def _agree_on_clusters(self) -> None:
         """4.9 takes the name of a lost group out of one cluster; where it is in two, hash order chooses which."""
-        infos = [
-            self.one(channel, command(RequestCode.GET_BROKER_CLUSTER_INFO)).body for channel in self.admin.channels
-        ]
+        infos = [self._cluster_info(channel) for channel in self.admin.channels]
         if infos[0] != infos[1]:
             stale = [_stale_names(fastjson.loads(info)) for info in infos]
             if stale[0] != stale[1] and len(stale[0]) == len(stale[1]):
@@ -278,8 +276,15 @@ class Pair:
             raise Different(f"{cluster} {addr} is live in one only: theirs {one}, ours {other}")
         return one
 
+    def _cluster_info(self, channel: Channel) -> bytes:
+        """Java reads its tables without a lock for this one, and fails while a lost channel changes them."""
+        while True:
+            answer = self.one(channel, command(RequestCode.GET_BROKER_CLUSTER_INFO))
+            if answer.code == ResponseCode.SUCCESS:
+                return answer.body
+
     def groups(self, channel: Channel) -> dict[str, dict[str, object]]:
-        info = fastjson.loads(self.one(channel, command(RequestCode.GET_BROKER_CLUSTER_INFO)).body)
+        info = fastjson.loads(self._cluster_info(channel))
         return info["brokerAddrTable"]  # type: ignore[index,no-any-return]
 
     def cluster_of(self, broker: str) -> str | None:
@@ -315,13 +320,13 @@ class Pair:
             for channel in self.admin.channels:
                 self._clear_one(channel, lives)
             self.settle()
-            infos = [self.one(ch, command(RequestCode.GET_BROKER_CLUSTER_INFO)).body for ch in self.admin.channels]
+            infos = [self._cluster_info(channel) for channel in self.admin.channels]
             if all(info == b'{"brokerAddrTable":{},"clusterAddrTable":{}}' for info in infos):
                 return
         raise Different(f"not empty after everything was unregistered\ntheirs {infos[0]!r}\nours   {infos[1]!r}")
 
     def _clear_one(self, channel: Channel, lives: list[tuple[str, str]]) -> None:
-        info = fastjson.loads(self.one(channel, command(RequestCode.GET_BROKER_CLUSTER_INFO)).body)
+        info = fastjson.loads(self._cluster_info(channel))
         groups = info["brokerAddrTable"]  # type: ignore[index]
         requests = [operations.unregister(cluster, "", 0, addr) for cluster, addr in lives]
         for name, group in groups.items():
