@@ -40,6 +40,7 @@ LOGBACK = """<configuration>
 LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (\w+) (\S+) - (.*)")
 """The base pattern for namesrv.log."""
 
+PEERS = 6
 VERSIONS = {"4.9": 407, "5.x": 479}
 
 
@@ -96,7 +97,8 @@ def topic(name: str, queues: int = 4) -> TopicConfig:
 
 def drive(address: str, profile: str) -> None:
     """Everything that a NameServer has a line for, in a fixed order."""
-    admin, broker, slave, doomed, stranger = (Peer(address, VERSIONS[profile]) for _ in range(5))
+    # one broker a channel: of several, Java takes the one that its hash table has first
+    admin, broker, slave, doomed, silent, stranger = (Peer(address, VERSIONS[profile]) for _ in range(PEERS))
     two = topic("T"), topic("U")
     assert broker.register("broker-a", "10.0.0.1:1", *two) == 0
     assert broker.register("broker-a", "10.0.0.1:1", topic("T", 8), topic("U"), counter=2, state=1) == 0
@@ -127,11 +129,12 @@ def drive(address: str, profile: str) -> None:
             admin(RequestCode.REGISTER_TOPIC_IN_NAMESRV, route.encode(), topic="Z")
         foreign = TopicRouteData(queue_datas=(QueueData(broker_name="nobody", read_queue_nums=1),))
         admin(RequestCode.REGISTER_TOPIC_IN_NAMESRV, foreign.encode(), topic="Z")
-        silent = {"heartbeatTimeoutMillis": "1"}
-        assert broker.register("broker-s", "10.0.0.7:1", topic("S"), topic("R"), **silent) == 0
+        at_once = {"heartbeatTimeoutMillis": "1"}
+        assert silent.register("broker-s", "10.0.0.7:1", topic("S"), topic("R"), **at_once) == 0
         eventually(lambda: _lacks(admin, "broker-s"), within_s=20)
     stranger.send(b"GET / HTTP/1.1\r\n\r\n")
     stranger.close()
+    silent.close()
     slave.close()
     eventually(lambda: _lacks(admin, "10.0.0.2"))
     broker.close()
@@ -140,7 +143,9 @@ def drive(address: str, profile: str) -> None:
 
 
 def _lacks(admin: Peer, name: str) -> None:
-    assert name.encode() not in admin(RequestCode.GET_BROKER_CLUSTER_INFO).body
+    response = admin(RequestCode.GET_BROKER_CLUSTER_INFO)
+    assert response.code == 0  # 4.9 reads its tables without their lock, and may fail while they change
+    assert name.encode() not in response.body
 
 
 @contextmanager
@@ -167,13 +172,14 @@ def _ours(folder: Path, profile: str) -> Iterator[tuple[str, Path]]:
 
 OURS_ALONE = re.compile(r"(INFO|WARN) (\w+=|\S+ is no setting)")
 JAVAS_ALONE = re.compile(
-    r"(INFO|WARN) (\w+=|[\w.]+ = |instrumented a special|Server is running in TLS|Tls config file|Log the final used"
+    r"(INFO|WARN|ERROR) (\w+=|[\w.]+ = |process request exception|RemotingCommand \[code=106,|instrumented a special"
+    r"|Server is running in TLS|Tls config file|Log the final used"
     r"|Using JDK SSL|SSLContext created|Unknown channel option|NettyEventExecutor|FileWatchService|RemotingServer"
     r"|Try to start service|Start service|name server address updated|createChannel|NETTY CLIENT PIPELINE|Port: \d+, Re"
     r"|closeChannel: the channel|eventCloseChannel|closeChannel: close the connection to remote address\[(?!<peer>)"
     r"|BatchUnregistrationService)"
 )
-"""Settings, TLS, threads, traffic counters, and the client that 5.x's NameServer has for itself."""
+"""Settings, TLS, threads, traffic counters, 4.9's accidents with 106, and the client that 5.x's NameServer has for itself."""
 
 
 def messages(log: str, alone: re.Pattern[str]) -> list[str]:
@@ -205,8 +211,8 @@ def test_what_happens_is_logged_in_apaches_words(profile: str, tmp_path: Path, m
 
 
 def _complete(log: Path, alone: re.Pattern[str]) -> list[str]:
-    """The messages once all five channels are gone."""
+    """The messages once all channels are gone."""
     found = messages(log.read_text(errors="replace"), alone)
-    assert found.count("INFO NETTY SERVER PIPELINE: channelUnregistered, the channel[<peer>]") == 5
+    assert found.count("INFO NETTY SERVER PIPELINE: channelUnregistered, the channel[<peer>]") == PEERS
     assert found == messages(log.read_text(errors="replace"), alone)
     return found
