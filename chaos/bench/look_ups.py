@@ -8,6 +8,7 @@ registrations of ten thousand topics arrive: what a client waits when a broker r
 from __future__ import annotations
 
 import contextlib
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -56,7 +57,7 @@ def look_ups(
     in_flight: int,
     rounds: int = ROUNDS,
 ) -> None:
-    """Rows `look-ups/s …` and `look-up p99 µs …`, and their aims."""
+    """Rows `look-ups/s …`, `look-up p99 µs …` and `CPU µs a look-up …` (over all rounds), and the aims of the first."""
     with contextlib.ExitStack() as stack:
         brokers = {name: stack.enter_context(contextlib.closing(Brokers(server))) for name, server in servers.items()}
         for topic, count in TOPICS.items():
@@ -69,10 +70,12 @@ def look_ups(
                 with contextlib.ExitStack() as echoes:
                     ports = _echoes(echoes, tools, shots[OURS], folder)
                     ports |= {name: server.address.port for name, server in servers.items()}
+                    spent_s, answered = defaultdict[str, float](float), Counter[str]()
                     for _ in range(rounds):
                         for each in brokers.values():
                             each.refresh()
                         for name, port in ports.items():
+                            before_s = servers[name].cpu_s() if name in servers else 0
                             load = measure.load(
                                 tools,
                                 port,
@@ -82,9 +85,15 @@ def look_ups(
                                 connections=connections,
                                 in_flight=in_flight,
                             ).checked(f"{name}: {what}")
+                            if name in servers:
+                                spent_s[name] += servers[name].cpu_s() - before_s
+                                answered[name] += load.requests
                             if load.requests:
                                 figures.add(f"look-ups/s {what}", name, load.per_s)
                                 figures.add(f"look-up p99 µs {what}", name, load.p99_us, less_is_better=True)
+                for name in +answered:
+                    cpu_us = spent_s[name] / answered[name] * 1e6
+                    figures.add(f"CPU µs a look-up {what}", name, cpu_us, less_is_better=True)
                 figures.aims.append(Aim(what=f"look-ups/s {what}", of="Java", at_least=WANTED[count]))
                 if tools.compiled:
                     figures.aims.append(Aim(what=f"look-ups/s {what}", of="C echo", at_least=WANTED_OF_ECHO))

@@ -71,7 +71,7 @@ class Server(NamedTuple):
     pid: int
 
     def cpu_s(self) -> float:
-        """Seconds of CPU that the process has taken so far, in all its threads."""
+        """Seconds of CPU that the process has taken so far, in all its threads; to the hundredth."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

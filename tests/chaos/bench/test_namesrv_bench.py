@@ -37,7 +37,7 @@ def test_everything_is_measured_and_every_aim_judged(compiler: bool, monkeypatch
     figures = namesrv.run(0.2, with_java=False, size=SMALL, console=Console(file=text, width=180))
     compiled = compiler and any(map(which, COMPILERS))
     assert figures.servers() == (["C echo"] if compiled else []) + ["uvloop echo", OURS]
-    assert len(figures.rows) == 4 * 2 + 3 + 4 + 2 + 2
+    assert len(figures.rows) == 4 * 3 + 3 + 4 + 2 + 2
     for what in ("look-ups/s JSON, 64 brokers, 16x2", "registrations/s", "every 30 s", "bytes a route", "beside"):
         assert what in text.getvalue()
     assert {aim.of for aim in figures.aims if figures.ratio(aim) is not None} == (
