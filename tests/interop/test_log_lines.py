@@ -177,13 +177,18 @@ JAVAS_ALONE = re.compile(
     r"|Using JDK SSL|SSLContext created|Unknown channel option|NettyEventExecutor|FileWatchService|RemotingServer"
     r"|Try to start service|Start service|name server address updated|createChannel|NETTY CLIENT PIPELINE|Port: \d+, Re"
     r"|closeChannel: the channel|eventCloseChannel|closeChannel: close the connection to remote address\[(?!<peer>)"
-    r"|BatchUnregistrationService)"
+    r"|BatchUnregistrationService"
+    r"|unregisterBroker, remove (addr )?from \w+ Failed, \S+ \[clusterName=c, brokerAddr=10.0.0.7)"
 )
-"""Settings, TLS, threads, traffic counters, 4.9's accidents with 106, and the client that 5.x's NameServer has for itself."""
+"""Settings, TLS, threads, traffic counters, 4.9's accidents with 106, and the client that a 5.x NameServer has."""
 
 
 def messages(log: str, alone: re.Pattern[str]) -> list[str]:
-    """Level and message of each line, sorted; peers' ports, and what is opaque in Java, are made equal."""
+    """Level and message of each line, sorted; peers' ports, and what is opaque in Java, are made equal.
+
+    Of equal lines one but where they count channels: Java may submit an expired broker once more when its channel has
+    closed, and then fails to remove it a second time.
+    """
     found = []
     for level, thread, text in (line.groups() for line in map(LINE.fullmatch, log.splitlines()) if line):
         assert level in ("INFO", "WARN", "ERROR")
@@ -193,7 +198,8 @@ def messages(log: str, alone: re.Pattern[str]) -> list[str]:
         line = f"{level} {text}"
         if not alone.match(line) and "start scanNotActiveBroker" not in line:
             found.append(line)
-    return sorted(found)
+    channels = [line for line in found if "NETTY SERVER PIPELINE" in line]
+    return sorted(channels) + sorted(set(found) - set(channels))
 
 
 @pytest.mark.parametrize("profile", ["4.9", "5.x"])
