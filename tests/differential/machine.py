@@ -52,6 +52,7 @@ SILENCES_MAX, LONG_ONES_MAX = 2, 1
 """In one example: they take long."""
 MANY = 400
 """Topics of a long registration, so long that ours reads it piece by piece."""
+MANY_CHANGES = ("wipe", "delete", "leave out", "perm", "nothing", "unregister", "switch")
 LIVES = tuple((cluster, addr) for cluster in CLUSTERS for addrs in ADDRS.values() for addr in addrs)
 _numbers = itertools.count()
 
@@ -228,7 +229,7 @@ class Machine(RuleBasedStateMachine):
             self.compare_state()
             number = data.draw(st.integers(0, MANY - 1))
             name = f"many-{number:03}"
-            change = data.draw(st.sampled_from(("wipe", "delete", "leave out", "perm", "nothing", "unregister")))
+            change = data.draw(st.sampled_from(MANY_CHANGES))
             if change == "wipe":
                 self.pair.ask(command(RequestCode.WIPE_WRITE_PERM_OF_BROKER, {"brokerName": r.broker}))
             elif change == "delete":
@@ -237,6 +238,10 @@ class Machine(RuleBasedStateMachine):
                 table.pop(number, None)
             elif change == "perm":
                 table[number] = Topic(name=name, perm=data.draw(st.sampled_from((2, 4, 6))))
+            elif change == "switch" and self.five:
+                key = "deleteTopicWithBrokerRegistration"
+                self.changed_switches.add(key)
+                self.pair.ask(command(RequestCode.UPDATE_NAMESRV_CONFIG, {}, f"{key}=true".encode()))
             elif change == "unregister":
                 self.pair.unregister(r.cluster, r.broker, r.id, r.addr)
             r = r.but(counter=r.counter + data.draw(st.integers(0, 1)))

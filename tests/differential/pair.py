@@ -236,9 +236,9 @@ class Pair:
 
         if count:
             self.until(f"{count} of {lives} are gone", gone)
-            self.each(
-                command(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS)
-            )  # takes the lock, so it comes after what is being done
+            # it takes the lock, so it comes after what is being done
+            self.each(command(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS))
+            self.settle()  # the second event of a reset may have queued the same broker again
         if events > len(lives) and not self.five:
             self.until("the remote address is no broker", lambda channel: not self._holds(channel, link.local_address))
         if len(lives) > count and not ghosts:
