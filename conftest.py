@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-EXPECTED_SKIPS_IN_CI: tuple[str, ...] = ()
-"""Reasons that CI accepts. None: CI has all parts."""
+EXPECTED_SKIPS_IN_CI: tuple[str, ...] = ("systemd-analyze is missing",)
+"""Reasons that CI accepts. CI has all parts of nemesrv; whether its machine boots by systemd is not ours to say."""
 
 
 def _toxiproxy() -> str | None:

@@ -76,11 +76,16 @@ def _watched() -> Iterator[_Progress]:
         signal.signal(signal.SIGPROF, before)
 
 
+def _peak_rss() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
 def fuzz(target: Target, *, inputs: int, seed: int, sample_every: int = 50, first_batch: int = 0) -> Figures:
     """Run `inputs` inputs. Raises Finding at the first that is one. The originals come first, unchanged."""
     originals = target.seeds()
     figures = Figures()
     began = time.perf_counter()
+    grown_before = _peak_rss()  # of whatever ran in this process earlier, e.g. the rest of a test suite
     with _watched() as progress:
         for original in originals:
             data = original if target.wrap is None else target.wrap(original, Random(1))
@@ -94,8 +99,10 @@ def fuzz(target: Target, *, inputs: int, seed: int, sample_every: int = 50, firs
                 tracemalloc.start()
                 base = tracemalloc.get_traced_memory()[0]
             faulthandler.dump_traceback_later(STUCK_S, exit=True)
-            last = _batch(target, originals, count, seed, batch, progress)
-            faulthandler.cancel_dump_traceback_later()
+            try:
+                last = _batch(target, originals, count, seed, batch, progress)
+            finally:  # a finding, too, ends the watch: left armed, it would end the process that goes on
+                faulthandler.cancel_dump_traceback_later()
             if sampled:
                 used = tracemalloc.get_traced_memory()[1] - base
                 tracemalloc.stop()
@@ -103,8 +110,8 @@ def fuzz(target: Target, *, inputs: int, seed: int, sample_every: int = 50, firs
                 if used > INPUT_BYTES:
                     raise Finding(target, seed, batch, last, f"a batch used {used} B at a time")
             figures.inputs += count
-            figures.peak_rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-            if figures.peak_rss > RSS_BYTES:
+            figures.peak_rss = _peak_rss()
+            if figures.peak_rss - grown_before > RSS_BYTES:
                 raise Finding(target, seed, batch, last, f"the process has grown to {figures.peak_rss} B")
             batch += 1
     figures.seconds = time.perf_counter() - began
