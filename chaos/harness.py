@@ -6,7 +6,9 @@ make every timer of a small machine late; `spark()` waits for it.
 
 from __future__ import annotations
 
+import logging
 import os
+import signal
 import sys
 import threading
 from concurrent.futures import Future
@@ -16,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ..actors.cluster import RayHost
-from ..actors.processes import signals_deferred
+from ..actors.processes import family, signals_deferred
 from .errors import HarnessError
 from .ports import PortHolder
 
@@ -93,11 +95,21 @@ class Harness:
         finally:
             self.ports.close()
             if self._spark_thread is not None:
-                from .spark import stop
+                self._end_spark(self._spark_thread)
 
-                self._spark_thread.join(timeout=SPARK_LIMIT_S)
-                if self._spark.done() and self._spark.exception() is None:
-                    stop(self._spark.result())
+    def _end_spark(self, starting: threading.Thread) -> None:
+        from .spark import stop
+
+        if self._spark.done():
+            if self._spark.exception() is None:
+                stop(self._spark.result())
+            return
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)  # that its JVM is gone is no news
+        while starting.is_alive():  # nobody waits for it any more, and at its priority it could take long
+            for process in family(os.getpid(), _is_spark):
+                process.send(signal.SIGKILL)
+                process.close()
+            starting.join(timeout=0.2)
 
     def __enter__(self) -> Harness:
         return self
@@ -107,3 +119,7 @@ class Harness:
     ) -> None:
         with signals_deferred(patient=True):
             self.close()
+
+
+def _is_spark(command: str) -> bool:
+    return "org.apache.spark" in command or "spark-submit" in command
