@@ -158,13 +158,13 @@ def name_server(folder: Path, jar_folder: Path) -> Iterator[Server]:
 
 
 def heap_in_use(pid: int) -> int:
-    """Bytes of a JVM's heap that are reachable: what is left after a full collection. BenchError without `jcmd`."""
+    """Bytes of all objects that live in a JVM after a full collection. BenchError without `jcmd`."""
+    command = ["jcmd", str(pid), "GC.class_histogram"]
     try:
-        for command in ("GC.run", "GC.heap_info"):
-            done = subprocess.run(["jcmd", str(pid), command], capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError) as exc:
         raise BenchError(f"jcmd cannot ask Apache's NameServer for its heap: {exc}") from exc
-    used = done.stdout.split(" used ", 1)[-1].split("K", 1)[0]
-    if not used.isdigit():
-        raise BenchError(f"jcmd GC.heap_info was not understood: {done.stdout[:200]}")
-    return int(used) * 1024
+    total = (done.stdout.strip().splitlines() or [""])[-1].split()  # Total <objects> <bytes>
+    if len(total) != 3 or not total[2].isdigit():
+        raise BenchError(f"jcmd GC.class_histogram was not understood: {done.stdout[-200:]}")
+    return int(total[2])
