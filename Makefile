@@ -29,7 +29,7 @@ test-fast: setup ## the tests that start neither Ray nor Spark nor Toxiproxy nor
 selftest: setup ## run every planted defect and its clean twin, and print the table
 	@.venv/bin/nemesrv selftest
 
-differential: setup ## 100,000 random operations a profile on Apache's own NameServer and on ours (about 20 minutes on 2 cores)
+differential: setup ## 100,000 random operations a profile on Apache's own NameServer and on ours (about 15 minutes on 2 cores)
 	@NEMESRV_DIFFERENTIAL_OPERATIONS=$${NEMESRV_DIFFERENTIAL_OPERATIONS:-100000} $(PY) -m pytest tests/differential
 
 fuzz: setup ## ten million wrong inputs to everything that reads bytes (about 15 minutes on 2 cores)

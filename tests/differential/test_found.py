@@ -180,6 +180,37 @@ def test_a_body_in_a_tolerated_dialect_is_read_alike(empty: Pair, body: bytes) -
     empty.compare_state(("T0", "T1", "a", "b"), LIVES, ("c0",))
 
 
+@pytest.mark.parametrize("deleting", [False, True])
+def test_a_long_registration_repeated_with_little_changed_is_taken_alike(empty: Pair, deleting: bool) -> None:
+    """Ours reads it piece by piece, and not again what stands."""
+    many = tuple(Topic(name=f"many-{number:03}") for number in range(400))
+    asked = [operations.route(topic.name) for topic in many[::40]]
+    switch = "deleteTopicWithBrokerRegistration"
+    if deleting and empty.five:
+        empty.ask(command(RequestCode.UPDATE_NAMESRV_CONFIG, {}, f"{switch}=true".encode()))
+    wipe = command(RequestCode.WIPE_WRITE_PERM_OF_BROKER, {"brokerName": "b0"})
+    delete = command(RequestCode.DELETE_TOPIC_IN_NAMESRV, {"topic": many[40].name})
+    fewer = (*many[:80], *many[90:])
+    changed = (*many[:40], Topic(name=many[40].name, perm=4), *many[41:])
+    for between, topics, counter in (
+        (None, many, 1),
+        (None, many, 1),
+        (delete, many, 1),
+        (wipe, many, 1),
+        (None, many, 2),
+        (delete, changed, 2),
+        (None, changed, 3),
+        (None, fewer, 3),
+        (None, fewer, 4),
+        (None, many, 4),
+    ):
+        if between is not None:
+            empty.ask(between)
+        empty.ask(other(0, topics=topics, counter=counter).command())
+        empty.ask_all([*asked, command(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)])
+    empty.ask(command(RequestCode.UPDATE_NAMESRV_CONFIG, {}, f"{switch}=false".encode()))
+
+
 def test_a_compressed_body_under_an_uncompressed_header_is_read_by_ours_only(empty: Pair) -> None:
     r = other(0, form="compressed", five=False)
     request = r.command()
