@@ -66,6 +66,8 @@ class World:
     faults: tuple[Fault, ...] = ()
     end_ms: float = 0.0
     """Where judging ends: before the harness takes the cluster down."""
+    run: Mapping[str, Any] = field(default_factory=dict)
+    """What `run_begin` says of the run: scenario, seed, profile, client_profile …"""
 
     @classmethod
     def observe(cls, history: DataFrame, timers: Timers | None = None) -> World:
@@ -95,13 +97,15 @@ class World:
                 key=lambda fault: (fault.start_ms, fault.fault_id, fault.source, fault.target or ""),
             )
         )
+        run = _object(begin["value"]) if begin else {}
         if timers is None:
-            timers = Timers.from_json(_object(begin["value"]) if begin else {})
+            timers = Timers.from_json(run)
         nodes = tuple(
             NodeInfo(row["source"], str(_object(row["value"]).get("kind", "")), row["address"])
             for row in sorted((row for row in rows if row["what"] == "node"), key=lambda row: str(row["source"]))
         )
-        return cls(timers=timers, nodes=nodes, lives=_lives(rows, nodes, faults), faults=faults, end_ms=end_ms)
+        lives = _lives(rows, nodes, faults)
+        return cls(timers=timers, nodes=nodes, lives=lives, faults=faults, end_ms=end_ms, run=run)
 
     def of_kind(self, *kinds: str) -> tuple[NodeInfo, ...]:
         return tuple(node for node in self.nodes if node.kind in kinds)
