@@ -19,6 +19,13 @@ from ..config_error import ConfigError
 from .tables import RouteOptions
 
 PROFILE_KEY = "profile"
+ADDR_KEY, DOMAIN_KEY, SUBGROUP_KEY = (
+    "rocketmq.namesrv.addr",
+    "rocketmq.namesrv.domain",
+    "rocketmq.namesrv.domain.subgroup",
+)
+_SYSTEM_PROPERTIES = frozenset({ADDR_KEY, DOMAIN_KEY, SUBGROUP_KEY})
+"""In Java these are no settings of the NameServer but of its JVM; `clusterTest` reads them."""
 _ALWAYS_BLACK = frozenset({"configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome"})
 
 
@@ -151,7 +158,7 @@ class NamesrvConfig:
     def unknown_key_lines(self, source: str) -> list[str]:
         """One sentence for each key of the file that is no setting, with the nearest one that is."""
         lines = []
-        for key in self.extra:
+        for key in (k for k in self.extra if k not in _SYSTEM_PROPERTIES):
             near = difflib.get_close_matches(key, known_keys(self.profile), 1)
             hint = f", did you mean {near[0]}?" if near else ""
             lines.append(f"{source}: {key} is no setting of a {self.profile.value} NameServer and is ignored{hint}")
@@ -185,7 +192,7 @@ def _parse(source: str, key: str, value: str, profile: Profile) -> object:
     if setting.type == "bool":
         if value.lower() not in ("true", "false"):
             raise ConfigError(source, key, value, "true or false")
-        if value.lower() == "true" and key in ("clusterTest", "enableControllerInNamesrv"):
+        if value.lower() == "true" and key == "enableControllerInNamesrv":
             raise ConfigError(source, key, value, "false: this NameServer does not have that feature")
         return value.lower() == "true"
     if setting.type == "int":

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -116,7 +116,9 @@ class DefaultRequestProcessor:
             }
         return methods
 
-    def __call__(self, caller: Caller, request: RemotingCommand) -> RemotingCommand | None:
+    def __call__(
+        self, caller: Caller, request: RemotingCommand
+    ) -> RemotingCommand | Awaitable[RemotingCommand | None] | None:
         """The response, None where RocketMQ stays silent. Never raises for what a peer can send."""
         method = self._methods.get(request.code)
         if method is None:
@@ -127,11 +129,15 @@ class DefaultRequestProcessor:
         try:
             return method(caller, request)
         except HeaderError as exc:
-            self._log.error("Failed field [%s] decoding", exc.field)
-            return _refused(str(exc))
+            return self.refused_field(exc)
         except ProtocolError as exc:
             self._log.error("process request exception, remoteAddr: %s: %s", caller.remote_address, exc)
             return _refused(f"{type(exc).__name__}: {exc}")
+
+    def refused_field(self, exc: HeaderError) -> RemotingCommand:
+        """The answer to a request with a missing or unreadable field."""
+        self._log.error("Failed field [%s] decoding", exc.field)
+        return _refused(str(exc))
 
     def take_dropped(self) -> list[Dropped]:
         """The brokers that requests have taken out since the last call."""
@@ -161,11 +167,7 @@ class DefaultRequestProcessor:
             body = self._route_body(header.topic, standard_json)
         if body is not None:
             return RemotingCommand.response(body=body)
-        return RemotingCommand.response(
-            ResponseCode.TOPIC_NOT_EXIST,
-            f"No topic route info in name server for the topic: {header.topic[:_SHOWN_MAX]}\n"
-            f"See {self.config.profile.faq_url} for further details.",
-        )
+        return topic_not_exist(header.topic, self.config.profile)
 
     def _ready(self) -> bool:
         if not self._5_x or not self.config.need_wait_for_service:
@@ -447,6 +449,15 @@ class DefaultRequestProcessor:
 
     def _get_config(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
         return RemotingCommand.response(body=format_properties(self.config.properties()).encode())
+
+
+def topic_not_exist(topic: str, profile: Profile) -> RemotingCommand:
+    """Code 17: nobody has a route of that topic."""
+    return RemotingCommand.response(
+        ResponseCode.TOPIC_NOT_EXIST,
+        f"No topic route info in name server for the topic: {topic[:_SHOWN_MAX]}\n"
+        f"See {profile.faq_url} for further details.",
+    )
 
 
 def _refused(remark: str, *, header: Mapping[str, str] | None = None) -> RemotingCommand:

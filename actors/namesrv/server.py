@@ -11,7 +11,8 @@ Upstream: `NamesrvController`, `BrokerHousekeepingService`, `BatchUnregistration
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from functools import partial
 from pathlib import Path
 
 from ...remoting.codes import LanguageCode, RequestCode, ResponseCode
@@ -25,6 +26,7 @@ from ...remoting.profile import Profile
 from ...remoting.recording import ignore
 from ...remoting.transport import Connection, RemotingClient, RemotingServer
 from .channel_log import ChannelLog
+from .cluster_test import ClusterTestRequestProcessor, FetchAddresses, ProductEnvironment
 from .config import NamesrvConfig
 from .kv_config import KVConfig
 from .processor import Caller, DefaultRequestProcessor
@@ -41,14 +43,27 @@ NOTIFY_TIMEOUT_S = 0.3
 class NameServer:
     """One NameServer. Defects for a self-test replace `_expire_brokers` or `_channel_lost` on the instance."""
 
-    def __init__(self, context: NodeContext, config: NamesrvConfig, *, listen: Address) -> None:
+    def __init__(
+        self,
+        context: NodeContext,
+        config: NamesrvConfig,
+        *,
+        listen: Address,
+        fetch_product: FetchAddresses | None = None,
+    ) -> None:
+        """`fetch_product` says where production is, for a NameServer with `clusterTest`; None: nobody knows."""
         self._context, self._listen = context, listen
         self._log = context.log
         self._channels = ChannelLog(context.log)
         self.table = RouteTable(config.profile, options=config.route_options, say=context.log.log)
         self.kv_config = KVConfig(_path(config.kv_config_path, context, "kvConfig.json"), say=context.log.log)
         self.cache = RouteCache()
-        self.processor = DefaultRequestProcessor(
+        self._product: ProductEnvironment | None = None
+        processor: Callable[..., DefaultRequestProcessor] = DefaultRequestProcessor
+        if config.cluster_test:
+            self._product = ProductEnvironment(context, self._dialling_end, fetch_product or _nobody_knows)
+            processor = partial(ClusterTestRequestProcessor, product=self._product)
+        self.processor = processor(
             config,
             table=self.table,
             kv_config=self.kv_config,
@@ -65,7 +80,7 @@ class NameServer:
             on_open=self._channels.opened,
             on_close=self._closed,
             idle_s=config.server_channel_max_idle_time_seconds,
-            fast_path=self._fast_path,
+            fast_path=None if config.cluster_test else self._fast_path,
             language=LanguageCode.JAVA,
             version=config.profile.version,
             log=context.log,
@@ -89,6 +104,9 @@ class NameServer:
         return await self._server.listen(self._listen)
 
     async def start(self) -> None:
+        if self._product is not None:
+            await self._product.refresh()
+            self._spawn(self._product.keep_refreshing())
         self.processor.started_ms = self._context.clock.now_ms()
         self._spawn(self._scan())
         self._spawn(self._dump_kv_config())
@@ -113,7 +131,9 @@ class NameServer:
 
     # -- requests ----------------------------------------------------------------------------------------------------
 
-    def _handle(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
+    def _handle(
+        self, connection: Connection, request: RemotingCommand
+    ) -> RemotingCommand | Awaitable[RemotingCommand | None] | None:
         response = self.processor(Caller(connection.id, connection.remote_address), request)
         self._settle(self.processor.take_dropped())
         return response
@@ -251,18 +271,26 @@ class NameServer:
         request = RemotingCommand.request(
             RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE, header, oneway=True, version=version, language=LanguageCode.JAVA
         )
+        try:
+            await self._dialling_end().oneway(Address.parse(address), request, timeout_s=NOTIFY_TIMEOUT_S)
+        except (RocketMQError, ValueError) as exc:  # it is oneway: nobody waits for it, and brokers ask by themselves
+            self._log.warning("notify %s of min broker id %s failed: %s", address, notification.min_broker_id, exc)
+
+    def _dialling_end(self) -> RemotingClient:
+        """Made when it is first needed: most NameServers never call anybody."""
         if self._client is None:
             self._client = RemotingClient(
                 clock=self._context.clock,
                 network=self._context.network,
                 language=LanguageCode.JAVA,
-                version=version,
+                version=self.config.profile.version,
                 log=self._log,
             )
-        try:
-            await self._client.oneway(Address.parse(address), request, timeout_s=NOTIFY_TIMEOUT_S)
-        except (RocketMQError, ValueError) as exc:  # it is oneway: nobody waits for it, and brokers ask by themselves
-            self._log.warning("notify %s of min broker id %s failed: %s", address, notification.min_broker_id, exc)
+        return self._client
+
+
+async def _nobody_knows() -> None:
+    return None
 
 
 def _path(configured: str, context: NodeContext, name: str) -> Path | None:

@@ -1,7 +1,8 @@
 """One NameServer in this process, as `mqnamesrv` runs one: boot line on stdout, log on stderr, until a signal.
 
-No Ray, and no environment: what upstream takes from ROCKETMQ_HOME it takes from the `-c` file or not at all. The log
-has the line shape and the fixed GMT+8 of RocketMQ's own namesrv.log, so whatever reads that file reads this stream.
+No Ray. What upstream takes from ROCKETMQ_HOME it takes from the `-c` file or not at all; of the environment it reads
+only NAMESRV_ADDR, and only with `clusterTest`. The log has the line shape and the fixed GMT+8 of RocketMQ's own
+namesrv.log, so whatever reads that file reads this stream.
 
 Upstream: `NamesrvStartup`.
 """
@@ -9,6 +10,7 @@ Upstream: `NamesrvStartup`.
 from __future__ import annotations
 
 import logging
+import os
 import resource
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +32,9 @@ from ..standalone import (
     run_until_done,
     stop_on_signal,
 )
-from .config import NamesrvConfig
+from .address_server import DEFAULT_DOMAIN, DEFAULT_SUBGROUP, AddressServer
+from .cluster_test import FetchAddresses
+from .config import ADDR_KEY, DOMAIN_KEY, SUBGROUP_KEY, NamesrvConfig
 from .server import NameServer
 
 FILES_MAX = 1_048_576
@@ -57,12 +61,30 @@ def load_config(config_file: str | None, listen_port: int | None) -> NamesrvConf
     return replace(config, config_store_path=str(Path(store_path).absolute()), kv_config_path=kv_path)
 
 
+def product_name_servers(config: NamesrvConfig, log: logging.Logger) -> FetchAddresses:
+    """Who says where production is, for `clusterTest`: what was told at the start, else an HTTP address server.
+
+    The three keys are system properties in Java (`-Drocketmq.namesrv.domain=...`), and keys of the `-c` file here.
+    """
+    told = config.extra.get(ADDR_KEY) or os.environ.get("NAMESRV_ADDR") or None
+    server = AddressServer(
+        unit=config.product_env_name,
+        domain=config.extra.get(DOMAIN_KEY, DEFAULT_DOMAIN),
+        subgroup=config.extra.get(SUBGROUP_KEY, DEFAULT_SUBGROUP),
+    )
+
+    async def fetch() -> str | None:
+        return told or await server.fetch(log)
+
+    return fetch
+
+
 async def _serve(config: NamesrvConfig, config_file: str | None, log: logging.Logger) -> int:
     _allow_many_files()
     # On the loopback unless bindAddress says otherwise: a NameServer believes whoever reaches it.
     listen = Address(config.bind_address.strip() or LOOPBACK, config.listen_port)
     context = NodeContext(name="namesrv", clock=RealClock.starting_now(), network=TcpNetwork(), rng=Random(), log=log)
-    server = NameServer(context, config, listen=listen)
+    server = NameServer(context, config, listen=listen, fetch_product=product_name_servers(config, log))
     stop = stop_on_signal()
     try:
         address = await server.listen()

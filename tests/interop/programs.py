@@ -39,7 +39,10 @@ LOGBACK = "<configuration><root level='OFF'/></configuration>"
 class Program:
     """One process. `lines` is what it has printed so far."""
 
-    def __init__(self, name: str, command: Sequence[str], folder: Path, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, name: str, command: Sequence[str], folder: Path, env: Mapping[str, str | None] | None = None
+    ) -> None:
+        """`env` is set over this process's environment; None takes a variable out."""
         self.name, self.lines = name, list[str]()
         self._changed = threading.Condition()
         self._ended = False
@@ -48,7 +51,7 @@ class Program:
             self._process = subprocess.Popen(
                 [*_DIE_WITH_US, *command],
                 cwd=folder,
-                env={**os.environ, **(env or {})},
+                env={key: value for key, value in {**os.environ, **(env or {})}.items() if value is not None},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -154,29 +157,40 @@ def java(name: str, folder: Path, jars: Jars, *arguments: str, properties: Mappi
         (conf / f"logback_{part}.xml").write_text(LOGBACK)
     defines = {"user.home": str(folder), "rocketmq.home.dir": str(folder), **(properties or {})}
     flags = [*JAVA_FLAGS, *(f"-D{key}={value}" for key, value in defines.items())]
-    env = {"ROCKETMQ_HOME": str(folder), "NAMESRV_ADDR": ""}
+    env = {"ROCKETMQ_HOME": str(folder), "NAMESRV_ADDR": None}
     return Program(name, ["java", *flags, "-cp", class_path(jars), *arguments], folder, env=env)
 
 
-def name_server(name: str, folder: Path, *, profile: str = "4.9") -> tuple[Program, str]:
-    """Our NameServer, serving, and its address."""
+def name_server(
+    name: str, folder: Path, *, profile: str = "4.9", more: Mapping[str, object] | None = None
+) -> tuple[Program, str]:
+    """Our NameServer, serving, and its address. `more` are settings beside the usual."""
     folder.mkdir()
     port = free_port()
     config = folder / "namesrv.conf"
     settings = {"profile": profile, "bindAddress": "127.0.0.1", "kvConfigPath": folder / "kvConfig.json"}
-    _write(config, settings)
+    _write(config, {**settings, **(more or {})})
     program = nemesrv(name, folder, "namesrv", "-c", str(config), "--listen-port", str(port))
     program.wait_for("boot success")
     return program, f"127.0.0.1:{port}"
 
 
-def java_name_server(name: str, folder: Path, jars: Jars) -> tuple[Program, str]:
-    """Apache's NameServer, serving, and its address."""
+def java_name_server(
+    name: str,
+    folder: Path,
+    jars: Jars,
+    *,
+    more: Mapping[str, object] | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> tuple[Program, str]:
+    """Apache's NameServer, serving, and its address. `more` are settings beside the usual, `properties` the JVM's."""
     folder.mkdir()
     port = free_port()
     config = folder / "namesrv.conf"
-    _write(config, {"listenPort": port, "bindAddress": "127.0.0.1", "kvConfigPath": folder / "kvConfig.json"})
-    program = java(name, folder, jars, "org.apache.rocketmq.namesrv.NamesrvStartup", "-c", str(config))
+    settings = {"listenPort": port, "bindAddress": "127.0.0.1", "kvConfigPath": folder / "kvConfig.json"}
+    _write(config, {**settings, **(more or {})})
+    main = ("org.apache.rocketmq.namesrv.NamesrvStartup", "-c", str(config))
+    program = java(name, folder, jars, *main, properties=properties)
     program.wait_for("boot success")
     return program, f"127.0.0.1:{port}"
 

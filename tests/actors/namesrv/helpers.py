@@ -128,8 +128,8 @@ class World:
 class Caller:
     """One connection to the NameServer."""
 
-    def __init__(self, client: RemotingClient) -> None:
-        self.client = client
+    def __init__(self, client: RemotingClient, address: Address = LISTEN) -> None:
+        self.client, self.address = client, address
 
     async def __call__(
         self, code: int, header: Any = None, body: bytes = b"", *, timeout_s: float = 3.0, **fields: Any
@@ -137,7 +137,7 @@ class Caller:
         request = RemotingCommand.request(code, header, body)
         for name, value in fields.items():
             setattr(request, name, value)
-        return await self.client.invoke(LISTEN, request, timeout_s=timeout_s)
+        return await self.client.invoke(self.address, request, timeout_s=timeout_s)
 
     async def register(
         self,

@@ -44,7 +44,6 @@ def test_a_file_is_read_under_rocketmqs_names() -> None:
         ("listenPort", "http", "a whole number from 0 to 65535"),
         ("orderMessageEnable", "yes", "true or false"),
         ("serverChannelMaxIdleTimeSeconds", "-1", "a whole number from 1 to 2147483647"),
-        ("clusterTest", "true", "false: this NameServer does not have that feature"),
         ("profile", "3.2", "4.9 or 5.x"),
     ],
 )
@@ -52,6 +51,11 @@ def test_a_bad_value_is_named_with_file_key_value_and_what_is_allowed(key: str, 
     with pytest.raises(ConfigError) as caught:
         NamesrvConfig.from_properties({key: value}, source="ns.conf")
     assert str(caught.value) == f"ns.conf: {key}={value}: allowed is {allowed}"
+
+
+def test_the_controller_inside_a_5_x_name_server_is_refused_because_there_is_none() -> None:
+    with pytest.raises(ConfigError, match="allowed is false: this NameServer does not have that feature"):
+        NamesrvConfig.from_properties({"profile": "5.x", "enableControllerInNamesrv": "true"})
 
 
 def test_a_5_x_setting_means_nothing_to_4_9() -> None:
