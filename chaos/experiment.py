@@ -99,6 +99,9 @@ class Experiment:
                 "profile": scenario.cluster.profile,
                 "time_scale": scenario.timers.time_scale,
                 "timers": timers.to_json(),
+                "workload": scenario.workload.model_dump(mode="json"),
+                "timeline": [action.do for action in scenario.timeline],
+                "availability_floor": scenario.availability_floor,
                 "defect": self.defect.name if self.defect else None,
             },
         )

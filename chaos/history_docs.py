@@ -21,7 +21,13 @@ class Event(NamedTuple):
 
 EVENTS: tuple[Event, ...] = (
     # The harness
-    Event("run_begin", "harness", ("value",), "value: scenario, seed, profile, time_scale, timers (symbol_ms)"),
+    Event(
+        "run_begin",
+        "harness",
+        ("value",),
+        "value: scenario, seed, profile, time_scale, timers (symbol_ms), workload, timeline (what it does), "
+        "availability_floor",
+    ),
     Event("run_end", "harness", (), "nothing after this row is judged"),
     Event("node", "harness", ("source", "address", "value"), "a node of the run; value.kind is its role"),
     Event("link", "harness", ("source", "target", "address", "injection"), "source dials target through this proxy"),
@@ -80,8 +86,8 @@ EVENTS: tuple[Event, ...] = (
     Event(
         "send",
         "producer",
-        ("type", "op_id", "topic", "msg_key", "broker_name", "queue_id", "offset", "code", "duration_ms"),
-        "a send, invoked and ended",
+        ("type", "op_id", "topic", "msg_key", "broker_name", "queue_id", "offset", "code", "attempt", "duration_ms"),
+        "a send, invoked and ended; attempt at its end: how many of its tries may have stored it",
     ),
     Event(
         "send_attempt",
@@ -92,16 +98,28 @@ EVENTS: tuple[Event, ...] = (
     Event(
         "pull",
         "consumer",
-        ("type", "broker_name", "address", "topic", "queue_id", "offset", "code"),
-        "one pull request",
+        ("type", "broker_name", "address", "topic", "queue_id", "offset", "code", "duration_ms"),
+        "one pull request, and how it ended",
     ),
     Event(
         "receive",
         "consumer",
-        ("msg_key", "topic", "broker_name", "queue_id", "offset"),
-        "a message reached the listener",
+        ("msg_key", "topic", "broker_name", "queue_id", "offset", "op_id"),
+        "a message reached the listener; op_id is that of the queue's queue_taken",
     ),
     Event("assigned", "consumer", ("topic", "value"), "value: [broker_name, queue_id] of every queue it now has"),
+    Event(
+        "queue_taken",
+        "consumer",
+        ("op_id", "topic", "broker_name", "queue_id", "offset"),
+        "the consumer holds the queue from here on and pulls it from offset; op_id names this holding",
+    ),
+    Event(
+        "queue_dropped",
+        "consumer",
+        ("op_id", "topic", "broker_name", "queue_id", "offset"),
+        "the holding has ended; offset is what it committed last, null when nothing",
+    ),
     Event(
         "read", "final reads", ("msg_key", "topic", "broker_name", "queue_id", "offset"), "a message is in the queue"
     ),

@@ -127,6 +127,7 @@ class ConsumeService:
                 broker_name=batch.queue.broker_name,
                 queue_id=batch.queue.queue_id,
                 offset=message.queue_offset,
+                op_id=batch.process_queue.op_id,
             )
 
     async def _settle_failure(self, batch: _Batch) -> list[StoredMessage]:

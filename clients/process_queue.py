@@ -27,8 +27,10 @@ class FlowLimits:
 class ProcessQueue:
     """Messages in flight by queue offset. `dropped` is final: a dropped queue is replaced, never revived."""
 
-    def __init__(self, *, now_ms: int) -> None:
+    def __init__(self, *, now_ms: int, op_id: str | None = None) -> None:
         self.dropped = False
+        self.op_id = op_id
+        """Names this holding of the queue in the history: what it received, from taking it to dropping it."""
         self.last_pull_ms = now_ms
         self._messages: dict[int, StoredMessage] = {}
         self._offsets: list[int] = []  # the keys of _messages, sorted

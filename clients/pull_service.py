@@ -143,18 +143,28 @@ class PullService:
             expression_type=subscription.expression_type,
             max_msg_bytes=PULL_BATCH_BYTES_5X if self._config.profile is Profile.V5_X else None,
         )
+        begin_s = self._context.clock.monotonic_s()
         self._record("invoke", broker.address, queue, offset)
         try:
             result = await pull(self._instance.remoting, broker.address, header, timeout_s=PULL_TIMEOUT_S)
         except RocketMQError as exc:
             code = exc.code if isinstance(exc, ResponseError) else None
-            self._record("fail" if exc.definite else "info", broker.address, queue, offset, code)
+            self._record("fail" if exc.definite else "info", broker.address, queue, offset, code, begin_s)
             raise
-        self._record("ok", broker.address, queue, offset, result.status.value)
+        self._record("ok", broker.address, queue, offset, result.status.value, begin_s)
         self._suggested_broker_ids[queue] = result.suggest_which_broker_id
         return result
 
-    def _record(self, type_: str, address: Address, queue: MessageQueue, offset: int, code: int | None = None) -> None:
+    def _record(
+        self,
+        type_: str,
+        address: Address,
+        queue: MessageQueue,
+        offset: int,
+        code: int | None = None,
+        begin_s: float | None = None,
+    ) -> None:
+        duration_ms = None if begin_s is None else (self._context.clock.monotonic_s() - begin_s) * 1000
         self._context.record(
             "pull",
             type=type_,
@@ -164,4 +174,5 @@ class PullService:
             queue_id=queue.queue_id,
             offset=offset,
             code=None if code is None else int(code),
+            duration_ms=duration_ms,
         )

@@ -49,6 +49,7 @@ class Rebalancer:
         self.subscriptions: dict[str, SubscriptionData] = {data.topic: data for data in subscriptions}
         self.process_queues: dict[MessageQueue, ProcessQueue] = {}
         self._subscribe_info: dict[str, frozenset[MessageQueue]] = {}
+        self._taken = 0
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -67,8 +68,9 @@ class Rebalancer:
     def release_all(self) -> None:
         """Hold no queue any more. Nothing is committed here."""
         topics = {queue.topic for queue in self.process_queues}
-        for process_queue in self.process_queues.values():
+        for queue, process_queue in self.process_queues.items():
             process_queue.dropped = True
+            self._record_holding("queue_dropped", queue, process_queue, self._offsets.in_memory(queue))
         self.process_queues.clear()
         for topic in sorted(topics):
             self._record_assigned(topic)
@@ -157,9 +159,11 @@ class Rebalancer:
         if process_queue is None:
             return
         process_queue.dropped = True
+        committed = self._offsets.in_memory(queue)
         await self._offsets.persist([queue])
         if self.process_queues.get(queue) is not process_queue:
             return  # dropped by another task meanwhile, and perhaps taken anew
+        self._record_holding("queue_dropped", queue, process_queue, committed)
         self._offsets.forget(queue)
         del self.process_queues[queue]
         self._context.log.info("group %s dropped %s", self._config.consumer_group, queue)
@@ -171,8 +175,10 @@ class Rebalancer:
         except RocketMQError as exc:
             self._context.log.warning("%s not taken, its start offset is unknown: %s", queue, exc)
             return False
-        process_queue = ProcessQueue(now_ms=self._context.clock.now_ms())
+        process_queue = ProcessQueue(now_ms=self._context.clock.now_ms(), op_id=f"take-{self._taken}")
+        self._taken += 1
         self.process_queues[queue] = process_queue
+        self._record_holding("queue_taken", queue, process_queue, offset)
         self._context.log.info("group %s took %s at %d", self._config.consumer_group, queue, offset)
         self._on_queue_taken(queue, process_queue, offset)
         return True
@@ -215,6 +221,16 @@ class Rebalancer:
         self._record_assigned(topic)
         self.subscriptions[topic] = replace(self.subscriptions[topic], sub_version=self._context.clock.now_ms())
         await self._instance.send_heartbeat_to_all()
+
+    def _record_holding(self, event: str, queue: MessageQueue, held: ProcessQueue, offset: int | None) -> None:
+        self._context.record(
+            event,
+            op_id=held.op_id,
+            topic=queue.topic,
+            broker_name=queue.broker_name,
+            queue_id=queue.queue_id,
+            offset=offset,
+        )
 
     def _record_assigned(self, topic: str) -> None:
         value = [[queue.broker_name, queue.queue_id] for queue in self.working_queues(topic)]

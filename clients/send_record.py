@@ -36,7 +36,8 @@ class SendRecord:
         self._op_ids = op_ids
         self._begin_s = context.clock.monotonic_s()
         self._attempts = 0
-        self.maybe_stored = False
+        self.maybe_stored = 0
+        """How many of its attempts may have stored the messages: each of them stores them once at most."""
 
     def invoked(self) -> None:
         for message, op_id in self._each():
@@ -54,6 +55,7 @@ class SendRecord:
                 queue_id=result.queue.queue_id,
                 offset=result.queue_offset + index,
                 code=int(_CODE_OF_STATUS[result.status]),
+                attempt=self.maybe_stored,
                 duration_ms=self._since_ms(self._begin_s),
             )
 
@@ -61,12 +63,21 @@ class SendRecord:
         """The outcome of `error`, after its `definite` was made that of the whole call."""
         error.definite = error.definite and not self.maybe_stored
         for message, op_id in self._each():
-            self._send(outcome(error), message, op_id, code=_code_of(error), duration_ms=self._since_ms(self._begin_s))
+            self._send(
+                outcome(error),
+                message,
+                op_id,
+                code=_code_of(error),
+                attempt=self.maybe_stored,
+                duration_ms=self._since_ms(self._begin_s),
+            )
 
     def unknown(self) -> None:
         """A oneway send that left, or a call that was cancelled: nobody will know."""
         for message, op_id in self._each():
-            self._send("info", message, op_id, duration_ms=self._since_ms(self._begin_s))
+            # An attempt that is cut off right now is not among them yet.
+            attempt = max(1, self.maybe_stored)
+            self._send("info", message, op_id, attempt=attempt, duration_ms=self._since_ms(self._begin_s))
 
     def attempt(self, queue: MessageQueue, address: Address | None) -> Attempt:
         """Begin the next attempt."""
@@ -119,7 +130,7 @@ class Attempt:
             self.code = _code_of(error)
         else:
             type_ = "ok" if error is None and self.code == ResponseCode.SUCCESS else "info"
-        self._record.maybe_stored |= type_ != "fail"
+        self._record.maybe_stored += type_ != "fail"
         duration_ms = (self._context.clock.monotonic_s() - self._begin_s) * 1000
         self._context.record("send_attempt", type=type_, code=self.code, duration_ms=duration_ms, **self._fields)
 

@@ -97,6 +97,8 @@ class Scenario(_Model):
     timeline: tuple[ActionModel, ...] = ()
     steady_s: float = Field(60, ge=0, le=100_000)
     settle_s: float = Field(70, ge=0, le=100_000)
+    availability_floor: float | None = Field(None, ge=0, le=1)
+    """The least part of operations that must succeed from the first fault to the end; None asks nothing then."""
     checks: tuple[str, ...] = Field(min_length=1)
     seed: int | None = Field(None, ge=0)
     versions: dict[str, str] = {}

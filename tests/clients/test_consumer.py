@@ -76,10 +76,16 @@ def test_messages_of_every_queue_are_received_once_and_recorded() -> None:
             "broker_name": "broker-a",
             "queue_id": 1,
             "offset": 1,
+            "op_id": "take-1",
         } in consuming.recorded("receive")
         assert len(consuming.recorded("receive")) == 40
         await consuming.consumer.stop()
         assert consuming.assigned() == []
+        held = [(row["event"], row["op_id"], row["queue_id"]) for row in consuming.recorded("queue_dropped")]
+        assert held[:4] == [("queue_dropped", f"take-{queue_id}", queue_id) for queue_id in range(4)]
+        taken = consuming.recorded("queue_taken")[1]
+        at = {"topic": "orders", "broker_name": "broker-a", "queue_id": 1, "offset": 0}
+        assert taken == {"event": "queue_taken", "op_id": "take-1", **at}
 
     run(body)
 

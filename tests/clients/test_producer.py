@@ -118,6 +118,7 @@ def test_the_history_has_one_invoke_and_one_outcome_a_send() -> None:
             "queue_id": result.queue.queue_id,
             "offset": 0,
             "code": 0,
+            "attempt": 1,
             "duration_ms": 0,
         }
         attempt, ended = b.world.rows("send_attempt")
