@@ -179,6 +179,34 @@ def admin() -> None:
 
 
 @cli.command()
+@click.option("--name-servers", type=click.IntRange(1, 9), default=3, show_default=True)
+@click.option("--bias", type=click.FloatRange(0, 1, min_open=True), default=0.1, show_default=True)
+@click.option("--power", type=click.FloatRange(0.5, 1, max_open=True), default=0.99, show_default=True)
+@click.option(
+    "--alpha",
+    "alphas",
+    type=click.FloatRange(1e-12, 0.5),
+    multiple=True,
+    default=(1e-3, 1e-6),
+    show_default=True,
+    help="False alarms allowed; may be repeated. Verdicts use 1e-6.",
+)
+@click.option("--starts", type=click.IntRange(1, 100_000), help="What so many starts tell, not how many are needed.")
+@click.option("--json", "as_json", is_flag=True)
+def power(
+    name_servers: int, bias: float, power: float, alphas: tuple[float, ...], starts: int | None, as_json: bool
+) -> None:
+    """How many client starts find a biased choice of the first NameServer.
+
+    BIAS is how much too often one NameServer is chosen, as a share of all starts: 0.1 of three is 43.3 %.
+    """
+    from .statistics.power import planned, print_power
+
+    plans = planned(name_servers, bias=bias, power=power, alphas=alphas, starts=starts)
+    print_power(plans, power=power, as_json=as_json)
+
+
+@cli.command()
 @click.argument("name", required=False)
 @click.option("--seconds", type=click.FloatRange(min=0.1), default=3, show_default=True, help="Of each measurement.")
 def bench(name: str | None, seconds: float) -> None:
