@@ -1,21 +1,32 @@
 """What the harness did to whom: when each node lived, and when each fault of a process or a link lasted.
 
-Derived in Spark from the rows `node`, `started`, `stopped`, `fault`, `phase`, `run_begin` and `run_end`, with window
-functions, and collected in one action: these tables are as large as the scenario, not as the history.
+Derived from the rows `run_begin`, `run_end`, `phase`, `node`, `started`, `stopped` and `fault`, which are as many as
+the scenario is long and not as the history is: Spark only picks them out (`observe`), and the rest is plain Python that
+works on rows from anywhere (`of_rows`). Look-ups by node, link and kind are indexed, because every rule asks them.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..windows import Loss, Timers
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+ENVIRONMENT_EVENTS = ("run_begin", "run_end", "phase", "node", "started", "stopped", "fault")
+"""The events that say what the harness did; the rows of all others are traffic."""
+
+_COLUMNS = ("time_ms", "seq", "node", "incarnation", "event", "fault_id", "fault", "injection", "source", "target")
+_COLUMNS += ("stream", "phase", "address", "value")
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +66,39 @@ class Fault:
     def overlaps(self, from_ms: float, to_ms: float) -> bool:
         return self.start_ms < to_ms and self.end_ms > from_ms
 
+    @property
+    def ends_process(self) -> bool:
+        """Whether the process is gone afterwards, and does not merely stand still."""
+        return self.target is None and (
+            self.fault in ("kill", "stop", "restart") or self.injection in ("sigkill", "sigterm")
+        )
+
+
+class _Index:
+    """The World's tables by the keys that rules ask for, and what was computed from them once."""
+
+    __slots__ = ("by_kind", "lives", "links", "memo", "processes")
+
+    def __init__(self, world: World) -> None:
+        by_kind: dict[str, list[NodeInfo]] = defaultdict(list)
+        lives: dict[str, list[Life]] = defaultdict(list)
+        processes: dict[str, list[Fault]] = defaultdict(list)
+        links: dict[tuple[str, str], list[Fault]] = defaultdict(list)
+        for node in world.nodes:
+            by_kind[node.kind].append(node)
+        for life in world.lives:
+            lives[life.node].append(life)
+        for fault in world.faults:
+            if fault.target is None:
+                processes[fault.source].append(fault)
+            else:
+                links[fault.source, fault.target].append(fault)
+        self.by_kind = {kind: tuple(nodes) for kind, nodes in by_kind.items()}
+        self.lives = {node: tuple(found) for node, found in lives.items()}
+        self.processes = {node: tuple(found) for node, found in processes.items()}
+        self.links = {link: tuple(found) for link, found in links.items()}
+        self.memo: dict[Hashable, Any] = {}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
@@ -68,117 +112,156 @@ class World:
     """Where judging ends: before the harness takes the cluster down."""
     run: Mapping[str, Any] = field(default_factory=dict)
     """What `run_begin` says of the run: scenario, seed, profile, client_profile …"""
+    _index: _Index = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_index", _Index(self))
 
     @classmethod
     def observe(cls, history: DataFrame, timers: Timers | None = None) -> World:
-        """From the history's rows. `timers` None takes those that `run_begin` names."""
-        rows = [row.asDict() for row in _environment(history).collect()]
-        begin = next((row for row in rows if row["what"] == "run_begin"), None)
-        last_ms = next((row["start_ms"] for row in rows if row["what"] == "last"), None) or 0.0
-        ends = [row["start_ms"] for row in rows if row["what"] == "end"]
-        end_ms = min(ends, default=last_ms)
-        faults = tuple(
-            sorted(
-                (
-                    Fault(
-                        fault_id=row["fault_id"] or "",
-                        fault=row["fault"] or "",
-                        injection=row["injection"] or "",
-                        source=row["source"],
-                        target=row["target"],
-                        stream=row["stream"],
-                        start_ms=row["start_ms"],
-                        end_ms=_or_inf(row["end_ms"]),
-                        value=_object(row["value"]),
-                    )
-                    for row in rows
-                    if row["what"] == "fault"
-                ),
-                key=lambda fault: (fault.start_ms, fault.fault_id, fault.source, fault.target or ""),
+        """From the history, of which only the harness's rows are collected. `timers` None: those of `run_begin`."""
+        from pyspark.sql import functions as F
+
+        picked = history.where(F.col("event").isin(*ENVIRONMENT_EVENTS)).select(*_COLUMNS)
+        rows = [row.asDict() for row in picked.collect()]
+        last_ms = None
+        if not any(_ends_judging(row) for row in rows):  # the harness died, or the run still lasts
+            last_ms = history.agg(F.max("time_ms")).collect()[0][0]
+        return cls.of_rows(rows, timers, last_ms=last_ms)
+
+    @classmethod
+    def of_rows(
+        cls, rows: Iterable[Mapping[str, Any]], timers: Timers | None = None, *, last_ms: float | None = None
+    ) -> World:
+        """From rows as `read_rows` or Spark give them, in any order; a row's `value` may be an object or its JSON text.
+
+        Where nothing says that the run has ended, judging ends at `last_ms`, or at the last of these rows.
+        """
+        picked: list[Mapping[str, Any]] = []
+        latest_ms = 0.0
+        for row in rows:
+            latest_ms = max(latest_ms, row["time_ms"])
+            if row["event"] in ENVIRONMENT_EVENTS:
+                picked.append(row)
+        picked.sort(key=lambda row: (row["time_ms"], row.get("incarnation") or 0, row["seq"]))
+        begin = next((row for row in picked if row["event"] == "run_begin"), None)
+        run = _object(begin.get("value")) if begin else {}
+        nodes = {
+            str(row["source"]): NodeInfo(
+                str(row["source"]), str(_object(row.get("value")).get("kind", "")), row.get("address")
             )
+            for row in picked
+            if row["event"] == "node"
+        }
+        faults = _faults(picked)
+        return cls(
+            timers=Timers.from_json(run) if timers is None else timers,
+            nodes=tuple(node for _, node in sorted(nodes.items())),
+            lives=_lives(picked, faults),
+            faults=faults,
+            end_ms=min(
+                (float(row["time_ms"]) for row in picked if _ends_judging(row)),
+                default=float(latest_ms if last_ms is None else last_ms),
+            ),
+            run=run,
         )
-        run = _object(begin["value"]) if begin else {}
-        if timers is None:
-            timers = Timers.from_json(run)
-        nodes = tuple(
-            NodeInfo(row["source"], str(_object(row["value"]).get("kind", "")), row["address"])
-            for row in sorted((row for row in rows if row["what"] == "node"), key=lambda row: str(row["source"]))
-        )
-        lives = _lives(rows, nodes, faults)
-        return cls(timers=timers, nodes=nodes, lives=lives, faults=faults, end_ms=end_ms, run=run)
 
     def of_kind(self, *kinds: str) -> tuple[NodeInfo, ...]:
+        found = self._index.by_kind
+        if len(kinds) == 1:
+            return found.get(kinds[0], ())
         return tuple(node for node in self.nodes if node.kind in kinds)
 
     def lives_of(self, node: str) -> tuple[Life, ...]:
-        return tuple(life for life in self.lives if life.node == node)
+        return self._index.lives.get(node, ())
 
     def process_faults(self, node: str) -> tuple[Fault, ...]:
-        return tuple(fault for fault in self.faults if fault.source == node and fault.target is None)
+        return self._index.processes.get(node, ())
 
     def link_faults(self, source: str, target: str) -> tuple[Fault, ...]:
-        return tuple(fault for fault in self.faults if fault.source == source and fault.target == target)
+        return self._index.links.get((source, target), ())
 
     def pauses(self) -> tuple[Fault, ...]:
         """The faults that stop a process without ending it: its timers are late by design."""
         return tuple(f for f in self.faults if f.target is None and f.loss(self.timers) is Loss.SILENT)
 
-
-def _or_inf(value: float | None) -> float:
-    return math.inf if value is None else float(value)
-
-
-def _object(text: str | None) -> dict[str, Any]:
-    try:
-        value = json.loads(text) if text else {}
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
+    def once(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """What `compute` gives, computed once for this World and `key`. Treat it as read-only."""
+        memo = self._index.memo
+        if key not in memo:
+            memo[key] = compute()
+        found: T = memo[key]
+        return found
 
 
-_EVENTS = ("run_begin", "run_end", "phase", "node", "started", "stopped", "fault")
+def _ends_judging(row: Mapping[str, Any]) -> bool:
+    return row["event"] == "run_end" or (row["event"] == "phase" and row.get("phase") == "end")
 
 
-def _environment(history: DataFrame) -> DataFrame:
-    """what (run_begin|end|last|node|life|fault), start_ms, end_ms and the harness's columns.
-
-    A fault ends at the `end` row of its fault_id, source and target; a life at the next row of its node.
-    """
-    event, phase = F.col("event"), F.col("phase")
-    is_life = event.isin("started", "stopped")
-    source = F.when(is_life, F.col("node")).otherwise(F.col("source"))
-    what = (
-        F.when(event == "started", "life")
-        .when((event == "fault") & (phase == "start"), "fault")
-        .when((event == "run_end") | ((event == "phase") & (phase == "end")), "end")
-        .when(event.isin("run_begin", "node"), event)
-    )
-    of_one = Window.partitionBy("kind", "fault_id", "source", "target").orderBy("time_ms", "seq")
-    ends = (F.col("kind") == "life") | (F.lead("phase").over(of_one) == "end")
-    columns = ("source", "target", "incarnation", "fault_id", "fault", "injection", "stream", "address", "value")
-    rows = (
-        history.where(event.isin(*_EVENTS))
-        .withColumns({"source": source, "what": what, "kind": F.when(is_life, "life").otherwise(event)})
-        .withColumn("end_ms", F.when(ends, F.lead("time_ms").over(of_one)))
-        .where(F.col("what").isNotNull())
-        .select("what", F.col("time_ms").alias("start_ms"), "end_ms", *columns)
-    )
-    last = history.agg(F.max("time_ms").alias("start_ms")).select(F.lit("last").alias("what"), "start_ms")
-    return rows.unionByName(last, allowMissingColumns=True)
+def _object(value: object) -> dict[str, Any]:
+    """The object that `value` is, or is the JSON text of; an empty one for anything else."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return {}
+    return dict(value) if isinstance(value, Mapping) else {}
 
 
-def _lives(rows: list[dict[str, Any]], nodes: tuple[NodeInfo, ...], faults: tuple[Fault, ...]) -> tuple[Life, ...]:
-    """Each `started` until `stopped`, the next `started`, or the fault that ended the process, whichever is first."""
-    lives: list[Life] = []
-    for row in rows:
-        if row["what"] != "life":
-            continue
-        start_ms, end_ms = float(row["start_ms"]), _or_inf(row["end_ms"])
-        for fault in faults:
-            ends_process = fault.target is None and (
-                fault.fault in ("kill", "stop", "restart") or fault.injection in ("sigkill", "sigterm")
+def _faults(rows: Iterable[Mapping[str, Any]]) -> tuple[Fault, ...]:
+    """Each `start` row until the next row of its fault_id, source and target, when that is an `end` row."""
+    open_: dict[tuple[Any, ...], Mapping[str, Any]] = {}
+    found: list[Fault] = []
+
+    def close(row: Mapping[str, Any], end_ms: float) -> None:
+        found.append(
+            Fault(
+                fault_id=row.get("fault_id") or "",
+                fault=row.get("fault") or "",
+                injection=row.get("injection") or "",
+                source=row["source"],
+                target=row.get("target"),
+                stream=row.get("stream"),
+                start_ms=float(row["time_ms"]),
+                end_ms=end_ms,
+                value=_object(row.get("value")),
             )
-            if ends_process and fault.source == row["source"] and start_ms <= fault.start_ms < end_ms:
-                end_ms = fault.start_ms
-        lives.append(Life(row["source"], int(row["incarnation"] or 0), start_ms, end_ms))
-    return tuple(sorted(lives, key=lambda life: (life.node, life.start_ms)))
+        )
+
+    for row in rows:
+        if row["event"] != "fault":
+            continue
+        key = (row.get("fault_id"), row["source"], row.get("target"))
+        before = open_.pop(key, None)
+        if before is not None:
+            close(before, float(row["time_ms"]) if row.get("phase") == "end" else math.inf)
+        if row.get("phase") == "start":
+            open_[key] = row
+    for row in open_.values():
+        close(row, math.inf)
+    return tuple(sorted(found, key=lambda fault: (fault.start_ms, fault.fault_id, fault.source, fault.target or "")))
+
+
+def _lives(rows: Iterable[Mapping[str, Any]], faults: Iterable[Fault]) -> tuple[Life, ...]:
+    """Each `started` until `stopped`, the next `started`, or the fault that ended the process, whichever is first."""
+    of_node: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        if row["event"] in ("started", "stopped"):
+            of_node[row["node"]].append(row)
+    ends: dict[str, list[float]] = defaultdict(list)
+    for fault in faults:
+        if fault.ends_process:
+            ends[fault.source].append(fault.start_ms)
+    lives: list[Life] = []
+    for node, changes in sorted(of_node.items()):
+        deaths = sorted(ends[node])
+        for position, row in enumerate(changes):
+            if row["event"] != "started":
+                continue
+            start_ms = float(row["time_ms"])
+            end_ms = float(changes[position + 1]["time_ms"]) if position + 1 < len(changes) else math.inf
+            at = bisect_left(deaths, start_ms)
+            if at < len(deaths) and deaths[at] < end_ms:
+                end_ms = deaths[at]
+            lives.append(Life(node, int(row.get("incarnation") or 0), start_ms, end_ms))
+    return tuple(lives)
