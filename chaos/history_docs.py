@@ -78,8 +78,9 @@ EVENTS: tuple[Event, ...] = (
     Event(
         "name_server_call",
         "client",
-        ("op_id", "f", "type", "name_server", "topic", "code", "duration_ms"),
-        "how a call of the chosen NameServer ended; f is route for route queries",
+        ("op_id", "f", "type", "name_server", "topic", "code", "duration_ms", "value"),
+        "how a call of the chosen NameServer ended; f is route for route queries; value.tried: each try of it in order "
+        "with name_server and outcome (connect_failed, no_answer, answered, not_sent)",
     ),
     Event("channel", "client", ("f", "address", "value"), "f: open, close, connect_failed; value.reason"),
     Event("route_changed", "client", ("topic", "value"), "the client took a new route"),

@@ -16,7 +16,7 @@ call moves on. Nothing probes, and nothing goes back. Upstream: `NettyRemotingCl
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ..remoting.bodies import TopicRouteData
 from ..remoting.codes import RequestCode, ResponseCode
@@ -33,6 +33,24 @@ from .name_servers import NameServerSelector
 API_TIMEOUT_S = 3.0
 SHORT_WAIT_S = 0.1
 """5.x does not blame the server for an answer that connecting left no more time than this (and a quarter) for."""
+
+
+class _Tries:
+    """The NameServers that one call met, in order, and what came of each."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, str]] = []
+
+    def meet(self, address: Address) -> None:
+        """One more try, unless it is the one under way."""
+        row = {"name_server": str(address), "outcome": "not_sent"}
+        if not self.rows or self.rows[-1] != row:
+            self.rows.append(row)
+
+    def end(self, outcome: str) -> None:
+        """What came of the try under way: connect_failed, no_answer or answered."""
+        if self.rows:
+            self.rows[-1]["outcome"] = outcome
 
 
 class NameServerClient:
@@ -76,14 +94,15 @@ class NameServerClient:
         Records one `name_server_call`; its `f` is "route" for route queries, else the request code's name.
         """
         clock, begin_s = self._context.clock, self._context.clock.monotonic_s()
-        used: list[Address] = []
+        tries = _Tries()
         try:
-            response = await self._invoke(command, timeout_s, used.append)
+            response = await self._invoke(command, timeout_s, tries)
         except RocketMQError as exc:
-            self._record_call(command, used, "fail" if exc.definite else "info", None, begin_s)
+            self._record_call(command, tries, "fail" if exc.definite else "info", None, begin_s)
             raise
+        tries.end("answered")
         took = "ok" if response.code == ResponseCode.SUCCESS else "fail"
-        self._record_call(command, used, took, response.code, begin_s)
+        self._record_call(command, tries, took, response.code, begin_s)
         self._context.log.debug("name server call took %.3f s", clock.monotonic_s() - begin_s)
         return response
 
@@ -99,11 +118,9 @@ class NameServerClient:
             raise ResponseError.for_code(response.code, response.remark)
         return TopicRouteData.decode(response.body)
 
-    async def _invoke(
-        self, command: RemotingCommand, timeout_s: float, on_address: Callable[[Address], None]
-    ) -> RemotingCommand:
+    async def _invoke(self, command: RemotingCommand, timeout_s: float, tries: _Tries) -> RemotingCommand:
         begin_s = self._context.clock.monotonic_s()
-        address = await self._connected(on_address)
+        address = await self._connected(tries)
         left_s = timeout_s - (self._context.clock.monotonic_s() - begin_s)
         if left_s <= 0:
             # 4.9 closes even the channel it has just opened; with two servers, one of them unreachable, a 4.9 client
@@ -112,12 +129,17 @@ class NameServerClient:
                 self._remoting.close_channel(address)
             raise TooManyRequests(f"connecting to {address} took the call's {timeout_s:g} s")
         short = self._profile is Profile.V5_X and left_s <= SHORT_WAIT_S and left_s <= timeout_s / 4
-        return await self._remoting.invoke(
-            address, command, timeout_s=left_s, close_on_timeout=False if short else None
-        )
+        try:
+            return await self._remoting.invoke(
+                address, command, timeout_s=left_s, close_on_timeout=False if short else None
+            )
+        except RocketMQError as exc:
+            if not exc.definite:
+                tries.end("no_answer")
+            raise
 
-    async def _connected(self, on_address: Callable[[Address], None]) -> Address:
-        """A server with an active channel, by the profile's rules; every server met is told to `on_address`."""
+    async def _connected(self, tries: _Tries) -> Address:
+        """A server with an active channel, by the profile's rules; every server met is one of the `tries`."""
         selector, is_active = self.selector, self._remoting.is_active
         address = selector.sticky(is_active)
         if address is None:
@@ -126,34 +148,35 @@ class NameServerClient:
             try:
                 address = selector.sticky(is_active)
                 if address is None and self._profile is Profile.V4_9:
-                    address = await self._connect_any(on_address)
+                    address = await self._connect_any(tries)
                 elif address is None:
                     address = self._advance(selector.chosen)
             finally:
                 self._lock.release()
-        on_address(address)
+        tries.meet(address)
         if not is_active(address):
-            await self._connect(address)
+            await self._connect(address, tries)
         return address
 
-    async def _connect_any(self, on_address: Callable[[Address], None]) -> Address:
+    async def _connect_any(self, tries: _Tries) -> Address:
         """4.9: go round the list once until a connect succeeds."""
         old = self.selector.chosen
         for _ in self.selector.addresses:
             address = self._advance(old)
-            on_address(address)
+            tries.meet(address)
             try:
-                await self._connect(address)
+                await self._connect(address, tries)
             except TransportError:
                 continue
             return address
         text = ", ".join(str(address) for address in self.selector.addresses)
         raise ConnectError(f"connect to [{text}] failed")
 
-    async def _connect(self, address: Address) -> None:
+    async def _connect(self, address: Address, tries: _Tries) -> None:
         try:
             await self._remoting.connect(address)
         except TransportError:
+            tries.end("connect_failed")
             self._connect_failed = address
             raise
         self._connect_failed = None
@@ -175,7 +198,7 @@ class NameServerClient:
         return choice.new
 
     def _record_call(
-        self, command: RemotingCommand, used: Sequence[Address], type_: str, code: int | None, begin_s: float
+        self, command: RemotingCommand, tries: _Tries, type_: str, code: int | None, begin_s: float
     ) -> None:
         try:
             name = RequestCode(command.code).name.lower()
@@ -185,8 +208,9 @@ class NameServerClient:
             "name_server_call",
             f="route" if command.code == RequestCode.GET_ROUTEINFO_BY_TOPIC else name,
             type=type_,
-            name_server=str(used[-1]) if used else None,
+            name_server=tries.rows[-1]["name_server"] if tries.rows else None,
             topic=(command.ext_fields or {}).get("topic"),
             code=code,
             duration_ms=(self._context.clock.monotonic_s() - begin_s) * 1000,
+            value={"tried": tries.rows},
         )
