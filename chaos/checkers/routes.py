@@ -58,19 +58,23 @@ def route_stretches(history: DataFrame, world: World) -> DataFrame:
 
 
 def presence(history: DataFrame, world: World) -> DataFrame:
-    """name_server, incarnation, topic, broker, present, s, e: whether the topic's route named the broker in [s, e).
+    """name_server, incarnation, topic, broker, present, s, e: whether the topic's route had the broker in [s, e).
 
-    Neighbouring stretches differ in `present`.
+    That is under its name, as a master, with the address that it really has. Neighbouring stretches differ in
+    `present`.
     """
-    brokers = frame(history, [(node.name,) for node in world.of_kind("broker")], "broker string")
-    held = F.map_keys(F.from_json("value", "brokers map<string,map<string,string>>").getField("brokers"))
+    known = [(node.name, node.address) for node in world.of_kind("broker")]
+    brokers = frame(history, known, "broker string, broker_address string")
+    held = F.from_json("value", "brokers map<string,map<string,string>>").getField("brokers")
+    master = F.col("held")[F.col("broker")]["0"]
+    is_right = F.col("broker_address").isNull() | (master == F.col("broker_address"))
     by_pair = Window.partitionBy("name_server", "incarnation", "topic", "broker").orderBy("s")
     changed = F.lag("present").over(by_pair)
     return (
         route_stretches(history, world)
         .withColumn("held", held)
         .crossJoin(brokers)
-        .withColumn("present", F.coalesce(F.array_contains("held", F.col("broker")), F.lit(False)))
+        .withColumn("present", F.coalesce(master.isNotNull() & is_right, F.lit(False)))
         .withColumn("before", changed)
         .withColumn(
             "last_e", F.max("e").over(by_pair.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing))
