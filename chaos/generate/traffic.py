@@ -1,0 +1,332 @@
+"""The made-up run's messages, a slice at a time, as numpy rows: sent, tried, stored, pulled, received and read.
+
+    message n ─ send ─ send_attempt (a broker that the producer knows) ─┬─ up: stored at the next offset of its queue
+                                                                        ├─ closed: refused, another broker is tried
+                                                                        └─ silent: indeterminate after T
+    stored ─ pull, receive (by the queue's owner, as soon as there is one) ─ read at the end
+
+Every slice continues the one before: offsets, sequence numbers and rows that are late. What is kept between slices is
+as large as the cluster, not as the history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .control import CLOSED, SILENT, UP, Control
+from .plan import TRAFFIC_MS, Plan
+from .timeline import Floats, Ints, Timelines
+
+INVOKE, OK, FAIL, INFO = range(4)
+TYPES = ("invoke", "ok", "fail", "info")
+
+ROW = np.dtype(
+    [
+        ("time_ms", "f8"),
+        ("seq", "i8"),
+        ("who", "i4"),
+        ("type", "i1"),
+        ("msg", "i8"),
+        ("topic", "i2"),
+        ("broker", "i2"),
+        ("queue", "i2"),
+        ("offset", "i8"),
+        ("attempt", "i1"),
+        ("code", "i2"),
+        ("duration_ms", "f8"),
+        ("lag_ms", "f8"),
+    ]
+)
+"""`who` is a process (node and incarnation) by its number; -1 and NaN stand for null."""
+
+_EMPTY: dict[str, Any] = {
+    "time_ms": 0.0,
+    "seq": -1,
+    "who": -1,
+    "type": -1,
+    "msg": -1,
+    "topic": -1,
+    "broker": -1,
+    "queue": -1,
+    "offset": -1,
+    "attempt": -1,
+    "code": -1,
+    "duration_ms": np.nan,
+    "lag_ms": np.nan,
+}
+
+Rows = NDArray[Any]
+"""A structured array of ROW."""
+
+PRODUCER_SHIFT = 40
+"""A message's number: its producer's, shifted, and its place among the producer's."""
+
+
+def rows(n: int, **columns: Any) -> Rows:
+    """`n` rows with these columns; the others are null."""
+    made = np.empty(n, dtype=ROW)
+    for name in ROW.names or ():
+        made[name] = columns[name] if name in columns else _EMPTY[name]
+    return made
+
+
+@dataclass(slots=True)
+class Messages:
+    """What became of a slice's messages, one element each. A planted defect changes it before rows are made."""
+
+    number: Ints
+    """Among all messages of the run."""
+    msg: Ints
+    producer: Ints
+    topic: Ints
+    queue: Ints
+    first: Ints
+    """The broker of the first attempt; -1: the producer knew none."""
+    first_type: Ints
+    first_ms: Floats
+    """When the first attempt began; the send began at `sent_ms`."""
+    first_took_ms: Floats
+    second: Ints
+    """The broker of the second attempt; -1: there was none."""
+    second_type: Ints
+    stored: NDArray[np.bool_]
+    stored_on: Ints
+    sent_ms: Floats
+    acked_ms: Floats
+    """When the send ended, in whatever way."""
+    ended: Ints
+    offset: Ints
+    receiver: Ints
+    """The consumer; -1: nobody."""
+    received_ms: Floats
+    kept: NDArray[np.bool_]
+    """Whether the final reads find it."""
+    again: Ints
+    """How many times it is received beyond the first."""
+
+
+Plant = Callable[[Messages], None]
+
+
+@dataclass(slots=True)
+class Traffic:
+    """Makes the messages of a plan. `who` gives the number of a node's process 0."""
+
+    plan: Plan
+    control: Control
+    who: dict[str, int]
+    plant: Plant | None = None
+    ends: Ints = field(init=False)
+    """Of every queue: the next offset."""
+    read: int = 0
+    """How many messages the final reads have found so far."""
+    _received_ms: Floats = field(init=False)
+    _brokers_of: Ints = field(init=False)
+    _count_of: Ints = field(init=False)
+    _status: Timelines = field(init=False)
+    _known: Timelines = field(init=False)
+    _owners: Timelines = field(init=False)
+
+    def __post_init__(self) -> None:
+        plan = self.plan
+        queues = plan.topics * plan.brokers * plan.queues
+        self.ends = np.zeros(queues, dtype=np.int64)
+        self._received_ms = np.zeros(queues)
+        masks = 1 << plan.brokers
+        self._brokers_of = np.full((masks, plan.brokers), -1, dtype=np.int64)
+        self._count_of = np.zeros(masks, dtype=np.int64)
+        for mask in range(masks):
+            named = [broker for broker in range(plan.brokers) if mask >> broker & 1]
+            self._brokers_of[mask, : len(named)] = named
+            self._count_of[mask] = len(named)
+        self._status = Timelines(self.control.status)
+        self._known = Timelines([[(0.0, 0), *steps] for steps in self.control.known])
+        self._owners = Timelines(self.control.owners)
+
+    def time_of(self, number: int) -> float:
+        """When the message of that number is sent at the earliest; numbers from `messages` on: when traffic ends."""
+        return TRAFFIC_MS + min(number, self.plan.messages) * self._step_ms
+
+    @property
+    def _step_ms(self) -> float:
+        return (self.plan.settled_ms - 5_000.0 - TRAFFIC_MS) / max(self.plan.messages, 1)
+
+    def messages(self, first: int, until: int) -> Messages:
+        """The messages with numbers in [first, until), which must follow on the ones before."""
+        plan = self.plan
+        rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence((plan.seed, first))))
+        number = np.arange(first, until, dtype=np.int64)
+        n = len(number)
+        sent_ms = TRAFFIC_MS + (number + rng.random(n)) * self._step_ms
+        producer, turn = number % plan.producers, number // plan.producers
+        topic, turn = turn % plan.topics, turn // plan.topics + producer
+        known = self._known.at(producer, sent_ms)
+        queue = turn % plan.queues
+        one = self._pick(known, turn // plan.queues)
+        status = self._status_of(one, sent_ms)
+        # A refused connection is known in a moment, and the send goes to another broker.
+        refused = status == CLOSED
+        others = np.where(refused, known & ~(1 << np.maximum(one, 0)), 0)
+        other = self._pick(others, turn // plan.queues)
+        other_status = self._status_of(other, sent_ms)
+        took_ms = rng.uniform(0.8, 4.0, n)
+        first_ms = sent_ms + 0.05
+        first_took_ms = np.where(status == UP, took_ms, np.where(refused, 1.0, plan.timers.T_ms))
+        second_ms = np.where(other_status == UP, took_ms, np.where(other_status == CLOSED, 1.0, plan.timers.T_ms - 1.1))
+        first_type = np.choose(status, (OK, FAIL, INFO))
+        second_type = np.choose(other_status, (OK, FAIL, INFO))
+        retried = other >= 0
+        ended = np.where(retried, second_type, np.where(one >= 0, first_type, FAIL))
+        acked_ms = first_ms + first_took_ms + np.where(retried, 0.05 + second_ms, 0.0) + 0.02
+        stored = ended == OK
+        stored_on = np.where(stored, np.where(retried, other, one), -1)
+        made = Messages(
+            number=number,
+            msg=producer << PRODUCER_SHIFT | number // plan.producers,
+            producer=producer,
+            topic=topic,
+            queue=queue,
+            first=one,
+            first_type=first_type,
+            first_ms=first_ms,
+            first_took_ms=first_took_ms,
+            second=other,
+            second_type=second_type,
+            stored=stored,
+            stored_on=stored_on,
+            sent_ms=sent_ms,
+            acked_ms=acked_ms,
+            ended=ended,
+            offset=np.full(n, -1, dtype=np.int64),
+            receiver=np.full(n, -1, dtype=np.int64),
+            received_ms=np.full(n, np.inf),
+            kept=stored.copy(),
+            again=np.zeros(n, dtype=np.int64),
+        )
+        self._deliver(made, rng)
+        if self.plant is not None:
+            self.plant(made)
+        return made
+
+    def _pick(self, known: Ints, turn: Ints) -> Ints:
+        count = self._count_of[known]
+        return self._brokers_of[known, turn % np.maximum(count, 1)]
+
+    def _status_of(self, broker: Ints, times_ms: Floats) -> Ints:
+        return np.where(broker >= 0, self._status.at(np.maximum(broker, 0), times_ms), UP)
+
+    def _deliver(self, made: Messages, rng: np.random.Generator) -> None:
+        """Offsets in order of sending, and each queue's messages received in order of offset."""
+        plan = self.plan
+        at = np.flatnonzero(made.stored)
+        if not at.size:
+            return
+        queue = (made.topic[at] * plan.brokers + made.stored_on[at]) * plan.queues + made.queue[at]
+        order = np.argsort(queue.astype(np.int16), kind="stable")
+        at, queue = at[order], queue[order]
+        counts = np.bincount(queue, minlength=len(self.ends))
+        begins = np.concatenate(([0], np.cumsum(counts)[:-1]))
+        made.offset[at] = self.ends[queue] + np.arange(len(at)) - begins[queue]
+        self.ends += counts
+        wanted_ms = made.acked_ms[at] + rng.uniform(2.0, 6.0, len(at))
+        receiver, since_ms = self._owners.at_or_next(queue, wanted_ms)
+        # Who takes over a queue that nobody had gets what waits there within two milliseconds, in order.
+        waited = since_ms > wanted_ms
+        received_ms = np.where(waited, since_ms + 2.0 + wanted_ms / plan.end_ms * 2.0, wanted_ms)
+        # Not before the message ahead of it: the running maximum, for each queue by itself.
+        lift = queue * (4 * plan.end_ms)
+        finite = np.minimum(received_ms, 2 * plan.end_ms)
+        floor = np.maximum(self._received_ms, 0.0)
+        ahead = np.maximum.accumulate(np.maximum(finite, floor[queue]) + lift) - lift
+        last = np.flatnonzero(np.append(queue[1:] != queue[:-1], True))
+        self._received_ms[queue[last]] = ahead[last]
+        lost = (ahead >= plan.settled_ms - 1_000.0) | (receiver < 0)
+        made.receiver[at] = np.where(lost, -1, receiver)
+        made.received_ms[at] = np.where(lost, np.inf, ahead)
+
+    def rows(self, made: Messages) -> dict[str, Rows]:
+        """Event → rows, in no order, without `seq`; those of `read` have one."""
+        plan, who = self.plan, self.who
+        producers = np.array([who[name] for name in plan.producer_names], dtype=np.int64)
+        consumers = np.array([who[name] for name in plan.consumer_names] or [-1], dtype=np.int64)
+        n, sender = len(made.number), producers[made.producer]
+        shared = {"who": sender, "msg": made.msg}
+        ok = made.ended == OK
+        invoked = rows(n, time_ms=made.sent_ms, type=INVOKE, topic=made.topic, **shared)
+        ended = rows(
+            n,
+            time_ms=made.acked_ms,
+            type=made.ended,
+            topic=made.topic,
+            broker=np.where(ok, made.stored_on, -1),
+            queue=np.where(ok, made.queue, -1),
+            offset=np.where(ok, made.offset, -1),
+            code=np.where(ok, 0, -1),
+            duration_ms=made.acked_ms - made.sent_ms,
+            **shared,
+        )
+        tried = self._attempts(made, made.first, made.first_type, made.first_ms, made.first_took_ms, 0, sender)
+        second_ms = made.first_ms + made.first_took_ms + 0.05
+        took_ms = made.acked_ms - 0.02 - second_ms
+        tried += self._attempts(made, made.second, made.second_type, second_ms, took_ms, 1, sender)
+        got = np.flatnonzero(made.receiver >= 0)
+        where = {"topic": made.topic[got], "broker": made.stored_on[got], "queue": made.queue[got]}
+        where |= {"offset": made.offset[got], "who": consumers[made.receiver[got]]}
+        received = [rows(len(got), time_ms=made.received_ms[got], msg=made.msg[got], **where)]
+        received += [np.repeat(received[0], made.again[got])] if made.again.any() else []
+        pulling = made.offset[got] % 2 == 0
+        pulled = rows(len(got), time_ms=made.received_ms[got], type=INVOKE, **where)[pulling]
+        answered = pulled.copy()
+        pulled["time_ms"] -= 1.5
+        answered["time_ms"] -= 0.2
+        answered["type"], answered["code"] = OK, 0
+        return {
+            "send": np.concatenate((invoked, ended)),
+            "send_attempt": np.concatenate(tried),
+            "pull": np.concatenate((pulled, answered)),
+            "receive": np.concatenate(received),
+            "read": self._reads(made),
+        }
+
+    def _attempts(
+        self, made: Messages, broker: Ints, type_: Ints, begins_ms: Floats, took_ms: Floats, attempt: int, sender: Ints
+    ) -> list[Rows]:
+        at = np.flatnonzero(broker >= 0) if (broker < 0).any() else slice(None)
+        shared = {"broker": broker[at], "queue": made.queue[at], "who": sender[at], "msg": made.msg[at]}
+        n = len(shared["broker"])
+        invoked = rows(n, time_ms=begins_ms[at], type=INVOKE, attempt=attempt, **shared)
+        ended = rows(
+            n,
+            time_ms=begins_ms[at] + took_ms[at],
+            type=type_[at],
+            attempt=attempt,
+            code=np.where(type_[at] == OK, 0, -1),
+            duration_ms=took_ms[at],
+            **shared,
+        )
+        return [invoked, ended]
+
+    def _reads(self, made: Messages) -> Rows:
+        """Found by the final reads, which take a second of the ten that they have for each tenth of the messages."""
+        at = np.flatnonzero(made.kept)
+        places = self.read + np.arange(len(at))
+        self.read += len(at)
+        return rows(
+            len(at),
+            time_ms=self.plan.settled_ms + 1.0 + places * (9_000.0 / max(self.plan.messages, 1)),
+            seq=places,
+            who=self.who["prober"],
+            msg=made.msg[at],
+            topic=made.topic[at],
+            broker=made.stored_on[at],
+            queue=made.queue[at],
+            offset=made.offset[at],
+        )
+
+
+__all__ = ["CLOSED", "INFO", "INVOKE", "OK", "ROW", "SILENT", "TYPES", "UP", "Messages", "Rows", "Traffic", "rows"]

@@ -1,0 +1,141 @@
+"""A made-up run as files, or as rows: `write` for histories of any size, `random_rows` for small ones."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ...remoting.profile import Profile
+from ..history import Row, arrow_schema, parquet_path
+from ..scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel
+from .columns import plain
+from .defects import Planted, defect_of
+from .plan import ROWS_A_MESSAGE, Plan, plan_of, random_plan
+from .story import SLICE_ROWS, Story
+
+ORDERED_ROWS = 1_000_000
+"""A history up to this size is one file in order of time, as a recorded run's; beyond, row groups are of one event."""
+_PLAIN = ("time_ms", "seq", "op_id", "msg_key", "offset", "duration_ms", "lag_ms")
+"""Columns whose values hardly repeat."""
+
+
+class Written(NamedTuple):
+    """What was made: the folder, how many rows, and the plan behind them."""
+
+    path: Path
+    rows: int
+    plan: Plan
+
+
+def random_rows(seed: int, defect: str | None = None) -> list[Row]:
+    """A small run's rows in order, some hundreds, `value` decoded and nulls left out: random nodes and faults.
+
+    No check finds it INVALID; too small a run may be UNKNOWN to some. ValueError for a defect that does not exist.
+    """
+    planted, plan = defect_of(defect), random_plan(seed)
+    return _rows(Story(planted.plan(plan) if planted is not None and planted.plan is not None else plan, planted))
+
+
+def rows_of(events: int, seed: int, defect: str | None = None) -> list[Row]:
+    """The rows that `write` would write, for tests of a few thousand."""
+    planted = defect_of(defect)
+    return _rows(Story(_sized(events, seed, planted), planted))
+
+
+def write(
+    out: Path | str,
+    *,
+    events: int,
+    seed: int,
+    defect: str | None = None,
+    profile: Profile = Profile.V4_9,
+    slice_rows: int = SLICE_ROWS,
+) -> Written:
+    """A run folder with a history of about `events` rows and its scenario.yaml.
+
+    The same arguments write the same rows. Replaces what a run folder there had; OSError when the disk refuses.
+    """
+    planted = defect_of(defect)
+    plan = _sized(events, seed, planted, profile)
+    folder = Path(out)
+    history = parquet_path(folder).parent
+    history.mkdir(parents=True, exist_ok=True)
+    for old in history.glob("*.parquet"):
+        old.unlink()
+    story = Story(plan, planted)
+    if events <= ORDERED_ROWS:
+        tables = [plain(table) for slice_ in story.slices(slice_rows) for table in slice_.tables()]
+        table = pa.concat_tables(tables).sort_by([(name, "ascending") for name in ("time_ms", "node", "seq")])
+        pq.write_table(table, parquet_path(folder), compression="zstd")
+        count = len(table)
+    else:
+        count = _write_clustered(story, history, slice_rows)
+    _write_scenario(folder, plan)
+    return Written(folder, count, plan)
+
+
+def _write_clustered(story: Story, history: Path, slice_rows: int) -> int:
+    """A file a slice, a row group an event, in order of time within: statistics then say which groups to skip."""
+    count = 0
+    for number, slice_ in enumerate(story.slices(slice_rows)):
+        path = history / f"part-{number:05d}.parquet"
+        temporary = path.with_name(f".{path.name}.tmp")
+        writer: pq.ParquetWriter | None = None
+        try:
+            for table in slice_.tables():
+                if writer is None:
+                    writer = clustered_writer(temporary)
+                writer.write_table(plain(table), row_group_size=len(table))
+                count += len(table)
+        finally:
+            if writer is not None:
+                writer.close()
+        os.replace(temporary, path)
+    return count
+
+
+def clustered_writer(path: Path) -> pq.ParquetWriter:
+    """A writer for large histories: quick to write, quick to read, statistics for every column."""
+    dictionary = [field.name for field in arrow_schema() if field.name not in _PLAIN]
+    return pq.ParquetWriter(path, arrow_schema(), compression="snappy", use_dictionary=dictionary)
+
+
+def _sized(events: int, seed: int, planted: Planted | None, profile: Profile = Profile.V4_9) -> Plan:
+    plan = plan_of(events, seed, profile)
+    if planted is not None and planted.plan is not None:
+        plan = planted.plan(plan)
+    fixed = Story(plan).fixed_rows
+    return plan.with_messages((events - fixed) // ROWS_A_MESSAGE)
+
+
+def _rows(story: Story) -> list[Row]:
+    found: list[Row] = []
+    for slice_ in story.slices():
+        found += [{name: value for name, value in row.items() if value is not None} for row in slice_.control]
+        for table in slice_.traffic.values():
+            for row in plain(table).to_pylist():
+                found.append({name: value for name, value in row.items() if value is not None})
+    found = orjson.loads(orjson.dumps(found))
+    return sorted(found, key=lambda row: (row["time_ms"], row["node"], row["incarnation"], row["seq"]))
+
+
+def _write_scenario(folder: Path, plan: Plan) -> None:
+    from ..checkers import CHECKS
+
+    scenario = Scenario(
+        name="generated",
+        description="A made-up history: nemesrv generate.",
+        cluster=ClusterModel(name_servers=plan.name_servers, brokers=plan.brokers, profile=plan.profile.value),
+        timers=TimersModel(time_scale=1),
+        workload=WorkloadModel(
+            queues=plan.queues, producers=plan.producers, consumers=plan.consumers, client_starts=plan.starts
+        ),
+        checks=tuple(CHECKS),
+        seed=plan.seed,
+    )
+    (folder / "scenario.yaml").write_text(scenario.to_yaml(), encoding="utf-8")
