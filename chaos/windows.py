@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from ..remoting.profile import Profile
+from .timers import Timers as Timers
 
 NEVER = math.inf
 
@@ -32,83 +32,6 @@ class Window(NamedTuple):
     """How many timers (or hand-overs) stand one behind the other in the formula: each may fire late."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timers:
-    """The timers of a run in RocketMQ milliseconds, under the symbols of the table."""
-
-    profile: Profile = Profile.V4_9
-    R_ms: float = 30_000  # BrokerConfig.registerNameServerPeriod, clamped to 10..60 s
-    B_ms: float = 6_000  # BrokerConfig.registerBrokerTimeoutMills
-    E_ms: float = 120_000  # RouteInfoManager.BROKER_CHANNEL_EXPIRED_TIME
-    S_ms: float = 10_000  # expiry scan period
-    I_ms: float = 120_000  # NettyServerConfig.serverChannelMaxIdleTimeSeconds
-    h_ms: float | None = None  # light heartbeat, acting-master only
-    P_ms: float = 30_000  # ClientConfig.pollNameServerInterval
-    A_ms: float = 3_000  # ClientConfig.mqClientApiTimeout
-    C_ms: float = 3_000  # NettyClientConfig.connectTimeoutMillis
-    H_ms: float = 30_000  # ClientConfig.heartbeatBrokerInterval
-    T_ms: float = 3_000  # DefaultMQProducer.sendMsgTimeout, all attempts together
-    Qr_ms: float = 20_000  # RebalanceService.waitInterval
-    time_scale: float = 1.0
-    """How many RocketMQ milliseconds pass in one of the machine's."""
-
-    def __post_init__(self) -> None:
-        for spec in fields(self):
-            value = getattr(self, spec.name)
-            if spec.name != "profile" and value is not None and not 0 < value < math.inf:
-                raise ValueError(f"timer {spec.name} is {value!r}; allowed is a positive number")
-
-    @classmethod
-    def for_profile(cls, profile: Profile | str, *, acting_master: bool = False, **overrides: Any) -> Timers:
-        """The defaults of a profile with `overrides` (field names); ValueError for an unknown or impossible one."""
-        profile = Profile(profile)
-        defaults: dict[str, Any] = {"profile": profile}
-        if profile is Profile.V5_X:
-            defaults |= {"B_ms": 24_000, "S_ms": 5_000}
-            if acting_master:
-                defaults |= {"E_ms": 10_000, "h_ms": 1_000}
-        elif acting_master:
-            raise ValueError("slave-acting-master exists in profile 5.x only")
-        known = {spec.name for spec in fields(cls)} - {"profile"}
-        if unknown := overrides.keys() - known:
-            raise ValueError(f"unknown timer {sorted(unknown)[0]!r}; allowed are {', '.join(sorted(known))}")
-        return cls(**defaults | {name: value for name, value in overrides.items() if value is not None})
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Timers:
-        """From the value of a `run_begin` row: profile, time_scale and `timers` (symbol_ms: number)."""
-        known = {spec.name for spec in fields(cls)} - {"profile"}
-        overrides = {name: value for name, value in (document.get("timers") or {}).items() if name in known}
-        if document.get("time_scale") is not None:
-            overrides["time_scale"] = document["time_scale"]
-        return cls.for_profile(document.get("profile") or Profile.V4_9, **overrides)
-
-    def to_json(self) -> dict[str, Any]:
-        """Symbol to milliseconds, as `run_begin` keeps it under `timers`."""
-        document = asdict(self)
-        del document["profile"], document["time_scale"]
-        return {name: value for name, value in document.items() if value is not None}
-
-    def with_(self, **changes: Any) -> Timers:
-        return replace(self, **changes)
-
-    @property
-    def beat_ms(self) -> float:
-        """Longest time between two signs of life of a healthy broker: h where there is a light heartbeat, else R."""
-        return self.R_ms if self.h_ms is None else self.h_ms
-
-    @property
-    def delivery_ms(self) -> float:
-        """What "at once" may take: one close through kernel, proxy and event loop, 45 ms of a machine's time at most
-        when measured on the Java programs, here in RocketMQ time."""
-        return 50.0 * self.time_scale
-
-    @property
-    def lateness_cap_ms(self) -> float:
-        """A machine whose timers fired later than this altogether cannot be judged: a tenth of R."""
-        return self.R_ms / 10
-
-
 class Loss(StrEnum):
     """What a fault looks like to the NameServer that holds the broker's route."""
 
@@ -122,6 +45,7 @@ class Loss(StrEnum):
     RESET = "reset_peer toxic"
     SLOW = "slow link"
     HARMLESS = "slower than before, far from every time-out"
+    STUCK = "broker threads stuck, registration thread alive"
     OTHER = "a fault without a row of its own"
 
     @classmethod
@@ -165,6 +89,39 @@ class Loss(StrEnum):
         return self in (Loss.SILENT, Loss.BACKWARD_PACKETS, Loss.SLOW, Loss.OTHER)
 
 
+class Delay(NamedTuple):
+    """What a latency toxic does to each direction of a link, in RocketMQ milliseconds."""
+
+    upstream_ms: float
+    downstream_ms: float
+    jitter_ms: float
+    """Of each direction that is delayed, up or down."""
+
+    @classmethod
+    def of(cls, injection: str, stream: str | None, value: Mapping[str, Any]) -> Delay | None:
+        """None where the fault is no latency, or does not say how much."""
+        if injection != "toxiproxy.latency" or value.get("latency_ms") is None:
+            return None
+        one_way_ms, stream = float(value["latency_ms"]), stream or "both"
+        return cls(
+            one_way_ms if stream in ("both", "upstream") else 0.0,
+            one_way_ms if stream in ("both", "downstream") else 0.0,
+            float(value.get("jitter_ms") or 0),
+        )
+
+    @property
+    def _jitters_ms(self) -> float:
+        return self.jitter_ms * ((self.upstream_ms > 0) + (self.downstream_ms > 0))
+
+    @property
+    def round_trip_min_ms(self) -> float:
+        return max(0.0, self.upstream_ms + self.downstream_ms - self._jitters_ms)
+
+    @property
+    def round_trip_max_ms(self) -> float:
+        return self.upstream_ms + self.downstream_ms + self._jitters_ms
+
+
 def drop_window(timers: Timers, loss: Loss, *, dead_name_servers: int = 0) -> Window:
     """When a NameServer drops the route of a broker lost in this way; NEVER where the table promises nothing."""
     t, row = timers, str(loss)
@@ -176,17 +133,101 @@ def drop_window(timers: Timers, loss: Loss, *, dead_name_servers: int = 0) -> Wi
             return Window(0, t.A_ms * dead_name_servers, f"A·{dead_name_servers} dead NameServers", row)
         case Loss.SILENT:
             # The idle close (I - φ') lies inside these bounds: the channel's last byte is never older than φ.
-            return Window(min(t.E_ms, t.I_ms) - t.beat_ms, t.E_ms + t.S_ms, f"E - {beat} .. E + S", row, 2)
+            return Window(t.silence_ms - t.beat_ms, t.E_ms + t.S_ms, f"E - {beat} .. E + S", row, 2)
         case Loss.BACKWARD_PACKETS:
             formula = f"E .. {beat} + E + S"
-            return Window(min(t.E_ms, t.I_ms), t.beat_ms + t.E_ms + t.S_ms, formula, row, 3)
+            return Window(t.silence_ms, t.beat_ms + t.E_ms + t.S_ms, formula, row, 3)
         case Loss.DROPPED:
             latest_ms = min(t.R_ms + t.B_ms, t.E_ms + t.S_ms)
             return Window(0, latest_ms, "min(R + B, E + S)", row, 2)
-        case Loss.HARMLESS:
+        case Loss.RESET:
+            # The channel is reset at its next bytes, which are the next registration's.
+            return Window(0, t.R_ms, "R", row)
+        case Loss.BACKWARD_PROXY if not t.Z:
+            return Window(NEVER, NEVER, "registrations keep landing", row)
+        case Loss.HARMLESS | Loss.STUCK:
             return Window(NEVER, NEVER, "no change", row)
         case _:
             return Window(0, NEVER, "not bounded", row)
+
+
+class Pulse(NamedTuple):
+    """A route that comes and goes while a fault lasts: there for at most `held_ms`, then missing for `missing_ms`."""
+
+    first_ms: float
+    """By when the first of these turns is over, from the beginning of the fault."""
+    held_ms: float
+    missing_ms: float
+    """NEVER where nothing bounds it."""
+    formula: str
+    row: str
+
+
+def pulse_of(timers: Timers, loss: Loss, stream: str | None = None, delay: Delay | None = None) -> Pulse | None:
+    """How the route comes and goes when registrations land and their answers do not; None where it does not, or where
+    the table has no figure (a broker that acts as master).
+
+    The broker gives a registration up after B and closes its channel (Z); the NameServer sees that close, and the
+    next registration comes with the next tick: present B of every R.
+    """
+    t, row = timers, str(Loss.BACKWARD_PROXY)
+    if t.h_ms is not None or not t.Z:
+        return None
+    turn = Pulse(t.R_ms + t.B_ms, t.B_ms, -t.B_ms % t.R_ms, "B of every R", row)
+    if loss is Loss.BACKWARD_PROXY:
+        return turn
+    if loss is Loss.RESET and stream == "downstream":
+        return Pulse(t.R_ms, 0, NEVER, "until the answer is reset", str(loss))
+    if delay is not None and delay.round_trip_min_ms >= t.B_ms:
+        late_ms, unsteady_ms = delay.upstream_ms + delay.jitter_ms, 2 * delay.jitter_ms
+        return Pulse(
+            turn.first_ms + late_ms,
+            turn.held_ms + unsteady_ms,
+            turn.missing_ms + unsteady_ms,
+            "B of every R, each later by the latency",
+            f"{Loss.SLOW}, a round trip longer than B: {row}",
+        )
+    return None
+
+
+class Survival(StrEnum):
+    """What a partition of one length does to a route (what the partition swallowed is not sent again)."""
+
+    KEPT = "never lost"
+    DEPENDS = "lost when the last registration was old enough"
+    LOST = "always lost"
+
+
+class PartitionLength(NamedTuple):
+    survival: Survival
+    lost_above_ms: float
+    """The route is lost when φ + D exceeds this: the longest gap between registrations that it survives."""
+
+
+def partition_length(timers: Timers, length_ms: float) -> PartitionLength:
+    """Whether a route outlives a partition of `length_ms`: the gap between registrations is R·ceil((φ + D) / R)."""
+    beat_ms = timers.beat_ms
+    bearable_ms = beat_ms * (math.ceil(timers.silence_ms / beat_ms) - 1)
+    if length_ms <= bearable_ms - beat_ms:
+        return PartitionLength(Survival.KEPT, bearable_ms)
+    return PartitionLength(Survival.DEPENDS if length_ms <= bearable_ms else Survival.LOST, bearable_ms)
+
+
+def pause_window(timers: Timers, length_ms: float) -> Window:
+    """When a NameServer that was paused for `length_ms` drops live brokers after its resume; NEVER: not at all.
+
+    A broker is older than E at the first scan when the pause was at least E - R (E - h) long.
+    """
+    beat = "R" if timers.h_ms is None else "h"
+    row = f"NameServer pause of length G, G ≥ E - {beat}"
+    if length_ms < timers.E_ms - timers.beat_ms:
+        return Window(NEVER, NEVER, "no change", row)
+    return Window(0, timers.S_ms, "S", row)
+
+
+def restart_window(timers: Timers) -> Window:
+    """How long a NameServer started again may be empty: brokers wait for their own tick, heartbeats or no."""
+    return return_window(timers)._replace(row="NameServer restart: table starts empty")
 
 
 def return_window(timers: Timers) -> Window:
@@ -206,13 +247,24 @@ def poll_delay_ms(timers: Timers, hung_brokers: int) -> float:
 
 
 def client_leave_window(
-    timers: Timers, removal: Window, *, consumer: bool = False, hung_brokers: int = 0, failed_calls: int = 0
+    timers: Timers,
+    removal: Window,
+    *,
+    consumer: bool = False,
+    reads_from_slave: bool = False,
+    last_broker: bool = False,
+    hung_brokers: int = 0,
+    failed_calls: float = 0,
 ) -> Window:
     """When a client no longer uses a broker that its NameServer drops within `removal`.
 
-    t_rm + P + J; a consumer releases the queues at its next rebalance, Qr later; a client whose NameServer failed too
-    waits k·P + A more.
+    t_rm + P + J; a consumer releases the queues at its next rebalance, Qr later, but one that has a slave to read from
+    leaves the dead master with the poll; a client whose NameServer failed too waits k·P + A more. The last broker of a
+    topic is never left: the NameServer answers code 17, and the client keeps the route it has.
     """
+    if last_broker:
+        return Window(0, NEVER, "never", "last broker of a topic: code 17, the client keeps its old route")
+    consumer = consumer and not reads_from_slave
     latest_ms = removal.latest_ms + timers.P_ms
     formula, chained = f"({removal.formula}) + P", removal.timers + 1
     if consumer:
@@ -228,11 +280,17 @@ def client_leave_window(
     return Window(0, latest_ms, formula, f"{who} after: {removal.row}", chained)
 
 
-def staleness_window(timers: Timers, failed_calls: int) -> Window:
-    """How long a client's routes are stale after its NameServer failed: k·P + A for k failed calls."""
-    row = "client leaves a bad NameServer"
-    latest_ms = failed_calls * timers.P_ms + timers.A_ms
-    return Window(0, latest_ms, f"{failed_calls}·P + A", row, failed_calls + 1)
+def staleness_window(timers: Timers, failed_calls: float, *, ends_round: bool = True) -> Window:
+    """How long a client's routes are stale after its NameServer failed: k·P + A for k failed calls.
+
+    `ends_round` False is a client up to 4.5.2: a failed call costs A, and the round goes on with the next topic.
+    """
+    row, k = "client leaves a bad NameServer", f"{failed_calls:g}"
+    if failed_calls == NEVER:
+        return Window(0, NEVER, "not bounded", row)
+    if not ends_round:
+        return Window(0, (failed_calls + 1) * timers.A_ms, f"{k}·A + A", row)
+    return Window(0, failed_calls * timers.P_ms + timers.A_ms, f"{k}·P + A", row, int(failed_calls) + 1)
 
 
 def failed_calls(profile: Profile, loss: Loss) -> int:

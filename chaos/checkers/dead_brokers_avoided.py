@@ -11,44 +11,25 @@ A use is a send attempt or a pull at its beginning. A retry belongs to a send th
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from ..verdict import Verdict
-from ..windows import Loss, Window, client_leave_window, failed_calls, return_window
+from .absences import Absence, absences
 from .findings import Finding, rounded, verdict_of
 from .lag import LagWindow, Tolerance, frame, measure, tolerance
-from .pairs import Cause, State, link_causes, pair_states, process_causes
 from .world import World
 
 NAME = "dead_brokers_avoided"
 _SHOWN = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Absence:
-    """A broker is lost to a client in [start_ms, end_ms); from `from_ms` on the client must not use it."""
-
-    id: int
-    client: str
-    broker: str
-    fault_id: str
-    start_ms: float
-    from_ms: float
-    end_ms: float
-    window: Window
-    others: tuple[str, ...]
-    """Brokers that were there throughout: a topic that one of them has does not lose its last broker."""
-
-
 def dead_brokers_avoided(history: DataFrame, world: World) -> Verdict:
     """Examined: absences that outlasted their window, of clients that did something then. Violations: later uses."""
-    found = absences(world)
+    found = [absence for absence in absences(world) if absence.from_ms < absence.end_ms]
     nothing = "no broker was lost for longer than the window of its clients, so there is nothing to examine"
     if not found:
         return Verdict.nothing_examined(NAME, nothing)
@@ -66,125 +47,6 @@ def dead_brokers_avoided(history: DataFrame, world: World) -> Verdict:
     nothing = "no client did anything after the window of a lost broker"
     noun = "clients used a lost broker after its window"
     return verdict_of(NAME, findings, measured=measured, nothing=nothing, noun=noun)
-
-
-def absences(world: World) -> list[Absence]:
-    """Every stretch of every (client, broker) that can be judged."""
-    found: list[Absence] = []
-    states = pair_states(world)
-    brokers = [node.name for node in world.of_kind("broker")]
-    processes = {broker: process_causes(world, broker) for broker in brokers}
-    for client in world.of_kind("producer", "consumer"):
-        for broker in brokers:
-            causes = [*processes[broker], *link_causes(world, client.name, broker)]
-            for start_ms, end_ms, fault_id in _merged(causes, world.end_ms):
-                judged = _absence(world, states, client.name, broker, start_ms, end_ms)
-                if judged is None:
-                    continue
-                removal_ms, window = judged
-                others = tuple(
-                    other
-                    for other in brokers
-                    if other != broker
-                    and not any(c.start_ms < end_ms and c.end_ms > start_ms for c in processes[other])
-                )
-                consumes = client.kind == "consumer"
-                hung = _hung(world, client.name, processes, start_ms, end_ms)
-                failed = _failed_calls(world, client.name, start_ms, removal_ms)
-                leave = client_leave_window(
-                    world.timers, window, consumer=consumes, hung_brokers=hung, failed_calls=failed
-                )
-                from_ms = removal_ms + leave.latest_ms - window.latest_ms
-                bound = leave._replace(latest_ms=from_ms - start_ms)
-                if from_ms < end_ms and _alive(world, client.name, start_ms, end_ms):
-                    found.append(
-                        Absence(len(found), client.name, broker, fault_id, start_ms, from_ms, end_ms, bound, others)
-                    )
-    return found
-
-
-def _hung(world: World, client: str, processes: Mapping[str, Sequence[Cause]], start_ms: float, end_ms: float) -> int:
-    """How many brokers did not answer this client at some time in the stretch, their connections being open."""
-    return sum(
-        any(
-            cause.start_ms < end_ms and cause.end_ms > start_ms and not cause.loss.closes
-            for cause in (*causes, *link_causes(world, client, broker))
-        )
-        for broker, causes in processes.items()
-    )
-
-
-def _merged(causes: Sequence[Cause], until_ms: float) -> list[tuple[float, float, str]]:
-    """The stretches in which any of these causes held, with the fault that began each; the run's own start is none."""
-    merged: list[tuple[float, float, str]] = []
-    for cause in sorted(causes, key=lambda cause: (cause.start_ms, -cause.end_ms)):
-        end_ms = min(cause.end_ms, until_ms)
-        if cause.start_ms >= end_ms:
-            continue
-        if merged and cause.start_ms <= merged[-1][1]:
-            start_ms, before_ms, fault_id = merged[-1]
-            merged[-1] = (start_ms, max(before_ms, end_ms), fault_id or cause.fault_id)
-        else:
-            merged.append((cause.start_ms, end_ms, cause.fault_id))
-    return [stretch for stretch in merged if stretch[0] > -math.inf]
-
-
-def _absence(
-    world: World, states: Sequence[State], client: str, broker: str, start_ms: float, end_ms: float
-) -> tuple[float, Window] | None:
-    """When the last NameServer that this client may ask has dropped the broker, and by which window; None: never."""
-    latest: tuple[float, Window] | None = None
-    refill = return_window(world.timers)
-    for state in states:
-        if state.broker != broker or state.end_ms <= start_ms or state.start_ms >= end_ms:
-            continue
-        unreachable = any(
-            fault.start_ms <= max(state.start_ms, start_ms) and fault.end_ms >= min(state.end_ms, end_ms)
-            for fault in world.link_faults(client, state.name_server)
-        )
-        if unreachable:
-            continue
-        if state.up:
-            return None
-        if not state.judged:
-            if any(f.overlaps(state.start_ms, state.end_ms) for f in world.process_faults(state.name_server)):
-                continue  # a stopped NameServer tells nobody anything; what it does afterwards is another state
-            return None
-        settled_ms, window = max(state.settled_ms, start_ms), state.window
-        refilled_ms = _restarted_ms(world, state) + refill.latest_ms
-        if refilled_ms > settled_ms:  # until then it has no route to give, and a client keeps the old one
-            settled_ms, window = refilled_ms, refill
-        if latest is None or settled_ms > latest[0]:
-            latest = (settled_ms, window)
-    return latest
-
-
-def _restarted_ms(world: World, state: State) -> float:
-    """When this NameServer process was started, if it is not the node's first: the run began with filled tables."""
-    later = world.lives_of(state.name_server)[1:]
-    return next((life.start_ms for life in later if life.incarnation == state.incarnation), -math.inf)
-
-
-def _failed_calls(world: World, client: str, start_ms: float, removal_ms: float) -> int:
-    """k: calls that fail because NameServers are lost to the client from one poll before until one after removal."""
-    timers, calls = world.timers, 0
-    for node in world.of_kind("name_server"):
-        faults = [*world.process_faults(node.name), *world.link_faults(client, node.name)]
-        losses = [f.loss(timers) for f in faults if f.overlaps(start_ms - timers.P_ms, removal_ms + timers.P_ms)]
-        calls += max((_calls_lost(world, loss) for loss in losses), default=0)
-    return calls
-
-
-def _calls_lost(world: World, loss: Loss) -> int:
-    # A crash costs 4.9 no call that it has yet to make, but the one in flight when the connection closes.
-    return 0 if loss is Loss.HARMLESS else max(1, failed_calls(world.timers.profile, loss))
-
-
-def _alive(world: World, client: str, start_ms: float, end_ms: float) -> bool:
-    """Whether the client ran undisturbed all the time."""
-    disturbed = any(fault.overlaps(start_ms, end_ms) for fault in world.process_faults(client))
-    running = any(life.start_ms <= start_ms and life.end_ms >= end_ms for life in world.lives_of(client))
-    return running and not disturbed
 
 
 def _judged(history: DataFrame, world: World, found: Sequence[Absence]) -> DataFrame:

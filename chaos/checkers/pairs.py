@@ -19,8 +19,8 @@ from enum import StrEnum
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
-from ..windows import NEVER, Loss, Window, drop_window, return_window
-from .world import Life, World
+from ..windows import NEVER, Delay, Loss, Timers, Window, drop_window, return_window
+from .world import Fault, Life, World
 
 
 class Label(NamedTuple):
@@ -46,6 +46,16 @@ class Cause:
     """broker, link or name_server"""
     loss: Loss
     fault_id: str
+    injection: str = ""
+    stream: str | None = None
+    delay: Delay | None = None
+    """How late a latency fault makes what passes."""
+
+    @classmethod
+    def of(cls, fault: Fault, on: str, timers: Timers) -> Cause:
+        delay = Delay.of(fault.injection, fault.stream, fault.value)
+        loss = fault.loss(timers)
+        return cls(fault.start_ms, fault.end_ms, on, loss, fault.fault_id, fault.injection, fault.stream, delay)
 
     def active(self, at_ms: float) -> bool:
         return self.start_ms <= at_ms < self.end_ms
@@ -114,10 +124,7 @@ def process_causes(world: World, node: str, on: str = "broker") -> list[Cause]:
 
 
 def _process_causes(world: World, node: str, on: str) -> list[Cause]:
-    causes = [
-        Cause(fault.start_ms, fault.end_ms, on, fault.loss(world.timers), fault.fault_id)
-        for fault in world.process_faults(node)
-    ]
+    causes = [Cause.of(fault, on, world.timers) for fault in world.process_faults(node)]
     gap_ms = -math.inf
     for start_ms, end_ms in [*((life.start_ms, life.end_ms) for life in world.lives_of(node)), (math.inf, math.inf)]:
         if start_ms > gap_ms:
@@ -130,11 +137,8 @@ def _process_causes(world: World, node: str, on: str) -> list[Cause]:
 
 def link_causes(world: World, source: str, target: str) -> list[Cause]:
     """When the link by which `source` dials `target` is not as it should be."""
-    return [
-        Cause(fault.start_ms, fault.end_ms, "link", loss, fault.fault_id)
-        for fault in world.link_faults(source, target)
-        if (loss := fault.loss(world.timers)) is not Loss.HARMLESS
-    ]
+    causes = [Cause.of(fault, "link", world.timers) for fault in world.link_faults(source, target)]
+    return [cause for cause in causes if cause.loss is not Loss.HARMLESS]
 
 
 _UNSTEADY = frozenset({Loss.BACKWARD_PROXY, Loss.RESET, Loss.SLOW, Loss.OTHER})

@@ -77,7 +77,7 @@ class Fault:
 class _Index:
     """The World's tables by the keys that rules ask for, and what was computed from them once."""
 
-    __slots__ = ("by_kind", "lives", "links", "memo", "processes")
+    __slots__ = ("by_kind", "links", "lives", "memo", "processes")
 
     def __init__(self, world: World) -> None:
         by_kind: dict[str, list[NodeInfo]] = defaultdict(list)
