@@ -1,15 +1,13 @@
-"""Apache's own NameServer: its jars by Maven coordinates, resolved once into the user's cache folder, and its process.
+"""Apache's own NameServer: which versions there are, and its process.
 
-Which repository Maven asks is the machine's own business (its settings.xml); nothing here names one. The process gets
-the JVM flags of RocketMQ's `runserver.sh` with half its heap, and logs at INFO to a file in its own folder, as
-RocketMQ is set up to.
+The process gets the JVM flags of RocketMQ's `runserver.sh` with half its heap, and logs at INFO to a file in its own
+folder, as RocketMQ is set up to.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import subprocess
 import tempfile
 import time
@@ -17,13 +15,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from . import measure
+from .maven import JavaMissing, cache, require, resolve
 from .measure import BenchError, Server
 
 VERSIONS = (("4.9.8", "4.9.7"), ("5.3.3",))
 """One row each; the first version of it that Maven has. 4.9.8 was published without its NameServer."""
 
 MAIN = "org.apache.rocketmq.namesrv.NamesrvStartup"
-RESOLVE_TIMEOUT_S = 240
 START_TIMEOUT_S = 60
 
 _FLAGS = (
@@ -76,56 +74,20 @@ _LOGBACK = """<configuration>
 """
 
 
-class JavaMissing(Exception):
-    """Apache's NameServer cannot be had here; the text says what is missing."""
-
-
 def jars(versions: tuple[str, ...]) -> tuple[str, Path]:
     """The first of `versions` that can be had, and the folder with its jars. JavaMissing."""
-    if shutil.which("java") is None:
-        raise JavaMissing("java is missing: install a JDK 17")
-    reasons = []
-    for version in versions:
-        folder = _cache() / f"namesrv-{version}"
+    require("java")
+    folders = {version: cache("bench") / f"namesrv-{version}" for version in versions}
+    for version, folder in folders.items():
         if folder.is_dir():
             return version, folder
-    for version in versions:
-        folder = _cache() / f"namesrv-{version}"
+    reasons = []
+    for version, folder in folders.items():
         try:
-            _resolve(version, folder)
+            return version, resolve(f"rocketmq-namesrv {version}", _POM.format(version=version), folder)
         except JavaMissing as exc:
             reasons.append(str(exc))
-        else:
-            return version, folder
     raise JavaMissing("; ".join(reasons))
-
-
-def _cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nemesrv" / "bench"
-
-
-def _resolve(version: str, folder: Path) -> None:
-    """The folder is there whole or not at all."""
-    if shutil.which("mvn") is None:
-        raise JavaMissing("mvn is missing: install Apache Maven")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
-        pom, target = Path(temporary) / "pom.xml", Path(temporary) / "jars"
-        pom.write_text(_POM.format(version=version))
-        command = ["mvn", "--batch-mode", "--quiet", "--file", str(pom), "dependency:copy-dependencies"]
-        command += [f"-DoutputDirectory={target}", "-DincludeScope=runtime"]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=RESOLVE_TIMEOUT_S, check=False)
-        except subprocess.TimeoutExpired as exc:
-            raise JavaMissing(f"rocketmq-namesrv {version}: Maven took longer than {RESOLVE_TIMEOUT_S} s") from exc
-        if done.returncode != 0 or not any(target.glob("*.jar")):
-            errors = [line for line in done.stdout.splitlines() if "[ERROR]" in line] or ["no reason given"]
-            raise JavaMissing(f"rocketmq-namesrv {version}: Maven has no jars: {errors[0][:200]}")
-        try:
-            target.rename(folder)
-        except OSError:
-            if not folder.is_dir():  # another run was quicker
-                raise
 
 
 @contextlib.contextmanager

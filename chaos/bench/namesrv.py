@@ -29,6 +29,7 @@ from . import java, measure
 from .figures import OURS, Figures
 from .footprint import footprint, resident
 from .look_ups import ROUNDS, TEN_THOUSAND, look_ups, look_ups_beside_registrations
+from .maven import JavaMissing
 from .measure import BenchError, Server, Tools
 from .registrations import heartbeats, registrations
 
@@ -135,7 +136,7 @@ def _java(folder: Path, console: Console) -> dict[str, Target]:
     for versions in java.VERSIONS:
         try:
             version, jars = java.jars(versions)
-        except java.JavaMissing as exc:
+        except JavaMissing as exc:
             console.print(f"No row for Apache's NameServer {versions[0]}: {exc}")
         else:
             targets[f"{JAVA} {version}"] = partial(java.name_server, folder, jars)

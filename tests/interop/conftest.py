@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from nemesrv.chaos.bench.maven import JavaMissing
+
 from . import programs
-from .jars import Jars, JarsMissing, class_path
+from .jars import Jars, class_path
 from .mqadmin import MQAdmin
 from .programs import Program
 
@@ -24,7 +26,7 @@ def need(*jars: Jars) -> None:
     for each in jars:
         try:
             class_path(each)
-        except JarsMissing as exc:
+        except JavaMissing as exc:
             pytest.skip(str(exc))
 
 

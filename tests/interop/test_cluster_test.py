@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import http.server
 import logging
-import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import orjson
@@ -20,6 +18,7 @@ from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.network import Address, TcpNetwork
 from nemesrv.remoting.transport import RemotingClient
 from tests.actors.namesrv.helpers import Caller, topic
+from tests.address_server import address_server
 
 from . import programs
 from .conftest import SERVERS, need
@@ -33,29 +32,6 @@ class Environments:
     product: Address
     theirs: Address
     ours: Address
-
-
-@contextmanager
-def address_server(answer: str) -> Iterator[str]:
-    """An HTTP server that answers everybody with one line, and its host:port."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200 if self.path == "/rocketmq/nsaddr-center?nofix=1" else 404)
-            self.end_headers()
-            self.wfile.write(answer.encode())
-
-        def log_message(self, *args: object) -> None:
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            yield f"127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 @pytest.fixture(scope="module", params=["4.9", "5.x"])

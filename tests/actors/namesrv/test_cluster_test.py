@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import http.server
 import logging
 import random
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -24,6 +20,7 @@ from nemesrv.remoting.node import NodeContext
 from nemesrv.remoting.profile import Profile
 from nemesrv.remoting.transport import RemotingClient
 from tests.actors.namesrv.helpers import BOTH, LISTEN, Caller, World, topic
+from tests.address_server import address_server
 from tests.virtual import run
 
 V4, V5 = Profile.V4_9, Profile.V5_X
@@ -146,29 +143,6 @@ def test_production_that_is_told_later_is_found_at_the_next_look() -> None:
     run(main)
 
 
-class _AddressServer(http.server.BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        found = self.path == "/rocketmq/nsaddr-center?nofix=1"
-        self.send_response(200 if found else 404)
-        self.end_headers()
-        self.wfile.write(b"10.0.0.1:9876;10.0.0.2:9876\r\nsecond line" if found else b"")
-
-    def log_message(self, *args: object) -> None:
-        pass
-
-
-@contextmanager
-def address_server() -> Iterator[str]:
-    with http.server.HTTPServer(("127.0.0.1", 0), _AddressServer) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield f"127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 def test_the_address_server_is_asked_for_the_unit_of_production() -> None:
     log = logging.getLogger("tests.namesrv")
 
@@ -178,7 +152,7 @@ def test_the_address_server_is_asked_for_the_unit_of_production() -> None:
         told = NamesrvConfig.from_properties({"clusterTest": "true", "rocketmq.namesrv.domain": domain})
         assert await product_name_servers(told, log)() == "10.0.0.1:9876;10.0.0.2:9876"
 
-    with address_server() as domain:
+    with address_server("10.0.0.1:9876;10.0.0.2:9876\r\nsecond line") as domain:
         asyncio.run(main(domain))
 
 

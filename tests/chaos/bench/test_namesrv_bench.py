@@ -11,8 +11,9 @@ from shutil import which
 import pytest
 from rich.console import Console
 
-from nemesrv.chaos.bench import java, measure, namesrv
+from nemesrv.chaos.bench import java, maven, measure, namesrv
 from nemesrv.chaos.bench.figures import OURS, Aim, Figures
+from nemesrv.chaos.bench.maven import JavaMissing
 from nemesrv.chaos.bench.measure import BenchError, Shot, Tools
 from nemesrv.chaos.bench.namesrv import Size
 
@@ -50,7 +51,7 @@ def test_everything_is_measured_and_every_aim_judged(compiler: bool, monkeypatch
 def test_apaches_name_server_is_measured_beside_ours(tmp_path: Path) -> None:
     try:
         java.jars(java.VERSIONS[0])
-    except java.JavaMissing as exc:
+    except JavaMissing as exc:
         pytest.skip(str(exc))
     text = io.StringIO()
     figures = namesrv.run(0.1, size=SMALL, console=Console(file=text, width=180))
@@ -60,10 +61,10 @@ def test_apaches_name_server_is_measured_beside_ours(tmp_path: Path) -> None:
 
 def test_without_java_its_rows_are_left_out_with_a_line_each(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(java.shutil, "which", lambda name: None if name == "mvn" else name)
-    with pytest.raises(java.JavaMissing, match="mvn is missing: install Apache Maven"):
+    monkeypatch.setattr(maven.shutil, "which", lambda name: None if name == "mvn" else name)
+    with pytest.raises(JavaMissing, match="mvn is missing: install Apache Maven"):
         java.jars(("4.9.8", "4.9.7"))
-    monkeypatch.setattr(java.shutil, "which", lambda name: None)
+    monkeypatch.setattr(maven.shutil, "which", lambda name: None)
     text = io.StringIO()
     figures = namesrv.run(0.1, size=SMALL, console=Console(file=text, width=180))
     assert text.getvalue().count("No row for Apache's NameServer") == 2
