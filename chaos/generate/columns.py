@@ -23,10 +23,21 @@ _WIDE = pa.schema([field.with_nullable(True) for field in arrow_schema()])
 
 Filled = Sequence[str]
 COLUMNS_OF: dict[str, Filled] = {
-    "send": ("type", "op_id", "topic", "broker_name", "queue_id", "offset", "msg_key", "code", "duration_ms"),
+    "send": (
+        "type",
+        "op_id",
+        "topic",
+        "broker_name",
+        "queue_id",
+        "offset",
+        "msg_key",
+        "code",
+        "attempt",
+        "duration_ms",
+    ),
     "send_attempt": ("type", "op_id", "broker_name", "address", "queue_id", "code", "attempt", "duration_ms"),
-    "pull": ("type", "topic", "broker_name", "address", "queue_id", "offset", "code"),
-    "receive": ("topic", "broker_name", "queue_id", "offset", "msg_key"),
+    "pull": ("type", "topic", "broker_name", "address", "queue_id", "offset", "code", "duration_ms"),
+    "receive": ("op_id", "topic", "broker_name", "queue_id", "offset", "msg_key"),
     "read": ("topic", "broker_name", "queue_id", "offset", "msg_key"),
     "timer_lag": ("duration_ms", "lag_ms"),
 }
@@ -41,6 +52,7 @@ class Columns:
         topics: Sequence[str],
         brokers: Sequence[str],
         addresses: dict[str, str],
+        holdings: int,
     ) -> None:
         self._nodes = pa.array([node for node, _, _ in processes])
         self._roles = pa.array([role for _, role, _ in processes])
@@ -49,6 +61,7 @@ class Columns:
         self._brokers = pa.array(list(brokers))
         self._addresses = pa.array([addresses[name] for name in brokers])
         self._types = pa.array(list(TYPES))
+        self._holdings = pa.array([holding_id(holding) for holding in range(holdings)], pa.string())
 
     def table(self, event: str, rows: Rows) -> pa.Table:
         """The rows as they stand, in the history's columns; names are dictionary arrays."""
@@ -65,7 +78,8 @@ class Columns:
         if "type" in filled:
             made["type"] = _named(rows["type"], self._types)
         if "op_id" in filled:
-            made["op_id"] = op_ids(rows["msg"])
+            received = event == "receive"
+            made["op_id"] = _named(rows["holding"], self._holdings) if received else op_ids(rows["msg"])
         if "msg_key" in filled:
             made["msg_key"] = keys(rows["msg"])
         if "topic" in filled:
@@ -82,13 +96,18 @@ class Columns:
         ):
             if column in filled:
                 values = rows[source].astype(type_)
-                absent = values < 0
+                absent: NDArray[np.bool_] = values < 0
                 made[column] = pa.array(values, mask=absent if absent.any() else None)
         for column in ("duration_ms", "lag_ms"):
             if column in filled:
                 made[column] = pa.array(np.ascontiguousarray(rows[column]), from_pandas=True)
         arrays = [made[c.name] if c.name in made else pa.nulls(n, _WIDE.field(c.name).type) for c in SCHEMA]
         return pa.Table.from_arrays(arrays, names=[c.name for c in SCHEMA])
+
+
+def holding_id(holding: int) -> str:
+    """`op_id` of one holding of a queue by a consumer."""
+    return f"take-{holding}"
 
 
 def plain(table: pa.Table) -> pa.Table:
@@ -98,7 +117,7 @@ def plain(table: pa.Table) -> pa.Table:
 
 def _named(numbers: NDArray[Any], names: pa.Array) -> pa.Array:
     indices = numbers.astype(np.int32)
-    absent = indices < 0
+    absent: NDArray[np.bool_] = indices < 0
     return pa.DictionaryArray.from_arrays(pa.array(indices, mask=absent if absent.any() else None), names)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from ...remoting.profile import Profile
 from ..history import Row
-from .plan import BEGIN_MS, Kind, Plan, PlannedFault
+from .plan import BEGIN_MS, TRAFFIC_MS, Kind, Plan, PlannedFault
 from .timeline import Timelines
 
 UP, CLOSED, SILENT = 0, 1, 2
@@ -54,6 +54,8 @@ class _Client:
     listed: list[str]
     index: int
     connected: bool = True
+    refused: bool = False
+    """Whether the NameServer in use was chosen and could not be connected to."""
     known: frozenset[str] = frozenset()
     assigned: frozenset[tuple[str, int]] = frozenset()
 
@@ -102,7 +104,14 @@ class Simulation:
         """Everything up to the end of the run."""
         plan, addresses = self.plan, self.result.addresses
         timers = {"profile": str(plan.profile), "time_scale": 1, "timers": self.timers.to_json()}
-        self._row(0.0, HARNESS, "run_begin", value={"scenario": "generated", "seed": plan.seed, **timers})
+        workload = {
+            **{"topic": plan.topic_names[0], "queues": plan.queues, "client_starts": plan.starts},
+            **{"producers": plan.producers, "consumers": plan.consumers, "broadcasting": False},
+            "sends_per_s": plan.messages / max(1, plan.producers) / (plan.settled_ms - TRAFFIC_MS) * 1000,
+        }
+        about = {"scenario": "generated", "seed": plan.seed, "workload": workload, "availability_floor": None}
+        about |= {"timeline": [str(fault.kind) for fault in plan.faults], "defect": None}
+        self._row(0.0, HARNESS, "run_begin", value={**about, **timers})
         for number, node in enumerate(self.nodes):
             kind = {"kind": role_of(node)}
             self._row(1.0 + number / 100, HARNESS, "node", source=node, address=addresses.get(node), value=kind)
@@ -311,7 +320,8 @@ class Simulation:
             one = {"op_id": f"prober-start-{number}"}
             self._row(at_ms, PROBER, "name_server_list", value=listed, **one)
             self._chosen(at_ms + 0.2, PROBER, listed, index, None, "first", **one)
-            self._called(at_ms + 2.0, PROBER, listed[index], self._topics[0], "ok", 0, **one)
+            tried = [(listed[index], "answered")]
+            self._called(at_ms + 2.0, PROBER, tried, self._topics[0], "ok", 0, 1.8, **one)
 
     def _chosen(
         self, now_ms: float, node: str, listed: list[str], index: int, old: str | None, reason: str, **fields: Any
@@ -320,10 +330,19 @@ class Simulation:
         self._row(now_ms, node, "name_server_chosen", name_server=listed[index], value=value, **fields)
 
     def _called(
-        self, now_ms: float, node: str, name_server: str, topic: str, type_: str, code: int | None, **fields: Any
+        self,
+        now_ms: float,
+        node: str,
+        tried: list[tuple[str, str]],
+        topic: str,
+        type_: str,
+        code: int | None,
+        duration_ms: float,
+        **fields: Any,
     ) -> None:
-        how = {"f": "route", "type": type_, "code": code, "duration_ms": 1.8, **fields}
-        self._row(now_ms, node, "name_server_call", name_server=name_server, topic=topic, **how)
+        how = {"f": "route", "type": type_, "code": code, "duration_ms": duration_ms, "name_server": tried[-1][0]}
+        tries = [{"name_server": address, "outcome": outcome} for address, outcome in tried]
+        self._row(now_ms, node, "name_server_call", topic=topic, value={"tried": tries}, **how, **fields)
 
     def _start_client(self, now_ms: float, name: str) -> None:
         self._started(now_ms, name)
@@ -351,40 +370,47 @@ class Simulation:
     def _poll(self, now_ms: float, client: _Client) -> None:
         self._at(now_ms + self.timers.P_ms, self._poll, client)
         servers = {self.result.addresses[name]: name for name in self.plan.name_server_names}
-        at_ms = now_ms
+        at_ms, first = now_ms, self._topics[0]
+        tried: list[tuple[str, str]] = []
         for _ in client.listed:
             if client.connected:
                 break
             old = client.listed[client.index]
             client.index = (client.index + 1) % len(client.listed)
             address = client.listed[client.index]
-            self._chosen(at_ms + 0.1, client.name, client.listed, client.index, old, "not_active")
+            reason = "connect_failed" if client.refused else "not_active"
+            self._chosen(at_ms + 0.1, client.name, client.listed, client.index, old, reason)
             client.connected = self._alive[servers[address]]
+            client.refused = not client.connected
             how = ("open", "connected") if client.connected else ("connect_failed", "refused")
             self._channel(at_ms + 0.6, client.name, how[0], address, how[1])
             at_ms += 1.0
-            if self.plan.profile is Profile.V5_X and not client.connected:
-                break  # one candidate a call
-        address = client.listed[client.index]
+            if not client.connected:
+                tried.append((address, "connect_failed"))
+                if self.plan.profile is Profile.V5_X:
+                    break  # one candidate a call
         if not client.connected:
-            self._called(at_ms + 1.9, client.name, address, self._topics[0], "fail", None)
+            self._called(at_ms + 0.9, client.name, tried, first, "fail", None, at_ms + 0.9 - now_ms)
             return
+        address = client.listed[client.index]
+        began_ms = now_ms
         name_server = servers[address]
         if self._paused[name_server]:
-            if self._resumes[name_server] > at_ms + self.timers.A_ms - 100:
-                late_ms = at_ms + self.timers.A_ms
-                late = {"duration_ms": self.timers.A_ms}
-                self._called(late_ms, client.name, address, self._topics[0], "info", None, **late)
+            if self._resumes[name_server] > began_ms + self.timers.A_ms - 100:
+                late_ms = began_ms + self.timers.A_ms
+                tried.append((address, "no_answer"))
+                self._called(late_ms, client.name, tried, first, "info", None, self.timers.A_ms)
                 self._channel(late_ms + 0.5, client.name, "close", address, "timeout")
                 client.connected = False
                 return
-            waited_ms = self._resumes[name_server] - at_ms + 2
-            at_ms += waited_ms
+            at_ms = self._resumes[name_server]
         held = frozenset(self._tables[name_server])
         for topic in self.plan.topic_names:
             at_ms += 2.0
             type_, code = ("ok", 0) if held else ("fail", 17)
-            self._called(at_ms, client.name, address, topic, type_, code)
+            tried.append((address, "answered"))
+            self._called(at_ms, client.name, tried, topic, type_, code, at_ms - began_ms)
+            began_ms, tried = at_ms, []
             if held and held != client.known:
                 self._row(at_ms + 0.1, client.name, "route_changed", topic=topic, value=self.route(held))
         if held and held != client.known:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..history import Row, to_table
-from .columns import Columns
+from .columns import Columns, holding_id
 from .control import PROBER, Control, Simulation, role_of
 from .plan import ROWS_A_MESSAGE, Plan
 from .traffic import Rows, Traffic, rows
@@ -70,7 +70,9 @@ class Story:
             plan.topic_names,
             plan.broker_names,
             self.control.addresses,
+            len(self.traffic.taken),
         )
+        self._holdings = self.traffic.holdings()
         self._seqs = np.zeros(len(processes), dtype=np.int64)
         self._late: dict[str, Rows] = {}
 
@@ -78,7 +80,7 @@ class Story:
     def fixed_rows(self) -> int:
         """How many rows there are besides those of the messages."""
         queues = self.plan.topics * self.plan.brokers * self.plan.queues
-        return len(self.control.rows) + sum(len(lag) for lag, _ in self.lag) + queues
+        return len(self.control.rows) + len(self._holdings) + sum(len(lag) for lag, _ in self.lag) + queues
 
     def slices(self, slice_rows: int = SLICE_ROWS) -> Iterator[Slice]:
         """Every row of the run, once. A story can be told once."""
@@ -102,11 +104,30 @@ class Story:
                 told_until += 1
             control = self.control.rows[told:told_until]
             told = told_until
+            control = sorted(control + self._held(end_ms), key=lambda row: row["time_ms"])
             slice_ = self._in_order(control, made, end_ms)
             slice_.traffic["read"] = self._columns.table("read", reads)
             if last:
                 slice_.control.extend(self._read_done(before_reads))
             yield slice_
+
+    def _held(self, end_ms: float) -> list[Row]:
+        """`queue_taken` and `queue_dropped` before that time; offsets are what earlier messages came to."""
+        plan, found = self.plan, []
+        while self._holdings and self._holdings[0][0] < end_ms:
+            at_ms, consumer, event, queue, holding = self._holdings.pop(0)
+            topic, rest = divmod(queue, plan.brokers * plan.queues)
+            broker, queue_id = divmod(rest, plan.queues)
+            dropped = event == "queue_dropped"
+            found.append(
+                {
+                    **{"time_ms": at_ms, "node": plan.consumer_names[consumer], "role": "consumer", "incarnation": 0},
+                    **{"event": event, "op_id": holding_id(holding), "topic": plan.topic_names[topic]},
+                    **{"broker_name": plan.broker_names[broker], "queue_id": queue_id},
+                    "offset": self.traffic.taken_before(queue, holding + dropped),
+                }
+            )
+        return found
 
     def _in_order(self, control: list[Row], made: dict[str, Rows], end_ms: float) -> Slice:
         """Rows before `end_ms` numbered and sorted; later ones wait for the next slice."""

@@ -26,25 +26,36 @@ class Timelines:
         """The value of each thing at its time."""
         return self._values[self._index(things, times_ms)]
 
-    def at_or_next(self, things: Ints, times_ms: Floats) -> tuple[Ints, Floats]:
-        """The value ≥ 0 of each thing at its time or, where that is negative, the next one and when it begins.
+    def step_at_or_next(self, things: Ints, times_ms: Floats) -> tuple[Ints, Floats]:
+        """The step of each thing that holds at its time or, where its value is negative, the next one that is not.
 
-        -1 and infinity where none follows.
+        Also when each step begins. Steps are numbered through all things; -1 and infinity where none follows.
         """
         index = self._index(things, times_ms)
-        values, since = self._values[index], times_ms.copy()
-        waiting = np.flatnonzero(values < 0)
+        waiting = np.flatnonzero(self._values[index] < 0)
         while waiting.size:
             following = index[waiting] + 1
             there = following < len(self._values)
             there[there] &= self._thing[following[there]] == things[waiting[there]]
-            since[waiting[~there]] = np.inf
+            index[waiting[~there]] = -1
             waiting, following = waiting[there], following[there]
             index[waiting] = following
-            values[waiting] = self._values[following]
-            since[waiting] = self._keys[following] - things[waiting] * _SPAN_MS
-            waiting = waiting[values[waiting] < 0]
-        return values, since
+            waiting = waiting[self._values[following] < 0]
+        since = np.where(index < 0, np.inf, self._keys[index] - things * _SPAN_MS)
+        return index, since
+
+    def values(self, steps: Ints) -> Ints:
+        """The value of each step; -1 for step -1."""
+        return np.where(steps < 0, -1, self._values[steps])
+
+    def step_number(self, thing: int, place: int) -> int:
+        """The number, through all things, of a thing's step."""
+        return int(np.searchsorted(self._thing, thing)) + place
+
+    @property
+    def steps(self) -> int:
+        """How many steps there are in all."""
+        return len(self._values)
 
     def _index(self, things: Ints, times_ms: Floats) -> Ints:
         found = np.searchsorted(self._keys, things * _SPAN_MS + times_ms, side="right") - 1

@@ -40,6 +40,7 @@ ROW = np.dtype(
         ("code", "i2"),
         ("duration_ms", "f8"),
         ("lag_ms", "f8"),
+        ("holding", "i4"),
     ]
 )
 """`who` is a process (node and incarnation) by its number; -1 and NaN stand for null."""
@@ -58,6 +59,7 @@ _EMPTY: dict[str, Any] = {
     "code": -1,
     "duration_ms": np.nan,
     "lag_ms": np.nan,
+    "holding": -1,
 }
 
 Rows = NDArray[Any]
@@ -104,6 +106,8 @@ class Messages:
     receiver: Ints
     """The consumer; -1: nobody."""
     received_ms: Floats
+    holding: Ints
+    """Of its queue by its consumer: the step of the owners' timelines; -1: nobody's."""
     kept: NDArray[np.bool_]
     """Whether the final reads find it."""
     again: Ints
@@ -125,6 +129,9 @@ class Traffic:
     """Of every queue: the next offset."""
     read: int = 0
     """How many messages the final reads have found so far."""
+    taken: Ints = field(init=False)
+    """Of every holding: how many messages went to it."""
+    _wanted_ms: Floats = field(init=False)
     _received_ms: Floats = field(init=False)
     _brokers_of: Ints = field(init=False)
     _count_of: Ints = field(init=False)
@@ -136,7 +143,7 @@ class Traffic:
         plan = self.plan
         queues = plan.topics * plan.brokers * plan.queues
         self.ends = np.zeros(queues, dtype=np.int64)
-        self._received_ms = np.zeros(queues)
+        self._wanted_ms, self._received_ms = np.zeros(queues), np.zeros(queues)
         masks = 1 << plan.brokers
         self._brokers_of = np.full((masks, plan.brokers), -1, dtype=np.int64)
         self._count_of = np.zeros(masks, dtype=np.int64)
@@ -147,6 +154,7 @@ class Traffic:
         self._status = Timelines(self.control.status)
         self._known = Timelines([[(0.0, 0), *steps] for steps in self.control.known])
         self._owners = Timelines(self.control.owners)
+        self.taken = np.zeros(self._owners.steps, dtype=np.int64)
 
     def time_of(self, number: int) -> float:
         """When the message of that number is sent at the earliest; numbers from `messages` on: when traffic ends."""
@@ -205,6 +213,7 @@ class Traffic:
             offset=np.full(n, -1, dtype=np.int64),
             receiver=np.full(n, -1, dtype=np.int64),
             received_ms=np.full(n, np.inf),
+            holding=np.full(n, -1, dtype=np.int64),
             kept=stored.copy(),
             again=np.zeros(n, dtype=np.int64),
         )
@@ -234,20 +243,36 @@ class Traffic:
         made.offset[at] = self.ends[queue] + np.arange(len(at)) - begins[queue]
         self.ends += counts
         wanted_ms = made.acked_ms[at] + rng.uniform(2.0, 6.0, len(at))
-        receiver, since_ms = self._owners.at_or_next(queue, wanted_ms)
-        # Who takes over a queue that nobody had gets what waits there within two milliseconds, in order.
+        wanted_ms = _one_after_another(queue, np.minimum(wanted_ms, 2 * plan.end_ms), self._wanted_ms, plan.end_ms)
+        holding, since_ms = self._owners.step_at_or_next(queue, wanted_ms)
+        self.taken += np.bincount(holding[holding >= 0], minlength=len(self.taken))
+        # Who takes over a queue that nobody had gets what waits there within four milliseconds, in order.
         waited = since_ms > wanted_ms
         received_ms = np.where(waited, since_ms + 2.0 + wanted_ms / plan.end_ms * 2.0, wanted_ms)
-        # Not before the message ahead of it: the running maximum, for each queue by itself.
-        lift = queue * (4 * plan.end_ms)
-        finite = np.minimum(received_ms, 2 * plan.end_ms)
-        floor = np.maximum(self._received_ms, 0.0)
-        ahead = np.maximum.accumulate(np.maximum(finite, floor[queue]) + lift) - lift
-        last = np.flatnonzero(np.append(queue[1:] != queue[:-1], True))
-        self._received_ms[queue[last]] = ahead[last]
-        lost = (ahead >= plan.settled_ms - 1_000.0) | (receiver < 0)
-        made.receiver[at] = np.where(lost, -1, receiver)
-        made.received_ms[at] = np.where(lost, np.inf, ahead)
+        received_ms = np.minimum(received_ms, 2 * plan.end_ms)
+        received_ms = _one_after_another(queue, received_ms, self._received_ms, plan.end_ms)
+        lost = (received_ms >= plan.settled_ms - 1_000.0) | (holding < 0)
+        made.receiver[at] = np.where(lost, -1, self._owners.values(holding))
+        made.holding[at] = np.where(lost, -1, holding)
+        made.received_ms[at] = np.where(lost, np.inf, received_ms)
+
+    def holdings(self) -> list[tuple[float, int, str, int, int]]:
+        """Each taking and dropping of a queue: (at_ms, consumer, event, queue, holding), in order of time."""
+        found: list[tuple[float, int, str, int, int]] = []
+        for queue, steps in enumerate(self.control.owners):
+            held: tuple[int, int] | None = None
+            for place, (at_ms, consumer) in enumerate(steps):
+                if held is not None:
+                    found.append((at_ms, held[0], "queue_dropped", queue, held[1]))
+                held = None
+                if consumer >= 0:
+                    held = (consumer, self._owners.step_number(queue, place))
+                    found.append((at_ms + 0.001, consumer, "queue_taken", queue, held[1]))
+        return sorted(found)
+
+    def taken_before(self, queue: int, holding: int) -> int:
+        """How many of the queue's messages went to its earlier holdings: the offset that this one begins at."""
+        return int(self.taken[self._owners.step_number(queue, 0) : holding].sum())
 
     def rows(self, made: Messages) -> dict[str, Rows]:
         """Event → rows, in no order, without `seq`; those of `read` have one."""
@@ -267,6 +292,7 @@ class Traffic:
             queue=np.where(ok, made.queue, -1),
             offset=np.where(ok, made.offset, -1),
             code=np.where(ok, 0, -1),
+            attempt=_may_have_stored(made),
             duration_ms=made.acked_ms - made.sent_ms,
             **shared,
         )
@@ -277,14 +303,15 @@ class Traffic:
         got = np.flatnonzero(made.receiver >= 0)
         where = {"topic": made.topic[got], "broker": made.stored_on[got], "queue": made.queue[got]}
         where |= {"offset": made.offset[got], "who": consumers[made.receiver[got]]}
-        received = [rows(len(got), time_ms=made.received_ms[got], msg=made.msg[got], **where)]
+        held = made.holding[got]
+        received = [rows(len(got), time_ms=made.received_ms[got], msg=made.msg[got], holding=held, **where)]
         received += [np.repeat(received[0], made.again[got])] if made.again.any() else []
         pulling = made.offset[got] % 2 == 0
         pulled = rows(len(got), time_ms=made.received_ms[got], type=INVOKE, **where)[pulling]
         answered = pulled.copy()
         pulled["time_ms"] -= 1.5
         answered["time_ms"] -= 0.2
-        answered["type"], answered["code"] = OK, 0
+        answered["type"], answered["code"], answered["duration_ms"] = OK, 0, 1.3
         return {
             "send": np.concatenate((invoked, ended)),
             "send_attempt": np.concatenate(tried),
@@ -327,6 +354,25 @@ class Traffic:
             queue=made.queue[at],
             offset=made.offset[at],
         )
+
+
+def _may_have_stored(made: Messages) -> Ints:
+    """How many of each send's tries may have stored it."""
+    first = (made.first >= 0) & (made.first_type != FAIL)
+    second = (made.second >= 0) & (made.second_type != FAIL)
+    return first.astype(np.int64) + second
+
+
+def _one_after_another(queue: Ints, times_ms: Floats, latest_ms: Floats, span_ms: float) -> Floats:
+    """Each time, or that of the one ahead of it in its queue if that is later; `latest_ms` is carried on, per queue.
+
+    `queue` must be in order, and no time be beyond two `span_ms`.
+    """
+    lift = queue * (4 * span_ms)
+    ahead: Floats = np.maximum.accumulate(np.maximum(times_ms, latest_ms[queue]) + lift) - lift
+    last = np.flatnonzero(np.append(queue[1:] != queue[:-1], True))
+    latest_ms[queue[last]] = ahead[last]
+    return ahead
 
 
 __all__ = ["CLOSED", "INFO", "INVOKE", "OK", "ROW", "SILENT", "TYPES", "UP", "Messages", "Rows", "Traffic", "rows"]
