@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from ..remoting.clock import RealClock
-from ..remoting.network import Address, TcpNetwork
+from ..remoting.clock import Clock
+from ..remoting.network import Address, Network, TcpNetwork
 from ..remoting.node import Node, NodeContext
 from ..remoting.recording import Recorder, ignore
 
@@ -48,7 +48,7 @@ class OpensRecorder(Protocol):
 class Probe(Protocol):
     """Something that watches the process itself, e.g. how late its timers fire (chaos.history.LagProbe)."""
 
-    def start(self, record: Recorder, clock: RealClock) -> None: ...
+    def start(self, record: Recorder, clock: Clock) -> None: ...
 
     async def stop(self) -> None: ...
 
@@ -60,7 +60,7 @@ class NodeSpec:
     name: str
     role: str
     factory: Callable[[NodeContext], Node]
-    clock: RealClock
+    clock: Clock
     seed: int = 0
     incarnation: int = 0
     recorder_spec: OpensRecorder | None = None
@@ -82,15 +82,26 @@ class Listening(NamedTuple):
     address: Address | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a process is to its node where it is not one of the operating system's (chaos/virtual/)."""
+
+    network: Network
+    log: logging.Logger
+    pid: int
+
+
 class NodeActor:
     """Drives one Node: listen, links, start, stop, and calls of the node's own methods."""
 
-    def __init__(self, spec: NodeSpec, *, own_process: bool = False) -> None:
+    def __init__(self, spec: NodeSpec, *, own_process: bool = False, surroundings: Surroundings | None = None) -> None:
         self._spec = spec
         if own_process:
             _take_over_process(spec)
-        self._log = logging.getLogger(f"nemesrv.{spec.name}")
-        self._network = TcpNetwork(spec.links)
+        self._tcp = TcpNetwork(spec.links)
+        self._network: Network = self._tcp if surroundings is None else surroundings.network
+        self._log = logging.getLogger(f"nemesrv.{spec.name}") if surroundings is None else surroundings.log
+        self._pid = os.getpid() if surroundings is None else surroundings.pid
         self._recorder: ClosableRecorder | None = None
         self._record: Recorder = ignore
         self._probe: Probe | None = None
@@ -116,16 +127,16 @@ class NodeActor:
         )
         self._node = spec.factory(context)
         self._address = await self._node.listen()
-        return Listening(os.getpid(), self._address)
+        return Listening(self._pid, self._address)
 
     async def set_links(self, links: Mapping[Address, Address]) -> None:
         """From now on dial only through these."""
-        self._network.set_links(links)
+        self._tcp.set_links(links)
 
     async def start(self) -> None:
         """The node works. Its row `started` comes first, so that it precedes all that the node records."""
         address = None if self._address is None else str(self._address)
-        self._record("started", address=address, value={"pid": os.getpid()})
+        self._record("started", address=address, value={"pid": self._pid})
         if self._spec.probe is not None:
             self._probe = self._spec.probe()
             self._probe.start(self._record, self._spec.clock)
@@ -148,6 +159,16 @@ class NodeActor:
         """What the node's own `method` returns, awaited where it is a coroutine."""
         result = getattr(self._the_node(), method)(*args, **kwargs)
         return await result if inspect.isawaitable(result) else result
+
+    @property
+    def node(self) -> Node | None:
+        """The node itself; None before it listens and after it has stopped."""
+        return self._node
+
+    def die(self) -> None:
+        """The process is gone, without a word."""
+        if self._recorder is not None:
+            self._recorder.close()
 
     def _the_node(self) -> Node:
         if self._node is None:

@@ -10,34 +10,29 @@ recorded has been merged into the run folder's Parquet file.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
-from ..actors.actor import NodeSpec
-from ..actors.cluster import Cluster
+from ..actors.actor import ClosableRecorder, NodeSpec
 from ..actors.processes import signals_deferred
-from ..remoting.clock import RealClock
 from ..remoting.network import Address
 from .defects import Defect
 from .errors import HarnessError
-from .faults.links import Bandwidth, BlackHole, Cut, Latency, LinkFault, LinkFaults, Reset
+from .faults.book import LinkFaultBook
+from .faults.kinds import Bandwidth, BlackHole, Cut, Latency, LinkFault, Reset
 from .faults.process import ProcessFaults
-from .faults.toxiproxy import ToxiproxyServer
-from .harness import Harness
-from .history import HistoryWriter, LagProbe, RecorderSpec, to_parquet
+from .history import to_parquet
 from .nodes import NodePlan, timers_of
 from .run_folder import RunFolder
 from .scenarios.model import ActionModel, Scenario, is_chosen
+from .stage import Nodes, Stage
 from .topology import Link, NodeKind
 
 log = logging.getLogger("nemesrv.experiment")
 
 ROUTABLE_LIMIT_S = 60.0
 """RocketMQ seconds that the fresh cluster may take until every NameServer routes the topic to every broker."""
-LAST_WRITE_S = 0.1
-"""Of the machine's time: longer than a node may keep an event in memory."""
 HARNESS = "harness"
 PROBER = "prober"
 
@@ -48,19 +43,18 @@ def _quiet(_text: str) -> None:
 
 @dataclass(slots=True, kw_only=True)
 class Experiment:
-    """`run` does it once. `say` is told each phase, for a person who waits."""
+    """`run` does it once, on the given stage. `say` is told each phase, for a person who waits."""
 
     scenario: Scenario
     seed: int
     folder: RunFolder
-    harness: Harness
+    stage: Stage
     defect: Defect | None = None
     say: Callable[[str], None] = _quiet
     _recording: bool = field(init=False, default=False)
-    _clock: RealClock = field(init=False)
-    _record: HistoryWriter = field(init=False)
-    _cluster: Cluster = field(init=False)
-    _links: LinkFaults = field(init=False)
+    _record: ClosableRecorder = field(init=False)
+    _cluster: Nodes = field(init=False)
+    _links: LinkFaultBook = field(init=False)
     _processes: ProcessFaults = field(init=False)
     _told: dict[str, Address] = field(init=False)
 
@@ -81,13 +75,10 @@ class Experiment:
     # -- coming up
 
     def _set_up(self, stack: ExitStack) -> None:
-        scenario, harness = self.scenario, self.harness
+        scenario, stage = self.scenario, self.stage
         topology = scenario.topology()
-        harness.start_spark()
-        self.say("starting Ray")
-        harness.ray.start()
-        self._clock = RealClock.starting_now(scenario.timers.time_scale)
-        self._record = RecorderSpec.for_run(self.folder.path, HARNESS, HARNESS, 0, self._clock).open()
+        stage.begin(self.folder, self.seed, scenario.timers.time_scale, self.say)
+        self._record = stage.recorder_spec(HARNESS, HARNESS).open()
         stack.callback(self._record.close)
         self._recording = True
         timers = timers_of(scenario)
@@ -105,17 +96,13 @@ class Experiment:
                 "defect": self.defect.name if self.defect else None,
             },
         )
-        self._told = {name: harness.ports.take() for name in topology.servers}
+        self._told = stage.addresses(topology.servers)
         for name, kind in topology.kinds.items():
             address = self._told.get(name)
             self._record("node", source=name, address=address and str(address), value={"kind": str(kind)})
 
-        self.say("starting Toxiproxy and its links")
-        api = stack.enter_context(ToxiproxyServer(self.folder.logs / "toxiproxy.log", ports=harness.ports))
-        self._links = LinkFaults(api, self._clock, self._record)
-        self._links.open({link: self._told[link.peer] for link in topology.links}, harness.ports)
-
-        self._cluster = stack.enter_context(Cluster(harness.ray, self._clock))
+        upstreams = {link: self._told[link.peer] for link in topology.links}
+        self._cluster, self._links = stage.set_up(stack, self._record, upstreams, self.say)
         stack.callback(self._links.heal_all)
         self._processes = ProcessFaults(self._cluster, self._record)
         self.say(f"starting {len(topology.nodes)} nodes")
@@ -133,13 +120,13 @@ class Experiment:
             name=name,
             role=str(kind),
             factory=plan.factory(name, kind),
-            clock=self._clock,
+            clock=self.stage.clock,
             seed=self.seed,
-            recorder_spec=RecorderSpec.for_run(self.folder.path.resolve(), name, str(kind), 0, self._clock),
-            probe=LagProbe,
+            recorder_spec=self.stage.recorder_spec(name, str(kind)),
+            probe=self.stage.probe,
             data_dir=self.folder.data.resolve() / name,
             log_file=self.folder.logs.resolve() / f"{name}.log",
-            links=self._links.dials_of(name),
+            links=self.stage.dials_of(name),
         )
 
     def _brokers(self) -> dict[str, Address]:
@@ -162,40 +149,38 @@ class Experiment:
         scenario, cluster = self.scenario, self._cluster
         topology = scenario.topology()
         self._phase("steady")
-        begin_s = self._clock.monotonic_s()
+        begin_s = self._now_s()
         producers = topology.of(NodeKind.PRODUCER)
         for name in producers:
             cluster.call(name, "begin")
         if scenario.workload.client_starts:
             probing = cluster.submit(PROBER, "probe", scenario.workload.client_starts)
         for action in scenario.timeline:
-            self._sleep_until(begin_s + action.at_s)
+            self.stage.sleep_until(begin_s + action.at_s)
             self._phase("heal" if action.do in ("heal", "resume", "restart") else "fault", f"{action.do}")
             self._act(action)
         if not scenario.timeline:
-            self._sleep_until(begin_s + scenario.steady_s)
+            self.stage.sleep_until(begin_s + scenario.steady_s)
         self._links.heal_all()
         self._processes.heal_all()
         self._phase("settle", f"settling {scenario.settle_s:g} s")
-        self._sleep_until(self._clock.monotonic_s() + scenario.settle_s)
+        self.stage.sleep_until(self._now_s() + scenario.settle_s)
         if scenario.workload.client_starts:
             probing.result(timeout=60)
         for name in producers:
             cluster.call(name, "finish")
         self._phase("final_reads", "final reads")
         cluster.call(PROBER, "read_all", self._brokers(), timeout_s=120)
-        time.sleep(LAST_WRITE_S)
+        self.stage.last_writes()
         self._phase("end")
         self._record("run_end")
 
     def _phase(self, phase: str, text: str | None = None) -> None:
         self._record("phase", phase=phase)
-        self.say(f"{self._clock.monotonic_s():6.1f} s  {text or phase}")
+        self.say(f"{self._now_s():6.1f} s  {text or phase}")
 
-    def _sleep_until(self, at_s: float) -> None:
-        left_s = at_s - self._clock.monotonic_s()
-        if left_s > 0:
-            time.sleep(left_s / self._clock.scale)
+    def _now_s(self) -> float:
+        return self.stage.clock.monotonic_s()
 
     def _act(self, action: ActionModel) -> None:
         if action.do == "heal":

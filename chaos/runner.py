@@ -26,7 +26,9 @@ from .reports.table import print_table
 from .run_folder import RunFolder
 from .scenarios.model import Scenario, TimersModel
 from .spark import check_run, require_java
+from .stage import RealStage, Stage
 from .verdict import Validity, Verdict, worst
+from .virtual.stage import VirtualStage
 
 EXIT_STATUS = {Validity.VALID: 0, Validity.INVALID: 1, Validity.UNKNOWN: 3}
 _VERSIONS_OF = ("nemesrv", "ray", "pyspark", "toxiproxy-python", "uvloop")
@@ -40,6 +42,8 @@ class Options:
     time_scale: float | None = None
     out: Path | None = None
     spark_master: str | None = None
+    virtual: bool = False
+    """On the virtual clock: no Ray, no Toxiproxy, a few seconds instead of minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ class Judged:
 
 def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
     """The exit status of running every scenario: INVALID counts before UNKNOWN before VALID."""
-    require_parts()
+    require_parts(virtual=options.virtual)
     judged = []
     with Harness(spark_master=options.spark_master) as harness:
         for scenario in scenarios:
@@ -67,23 +71,21 @@ def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
     return EXIT_STATUS[worst(judged)]
 
 
-def require_parts() -> None:
-    """HarnessError when Java or Toxiproxy is missing; nothing is started."""
+def require_parts(*, virtual: bool = False) -> None:
+    """HarnessError when Java or, on the real clock, Toxiproxy is missing; nothing is started."""
     require_java()
-    find_server()
+    if not virtual:
+        find_server()
 
 
 def run_one(scenario: Scenario, options: Options, harness: Harness, defect: Defect | None = None) -> Judged:
     """Run one experiment, judge it, and write its folder."""
-    as_run = _as_run(scenario, options)
-    assert as_run.seed is not None
-    folder = RunFolder.create(as_run.name, options.out)
-    folder.scenario_file.write_text(as_run.to_yaml(), encoding="utf-8")
+    stage = VirtualStage(harness) if options.virtual else RealStage(harness)
+    as_run = as_run_with(scenario, options)
     progress = _Progress(f"{as_run.name} (seed {as_run.seed})")
+    folder = RunFolder.create(as_run.name, options.out)
     try:
-        Experiment(
-            scenario=as_run, seed=as_run.seed, folder=folder, harness=harness, defect=defect, say=progress.say
-        ).run()
+        record(as_run, folder, stage, defect, progress.say)
         progress.say("judging")
         verdicts = check_run(folder.path, as_run.checks, harness.spark())
     except ClusterError as exc:
@@ -96,12 +98,33 @@ def run_one(scenario: Scenario, options: Options, harness: Harness, defect: Defe
     return judged
 
 
-def _as_run(scenario: Scenario, options: Options) -> Scenario:
-    """The scenario with seed, time scale and versions filled in."""
+def record(
+    as_run: Scenario, folder: RunFolder, stage: Stage, defect: Defect | None, say: Callable[[str], None]
+) -> None:
+    """The scenario and its history are in the folder; nothing is judged."""
+    assert as_run.seed is not None
+    folder.scenario_file.write_text(as_run.to_yaml(), encoding="utf-8")
+    Experiment(scenario=as_run, seed=as_run.seed, folder=folder, stage=stage, defect=defect, say=say).run()
+
+
+def record_virtual(scenario: Scenario, seed: int, out: Path, defect: Defect | None = None) -> RunFolder:
+    """The run folder `out` with one run's history on the virtual clock, for `nemesrv check`; no Spark is started.
+
+    For many at once: call it in a pool of processes, and judge all folders in one session.
+    """
+    as_run = as_run_with(scenario, Options(seed=seed, virtual=True))
+    folder = RunFolder.create(as_run.name, out)
+    record(as_run, folder, VirtualStage(), defect, lambda _text: None)
+    return folder
+
+
+def as_run_with(scenario: Scenario, options: Options) -> Scenario:
+    """The scenario with seed, time scale and versions filled in. On the virtual clock the scale is 1."""
     seed = options.seed if options.seed is not None else scenario.seed
     timers = scenario.timers
-    if options.time_scale is not None:
-        timers = TimersModel(**{**timers.model_dump(), "time_scale": options.time_scale})
+    time_scale = 1.0 if options.virtual else options.time_scale
+    if time_scale is not None:
+        timers = TimersModel(**{**timers.model_dump(), "time_scale": time_scale})
     return scenario.model_copy(
         update={
             "seed": secrets.randbelow(2**31) if seed is None else seed,

@@ -164,6 +164,10 @@ class MessageStore:
             self._log.error("cannot flush the commit log: %s", exc)
         self._commit_log.close()
 
+    def abandon(self) -> None:
+        """Let go of the files as the kernel does when the process has died. Nothing may be called afterwards."""
+        self._commit_log.close()
+
     # Appending
 
     def append(self, messages: Sequence[PutMessage], *, now_ms: int) -> Append:

@@ -20,7 +20,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any
 
 import requests
 import tenacity
@@ -30,8 +30,8 @@ from toxiproxy.exceptions import InvalidToxic, NotFound, ProxyExists
 from ...remoting.network import Address
 from ..errors import ToxiproxyError
 from ..ports import PortHolder
+from .kinds import Direction as Direction
 
-Direction = Literal["upstream", "downstream"]
 CALL_LIMIT_S = 8.0
 START_LIMIT_S = 10.0
 HOW_TO_GET_IT = "run `make setup`, put toxiproxy-server on PATH, or name it in NEMESRV_TOXIPROXY"

@@ -34,7 +34,7 @@ def test_scenarios_with_a_name_shows_the_file(tmp_path: Path) -> None:
     ("args", "says"),
     [
         (("run", "no-such-scenario"), "broker-partition"),
-        (("run", "smoke", "--clock", "virtual"), "virtual"),
+        (("run", "smoke", "--clock", "virtual", "--time-scale", "2"), "--time-scale"),
         (("run", "smoke", "--seed", "-1"), "--seed"),
         (("run", "smoke", "--time-scale", "0"), "--time-scale"),
         (("run", "smoke", "broker-crash", "--out", "here"), "--out"),

@@ -1,0 +1,40 @@
+"""Faults on links of the network in memory: the same faults, book and history rows as through Toxiproxy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...remoting.network import Address
+from ...remoting.recording import Recorder
+from ..faults.book import LinkFaultBook, UnderFault
+from ..faults.kinds import LinkState
+from ..topology import Link
+from .loop import VirtualClock
+from .network import MemoryNetwork
+
+
+class MemoryLinkFaults(LinkFaultBook):
+    """The wires of all links and the faults on them."""
+
+    def __init__(self, network: MemoryNetwork, clock: VirtualClock, record: Recorder) -> None:
+        super().__init__(clock, record)
+        self._network = network
+        self._peers: dict[Link, Address] = {}
+
+    def open(self, upstreams: Mapping[Link, Address]) -> None:
+        """A wire for each link: link to its peer's own address."""
+        self._network.lay(upstreams)
+        for link, peer in upstreams.items():
+            self._peers[link] = peer
+            self._links[link] = UnderFault(link=link)
+            self._record("link", source=link.node, target=link.peer, address=str(peer), injection="memory")
+
+    def dials_of(self, node: str) -> dict[Address, Address]:
+        """Each peer of `node`, dialled at its own address."""
+        return {peer: peer for link, peer in self._peers.items() if link.node == node}
+
+    def _prepare(self, link: Link) -> None:
+        """Nothing in memory is slow."""
+
+    def _inject(self, link: Link, now: LinkState | None, wanted: LinkState) -> None:
+        self._network.wires[link.node, self._peers[link]].become(wanted)
