@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..windows import Loss, Window, client_leave_window, failed_calls, return_window
-from .pairs import Cause, State, link_causes, pair_states, process_causes
+from .causes import Cause, link_causes, process_causes
+from .pairs import State, pair_states
 from .world import World
 
 

@@ -7,20 +7,23 @@
                                                         └─ latest drop ┘  hold
 
 Plain functions over `World`: no Spark, no clock. The windows are those of windows.py, chosen by the injection of each
-fault. Where the table promises nothing (NEVER), and while the NameServer is paused, nothing is demanded.
+fault. Where the table promises nothing (NEVER), and while the NameServer is paused, nothing is demanded. Where it
+promises that the broker comes and goes, there are `turns` to take instead.
 """
 
 from __future__ import annotations
 
-import math
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
-from ..windows import NEVER, Delay, Loss, Timers, Window, drop_window, return_window
-from .world import Fault, Life, World
+from ..windows import NEVER, Loss, Pulse, Timers, Window, drop_window, pulse_of, return_window
+from .causes import Cause, leave_ms, link_causes, process_causes
+from .world import Life, World
 
 
 class Label(NamedTuple):
@@ -34,31 +37,6 @@ class Label(NamedTuple):
 
 
 BEGIN = Label("", "begin")
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """One reason for a broker not to reach a NameServer (or a client)."""
-
-    start_ms: float
-    end_ms: float
-    on: str
-    """broker, link or name_server"""
-    loss: Loss
-    fault_id: str
-    injection: str = ""
-    stream: str | None = None
-    delay: Delay | None = None
-    """How late a latency fault makes what passes."""
-
-    @classmethod
-    def of(cls, fault: Fault, on: str, timers: Timers) -> Cause:
-        delay = Delay.of(fault.injection, fault.stream, fault.value)
-        loss = fault.loss(timers)
-        return cls(fault.start_ms, fault.end_ms, on, loss, fault.fault_id, fault.injection, fault.stream, delay)
-
-    def active(self, at_ms: float) -> bool:
-        return self.start_ms <= at_ms < self.end_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,102 +81,128 @@ class Obligation:
     label: Label
 
 
-def leave_ms(world: World) -> float:
-    """How long a clean stop may have been under way when it is recorded: it unregisters at each NameServer in turn."""
-    return world.timers.A_ms * len(world.of_kind("name_server"))
-
-
-def process_causes(world: World, node: str, on: str = "broker") -> list[Cause]:
-    """When this node's process is not running or not answering: its faults, and the gaps between its lives.
-
-    A clean stop of a broker begins `leave_ms` before its row. The end of the run is not one of them.
-    """
-    causes = _process_causes(world, node, on)
-    if on != "broker":
-        return causes
-    early_ms = leave_ms(world)
-    return [
-        replace(c, start_ms=c.start_ms - early_ms) if c.loss is Loss.GRACEFUL and c.start_ms < world.end_ms else c
-        for c in causes
-    ]
-
-
-def _process_causes(world: World, node: str, on: str) -> list[Cause]:
-    causes = [Cause.of(fault, on, world.timers) for fault in world.process_faults(node)]
-    gap_ms = -math.inf
-    for start_ms, end_ms in [*((life.start_ms, life.end_ms) for life in world.lives_of(node)), (math.inf, math.inf)]:
-        if start_ms > gap_ms:
-            ended_by = next((cause for cause in causes if cause.start_ms == gap_ms), None)
-            loss, fault_id = (ended_by.loss, ended_by.fault_id) if ended_by else (Loss.GRACEFUL, "")
-            causes.append(Cause(gap_ms, start_ms, on, loss, fault_id))
-        gap_ms = end_ms
-    return causes
-
-
-def link_causes(world: World, source: str, target: str) -> list[Cause]:
-    """When the link by which `source` dials `target` is not as it should be."""
-    causes = [Cause.of(fault, "link", world.timers) for fault in world.link_faults(source, target)]
-    return [cause for cause in causes if cause.loss is not Loss.HARMLESS]
-
-
-_UNSTEADY = frozenset({Loss.BACKWARD_PROXY, Loss.RESET, Loss.SLOW, Loss.OTHER})
+_UNSTEADY = frozenset({Loss.BACKWARD_PROXY, Loss.SLOW, Loss.OTHER})
 """Registrations get through now and then, or for a moment: presence comes and goes while the fault lasts."""
+
+
+def _changes_nothing(cause: Cause, timers: Timers) -> bool:
+    """Whether registrations go on landing and being answered, so that the broker must stay in the table."""
+    if cause.loss is Loss.STUCK or (cause.loss is Loss.BACKWARD_PROXY and not timers.Z):
+        return True
+    if cause.on == "name_server":  # what it missed waits in its sockets; a longer pause makes brokers close theirs
+        return not cause.loss.closes and cause.end_ms - cause.start_ms <= timers.B_ms - timers.C_ms
+    return cause.delay is not None and cause.delay.round_trip_max_ms < min(timers.B_ms, timers.C_ms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turns:
+    """In [from_ms, to_ms) the NameServer holds the broker for a while, misses it for a while, and so on."""
+
+    name_server: str
+    incarnation: int
+    broker: str
+    from_ms: float
+    to_ms: float
+    pulse: Pulse
+    fault_id: str
 
 
 class Pair:
     """One NameServer process and one broker: walks through the changes between them."""
 
     def __init__(self, world: World, life: Life, broker: str) -> None:
-        self.timers, self.life, self.broker = world.timers, life, broker
+        self.world, self.timers, self.life, self.broker = world, world.timers, life, broker
         self.end_ms = min(life.end_ms, world.end_ms)
         pauses = [c for c in process_causes(world, life.node, "name_server") if not c.loss.closes]
-        self.causes = [*process_causes(world, broker), *link_causes(world, broker, life.node), *pauses]
+        causes = [*process_causes(world, broker), *link_causes(world, broker, life.node), *pauses]
+        causes = [c for c in causes if c.start_ms < c.end_ms and not _changes_nothing(c, world.timers)]
+        self.causes = sorted(causes, key=lambda cause: cause.start_ms)
+        self._starting: dict[float, list[Cause]] = defaultdict(list)
+        self._ending: dict[float, list[Cause]] = defaultdict(list)
+        for cause in self.causes:
+            self._starting[cause.start_ms].append(cause)
+            self._ending[cause.end_ms].append(cause)
         self.leave_ms = leave_ms(world)
         ended = [f for f in world.process_faults(life.node) if f.start_ms < life.start_ms and f.end_ms < NEVER]
         self.beginning = Label(ended[-1].fault_id, "end") if ended else BEGIN
-        self._others = [
-            [*process_causes(world, other.name), *link_causes(world, broker, other.name)]
-            for other in world.of_kind("name_server")
-            if other.name != life.node
-        ]
 
     def states(self) -> list[State]:
         """Every stretch in which nothing changed, in order of time, up to the end of what is judged."""
         start_ms = self.life.start_ms
         if start_ms >= self.end_ms:
             return []
-        changes = {start_ms}
-        for cause in self.causes:
-            changes |= {at_ms for at_ms in (cause.start_ms, cause.end_ms) if start_ms < at_ms < self.end_ms}
-        times = [*sorted(changes), self.end_ms]
+        times = {at_ms for at_ms in (*self._starting, *self._ending) if start_ms < at_ms < self.end_ms}
+        ordered = [start_ms, *sorted(times), self.end_ms]
         states: list[State] = []
-        for begin_ms, end_ms in pairwise(times):
-            states.append(self._state(begin_ms, end_ms, states[-1] if states else None))
+        active = [cause for cause in self.causes if cause.active(start_ms)]
+        for begin_ms, end_ms in pairwise(ordered):
+            if begin_ms > start_ms:
+                active = [cause for cause in active if cause.end_ms > begin_ms]
+                active += [cause for cause in self._starting.get(begin_ms, ()) if cause.end_ms > begin_ms]
+            states.append(self._state(begin_ms, end_ms, active, states[-1] if states else None))
         return states
+
+    def turns(self) -> list[Turns]:
+        """The stretches of which the table says how long the broker is held and missing by turns."""
+        found: list[Turns] = []
+        for cause in self.causes:
+            pulse = pulse_of(self.timers, cause.loss, cause.stream, cause.delay) if cause.on == "link" else None
+            from_ms, to_ms = max(cause.start_ms, self.life.start_ms), min(cause.end_ms, self.end_ms)
+            # Another cause in between, or so shortly before that the broker was not back yet, leaves nothing to tell.
+            since_ms = from_ms - return_window(self.timers).latest_ms
+            others = (c for c in self.causes if c is not cause and c.start_ms < to_ms and c.end_ms > since_ms)
+            if pulse is not None and from_ms < to_ms and since_ms >= self.life.start_ms and not any(others):
+                found.append(
+                    Turns(
+                        name_server=self.life.node,
+                        incarnation=self.life.incarnation,
+                        broker=self.broker,
+                        from_ms=from_ms,
+                        to_ms=to_ms,
+                        pulse=pulse,
+                        fault_id=cause.fault_id,
+                    )
+                )
+        return found
 
     def keep(self, run: Sequence[State]) -> Window:
         """How long after the beginning of `run`, all of it down, no cause can have made the broker leave the table."""
         begin_ms, until_ms = run[0].start_ms, run[-1].end_ms
         window = run[0].window
-        for cause in self.causes:
+        first = bisect_left(self.causes, begin_ms, key=lambda cause: cause.start_ms)
+        for cause in self.causes[first:]:
+            if cause.start_ms >= until_ms:
+                break
             if begin_ms <= cause.start_ms < until_ms:
                 drop = self._drop(cause, cause.start_ms)
                 earliest_ms = 0.0 if cause.on == "name_server" else drop.earliest_ms
                 if cause.start_ms + earliest_ms < until_ms:
                     until_ms, window = cause.start_ms + earliest_ms, drop
-            if begin_ms < cause.end_ms < until_ms:  # what a link held, or a stopped process missed, arrives now
-                until_ms = cause.end_ms
+        for state in run[1:]:  # what a link held, or a stopped process missed, arrives when that ends
+            if state.start_ms < until_ms and self._ending.get(state.start_ms):
+                until_ms = state.start_ms
         return window._replace(earliest_ms=until_ms - begin_ms)
 
     def _drop(self, cause: Cause, at_ms: float) -> Window:
-        dead = sum(any(cause.active(at_ms) for cause in causes) for causes in self._others)
-        window = drop_window(self.timers, cause.loss, dead_name_servers=dead)
-        if cause.loss is Loss.GRACEFUL:
-            window = window._replace(latest_ms=window.latest_ms + self.leave_ms)
-        return window
+        if cause.loss is not Loss.GRACEFUL:
+            if cause.loss is Loss.RESET and cause.stream == "downstream":
+                return Window(0, NEVER, "not bounded", str(cause.loss))
+            return drop_window(self.timers, cause.loss)
+        window = drop_window(self.timers, cause.loss, dead_name_servers=self._dead_name_servers(at_ms))
+        return window._replace(latest_ms=window.latest_ms + self.leave_ms)
 
-    def _state(self, begin_ms: float, end_ms: float, before: State | None) -> State:
-        active = [cause for cause in self.causes if cause.active(begin_ms)]
+    def _dead_name_servers(self, at_ms: float) -> int:
+        world = self.world
+        return sum(
+            any(
+                cause.active(at_ms)
+                for cause in (*process_causes(world, other.name), *link_causes(world, self.broker, other.name))
+            )
+            for other in world.of_kind("name_server")
+            if other.name != self.life.node
+        )
+
+    def _state(self, begin_ms: float, end_ms: float, active: list[Cause], before: State | None) -> State:
         if not active:
             window = return_window(self.timers)
             at_ms, settled_ms = begin_ms, begin_ms + window.latest_ms
@@ -206,7 +210,10 @@ class Pair:
             window, at_ms, settled_ms = Window(0, 0, "empty table", "NameServer restart"), begin_ms, begin_ms
         else:
             at_ms, settled_ms, window = self._dropping(begin_ms, before, active)
-        if any(cause.loss in _UNSTEADY for cause in active):
+        unsteady = (
+            cause.loss in _UNSTEADY or (cause.loss is Loss.RESET and cause.stream == "downstream") for cause in active
+        )
+        if any(unsteady):
             settled_ms = NEVER
         return State(
             name_server=self.life.node,
@@ -223,15 +230,15 @@ class Pair:
         )
 
     def _label(self, at_ms: float) -> Label:
-        changed = [Label(cause.fault_id, "start") for cause in self.causes if cause.start_ms == at_ms]
-        changed += [Label(cause.fault_id, "end") for cause in self.causes if cause.end_ms == at_ms]
+        changed = [Label(cause.fault_id, "start") for cause in self._starting.get(at_ms, ())]
+        changed += [Label(cause.fault_id, "end") for cause in self._ending.get(at_ms, ())]
         if at_ms == self.life.start_ms:
             changed.append(self.beginning)
         return max(changed, key=lambda label: label.fault_id != "", default=BEGIN)
 
     def _dropping(self, now_ms: float, before: State, active: list[Cause]) -> tuple[float, float, Window]:
         """When the broker must have left the table: the first of all causes that can make it leave."""
-        ended = {cause.on for cause in self.causes if cause.end_ms == now_ms}
+        ended = {cause.on for cause in self._ending.get(now_ms, ())}
         began = [cause for cause in active if cause.start_ms == now_ms]
         at_ms, settled_ms, window = before.at_ms, before.settled_ms, before.window
         if before.up or "link" in ended:
@@ -256,25 +263,38 @@ class Pair:
         return at_ms, settled_ms, window
 
 
-def pair_states(world: World) -> list[State]:
+def pair_states(world: World) -> Sequence[State]:
     """Every stretch of every (NameServer process, broker), in order of time per pair."""
-    return [state for pair in _pairs(world) for state in pair.states()]
+    return world.once("pair states", lambda: [state for _, states in _pairs(world) for state in states])
 
 
-def _pairs(world: World) -> list[Pair]:
-    return [
-        Pair(world, life, broker.name)
-        for name_server in world.of_kind("name_server")
-        for life in world.lives_of(name_server.name)
-        for broker in world.of_kind("broker")
-    ]
+def _pairs(world: World) -> Sequence[tuple[Pair, Sequence[State]]]:
+    def walk() -> Sequence[tuple[Pair, Sequence[State]]]:
+        pairs = (
+            Pair(world, life, broker.name)
+            for name_server in world.of_kind("name_server")
+            for life in world.lives_of(name_server.name)
+            for broker in world.of_kind("broker")
+        )
+        return [(pair, pair.states()) for pair in pairs]
+
+    return world.once("pairs", walk)
 
 
-def obligations(world: World) -> list[Obligation]:
+def all_turns(world: World) -> Sequence[Turns]:
+    """Where a broker comes and goes, and for how long each time."""
+    return world.once("turns", lambda: [turns for pair, _ in _pairs(world) for turns in pair.turns()])
+
+
+def obligations(world: World) -> Sequence[Obligation]:
     """What each NameServer process's table had to hold, or not, and from when until when."""
+    return world.once("obligations", lambda: _obligations(world))
+
+
+def _obligations(world: World) -> list[Obligation]:
     found: list[Obligation] = []
-    for pair in _pairs(world):
-        runs = [list(run) for _, run in groupby(pair.states(), key=lambda state: state.up)]
+    for pair, states in _pairs(world):
+        runs = [list(run) for _, run in groupby(states, key=lambda state: state.up)]
         for index, run in enumerate(runs):
             if run[0].up:
                 (state,) = run
@@ -286,9 +306,8 @@ def obligations(world: World) -> list[Obligation]:
                 _demand(found, Demand.KEEP, run[0], run[0].start_ms, run[0].start_ms + keep.earliest_ms, keep)
             for state in run:
                 if state.judged:
-                    _demand(
-                        found, Demand.DROP, state, max(state.settled_ms, state.start_ms), state.end_ms, state.window
-                    )
+                    from_ms = max(state.settled_ms, state.start_ms)
+                    _demand(found, Demand.DROP, state, from_ms, state.end_ms, state.window)
     return found
 
 

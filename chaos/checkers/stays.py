@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from ..name_server_windows import Reach, leave_window
 from ..windows import NEVER, Window, poll_delay_ms
 from .absences import alive, hung_brokers, merged
-from .pairs import Cause, link_causes, process_causes
+from .causes import Cause, link_causes, process_causes
 from .world import World
 
 

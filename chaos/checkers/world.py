@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 ENVIRONMENT_EVENTS = ("run_begin", "run_end", "phase", "node", "started", "stopped", "fault")
 """The events that say what the harness did; the rows of all others are traffic."""
 
-_COLUMNS = ("time_ms", "seq", "node", "incarnation", "event", "fault_id", "fault", "injection", "source", "target")
-_COLUMNS += ("stream", "phase", "address", "value")
+_COLUMNS = (
+    *("time_ms", "seq", "node", "incarnation", "event", "fault_id", "fault", "injection", "source", "target"),
+    *("stream", "phase", "address", "value"),
+)
 
 T = TypeVar("T")
 

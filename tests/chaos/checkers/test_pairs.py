@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
-from nemesrv.chaos.checkers.pairs import Demand, obligations
+from nemesrv.chaos.checkers.pairs import Demand, all_turns, obligations
 from nemesrv.chaos.checkers.world import Fault, Life, NodeInfo, World
 from nemesrv.chaos.windows import Timers
 
@@ -116,10 +117,74 @@ def test_the_end_of_the_run_is_no_fault() -> None:
     assert demanded(world(lives=lives)) == [("return", 33, 600)]
 
 
-@pytest.mark.parametrize("injection", ["toxiproxy.reset_peer", "toxiproxy.bandwidth", "toxiproxy.latency"])
+@pytest.mark.parametrize("injection", ["toxiproxy.bandwidth", "toxiproxy.latency", "the sun"])
 def test_where_the_table_bounds_nothing_nothing_is_demanded(injection: str) -> None:
     kind = ("latency", injection, "broker-a", "ns-0", "both")
     assert demanded(world(fault(kind, 100, 300))) == [("return", 33, 100), ("return", 333, 600)]
+    assert not all_turns(world(fault(kind, 100, 300)))
+
+
+def test_a_link_that_resets_loses_the_broker_with_its_next_registration_and_never_lets_it_in() -> None:
+    kind = ("reset", "toxiproxy.reset_peer", "broker-a", "ns-0", "both")
+    assert demanded(world(fault(kind, 100, 300))) == [("return", 33, 100), ("drop", 130, 300), ("return", 333, 600)]
+
+
+def test_a_link_that_resets_only_answers_lets_the_broker_in_for_a_moment_at_each_tick() -> None:
+    kind = ("reset", "toxiproxy.reset_peer", "broker-a", "ns-0", "downstream")
+    reset = world(fault(kind, 100, 300))
+    assert demanded(reset) == [("return", 33, 100), ("return", 333, 600)]
+    assert [(t.from_ms, t.to_ms, t.pulse.held_ms, t.pulse.missing_ms) for t in all_turns(reset)] == [
+        (100_000, 300_000, 0, math.inf)
+    ]
+
+
+DEAF = ("black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0", "downstream")
+
+
+def test_a_broker_that_gets_no_answers_through_a_proxy_is_there_b_of_every_r() -> None:
+    deaf = world(fault(DEAF, 100, 300))
+    assert demanded(deaf) == [("return", 33, 100), ("return", 333, 600)]
+    (turns,) = all_turns(deaf)
+    assert (turns.pulse.first_ms, turns.pulse.held_ms, turns.pulse.missing_ms) == (36_000, 6_000, 24_000)
+
+
+def test_without_close_on_timeout_a_broker_that_gets_no_answers_is_never_dropped() -> None:
+    deaf = replace(world(fault(DEAF, 100, 300)), timers=Timers(Z=False))
+    assert demanded(deaf) == [("return", 33, 600)]
+    assert not all_turns(deaf)
+
+
+def test_turns_beside_another_fault_are_not_told() -> None:
+    assert not all_turns(world(fault(DEAF, 100, 300), fault(LINK, 90, 110)))
+    assert not all_turns(world(fault(DEAF, 100, 300), fault(LINK, 200, 210)))
+
+
+def slow(latency_ms: float, jitter_ms: float = 0, stream: str = "both") -> World:
+    numbers = {"latency_ms": latency_ms, "jitter_ms": jitter_ms}
+    kind = ("f", "latency", "toxiproxy.latency", "broker-a", "ns-0", stream)
+    return world(Fault(*kind, 100_000, 300_000, numbers))
+
+
+def test_a_round_trip_below_the_connect_time_out_changes_nothing() -> None:
+    assert demanded(slow(1_200)) == demanded(slow(2_900, stream="upstream")) == [("return", 33, 600)]
+
+
+def test_a_round_trip_longer_than_the_registration_waits_makes_the_broker_come_and_go() -> None:
+    assert demanded(slow(4_000)) == [("return", 33, 100), ("return", 333, 600)]
+    assert [(t.pulse.first_ms, t.pulse.held_ms) for t in all_turns(slow(4_000))] == [(40_000, 6_000)]
+    assert [t.pulse.held_ms for t in all_turns(slow(8_000, 500))] == [7_000]
+
+
+def test_a_round_trip_that_may_or_may_not_be_in_time_decides_nothing() -> None:
+    between = slow(2_000, 1_500)
+    assert demanded(between) == [("return", 33, 100), ("return", 333, 600)]
+    assert not all_turns(between)
+
+
+def test_a_pause_of_the_name_server_that_no_registration_outlasts_is_not_noticed() -> None:
+    pause = ("pause", "sigstop", "ns-0", None, None)
+    assert demanded(world(fault(pause, 100, 103))) == [("return", 33, 600)]
+    assert demanded(world(fault(pause, 100, 104))) == [("return", 33, 100), ("return", 137, 600)]
 
 
 def test_a_little_latency_changes_nothing() -> None:
