@@ -1,88 +1,103 @@
-"""Clients choose NameServers as Java's do: first at random, then round robin, kept until it fails.
+"""Clients choose NameServers as those of their language do; whose, the run's `client_profile` says.
 
-Over every selection of the run (a process of a client, or one of the prober's starts):
+Over every selection of the run (a process of a client, or one of the prober's starts), for Java's clients:
 
     shuffled      the list in use is a permutation of the configured NameServers
-    uniform       over all selections, the first choice falls on each NameServer equally often (χ², alpha 1e-6)
+    uniform       over all selections, the first choice falls on each NameServer equally often (alpha 1e-6)
     in order      each later choice is the next entry of the client's own list
     sticky        another one is chosen only after the current one failed: a call without an answer, a failed connect,
                   or a close that a fault of that NameServer, of the link or of the client itself explains
     moves on      after such a failure the next call, or the next connect, is not made to the same one again
+    attempts      a call tries as many NameServers as it may, no more, and not fewer while they fail
+    answers are final   a call that got an answer, whatever its code, makes no other try
+    in time       a call takes no longer than its tries may, and a wait for another call that is choosing
 
-An answer with an error code is no failure. A client's own close without a reason is none either.
+Other profiles put in place of these: `listed` (the list is as configured, in the order of the NameServers' names),
+`start` (the first choice is a fixed entry) and `every request` (each call takes the next entry). The rules of a call
+are judged where the history says its tries. An answer with an error code is no failure. A client's own close without a
+reason is none either. A run whose workload names a `start_bias` must have made enough starts to find it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import reduce
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from ..client_profiles import Advance, Attempts, ClientProfile, Order, profile_of
+from ..statistics.start_choice import detectable_bias, method, p_value, plan, starts_needed
 from ..verdict import EXAMPLES_MAX, Validity, Verdict
 from .findings import rounded
-from .lag import frame
+from .name_server_calls import TRIED, TRIES_RULES, WHO, broken_calls, judged_tries, rows_of, shown, tries_of
 from .world import World
 
 NAME = "name_server_selection"
 ALPHA = 1e-6
 """How often a client that chooses fairly may be called unfair: once in a million runs."""
 
-EXPECTED_MIN = 10
-"""First choices expected per NameServer below which χ² is not trusted at ALPHA."""
+POWER, BIAS = 0.99, 0.1
+"""What `measured` speaks of: the starts that find this bias with this power, whether the run made them or not."""
 
-_PROBER = "prober"
-_WHO = ("node", "incarnation", "start")
+EXPECTED_MIN = 10
+"""First choices expected per NameServer below which nothing is said of them."""
 
 
 def name_server_selection(history: DataFrame, world: World) -> Verdict:
     """Examined: choices of a NameServer. Violations: choices, lists, calls and connects against the rules."""
-    configured = sorted(node.address for node in world.of_kind("name_server") if node.address)
+    configured = [node.address for node in world.of_kind("name_server") if node.address]
     if not configured:
         return Verdict.nothing_examined(NAME, "no NameServer is in the history")
-    choices = _choices(history, configured)
-    judged = _broken_choices(choices, history, world, len(configured))
-    broken = judged.unionByName(_repeated_calls(history, len(configured))).unionByName(
-        _silent_reconnects(history, configured)
-    )
+    workload = world.run.get("workload") or {}
+    try:
+        profile = profile_of(workload.get("client_profile"), world.timers.profile)
+    except KeyError as exc:
+        return Verdict.nothing_examined(NAME, f"the run names a client profile that does not exist: {exc}")
+    example = F.when(F.col("rule") != TRIED, F.struct("time_ms", "node", "start", "name_server", "was"))
     is_first = F.when(F.col("rank") == 1, "first").otherwise("later")
-    made = choices.groupBy(is_first.alias("rule"), "name_server").agg(F.count("*").alias("n"))
+    made = _choices(history, configured).groupBy(is_first.alias("rule"), "name_server").agg(F.count("*").alias("n"))
     rows = (
-        broken.groupBy("rule")
+        judged_rows(history, world, profile)
+        .groupBy("rule")
         .agg(
             F.count("*").alias("n"),
-            F.slice(
-                F.array_sort(F.collect_list(F.struct("time_ms", "node", "start", "name_server", "was"))),
-                1,
-                EXAMPLES_MAX,
-            ).alias("examples"),
+            F.slice(F.array_sort(F.collect_list(example)), 1, EXAMPLES_MAX).alias("examples"),
         )
         .select("rule", "n", "examples", F.lit(None).cast("string").alias("name_server"))
         .unionByName(made, allowMissingColumns=True)
         .coalesce(1)
         .collect()
     )
-    return _verdict([row.asDict() for row in rows], configured)
+    names = {node.address: node.name for node in world.of_kind("name_server") if node.address}
+    return _verdict([row.asDict() for row in rows], names, profile, workload.get("start_bias"))
 
 
-def _rows(history: DataFrame, *events: str) -> DataFrame:
-    """The rows of clients' selections; `start` tells the prober's starts apart and is empty for everyone else."""
-    is_prober = F.col("role") == _PROBER
-    return history.where(F.col("event").isin(*events)).withColumn(
-        "start", F.when(is_prober, F.coalesce("op_id", F.lit(""))).otherwise(F.lit(""))
+def judged_rows(history: DataFrame, world: World, profile: ClientProfile) -> DataFrame:
+    """rule, time_ms, node, start, name_server, was: what breaks the profile's rules (but for the one about all first
+    choices), and the calls that kept those of a call, under the rule TRIED."""
+    configured = [node.address for node in world.of_kind("name_server") if node.address]
+    choices = _choices(history, configured)
+    return reduce(
+        DataFrame.unionByName,
+        [
+            _broken_choices(choices, profile, len(configured)),
+            judged_tries(tries_of(history, profile, len(configured), world)),
+            *broken_calls(choices, history, profile, configured, world),
+        ],
     )
 
 
 def _choices(history: DataFrame, configured: list[str]) -> DataFrame:
     """One row per choice: who, time_ms, seq, name_server, rank (1 = first), index, old choice, and the list in use."""
-    of_one = Window.partitionBy(*_WHO).orderBy("time_ms", "seq")
+    of_one = Window.partitionBy(*WHO).orderBy("time_ms", "seq")
     is_list = F.col("event") == "name_server_list"
     choice = F.from_json("value", "old string, index int, reason string")
     listed = F.when(is_list, F.from_json("value", "array<string>"))
     return (
-        _rows(history, "name_server_list", "name_server_chosen")
+        rows_of(history, "name_server_list", "name_server_chosen")
         .withColumn("choice", choice)
         .withColumn("listed", F.last(listed, ignorenulls=True).over(of_one))
         .withColumn("list_number", F.sum(is_list.cast("int")).over(of_one))
@@ -99,248 +114,114 @@ def _choices(history: DataFrame, configured: list[str]) -> DataFrame:
         )
         .withColumn("configured", F.array(*[F.lit(address) for address in configured]))
         .select(
-            *(*_WHO, "role", "time_ms", "seq", "name_server", "rank", "index", "old", "old_ms", "old_index"),
+            *(*WHO, "role", "time_ms", "seq", "name_server", "rank", "index", "old", "old_ms", "old_index"),
             *("same_list", "listed", "configured"),
         )
     )
 
 
-def _shown(rows: DataFrame, rule: str | Column, was: Column) -> DataFrame:
-    rule = F.lit(rule) if isinstance(rule, str) else rule
-    return rows.select(rule.alias("rule"), "time_ms", "node", "start", "name_server", was.cast("string").alias("was"))
-
-
-def _broken_choices(choices: DataFrame, history: DataFrame, world: World, n: int) -> DataFrame:
-    listed_at = F.element_at("listed", F.col("index") + 1)
-    in_order = F.col("index") == F.pmod(F.col("old_index") + 1, F.size("listed"))
+def _broken_choices(choices: DataFrame, profile: ClientProfile, n: int) -> DataFrame:
+    listed, index = F.col("listed"), F.col("index")
+    listed_at = F.element_at("listed", index + 1)
+    in_order = index == F.pmod(F.col("old_index") + 1, F.size("listed"))
+    as_configured = listed.eqNullSafe(F.col("configured"))
+    if profile.order is Order.SHUFFLED:
+        as_configured = F.sort_array("listed").eqNullSafe(F.sort_array("configured"))
     rule = (
-        F.when(F.col("listed").isNull(), "shuffled")
-        .when(~F.sort_array("listed").eqNullSafe(F.sort_array("configured")), "shuffled")
-        .when(~F.coalesce((F.col("index") >= 0) & (F.col("index") < F.size("listed")), F.lit(False)), "in order")
+        F.when(listed.isNull() | ~as_configured, str(profile.order))
+        .when(~F.coalesce((index >= 0) & (index < F.size("listed")), F.lit(False)), "in order")
         .when(~listed_at.eqNullSafe(F.col("name_server")), "in order")
         .when(F.col("same_list") & ~F.coalesce(in_order, F.lit(False)), "in order")
     )
+    start = profile.start.index(n)
+    if start is not None:
+        rule = rule.when((F.col("rank") == 1) & (index != start), "start")
     disordered = choices.withColumn("rule", rule).where(F.col("rule").isNotNull())
-    was = F.concat_ws(" then ", "old_index", "index")
-    return _shown(disordered, F.col("rule"), was).unionByName(_left_without_reason(choices, history, world, n))
-
-
-def _failures(history: DataFrame) -> DataFrame:
-    """who, failed, f_ms: when a NameServer failed this client for certain."""
-    event = F.col("event")
-    unanswered = (event == "name_server_call") & F.col("type").isin("fail", "info") & F.col("code").isNull()
-    unreachable = (event == "channel") & (F.col("f") == "connect_failed")
-    return (
-        _rows(history, "name_server_call", "channel")
-        .where(unanswered | unreachable)
-        .select(
-            *[F.col(column).alias(f"f_{column}") for column in _WHO],
-            F.when(event == "channel", F.col("address")).otherwise(F.col("name_server")).alias("failed"),
-            F.col("time_ms").alias("f_ms"),
-            (F.col("time_ms") - F.coalesce("duration_ms", F.lit(0.0))).alias("f_began_ms"),
-        )
-    )
-
-
-def _left_without_reason(choices: DataFrame, history: DataFrame, world: World, n: int) -> DataFrame:
-    """Choices of another NameServer although nothing says that the current one failed."""
-    later = choices.where((F.col("rank") > 1) & (F.col("role") != _PROBER) & F.lit(n > 1))
-    failures = _failures(history)
-    failed_before = (
-        (F.col("node") == F.col("f_node"))
-        & (F.col("incarnation") == F.col("f_incarnation"))
-        & (F.col("start") == F.col("f_start"))
-        & (F.col("old") == F.col("failed"))
-        & (F.col("f_ms") >= F.col("old_ms"))
-        & (F.col("f_ms") <= F.col("time_ms"))
-    )
-    unexplained = later.join(failures, failed_before, "left_anti")
-    explained = frame(history, _explaining(world), "x_node string, x_address string, x_from double, x_to double")
-    # The close itself must fall into the fault; the choice may follow as late as the next call. A channel that was
-    # used for nothing for I is closed by either side, and that is nobody's fault.
-    closes = _closes(history)
-    during = (
-        ((F.col("x_node") == F.col("c_node")) | (F.col("x_node") == "*"))
-        & ((F.col("x_address") == F.col("closed")) | (F.col("x_address") == "*"))
-        & (F.col("c_ms") >= F.col("x_from"))
-        & (F.col("c_ms") <= F.col("x_to"))
-    )
-    closed_before = (
-        (F.col("node") == F.col("c_node"))
-        & (F.col("incarnation") == F.col("c_incarnation"))
-        & (F.col("start") == F.col("c_start"))
-        & (F.col("old") == F.col("closed"))
-        & (F.col("c_ms") >= F.col("old_ms"))
-        & (F.col("c_ms") <= F.col("time_ms"))
-    )
-    idle = F.col("c_ms") - F.col("used_ms") >= F.lit(0.95 * world.timers.I_ms)
-    innocent = closes.where(idle).unionByName(closes.where(~idle).join(explained, during, "left_semi")).coalesce(1)
-    return _shown(unexplained.join(innocent, closed_before, "left_anti"), "sticky", F.col("old"))
-
-
-def _closes(history: DataFrame) -> DataFrame:
-    """who, closed, c_ms, used_ms: each close of a channel, and when it was last opened or answered a call."""
-    is_channel = F.col("event") == "channel"
-    peer = F.when(is_channel, F.col("address")).otherwise(F.col("name_server"))
-    of_one = Window.partitionBy(*_WHO, "peer").orderBy("time_ms", "seq")
-    return (
-        _rows(history, "channel", "name_server_call")
-        .withColumn("peer", peer)
-        .withColumn("used_ms", F.coalesce(F.lag("time_ms").over(of_one), "time_ms"))
-        .where(is_channel & (F.col("f") == "close"))
-        .select(
-            *[F.col(column).alias(f"c_{column}") for column in _WHO],
-            F.col("peer").alias("closed"),
-            F.col("time_ms").alias("c_ms"),
-            "used_ms",
-        )
-    )
-
-
-def _explaining(world: World) -> list[tuple[str, str, float, float]]:
-    """(client or *, NameServer's address or *, from, to): when a close of that channel is no fault of the client."""
-    addresses = {node.name: node.address or "" for node in world.of_kind("name_server")}
-    # What the fault did to a call or a connect in flight shows when that times out.
-    after_ms = world.timers.A_ms + world.timers.C_ms + world.timers.delivery_ms
-    found: list[tuple[str, str, float, float]] = []
-    for fault in world.faults:
-        span = (fault.start_ms - world.timers.delivery_ms, fault.end_ms + after_ms)
-        if fault.target is None:
-            found.append(
-                ("*", addresses[fault.source], *span) if fault.source in addresses else (fault.source, "*", *span)
-            )
-        elif fault.target in addresses:
-            found.append((fault.source, addresses[fault.target], *span))
-    for life in world.lives:
-        if life.node in addresses and life.end_ms < math.inf:
-            found.append(("*", addresses[life.node], life.end_ms - world.timers.delivery_ms, life.end_ms + after_ms))
-    return found
-
-
-def _repeated_calls(history: DataFrame, n: int) -> DataFrame:
-    """First calls begun after a call without an answer, made to the same NameServer with no choice in between."""
-    event = F.col("event")
-    began = F.when(event == "name_server_call", F.col("time_ms") - F.coalesce("duration_ms", F.lit(0.0)))
-    rows = (
-        _rows(history, "name_server_call", "name_server_chosen", "channel")
-        .where((event != "channel") | (F.col("f") == "open"))
-        .withColumn("at_ms", F.coalesce(began, "time_ms"))
-    )
-    # Ordered by when calls began: `failed_until` is the latest end so far of an unanswered call, per NameServer asked.
-    of_one = Window.partitionBy(*_WHO).orderBy("at_ms", "seq")
-    before = of_one.rowsBetween(Window.unboundedPreceding, -1)
-    after = of_one.rowsBetween(1, Window.unboundedFollowing)
-    lost = (event == "name_server_call") & (F.col("type") == "info") & F.col("code").isNull()
-    moved_at = F.when(event != "name_server_call", F.col("time_ms"))
-    return _shown(
-        rows.where(F.lit(n > 1))
-        .withColumns(
-            {
-                "lost_ms": F.max(F.when(lost, F.col("time_ms"))).over(before),
-                "lost_at": F.max_by("name_server", F.when(lost, F.col("time_ms"))).over(before),
-                "moved_ms": F.max(moved_at).over(before),
-                # A call that chooses records its choice while it runs, that is after it began.
-                "moves_ms": F.min(moved_at).over(after),
-            }
-        )
-        .where(
-            (event == "name_server_call")
-            & (F.col("role") != _PROBER)
-            & (F.col("at_ms") >= F.col("lost_ms"))
-            & (F.col("name_server") == F.col("lost_at"))
-            & (F.coalesce("moved_ms", F.lit(-1.0)) < F.col("lost_ms"))
-            & ~F.coalesce(F.col("moves_ms") <= F.col("time_ms"), F.lit(False))
-        ),
-        "moves on",
-        F.lit("called again after a call without an answer"),
-    )
-
-
-def _silent_reconnects(history: DataFrame, configured: list[str]) -> DataFrame:
-    """Channels to a NameServer opened again after a close, although it was not chosen again."""
-    event = F.col("event")
-    address = F.when(event == "channel", F.col("address")).otherwise(F.col("name_server"))
-    of_one = Window.partitionBy(*_WHO, "peer").orderBy("time_ms", "seq")
-    rows = (
-        _rows(history, "name_server_chosen", "channel")
-        .withColumn("peer", address)
-        .where(F.col("peer").isin(configured) & (F.col("role") != _PROBER))
-        .withColumn("what", F.when(event == "channel", F.col("f")).otherwise(F.lit("chosen")))
-        .withColumn("what_before", F.lag("what").over(of_one))
-        .where((F.col("what") == "open") & F.col("what_before").isin("close", "connect_failed"))
-        .withColumn("name_server", F.col("peer"))
-    )
-    return _shown(rows, "moves on", F.lit("connected again without being chosen"))
-
-
-def chi_square_p(counts: list[int]) -> float:
-    """The probability of counts at least this uneven, when each was equally likely (Pearson's χ², upper tail)."""
-    total, k = sum(counts), len(counts)
-    if k < 2 or not total:
-        return 1.0
-    expected = total / k
-    x = sum((count - expected) ** 2 for count in counts) / expected
-    half, freedom = x / 2, k - 1
-    # Q(a + 1, h) = Q(a, h) + h^a e^-h / Γ(a + 1), from Q(1, h) = e^-h or Q(1/2, h) = erfc(√h).
-    q, a = (math.exp(-half), 1.0) if freedom % 2 == 0 else (math.erfc(math.sqrt(half)), 0.5)
-    while a < freedom / 2 - 1e-9:
-        q += math.exp(a * math.log(half) - half - math.lgamma(a + 1)) if half else 0.0
-        a += 1
-    return min(q, 1.0)
+    return shown(disordered, F.col("rule"), F.concat_ws(" then ", "old_index", "index"))
 
 
 def first_choices_needed(name_servers: int) -> int:
-    """So many that always choosing the same one would be found at ALPHA, and that χ² can be trusted."""
+    """So many that always choosing the same one would be found at ALPHA, and ten expected a NameServer."""
     if name_servers < 2:
         return 1
     always_same = math.ceil(1 + math.log(1 / ALPHA) / math.log(name_servers))
     return max(always_same, EXPECTED_MIN * name_servers)
 
 
-def _verdict(rows: list[Mapping[str, Any]], configured: list[str]) -> Verdict:
-    counts = {address: 0 for address in configured}
+def _starts(counts: list[int], start_bias: float | None) -> tuple[dict[str, Any], int, float]:
+    """What the first choices tell (for `measured`), how many there must be, and their p-value."""
+    n, total = len(counts), sum(counts)
+    bias = start_bias or BIAS
+    p, needed = p_value(counts), first_choices_needed(n)
+    if n < 2 or bias > 1 - 1 / n:
+        return {"starts": total, "p_value": p}, needed, p
+    enough = starts_needed(n, bias=bias, power=POWER, alpha=ALPHA)
+    found = detectable_bias(total, n, power=POWER, alpha=ALPHA)
+    told = {
+        "starts": total,
+        "p_value": p,
+        "judged_by": method(total, n),
+        "bias": bias,
+        "starts_needed": enough,
+        "power": round(plan(total, n, bias=bias, alpha=ALPHA).power, 4),
+        "bias_found": None if found is None else round(found, 3),
+    }
+    return told, max(needed, enough) if start_bias else needed, p
+
+
+def _formula(profile: ClientProfile, needed: int) -> str:
+    parts = [f"p ≥ {ALPHA:g} over {needed}+ first choices"] if profile.drawn else []
+    when = "only after a failure" if profile.advance is Advance.ON_FAILURE else "at every request"
+    tries = "1 try a call" if profile.attempts is Attempts.ONE else "n tries a call"
+    return "; ".join([*parts, f"next = index + 1 mod n, {when}", tries])
+
+
+def _verdict(
+    rows: list[Mapping[str, Any]], names: Mapping[str, str], profile: ClientProfile, start_bias: float | None
+) -> Verdict:
+    counts = {address: 0 for address in names}
     strange: list[dict[str, Any]] = []
     for row in rows:
         if row["rule"] == "first" and row["name_server"] in counts:
             counts[row["name_server"]] += row["n"]
     later = sum(row["n"] for row in rows if row["rule"] == "later")
-    broken = {row["rule"]: row for row in rows if row["rule"] not in ("first", "later")}
-    total, needed, p_value = (
-        sum(counts.values()),
-        first_choices_needed(len(configured)),
-        chi_square_p([*counts.values()]),
-    )
+    calls = sum(row["n"] for row in rows if row["rule"] in TRIES_RULES)
+    broken = {row["rule"]: row for row in rows if row["rule"] not in ("first", "later", TRIED)}
+    total = sum(counts.values())
+    told, needed, p = _starts([*counts.values()], start_bias) if profile.drawn else ({"starts": total}, 1, 1.0)
     for rule, row in sorted(broken.items()):
         for example in row["examples"]:
             strange.append(
                 {
                     "rule": rule,
-                    "node": example["node"],
+                    "client": example["node"],
                     "start": example["start"] or None,
-                    "name_server": example["name_server"],
+                    "name_server": names.get(example["name_server"], example["name_server"]),
                     "was": example["was"],
-                    "time_ms": rounded(example["time_ms"]),
+                    "at_ms": rounded(example["time_ms"]),
                 }
             )
     violations = sum(row["n"] for row in broken.values())
-    uneven = total >= needed and p_value < ALPHA
+    uneven = total >= first_choices_needed(len(counts)) and p < ALPHA
     measured = {
         "first_choices": counts,
         "later_choices": later,
-        "p_value": p_value,
+        "calls": calls,
+        **told,
         "broken_rules": {rule: row["n"] for rule, row in sorted(broken.items())},
     }
     allowed = {
         "bound_ms": None,
-        "formula": f"χ² p ≥ {ALPHA:g} over {needed}+ first choices; next = index + 1 mod n, only after a failure",
+        "formula": _formula(profile, needed),
         "tolerance_ms": None,
-        "row": "list shuffled, random start, one NameServer kept until its channel is not active",
+        "row": profile.rule,
+        "client_profile": profile.name,
         "first_choices_needed": needed,
     }
     why = []
     if uneven:
-        shown = " / ".join(str(count) for count in counts.values())
-        why.append(f"first choices are not uniform: {shown}, p = {p_value:.2g}")
+        counted = " / ".join(str(count) for count in counts.values())
+        why.append(f"first choices are not uniform: {counted}, p = {p:.2g}")
     if violations:
         why.append("; ".join(f"rule '{rule}' broken {row['n']} times" for rule, row in sorted(broken.items())))
     validity = Validity.VALID
@@ -350,7 +231,8 @@ def _verdict(rows: list[Mapping[str, Any]], configured: list[str]) -> Verdict:
         return Verdict.nothing_examined(NAME, "no client chose a NameServer", measured=measured, allowed=allowed)
     elif total < needed:
         validity = Validity.UNKNOWN
-        why.append(f"{total} first choices are too few to tell whether they are uniform; {needed} are needed")
+        purpose = f"to find a bias of {start_bias:g}" if start_bias else "to tell whether they are uniform"
+        why.append(f"{total} first choices are too few {purpose}; {needed} are needed")
     return Verdict(
         name=NAME,
         verdict=validity,

@@ -57,6 +57,10 @@ class WorkloadModel(_Model):
     latency_fault: bool = False
     broadcasting: bool = False
     client_starts: int = Field(90, ge=0, le=100_000)
+    client_profile: Literal["java-4.9", "java-5.3", "go", "cpp", "cpp-2.1", "node"] | None = None
+    """Whose rules `name_server_selection` judges the clients of the history by; None: those of our own clients."""
+    start_bias: float | None = Field(None, gt=0, le=1)
+    """A bias of the first choice that the run must be able to find with power 0.99; None asks for none."""
 
 
 class ActionModel(_Model):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from nemesrv.chaos.checkers.name_server_selection import chi_square_p, first_choices_needed, name_server_selection
+from nemesrv.chaos.checkers.name_server_selection import first_choices_needed, name_server_selection
 from nemesrv.chaos.checkers.world import World
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.histories import Story, address_of, cluster
@@ -26,9 +26,9 @@ def choice(story: Story, node: str, listed: list[str], index: int, old: str | No
     return story.event(node, "name_server_chosen", name_server=listed[index], value=value, **fields)
 
 
-def starts(counts: tuple[int, int, int] = (10, 10, 10)) -> Story:
+def starts(counts: tuple[int, int, int] = (10, 10, 10), **workload: object) -> Story:
     """The prober's starts, each with its own list; `counts` of first choices per NameServer."""
-    story = cluster(name_servers=3, clients=("producer-0", "prober"))
+    story = cluster(name_servers=3, clients=("producer-0", "prober"), workload=workload)
     number = 0
     for index, count in enumerate(counts):
         for _ in range(count):
@@ -73,14 +73,23 @@ def test_clients_that_choose_as_java_does_are_valid(spark: SparkSession) -> None
         measured={
             "first_choices": {NS[0]: 10, NS[1]: 11, NS[2]: 10},
             "later_choices": 1,
-            "p_value": pytest.approx(0.968, abs=0.001),
+            "calls": 0,
+            "starts": 31,
+            "p_value": pytest.approx(1.0),
+            "judged_by": "exact multinomial",
+            "bias": 0.1,
+            "starts_needed": 1292,
+            "power": pytest.approx(0.0001, abs=0.0001),
+            "bias_found": pytest.approx(0.635, abs=0.001),
             "broken_rules": {},
         },
         allowed={
             "bound_ms": None,
-            "formula": "χ² p ≥ 1e-06 over 30+ first choices; next = index + 1 mod n, only after a failure",
+            "formula": "p ≥ 1e-06 over 30+ first choices; next = index + 1 mod n, only after a failure; n tries a call",
             "tolerance_ms": None,
-            "row": "list shuffled, random start, one NameServer kept until its channel is not active",
+            "row": "list shuffled, random start, one NameServer kept until its channel is not active, "
+            "a call tries the whole list",
+            "client_profile": "java-4.9",
             "first_choices_needed": 30,
         },
     )
@@ -160,10 +169,17 @@ def test_a_restarted_client_chooses_anew(spark: SparkSession) -> None:
     assert broken(choice(story, "producer-0", NS[::-1], 0), spark) == {}
 
 
-def test_the_chi_square_tail_is_that_of_the_tables() -> None:
-    assert chi_square_p([10, 10, 10]) == 1.0
-    assert chi_square_p([40, 20]) == pytest.approx(0.009823, abs=1e-6)  # x = 6.667, 1 degree
-    assert chi_square_p([20, 10, 15]) == pytest.approx(0.188876, abs=1e-6)  # x = 3.333, 2 degrees
-    assert chi_square_p([25, 15, 10, 10]) == pytest.approx(0.018566, abs=1e-6)  # x = 10, 3 degrees
-    assert chi_square_p([5] * 9) == 1.0
+def test_first_choices_are_judged_from_ten_a_name_server_on() -> None:
     assert [first_choices_needed(n) for n in (1, 2, 3, 9)] == [1, 21, 30, 90]
+
+
+def test_a_run_that_is_to_find_a_bias_needs_the_starts_for_it(spark: SparkSession) -> None:
+    """31 starts find 64 points with power 0.99 at 1e-6, not 40."""
+    verdict = check(starts((11, 10, 10), start_bias=0.4).end(100), spark)
+    assert (verdict.verdict, verdict.measured["starts"], verdict.measured["starts_needed"]) == (
+        Validity.UNKNOWN,
+        31,
+        78,
+    )
+    assert "31 first choices are too few to find a bias of 0.4; 78 are needed" in verdict.why
+    assert check(starts((11, 10, 10), start_bias=0.65).end(100), spark).verdict is Validity.VALID
