@@ -1,0 +1,16 @@
+"""Planted defects: named ways for a node to be wrong, and the checks that must find each, in which scenario.
+
+The self-test runs each in its scenario, beside the same scenario without it; a check that cannot find its defect, or
+that finds one which is not there, is worth nothing. `python -m nemesrv.chaos.defects > docs/defects.md` writes the
+list again; a test compares the two.
+"""
+
+from __future__ import annotations
+
+from . import broker, client, consumer, name_server, producer
+from .model import Defect as Defect
+
+_ALL = (*name_server.DEFECTS, *broker.DEFECTS, *client.DEFECTS, *producer.DEFECTS, *consumer.DEFECTS)
+
+DEFECTS: dict[str, Defect] = {defect.name: defect for defect in _ALL}
+"""By name, in the order of the table. No two have one name: a test counts."""

@@ -1,0 +1,203 @@
+"""Ways for a consumer to be wrong: which queues it takes, what it pulls and delivers, what it commits."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ...clients.allocation import allocate_averagely
+from ...clients.process_queue import ProcessQueue
+from ...clients.pull import PullResult
+from ...clients.rebalance import Rebalancer
+from ...remoting.message import MessageQueue, StoredMessage
+from ..topology import NodeKind
+from ..workloads.consumer import ConsumerNode
+from .model import Defect, checks, replace_part
+
+REORDER_S = 1.0
+
+_CONSUMER = (NodeKind.CONSUMER,)
+_ONE = ("consumer-0",)
+
+
+# -- which queues
+
+
+def _rebalancer(node: ConsumerNode) -> Rebalancer:
+    return node.client._rebalancer
+
+
+def _takes_all_queues(node: ConsumerNode) -> None:
+    rebalancer = _rebalancer(node)
+
+    async def allocate(topic: str) -> set[MessageQueue] | None:
+        queues = rebalancer._subscribe_info.get(topic)
+        return None if queues is None else set(queues)
+
+    replace_part(rebalancer, "_allocate", allocate)
+
+
+def _leaves_a_queue_out(node: ConsumerNode) -> None:
+    rebalancer = _rebalancer(node)
+    allocate = rebalancer._allocate
+
+    async def allocate_less(topic: str) -> set[MessageQueue] | None:
+        mine = await allocate(topic)
+        return mine and set(sorted(mine)[1:])
+
+    replace_part(rebalancer, "_allocate", allocate_less)
+
+
+def _sorts_members_otherwise(node: ConsumerNode) -> None:
+    rebalancer, instance = _rebalancer(node), node.instance
+    group = rebalancer._config.consumer_group
+
+    async def allocate(topic: str) -> set[MessageQueue] | None:
+        queues = rebalancer._subscribe_info.get(topic)
+        ids = await instance.find_consumer_id_list(topic, group)
+        if queues is None or ids is None or instance.client_id not in ids:
+            return None
+        mirrored = sorted(ids)[len(ids) - 1 - sorted(ids).index(instance.client_id)]
+        return set(allocate_averagely(mirrored, queues, ids))
+
+    replace_part(rebalancer, "_allocate", allocate)
+
+
+def _keeps_what_it_has(node: ConsumerNode) -> None:
+    rebalancer = _rebalancer(node)
+    allocate = rebalancer._allocate
+
+    async def allocate_more(topic: str) -> set[MessageQueue] | None:
+        mine = await allocate(topic)
+        routed = rebalancer._subscribe_info.get(topic) or frozenset()
+        gone = {queue for queue in rebalancer.working_queues(topic) if queue not in routed}
+        return mine if mine is None else mine | gone
+
+    replace_part(rebalancer, "_allocate", allocate_more)
+
+
+# -- pulling and delivering
+
+
+def _pulls_the_next_queue(node: ConsumerNode) -> None:
+    service = node.client._pull_service
+    pull = service._pull
+
+    async def pull_other(queue: MessageQueue, offset: int) -> PullResult:
+        routed = _rebalancer(node)._subscribe_info.get(queue.topic) or frozenset()
+        count = sum(other.broker_name == queue.broker_name for other in routed)
+        return await pull(queue._replace(queue_id=(queue.queue_id + 1) % max(1, count)), offset)
+
+    replace_part(service, "_pull", pull_other)
+
+
+def _delivers_twice(node: ConsumerNode) -> None:
+    service = node.client._consume_service
+    submit = service.submit
+
+    def submit_twice(queue: MessageQueue, process_queue: ProcessQueue, messages: list[StoredMessage]) -> None:
+        submit(queue, process_queue, messages)
+        submit(queue, process_queue, messages)
+
+    replace_part(service, "submit", submit_twice)
+
+
+def _delivers_out_of_order(node: ConsumerNode) -> None:
+    """Messages at even offsets are delivered a second later than those at odd ones."""
+    service = node.client._consume_service
+    submit, clock = service.submit, service._context.clock
+
+    def submit_later(queue: MessageQueue, process_queue: ProcessQueue, messages: list[StoredMessage]) -> None:
+        for message in messages:
+            if message.queue_offset % 2:
+                submit(queue, process_queue, [message])
+            else:
+                clock.call_later(REORDER_S, submit, queue, process_queue, [message])
+
+    replace_part(service, "submit", submit_later)
+
+
+# -- committing
+
+
+def _never_commits(node: ConsumerNode) -> None:
+    async def persist(queues: Collection[MessageQueue]) -> None:
+        """Nothing is sent."""
+
+    replace_part(node.client._offsets, "persist", persist)
+    replace_part(node.client._offsets, "in_memory", lambda queue: None)
+
+
+DEFECTS = (
+    Defect(
+        name="consumer-takes-all-queues",
+        what="a consumer takes every queue, those of the others too",
+        kinds=_CONSUMER,
+        nodes=_ONE,
+        scenario="smoke",
+        caught_by=checks("queue_ownership"),
+        also=checks("duplicates"),
+        plant=_takes_all_queues,
+    ),
+    Defect(
+        name="consumer-leaves-a-queue-out",
+        what="a consumer leaves the first of its queues to nobody",
+        kinds=_CONSUMER,
+        nodes=_ONE,
+        scenario="smoke",
+        caught_by=checks("queue_ownership"),
+        plant=_leaves_a_queue_out,
+    ),
+    Defect(
+        name="consumer-sorts-members-otherwise",
+        what="one consumer sorts the group's members the other way round, so two take the same queues",
+        kinds=_CONSUMER,
+        nodes=_ONE,
+        scenario="smoke",
+        caught_by=checks("queue_ownership"),
+        also=checks("duplicates"),
+        plant=_sorts_members_otherwise,
+    ),
+    Defect(
+        name="consumer-keeps-lost-queues",
+        what="consumers keep the queues of a broker that has left the routes",
+        kinds=_CONSUMER,
+        scenario="broker-crash",
+        caught_by=checks("dead_brokers_avoided"),
+        also=checks("queue_ownership"),
+        plant=_keeps_what_it_has,
+    ),
+    Defect(
+        name="consumer-pulls-the-next-queue",
+        what="consumers pull the queue after the one that they hold",
+        kinds=_CONSUMER,
+        scenario="smoke",
+        caught_by=checks("queue_ownership"),
+        also=checks("duplicates", "order_kept"),
+        plant=_pulls_the_next_queue,
+    ),
+    Defect(
+        name="consumer-delivers-twice",
+        what="consumers hand each message to the listener twice",
+        kinds=_CONSUMER,
+        scenario="smoke",
+        caught_by=checks("duplicates"),
+        also=checks("order_kept"),
+        plant=_delivers_twice,
+    ),
+    Defect(
+        name="consumer-delivers-out-of-order",
+        what="consumers hand over every other message of a queue a second late",
+        kinds=_CONSUMER,
+        scenario="smoke",
+        caught_by=checks("order_kept"),
+        plant=_delivers_out_of_order,
+    ),
+    Defect(
+        name="consumer-never-commits",
+        what="consumers never commit how far they have consumed",
+        kinds=_CONSUMER,
+        scenario="broker-crash",
+        caught_by=checks("duplicates"),
+        plant=_never_commits,
+    ),
+)

@@ -1,0 +1,422 @@
+"""Ways for a NameServer to be wrong: liveness, the scan, closed channels, what goes into the table and what comes out.
+
+Most are planted in ns-0 alone, so that the others stay right and the difference shows. Where a defect is about the
+scan, the idle close, which would take the broker out at the same time, is planted away with it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from ...actors.namesrv.server import NameServer
+from ...actors.namesrv.tables import Dropped, DropReason, Registered, Registration, Unregistration
+from ...actors.namesrv.unregister import Batch, Expired
+from ...remoting.bodies import DataVersion, QueueData
+from ...remoting.transport import Connection
+from ..topology import NodeKind
+from .model import Defect, checks, replace_part
+
+LATE_DROP_S = 60.0
+RESURRECTED_AFTER_S = 20.0
+LOST_REGISTRATIONS = 2
+"""One alone would be made good by the next tick, which may still be in time."""
+
+_NAME_SERVER = (NodeKind.NAME_SERVER,)
+_ONE = ("ns-0",)
+
+
+def _without_idle_close(server: NameServer) -> None:
+    lost = server._channel_lost
+
+    def channel_lost(connection: Connection, reason: str) -> None:
+        if reason != "idle":
+            lost(connection, reason)
+
+    replace_part(server, "_channel_lost", channel_lost)
+
+
+# -- liveness and the scan
+
+
+def _never_expires(server: NameServer) -> None:
+    _without_idle_close(server)
+    replace_part(server, "_expire_brokers", lambda: None)
+
+
+def _expires_sooner_by(ms: int) -> Callable[[NameServer], None]:
+    def plant(server: NameServer) -> None:
+        expire = server.table.expire
+        replace_part(server.table, "expire", lambda *, now_ms: expire(now_ms=now_ms + ms))
+
+    return plant
+
+
+def _scans_the_wrong_way(server: NameServer) -> None:
+    table = server.table
+
+    def expire(*, now_ms: int) -> Expired:
+        dropped: tuple[Dropped, ...] = ()
+        for (_, address), live in list(table.broker_live_table.items()):
+            if live.last_update_ms + live.heartbeat_timeout_ms >= now_ms:
+                dropped += table.on_channel_destroy(live.channel_id, address, DropReason.EXPIRED)
+        return Expired(dropped=dropped)
+
+    replace_part(table, "expire", expire)
+
+
+def _keeps_liveness_by_cluster(server: NameServer) -> None:
+    table = server.table
+    register = table.register
+
+    def register_all(registration: Registration, *, now_ms: int) -> Registered:
+        registered = register(registration, now_ms=now_ms)
+        for live in table.broker_live_table.values():
+            live.last_update_ms = now_ms
+        return registered
+
+    _without_idle_close(server)
+    replace_part(table, "register", register_all)
+
+
+def _keeps_routes_of_the_expired(server: NameServer) -> None:
+    destroy = server.table.on_channel_destroy
+
+    def on_channel_destroy(channel_id: int, remote_address: str, reason: DropReason) -> tuple[Dropped, ...]:
+        return () if reason in (DropReason.EXPIRED, DropReason.IDLE) else destroy(channel_id, remote_address, reason)
+
+    replace_part(server.table, "on_channel_destroy", on_channel_destroy)
+
+
+# -- closed channels and unregistration
+
+
+def _keeps_brokers_of_closed_channels(server: NameServer) -> None:
+    replace_part(server, "_channel_lost", lambda connection, reason: None)
+
+
+def _drops_late(server: NameServer) -> None:
+    lost, clock = server._channel_lost, server._context.clock
+    replace_part(
+        server, "_channel_lost", lambda connection, reason: clock.call_later(LATE_DROP_S, lost, connection, reason)
+    )
+
+
+def _drops_another(server: NameServer) -> None:
+    table = server.table
+    destroy = table.on_channel_destroy
+
+    def on_channel_destroy(channel_id: int, remote_address: str, reason: DropReason) -> tuple[Dropped, ...]:
+        channels = [live.channel_id for live in table.broker_live_table.values()]
+        others = [channel for channel in channels if channel != channel_id]
+        wrong = others[0] if channel_id in channels and others else channel_id
+        return destroy(wrong, remote_address, reason)
+
+    replace_part(table, "on_channel_destroy", on_channel_destroy)
+
+
+def _drops_whole_topics(server: NameServer) -> None:
+    table = server.table
+    remove_row = table._remove_row
+
+    def remove_rows(topic: str, broker_name: str) -> QueueData | None:
+        removed = remove_row(topic, broker_name)
+        for other in list(table.topic_queue_table.get(topic, ())):
+            remove_row(topic, other)
+        return removed
+
+    replace_part(table, "_remove_row", remove_rows)
+
+
+def _unregisters_liveness_only(server: NameServer) -> None:
+    table = server.table
+
+    def unregister(request: Unregistration) -> tuple[Dropped, ...]:
+        table.broker_live_table.pop(table._live_key(request.cluster_name, request.broker_addr), None)
+        return ()
+
+    replace_part(table, "unregister", unregister)
+
+
+def _never_runs_a_batch(server: NameServer) -> None:
+    replace_part(server.table, "run_unregistrations", Batch)
+
+
+# -- registrations
+
+
+def _takes_nobody_back(server: NameServer) -> None:
+    table, gone = server.table, set[str]()
+    register, destroy = table.register, table.on_channel_destroy
+
+    def register_others(registration: Registration, *, now_ms: int) -> Registered:
+        return Registered() if registration.broker_name in gone else register(registration, now_ms=now_ms)
+
+    def on_channel_destroy(channel_id: int, remote_address: str, reason: DropReason) -> tuple[Dropped, ...]:
+        dropped = destroy(channel_id, remote_address, reason)
+        gone.update(broker.broker_name for broker in dropped)
+        return dropped
+
+    replace_part(table, "register", register_others)
+    replace_part(table, "on_channel_destroy", on_channel_destroy)
+
+
+def _loses_first_registrations(server: NameServer) -> None:
+    register, seen = server.table.register, Counter[str]()
+
+    def register_later(registration: Registration, *, now_ms: int) -> Registered:
+        seen[registration.broker_name] += 1
+        if seen[registration.broker_name] <= LOST_REGISTRATIONS:
+            return Registered()
+        return register(registration, now_ms=now_ms)
+
+    replace_part(server.table, "register", register_later)
+
+
+def _keeps_the_older_version(server: NameServer) -> None:
+    table = server.table
+
+    def is_changed(cluster_name: str, broker_addr: str, version: DataVersion) -> bool:
+        held = table.data_version(cluster_name, broker_addr)
+        return held is None or (version.timestamp, version.counter) < (held.timestamp, held.counter)
+
+    replace_part(table, "is_changed", is_changed)
+
+
+def _brings_back_the_dead(server: NameServer) -> None:
+    table, clock, last = server.table, server._context.clock, dict[str, Registration]()
+    register, destroy = table.register, table.on_channel_destroy
+
+    def remember(registration: Registration, *, now_ms: int) -> Registered:
+        last[registration.broker_name] = registration
+        return register(registration, now_ms=now_ms)
+
+    def bring_back(broker_name: str) -> None:
+        register(last[broker_name], now_ms=clock.now_ms())
+        server._settle(())
+
+    def on_channel_destroy(channel_id: int, remote_address: str, reason: DropReason) -> tuple[Dropped, ...]:
+        dropped = destroy(channel_id, remote_address, reason)
+        for broker in dropped:
+            clock.call_later(RESURRECTED_AFTER_S, bring_back, broker.broker_name)
+        return dropped
+
+    replace_part(table, "register", remember)
+    replace_part(table, "on_channel_destroy", on_channel_destroy)
+
+
+def _gives_all_one_address(server: NameServer) -> None:
+    register, first = server.table.register, list[str]()
+
+    def register_at_the_first(registration: Registration, *, now_ms: int) -> Registered:
+        first.append(registration.broker_addr)
+        return register(replace(registration, broker_addr=first[0]), now_ms=now_ms)
+
+    replace_part(server.table, "register", register_at_the_first)
+
+
+def _counts_a_queue_less(server: NameServer) -> None:
+    put_row = server.table._put_row
+
+    def put_smaller_row(topic: str, row: QueueData) -> None:
+        put_row(topic, replace(row, read_queue_nums=row.read_queue_nums - 1, write_queue_nums=row.write_queue_nums - 1))
+
+    replace_part(server.table, "_put_row", put_smaller_row)
+
+
+# -- answers
+
+
+def _answers_as_before_a_drop(server: NameServer) -> None:
+    settle, forget = server._settle, server.cache.forget
+    dropping = False
+
+    def settle_and_note(dropped: Iterable[Dropped]) -> None:
+        nonlocal dropping
+        gone = tuple(dropped)
+        dropping = bool(gone)
+        settle(gone)
+        dropping = False
+
+    def forget_unless_dropping(topics: Iterable[str]) -> None:
+        if not dropping:
+            forget(topics)
+
+    replace_part(server, "_settle", settle_and_note)
+    replace_part(server.cache, "forget", forget_unless_dropping)
+
+
+DEFECTS = (
+    Defect(
+        name="name-server-never-expires",
+        what="a NameServer keeps brokers that have gone silent: no expiry, no idle close",
+        kinds=_NAME_SERVER,
+        nodes=_ONE,
+        scenario="broker-partition",
+        caught_by=checks("routes_are_true"),
+        plant=_never_expires,
+    ),
+    Defect(
+        name="name-server-expires-too-soon",
+        what="a NameServer drops a silent broker after 60 s instead of 120 s",
+        kinds=_NAME_SERVER,
+        nodes=_ONE,
+        scenario="broker-partition",
+        caught_by=checks("routes_are_true"),
+        plant=_expires_sooner_by(60_000),
+    ),
+    Defect(
+        name="name-server-expires-the-living",
+        what="a NameServer drops a broker 20 s after its registration, 10 s before the next one",
+        kinds=_NAME_SERVER,
+        nodes=_ONE,
+        scenario="smoke",
+        caught_by=checks("no_false_eviction", "routes_are_true"),
+        also=checks("routes_converge"),
+        plant=_expires_sooner_by(100_000),
+    ),
+    Defect(
+        name="name-server-scans-the-wrong-way",
+        what="a NameServer's scan drops the brokers that are not silent",
+        kinds=_NAME_SERVER,
+        nodes=_ONE,
+        scenario="smoke",
+        caught_by=checks("no_false_eviction", "routes_are_true"),
+        also=checks("routes_converge"),
+        plant=_scans_the_wrong_way,
+    ),
+    Defect(
+        name="name-server-keys-liveness-by-cluster",
+        what="a NameServer takes any broker's registration for a sign of life of them all",
+        kinds=_NAME_SERVER,
+        nodes=_ONE,
+        scenario="broker-partition",
+        caught_by=checks("routes_are_true"),
+        plant=_keeps_liveness_by_cluster,
+    ),
+    Defect(
+        name="name-server-keeps-expired-routes",
+        what="a NameServer closes a silent broker's channel and keeps its routes",
+        kinds=_NAME_SERVER,
+        nodes=_ONE,
+        scenario="broker-partition",
+        caught_by=checks("routes_are_true"),
+        plant=_keeps_routes_of_the_expired,
+    ),
+    Defect(
+        name="name-server-ignores-close",
+        what="every NameServer keeps a broker whose connection closed, until it expires",
+        kinds=_NAME_SERVER,
+        scenario="broker-crash",
+        caught_by=checks("routes_are_true", "dead_brokers_avoided"),
+        plant=_keeps_brokers_of_closed_channels,
+    ),
+    Defect(
+        name="name-server-drops-late",
+        what=f"every NameServer drops a broker {LATE_DROP_S:g} s after its connection closed",
+        kinds=_NAME_SERVER,
+        scenario="broker-crash",
+        caught_by=checks("routes_are_true"),
+        also=checks("dead_brokers_avoided"),
+        plant=_drops_late,
+    ),
+    Defect(
+        name="name-server-drops-the-wrong-broker",
+        what="a NameServer drops another broker than the one whose connection closed",
+        kinds=_NAME_SERVER,
+        nodes=_ONE,
+        scenario="broker-crash",
+        caught_by=checks("no_false_eviction", "routes_are_true", "routes_converge"),
+        also=checks("dead_brokers_avoided"),
+        plant=_drops_another,
+    ),
+    Defect(
+        name="name-server-drops-whole-topics",
+        what="with a broker's last address a NameServer drops the topics it had, of the other brokers too",
+        kinds=_NAME_SERVER,
+        nodes=_ONE,
+        scenario="broker-crash",
+        caught_by=checks("no_false_eviction", "routes_are_true", "routes_converge"),
+        plant=_drops_whole_topics,
+    ),
+    Defect(
+        name="name-server-unregisters-by-half",
+        what="every NameServer forgets that a broker which unregistered lives, and keeps its routes",
+        kinds=_NAME_SERVER,
+        scenario="broker-stop",
+        caught_by=checks("routes_are_true", "dead_brokers_avoided"),
+        plant=_unregisters_liveness_only,
+    ),
+    Defect(
+        name="name-server-never-runs-a-batch",
+        what="every NameServer (5.x) queues unregistrations and never looks at the queue",
+        kinds=_NAME_SERVER,
+        scenario="broker-crash-5x",
+        caught_by=checks("routes_are_true", "dead_brokers_avoided"),
+        plant=_never_runs_a_batch,
+    ),
+    Defect(
+        name="name-server-takes-nobody-back",
+        what="a NameServer ignores the registrations of a broker that it has dropped once",
+        kinds=_NAME_SERVER,
+        nodes=_ONE,
+        scenario="broker-partition",
+        caught_by=checks("routes_are_true", "routes_converge"),
+        plant=_takes_nobody_back,
+    ),
+    Defect(
+        name="name-server-loses-first-registrations",
+        what=f"a NameServer acknowledges each broker's first {LOST_REGISTRATIONS} registrations and loses them",
+        kinds=_NAME_SERVER,
+        nodes=_ONE,
+        scenario="name-server-crash",
+        caught_by=checks("routes_are_true", "routes_converge"),
+        plant=_loses_first_registrations,
+    ),
+    Defect(
+        name="name-server-keeps-the-older-version",
+        what="a NameServer takes a broker's topics only with an older data version",
+        kinds=_NAME_SERVER,
+        nodes=_ONE,
+        scenario="smoke",
+        caught_by=checks("routes_are_true", "routes_converge"),
+        plant=_keeps_the_older_version,
+    ),
+    Defect(
+        name="name-server-brings-back-the-dead",
+        what=f"a NameServer takes a broker in again {RESURRECTED_AFTER_S:g} s after it dropped it, unasked",
+        kinds=_NAME_SERVER,
+        nodes=_ONE,
+        scenario="broker-crash",
+        caught_by=checks("no_resurrection", "routes_are_true", "routes_converge"),
+        also=checks("dead_brokers_avoided"),
+        plant=_brings_back_the_dead,
+    ),
+    Defect(
+        name="name-server-gives-all-one-address",
+        what="a NameServer keeps every broker under the address of the first that registered",
+        kinds=_NAME_SERVER,
+        nodes=_ONE,
+        scenario="smoke",
+        caught_by=checks("routes_are_true", "routes_converge"),
+        plant=_gives_all_one_address,
+    ),
+    Defect(
+        name="name-server-counts-a-queue-less",
+        what="a NameServer keeps every topic with one queue less than its broker registered",
+        kinds=_NAME_SERVER,
+        nodes=_ONE,
+        scenario="smoke",
+        caught_by=checks("routes_converge"),
+        plant=_counts_a_queue_less,
+    ),
+    Defect(
+        name="name-server-answers-as-before",
+        what="every NameServer goes on giving the answers that it had ready before it dropped a broker",
+        kinds=_NAME_SERVER,
+        scenario="broker-crash",
+        caught_by=checks("dead_brokers_avoided"),
+        plant=_answers_as_before_a_drop,
+    ),
+)

@@ -1,0 +1,96 @@
+"""Ways for a producer to be wrong: routes that it takes, retries, and what it tells its user."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...clients.queue_selection import QueueRing
+from ...clients.send_record import SendRecord
+from ...clients.send_request import SendRequest
+from ...clients.send_result import SendResult, SendStatus
+from ...remoting.errors import TransportError
+from ...remoting.message import MessageQueue
+from ..topology import NodeKind
+from ..workloads.producer import ProducerNode
+from .model import Defect, checks, replace_part
+
+_PRODUCER = (NodeKind.PRODUCER,)
+
+
+def _ignores_new_routes(node: ProducerNode) -> None:
+    cache = node.instance.route_cache
+    take, known = cache._apply, set[str]()
+
+    def apply(topic: str, route: Any) -> Any:
+        if topic in known:
+            return None
+        known.add(topic)
+        return take(topic, route)
+
+    replace_part(cache, "_apply", apply)
+
+
+def _retries_the_same_broker(node: ProducerNode) -> None:
+    fault = node.client._fault
+    select = fault.select
+
+    def select_again(
+        ring: QueueRing,
+        last_broker_name: str | None,
+        *,
+        now_ms: int,
+        write_queue_nums: Mapping[str, int],
+        retry: bool = False,
+    ) -> MessageQueue:
+        if last_broker_name is None:
+            return select(ring, None, now_ms=now_ms, write_queue_nums=write_queue_nums, retry=retry)
+        return ring.next_that(lambda queue: queue.broker_name == last_broker_name) or ring.next()
+
+    replace_part(fault, "select", select_again)
+
+
+def _calls_failures_sent(node: ProducerNode) -> None:
+    sender = node.client._sender
+    send_once = sender.send_once
+
+    async def send_once_gladly(
+        request: SendRequest, record: SendRecord, queue: MessageQueue, timeout_ms: int
+    ) -> SendResult:
+        try:
+            return await send_once(request, record, queue, timeout_ms)
+        except TransportError:
+            return SendResult(
+                status=SendStatus.SEND_OK, msg_id=request.msg_id, offset_msg_id="", queue=queue, queue_offset=0
+            )
+
+    replace_part(sender, "send_once", send_once_gladly)
+
+
+DEFECTS = (
+    Defect(
+        name="producer-ignores-new-routes",
+        what="producers keep the first route they got",
+        kinds=_PRODUCER,
+        scenario="broker-crash",
+        caught_by=checks("dead_brokers_avoided"),
+        plant=_ignores_new_routes,
+    ),
+    Defect(
+        name="producer-retries-the-same-broker",
+        what="producers try a failed send again on the broker that has just failed",
+        kinds=_PRODUCER,
+        scenario="broker-crash-available",
+        caught_by=checks("availability"),
+        also=checks("recovery_time"),
+        plant=_retries_the_same_broker,
+    ),
+    Defect(
+        name="producer-calls-failures-sent",
+        what="producers report a message sent although no broker could be reached",
+        kinds=_PRODUCER,
+        scenario="broker-crash",
+        caught_by=checks("no_acknowledged_loss"),
+        plant=_calls_failures_sent,
+    ),
+)
