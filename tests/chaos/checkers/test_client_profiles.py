@@ -128,5 +128,5 @@ def test_a_scenario_may_name_every_profile_and_no_other() -> None:
     for name in PROFILES:
         scenario = parse({**document, "workload": {"client_profile": name}}, file="mine.yaml")
         assert scenario.workload.client_profile == name
-    with pytest.raises(ScenarioError, match="java-4.9"):
+    with pytest.raises(ScenarioError, match=r"java-4\.9"):
         parse({**document, "workload": {"client_profile": "cobol"}}, file="mine.yaml")
