@@ -19,8 +19,6 @@ from .errors import HarnessError
 from .experiment import Experiment
 from .faults.toxiproxy import find_server
 from .harness import Harness
-from .history import parquet_path, read_rows
-from .reports.html import html_report
 from .reports.junit import junit
 from .reports.table import print_table
 from .run_folder import RunFolder
@@ -179,18 +177,17 @@ def write_reports(folder: RunFolder) -> None:
         verdicts = [Verdict.from_json(check) for check in document["checks"]]
     except (OSError, ValueError, KeyError) as exc:
         raise HarnessError(f"{folder.verdicts_file} cannot be read: judge the run first with nemesrv check") from exc
-    rows = read_rows(folder.path) if parquet_path(folder.path).exists() else []
-    page = html_report(
-        {
-            "name": scenario.name,
-            "description": scenario.description,
-            "seed": scenario.seed,
-            "profile": scenario.cluster.profile,
-            "time_scale": scenario.timers.time_scale,
-        },
-        verdicts,
-        [row for row in rows if row["event"] == "fault"],
+    from .reports.html import Run, html_report  # Bokeh: half a second that other commands need not wait for
+
+    run = Run(
+        name=scenario.name,
+        description=scenario.description,
+        seed=scenario.seed,
+        profile=scenario.cluster.profile,
+        time_scale=scenario.timers.time_scale,
+        versions=scenario.versions,
     )
+    page = html_report(run, verdicts, folder.path)
     folder.report_file.write_text(page, encoding="utf-8")
     folder.junit_file.write_bytes(junit(scenario.name, scenario.seed or 0, verdicts))
 

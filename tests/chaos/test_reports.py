@@ -1,4 +1,4 @@
-"""What a person and a CI server read: JUnit XML, the HTML page, the table."""
+"""What a person and a CI server read: JUnit XML and the table. The page has its own tests in reports/."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from xml.etree import ElementTree as ET
 
 from rich.console import Console
 
-from nemesrv.chaos.reports.html import html_report
 from nemesrv.chaos.reports.junit import junit
 from nemesrv.chaos.reports.table import verdict_table
 from nemesrv.chaos.reports.values import phrases
@@ -42,21 +41,6 @@ def test_junit_has_one_case_a_check_and_tells_invalid_from_unknown() -> None:
     assert failure.get("type") == "INVALID"
     assert error is not None
     assert error.get("message") == "no broker died"
-
-
-def test_the_page_shows_measured_against_allowed_and_escapes_what_nodes_wrote() -> None:
-    page = html_report(
-        {"name": "smoke", "description": "<b>", "seed": 7, "profile": "4.9", "time_scale": 10},
-        ALL,
-        [{"time_ms": 1500.0, "phase": "start", "fault": "kill", "source": "broker-a", "injection": "sigkill"}],
-    )
-    assert "120.0 s" in page
-    assert "130.0 s" in page
-    assert "broker-a" in page
-    assert "<b>" not in page
-    assert "&lt;k&gt;&amp;" in page
-    assert "http" not in page  # nothing is fetched
-    assert '<span class="INVALID">INVALID</span>' in page
 
 
 def test_the_table_names_each_check_its_verdict_and_why_it_is_unknown() -> None:

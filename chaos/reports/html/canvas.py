@@ -1,0 +1,159 @@
+"""What all plots of the page share: one time axis, fault bands with labels, a linked crosshair, the highlight.
+
+Plotting is Bokeh's: well kept, its runtime can be inlined (1.3 MB without widgets and tables), its ranges and
+crosshairs link across plots, legends toggle, and arrays are embedded as binary. Nothing here sets a colour: every
+renderer carries a tag (`held`, `over`, `fault` …), and page.js colours by tag for light and dark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bokeh.models import (
+    BoxAnnotation,
+    BoxZoomTool,
+    ColumnDataSource,
+    CrosshairTool,
+    HoverTool,
+    Legend,
+    LegendItem,
+    PanTool,
+    Range1d,
+    Span,
+    WheelZoomTool,
+)
+from bokeh.plotting import figure
+
+LEFT_PX, RIGHT_PX = 172, 18
+LABELS_MAX = 14
+_TIP = '<div class="tip">@text</div>'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Band:
+    """A fault as it is drawn across all plots."""
+
+    fault_id: str
+    title: str
+    brief: str
+    start_ms: float
+    end_ms: float
+
+
+@dataclass(slots=True, kw_only=True)
+class Canvas:
+    """The frame of every plot. Times on the axis are seconds of RocketMQ time."""
+
+    start_ms: float
+    end_ms: float
+    bands: Sequence[Band] = ()
+    x_range: Any = field(init=False)
+    _crosshair: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        pad_ms = (self.end_ms - self.start_ms) * 0.01
+        start_s, end_s = (self.start_ms - pad_ms) / 1000, (self.end_ms + pad_ms) / 1000
+        self.x_range = Range1d(start_s, end_s, bounds=(start_s, end_s), min_interval=0.002, name="time")
+        self._crosshair = Span(dimension="height", line_width=1, line_dash="dotted", tags=["line:crosshair"])
+
+    def plot(self, section: str, height: int, *, y_range: Any = None, y_axis_type: str = "linear") -> Any:
+        """An empty plot of this section: drag zooms, Ctrl and the wheel zoom, the page scrolls as ever."""
+        drag = BoxZoomTool(dimensions="width", name="zoom")
+        tools = [
+            drag,
+            PanTool(dimensions="width", name="pan"),
+            WheelZoomTool(dimensions="width", modifiers={"ctrl": True}),
+            CrosshairTool(overlay=self._crosshair),
+        ]
+        plot = figure(
+            name=f"plot-{section}",
+            height=height,
+            sizing_mode="stretch_width",
+            x_range=self.x_range,
+            tools=tools,
+            toolbar_location=None,
+            y_axis_type=y_axis_type,
+            min_border_left=LEFT_PX,
+            min_border_right=RIGHT_PX,
+            min_border_top=4,
+            min_border_bottom=4,
+            background_fill_alpha=0,
+            border_fill_alpha=0,
+            outline_line_alpha=0,
+            lod_threshold=None,
+            **({"y_range": y_range} if y_range is not None else {}),
+        )
+        plot.toolbar.active_drag = drag
+        plot.toolbar.active_scroll = next(tool for tool in tools if isinstance(tool, WheelZoomTool))
+        plot.xaxis.axis_label = None
+        plot.xaxis.formatter.use_scientific = False
+        plot.xgrid.tags = plot.ygrid.tags = ["grid"]
+        self._draw_bands(plot)
+        plot.add_layout(BoxAnnotation(name=f"mark-{section}", visible=False, level="overlay", tags=["highlight"]))
+        return plot
+
+    def _draw_bands(self, plot: Any) -> None:
+        for band in self.bands:
+            plot.add_layout(
+                BoxAnnotation(
+                    left=band.start_ms / 1000,
+                    right=min(band.end_ms, self.end_ms) / 1000,
+                    level="underlay",
+                    line_dash="dashed",
+                    line_width=1,
+                    tags=["band"],
+                )
+            )
+
+    def label_bands(self, plot: Any, y: float) -> None:
+        """The faults' names at height `y`; those that would lie over an earlier one are left to the hover above."""
+        shown: list[Band] = []
+        for band in self.bands:
+            apart_ms = (self.end_ms - self.start_ms) / 8
+            if len(shown) < LABELS_MAX and all(abs(band.start_ms - other.start_ms) > apart_ms for other in shown):
+                shown.append(band)
+        source = ColumnDataSource(
+            {"x": [b.start_ms / 1000 for b in shown], "y": [y] * len(shown), "text": [b.brief for b in shown]}
+        )
+        plot.text(
+            source=source, text_font_size="11px", text_baseline="top", x_offset=4, y_offset=2, tags=["text:fault"]
+        )
+
+
+def source_of(rows: Sequence[tuple[Any, ...]], *columns: str) -> Any:
+    """A data source with these columns."""
+    return ColumnDataSource({name: [row[at] for row in rows] for at, name in enumerate(columns)})
+
+
+def hover(plot: Any, renderers: Sequence[Any], tooltips: Any = _TIP, **options: Any) -> None:
+    """Show `text` of what lies under the pointer."""
+    if renderers:
+        tool = HoverTool(renderers=list(renderers), tooltips=tooltips, point_policy="follow_mouse", **options)
+        plot.add_tools(tool)
+
+
+def legend(plot: Any, items: Sequence[tuple[str, Sequence[Any]]]) -> None:
+    """A row above the plot; a click on an entry hides what it names."""
+    entries = [LegendItem(label=label, renderers=list(renderers)) for label, renderers in items if renderers]
+    if entries:
+        plot.add_layout(
+            Legend(
+                items=entries,
+                orientation="horizontal",
+                click_policy="hide",
+                location="top_left",
+                border_line_alpha=0,
+                background_fill_alpha=0,
+                label_text_font_size="12px",
+                label_standoff=5,
+                glyph_height=18,
+                glyph_width=18,
+                spacing=14,
+                padding=0,
+                margin=4,
+                ncols="auto",
+            ),
+            "above",
+        )

@@ -1,0 +1,330 @@
+"""What the report reads of a history: column by column, in one pass, so that a million events take seconds.
+
+    part-*.parquet ──► batches of columns ──┬─► Traffic: sends, tries, pulls as numpy arrays (a million rows)
+                                            ├─► Routes, Lags: likewise what NameServers held, how late timers were
+                                            └─► notable: the rest that a person may want to read, as dicts, thinned
+
+No Spark and no list of a million dicts. Of the notable rows at most NOTABLE_MAX of an event are kept, first and last of
+each slice of time, so that nothing that changed goes unseen; `left_out` says how many were not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ...history import SCHEMA
+from .codes import NONE, Array, Codes, numbers
+
+NOTABLE_MAX = 4000
+"""How many rows of one event are kept to be read."""
+
+_TRAFFIC = ("send", "send_attempt", "pull")
+_WORLD = ("run_begin", "run_end", "node", "phase", "fault", "started", "stopped")
+"""As large as the scenario: never thinned."""
+_NOTABLE = ("verified", "broker_dropped", "boot", "topic", "name_server_chosen", "route_changed", "assigned", "channel")
+_NOTABLE += ("registration", "register", "name_server_call", *_TRAFFIC)
+_FINE_CODES = (0, 17, 19, 20, 21, 25)
+"""Answers that are no failure: done, no such topic (yet), nothing to pull, retry the pull, offset moved, newest
+subscription not there yet."""
+_READ = tuple(column.name for column in SCHEMA)
+_TEXTS = ["node", "role", "event", "type", "f", "topic", "broker_name", "address", "name_server", "fault_id", "fault"]
+_TEXTS += ["injection", "source", "target", "stream", "phase"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """Sends, their tries and pulls, one element a row, in order of time."""
+
+    time_ms: Array
+    event: Array
+    """0 send, 1 send_attempt, 2 pull"""
+    outcome: Array
+    """0 invoke, 1 ok, 2 fail, 3 info"""
+    node: Array
+    broker: Array
+    duration_ms: Array
+    answered: Array
+    """Whether the peer answered with a code that is no failure, so that `info` means no trouble."""
+    row: Array
+    """Which row of the history it is."""
+    nodes: tuple[str, ...]
+    brokers: tuple[str, ...]
+
+    def where(self, event: str, *outcomes: str) -> Array:
+        """A mask of the rows of this event that ended so."""
+        mask: Array = self.event == _TRAFFIC.index(event)
+        if outcomes:
+            mask &= np.isin(self.outcome, [_OUTCOMES.index(outcome) for outcome in outcomes])
+        return mask
+
+
+_OUTCOMES = ("invoke", "ok", "fail", "info")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Routes:
+    """The `route` rows: which topic's route named which brokers, from when on, at which NameServer process."""
+
+    time_ms: Array
+    node: Array
+    incarnation: Array
+    topic: Array
+    value: Array
+    nodes: tuple[str, ...]
+    topics: tuple[str, ...]
+    brokers_of: tuple[frozenset[str], ...]
+    """The brokers of each value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lags:
+    """The `timer_lag` rows: in [time - duration, time] the timers of this node were at most this late."""
+
+    time_ms: Array
+    duration_ms: Array
+    lag_ms: Array
+    node: Array
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """One run's history, as far as the report needs it."""
+
+    events: int
+    last_ms: float
+    world_rows: list[dict[str, Any]]
+    notable: list[dict[str, Any]]
+    left_out: Mapping[str, int]
+    """Event → how many notable rows of it were not kept."""
+    traffic: Traffic
+    routes: Routes
+    lags: Lags
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """Event → rows."""
+
+
+def history_files(run_dir: Path) -> list[Path]:
+    """The Parquet files of the run, in order; hidden and underscored folders are not part of a history."""
+    top = run_dir / "history"
+    files = sorted(top.rglob("*.parquet"))
+    return [path for path in files if not any(part[0] in "._" for part in path.relative_to(top).parts)]
+
+
+def read(run_dir: Path) -> Recorded:
+    """The history of `run_dir`; an empty one when nothing was recorded."""
+    return _Reader().read(history_files(run_dir))
+
+
+def send_details(run_dir: Path, rows: Array) -> dict[int, dict[str, Any]]:
+    """Row number → the whole row, of the rows asked for. Reads one batch at a time."""
+    found: dict[int, dict[str, Any]] = {}
+    wanted = np.unique(rows)
+    for first, batch in _batches(history_files(run_dir)):
+        here = wanted[(wanted >= first) & (wanted < first + batch.num_rows)]
+        if len(here):
+            taken = batch.take(pa.array(here - first)).to_pylist()
+            found.update(zip(here.tolist(), taken, strict=True))
+    return found
+
+
+def _batches(files: list[Path]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    first = 0
+    for path in files:
+        with pq.ParquetFile(path, read_dictionary=_TEXTS) as file:
+            for batch in file.iter_batches(batch_size=131_072, columns=list(_READ)):
+                yield first, batch
+                first += batch.num_rows
+
+
+class _Reader:
+    """Gathers the columns, batch by batch."""
+
+    def __init__(self) -> None:
+        self.node, self.broker, self.event, self.topic, self.value = Codes(), Codes(), Codes(), Codes(), Codes()
+        self.traffic: list[tuple[Array, ...]] = []
+        self.routes: list[tuple[Array, ...]] = []
+        self.lags: list[tuple[Array, ...]] = []
+        self.kept: dict[str, list[pa.RecordBatch]] = {}
+        self.counts: dict[str, int] = {}
+        self.last_ms = 0.0
+
+    def read(self, files: list[Path]) -> Recorded:
+        events = 0
+        for first, batch in _batches(files):
+            events += batch.num_rows
+            if batch.num_rows:
+                self._take(first, batch)
+        world = [row for name in _WORLD for row in self._rows(name)]
+        notable, left_out = self._notable()
+        return Recorded(
+            events=events,
+            last_ms=self.last_ms,
+            world_rows=sorted(world, key=_order),
+            notable=notable,
+            left_out=left_out,
+            traffic=self._traffic(),
+            routes=self._routes(),
+            lags=self._lags(),
+            counts=self.counts,
+        )
+
+    def _take(self, first: int, batch: pa.RecordBatch) -> None:
+        time_ms, event = numbers(batch["time_ms"], "f8"), self.event.encode(batch["event"])
+        names = self.event.names()
+        for code, count in zip(*np.unique(event, return_counts=True), strict=True):
+            self.counts[names[code]] = self.counts.get(names[code], 0) + int(count)
+        self.last_ms = max(self.last_ms, float(time_ms.max()))
+        columns = {name: batch[name] for name in ("node", "broker_name", "topic", "value", "type")}
+        node = self.node.encode(columns["node"])
+        rows = np.arange(first, first + batch.num_rows)
+        duration_ms = numbers(batch["duration_ms"], "f4")
+        type_ = Codes()
+        outcome = type_.encode(columns["type"])
+        outcome = _translate(outcome, type_, _OUTCOMES)
+        kind = _translate(event, self.event, _TRAFFIC)
+        here = kind >= 0
+        if here.any():
+            broker = self.broker.encode(columns["broker_name"])
+            answered = np.isin(numbers(batch["code"], "i8"), _FINE_CODES)
+            picked = (time_ms, kind.astype("i1"), outcome.astype("i1"), node, broker, duration_ms, answered, rows)
+            self.traffic.append(tuple(column[here] for column in picked))
+        here = np.isin(event, self.event.of("route"))
+        if here.any():
+            some = batch.filter(pa.array(here))
+            route = (self.topic.encode(some["topic"]), self.value.encode(some["value"]))
+            self.routes.append((time_ms[here], node[here], numbers(some["incarnation"], "i4"), *route))
+        here = np.isin(event, self.event.of("timer_lag"))
+        if here.any():
+            self.lags.append((time_ms[here], duration_ms[here], numbers(batch["lag_ms"], "f4")[here], node[here]))
+        self._keep(batch, event, outcome)
+
+    def _keep(self, batch: pa.RecordBatch, event: Array, outcome: Array) -> None:
+        code = numbers(batch["code"], "i8")
+        failed = (outcome >= 2) & ~np.isin(code, _FINE_CODES)
+        for name in (*_WORLD, *_NOTABLE):
+            here = np.isin(event, self.event.of(name))
+            if name in ("register", "name_server_call", *_TRAFFIC):
+                here &= failed
+            elif name == "registration":
+                here &= code > 0
+            elif name == "name_server_chosen":  # a prober's thousand starts are no changes
+                here &= ~np.isin(self.node.encode(batch["node"]), self.node.of("prober"))
+            if here.any():
+                self.kept.setdefault(name, []).append(batch.filter(pa.array(here)))
+
+    def _rows(self, name: str) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = [row for batch in self.kept.get(name, ()) for row in batch.to_pylist()]
+        return rows
+
+    def _notable(self) -> tuple[list[dict[str, Any]], dict[str, int]]:
+        rows: list[dict[str, Any]] = []
+        left_out: dict[str, int] = {}
+        for name in _NOTABLE:
+            batches = self.kept.get(name, [])
+            total = sum(batch.num_rows for batch in batches)
+            if total > NOTABLE_MAX:
+                table = pa.Table.from_batches([_plain(batch) for batch in batches])
+                picked = spread(table["time_ms"].to_numpy(), NOTABLE_MAX)
+                rows += table.take(pa.array(picked)).to_pylist()
+                left_out[name] = total - len(picked)
+            else:
+                rows += self._rows(name)
+        return sorted(rows, key=_order), left_out
+
+    def _traffic(self) -> Traffic:
+        columns = _joined(self.traffic, "f8 i1 i1 i4 i4 f4 ? i8")
+        time_ms, event, outcome, node, broker, duration_ms, answered, row = columns
+        return Traffic(
+            time_ms=time_ms,
+            event=event,
+            outcome=outcome,
+            node=node,
+            broker=broker,
+            duration_ms=duration_ms,
+            answered=answered,
+            row=row,
+            nodes=self.node.names(),
+            brokers=self.broker.names(),
+        )
+
+    def _routes(self) -> Routes:
+        time_ms, node, incarnation, topic, value = _joined(self.routes, "f8 i4 i4 i4 i4")
+        return Routes(
+            time_ms=time_ms,
+            node=node,
+            incarnation=incarnation,
+            topic=topic,
+            value=value,
+            nodes=self.node.names(),
+            topics=self.topic.names(),
+            brokers_of=tuple(_brokers(text) for text in self.value.names()),
+        )
+
+    def _lags(self) -> Lags:
+        time_ms, duration_ms, lag_ms, node = _joined(self.lags, "f8 f4 f4 i4")
+        return Lags(time_ms=time_ms, duration_ms=duration_ms, lag_ms=lag_ms, node=node, nodes=self.node.names())
+
+
+def spread(time_ms: Array, most: int) -> Array:
+    """Indices of at most `most` of these times: the first and the last of each of most / 2 slices of time."""
+    slices = max(most // 2, 1)
+    span_ms = max(float(time_ms.max() - time_ms.min()), 1e-9)
+    slice_of = np.minimum(((time_ms - time_ms.min()) / span_ms * slices).astype("i8"), slices - 1)
+    order = np.lexsort((np.arange(len(time_ms)), time_ms, slice_of))
+    sorted_slices = slice_of[order]
+    first = np.flatnonzero(np.diff(sorted_slices, prepend=-1))
+    last = np.append(first[1:], len(order)) - 1
+    picked: Array = np.unique(order[np.concatenate((first, last))])
+    return picked
+
+
+def _translate(codes: Array, known: Codes, names: tuple[str, ...]) -> Array:
+    """Codes of `known` as positions in `names`; -1 for others."""
+    table = np.full(len(known.names()) + 1, -1, "i4")  # its last element answers NONE
+    for position, name in enumerate(names):
+        for code in known.of(name):
+            table[code] = position
+    translated: Array = table[codes]
+    return translated
+
+
+def _joined(parts: list[tuple[Array, ...]], dtypes: str) -> list[Array]:
+    """The parts one behind the other, in order of their first column; empty columns when there are none."""
+    if not parts:
+        return [np.empty(0, dtype) for dtype in dtypes.split()]
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    if (np.diff(columns[0]) < 0).any():
+        order = np.argsort(columns[0], kind="stable")
+        columns = [column[order] for column in columns]
+    return columns
+
+
+def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch without dictionaries, since those of different batches differ."""
+    columns = [pc.cast(column, pa.string()) if pa.types.is_dictionary(column.type) else column for column in batch]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _brokers(value: str) -> frozenset[str]:
+    try:
+        route = orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return frozenset()
+    return frozenset(route.get("brokers") or {}) if isinstance(route, dict) else frozenset()
+
+
+def _order(row: Mapping[str, Any]) -> tuple[float, str, int, int]:
+    return row["time_ms"], row["node"], row["incarnation"], row["seq"]
+
+
+__all__ = ["NONE", "Lags", "Recorded", "Routes", "Traffic", "history_files", "read", "send_details", "spread"]

@@ -1,0 +1,160 @@
+"""The lanes as Bokeh plots: faults and phases on top, a row per (NameServer, broker), rows per client."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bokeh.models import FixedTicker, Range1d
+
+from .canvas import Canvas, hover, legend, source_of
+from .places import Place
+from .stretches import Lane, Mark, Stretch, seconds, span
+
+LANE_PX, ROW_PX = 28, 19
+GAP = 0.5
+"""Rows between two groups."""
+LABEL_MAX = 26
+
+Phase = tuple[str, float, float]
+
+
+def faults_plot(canvas: Canvas, phases: Sequence[Phase]) -> Any:
+    """A row of phases, and a row for each fault with its name."""
+    rows = len(canvas.bands) + 1
+    plot = canvas.plot("faults", 24 * rows + 34, y_range=Range1d(-rows + 0.5, 0.5))
+    quads: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+    texts = []
+    for at, (name, start_ms, end_ms) in enumerate(phases):
+        text = f"phase {name.replace('_', ' ')} {span(start_ms, end_ms)}"
+        quads[f"phase{at % 2}"].append((start_ms / 1000, end_ms / 1000, -0.4, 0.4, text))
+        if end_ms - start_ms > (canvas.end_ms - canvas.start_ms) * 0.055:
+            texts.append((start_ms / 1000, 0.0, name.replace("_", " ")))
+    for at, band in enumerate(canvas.bands, start=1):
+        end_ms = min(band.end_ms, canvas.end_ms)
+        text = f"{band.fault_id}: {band.title} {span(band.start_ms, end_ms)}"
+        quads["fault"].append((band.start_ms / 1000, end_ms / 1000, -at - 0.36, -at + 0.36, text))
+        texts.append((band.start_ms / 1000, -at, f"{band.title}, {seconds(end_ms - band.start_ms)}"))
+    renderers = [_quads(plot, kind, rows_) for kind, rows_ in quads.items()]
+    plot.text(
+        source=source_of(texts, "x", "y", "text"),
+        text_font_size="12px",
+        text_baseline="middle",
+        x_offset=5,
+        tags=["text:label"],
+    )
+    hover(plot, renderers)
+    name_rows(plot, {0.0: "phase"} | {float(-at): band.fault_id for at, band in enumerate(canvas.bands, start=1)})
+    return plot
+
+
+ROUTE_LEGEND: Sequence[tuple[str, Sequence[str]]] = (
+    ("held", ("held",)),
+    ("in some topics", ("partly",)),
+    ("missing", ("missing",)),
+    ("not running", ("away",)),
+    ("must hold", ("must",)),
+    ("must not hold", ("must_not",)),
+    ("may be either (the window)", ("may",)),
+    ("late, within tolerance", ("late",)),
+    ("over: stale or missing", ("over", "mark:over")),
+    ("example of a check", ("mark:example",)),
+)
+
+CLIENT_LEGEND: Sequence[tuple[str, Sequence[str]]] = (
+    ("broker used", ("used",)),
+    ("failed or unknown", ("mark:failed",)),
+    ("may still use", ("may",)),
+    ("must have left", ("must_not",)),
+    ("late, within tolerance", ("late",)),
+    ("over", ("over", "mark:over")),
+    ("example of a check", ("mark:example",)),
+)
+
+
+def lanes_plot(
+    canvas: Canvas,
+    section: str,
+    lanes: Sequence[Lane],
+    places: Sequence[Place],
+    entries: Sequence[tuple[str, Sequence[str]]],
+    row_px: int,
+    names: Sequence[str],
+) -> tuple[Any, Mapping[str, float]]:
+    """The plot, and where on its y axis each lane is. `names`: the NameServers, whose colours go by their index."""
+    heights = _heights(lanes)
+    top, bottom = 0.5 + 16 / row_px, min(heights.values(), default=0.0) - 0.6
+    plot = canvas.plot(section, int((top - bottom) * row_px) + 74, y_range=Range1d(bottom, top))
+    quads: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+    marks: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+    for lane in lanes:
+        y = heights[lane.key]
+        for bar in lane.bars:
+            _add(quads, bar, y - (0.04 if lane.windows else 0.3), y + 0.4)
+        for window in lane.windows:
+            whole = window.kind in ("over", "late")
+            _add(quads, window, y - 0.36, y + 0.4 if whole else y - 0.12)
+            if window.kind == "over":
+                marks["over"].append((window.start_ms / 1000, y, window.text))
+        for mark in lane.marks:
+            marks[mark.kind].append(_point(mark, y + 0.1))
+    for place in places:
+        if place.section == section and place.lane in heights and place.text:
+            at_s = (place.from_ms + place.to_ms) / 2000
+            marks["example"].append((at_s, heights[place.lane], f"{place.check}: {place.text}"))
+    order = ["held", "partly", "missing", "away", *(f"ns{i}" for i in range(8)), "used"]
+    order += ["may", "must", "must_not", "late", "over"]
+    drawn = {kind: _quads(plot, kind, quads[kind]) for kind in order if quads.get(kind)}
+    hover(plot, list(drawn.values()))
+    markers = {"failed": ("x", 8), "over": ("inverted_triangle", 13), "example": ("diamond", 14)}
+    for kind, (marker, size) in markers.items():
+        if marks.get(kind):
+            drawn[f"mark:{kind}"] = plot.scatter(
+                source=source_of(marks[kind], "x", "y", "text"), marker=marker, size=size, tags=[f"mark:{kind}"]
+            )
+    hover(plot, [renderer for kind, renderer in drawn.items() if kind.startswith("mark:")])
+    canvas.label_bands(plot, top)
+    named = [(name, (f"ns{at}",)) for at, name in enumerate(names[:8]) if f"ns{at}" in drawn]
+    legend(plot, [(label, [drawn[k] for k in kinds if k in drawn]) for label, kinds in (*named, *entries)])
+    name_rows(plot, {heights[lane.key]: _label(lane) for lane in lanes})
+    return plot, heights
+
+
+def _label(lane: Lane) -> str:
+    text = f"{lane.group} · {lane.label}"
+    return text if len(text) <= LABEL_MAX else f"{text[: LABEL_MAX - 1]}…"
+
+
+def _heights(lanes: Sequence[Lane]) -> dict[str, float]:
+    """Lane key → its place on the y axis, from 0 down, with a gap between groups."""
+    heights: dict[str, float] = {}
+    y = 0.0
+    for at, lane in enumerate(lanes):
+        if at:
+            y -= 1 if lanes[at - 1].group == lane.group else 1 + GAP
+        heights[lane.key] = y
+    return heights
+
+
+def _add(quads: dict[str, list[tuple[Any, ...]]], stretch: Stretch, bottom: float, top: float) -> None:
+    quads[stretch.kind].append((stretch.start_ms / 1000, stretch.end_ms / 1000, bottom, top, stretch.text))
+
+
+def _point(mark: Mark, y: float) -> tuple[Any, ...]:
+    return mark.at_ms / 1000, y, mark.text
+
+
+def _quads(plot: Any, kind: str, rows: Sequence[tuple[Any, ...]]) -> Any:
+    source = source_of(rows, "left", "right", "bottom", "top", "text")
+    return plot.quad(source=source, line_width=1, tags=[kind])
+
+
+def name_rows(plot: Any, labels: Mapping[float, str]) -> None:
+    """Names instead of numbers on the y axis."""
+    plot.yaxis.ticker = FixedTicker(ticks=list(labels))
+    plot.yaxis.major_label_overrides = dict(labels)
+    plot.yaxis.minor_tick_line_alpha = 0
+    plot.yaxis.major_tick_line_alpha = 0
+    plot.yaxis.axis_line_alpha = 0
+    plot.ygrid.visible = False

@@ -1,0 +1,196 @@
+"use strict";
+// What the page does besides showing: colours for light and dark, zoom by button, key and link, and the list of events.
+// Plots, hover, legends and linked axes are Bokeh's own.
+(() => {
+  const facts = JSON.parse(document.getElementById("data").textContent);
+  const byId = (id) => document.getElementById(id);
+  const root = document.documentElement;
+
+  // Colours by tag. One entry: [light fill, dark fill, light line, dark line, fill alpha].
+  const NONE = "rgba(0,0,0,0)";
+  const paint = {
+    held: ["#4a90c2", "#3b7fb0", NONE, NONE, 1], partly: ["#a9cde5", "#26506e", NONE, NONE, 1],
+    missing: ["#eceff2", "#1c2128", "#c4ccd4", "#444c56", 1], away: ["#ffffff", "#0d1117", "#9aa4ae", "#6e7681", 0],
+    used: ["#4a90c2", "#3b7fb0", NONE, NONE, 1],
+    must: ["#2da44e", "#2ea043", NONE, NONE, 1], must_not: ["#57606a", "#8b949e", NONE, NONE, 1],
+    may: ["#f2cf66", "#9e7a1c", NONE, NONE, .75], late: ["#e3a008", "#d29922", NONE, NONE, .95],
+    over: ["#d1242f", "#f85149", "#82071e", "#ffc1ba", .92],
+    ns0: ["#0072b2", "#3b8ec2", NONE, NONE, .9], ns1: ["#e69f00", "#c98f1a", NONE, NONE, .9],
+    ns2: ["#009e73", "#1fa37d", NONE, NONE, .9], ns3: ["#cc79a7", "#c27ba3", NONE, NONE, .9],
+    ns4: ["#56b4e9", "#56b4e9", NONE, NONE, .9], ns5: ["#b8a800", "#c9bc2e", NONE, NONE, .9],
+    ns6: ["#8a63d2", "#9d7be0", NONE, NONE, .9], ns7: ["#7a7a7a", "#a0a0a0", NONE, NONE, .9],
+    phase0: ["#e4e9ee", "#21262d", NONE, NONE, 1], phase1: ["#d3dae1", "#2d333b", NONE, NONE, 1],
+    fault: ["#f3b4a5", "#7a3226", "#c2573f", "#d9735c", .8], band: ["#e5684a", "#ff8f73", "#c2573f", "#d9735c", .09],
+    highlight: ["#bf8700", "#f2cc60", "#9a6700", "#f2cc60", .16],
+    range: ["#4a90c2", "#4a90c2", NONE, NONE, .22],
+    "send:ok": ["#8ec3e6", "#2f6690", NONE, NONE, 1], "send:unknown": ["#e3a008", "#d29922", NONE, NONE, 1],
+    "send:failed": ["#d1242f", "#f85149", NONE, NONE, 1],
+    "mark:send": ["#1f5f8b", "#79b8e8", NONE, NONE, .55], "mark:failed": ["#d1242f", "#ff7b72", "#d1242f", "#ff7b72", 1],
+    "mark:over": ["#d1242f", "#f85149", "#ffffff", "#0d1117", 1],
+    "mark:example": ["#bf3989", "#f778ba", "#ffffff", "#0d1117", 1],
+    "line:p50": ["", "", "#1f6f43", "#56d364", 1], "line:p99": ["", "", "#8a4baf", "#d2a8ff", 1],
+    "line:available": ["", "", "#1f6f43", "#56d364", 1], "line:lateness": ["", "", "#8a4baf", "#d2a8ff", 1],
+    "line:crosshair": ["", "", "#59636e", "#9198a1", 1],
+    "change:route": ["#4a90c2", "#58a6ff", NONE, NONE, .8], "change:dropped": ["#d1242f", "#ff7b72", "#d1242f", "#ff7b72", 1],
+    "change:took": ["#009e73", "#3fb98f", NONE, NONE, .9], "change:chosen": ["#8a63d2", "#b392f0", NONE, NONE, .9],
+    "change:assigned": ["#e69f00", "#d9a441", NONE, NONE, .9], "change:life": ["#1f2328", "#e6edf3", NONE, NONE, .9],
+  };
+  let doc = null, time = null, plots = [];
+  let dark = matchMedia("(prefers-color-scheme: dark)").matches;
+
+  const entryOf = (model) => (model.tags || []).map((tag) => paint[tag]).find(Boolean);
+
+  function colour(model) {
+    const entry = entryOf(model);
+    if (!entry) return;
+    const glyphs = model.glyph ? [model.glyph, model.nonselection_glyph, model.muted_glyph].filter((g) => g && g.properties) : [model];
+    const [fill, line] = dark ? [entry[1], entry[3]] : [entry[0], entry[2]];
+    for (const glyph of glyphs) {
+      if ("fill_color" in glyph.properties && fill) { glyph.fill_color = fill; glyph.fill_alpha = entry[4]; }
+      if ("line_color" in glyph.properties) glyph.line_color = line;
+    }
+  }
+
+  function applyTheme() {
+    root.classList.toggle("dark", dark);
+    byId("theme").textContent = dark ? "light" : "dark";
+    byId("theme").setAttribute("aria-pressed", String(dark));
+    if (!doc) return;
+    const style = getComputedStyle(root);
+    const [ink, soft, line] = ["--ink", "--soft", "--line"].map((name) => style.getPropertyValue(name).trim());
+    for (const model of doc._all_models.values()) {
+      const p = model.properties || {};
+      if ("axis_label_text_color" in p) {
+        Object.assign(model, {axis_label_text_color: soft, major_label_text_color: ink, axis_line_color: line,
+                              major_tick_line_color: line, minor_tick_line_color: null});
+      } else if ("grid_line_color" in p) {
+        model.grid_line_color = line;
+        model.grid_line_alpha = .6;
+      } else if ("label_text_color" in p && "click_policy" in p) {
+        Object.assign(model, {label_text_color: ink, inactive_fill_color: dark ? "#0d1117" : "#ffffff"});
+      } else if (model.glyph && "text_color" in (model.glyph.properties || {})) {
+        model.glyph.text_color = (model.tags || []).includes("text:fault") ? (dark ? "#ffa28b" : "#a13d26") : ink;
+      } else {
+        colour(model);
+      }
+    }
+  }
+
+  // Time axis
+  function zoomTo(from, to) {
+    const whole = facts.end - facts.start;
+    const least = Math.max(to - from, .004);
+    const middle = (from + to) / 2;
+    const width = Math.min(least, whole * 1.02);
+    let start = Math.max(middle - width / 2, facts.start - whole * .01);
+    const end = Math.min(start + width, facts.end + whole * .01);
+    start = Math.max(end - width, facts.start - whole * .01);
+    time.setv({start, end});
+  }
+  const zoomBy = (factor) => { const m = (time.start + time.end) / 2, h = (time.end - time.start) / 2 * factor; zoomTo(m - h, m + h); };
+  const move = (share) => { const w = (time.end - time.start) * share; zoomTo(time.start + w, time.end + w); };
+  const whole = () => { zoomTo(facts.start, facts.end); unmark(); };
+
+  // Highlight: where a link leads
+  const boxes = () => plots.map((plot) => doc.get_model_by_name("mark-" + plot.name.slice(5))).filter(Boolean);
+  function unmark() {
+    for (const box of boxes()) box.visible = false;
+    for (const row of document.querySelectorAll("tr.current")) row.classList.remove("current");
+  }
+  function follow() {
+    const link = new URLSearchParams(location.hash.slice(1));
+    if (!link.get("at") || !doc) return;
+    const [from, to] = link.get("at").split(",").map(Number);
+    if (!Number.isFinite(from) || !Number.isFinite(to)) return;
+    const section = link.get("in"), lane = link.get("lane");
+    const room = Math.max((to - from) * .35, (facts.end - facts.start) * .02, .2);
+    zoomTo(from - room, to + room);
+    unmark();
+    const least = Math.max((to - from), (time.end - time.start) * .004);
+    for (const box of boxes()) {
+      const name = box.name.slice(5);
+      const y = lane && facts.rows[name] ? facts.rows[name][lane] : undefined;
+      const only = lane && name === section && y !== undefined;
+      box.setv({left: from, right: Math.max(to, from + least), top: only ? y + .48 : null, bottom: only ? y - .48 : null, visible: true});
+    }
+    for (const anchor of document.querySelectorAll("tr a")) {
+      if (anchor.getAttribute("href") === location.hash) { anchor.closest("tr").classList.add("current"); break; }
+    }
+    const target = byId(section) || byId("routes");
+    if (target) target.scrollIntoView({behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth", block: "start"});
+  }
+
+  // Events in view
+  const SHOWN = 300;
+  let pending = 0;
+  function list() {
+    pending = 0;
+    const from = time ? time.start : facts.start, to = time ? time.end : facts.end;
+    byId("seen").textContent = `${from.toFixed(1)} s … ${to.toFixed(1)} s`;
+    const wanted = byId("filter").value.trim().toLowerCase();
+    const rows = facts.events.filter((e) => e[0] >= from && e[0] <= to && (!wanted || `${e[1]} ${e[3]}`.toLowerCase().includes(wanted)));
+    const body = byId("list");
+    body.replaceChildren(...rows.slice(0, SHOWN).map(([at, node, tone, text]) => {
+      const row = document.createElement("tr");
+      for (const [cell, kind] of [[at.toFixed(3), "n"], [node, ""], [text, tone]]) {
+        const td = document.createElement("td");
+        td.textContent = cell;
+        if (kind) td.className = kind;
+        row.append(td);
+      }
+      return row;
+    }));
+    byId("listed").textContent = rows.length > SHOWN ? `the first ${SHOWN} of ${rows.length} in view; zoom in for the rest` : `${rows.length} in view`;
+  }
+  const listSoon = () => { clearTimeout(pending); pending = setTimeout(list, 120); };
+
+  function ready() {
+    doc = Bokeh.documents[0];
+    time = doc.get_model_by_name("time");
+    plots = [...doc._all_models.values()].filter((m) => typeof m.name === "string" && m.name.startsWith("plot-"));
+    for (const range of ["start", "end"]) time.properties[range].change.connect(listSoon);
+    for (const plot of plots) plot.on_event("tap", (event) => {
+      const near = (time.end - time.start) * .01;
+      zoomTo(event.x - near * 5, event.x + near * 5);
+      byId("events").scrollIntoView({block: "nearest"});
+    });
+    byId("whole").onclick = () => { history.replaceState(null, "", location.pathname + location.search); whole(); };
+    byId("in").onclick = () => zoomBy(.5);
+    byId("out").onclick = () => zoomBy(2);
+    byId("earlier").onclick = () => move(-.3);
+    byId("later").onclick = () => move(.3);
+    byId("drag").onclick = () => {
+      const pan = byId("drag").getAttribute("aria-pressed") !== "true";
+      byId("drag").setAttribute("aria-pressed", String(pan));
+      byId("drag").textContent = pan ? "drag: move" : "drag: zoom";
+      for (const plot of plots) for (const tool of plot.toolbar.tools) if (tool.name === (pan ? "pan" : "zoom")) tool.active = true;
+    };
+    for (const button of document.querySelectorAll("#bar button[data-from]")) {
+      button.onclick = () => { unmark(); zoomTo(Number(button.dataset.from), Number(button.dataset.to)); };
+    }
+    addEventListener("keydown", (event) => {
+      if (event.target.closest("input, .tall") || event.ctrlKey || event.metaKey || event.altKey) return;
+      const act = {"+": () => zoomBy(.5), "-": () => zoomBy(2), "0": whole}[event.key]
+        || (event.target.closest("#bar") && {ArrowLeft: () => move(-.3), ArrowRight: () => move(.3)}[event.key]);
+      if (act) { act(); event.preventDefault(); }
+    });
+    addEventListener("hashchange", follow);
+    // A link that is followed twice leads there twice.
+    for (const anchor of document.querySelectorAll("tr a")) anchor.addEventListener("click", () => { if (anchor.getAttribute("href") === location.hash) follow(); });
+    applyTheme();
+    follow();
+    list();
+    root.dataset.ready = "yes";
+  }
+
+  byId("filter").oninput = listSoon;
+  byId("theme").onclick = () => { dark = !dark; applyTheme(); };
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => { dark = event.matches; applyTheme(); });
+  let before = dark;
+  addEventListener("beforeprint", () => { before = dark; dark = false; applyTheme(); });
+  addEventListener("afterprint", () => { dark = before; applyTheme(); });
+  applyTheme();
+  if (typeof Bokeh === "undefined") { list(); return; }
+  const wait = () => (Bokeh.documents.length && Bokeh.documents[0].is_idle ? ready() : requestAnimationFrame(wait));
+  wait();
+})();

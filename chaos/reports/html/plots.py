@@ -1,0 +1,223 @@
+"""Latency, sends and availability, route changes, and how late the machine was: plots over the same time axis."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from bokeh.models import ColumnDataSource, Range1d
+
+from . import series
+from .canvas import Canvas, hover, legend, source_of
+from .codes import Array
+from .data import Recorded, Traffic, send_details, spread
+from .lanes import name_rows
+from .series import Points, Slices
+from .stretches import Mark, seconds, thin_marks
+
+LEAST_MS = 0.1
+"""The bottom of the logarithmic axis."""
+MARKS_MAX = 200
+
+
+def latency_plot(canvas: Canvas, recorded: Recorded, sliced: Slices, run_dir: Path) -> Any:
+    """Send latency: the range, p50 and p99 of each slice, the slowest sends and all that failed as points."""
+    plot = canvas.plot("latency", 300, y_axis_type="log")
+    plot.yaxis.axis_label = "send latency, ms"
+    middle = (sliced.start_ms + sliced.end_ms) / 2000
+    low, high, p50, p99 = (
+        np.maximum(v, LEAST_MS) for v in (sliced.min_ms, sliced.max_ms, sliced.p50_ms, sliced.p99_ms)
+    )
+    there = ~np.isnan(p50)
+    source = ColumnDataSource(
+        {"x": middle, "p50": p50, "p99": p99, "count": sliced.ok + sliced.unknown + sliced.failed}
+        | {"low": low, "high": high, "ok": sliced.ok, "unknown": sliced.unknown, "failed": sliced.failed}
+    )
+    ranges = plot.varea(
+        source=ColumnDataSource({"x": middle[there], "low": low[there], "high": high[there]}),
+        x="x",
+        y1="low",
+        y2="high",
+        tags=["range"],
+    )
+    line50 = plot.line(source=source, x="x", y="p50", line_width=2, tags=["line:p50"])
+    line99 = plot.line(source=source, x="x", y="p99", line_width=2, tags=["line:p99"])
+    sends, failures = series.shown_sends(recorded.traffic), series.shown_failures(recorded.traffic)
+    details = send_details(run_dir, recorded.traffic.row[np.concatenate((sends.index, failures.index))])
+    ok = _sends(plot, recorded.traffic, sends, details, "circle", 5, "mark:send")
+    bad = _sends(plot, recorded.traffic, failures, details, "x", 9, "mark:failed")
+    columns = [("time", "@x{0.0} s"), ("sends", "@count (@ok ok, @unknown unknown, @failed failed)")]
+    columns += [("p50", "@p50{0.0} ms"), ("p99", "@p99{0.0} ms"), ("min … max", "@low{0.0} … @high{0.0} ms")]
+    hover(plot, [line50], columns, mode="vline")
+    hover(plot, [*ok, *bad])
+    names = [("min … max", [ranges]), ("p50", [line50]), ("p99", [line99])]
+    legend(plot, [*names, (_few(sends, "sends"), ok), ("failed or unknown", bad)])
+    return plot
+
+
+def _few(points: Points, noun: str) -> str:
+    return f"slowest {noun}" if points.others.any() else noun
+
+
+def _sends(
+    plot: Any,
+    traffic: Traffic,
+    points: Points,
+    details: Mapping[int, Mapping[str, Any]],
+    marker: str,
+    size: int,
+    tag: str,
+) -> list[Any]:
+    if not len(points.index):
+        return []
+    texts = []
+    for at, others in zip(points.index.tolist(), points.others.tolist(), strict=True):
+        row = details[int(traffic.row[at])]
+        where = f" at {row['broker_name']} queue {row['queue_id']}" if row["broker_name"] else ""
+        took = f" after {row['duration_ms']:.1f} ms" if row["duration_ms"] is not None else ""
+        code = f", code {row['code']}" if row["code"] else ""
+        text = f"{row['node']} sent {row['msg_key'] or row['op_id']}: {row['type']}{where}{took}{code}"
+        texts.append(f"{text}, {seconds(row['time_ms'])}" + (f" (slowest of {others + 1} here)" if others else ""))
+    duration_ms = np.maximum(np.nan_to_num(traffic.duration_ms[points.index], nan=LEAST_MS), LEAST_MS)
+    source = ColumnDataSource({"x": traffic.time_ms[points.index] / 1000, "y": duration_ms, "text": texts})
+    return [plot.scatter(source=source, marker=marker, size=size, tags=[tag])]
+
+
+def sends_plot(canvas: Canvas, sliced: Slices) -> Any:
+    """Sends a second by how they ended."""
+    width_s = max(sliced.width_s, 1e-9)
+    highest = float((sliced.ok + sliced.unknown + sliced.failed).max(initial=0)) / width_s
+    plot = canvas.plot("sends", 240, y_range=Range1d(0, max(highest * 1.08, 1)))
+    plot.yaxis.axis_label = "sends a second"
+    source = ColumnDataSource(
+        {
+            "left": sliced.start_ms / 1000,
+            "right": sliced.end_ms / 1000,
+            "zero": np.zeros(len(sliced.ok)),
+            "failed": sliced.failed / width_s,
+            "unknown": (sliced.failed + sliced.unknown) / width_s,
+            "ok": (sliced.failed + sliced.unknown + sliced.ok) / width_s,
+            "n_ok": sliced.ok,
+            "n_unknown": sliced.unknown,
+            "n_failed": sliced.failed,
+            "available": sliced.availability * 100,
+            "x": (sliced.start_ms + sliced.end_ms) / 2000,
+        }
+    )
+    stacks = [("ok", "unknown", "ok"), ("unknown", "failed", "unknown"), ("failed", "zero", "failed")]
+    drawn = [
+        plot.quad(source=source, left="left", right="right", bottom=low, top=high, line_width=0, tags=[f"send:{name}"])
+        for name, low, high in stacks
+    ]
+    columns = [("time", "@left{0.0} … @right{0.0} s"), ("ok", "@n_ok"), ("unknown", "@n_unknown")]
+    columns += [("failed", "@n_failed"), ("availability", "@available{0.00} %")]
+    hover(plot, [drawn[0]], columns, mode="vline")
+    titles = ["ended ok", "ended unknown (it may have taken effect)", "failed"]
+    legend(plot, [(title, [one]) for title, one in zip(titles, drawn, strict=True)])
+    return plot
+
+
+def availability_plot(canvas: Canvas, sliced: Slices) -> Any:
+    """The share of the sends that ended ok, in each slice of time."""
+    plot = canvas.plot("availability", 130, y_range=Range1d(-4, 108))
+    plot.yaxis.axis_label = "availability, %"
+    middle, share = (sliced.start_ms + sliced.end_ms) / 2000, sliced.availability * 100
+    ended = sliced.ok + sliced.unknown + sliced.failed
+    source = ColumnDataSource({"x": middle, "y": share, "ok": sliced.ok, "ended": ended})
+    line = plot.line(source=source, x="x", y="y", line_width=2, tags=["line:available"])
+    short = np.flatnonzero(share < 100)
+    texts = [
+        f"{share[i]:.2f} %: {sliced.ok[i]} of {ended[i]} ended ok around {seconds(middle[i] * 1000)}" for i in short
+    ]
+    dots = plot.scatter(
+        source=ColumnDataSource({"x": middle[short], "y": share[short], "text": texts}), size=6, tags=["mark:failed"]
+    )
+    hover(plot, [line], [("time", "@x{0.0} s"), ("availability", "@y{0.00} % (@ok of @ended)")], mode="vline")
+    hover(plot, [dots])
+    return plot
+
+
+_CHANGES: Mapping[str, tuple[str, str, int]] = {
+    "route": ("route of a topic changed", "circle", 7),
+    "dropped": ("broker dropped", "x", 11),
+    "took": ("client took a new route", "diamond", 9),
+    "chosen": ("client chose a NameServer", "triangle", 9),
+    "assigned": ("queues assigned", "square", 7),
+    "life": ("process started or stopped", "star", 11),
+}
+_KIND_OF: Mapping[str, str] = {
+    "broker_dropped": "dropped",
+    "route_changed": "took",
+    "name_server_chosen": "chosen",
+    "assigned": "assigned",
+    "started": "life",
+    "stopped": "life",
+}
+
+
+def changes_plot(canvas: Canvas, recorded: Recorded, nodes: Sequence[str]) -> tuple[Any, Mapping[str, float]]:
+    """Who changed what, and when: a row per node. Also where on the y axis each node is."""
+    heights = {node: float(-at) for at, node in enumerate(nodes)}
+    plot = canvas.plot("changes", 18 * len(nodes) + 84, y_range=Range1d(-len(nodes) + 0.3, 1.0))
+    marks: dict[tuple[str, str], list[Mark]] = defaultdict(list)
+    for row in [*recorded.world_rows, *recorded.notable]:
+        kind = _KIND_OF.get(row["event"])
+        if kind and row["node"] in heights and row["time_ms"] <= canvas.end_ms:
+            marks[row["node"], kind].append(Mark(at_ms=row["time_ms"], kind=kind, text=_change(row)))
+    for node, times in _route_changes(recorded).items():
+        if node in heights:
+            marks[node, "route"] += [
+                Mark(at_ms=t, kind="route", text=f"{node}: route of {topic} changed at {seconds(t)}")
+                for t, topic in times
+                if t <= canvas.end_ms
+            ]
+    drawn = {}
+    for kind, (_, marker, size) in _CHANGES.items():
+        rows = [
+            (mark.at_ms / 1000, heights[node], mark.text)
+            for (node, of), some in marks.items()
+            if of == kind
+            for mark in thin_marks(some, MARKS_MAX)
+        ]
+        if rows:
+            source = source_of(rows, "x", "y", "text")
+            drawn[kind] = plot.scatter(source=source, marker=marker, size=size, tags=[f"change:{kind}"])
+    hover(plot, list(drawn.values()))
+    canvas.label_bands(plot, 1.0)
+    legend(plot, [(_CHANGES[kind][0], [renderer]) for kind, renderer in drawn.items()])
+    name_rows(plot, {y: node for node, y in heights.items()})
+    return plot, heights
+
+
+def _change(row: Mapping[str, Any]) -> str:
+    detail = [str(row[key]) for key in ("topic", "broker_name", "name_server") if row[key]]
+    value = str(row["value"] or "")
+    text = " ".join([f"{row['node']}:", str(row["event"]).replace("_", " "), *detail, f"at {seconds(row['time_ms'])}"])
+    return text if not value else f"{text} {value[:160]}{'…' if len(value) > 160 else ''}"
+
+
+def _route_changes(recorded: Recorded) -> Mapping[str, list[tuple[float, str]]]:
+    """NameServer → (time, topic) of its `route` rows; of very many the first and last of each slice."""
+    routes = recorded.routes
+    found: dict[str, list[tuple[float, str]]] = defaultdict(list)
+    for code in np.unique(routes.node).tolist():
+        mine: Array = np.flatnonzero(routes.node == code)
+        if len(mine) > 10 * MARKS_MAX:
+            mine = mine[spread(routes.time_ms[mine], 10 * MARKS_MAX)]
+        found[routes.nodes[code]] = [(float(routes.time_ms[i]), routes.topics[routes.topic[i]]) for i in mine]
+    return found
+
+
+def lateness_plot(canvas: Canvas, recorded: Recorded) -> Any:
+    """How late timers fired: what the tolerance of the checks is made of."""
+    middle, worst = series.lateness(recorded.lags, canvas.start_ms, canvas.end_ms)
+    plot = canvas.plot("lateness", 150)
+    plot.yaxis.axis_label = "timers late, ms"
+    plot.xaxis.axis_label = "seconds of RocketMQ time"
+    source = ColumnDataSource({"x": middle / 1000, "y": worst})
+    line = plot.line(source=source, x="x", y="y", line_width=1.5, tags=["line:lateness"])
+    hover(plot, [line], [("time", "@x{0.0} s"), ("latest timer", "@y{0.0} ms")], mode="vline")
+    return plot

@@ -1,0 +1,130 @@
+"""Traffic over time: sends a second by outcome, availability, latency, and how late the machine's timers were.
+
+    a million sends ──► 60 to 1200 slices of time, each with count, min, p50, p99, max
+                   └──► single sends: all while they are few, else of each slice the slowest; and those that did not
+                        end ok, every one while they are few, else the first of each slice with its count
+
+So a spike or a failure is always seen as a point of its own, whatever lies beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .codes import Array
+from .data import Lags, Traffic
+
+SLICES_MAX = 1200
+PER_SLICE = 20
+"""So many sends a slice on average, so that a p99 means something."""
+POINTS_MAX = 2500
+FAILURES_MAX = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slices:
+    """The run in equal slices of time; every array has one element a slice. Without sends: NaN."""
+
+    start_ms: Array
+    end_ms: Array
+    ok: Array
+    unknown: Array
+    failed: Array
+    min_ms: Array
+    p50_ms: Array
+    p99_ms: Array
+    max_ms: Array
+
+    @property
+    def availability(self) -> Array:
+        """Share of the sends that ended in this slice and ended ok; NaN where none ended."""
+        ended = self.ok + self.unknown + self.failed
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found: Array = np.where(ended > 0, self.ok / ended, np.nan)
+        return found
+
+    @property
+    def width_s(self) -> float:
+        return float(self.end_ms[0] - self.start_ms[0]) / 1000 if len(self.start_ms) else 0.0
+
+
+def slices(traffic: Traffic, start_ms: float, end_ms: float) -> Slices:
+    """The sends of the run, by the time at which they ended."""
+    sends = traffic.where("send", "ok", "fail", "info") & (traffic.time_ms >= start_ms) & (traffic.time_ms <= end_ms)
+    number = int(np.clip(sends.sum() / PER_SLICE, 60, SLICES_MAX))
+    edges = np.linspace(start_ms, max(end_ms, start_ms + 1), number + 1)
+    time_ms, outcome, duration_ms = traffic.time_ms[sends], traffic.outcome[sends], traffic.duration_ms[sends]
+    slice_of = np.clip(np.searchsorted(edges, time_ms, side="right") - 1, 0, number - 1)
+    ok, failed, unknown = (np.bincount(slice_of[outcome == code], minlength=number) for code in (1, 2, 3))
+    low, p50, p99, high = _quantiles(slice_of, duration_ms, number)
+    return Slices(
+        start_ms=edges[:-1],
+        end_ms=edges[1:],
+        ok=ok,
+        unknown=unknown,
+        failed=failed,
+        min_ms=low,
+        p50_ms=p50,
+        p99_ms=p99,
+        max_ms=high,
+    )
+
+
+def _quantiles(slice_of: Array, duration_ms: Array, number: int) -> tuple[Array, Array, Array, Array]:
+    """min, p50, p99 (nearest rank) and max of each slice; NaN where it has none."""
+    low, p50, p99, high = (np.full(number, np.nan) for _ in range(4))
+    found = (low, p50, p99, high)
+    timed = ~np.isnan(duration_ms)
+    slice_of, duration_ms = slice_of[timed], duration_ms[timed]
+    if not len(duration_ms):
+        return found
+    order = np.lexsort((duration_ms, slice_of))
+    ordered = duration_ms[order]
+    present, first, count = np.unique(slice_of[order], return_index=True, return_counts=True)
+    for target, share in zip(found, (0.0, 0.5, 0.99, 1.0), strict=True):
+        rank = np.maximum(np.ceil(count * share).astype("i8") - 1, 0)
+        target[present] = ordered[first + rank]
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Points:
+    """Single sends: positions in Traffic, and how many others in the same slice each stands for."""
+
+    index: Array
+    others: Array
+
+
+def shown_sends(traffic: Traffic) -> Points:
+    """Sends that ended ok: all, or of each slice of time the slowest."""
+    return _strongest(traffic, np.flatnonzero(traffic.where("send", "ok")), POINTS_MAX)
+
+
+def shown_failures(traffic: Traffic) -> Points:
+    """Sends that did not end ok: all, or of each slice of time the slowest, with the number of the others."""
+    return _strongest(traffic, np.flatnonzero(traffic.where("send", "fail", "info")), FAILURES_MAX)
+
+
+def _strongest(traffic: Traffic, index: Array, most: int) -> Points:
+    if len(index) <= most:
+        return Points(index=index, others=np.zeros(len(index), "i8"))
+    time_ms, duration_ms = traffic.time_ms[index], np.nan_to_num(traffic.duration_ms[index], nan=-1.0)
+    span_ms = max(float(time_ms[-1] - time_ms[0]), 1e-9)
+    slice_of = np.minimum(((time_ms - time_ms[0]) / span_ms * most).astype("i8"), most - 1)
+    order = np.lexsort((duration_ms, slice_of))
+    last = np.flatnonzero(np.diff(slice_of[order], append=-1))
+    _, count = np.unique(slice_of, return_counts=True)
+    return Points(index=index[order[last]], others=count - 1)
+
+
+def lateness(lags: Lags, start_ms: float, end_ms: float) -> tuple[Array, Array]:
+    """(times, largest lateness of any node) in slices of the run; without a measurement NaN."""
+    number = int(np.clip(len(lags.time_ms) / PER_SLICE, 60, SLICES_MAX))
+    edges = np.linspace(start_ms, max(end_ms, start_ms + 1), number + 1)
+    here = (lags.time_ms >= start_ms) & (lags.time_ms <= end_ms) & ~np.isnan(lags.lag_ms)
+    slice_of = np.clip(np.searchsorted(edges, lags.time_ms[here], side="right") - 1, 0, number - 1)
+    worst = np.full(number, -1.0)
+    np.maximum.at(worst, slice_of, lags.lag_ms[here])
+    return (edges[:-1] + edges[1:]) / 2, np.where(worst < 0, np.nan, worst)

@@ -1,0 +1,154 @@
+"""The run in plain words: one sentence on top of the page, and one line for each event that a person may look up."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from ...checkers.world import Fault, World
+from ...verdict import Validity, Verdict
+from .stretches import seconds
+
+KINDS = {
+    "black_hole": "black hole",
+    "cut": "cut",
+    "kill": "killed",
+    "stop": "stopped",
+    "pause": "paused",
+    "restart": "restarted",
+}
+
+
+def fault_title(faults: Sequence[Fault], *, brief: bool = False) -> str:
+    """What one fault (all rows of a fault_id) did to whom: `black hole broker-a → ns-0`."""
+    first = faults[0]
+    kind = KINDS.get(first.fault, first.fault.replace("_", " "))
+    where = sorted({f.source if f.target is None else f"{f.source} → {f.target}" for f in faults})
+    most = 1 if brief else 3
+    shown = ", ".join(where[:most]) + (f" and {len(where) - most} more" if len(where) > most else "")
+    return f"{shown} {kind}" if first.target is None else f"{kind} {shown}"
+
+
+def by_fault(world: World) -> list[list[Fault]]:
+    """The faults of the run, in order, the rows of one fault together."""
+    ordered = sorted(world.faults, key=lambda f: f.fault_id)
+    groups = [list(rows) for _, rows in groupby(ordered, key=lambda f: f.fault_id)]
+    return sorted(groups, key=lambda rows: rows[0].start_ms)
+
+
+def sentence(verdicts: Sequence[Verdict], world: World) -> str:
+    """What happened, in one sentence or three: the faults, and what was over, or how near to a bound the run came."""
+    return " ".join(filter(None, (_faults(world), _outcome(verdicts))))
+
+
+def _faults(world: World) -> str:
+    told = []
+    for rows in by_fault(world)[:3]:
+        start_ms, end_ms = min(f.start_ms for f in rows), max(f.end_ms for f in rows)
+        lasted = f"for {seconds(end_ms - start_ms)}" if math.isfinite(end_ms) else "until the end"
+        told.append(f"{fault_title(rows)} {lasted}")
+    more = len(by_fault(world)) - len(told)
+    if not told:
+        return "No fault was injected."
+    text = "; ".join(told) + (f"; and {more} more faults" if more > 0 else "")
+    return f"{'Fault' if len(told) + more == 1 else 'Faults'}: {text}."
+
+
+def _outcome(verdicts: Sequence[Verdict]) -> str:
+    wrong = [v for v in verdicts if v.verdict is Validity.INVALID]
+    unknown = [v for v in verdicts if v.verdict is Validity.UNKNOWN]
+    valid = [v for v in verdicts if v.verdict is Validity.VALID]
+    said = []
+    for v in wrong:
+        said.append(f"{v.name} is INVALID: {_over(v) or v.why or f'{v.violations} of {v.examined}'}.")
+    if unknown:
+        names = ", ".join(v.name for v in unknown)
+        said.append(f"Undecided: {names} ({unknown[0].why.rstrip('.')}).")
+    if valid and not wrong and not unknown:
+        said.append(f"All {len(valid)} checks found everything within what is allowed{_nearest(valid)}.")
+    elif valid:
+        others = "check" if len(valid) == 1 else f"{len(valid)} checks"
+        said.append(f"The other {others} found nothing wrong.")
+    return " ".join(said)
+
+
+def _over(v: Verdict) -> str:
+    measured, bound = v.measured.get("max_ms"), v.allowed.get("bound_ms")
+    if not isinstance(measured, int | float) or not isinstance(bound, int | float) or measured <= bound:
+        return v.why.rstrip(".")
+    formula = v.allowed.get("formula")
+    tail = f" ({formula})" if formula else ""
+    who = _who(v.examples[0]) if v.examples else ""
+    return f"{who}{seconds(measured)} measured, {seconds(bound)} allowed{tail}"
+
+
+def _who(example: Mapping[str, Any]) -> str:
+    """`ns-0 must not hold broker-a: ` from an example's nodes."""
+    one = example.get("name_server") or example.get("client")
+    broker = example.get("broker_name") or example.get("broker")
+    demand = example.get("demand") or ("with" if one and broker else "")
+    words = " ".join(str(part) for part in (one, demand, broker) if part)
+    return f"{words}: " if words else ""
+
+
+def _nearest(valid: Sequence[Verdict]) -> str:
+    shares = [
+        (v.measured["max_ms"] / v.allowed["bound_ms"], v)
+        for v in valid
+        if isinstance(v.measured.get("max_ms"), int | float) and v.allowed.get("bound_ms")
+    ]
+    if not shares:
+        return ""
+    _, v = max(shares, key=lambda pair: pair[0])
+    return f"; nearest to its bound was {v.name}, {seconds(v.measured['max_ms'])} of {seconds(v.allowed['bound_ms'])}"
+
+
+_BAD = ("fail", "info")
+
+
+class Names:
+    """The names of nodes in place of their addresses, which no person knows by heart."""
+
+    def __init__(self, world: World) -> None:
+        self._of = {node.address: node.name for node in world.nodes if node.address}
+        known = sorted(map(re.escape, self._of), key=len, reverse=True)
+        self._pattern = re.compile(rf"(?<![\w.:])(?:{'|'.join(known)})(?!\d)") if known else None
+
+    def __call__(self, text: str) -> str:
+        """The text with every known address replaced."""
+        return self._pattern.sub(lambda found: self._of[found[0]], text) if self._pattern else text
+
+
+def describe(row: Mapping[str, Any]) -> str:
+    """One event as a line of words."""
+    parts = [str(row["event"]).replace("_", " ")]
+    for key in ("type", "f", "phase", "fault", "msg_key", "topic", "broker_name", "name_server", "address", "source"):
+        if row.get(key) is not None and row.get(key) not in parts:
+            parts.append(str(row[key]))
+    if row.get("target"):
+        parts.append(f"→ {row['target']}")
+    if row.get("queue_id") is not None:
+        parts.append(f"queue {row['queue_id']}")
+    if row.get("attempt"):
+        parts.append(f"attempt {row['attempt']}")
+    if row.get("code"):
+        parts.append(f"code {row['code']}")
+    if row.get("duration_ms") is not None:
+        parts.append(f"after {row['duration_ms']:.0f} ms")
+    if row.get("value") not in (None, "null", "{}"):
+        text = str(row["value"])
+        parts.append(text if len(text) <= 120 else f"{text[:117]}…")
+    return " ".join(parts)
+
+
+def tone(row: Mapping[str, Any]) -> str:
+    """How an event is coloured: fault, bad, change or plain."""
+    event = row["event"]
+    if event in ("fault", "phase", "verified"):
+        return "fault"
+    if row.get("type") in _BAD or row.get("f") == "connect_failed" or event == "broker_dropped":
+        return "bad"
+    return "change" if event in ("route_changed", "name_server_chosen", "assigned", "started", "stopped") else "plain"
