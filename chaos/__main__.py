@@ -41,6 +41,14 @@ def cli() -> None:
     """A RocketMQ NameServer cluster under chaos, judged from its recorded history."""
 
 
+_summary_option = click.option(
+    "--summary",
+    type=click.Path(dir_okay=False, path_type=Path),
+    envvar="GITHUB_STEP_SUMMARY",
+    help="Append the verdicts as Markdown to this file; default $GITHUB_STEP_SUMMARY.",
+)
+
+
 @cli.command()
 @click.argument("scenario", nargs=-1, required=True, metavar="SCENARIO...")
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder; default runs/SCENARIO/TIMESTAMP.")
@@ -54,6 +62,7 @@ def cli() -> None:
     help="Virtual: the same nodes in one process, done in seconds; the same seed gives the same history.",
 )
 @click.option("--spark-master", help="Judge on this Spark cluster instead of in this process.")
+@_summary_option
 def run(
     scenario: tuple[str, ...],
     out: Path | None,
@@ -61,6 +70,7 @@ def run(
     time_scale: float | None,
     clock: str,
     spark_master: str | None,
+    summary: Path | None,
 ) -> None:
     """Run experiments: cluster up, workload, faults, heal, settle, final reads, check.
 
@@ -75,7 +85,9 @@ def run(
     if out is not None and len(names) > 1:
         raise ScenarioError("--out", "", str(out), "given with one scenario only")
     virtual = clock == "virtual"
-    options = Options(seed=seed, time_scale=time_scale, out=out, spark_master=spark_master, virtual=virtual)
+    options = Options(
+        seed=seed, time_scale=time_scale, out=out, spark_master=spark_master, summary=summary, virtual=virtual
+    )
     sys.exit(run_all([find(name) for name in names], options))
 
 
@@ -99,11 +111,12 @@ def scenarios(name: str | None) -> None:
 @cli.command()
 @click.argument("run_dir", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--spark-master", help="Judge on this Spark cluster instead of in this process.")
-def check(run_dir: tuple[Path, ...], spark_master: str | None) -> None:
+@_summary_option
+def check(run_dir: tuple[Path, ...], spark_master: str | None, summary: Path | None) -> None:
     """Judge recorded histories again."""
     from .runner import check_again
 
-    sys.exit(check_again(list(run_dir), spark_master))
+    sys.exit(check_again(list(run_dir), spark_master, summary))
 
 
 @cli.command()

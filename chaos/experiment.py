@@ -10,8 +10,8 @@ recorded has been merged into the run folder's Parquet file.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from ..actors.actor import ClosableRecorder, NodeSpec
@@ -26,7 +26,7 @@ from .history import to_parquet
 from .nodes import NodePlan, timers_of
 from .run_folder import RunFolder
 from .scenarios.model import ActionModel, Scenario, is_chosen
-from .stage import Nodes, Stage
+from .stage import Nodes, Result, Stage
 from .topology import Link, NodeKind
 
 log = logging.getLogger("nemesrv.experiment")
@@ -57,13 +57,31 @@ class Experiment:
     _links: LinkFaultBook = field(init=False)
     _processes: ProcessFaults = field(init=False)
     _told: dict[str, Address] = field(init=False)
+    _probing: Result | None = field(init=False, default=None)
 
     def run(self) -> None:
         """The history is in the run folder. HarnessError or ClusterError when the experiment itself failed."""
+        with self.running():
+            begin_s = self._now_s()
+            for action in self.scenario.timeline:
+                self.stage.sleep_until(begin_s + action.at_s)
+                self.act(action)
+            if not self.scenario.timeline:
+                self.stage.sleep_until(begin_s + self.scenario.steady_s)
+            self.finish()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Within the block the cluster is up and its workload runs; after it the history is in the run folder.
+
+        The block acts, and calls `finish` at its end; left in another way, what was recorded can be judged all the
+        same. HarnessError or ClusterError when the experiment itself failed.
+        """
         stack = ExitStack()
         try:
             self._set_up(stack)
-            self._conduct()
+            self._begin()
+            yield
         finally:
             with signals_deferred(patient=True):
                 try:
@@ -96,17 +114,18 @@ class Experiment:
                 "defect": self.defect.name if self.defect else None,
             },
         )
-        self._told = stage.addresses(topology.servers)
+        listen = stage.addresses(topology.servers)
+        upstreams = {link: listen[link.peer] for link in topology.links}
+        self._cluster, self._links = stage.set_up(stack, self._record, upstreams, self.say)
+        self._told = stage.told(listen)
         for name, kind in topology.kinds.items():
             address = self._told.get(name)
             self._record("node", source=name, address=address and str(address), value={"kind": str(kind)})
 
-        upstreams = {link: self._told[link.peer] for link in topology.links}
-        self._cluster, self._links = stage.set_up(stack, self._record, upstreams, self.say)
         stack.callback(self._links.heal_all)
         self._processes = ProcessFaults(self._cluster, self._record)
         self.say(f"starting {len(topology.nodes)} nodes")
-        plan = NodePlan(scenario=scenario, listen=self._told, told=self._told, defect=self.defect)
+        plan = NodePlan(scenario=scenario, listen=listen, told=self._told, defect=self.defect)
         self._cluster.listen(self._spec(plan, name, topology.kinds[name]) for name in topology.nodes)
         for group in ((NodeKind.NAME_SERVER,), (NodeKind.BROKER, NodeKind.PROBER)):
             self._cluster.start(*topology.of(*group))
@@ -145,44 +164,30 @@ class Experiment:
 
     # -- the experiment
 
-    def _conduct(self) -> None:
-        scenario, cluster = self.scenario, self._cluster
-        topology = scenario.topology()
+    def _begin(self) -> None:
         self._phase("steady")
-        begin_s = self._now_s()
-        producers = topology.of(NodeKind.PRODUCER)
-        for name in producers:
-            cluster.call(name, "begin")
-        if scenario.workload.client_starts:
-            probing = cluster.submit(PROBER, "probe", scenario.workload.client_starts)
-        for action in scenario.timeline:
-            self.stage.sleep_until(begin_s + action.at_s)
-            self._phase("heal" if action.do in ("heal", "resume", "restart") else "fault", f"{action.do}")
-            self._act(action)
-        if not scenario.timeline:
-            self.stage.sleep_until(begin_s + scenario.steady_s)
-        self._links.heal_all()
-        self._processes.heal_all()
-        self._phase("settle", f"settling {scenario.settle_s:g} s")
-        self.stage.sleep_until(self._now_s() + scenario.settle_s)
-        if scenario.workload.client_starts:
-            probing.result(timeout=60)
-        for name in producers:
-            cluster.call(name, "finish")
-        self._phase("final_reads", "final reads")
-        cluster.call(PROBER, "read_all", self._brokers(), timeout_s=120)
-        self.stage.last_writes()
-        self._phase("end")
-        self._record("run_end")
+        for name in self._producers:
+            self._cluster.call(name, "begin")
+        if self.scenario.workload.client_starts:
+            self._probing = self._cluster.submit(PROBER, "probe", self.scenario.workload.client_starts)
 
-    def _phase(self, phase: str, text: str | None = None) -> None:
-        self._record("phase", phase=phase)
-        self.say(f"{self._now_s():6.1f} s  {text or phase}")
+    @property
+    def addresses(self) -> Mapping[str, Address]:
+        """Where clients reach each server: through a proxy of their own, where the scenario has external clients."""
+        return self._told
 
-    def _now_s(self) -> float:
-        return self.stage.clock.monotonic_s()
+    @property
+    def now_s(self) -> float:
+        """RocketMQ seconds since the experiment's origin."""
+        return self._now_s()
 
-    def _act(self, action: ActionModel) -> None:
+    def wait(self, seconds: float) -> None:
+        """Return when so many seconds of RocketMQ time have passed."""
+        self.stage.sleep_until(self._now_s() + seconds)
+
+    def act(self, action: ActionModel) -> None:
+        """Do one action of a timeline now, whatever its `at_s`."""
+        self._phase("heal" if action.do in ("heal", "resume", "restart") else "fault", f"{action.do}")
         if action.do == "heal":
             self._links.heal_all()
         elif action.links:
@@ -190,6 +195,34 @@ class Experiment:
         else:
             for node in action.nodes:
                 getattr(self._processes, action.do)(node)
+
+    def finish(self) -> None:
+        """Heal, settle, let the workload end, and read every queue."""
+        scenario, cluster = self.scenario, self._cluster
+        self._links.heal_all()
+        self._processes.heal_all()
+        self._phase("settle", f"settling {scenario.settle_s:g} s")
+        self.wait(scenario.settle_s)
+        if self._probing is not None:
+            self._probing.result(timeout=60)
+        for name in self._producers:
+            cluster.call(name, "finish")
+        self._phase("final_reads", "final reads")
+        cluster.call(PROBER, "read_all", self._brokers(), timeout_s=120)
+        self.stage.last_writes()
+        self._phase("end")
+        self._record("run_end")
+
+    @property
+    def _producers(self) -> tuple[str, ...]:
+        return self.scenario.topology().of(NodeKind.PRODUCER)
+
+    def _phase(self, phase: str, text: str | None = None) -> None:
+        self._record("phase", phase=phase)
+        self.say(f"{self._now_s():6.1f} s  {text or phase}")
+
+    def _now_s(self) -> float:
+        return self.stage.clock.monotonic_s()
 
     def _chosen_links(self, action: ActionModel) -> tuple[Link, ...]:
         links: dict[Link, None] = {}

@@ -20,6 +20,7 @@ from .experiment import Experiment
 from .faults.toxiproxy import find_server
 from .harness import Harness
 from .reports.junit import junit
+from .reports.summary import append, replay_line, summary
 from .reports.table import print_table
 from .run_folder import RunFolder
 from .scenarios.model import Scenario, TimersModel
@@ -40,6 +41,8 @@ class Options:
     time_scale: float | None = None
     out: Path | None = None
     spark_master: str | None = None
+    summary: Path | None = None
+    """Where to append the verdicts as Markdown."""
     virtual: bool = False
     """On the virtual clock: no Ray, no Toxiproxy, a few seconds instead of minutes."""
 
@@ -65,7 +68,7 @@ def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
         for scenario in scenarios:
             result = run_one(scenario, options, harness)
             judged.append(result.verdict)
-            _show(result)
+            _show(result, options.summary)
     return EXIT_STATUS[worst(judged)]
 
 
@@ -85,15 +88,20 @@ def run_one(scenario: Scenario, options: Options, harness: Harness, defect: Defe
     try:
         record(as_run, folder, stage, defect, progress.say)
         progress.say("judging")
-        verdicts = check_run(folder.path, as_run.checks, harness.spark())
+        verdicts = judge_run(folder, as_run, harness)
     except ClusterError as exc:
         raise HarnessError(f"{exc} (logs: {folder.logs})") from exc
     finally:
         progress.clear()
-    judged = Judged(folder, as_run, verdicts)
-    _write_verdicts(judged)
+    return Judged(folder, as_run, verdicts)
+
+
+def judge_run(folder: RunFolder, scenario: Scenario, harness: Harness) -> Sequence[Verdict]:
+    """The verdicts of the folder's history; they and the reports are in the folder."""
+    verdicts = check_run(folder.path, scenario.checks, harness.spark())
+    _write_verdicts(Judged(folder, scenario, verdicts))
     write_reports(folder)
-    return judged
+    return verdicts
 
 
 def record(
@@ -142,7 +150,7 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def check_again(run_dirs: Sequence[Path], spark_master: str | None) -> int:
+def check_again(run_dirs: Sequence[Path], spark_master: str | None, summary_file: Path | None = None) -> int:
     """The exit status of judging recorded runs again; their verdicts and reports are written anew."""
     folders = [RunFolder(path) for path in run_dirs]
     scenarios = [folder.scenario() for folder in folders]
@@ -150,10 +158,8 @@ def check_again(run_dirs: Sequence[Path], spark_master: str | None) -> int:
     found = []
     with Harness(spark_master=spark_master) as harness:
         for folder, scenario in zip(folders, scenarios, strict=True):
-            judged = Judged(folder, scenario, check_run(folder.path, scenario.checks, harness.spark()))
-            _write_verdicts(judged)
-            write_reports(folder)
-            _show(judged)
+            judged = Judged(folder, scenario, judge_run(folder, scenario, harness))
+            _show(judged, summary_file)
             found.append(judged.verdict)
     return EXIT_STATUS[worst(found)]
 
@@ -192,11 +198,18 @@ def write_reports(folder: RunFolder) -> None:
     folder.junit_file.write_bytes(junit(scenario.name, scenario.seed or 0, verdicts))
 
 
-def _show(judged: Judged) -> None:
+def _show(judged: Judged, summary_file: Path | None) -> None:
     scenario = judged.scenario
     title = f"{scenario.name}: {judged.verdict}   seed {scenario.seed}, profile {scenario.cluster.profile}"
     print_table(judged.verdicts, title=title)
     click.echo(f"report: {judged.folder.report_file}")
+    if summary_file is not None:
+        replay = replay_line(judged.folder.scenario_file, scenario.seed or 0)
+        text = summary(scenario.name, scenario.seed or 0, scenario.cluster.profile, judged.verdicts, replay)
+        try:
+            append(summary_file, text)
+        except OSError as exc:
+            raise HarnessError(f"the summary cannot be written to {summary_file}: {exc.strerror}") from exc
 
 
 class _Progress:

@@ -69,8 +69,11 @@ class Stage(Protocol):
     ) -> tuple[Nodes, LinkFaultBook]:
         """No node yet, and every link open."""
 
+    def told(self, addresses: Mapping[str, Address]) -> dict[str, Address]:
+        """What everybody is told instead of the servers' own `addresses`: the same, or where outsiders reach them."""
+
     def dials_of(self, node: str) -> dict[Address, Address]:
-        """Each peer's own address to the address at which `node` must dial it."""
+        """Each address that is told to the address at which `node` must dial it."""
 
     def sleep_until(self, at_s: float) -> None:
         """Return when the clock shows that."""
@@ -114,6 +117,9 @@ class RealStage:
         self._links = LinkFaults(api, self.clock, record)
         self._links.open(upstreams, ports)
         return stack.enter_context(Cluster(self.harness.ray, self.clock)), self._links
+
+    def told(self, addresses: Mapping[str, Address]) -> dict[str, Address]:
+        return {name: self._links.told(address) for name, address in addresses.items()}
 
     def dials_of(self, node: str) -> dict[Address, Address]:
         return self._links.dials_of(node)

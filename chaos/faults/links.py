@@ -26,7 +26,7 @@ from typing import NamedTuple
 from ...remoting.network import Address
 from ...remoting.recording import Recorder
 from ..ports import PortHolder
-from ..topology import Link
+from ..topology import EXTERNAL, Link
 from .book import LinkFaultBook, ScaledClock, UnderFault
 from .kinds import (
     Bandwidth,
@@ -38,6 +38,7 @@ from .kinds import (
     LinkFault,
     LinkState,
     Reset,
+    Stream,
     combine,
 )
 from .toxiproxy import Toxiproxy
@@ -53,6 +54,7 @@ __all__ = [
     "LinkFaults",
     "LinkState",
     "Reset",
+    "Stream",
     "combine",
 ]
 DIRECTIONS: tuple[Direction, Direction] = ("upstream", "downstream")
@@ -73,6 +75,7 @@ class LinkFaults(LinkFaultBook):
         super().__init__(clock, record)
         self._api = api
         self._proxies: dict[Link, _Proxy] = {}
+        self._outside: dict[Address, Address] = {}
         self._laid: set[Link] = set()
 
     def open(self, upstreams: Mapping[Link, Address], ports: PortHolder) -> dict[Link, Address]:
@@ -80,14 +83,19 @@ class LinkFaults(LinkFaultBook):
         made = {link: _Proxy(str(link), ports.take(), peer) for link, peer in upstreams.items()}
         self._api.create({proxy.name: (proxy.listen, proxy.peer) for proxy in made.values()})
         self._proxies |= made
+        self._outside |= {proxy.peer: proxy.listen for link, proxy in made.items() if link.node == EXTERNAL}
         for link, proxy in made.items():
             self._links[link] = UnderFault(link=link)
             self._record("link", source=link.node, target=link.peer, address=str(proxy.listen), injection="toxiproxy")
         return {link: proxy.listen for link, proxy in made.items()}
 
+    def told(self, peer: Address) -> Address:
+        """What everybody is told instead of a peer's own address: where outsiders reach it, when there are any."""
+        return self._outside.get(peer, peer)
+
     def dials_of(self, node: str) -> dict[Address, Address]:
-        """For TcpNetwork: each peer's own address to the address at which `node` must dial it."""
-        return {proxy.peer: proxy.listen for link, proxy in self._proxies.items() if link.node == node}
+        """For TcpNetwork: the address that is told of each peer to the address at which `node` must dial it."""
+        return {self.told(proxy.peer): proxy.listen for link, proxy in self._proxies.items() if link.node == node}
 
     def _prepare(self, link: Link) -> None:
         """Lay down the chain of toxics."""

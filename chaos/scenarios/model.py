@@ -37,6 +37,8 @@ class ClusterModel(_Model):
     name_servers: int = Field(3, ge=1, le=9)
     brokers: int = Field(3, ge=1, le=26)
     profile: Literal["4.9", "5.x"] = "4.9"
+    external: bool = False
+    """Whether clients outside the experiment may dial in: every server then has a proxy for them, too."""
 
 
 class TimersModel(_Model):
@@ -115,6 +117,7 @@ class Scenario(_Model):
             producers=self.workload.producers,
             consumers=self.workload.consumers,
             reader=False,  # the prober reads at the end
+            external=self.cluster.external,
         )
 
     @property

@@ -63,6 +63,9 @@ class VirtualStage:
         self._links.open(upstreams)
         return cluster, self._links
 
+    def told(self, addresses: Mapping[str, Address]) -> dict[str, Address]:
+        return dict(addresses)  # nobody outside can dial into the network in memory
+
     def dials_of(self, node: str) -> dict[Address, Address]:
         return self._links.dials_of(node)
 
