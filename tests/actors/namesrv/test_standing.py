@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nemesrv.actors.namesrv.route_table import RouteTable
@@ -87,6 +87,7 @@ def test_only_what_is_new_is_read_until_somebody_else_changes_a_row(
     assert taken(table, topics, DataVersion(counter=4), leave_out=True) < 10
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from(BOTH), st.booleans())
 def test_both_ways_lead_to_the_same_tables(seed: int, profile: Profile, deleting: bool) -> None:
     rng = random.Random(seed)
