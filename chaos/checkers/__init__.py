@@ -37,7 +37,10 @@ CHECKS: Mapping[str, Check] = {
     for name in (
         "routes_converge",
         "routes_are_true",
+        "no_false_eviction",
+        "no_resurrection",
         "dead_brokers_avoided",
+        "dead_name_servers_left",
         "name_server_selection",
         "no_acknowledged_loss",
     )

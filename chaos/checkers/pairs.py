@@ -85,6 +85,10 @@ _UNSTEADY = frozenset({Loss.BACKWARD_PROXY, Loss.SLOW, Loss.OTHER})
 """Registrations get through now and then, or for a moment: presence comes and goes while the fault lasts."""
 
 
+def _unsteady(cause: Cause) -> bool:
+    return cause.loss in _UNSTEADY or (cause.loss is Loss.RESET and cause.stream == "downstream")
+
+
 def _changes_nothing(cause: Cause, timers: Timers) -> bool:
     """Whether registrations go on landing and being answered, so that the broker must stay in the table."""
     if cause.loss is Loss.STUCK or (cause.loss is Loss.BACKWARD_PROXY and not timers.Z):
@@ -105,6 +109,19 @@ class Turns:
     to_ms: float
     pulse: Pulse
     fault_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Down:
+    """In [from_ms, to_ms) nothing of the broker reaches the NameServer, and nothing that was held arrives."""
+
+    id: int
+    name_server: str
+    incarnation: int
+    broker: str
+    from_ms: float
+    to_ms: float
+    label: Label
 
 
 class Pair:
@@ -141,6 +158,25 @@ class Pair:
                 active += [cause for cause in self._starting.get(begin_ms, ()) if cause.end_ms > begin_ms]
             states.append(self._state(begin_ms, end_ms, active, states[-1] if states else None))
         return states
+
+    def downs(self, states: Sequence[State]) -> list[tuple[float, float, Label]]:
+        """From, to and beginning of each stretch in which a broker that was dropped cannot come back."""
+        found: list[tuple[float, float, Label]] = []
+        for state in states:
+            causes = [cause for cause in self.causes if cause.active(state.start_ms)]
+            if state.up or any(_unsteady(cause) for cause in causes):
+                continue
+            if found and found[-1][1] == state.start_ms and not self._lets_out(state.start_ms):
+                found[-1] = (found[-1][0], state.end_ms, found[-1][2])
+                continue
+            # A clean stop is recorded when it is over; until then the broker may still register with the others.
+            leaving = any(cause.loss is Loss.GRACEFUL and cause.start_ms == state.start_ms for cause in causes)
+            found.append((state.start_ms + leaving * self.leave_ms, state.end_ms, state.label))
+        return [(from_ms, to_ms, label) for from_ms, to_ms, label in found if from_ms < to_ms]
+
+    def _lets_out(self, at_ms: float) -> bool:
+        """Whether what a link held, or what a stopped process had not read yet, arrives now."""
+        return any(cause.on != "broker" or not cause.loss.closes for cause in self._ending.get(at_ms, ()))
 
     def turns(self) -> list[Turns]:
         """The stretches of which the table says how long the broker is held and missing by turns."""
@@ -210,10 +246,7 @@ class Pair:
             window, at_ms, settled_ms = Window(0, 0, "empty table", "NameServer restart"), begin_ms, begin_ms
         else:
             at_ms, settled_ms, window = self._dropping(begin_ms, before, active)
-        unsteady = (
-            cause.loss in _UNSTEADY or (cause.loss is Loss.RESET and cause.stream == "downstream") for cause in active
-        )
-        if any(unsteady):
+        if any(_unsteady(cause) for cause in active):
             settled_ms = NEVER
         return State(
             name_server=self.life.node,
@@ -284,6 +317,27 @@ def _pairs(world: World) -> Sequence[tuple[Pair, Sequence[State]]]:
 def all_turns(world: World) -> Sequence[Turns]:
     """Where a broker comes and goes, and for how long each time."""
     return world.once("turns", lambda: [turns for pair, _ in _pairs(world) for turns in pair.turns()])
+
+
+def downs(world: World) -> Sequence[Down]:
+    """When a broker that a NameServer has dropped must stay out of its table."""
+
+    def found() -> Sequence[Down]:
+        stretches = ((pair, stretch) for pair, states in _pairs(world) for stretch in pair.downs(states))
+        return [
+            Down(
+                id=id_,
+                name_server=pair.life.node,
+                incarnation=pair.life.incarnation,
+                broker=pair.broker,
+                from_ms=from_ms,
+                to_ms=to_ms,
+                label=label,
+            )
+            for id_, (pair, (from_ms, to_ms, label)) in enumerate(stretches)
+        ]
+
+    return world.once("downs", found)
 
 
 def obligations(world: World) -> Sequence[Obligation]:

@@ -12,17 +12,12 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from ..checkers import CHECKS
 from ..errors import ScenarioError
 from ..topology import Topology
 
 SHIPPED_DIR = Path(__file__).parent
-CHECK_NAMES = (
-    "routes_converge",
-    "routes_are_true",
-    "dead_brokers_avoided",
-    "name_server_selection",
-    "no_acknowledged_loss",
-)
+CHECK_NAMES = tuple(CHECKS)
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9%|_-]{1,127}$")]
 LINK_ACTIONS = ("black_hole", "cut", "latency", "bandwidth", "reset")

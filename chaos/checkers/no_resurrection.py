@@ -1,0 +1,161 @@
+"""A broker that was dropped while it is down stays dropped: in NameServers' tables, and in clients' routes.
+
+    table    lost ──── dropped ─┬──── named again: INVALID ────┬─ back, or a link lets out what it held
+    client   lost ─── its last NameServer's window, P ─┬───────┴── named again: INVALID ──┬─ back
+
+Nothing but a registration may put a broker into a table, and a dead or cut-off broker sends none: what comes back is a
+stale entry, a replayed one, or an old answer. A route that a client was late to give up is dead_brokers_avoided's and
+routes_are_true's business; here it had been given up. Under faults that let registrations through now and then, a
+broker may come and go, and nothing is judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from ..verdict import Verdict
+from .absences import Absence, absences
+from .findings import Finding, rounded, verdict_of
+from .lag import LagWindow, Tolerance, frame, measure, tolerance
+from .pairs import Down, downs
+from .routes import presence
+from .world import World
+
+NAME = "no_resurrection"
+_ROW = "a broker that is down sends no registration"
+_MOMENT_MS = 1.0
+
+Row = Mapping[str, Any]
+
+
+def no_resurrection(history: DataFrame, world: World) -> Verdict:
+    """Examined: (NameServer or client, topic) that dropped a broker while it was down. Violations: its returns."""
+    down, lost = downs(world), absences(world)
+    nothing = "no broker was dropped while it was down, so none could come back"
+    if not down and not lost:
+        return Verdict.nothing_examined(NAME, nothing)
+    rows = _in_tables(history, world, down).unionByName(_in_clients(history, world, lost)).coalesce(1).collect()
+    seen = {(row["of"], row["id"]): row.asDict() for row in rows}
+    windows = [
+        LagWindow(number, node, from_ms - world.timers.R_ms, from_ms + world.timers.P_ms)
+        for number, (kind, id_) in enumerate(sorted(seen))
+        for node, from_ms in _nodes(down, lost, kind, id_)
+    ]
+    lags = measure(history, world, windows)
+    tolerances = {key: tolerance(world.timers, lags.get(number), 1) for number, key in enumerate(sorted(seen))}
+    findings = [_finding(down, lost, key, row, tolerances[key]) for key, row in sorted(seen.items())]
+    measured = {
+        "dropped_by_name_servers": sum(row["examined"] for (kind, _), row in seen.items() if kind == "table"),
+        "dropped_by_clients": sum(row["examined"] for (kind, _), row in seen.items() if kind == "client"),
+        "returns": sum(row["returns"] for row in seen.values()),
+    }
+    noun = "brokers came back into a route while they were down"
+    return verdict_of(NAME, findings, measured=measured, nothing=nothing, noun=noun)
+
+
+def _nodes(down: Sequence[Down], lost: Sequence[Absence], kind: str, id_: int) -> list[tuple[str, float]]:
+    if kind == "table":
+        d = down[id_]
+        return [(d.name_server, d.from_ms), (d.broker, d.from_ms)]
+    a = lost[id_]
+    return [(a.client, a.route_from_ms), (a.broker, a.start_ms)]
+
+
+def _in_tables(history: DataFrame, world: World, down: Sequence[Down]) -> DataFrame:
+    """of, id, examined (topics dropped), returns, and the worst return: topic, at_ms, until_ms, dropped_ms, over_ms."""
+    rows = [(d.id, d.name_server, d.incarnation, d.broker, d.from_ms, d.to_ms) for d in down]
+    schema = "id int, name_server string, incarnation int, broker string, from_ms double, to_ms double"
+    joined = (
+        presence(history, world)
+        .join(frame(history, rows, schema), ["name_server", "incarnation", "broker"])
+        .where((F.col("s") < F.col("to_ms")) & (F.col("e") > F.col("from_ms")))
+    )
+    return _returns(joined, "table", F.lit(world.timers.delivery_ms))
+
+
+def _in_clients(history: DataFrame, world: World, lost: Sequence[Absence]) -> DataFrame:
+    """The same of clients' routes; a return counts from the time when every NameServer must have dropped the broker."""
+    rows = [(a.id, a.client, a.broker, a.start_ms, a.route_from_ms, a.end_ms) for a in lost]
+    schema = "id int, client string, broker string, start_ms double, from_ms double, to_ms double"
+    of_topic = Window.partitionBy("id", "topic").orderBy("s", "seq")
+    held = F.map_keys(F.from_json("value", "brokers map<string,map<string,string>>").getField("brokers"))
+    taken = (
+        history.where((F.col("event") == "route_changed") & F.col("role").isin("producer", "consumer"))
+        .select(F.col("node").alias("client"), "topic", F.col("time_ms").alias("s"), "seq", held.alias("held"))
+        .join(frame(history, rows, schema), "client")
+        .where(F.col("s") < F.col("to_ms"))
+        .withColumn("present", F.coalesce(F.array_contains("held", F.col("broker")), F.lit(False)))
+        .withColumn("before", F.lag("present").over(of_topic))
+        .where(F.coalesce(F.col("before") != F.col("present"), F.lit(True)))
+        .withColumn("e", F.least(F.coalesce(F.lead("s").over(of_topic), F.col("to_ms")), F.col("to_ms")))
+        # A route that never named the broker is no drop, and one that it lost before is another absence's.
+        .where(F.col("before").isNotNull() & (F.col("s") >= F.col("start_ms")))
+    )
+    return _returns(taken, "client", F.lit(_MOMENT_MS), dropped_from="start_ms")
+
+
+def _returns(stretches: DataFrame, of: str, early: Any, dropped_from: str = "from_ms") -> DataFrame:
+    dropped = ~F.col("present") & (F.col("s") >= F.col(dropped_from) - early)
+    back = F.col("present") & (F.col("s") > F.col("from_ms"))
+    over = F.least(F.col("s") - F.col("from_ms"), F.col("to_ms") - F.col("s"))
+    by_topic = (
+        stretches.withColumn("over_ms", F.when(back, over))
+        .groupBy("id", "topic")
+        .agg(
+            F.min(F.when(dropped, F.col("s"))).alias("dropped_ms"),
+            F.count(F.when(back, True)).alias("returns"),
+            F.max("over_ms").alias("over_ms"),
+            F.max_by(F.struct("s", "e"), "over_ms").alias("stretch"),
+        )
+        .where(F.col("dropped_ms").isNotNull())
+    )
+    return by_topic.groupBy(F.lit(of).alias("of"), "id").agg(
+        F.count("*").alias("examined"),
+        F.sum("returns").alias("returns"),
+        F.sort_array(
+            F.collect_list(F.when(F.col("returns") > 0, F.struct("over_ms", "topic", "stretch", "dropped_ms"))),
+            asc=False,
+        ).alias("topics"),
+    )
+
+
+def _finding(
+    down: Sequence[Down], lost: Sequence[Absence], key: tuple[str, int], row: Row, tolerance_: Tolerance
+) -> Finding:
+    topics = row["topics"]
+    wrong = [t for t in topics if t["over_ms"] > tolerance_.possible_ms]
+    late = [t for t in topics if t not in wrong and t["over_ms"] > tolerance_.fine_ms]
+    example: dict[str, Any] | None = None
+    if wrong or late:
+        worst = (wrong or late)[0]
+        kind, id_ = key
+        if kind == "table":
+            d = down[id_]
+            example = {"name_server": d.name_server, "broker_name": d.broker, "after": str(d.label)}
+            since_ms, until_ms = d.from_ms, d.to_ms
+        else:
+            a = lost[id_]
+            example = {"client": a.client, "broker_name": a.broker, "fault_id": a.fault_id}
+            since_ms, until_ms = a.start_ms, a.end_ms
+        example |= {
+            "topic": worst["topic"],
+            "at_ms": rounded(worst["stretch"]["s"]),
+            "to_ms": rounded(min(worst["stretch"]["e"], until_ms)),
+            "dropped_ms": rounded(worst["dropped_ms"]),
+            "down_since_ms": rounded(since_ms),
+            "down_until_ms": rounded(until_ms),
+        }
+    return Finding(
+        bound_ms=0.0,
+        formula="never",
+        row=_ROW,
+        tolerance=tolerance_,
+        examined=row["examined"],
+        wrong=len(wrong),
+        late=len(late),
+        example=example,
+    )
