@@ -139,8 +139,14 @@ def _unregisters_liveness_only(server: NameServer) -> None:
     replace_part(table, "unregister", unregister)
 
 
-def _never_runs_a_batch(server: NameServer) -> None:
-    replace_part(server.table, "run_unregistrations", Batch)
+def _throws_batches_away(server: NameServer) -> None:
+    table = server.table
+
+    def run_unregistrations() -> Batch:
+        table._unregister_queue.clear()
+        return Batch()
+
+    replace_part(table, "run_unregistrations", run_unregistrations)
 
 
 # -- registrations
@@ -349,12 +355,12 @@ DEFECTS = (
         plant=_unregisters_liveness_only,
     ),
     Defect(
-        name="name-server-never-runs-a-batch",
-        what="every NameServer (5.x) queues unregistrations and never looks at the queue",
+        name="name-server-throws-batches-away",
+        what="every NameServer (5.x) takes unregistrations off its queue and does nothing about them",
         kinds=_NAME_SERVER,
         scenario="broker-crash-5x",
         caught_by=checks("routes_are_true", "dead_brokers_avoided"),
-        plant=_never_runs_a_batch,
+        plant=_throws_batches_away,
     ),
     Defect(
         name="name-server-takes-nobody-back",
