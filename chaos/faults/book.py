@@ -151,7 +151,7 @@ class LinkFaultBook(ABC):
     def _under(self, link: Link) -> UnderFault:
         under = self._links.get(link)
         if under is None:
-            raise HarnessError(f"link {link} is not open; there are {len(self._links)} links")
+            raise HarnessError(f"link {link} has no proxy; there are {len(self._links)} links")
         return under
 
     def _now_ms(self) -> float:
