@@ -137,13 +137,36 @@ def report(run_dir: Path) -> None:
 @click.option("--profile", type=click.Choice(["4.9", "5.x"]), default="4.9", show_default=True)
 @click.option("--time-scale", type=click.FloatRange(min=0, min_open=True, max=100), default=1, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="First line on stdout is one JSON object.")
-def up(name_servers: int, brokers: int, slaves: int, profile: str, time_scale: float, as_json: bool) -> None:
+@click.option("--check", metavar="CHECKS", help="Judge while it is up: names with commas, `default` or `all`.")
+@click.option("--out", type=click.Path(path_type=Path), help="Run folder with --check; default runs/up/TIMESTAMP.")
+def up(
+    name_servers: int,
+    brokers: int,
+    slaves: int,
+    profile: str,
+    time_scale: float,
+    as_json: bool,
+    check: str | None,
+    out: Path | None,
+) -> None:
     """A cluster that stays up until Ctrl-C."""
+    from .live.judged_up import checks_named
     from .up import bring_up
 
     if slaves:
         raise ScenarioError("--slaves", "", str(slaves), "0: this version has no slave brokers")
-    bring_up(name_servers=name_servers, brokers=brokers, profile=profile, time_scale=time_scale, as_json=as_json)
+    checks = checks_named(check)
+    if out is not None and not checks:
+        raise ScenarioError("--out", "", str(out), "given with --check only")
+    bring_up(
+        name_servers=name_servers,
+        brokers=brokers,
+        profile=profile,
+        time_scale=time_scale,
+        as_json=as_json,
+        checks=checks,
+        out=out,
+    )
 
 
 @cli.command()
@@ -198,6 +221,38 @@ def admin() -> None:
 
     Exit status: 2 when the command is wrong or refused, 4 when a NameServer or broker cannot be reached.
     """
+
+
+@cli.command()
+@click.argument("runs", nargs=-1, type=click.Path(path_type=Path), metavar="[RUN_A RUN_B]")
+@click.option("--a", "side_a", multiple=True, type=click.Path(path_type=Path), help="A run of A; may be repeated.")
+@click.option("--b", "side_b", multiple=True, type=click.Path(path_type=Path), help="A run of B; may be repeated.")
+@click.option("--alpha", type=click.FloatRange(1e-6, 0.5), default=0.05, show_default=True, help="For all metrics.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of permutations and bootstrap.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the table.")
+@click.option("--spark-master", help="Read the histories on this Spark cluster instead of in this process.")
+def compare(
+    runs: tuple[Path, ...],
+    side_a: tuple[Path, ...],
+    side_b: tuple[Path, ...],
+    alpha: float,
+    seed: int,
+    as_json: bool,
+    spark_master: str | None,
+) -> None:
+    """Do two configurations or versions differ in recovery time, availability or staleness.
+
+    RUN_A and RUN_B are run folders, or folders of them; several on a side by --a and --b. Exit status: 0 no difference
+    found, 1 they differ, 3 cannot tell.
+    """
+    from .statistics.compare import compare as compare_them
+
+    if len(runs) not in (0, 2):
+        raise ScenarioError("compare", "RUN_A RUN_B", " ".join(map(str, runs)), "two run folders, or --a and --b")
+    a, b = (*runs[:1], *side_a), (*runs[1:], *side_b)
+    if not a or not b:
+        raise ScenarioError("compare", "--a" if not a else "--b", "", "at least one run folder on each side")
+    sys.exit(compare_them(a, b, alpha=alpha, seed=seed, as_json=as_json, spark_master=spark_master))
 
 
 @cli.command()

@@ -1,0 +1,196 @@
+"""A history that grows, judged again at each addition: at a cost of what is new and what is carried, not of it all.
+
+    add(files) ─► carry ∪ files since the last seal ─► the very checks of a finished run ─► ⊕ sealed ─► verdicts
+                        ▲                                                                     │
+                        └──────────── carry.py ◄── seal: at a quiet moment, enough rows ◄─────┘
+
+At a seal the carried rows are judged too, and what they no longer give is added to what is sealed. Where that cannot be
+(a check counts more in fewer rows), all rows stay and the seal is tried again after as many rows again. Where no moment
+is quiet the rows stay as well; beyond `max_rows` they are sealed all the same, and the verdict says that what
+spans such a moment may be counted twice.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from ..checkers import CHECKS
+from ..checkers.lag import frame
+from ..checkers.world import World
+from ..spark import HISTORY_SCHEMA, check_history
+from ..verdict import Verdict
+from .carry import (
+    FOR,
+    MESSAGES,
+    OPERATIONS,
+    carried,
+    highest_offsets,
+    quiet_at,
+    rows_of,
+    seen,
+    suspicious,
+    unfinished,
+)
+from .merge import MERGES, Inconsistent, Sealed, undeclared
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger("nemesrv.live")
+
+_CARRY_SCHEMA = StructType([*HISTORY_SCHEMA.fields, StructField(FOR, StringType())])
+
+SEAL_ROWS = 20_000
+MAX_ROWS = 2_000_000
+MARGIN_MS = 10_000.0
+"""A seal lies this far back: what is younger may still change, a message under way for instance."""
+
+
+@dataclass(slots=True)
+class LiveJudge:
+    """Judges a growing history by the named checks. Not safe to call from two threads at once.
+
+    `folder` gets the carried rows; `seal_rows` is after how many new rows a seal is tried, `max_rows` is how many may
+    wait for a quiet moment. KeyError for a check that does not exist.
+    """
+
+    spark: SparkSession
+    folder: Path
+    checks: Sequence[str]
+    seal_rows: int = SEAL_ROWS
+    max_rows: int = MAX_ROWS
+    seals: int = field(default=0, init=False)
+    forced: int = field(default=0, init=False)
+    """Seals without a quiet moment."""
+    refused: int = field(default=0, init=False)
+    """Seals that were not made, because a check would have noticed."""
+    taken_back: int = field(default=0, init=False)
+    """How often sealed messages turned out not to be finished."""
+    rows: int = field(default=0, init=False)
+    """Rows that have been added."""
+    carried_rows: int = field(default=0, init=False)
+    _fresh: list[str] = field(default_factory=list, init=False)
+    _fresh_rows: int = field(default=0, init=False)
+    _wait_rows: int = field(init=False)
+    _carry: list[str] = field(default_factory=list, init=False)
+    _archive: list[str] = field(default_factory=list, init=False)
+    _offsets: dict[tuple[str, str, int], int] = field(default_factory=dict, init=False)
+    _sealed: dict[str, Sealed] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        for name in self.checks:
+            CHECKS[name]
+        self._wait_rows = self.seal_rows
+        self._sealed = {name: Sealed() for name in self.checks}
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def add(self, files: Iterable[str], rows: int) -> None:
+        """Take in Parquet files of the history's schema, with `rows` rows in all."""
+        added = [str(file) for file in files]
+        if not added:
+            return
+        if self._offsets:
+            self._take_back(added)
+        self._fresh += added
+        self._fresh_rows += rows
+        self.rows += rows
+
+    def judge(self, only: Collection[str] | None = None) -> list[Verdict]:
+        """The verdicts of everything added so far, in the order of `checks`; then a seal, where it is time for one.
+
+        `only` names the checks that are wanted; those that are counted are judged all the same where a seal is due.
+        """
+        history, due = self._read([*self._carry, *self._fresh]), self._fresh_rows >= self._wait_rows
+        wanted = [name for name in self.checks if only is None or name in only or (due and name in self._counted)]
+        rest = self._judged(history, wanted) if wanted else {}
+        found = [self._whole(name, rest[name]) for name in wanted]
+        if due:
+            self._try_to_seal(history, rest)
+        return found
+
+    @property
+    def _counted(self) -> list[str]:
+        return [name for name in self.checks if name in MERGES and MERGES[name].counted]
+
+    def _read(self, paths: Sequence[str]) -> DataFrame:
+        """Rows with FOR, which is null in files that were never carried."""
+        return self.spark.read.schema(_CARRY_SCHEMA).parquet(*paths).coalesce(1)
+
+    def _judged(self, history: DataFrame, names: Sequence[str]) -> dict[str, Verdict]:
+        found = {name: undeclared(name) for name in names}
+        for reads in (MESSAGES, OPERATIONS):
+            declared = [name for name in names if name in MERGES and MERGES[name].reads == reads]
+            if declared:
+                found |= zip(declared, check_history(seen(history, reads), declared), strict=True)
+        return found
+
+    def _whole(self, name: str, rest: Verdict) -> Verdict:
+        merge = MERGES.get(name)
+        verdict = self._sealed[name].with_(merge, rest) if merge else rest
+        if self.forced and merge and merge.counted:
+            said = f"{self.forced} times no quiet moment came in time: what spans those may be counted twice"
+            verdict = replace(verdict, measured={**verdict.measured, "live": said})
+        return verdict
+
+    # -- sealing
+
+    def _try_to_seal(self, history: DataFrame, rest: dict[str, Verdict]) -> None:
+        world = World.observe(history)
+        until_ms = world.end_ms - MARGIN_MS
+        force = self.carried_rows + self._fresh_rows > self.max_rows
+        floor = world.run.get("availability_floor") is not None and "availability" in self.checks
+        if floor or not (force or quiet_at(world, until_ms)):
+            return  # a floor is a ratio over the whole run: no part of that can be sealed
+        path = str(self.folder / f"carry-{self.seals + self.refused:06d}")
+        carried(history, world, until_ms).coalesce(1).write.mode("overwrite").parquet(path)
+        carry = self._read([path])
+        after = self._judged(carry, self._counted)
+        try:
+            sealed = {
+                name: self._sealed[name].plus(MERGES[name], rest[name], verdict) for name, verdict in after.items()
+            }
+        except Inconsistent as exc:
+            log.info("a seal at %.0f ms was refused: %s", until_ms, exc)
+            self.refused += 1
+            self._wait_rows = self._fresh_rows + self.seal_rows
+            return
+        for queue, offset in highest_offsets(seen(history, MESSAGES), seen(carry, MESSAGES)).items():
+            self._offsets[queue] = max(offset, self._offsets.get(queue, -1))
+        self.carried_rows = carry.count()
+        self._sealed |= sealed
+        self._archive += self._fresh
+        self._carry, self._fresh, self._fresh_rows, self._wait_rows = [path], [], 0, self.seal_rows
+        self.seals += 1
+        self.forced += force
+
+    def _take_back(self, added: Sequence[str]) -> None:
+        """Where `added` tells more of messages that were sealed, all rows of those are carried again."""
+        rows = [(*queue, offset) for queue, offset in self._offsets.items()]
+        new, carry = self._read(added), seen(self._read(self._carry), MESSAGES)
+        known = seen(self._read([*self._carry, *self._fresh, *added]), MESSAGES)
+        highest = frame(new, rows, "topic string, broker_name string, queue_id int, _highest long")
+        if not suspicious(new, known, highest):
+            return
+        archive = self._read(self._archive).drop(FOR)
+        back = rows_of(archive, unfinished(new, known, archive), carry)
+        path = str(self.folder / f"back-{self.taken_back:06d}")
+        back.withColumn(FOR, F.lit(MESSAGES)).coalesce(1).write.mode("overwrite").parquet(path)
+        count = self._read([path]).count()
+        if not count:
+            return
+        names = [name for name in self._counted if MERGES[name].reads == MESSAGES]
+        without = self._judged(self._read(self._carry), names)
+        with_ = self._judged(self._read([*self._carry, path]), names)
+        for name in names:
+            step = Sealed().plus(MERGES[name], with_[name], without[name])
+            self._sealed[name] = self._sealed[name].minus(step.examined, step.violations, step.sums)
+        self._carry.append(path)
+        self.carried_rows += count
+        self.taken_back += 1

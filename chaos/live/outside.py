@@ -1,0 +1,125 @@
+"""Faults that a person sets on a cluster's links through Toxiproxy's own API: seen, and recorded as `fault` rows.
+
+Polled each POLL_S: less than what "at once" may take (windows.py, delivery_ms), so that a change which shows in a route
+before its fault was seen is still within the tolerance. What is done to processes by signals is not seen here.
+"""
+
+from __future__ import annotations
+
+import http.client
+import logging
+import threading
+from collections.abc import Mapping
+from itertools import count
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import orjson
+
+from ...remoting.network import Address
+from ...remoting.recording import Recorder
+
+log = logging.getLogger("nemesrv.live")
+
+POLL_S = 0.020
+CALL_LIMIT_S = 5.0
+
+
+class Seen(NamedTuple):
+    """What acts on one link, in the history's words. Numbers are in RocketMQ time."""
+
+    fault: str
+    injection: str
+    stream: str
+    numbers: tuple[tuple[str, float], ...] = ()
+
+
+def faults_of(proxy: Mapping[str, Any], scale: float) -> frozenset[Seen]:
+    """What a proxy, as Toxiproxy shows it, does to its link."""
+    if not proxy["enabled"]:
+        return frozenset({Seen("cut", "toxiproxy.disabled", "both")})
+    found: dict[tuple[str, str, tuple[tuple[str, float], ...]], set[str]] = {}
+    for toxic in proxy["toxics"]:
+        if toxic["toxicity"] > 0:
+            found.setdefault(_named(toxic["type"], toxic["attributes"], scale), set()).add(toxic["stream"])
+    return frozenset(
+        Seen(fault, injection, "both" if len(streams) == 2 else next(iter(streams)), numbers)
+        for (fault, injection, numbers), streams in found.items()
+    )
+
+
+def _named(kind: str, attributes: Mapping[str, Any], scale: float) -> tuple[str, str, tuple[tuple[str, float], ...]]:
+    if kind == "bandwidth" and not attributes.get("rate"):
+        return "black_hole", "toxiproxy.bandwidth.rate=0", ()
+    if kind == "bandwidth":
+        return "bandwidth", "toxiproxy.bandwidth", (("rate_kb_s", attributes["rate"] / scale),)
+    if kind == "latency":
+        numbers = (("jitter_ms", attributes.get("jitter", 0) * scale), ("latency_ms", attributes["latency"] * scale))
+        return "latency", "toxiproxy.latency", numbers
+    if kind == "timeout":
+        return "timeout", f"toxiproxy.timeout={attributes.get('timeout', 0)}", ()
+    if kind == "reset_peer":
+        return "reset", "toxiproxy.reset_peer", ()
+    return kind, f"toxiproxy.{kind}", ()
+
+
+class OutsideFaults:
+    """Context manager: while it is entered, a thread looks at the proxies and records what changed on them.
+
+    `record` is called from that thread. A Toxiproxy that does not answer is asked again; nothing is raised.
+    """
+
+    def __init__(self, api: Address, record: Recorder, scale: float) -> None:
+        self._api, self._record, self._scale = api, record, scale
+        self._active: dict[tuple[str, Seen], str] = {}
+        self._numbers = count(1)
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="outside-faults", daemon=True)
+
+    def update(self, proxies: Mapping[str, Mapping[str, Any]]) -> None:
+        """Record what began and what ended, ends first, since the call before. A proxy that is gone is healed."""
+        now = {(name, seen) for name, proxy in proxies.items() for seen in faults_of(proxy, self._scale)}
+        for name, seen in sorted(self._active.keys() - now):
+            self._note(name, seen, self._active.pop((name, seen)), "end")
+        for name, seen in sorted(now - self._active.keys()):
+            fault_id = self._active[name, seen] = f"outside-{next(self._numbers)}"
+            self._note(name, seen, fault_id, "start")
+
+    def _note(self, name: str, seen: Seen, fault_id: str, phase: str) -> None:
+        source, arrow, target = name.partition("->")
+        if not arrow:
+            return  # a proxy that a person made for something else
+        self._record(
+            "fault",
+            fault_id=fault_id,
+            fault=seen.fault,
+            injection=seen.injection,
+            source=source,
+            target=target,
+            stream=seen.stream,
+            phase=phase,
+            value=dict(seen.numbers),
+        )
+
+    def _watch(self) -> None:
+        while not self._ends.is_set():
+            connection = http.client.HTTPConnection(self._api.host, self._api.port, timeout=CALL_LIMIT_S)
+            try:
+                while not self._ends.wait(POLL_S):
+                    connection.request("GET", "/proxies")
+                    self.update(orjson.loads(connection.getresponse().read()))
+            except (OSError, http.client.HTTPException, orjson.JSONDecodeError):
+                log.debug("Toxiproxy did not answer", exc_info=True)
+                self._ends.wait(10 * POLL_S)
+            finally:
+                connection.close()
+
+    def __enter__(self) -> OutsideFaults:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self._ends.set()
+        self._thread.join(CALL_LIMIT_S)

@@ -1,0 +1,112 @@
+"""What processes append becomes whole segments, up to the moment that all of them have spoken of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow.parquet as pq
+import pytest
+
+from nemesrv.chaos.history import arrow_schema, raw_dir
+from nemesrv.chaos.live.segments import IDLE_S, Segment, SegmentWriter
+
+
+class Raw:
+    """A run folder whose processes write what a test says."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self.run_dir = run_dir
+        raw_dir(run_dir).mkdir(parents=True)
+        self.seqs: dict[str, int] = {}
+
+    def rows(self, name: str, *times_ms: float, event: str = "timer_lag") -> None:
+        node, _, incarnation = name.rpartition(".")
+        for time_ms in times_ms:
+            seq = self.seqs[name] = self.seqs.get(name, -1) + 1
+            row = {"time_ms": time_ms, "seq": seq, "node": node, "role": "broker", "incarnation": int(incarnation)}
+            self.bytes(name, orjson.dumps({**row, "event": event}, option=orjson.OPT_APPEND_NEWLINE))
+
+    def bytes(self, name: str, data: bytes) -> None:
+        with (raw_dir(self.run_dir) / f"{name}.jsonl").open("ab") as file:
+            file.write(data)
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Raw:
+    return Raw(tmp_path)
+
+
+def times(segment: Segment | None) -> list[float]:
+    return [] if segment is None else pq.read_table(segment.path).column("time_ms").to_pylist()
+
+
+def test_a_segment_ends_where_the_slowest_writer_is(raw: Raw) -> None:
+    raw.rows("ns-0.0", 10.0, 20.0, 30.0)
+    raw.rows("broker-a.0", 5.0, 18.0)
+    segments = SegmentWriter(raw.run_dir)
+    assert times(segments.step(100.0, 0.0)) == [5.0, 10.0, 18.0]
+    raw.rows("broker-a.0", 40.0)
+    assert times(segments.step(100.0, 0.1)) == [20.0, 30.0]
+    assert segments.watermark_ms == 30.0
+
+
+def test_no_segment_is_written_when_there_is_nothing_new(raw: Raw) -> None:
+    raw.rows("ns-0.0", 10.0)
+    segments = SegmentWriter(raw.run_dir)
+    assert times(segments.step(100.0, 0.0)) == [10.0]
+    assert segments.step(100.0, 0.1) is None
+    assert [path.name for path in segments.folder.iterdir()] == ["segment-000000.parquet"]
+
+
+def test_a_writer_that_has_been_silent_holds_nothing_up_and_its_late_rows_are_counted(raw: Raw) -> None:
+    raw.rows("ns-0.0", 10.0)
+    raw.rows("broker-a.0", 10.0)
+    segments = SegmentWriter(raw.run_dir)
+    segments.step(100.0, 0.0)
+    raw.rows("ns-0.0", 500.0)
+    assert times(segments.step(600.0, IDLE_S - 0.1)) == []
+    raw.rows("ns-0.0", 550.0)
+    assert times(segments.step(600.0, IDLE_S + 0.1)) == [500.0, 550.0]
+    raw.rows("broker-a.0", 11.0, 620.0)
+    raw.rows("ns-0.0", 640.0)
+    assert times(segments.step(700.0, IDLE_S + 0.2)) == [11.0, 620.0]
+    assert segments.late == 1
+
+
+def test_a_process_that_was_started_again_waits_for_no_row_of_the_one_before(raw: Raw) -> None:
+    raw.rows("broker-a.0", 10.0)
+    raw.rows("ns-0.0", 10.0, 300.0)
+    raw.rows("broker-a.1", 250.0)
+    assert times(SegmentWriter(raw.run_dir).step(400.0, 0.0)) == [10.0, 10.0, 250.0]
+
+
+def test_the_harness_is_not_waited_for_and_nothing_is_later_than_the_clock(raw: Raw) -> None:
+    raw.rows("harness.0", 1.0, event="phase")
+    raw.rows("ns-0.0", 10.0, 20.0)
+    assert times(SegmentWriter(raw.run_dir).step(15.0, 0.0)) == [1.0, 10.0]
+
+
+def test_half_a_line_is_waited_for_and_a_torn_one_is_skipped(raw: Raw) -> None:
+    raw.rows("ns-0.0", 10.0)
+    raw.bytes("ns-0.0", b'{"time_ms":11.0,"seq":1,"node":"ns-0","role":"name_server",')
+    segments = SegmentWriter(raw.run_dir)
+    assert times(segments.step(100.0, 0.0)) == [10.0]
+    raw.bytes("ns-0.0", b'"incarnation":0,"event":"started"}\n{"time_ms":12.0,"se\n')
+    assert times(segments.step(100.0, 0.1)) == [11.0]
+    assert segments.torn == 1
+
+
+def test_at_the_end_everything_is_in_some_segment_once(raw: Raw) -> None:
+    raw.rows("ns-0.0", *(float(at) for at in range(0, 100, 7)))
+    raw.rows("broker-a.0", 3.0)
+    segments = SegmentWriter(raw.run_dir)
+    segments.step(50.0, 0.0)
+    raw.rows("broker-a.0", 60.0)
+    segments.finish()
+    tables = [pq.read_table(path) for path in sorted(segments.folder.iterdir())]
+    found: list[Any] = [at for table in tables for at in table.column("time_ms").to_pylist()]
+    assert sorted(found) == sorted([*range(0, 100, 7), 3, 60])
+    assert all(table.schema.equals(arrow_schema()) for table in tables)
+    assert segments.rows == len(found)
