@@ -11,9 +11,9 @@ from .table import brief
 _SIGN = {Validity.VALID: "✅", Validity.INVALID: "❌", Validity.UNKNOWN: "❔"}
 
 
-def replay_line(scenario_file: Path | str, seed: int) -> str:
+def replay_line(scenario_file: Path | str, seed: int, *, virtual: bool = False) -> str:
     """The command that repeats a run."""
-    return f"nemesrv run {scenario_file} --seed {seed}"
+    return f"nemesrv run {scenario_file} --seed {seed}" + (" --clock virtual" if virtual else "")
 
 
 def summary(scenario: str, seed: int, profile: str, verdicts: Sequence[Verdict], replay: str) -> str:

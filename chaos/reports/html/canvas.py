@@ -91,7 +91,7 @@ class Canvas:
         plot.xaxis.formatter.use_scientific = False
         plot.xgrid.tags = plot.ygrid.tags = ["grid"]
         self._draw_bands(plot)
-        plot.add_layout(BoxAnnotation(name=f"mark-{section}", visible=False, level="overlay", tags=["highlight"]))
+        plot.add_layout(BoxAnnotation(name=f"mark-{section}", visible=False, level="overlay", line_width=2, tags=["highlight"]))
         return plot
 
     def _draw_bands(self, plot: Any) -> None:

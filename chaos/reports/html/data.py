@@ -10,7 +10,7 @@ each slice of time, so that nothing that changed goes unseen; `left_out` says ho
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,9 @@ _NOTABLE += ("registration", "register", "name_server_call", *_TRAFFIC)
 _FINE_CODES = (0, 17, 19, 20, 21, 25)
 """Answers that are no failure: done, no such topic (yet), nothing to pull, retry the pull, offset moved, newest
 subscription not there yet."""
-_READ = tuple(column.name for column in SCHEMA)
+_READ = [column.name for column in SCHEMA if column.name not in ("broker_id", "offset")]
+_DETAILS = ("time_ms", "node", "type", "op_id", "msg_key", "broker_name", "queue_id", "code", "duration_ms")
+"""What a point says of its send."""
 _TEXTS = ["node", "role", "event", "type", "f", "topic", "broker_name", "address", "name_server", "fault_id", "fault"]
 _TEXTS += ["injection", "source", "target", "stream", "phase"]
 
@@ -126,10 +128,10 @@ def read(run_dir: Path) -> Recorded:
 
 
 def send_details(run_dir: Path, rows: Array) -> dict[int, dict[str, Any]]:
-    """Row number → the whole row, of the rows asked for. Reads one batch at a time."""
+    """Row number → columns _DETAILS, of the rows asked for. Reads one batch at a time."""
     found: dict[int, dict[str, Any]] = {}
     wanted = np.unique(rows)
-    for first, batch in _batches(history_files(run_dir)):
+    for first, batch in _batches(history_files(run_dir), _DETAILS):
         here = wanted[(wanted >= first) & (wanted < first + batch.num_rows)]
         if len(here):
             taken = batch.take(pa.array(here - first)).to_pylist()
@@ -137,11 +139,11 @@ def send_details(run_dir: Path, rows: Array) -> dict[int, dict[str, Any]]:
     return found
 
 
-def _batches(files: list[Path]) -> Iterator[tuple[int, pa.RecordBatch]]:
+def _batches(files: list[Path], columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
     first = 0
     for path in files:
         with pq.ParquetFile(path, read_dictionary=_TEXTS) as file:
-            for batch in file.iter_batches(batch_size=131_072, columns=list(_READ)):
+            for batch in file.iter_batches(batch_size=131_072, columns=list(columns)):
                 yield first, batch
                 first += batch.num_rows
 
@@ -160,7 +162,7 @@ class _Reader:
 
     def read(self, files: list[Path]) -> Recorded:
         events = 0
-        for first, batch in _batches(files):
+        for first, batch in _batches(files, _READ):
             events += batch.num_rows
             if batch.num_rows:
                 self._take(first, batch)

@@ -21,11 +21,11 @@
     ns6: ["#8a63d2", "#9d7be0", NONE, NONE, .9], ns7: ["#7a7a7a", "#a0a0a0", NONE, NONE, .9],
     phase0: ["#e4e9ee", "#21262d", NONE, NONE, 1], phase1: ["#d3dae1", "#2d333b", NONE, NONE, 1],
     fault: ["#f3b4a5", "#7a3226", "#c2573f", "#d9735c", .8], band: ["#e5684a", "#ff8f73", "#c2573f", "#d9735c", .09],
-    highlight: ["#bf8700", "#f2cc60", "#9a6700", "#f2cc60", .16],
+    highlight: ["#bf8700", "#f2cc60", "#9a6700", "#f2cc60", .1],
     range: ["#4a90c2", "#4a90c2", NONE, NONE, .22],
     "send:ok": ["#8ec3e6", "#2f6690", NONE, NONE, 1], "send:unknown": ["#e3a008", "#d29922", NONE, NONE, 1],
     "send:failed": ["#d1242f", "#f85149", NONE, NONE, 1],
-    "mark:send": ["#1f5f8b", "#79b8e8", NONE, NONE, .55], "mark:failed": ["#d1242f", "#ff7b72", "#d1242f", "#ff7b72", 1],
+    "mark:send": ["#1f5f8b", "#79b8e8", NONE, NONE, .55], "mark:failed": ["#bc4c00", "#ffa657", "#bc4c00", "#ffa657", 1],
     "mark:over": ["#d1242f", "#f85149", "#ffffff", "#0d1117", 1],
     "mark:example": ["#bf3989", "#f778ba", "#ffffff", "#0d1117", 1],
     "line:p50": ["", "", "#1f6f43", "#56d364", 1], "line:p99": ["", "", "#8a4baf", "#d2a8ff", 1],
@@ -92,7 +92,8 @@
   const whole = () => { zoomTo(facts.start, facts.end); unmark(); };
 
   // Highlight: where a link leads
-  const boxes = () => plots.map((plot) => doc.get_model_by_name("mark-" + plot.name.slice(5))).filter(Boolean);
+  const free = new Map(); // the boxes' own edges, which span the whole height
+  const boxes = () => [...free.keys()];
   function unmark() {
     for (const box of boxes()) box.visible = false;
     for (const row of document.querySelectorAll("tr.current")) row.classList.remove("current");
@@ -111,7 +112,7 @@
       const name = box.name.slice(5);
       const y = lane && facts.rows[name] ? facts.rows[name][lane] : undefined;
       const only = lane && name === section && y !== undefined;
-      box.setv({left: from, right: Math.max(to, from + least), top: only ? y + .48 : null, bottom: only ? y - .48 : null, visible: true});
+      box.setv({left: from, right: Math.max(to, from + least), top: only ? y + .48 : free.get(box).top, bottom: only ? y - .48 : free.get(box).bottom, visible: true});
     }
     for (const anchor of document.querySelectorAll("tr a")) {
       if (anchor.getAttribute("href") === location.hash) { anchor.closest("tr").classList.add("current"); break; }
@@ -148,6 +149,10 @@
     doc = Bokeh.documents[0];
     time = doc.get_model_by_name("time");
     plots = [...doc._all_models.values()].filter((m) => typeof m.name === "string" && m.name.startsWith("plot-"));
+    for (const plot of plots) {
+      const box = doc.get_model_by_name("mark-" + plot.name.slice(5));
+      free.set(box, {top: box.top, bottom: box.bottom});
+    }
     for (const range of ["start", "end"]) time.properties[range].change.connect(listSoon);
     for (const plot of plots) plot.on_event("tap", (event) => {
       const near = (time.end - time.start) * .01;

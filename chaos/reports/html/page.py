@@ -31,7 +31,7 @@ from .clients import client_lanes
 from .data import Recorded
 from .holdings import pair_lanes
 from .places import Place, place_of_example, place_of_verdict
-from .stretches import Lane
+from .stretches import Lane, seconds
 from .words import Names, by_fault, describe, fault_title, sentence, tone
 
 ROWS_MAX = 120
@@ -239,12 +239,36 @@ def _verdict(v: Verdict, place: Place, examples: Sequence[Place]) -> str:
         f'<tr class="check"><th scope="row"><a href="{escape(place.link)}" title="show in the plots">{escape(v.name)}'
         f'</a>{why}</th><td><span class="badge {v.verdict}">{v.verdict}</span></td>'
         f'<td class="n">{v.examined:,}</td><td class="n">{v.violations:,}</td>'
-        f"<td>{_pairs(v.measured)}</td><td>{_pairs(v.allowed)}</td></tr>"
+        f"<td>{_measured(v)}</td><td>{_allowed(v.allowed)}</td></tr>"
     )
     return row + "".join(
         f'<tr class="example"><td colspan="6"><a href="{escape(p.link)}">example {at}</a> {escape(p.text)}</td></tr>'
         for at, p in enumerate(examples, start=1)
     )
+
+
+def _measured(v: Verdict) -> str:
+    """What was measured; where it is a time against a bound, first how much of the bound it took."""
+    measured, bound = v.measured.get("max_ms"), v.allowed.get("bound_ms")
+    if not isinstance(measured, int | float) or not isinstance(bound, int | float):
+        return _pairs(v.measured)
+    # A bound of nothing but delivery is 0; over it is over, whatever the scale.
+    share = measured / bound if bound > 0 else float(measured > (v.allowed.get("tolerance_ms") or 0.0)) * 2
+    kind = "over" if share > 1 and v.verdict is Validity.INVALID else "fine"
+    gauge = f'<div class="gauge {kind}" aria-hidden="true"><i style="width:{min(share, 1) * 100:.0f}%"></i></div>'
+    rest = {key: value for key, value in v.measured.items() if key != "max_ms"}
+    return f"<div><b>{seconds(measured)}</b> at most</div>{gauge}{_pairs(rest)}"
+
+
+def _allowed(allowed: Mapping[str, Any]) -> str:
+    """The bound and where it comes from."""
+    said = dict(phrases(allowed))
+    bound, formula, tolerance, row = (said.pop(key, "") for key in ("bound", "formula", "tolerance", "row"))
+    first = f"<b>{escape(bound)}</b> {escape(formula)}" if bound else escape(formula)
+    if tolerance and bound:
+        first += f' <span class="key">+ {escape(tolerance)} tolerance</span>'
+    rest = "".join(_pair(name, text) for name, text in said.items())
+    return f'<div>{first}</div>{rest}<div class="why">{escape(row)}</div>'
 
 
 def _pairs(values: Mapping[str, object]) -> str:
