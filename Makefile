@@ -32,10 +32,13 @@ selftest: setup ## run every planted defect and its clean twin, and print the ta
 differential: setup ## 100,000 random operations a profile on Apache's own NameServer and on ours (about 15 minutes on 2 cores)
 	@NEMESRV_DIFFERENTIAL_OPERATIONS=$${NEMESRV_DIFFERENTIAL_OPERATIONS:-100000} $(PY) -m pytest tests/differential
 
+live-differential: setup ## 1,000 random histories judged whole and in parts (hours on 2 cores; may be stopped and run again)
+	@$(PY) -m tests.chaos.live.differential --histories $${HISTORIES:-1000} --out runs/live-differential.jsonl
+
 fuzz: setup ## ten million wrong inputs to everything that reads bytes (about 15 minutes on 2 cores)
 	@$(PY) -m tests.fuzz
 
 bench: setup ## the benchmarks, each beside its baseline
 	@.venv/bin/nemesrv bench
 
-.PHONY: help setup demo test check format test-fast selftest differential fuzz bench
+.PHONY: help setup demo test check format test-fast selftest differential live-differential fuzz bench

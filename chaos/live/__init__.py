@@ -5,5 +5,5 @@
         ─► watch.py prints what changed and writes verdicts.json
 
 The checks are those of a finished run, unchanged; carry.py says which rows they still need, merge.py how their verdicts
-add up. `python -m tests.live.differential` holds the result against that of the whole history at once.
+add up. `python -m tests.chaos.live.differential` holds the result against that of the whole history at once.
 """

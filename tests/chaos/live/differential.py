@@ -1,4 +1,4 @@
-"""Whole histories against the same in parts: `python -m tests.live.differential --histories 1000`.
+"""Whole histories against the same in parts: `python -m tests.chaos.live.differential --histories 1000`.
 
 Each random history is judged once as a finished run's, and once by the live judge, to which it comes in random parts,
 with seals tried after a random number of rows. Compared for every check: verdict, violations and examined; for a check
@@ -29,7 +29,7 @@ from nemesrv.chaos.live.judge import LiveJudge
 from nemesrv.chaos.live.merge import MERGES
 from nemesrv.chaos.spark import HISTORY_SCHEMA, check_history
 from nemesrv.chaos.verdict import Verdict
-from tests.live.histories import Rows, random_history
+from tests.chaos.live.histories import Rows, random_history
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,8 +118,12 @@ def main() -> int:
 
 def _run(seeds: Sequence[int], checks: Sequence[str], asked: argparse.Namespace) -> list[dict[str, Any]]:
     from nemesrv.chaos.spark import session, stop
+    from nemesrv.chaos.spark_settings import tune
 
-    spark, began_s = session(), time.monotonic()
+    if asked.out:
+        asked.out.parent.mkdir(parents=True, exist_ok=True)
+    spark, began_s = session(large=True), time.monotonic()  # a JVM for hours, with plans for small histories
+    tune(spark, 0)
     found: list[dict[str, Any]] = []
 
     def one(seed: int) -> None:
