@@ -83,6 +83,12 @@ EVENTS: tuple[Event, ...] = (
         "with name_server and outcome (connect_failed, no_answer, answered, not_sent)",
     ),
     Event("channel", "client", ("f", "address", "value"), "f: open, close, connect_failed; value.reason"),
+    Event(
+        "unasked_answer",
+        "client",
+        ("address", "value"),
+        "a response came that no request of this channel asked for; value.reason: its code and opaque",
+    ),
     Event("route_changed", "client", ("topic", "value"), "the client took a new route"),
     Event(
         "send",

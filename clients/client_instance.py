@@ -376,4 +376,7 @@ class MQClientInstance:
             consumer.on_consumer_ids_changed()
 
     def _on_channel_event(self, event: str, address: Address, reason: str) -> None:
+        if event == "unasked":
+            self._context.record("unasked_answer", address=str(address), value={"reason": reason})
+            return
         self._context.record("channel", f=event, address=str(address), value={"reason": reason})

@@ -26,7 +26,8 @@ class RemotingClient:
     """`handler` answers what servers ask on these channels, e.g. NOTIFY_CONSUMER_IDS_CHANGED.
 
     A call's `timeout_s` covers connecting and waiting. Calls to an address that is being connected share the attempt.
-    `on_event` is told ("open" | "close" | "connect_failed", address, reason). `language` and `version` are given to
+    `on_event` is told ("open" | "close" | "connect_failed" | "unasked", address, reason); unasked is a response that no
+    request on that channel had, its reason the code and opaque. `language` and `version` are given to
     requests that do not name their own; the version also decides when a timed-out call closes its channel.
     """
 
@@ -60,6 +61,7 @@ class RemotingClient:
             log=log,
             handler=handler,
             on_close=self._lost,
+            on_unasked=self._unasked,
             idle_s=idle_s,
             frame_max=frame_max,
             language=language,
@@ -178,6 +180,9 @@ class RemotingClient:
         if self._channels.get(address) is connection:
             del self._channels[address]
             self._tell("close", address, reason)
+
+    def _unasked(self, connection: Connection, response: RemotingCommand) -> None:
+        self._tell("unasked", connection.remote_address, f"code {response.code}, opaque {response.opaque}")
 
     def _tell(self, event: str, address: Address, reason: str) -> None:
         if self._on_event is not None:

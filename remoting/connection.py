@@ -39,6 +39,8 @@ MAX_SERVED = 8192
 MAX_SERVED_BYTES = 4 * FRAME_MAX
 MAX_IN_FLIGHT = 65_535
 """Calls of one endpoint that wait for answers (`clientAsyncSemaphoreValue`)."""
+MAX_GIVEN_UP = 1024
+"""Calls of one channel whose answers came too late, or never; the oldest are forgotten first."""
 
 GATHERED_FRAMES = 64
 GATHERED_FRAME_MAX = 65_536
@@ -62,17 +64,20 @@ class Endpoint:
         handler: Handler | None,
         on_open: Callable[[Connection], None] | None = None,
         on_close: Callable[[Connection, str], None] | None = None,
+        on_unasked: Callable[[Connection, RemotingCommand], None] | None = None,
         idle_s: float,
         frame_max: int = FRAME_MAX,
         fast_path: FastPath | None = None,
         language: LanguageCode | None,
         version: int | None,
     ) -> None:
+        """`on_unasked` is told of a response to no request of its channel: not even to one that was given up."""
         self.clock = clock
         self.log = log
         self.handler = handler
         self._on_open = on_open
         self._on_close = on_close
+        self._on_unasked = on_unasked
         self.idle_s = idle_s
         self.frame_max = frame_max
         self.fast_path = fast_path
@@ -111,6 +116,10 @@ class Endpoint:
         if self._on_close is not None:
             self._on_close(connection, reason)
 
+    def unasked(self, connection: Connection, response: RemotingCommand) -> None:
+        if self._on_unasked is not None:
+            self._on_unasked(connection, response)
+
     async def close_all(self) -> None:
         """Close every channel and wait until all are gone; handlers still at work are cancelled."""
         for task in self.tasks:
@@ -130,6 +139,7 @@ class Connection(asyncio.Protocol):
         "_corked",
         "_endpoint",
         "_fast_path",
+        "_given_up",
         "_idle_timer",
         "_last_s",
         "_linger_timer",
@@ -162,6 +172,7 @@ class Connection(asyncio.Protocol):
         self._last_s = 0.0
         self._reader = FrameReader(endpoint.frame_max)
         self._pending: dict[int, asyncio.Future[RemotingCommand]] = {}
+        self._given_up: dict[int, None] | None = None
         self._reason: str | None = None
         self._transport: asyncio.Transport | None = None
         self._idle_timer: Timer | None = None
@@ -208,7 +219,16 @@ class Connection(asyncio.Protocol):
             ) from exc
         finally:
             endpoint.in_flight -= 1
-            self._pending.pop(opaque, None)
+            if self._pending.pop(opaque, None) is not None and not self.closed:
+                self._give_up(opaque)
+
+    def _give_up(self, opaque: int) -> None:
+        """Nobody waits for this response any more; it may come all the same, and is then nothing to wonder at."""
+        if self._given_up is None:
+            self._given_up = {}
+        elif len(self._given_up) >= MAX_GIVEN_UP:
+            del self._given_up[next(iter(self._given_up))]
+        self._given_up[opaque] = None
 
     def close(self, reason: str = "closed") -> None:
         """Close now: calls in flight fail at once, and `on_close` gets `reason` as soon as the socket is gone."""
@@ -305,10 +325,13 @@ class Connection(asyncio.Protocol):
             future = self._pending.pop(command.opaque, None)
             if future is not None and not future.done():
                 future.set_result(command)
-            else:
-                self._endpoint.log.warning(
-                    "channel %s: response to opaque %d dropped, no call waits for it", self, command.opaque
-                )
+                return
+            self._endpoint.log.warning(
+                "channel %s: response to opaque %d dropped, no call waits for it", self, command.opaque
+            )
+            given_up = self._given_up is not None and self._given_up.pop(command.opaque, 0) is None
+            if future is None and not given_up:
+                self._endpoint.unasked(self, command)
             return
         handler = self._endpoint.handler
         if handler is None:

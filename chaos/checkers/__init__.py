@@ -43,5 +43,6 @@ CHECKS: Mapping[str, Check] = {
         "dead_name_servers_left",
         "name_server_selection",
         "no_acknowledged_loss",
+        "answers_asked_for",
     )
 }

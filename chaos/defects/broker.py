@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from ...actors.broker.processor import Answer
 from ...actors.broker.server import Broker
 from ...actors.broker.store import Append, PutMessage
 from ...remoting.bodies import DataVersion, TopicConfig
-from ...remoting.codes import RequestCode
+from ...remoting.codes import FLAG_ONEWAY, RequestCode
 from ...remoting.command import RemotingCommand
 from ...remoting.network import Address
+from ...remoting.transport import Connection
 from ..topology import NodeKind
 from .model import Defect, checks, in_its_parts, replace_part
 
@@ -180,6 +182,18 @@ def _stores_out_of_order(broker: Broker) -> None:
     replace_part(store, "append", append_later)
 
 
+def _answers_oneway_requests(broker: Broker) -> None:
+    endpoint = broker._server._endpoint
+    handle = endpoint.handler
+    assert handle is not None
+
+    def handle_as_two_way(connection: Connection, request: RemotingCommand) -> Answer:
+        request.flag &= ~FLAG_ONEWAY
+        return handle(connection, request)
+
+    replace_part(endpoint, "handler", handle_as_two_way)
+
+
 def _forgets_offsets(broker: Broker) -> None:
     replace_part(broker.services.offsets, "commit", lambda group, topic, queue_id, offset: -1)
 
@@ -291,5 +305,13 @@ DEFECTS = (
         scenario="broker-crash",
         caught_by=checks("duplicates"),
         plant=in_its_parts(_forgets_offsets),
+    ),
+    Defect(
+        name="broker-answers-oneway",
+        what="brokers answer requests whose sender said that it wants no answer",
+        kinds=_BROKER,
+        scenario="smoke",
+        caught_by=checks("answers_asked_for"),
+        plant=_answers_oneway_requests,
     ),
 )

@@ -253,6 +253,18 @@ def _answers_as_before_a_drop(server: NameServer) -> None:
     replace_part(server.cache, "forget", forget_unless_dropping)
 
 
+def _answers_twice(server: NameServer) -> None:
+    endpoint = server._server._endpoint
+    fast_path = endpoint.fast_path
+    assert fast_path is not None
+
+    def answer_twice(frame: bytes, connection: Connection) -> bytes | None:
+        answer = fast_path(frame, connection)
+        return None if answer is None else answer + answer
+
+    replace_part(endpoint, "fast_path", answer_twice)
+
+
 DEFECTS = (
     Defect(
         name="name-server-never-expires",
@@ -424,5 +436,13 @@ DEFECTS = (
         scenario="broker-crash",
         caught_by=checks("dead_brokers_avoided"),
         plant=_answers_as_before_a_drop,
+    ),
+    Defect(
+        name="name-server-answers-twice",
+        what="every NameServer answers each route request twice",
+        kinds=_NAME_SERVER,
+        scenario="smoke",
+        caught_by=checks("answers_asked_for"),
+        plant=_answers_twice,
     ),
 )

@@ -301,6 +301,38 @@ def test_a_late_answer_is_dropped_with_one_log_line(how: str, caplog: pytest.Log
     in_world(body)
 
 
+def test_an_answer_that_nothing_asked_for_is_told_and_a_late_one_is_not() -> None:
+    async def body(world: World) -> None:
+        client = world.client(close_on_timeout=False)
+        with pytest.raises(RequestTimeout):
+            await client.invoke(ADDRESS, request(s=2), timeout_s=1)
+        await client.invoke(ADDRESS, request())
+        await world.clock.sleep(5)
+        assert [event for event, _, _ in world.events] == ["open"]
+        (server_side,) = world.opened
+        answer = RemotingCommand.response(remark="twice")
+        answer.opaque = 1
+        for _ in range(2):
+            server_side.send(answer)
+        await world.clock.sleep(1)
+        assert world.events[1:] == [("unasked", ADDRESS, "code 0, opaque 1")] * 2
+
+    in_world(body)
+
+
+def test_of_calls_that_were_given_up_a_channel_remembers_the_newest_only() -> None:
+    async def body(world: World) -> None:
+        client = world.client(close_on_timeout=False)
+        connection = await client.connect(ADDRESS)
+        for opaque in range(connection_module.MAX_GIVEN_UP + 5):
+            connection._give_up(opaque)
+        assert connection._given_up is not None
+        assert len(connection._given_up) == connection_module.MAX_GIVEN_UP
+        assert next(iter(connection._given_up)) == 5
+
+    in_world(body)
+
+
 class SlowNetwork(MemoryNetwork):
     """Connecting takes `delay_s`."""
 
