@@ -10,7 +10,7 @@ needs one of two sets:
     MESSAGES     messages that are not finished: acknowledged and not received, received or tried more than once, ended
                  `info`, or younger than T; and those with the highest offset of each producer, holding and queue
     OPERATIONS   operations not ended; after the last change until all has settled, all; in quiet times the failed ones;
-                 and the first good one of each client between two changes
+                 between two changes each client's first good one, and its first failed and longest tries at each broker
     both         timer_lag around every change (a window asks for the lateness there), and each node's worst between
 
 What was sealed and turns out not to be finished, is taken back (`unfinished`, `rows_of`).
@@ -34,7 +34,7 @@ FOR = "_for"
 """Column of the carried rows: MESSAGES, OPERATIONS, or null for rows that every check sees."""
 
 CHANGES = ("fault", "started", "stopped", "route", "broker_dropped", "topic", "phase")
-CHANGES += ("assigned", "queue_taken", "queue_dropped", "name_server_chosen")
+CHANGES += ("route_changed", "assigned", "queue_taken", "queue_dropped", "name_server_chosen", "channel")
 """Around these a check may ask how late the machine was."""
 
 QUEUE = ("topic", "broker_name", "queue_id")
@@ -174,13 +174,32 @@ def _operations(history: DataFrame, world: World, until_ms: float) -> DataFrame:
         .where(~F.col("_ended") & ((event == "send_attempt") | (type_ == "invoke")))
         .drop("_ended")
     )
-    return ends.unionByName(open_)
+    kept = ends.unionByName(open_)
+    return kept.unionByName(_evidence(history, passed, kept))
+
+
+def _evidence(history: DataFrame, passed: Column, kept: DataFrame) -> DataFrame:
+    """What shows that a fault had an effect: tries that failed or took long, which are no operations by themselves."""
+    event, type_ = F.col("event"), F.col("type")
+    of_broker = ("event", "type", "node", "address", "broker_name", "_segment")
+    first = Window.partitionBy(*of_broker).orderBy("time_ms", "seq")
+    longest = Window.partitionBy(*of_broker).orderBy(F.desc("duration_ms"), "time_ms")
+    tries = (event == "send_attempt") & (type_ != "invoke") | (event == "pull") & type_.isin("fail", "info")
+    return (
+        history.where(tries)
+        .withColumn("_segment", passed)
+        .withColumn("_failed", type_.isin("fail", "info") & (F.row_number().over(first) == 1))
+        .withColumn("_long", F.row_number().over(longest) == 1)
+        .where(F.col("_failed") | F.col("_long"))
+        .join(kept.select(*_ROW), list(_ROW), "left_anti")
+        .select(*history.columns)
+    )
 
 
 def _lags(history: DataFrame, world: World, until_ms: float) -> DataFrame:
     """timer_lag rows after T, those near a change, and the worst of each node in each stretch between changes."""
     step = F.lit(_LAG_STEP_MS)
-    before_ms, after_ms = world.timers.R_ms + 3 * _LAG_STEP_MS, longest_window_ms(world)
+    before_ms = after_ms = longest_window_ms(world)
     steps = F.sequence(
         F.floor((F.col("time_ms") - F.lit(before_ms)) / step), F.ceil((F.col("time_ms") + F.lit(after_ms)) / step)
     )

@@ -25,7 +25,6 @@ from ..checkers import CHECKS
 from ..checkers.lag import frame
 from ..checkers.world import World
 from ..spark import HISTORY_SCHEMA, check_history
-from ..spark_settings import SMALL_BYTES, tune
 from ..verdict import Verdict
 from .carry import (
     FOR,
@@ -50,8 +49,6 @@ _CARRY_SCHEMA = StructType([*HISTORY_SCHEMA.fields, StructField(FOR, StringType(
 
 SEAL_ROWS = 20_000
 MAX_ROWS = 2_000_000
-LARGE_ROWS = 400_000
-"""More rows at once than this are planned for as a large history."""
 MARGIN_MS = 10_000.0
 """A seal lies this far back: what is younger may still change, a message under way for instance."""
 
@@ -85,7 +82,6 @@ class LiveJudge:
     _carry: list[str] = field(default_factory=list, init=False)
     _archive: list[str] = field(default_factory=list, init=False)
     _offsets: dict[tuple[str, str, int], int] = field(default_factory=dict, init=False)
-    _large: bool = field(default=False, init=False)
     _sealed: dict[str, Sealed] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -111,7 +107,6 @@ class LiveJudge:
 
         `only` names the checks that are wanted; those that are counted are judged all the same where a seal is due.
         """
-        self._plan_for_size()
         history, due = self._read([*self._carry, *self._fresh]), self._fresh_rows >= self._wait_rows
         wanted = [name for name in self.checks if only is None or name in only or (due and name in self._counted)]
         rest = self._judged(history, wanted) if wanted else {}
@@ -126,8 +121,7 @@ class LiveJudge:
 
     def _read(self, paths: Sequence[str]) -> DataFrame:
         """Rows with FOR, which is null in files that were never carried."""
-        rows = self.spark.read.schema(_CARRY_SCHEMA).parquet(*paths)
-        return rows if self._large else rows.coalesce(1)
+        return self.spark.read.schema(_CARRY_SCHEMA).parquet(*paths).coalesce(1)
 
     def _judged(self, history: DataFrame, names: Sequence[str]) -> dict[str, Verdict]:
         found = {name: undeclared(name) for name in names}
@@ -144,11 +138,6 @@ class LiveJudge:
             said = f"{self.forced} times no quiet moment came in time: what spans those may be counted twice"
             verdict = replace(verdict, measured={**verdict.measured, "live": said})
         return verdict
-
-    def _plan_for_size(self) -> None:
-        large = self.carried_rows + self._fresh_rows > LARGE_ROWS
-        if large != self._large:
-            self._large = tune(self.spark, SMALL_BYTES + 1 if large else 0)
 
     # -- sealing
 
