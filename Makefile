@@ -26,8 +26,8 @@ format: setup ## rewrite the code in the project's format
 test-fast: setup ## the tests that start neither Ray nor Spark nor Toxiproxy nor Java programs
 	@$(PY) -m pytest -m "not ray and not spark and not toxiproxy and not e2e and not java"
 
-selftest: setup ## run every planted defect and its clean twin, and print the table
-	@.venv/bin/nemesrv selftest
+selftest: setup ## run every planted defect and its clean twin on the virtual clock, and print the table
+	@.venv/bin/nemesrv selftest --clock virtual
 
 differential: setup ## 100,000 random operations a profile on Apache's own NameServer and on ours (about 15 minutes on 2 cores)
 	@NEMESRV_DIFFERENTIAL_OPERATIONS=$${NEMESRV_DIFFERENTIAL_OPERATIONS:-100000} $(PY) -m pytest tests/differential
@@ -38,7 +38,10 @@ live-differential: setup ## 1,000 random histories judged whole and in parts (ho
 fuzz: setup ## ten million wrong inputs to everything that reads bytes (about 15 minutes on 2 cores)
 	@$(PY) -m tests.fuzz
 
+mutation: setup ## mutants of the route table and the selection code, and what the unit tests kill (about 10 minutes)
+	@$(PY) -m tests.mutation
+
 bench: setup ## the benchmarks, each beside its baseline
 	@.venv/bin/nemesrv bench
 
-.PHONY: help setup demo test check format test-fast selftest differential live-differential fuzz bench
+.PHONY: help setup demo test check format test-fast selftest differential live-differential fuzz mutation bench
