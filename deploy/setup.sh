@@ -18,6 +18,14 @@ done
 java_version=$( { java -version 2>&1 || true; } | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)
 [ -n "$java_version" ] && [ "$java_version" -ge 17 ] || missing "a JDK 17 or newer is missing: Spark needs it (Debian: apt-get install openjdk-17-jdk-headless)"
 
+# The report's tests open it in a real browser. Nobody's machine gets one unasked; CI does, where it can.
+if [ -n "${CI:-}" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 \
+    && ! command -v chromium >/dev/null 2>&1 && ! command -v google-chrome >/dev/null 2>&1; then
+    echo "installing Chromium for the report's tests"
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; } \
+        >/dev/null 2>&1 || echo "Chromium could not be installed: the report's browser tests will be skipped" >&2
+fi
+
 stamp=.venv/.nemesrv-$(cat pyproject.toml constraints.txt deploy/setup.sh | cksum | tr -d ' ')
 if [ -f "$stamp" ] && [ -x .venv/bin/nemesrv ]; then
     exit 0

@@ -2,7 +2,7 @@
 
 Plotting is Bokeh's: well kept, its runtime can be inlined (1.3 MB without widgets and tables), its ranges and
 crosshairs link across plots, legends toggle, and arrays are embedded as binary. Nothing here sets a colour: every
-renderer carries a tag (`held`, `over`, `fault` …), and page.js colours by tag for light and dark.
+glyph carries a tag (`held`, `over`, `fault` …), and page.js colours by tag for light and dark.
 """
 
 from __future__ import annotations
@@ -91,7 +91,9 @@ class Canvas:
         plot.xaxis.formatter.use_scientific = False
         plot.xgrid.tags = plot.ygrid.tags = ["grid"]
         self._draw_bands(plot)
-        plot.add_layout(BoxAnnotation(name=f"mark-{section}", visible=False, level="overlay", line_width=2, tags=["highlight"]))
+        plot.add_layout(
+            BoxAnnotation(name=f"mark-{section}", visible=False, level="overlay", line_width=2, tags=["highlight"])
+        )
         return plot
 
     def _draw_bands(self, plot: Any) -> None:

@@ -40,15 +40,12 @@
 
   const entryOf = (model) => (model.tags || []).map((tag) => paint[tag]).find(Boolean);
 
-  function colour(model) {
+  function colour(model) { // a glyph or an annotation
     const entry = entryOf(model);
     if (!entry) return;
-    const glyphs = model.glyph ? [model.glyph, model.nonselection_glyph, model.muted_glyph].filter((g) => g && g.properties) : [model];
     const [fill, line] = dark ? [entry[1], entry[3]] : [entry[0], entry[2]];
-    for (const glyph of glyphs) {
-      if ("fill_color" in glyph.properties && fill) { glyph.fill_color = fill; glyph.fill_alpha = entry[4]; }
-      if ("line_color" in glyph.properties) glyph.line_color = line;
-    }
+    if ("fill_color" in model.properties && fill) { model.fill_color = fill; model.fill_alpha = entry[4]; }
+    if ("line_color" in model.properties) model.line_color = line;
   }
 
   function applyTheme() {
@@ -68,8 +65,8 @@
         model.grid_line_alpha = .6;
       } else if ("label_text_color" in p && "click_policy" in p) {
         Object.assign(model, {label_text_color: ink, inactive_fill_color: dark ? "#0d1117" : "#ffffff"});
-      } else if (model.glyph && "text_color" in (model.glyph.properties || {})) {
-        model.glyph.text_color = (model.tags || []).includes("text:fault") ? (dark ? "#ffa28b" : "#a13d26") : ink;
+      } else if ((model.tags || []).some((tag) => tag.startsWith("text:"))) {
+        model.text_color = model.tags.includes("text:fault") ? (dark ? "#ffa28b" : "#a13d26") : ink;
       } else {
         colour(model);
       }
@@ -89,7 +86,7 @@
   }
   const zoomBy = (factor) => { const m = (time.start + time.end) / 2, h = (time.end - time.start) / 2 * factor; zoomTo(m - h, m + h); };
   const move = (share) => { const w = (time.end - time.start) * share; zoomTo(time.start + w, time.end + w); };
-  const whole = () => { zoomTo(facts.start, facts.end); unmark(); };
+  const whole = () => { zoomTo(facts.start - 1e9, facts.end + 1e9); unmark(); };
 
   // Highlight: where a link leads
   const free = new Map(); // the boxes' own edges, which span the whole height

@@ -68,7 +68,8 @@ def _outcome(verdicts: Sequence[Verdict]) -> str:
         names = ", ".join(v.name for v in unknown)
         said.append(f"Undecided: {names} ({unknown[0].why.rstrip('.')}).")
     if valid and not wrong and not unknown:
-        said.append(f"All {len(valid)} checks found everything within what is allowed{_nearest(valid)}.")
+        who = "The check" if len(valid) == 1 else f"All {len(valid)} checks"
+        said.append(f"{who} found everything within what is allowed{_nearest(valid)}.")
     elif valid:
         others = "check" if len(valid) == 1 else f"{len(valid)} checks"
         said.append(f"The other {others} found nothing wrong.")

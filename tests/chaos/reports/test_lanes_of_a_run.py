@@ -1,0 +1,191 @@
+"""From a recorded history to lanes, series, places and words: no Bokeh, no Spark, no browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from nemesrv.chaos.checkers.world import World
+from nemesrv.chaos.history import parquet_path, to_table
+from nemesrv.chaos.reports.html import data, series
+from nemesrv.chaos.reports.html.clients import client_lanes
+from nemesrv.chaos.reports.html.holdings import pair_lanes
+from nemesrv.chaos.reports.html.places import place_of_example, place_of_verdict
+from nemesrv.chaos.reports.html.stretches import Lane, Stretch
+from nemesrv.chaos.reports.html.words import Names, sentence
+from nemesrv.chaos.verdict import Validity, Verdict
+from tests.chaos.histories import cluster
+from tests.chaos.reports.recorded import END_S, KILL_S, STALE_UNTIL_S, VERDICTS, recorded, story
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return recorded(tmp_path)
+
+
+def world_of(found: data.Recorded) -> World:
+    return World.of_rows(found.world_rows, last_ms=found.last_ms)
+
+
+def lanes_of(run: Path) -> dict[str, Lane]:
+    found = data.read(run)
+    world = world_of(found)
+    return {lane.key: lane for lane in (*pair_lanes(found, world), *client_lanes(found, world, 0.0))}
+
+
+def brief(stretches: object) -> list[tuple[str, float, float]]:
+    assert isinstance(stretches, list)
+    return [
+        (s.kind, round(s.start_ms / 1000, 1), round(s.end_ms / 1000, 1)) for s in stretches if isinstance(s, Stretch)
+    ]
+
+
+def test_a_lane_says_held_and_missing_and_where_a_stale_route_was_over(run: Path) -> None:
+    lanes = lanes_of(run)
+    stale, true = lanes["ns-0/broker-a"], lanes["ns-1/broker-a"]
+    assert brief(stale.bars) == [("missing", 0, 1), ("held", 1, STALE_UNTIL_S), ("missing", STALE_UNTIL_S, END_S)]
+    assert ("over", KILL_S, STALE_UNTIL_S) in brief(stale.windows)
+    assert brief(true.bars) == [("missing", 0, 1), ("held", 1, KILL_S), ("missing", KILL_S, END_S)]
+    assert not any(w.kind == "over" for w in true.windows)
+    assert ("must_not", KILL_S, END_S) in brief(true.windows)
+    assert "RTT + event thread" in next(w.text for w in stale.windows if w.kind == "over")
+
+
+def test_a_broker_that_came_back_too_late_is_over_while_it_is_missing(tmp_path: Path) -> None:
+    told = cluster(name_servers=1, brokers=("broker-a",)).at(100).route("ns-0", "orders").at(130)
+    told.route("ns-0", "orders", "broker-a").end(200)
+    data_of = to_table(told.rows)
+    parquet_path(tmp_path).parent.mkdir()
+    pq.write_table(data_of, parquet_path(tmp_path))
+    (lane,) = [lane for key, lane in lanes_of(tmp_path).items() if key == "ns-0/broker-a"]
+    assert ("over", 100, 130) in brief(lane.windows)
+
+
+def test_a_client_lane_says_which_name_server_and_which_brokers_and_what_failed(run: Path) -> None:
+    lanes = lanes_of(run)
+    assert brief(lanes["consumer-0"].bars) == [("ns0", 2, 50), ("ns1", 50, END_S)]
+    used = brief(lanes["producer-0/broker-a"].bars)
+    assert used[0][:2] == ("used", 4.0)
+    assert used[-1][2] < 26
+    failed = lanes["producer-0/broker-a"].marks
+    assert [mark.kind for mark in failed] == ["failed"] * 2
+    assert not lanes["producer-0/broker-b"].marks
+
+
+def test_series_count_every_send_and_availability_is_the_share_that_ended_ok(run: Path) -> None:
+    traffic = data.read(run).traffic
+    sliced = series.slices(traffic, 0.0, END_S * 1000)
+    assert (sliced.ok.sum(), sliced.unknown.sum(), sliced.failed.sum()) == (78, 2, 0)
+    ended = sliced.ok + sliced.unknown
+    assert np.nanmin(sliced.availability) < 1
+    assert np.array_equal(np.isnan(sliced.availability), ended == 0)
+    assert np.nansum(sliced.availability * ended) == pytest.approx(78)
+    assert np.nanmax(sliced.max_ms) == pytest.approx(3000)
+    assert len(series.shown_failures(traffic).index) == 2
+
+
+def test_quantiles_are_those_of_the_sends_in_each_slice() -> None:
+    durations = np.array([5.0, 1.0, 3.0, 2.0, 4.0, 9.0], "f4")
+    low, p50, p99, high = series._quantiles(np.array([0, 0, 0, 0, 0, 2]), durations, 3)
+    assert (low[0], p50[0], p99[0], high[0]) == (1, 3, 5, 5)
+    assert np.isnan(p50[1])
+    assert (low[2], high[2]) == (9, 9)
+
+
+def test_of_very_many_failures_each_slice_keeps_its_slowest_and_says_how_many_it_stands_for() -> None:
+    number = 50_000
+    rng = np.random.default_rng(1)
+    durations = rng.exponential(5, number).astype("f4")
+    traffic = data.Traffic(
+        time_ms=np.sort(rng.uniform(0, 1e6, number)),
+        event=np.zeros(number, "i1"),
+        outcome=np.full(number, 2, "i1"),
+        node=np.zeros(number, "i4"),
+        broker=np.zeros(number, "i4"),
+        duration_ms=durations,
+        answered=np.zeros(number, "?"),
+        row=np.arange(number),
+        nodes=("producer-0",),
+        brokers=("broker-a",),
+    )
+    shown = series.shown_failures(traffic)
+    assert len(shown.index) <= series.FAILURES_MAX
+    assert len(shown.index) + shown.others.sum() == number
+    assert durations.max() in durations[shown.index]
+
+
+def test_the_history_may_be_in_several_files_and_what_is_hidden_is_none_of_it(run: Path) -> None:
+    whole = data.read(run)
+    table = pq.read_table(parquet_path(run))
+    middle = len(table) // 2
+    pq.write_table(table.slice(0, middle), parquet_path(run))
+    pq.write_table(table.slice(middle), parquet_path(run).with_name("part-00001.parquet"))
+    (run / "history" / "_raw").mkdir()
+    pq.write_table(table, run / "history" / "_raw" / "part-00000.parquet")
+    pq.write_table(table, run / "history" / ".part-00002.parquet")
+    again = data.read(run)
+    assert (again.events, again.counts) == (whole.events, whole.counts)
+    assert again.notable == whole.notable
+    rows = data.send_details(run, again.traffic.row[again.traffic.where("send", "info")])
+    assert sorted(row["msg_key"] for row in rows.values()) == ["k-18", "k-20"]
+
+
+def test_a_run_without_a_history_is_read_as_nothing(tmp_path: Path) -> None:
+    assert data.read(tmp_path).events == 0
+
+
+def test_of_too_many_notable_rows_the_first_and_last_of_each_moment_stay(tmp_path: Path) -> None:
+    rows = [
+        {"time_ms": float(i), "seq": i, "node": "producer-0", "role": "producer", "incarnation": 0, "event": "channel"}
+        for i in range(3 * data.NOTABLE_MAX)
+    ]
+    parquet_path(tmp_path).parent.mkdir()
+    pq.write_table(pa.concat_tables([to_table(rows[::2]), to_table(rows[1::2])]), parquet_path(tmp_path))
+    found = data.read(tmp_path)
+    assert len(found.notable) <= data.NOTABLE_MAX
+    assert found.left_out["channel"] + len(found.notable) == len(rows)
+    assert (found.notable[0]["time_ms"], found.notable[-1]["time_ms"]) == (0.0, float(len(rows) - 1))
+
+
+def test_an_example_leads_to_its_stretch_and_its_lane(run: Path) -> None:
+    world = world_of(data.read(run))
+    keys = ["ns-0/broker-a", "ns-0/broker-b"]
+    place = place_of_example(VERDICTS[0], VERDICTS[0].examples[0], world, keys, 0.0)
+    assert place.link == "#at=20.000,60.000&in=routes&lane=ns-0/broker-a"
+    assert place_of_verdict(VERDICTS[0], world, keys, 0.0).link == place.link
+
+
+def test_a_verdict_without_examples_leads_to_the_faults(run: Path) -> None:
+    world = world_of(data.read(run))
+    place = place_of_verdict(VERDICTS[1], world, [], 0.0)
+    assert (place.section, place.from_ms, place.to_ms) == ("sends", KILL_S * 1000, END_S * 1000)
+
+
+def test_the_sentence_names_the_fault_and_what_was_over(run: Path) -> None:
+    text = sentence(VERDICTS, world_of(data.read(run)))
+    assert text.startswith("Fault: broker-a killed until the end.")
+    assert "routes_are_true is INVALID: ns-0 must not hold broker-a: 40.0 s measured, 0.0 s allowed" in text
+    assert "Undecided: dead_name_servers_left (no NameServer was lost)." in text
+    assert "The other check found nothing wrong." in text
+
+
+def test_the_sentence_of_a_good_run_says_how_near_it_came() -> None:
+    good = Verdict(
+        name="routes_converge",
+        verdict=Validity.VALID,
+        examined=3,
+        measured={"max_ms": 9000.0},
+        allowed={"bound_ms": 33_000.0},
+    )
+    world = World.of_rows(story().rows)
+    assert "The check found everything within what is allowed" in sentence([good], world)
+    assert "nearest to its bound was routes_converge, 9.0 s of 33.0 s" in sentence([good], world)
+
+
+def test_addresses_become_names_only_where_they_are_whole() -> None:
+    names = Names(World.of_rows(story().rows))
+    assert names("127.0.0.1:9876 answered, 127.0.0.1:98765 did not") == "ns-0 answered, 127.0.0.1:98765 did not"

@@ -1,0 +1,105 @@
+"""The page as text: it fetches nothing, escapes what nodes wrote, stays small, and still opens without a history."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from nemesrv.chaos.history import arrow_schema, parquet_path, to_table
+from nemesrv.chaos.reports.html import Run, html_report
+from nemesrv.chaos.verdict import Validity, Verdict
+from tests.chaos.histories import Story, cluster
+from tests.chaos.reports.recorded import RUN, VERDICTS, recorded
+
+MOST_BYTES = 5_000_000
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return html_report(RUN, VERDICTS, recorded(tmp_path_factory.mktemp("run")))
+
+
+def test_nothing_is_fetched(page: str) -> None:
+    tags = re.findall(r"<(?:script|link|img|iframe|source)\b[^>]*>", page)
+    assert tags
+    for tag in tags:
+        assert "src=" not in tag
+        assert 'href="data:,"' in tag or "href=" not in tag
+
+
+def test_what_nodes_and_people_wrote_is_escaped(page: str) -> None:
+    assert "<b>told</b>" not in page
+    assert "&lt;b&gt;told" in page
+    assert "<k>&" not in page
+
+
+def test_the_table_shows_measured_against_allowed_and_why(page: str) -> None:
+    for expected in ("<b>40.0 s</b> at most", "<b>0.0 s</b> RTT + event thread", "no NameServer was lost"):
+        assert expected in page
+    assert 'class="gauge over"' in page
+    assert "listed</span> ns-1" in page
+
+
+def test_a_run_that_recorded_nothing_has_its_verdicts_all_the_same(tmp_path: Path) -> None:
+    page = html_report(RUN, [Verdict.nothing_examined("routes_converge", "nothing was recorded")], tmp_path)
+    assert "nothing was recorded" in page
+    assert len(page) < 100_000
+
+
+def test_a_million_events_fit_and_the_one_violation_and_the_one_failure_are_drawn(tmp_path: Path) -> None:
+    _million(tmp_path)
+    verdict = Verdict(
+        name="routes_are_true", verdict=Validity.INVALID, examined=1, violations=1, why="one stale route for a moment"
+    )
+    page = html_report(Run(name="big"), [verdict], tmp_path)
+    assert len(page.encode()) < MOST_BYTES
+    assert "OVER by" in page
+    assert "ns-1 did not hold broker-b" in page
+    assert "k-the-one-that-failed" in page
+
+
+def _million(folder: Path) -> None:
+    """1,000,000 sends in 1000 s, of which one fails, around a healthy cluster with 2 s of a missing broker."""
+    told = cluster(name_servers=2, brokers=("broker-a", "broker-b"), clients=("producer-0",))
+    told.at(500).route("ns-1", "orders", "broker-a").at(502).route("ns-1", "orders", "broker-a", "broker-b")
+    failed = {"op_id": "op", "msg_key": "k-the-one-that-failed", "topic": "orders"}
+    told.at(600).event("producer-0", "send", type="fail", duration_ms=1.0, code=1, **failed)
+    told.end(1000.0)
+    number = 1_000_000
+    rng = np.random.default_rng(1)
+    values = {
+        "time_ms": np.sort(rng.uniform(2_000, 998_000, number)),
+        "seq": np.arange(number) + 10_000,
+        "node": _same("producer-0", number),
+        "role": _same("producer", number),
+        "incarnation": np.zeros(number, "i4"),
+        "event": _same("send", number),
+        "type": _same("ok", number),
+        "topic": _same("orders", number),
+        "op_id": pa.array(np.arange(number).astype("U7")),
+        "broker_name": _same("broker-a", number),
+        "duration_ms": rng.exponential(4.0, number),
+    }
+    sends = pa.table({field.name: _column(values.get(field.name), field, number) for field in arrow_schema()})
+    parquet_path(folder).parent.mkdir()
+    pq.write_table(to_table(_rows(told)), parquet_path(folder))
+    pq.write_table(sends, parquet_path(folder).with_name("part-00001.parquet"))
+
+
+def _rows(told: Story) -> list[dict[str, object]]:
+    return told.rows
+
+
+def _same(text: str, number: int) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(np.zeros(number, "i4"), pa.array([text])).cast(pa.string())
+
+
+def _column(values: object, field: pa.Field, number: int) -> pa.Array:
+    if values is None:
+        return pa.nulls(number, field.type)
+    return pa.array(values).cast(field.type)

@@ -1,0 +1,174 @@
+"""report.html in a real headless Chromium: no error, no request, lanes and bands, links, hover, dark, keys, print."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos.reports.html import html_report
+from tests.chaos.reports.chromium import find_chromium
+from tests.chaos.reports.recorded import END_S, KILL_S, RUN, STALE_UNTIL_S, VERDICTS, recorded
+
+pytestmark = pytest.mark.browser
+
+Open = Callable[..., Any]
+
+FIND = """(tag) => [...Bokeh.documents[0]._all_models.values()]
+  .filter((m) => m.type === "GlyphRenderer" || m.type === "BoxAnnotation")
+  .filter((m) => (m.glyph || m).tags.includes(tag))
+  .map((m) => m.glyph
+    ? {...Object.fromEntries(Object.entries(m.data_source.data).map(([k, v]) => [k, [...v]])),
+       fill: String(m.glyph.fill_color && m.glyph.fill_color.value), shown: m.visible}
+    : {left: m.left, right: m.right, shown: m.visible})"""
+WHERE = """([x, y]) => {
+  const view = [...Bokeh.index.roots].find((v) => v.model.name === "plot-routes");
+  const box = view.el.getBoundingClientRect(), {frame} = view;
+  return [box.left + frame.bbox.left + frame.x_scale.compute(x), box.top + frame.bbox.top + frame.y_scale.compute(y)];
+}"""
+RANGE = "() => { const t = Bokeh.documents[0].get_model_by_name('time'); return [t.start, t.end]; }"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = recorded(tmp_path_factory.mktemp("run"))
+    path = folder / "report.html"
+    path.write_text(html_report(RUN, VERDICTS, folder), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def open_page(browser: Any, file: Path) -> Iterator[Open]:
+    """Opens the page; afterwards it must have logged no error and asked for nothing but itself."""
+    troubles: list[str] = []
+    contexts = []
+
+    def visit(fragment: str = "", **options: Any) -> Any:
+        context = browser.new_context(viewport={"width": 1366, "height": 768}, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda m: troubles.append(m.text) if m.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("request", lambda r: troubles.append(r.url) if not r.url.startswith(("file://", "data:")) else None)
+        page.goto(f"file://{file}{fragment}")
+        page.wait_for_selector("html[data-ready=yes]", timeout=30_000)
+        return page
+
+    yield visit
+    for context in contexts:
+        context.close()
+    assert troubles == []
+
+
+def test_lanes_fault_bands_and_windows_are_drawn(open_page: Open) -> None:
+    page = open_page(color_scheme="light")
+    bands = page.evaluate(FIND, "band")
+    assert len(bands) == page.evaluate("() => document.querySelectorAll('section[id] [data-root-id]').length")
+    assert all((band["left"], band["right"]) == (KILL_S, END_S) for band in bands)
+    (over,) = page.evaluate(FIND, "over")
+    assert (over["left"], over["right"]) == ([KILL_S], [STALE_UNTIL_S])
+    (held,) = page.evaluate(FIND, "held")
+    assert len(held["left"]) == 4
+    for section in ("faults", "routes", "clients", "latency", "availability", "sends", "changes"):
+        assert page.locator(f"#{section} canvas").first.is_visible()
+    assert page.locator("#sentence").inner_text().startswith("Fault: broker-a killed until the end.")
+
+
+def test_the_link_of_an_example_zooms_there_and_marks_its_lane(open_page: Open) -> None:
+    page = open_page()
+    before = page.evaluate(RANGE)
+    page.locator("tr.example a").first.click()
+    page.wait_for_function("() => document.querySelector('tr.current') !== null")
+    start, end = page.evaluate(RANGE)
+    assert before[0] < start < KILL_S
+    assert STALE_UNTIL_S < end < before[1]
+    assert (KILL_S, STALE_UNTIL_S, True) in {
+        (m["left"], m["right"], m["shown"]) for m in page.evaluate(FIND, "highlight")
+    }
+    page.wait_for_function(
+        "() => { const r = document.getElementById('routes').getBoundingClientRect();"
+        " return r.top >= 0 && r.top < innerHeight; }"
+    )
+
+
+def test_a_link_with_a_place_in_it_opens_there(open_page: Open) -> None:
+    page = open_page("#at=20.000,60.000&in=routes&lane=ns-0/broker-a")
+    start, end = page.evaluate(RANGE)
+    assert (start < 20, end > 60, end - start < END_S) == (True, True, True)
+    assert any(mark["shown"] for mark in page.evaluate(FIND, "highlight"))
+
+
+def test_pointing_at_a_lane_says_what_happened_there(open_page: Open) -> None:
+    page = open_page()
+    page.locator("#routes").scroll_into_view_if_needed()
+    x, y = page.evaluate(WHERE, [40, 0])
+    page.mouse.move(x - 5, y)
+    page.mouse.move(x, y)
+    tip = page.locator(".tip").first
+    tip.wait_for(timeout=5000)
+    assert "ns-0" in tip.inner_text()
+
+
+def test_the_switch_turns_the_page_and_the_plots_dark_and_back(open_page: Open) -> None:
+    page = open_page(color_scheme="light")
+    light = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+    (held,) = page.evaluate(FIND, "held")
+    page.locator("#theme").click()
+    dark = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+    (held_dark,) = page.evaluate(FIND, "held")
+    assert light == "rgb(255, 255, 255)"
+    assert dark != light
+    assert held["fill"] != held_dark["fill"]
+    page.locator("#theme").click()
+    assert page.evaluate("() => getComputedStyle(document.body).backgroundColor") == light
+
+
+def test_a_person_who_prefers_dark_gets_dark(open_page: Open) -> None:
+    assert open_page(color_scheme="dark").evaluate("() => document.documentElement.classList.contains('dark')")
+
+
+def test_the_keyboard_reaches_every_verdict_and_zooms(open_page: Open) -> None:
+    page = open_page()
+    links = page.locator("tr a").count()
+    assert links == len(VERDICTS) + 1
+    page.locator("tr.check a").first.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => document.querySelector('tr.current') !== null")
+    start, end = page.evaluate(RANGE)
+    page.keyboard.press("+")
+    nearer = page.evaluate(RANGE)
+    assert nearer[1] - nearer[0] == pytest.approx((end - start) / 2)
+    page.keyboard.press("0")
+    whole = page.evaluate(RANGE)
+    assert whole[1] - whole[0] > END_S
+
+
+def test_the_events_in_view_follow_the_zoom_and_the_filter(open_page: Open) -> None:
+    page = open_page("#at=59.9,60.1&in=routes")
+    page.wait_for_function("() => document.getElementById('list').innerText.includes('broker dropped')")
+    page.locator("#filter").fill("no such thing")
+    page.wait_for_function("() => document.getElementById('listed').innerText === '0 in view'")
+
+
+def test_a_click_on_a_legend_entry_hides_what_it_names_and_another_shows_it_again(open_page: Open) -> None:
+    page = open_page()
+    entry = page.locator("#routes").get_by_text("missing", exact=True)
+    for shown in (False, True):
+        entry.click()
+        assert [missing["shown"] for missing in page.evaluate(FIND, "missing")] == [shown]
+
+
+def test_it_prints(open_page: Open) -> None:
+    assert open_page().pdf().startswith(b"%PDF")
