@@ -281,7 +281,8 @@ DEFECTS = (
         kinds=_NAME_SERVER,
         nodes=_ONE,
         scenario="broker-partition",
-        caught_by=checks("routes_are_true"),
+        caught_by=checks("no_false_eviction"),
+        also=checks("routes_are_true"),
         plant=_expires_sooner_by(60_000),
     ),
     Defect(
@@ -344,7 +345,7 @@ DEFECTS = (
         what="a NameServer drops another broker than the one whose connection closed",
         kinds=_NAME_SERVER,
         nodes=_ONE,
-        scenario="broker-crash",
+        scenario="broker-crash-late",
         caught_by=checks("no_false_eviction", "routes_are_true", "routes_converge"),
         also=checks("dead_brokers_avoided"),
         plant=_drops_another,
@@ -355,7 +356,8 @@ DEFECTS = (
         kinds=_NAME_SERVER,
         nodes=_ONE,
         scenario="broker-crash",
-        caught_by=checks("no_false_eviction", "routes_are_true", "routes_converge"),
+        caught_by=checks("routes_are_true", "routes_converge"),
+        also=checks("dead_brokers_avoided"),
         plant=_drops_whole_topics,
     ),
     Defect(
