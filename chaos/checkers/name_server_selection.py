@@ -29,18 +29,15 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from ..client_profiles import Advance, Attempts, ClientProfile, Order, profile_of
-from ..statistics.start_choice import detectable_bias, method, p_value, plan, starts_needed
+from ..statistics.start_choice import ALPHA, POWER, detectable_bias, method, p_value, plan, starts_needed
 from ..verdict import EXAMPLES_MAX, Validity, Verdict
 from .findings import rounded
 from .name_server_calls import TRIED, TRIES_RULES, WHO, broken_calls, judged_tries, rows_of, shown, tries_of
 from .world import World
 
 NAME = "name_server_selection"
-ALPHA = 1e-6
-"""How often a client that chooses fairly may be called unfair: once in a million runs."""
-
-POWER, BIAS = 0.99, 0.1
-"""What `measured` speaks of: the starts that find this bias with this power, whether the run made them or not."""
+BIAS = 0.1
+"""What `measured` speaks of: the starts that find this bias with POWER, whether the run made them or not."""
 
 EXPECTED_MIN = 10
 """First choices expected per NameServer below which nothing is said of them."""

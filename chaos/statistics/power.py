@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from ..errors import ScenarioError
-from .start_choice import Plan, detectable_bias, plan, shares, starts_needed
+from ..scenarios.model import Scenario
+from .start_choice import ALPHA, POWER, Plan, detectable_bias, plan, shares, starts_needed
 
 
 def planned(
@@ -31,6 +32,19 @@ def planned(
         )
         for alpha in alphas
     ]
+
+
+def announcement(scenario: Scenario) -> str | None:
+    """What the starts of a run that is to find a bias can tell, said before it; None for other runs."""
+    workload, n = scenario.workload, scenario.cluster.name_servers
+    if workload.start_bias is None:
+        return None
+    bias = f"one of {n} NameServers chosen {100 * workload.start_bias:g} points too often"
+    try:
+        needed = starts_needed(n, bias=workload.start_bias, power=POWER, alpha=ALPHA)
+    except ValueError:
+        return f"{workload.client_starts} client starts; no number of starts finds {bias}"
+    return f"{workload.client_starts} client starts; {needed} find {bias} with power {POWER:g} at alpha {ALPHA:g}"
 
 
 def print_power(plans: list[Plan], *, power: float, as_json: bool) -> None:

@@ -24,6 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+ALPHA = 1e-6
+"""How often a verdict may call a fair choice unfair: once in a million runs."""
+
+POWER = 0.99
+"""How surely a run that is to find a bias must find it."""
+
 OUTCOMES_MAX = 20_000
 """So many terms are summed in a few milliseconds."""
 

@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nemesrv.chaos.scenarios.model import find
+from nemesrv.chaos.statistics.power import announcement
 from nemesrv.chaos.statistics.start_choice import (
     CHI_SQUARE,
     EXACT,
@@ -127,3 +129,15 @@ def test_the_command_prints_the_starts_needed(tmp_path: Path) -> None:
     assert "43.3 % of the starts in place of 33.3 %" in shown
     wrong = nemesrv("power", "--bias", "0.8", cwd=tmp_path)
     assert (wrong.returncode, "0.6667" in wrong.stderr) == (2, True)
+
+
+def test_the_shipped_scenario_starts_makes_the_starts_that_its_verdict_needs() -> None:
+    scenario = find("starts")
+    bias = scenario.workload.start_bias
+    assert bias == BIAS
+    needed = starts_needed(scenario.cluster.name_servers, bias=bias, power=POWER, alpha=1e-6)
+    assert needed <= scenario.workload.client_starts
+    assert announcement(scenario) == (
+        "1300 client starts; 1292 find one of 3 NameServers chosen 10 points too often with power 0.99 at alpha 1e-06"
+    )
+    assert announcement(find("smoke")) is None

@@ -1,0 +1,200 @@
+"""`nemesrv compare`: do two configurations or versions differ in recovery time, availability or staleness.
+
+Each side is one run or several. With RUNS_ENOUGH runs on both sides a run is one sample (the median of its times, the
+mean of its shares), so what is told holds for other runs of the same configurations. With fewer, each client's or
+NameServer's own measurement is one sample, and what is told holds for these runs only: clients of one run share its
+luck. Exit status: 1 something differs, 3 something cannot be told, 0 no difference found.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from ..errors import ScenarioError
+from ..history import parquet_path, raw_dir
+from .samples import METRICS, RunSamples
+from .two_samples import Comparison, Kind, Outcome, compare_all
+
+RUNS_ENOUGH = 5
+"""Runs a side from which runs are the samples: 5 and 5 can be told apart at p = 0.008, 4 and 4 at 0.029."""
+_DEPTH = 2
+_STYLE = {Outcome.DIFFERS: "bold red", Outcome.NO_DIFFERENCE: "green", Outcome.CANNOT_TELL: "yellow"}
+
+
+def run_folders(side: str, paths: Iterable[Path]) -> list[Path]:
+    """The run folders that `paths` name: each is one, or a folder that holds some. ScenarioError when one has none."""
+    found: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            raise ScenarioError("compare", side, str(path), "a run folder, or a folder of run folders")
+        here = [path] if _is_run(path) else _runs_in(path)
+        if not here:
+            raise ScenarioError("compare", side, str(path), "a run folder, or a folder of run folders, with a history")
+        found += [folder for folder in here if folder.resolve() not in {other.resolve() for other in found}]
+    return found
+
+
+def _is_run(path: Path) -> bool:
+    return parquet_path(path).is_file() or any(raw_dir(path).glob("*.jsonl"))
+
+
+def _runs_in(path: Path) -> list[Path]:
+    levels = (sorted(path.glob("/".join("*" * depth))) for depth in range(1, _DEPTH + 1))
+    return [folder for level in levels for folder in level if not folder.is_symlink() and _is_run(folder)]
+
+
+def compare(
+    a: Sequence[Path], b: Sequence[Path], *, alpha: float, seed: int, as_json: bool, spark_master: str | None
+) -> int:
+    """The exit status; prints the table, or one JSON object."""
+    sides = [_read("A", a, spark_master), _read("B", b, spark_master)]
+    unit, found = compare_runs(*sides, alpha=alpha, seed=seed)
+    if as_json:
+        click.echo(json.dumps(_document(unit, *sides, found, alpha), default=str))
+    else:
+        _print(unit, *sides, found, alpha)
+    return exit_status(found)
+
+
+def _read(side: str, paths: Sequence[Path], spark_master: str | None) -> list[RunSamples]:
+    from ..spark import load, session
+    from .samples import samples_of
+
+    folders = run_folders(side, paths)
+    spark = session(spark_master)
+    return [samples_of(str(folder), load(folder, spark).cache()) for folder in folders]
+
+
+def compare_runs(
+    a: Sequence[RunSamples], b: Sequence[RunSamples], *, alpha: float = 0.05, seed: int = 0
+) -> tuple[str, list[Comparison]]:
+    """What a sample is (run or client), and one comparison for each metric that either side measured."""
+    by_run = min(len(a), len(b)) >= RUNS_ENOUGH
+    samples = {
+        metric: (kind, _values(a, metric, by_run), _values(b, metric, by_run)) for metric, kind in METRICS.items()
+    }
+    return "run" if by_run else "client", compare_all(samples, alpha=alpha, seed=seed)
+
+
+def _values(runs: Sequence[RunSamples], metric: str, by_run: bool) -> list[float]:
+    each = [run.samples.get(metric, ()) for run in runs]
+    if not by_run:
+        return [value for values in each for value in values]
+    whole: Callable[[Any], Any] = np.median if METRICS[metric] is Kind.TIMES else np.mean
+    return [float(whole(values)) for values in each if values]
+
+
+def exit_status(found: Sequence[Comparison]) -> int:
+    """1 when something differs, else 3 when something (or everything) cannot be told, else 0."""
+    outcomes = {comparison.outcome for comparison in found}
+    if Outcome.DIFFERS in outcomes:
+        return 1
+    return 3 if Outcome.CANNOT_TELL in outcomes or not outcomes else 0
+
+
+def settings_that_differ(a: Sequence[RunSamples], b: Sequence[RunSamples]) -> dict[str, tuple[list[str], list[str]]]:
+    """Setting to its values on each side, where they are not the same."""
+    names = dict.fromkeys(name for run in (*a, *b) for name in run.settings)
+
+    def values(runs: Sequence[RunSamples], name: str) -> list[str]:
+        return sorted({str(run.settings.get(name)) for run in runs})
+
+    found = {"scenario": (sorted({run.scenario for run in a}), sorted({run.scenario for run in b}))}
+    found |= {name: (values(a, name), values(b, name)) for name in names}
+    return {name: both for name, both in found.items() if both[0] != both[1]}
+
+
+def _document(
+    unit: str, a: Sequence[RunSamples], b: Sequence[RunSamples], found: Sequence[Comparison], alpha: float
+) -> dict[str, Any]:
+    def plain(comparison: Comparison) -> dict[str, Any]:
+        values = asdict(comparison)
+        return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in values.items()}
+
+    return {
+        "a": [run.run for run in a],
+        "b": [run.run for run in b],
+        "differ_in": settings_that_differ(a, b),
+        "sample": unit,
+        "alpha": alpha,
+        "comparisons": [
+            plain(c) | {"cut_short_a": _cut_short(a, c.name), "cut_short_b": _cut_short(b, c.name)} for c in found
+        ],
+    }
+
+
+def _cut_short(runs: Sequence[RunSamples], metric: str) -> int:
+    return sum(run.cut_short.get(metric, 0) for run in runs)
+
+
+def _print(
+    unit: str, a: Sequence[RunSamples], b: Sequence[RunSamples], found: Sequence[Comparison], alpha: float
+) -> None:
+    console = Console()
+    console = console if console.is_terminal else Console(width=160)
+    for name, side in (("A", a), ("B", b)):
+        console.print(f"{name}: {len(side)} run(s): {', '.join(run.run for run in side)}", highlight=False)
+    differing = settings_that_differ(a, b)
+    told = "; ".join(f"{name} {', '.join(x)} / {', '.join(y)}" for name, (x, y) in differing.items())
+    console.print(f"settings that differ (A / B): {told or 'none'}", highlight=False)
+    table = Table()
+    for column in ("metric", "samples", "A: median, p99", "B: median, p99", "B − A", "p (Holm)", "Cliff's δ", "result"):
+        table.add_column(column)
+    for c in found:
+        cut = _cut_short(a, c.name) + _cut_short(b, c.name)
+        table.add_row(
+            c.name,
+            f"{c.n_a} / {c.n_b}" + (f" ({cut} cut short)" if cut else ""),
+            _middle(c.kind, c.median_a, c.mean_a, c.p99_a),
+            _middle(c.kind, c.median_b, c.mean_b, c.p99_b),
+            _interval(c),
+            "" if c.p_holm is None else f"{c.p_holm:.2g}",
+            "" if c.effect is None else f"{c.effect:+.2f} (found from {_detectable(c)})",
+            f"[{_STYLE[c.outcome]}]{c.outcome}[/]" + (f": {c.why}" if c.why else ""),
+        )
+    console.print(table)
+    if not found:
+        console.print("neither side has any sample: cannot tell")
+    sample = (
+        "a sample is one run"
+        if unit == "run"
+        else (
+            "a sample is one client's or NameServer's measurement, so this holds for these runs only; "
+            f"{RUNS_ENOUGH} runs a side make runs the samples"
+        )
+    )
+    console.print(f"All together at alpha {alpha:g}, intervals hold together with {100 * (1 - alpha):g} %; {sample}.")
+
+
+def _shown(kind: Kind, value: float) -> str:
+    if not math.isfinite(value):
+        return "∞" if value > 0 else "−∞"
+    return f"{value / 1000:.2f} s" if kind is Kind.TIMES else f"{100 * value:.2f} %"
+
+
+def _middle(kind: Kind, median: float | None, mean: float | None, p99: float | None) -> str:
+    if median is None or mean is None or p99 is None:
+        return "–"
+    if kind is Kind.SHARES:
+        return f"{_shown(kind, median)}, mean {_shown(kind, mean)}"
+    return f"{_shown(kind, median)}, {_shown(kind, p99)}"
+
+
+def _interval(c: Comparison) -> str:
+    if c.estimate is None or c.low is None or c.high is None:
+        return ""
+    return f"{_shown(c.kind, c.estimate)} [{_shown(c.kind, c.low)} .. {_shown(c.kind, c.high)}]"
+
+
+def _detectable(c: Comparison) -> str:
+    return "none" if c.detectable is None else f"{c.detectable:.2f}"
