@@ -41,7 +41,7 @@ QUEUE = ("topic", "broker_name", "queue_id")
 _ROW = ("node", "incarnation", "seq")
 _OP = ("node", "incarnation", "op_id")
 _LAG_STEP_MS = 10_000.0
-_TRAFFIC = ("send", "send_attempt", "pull", "receive", "read")
+TRAFFIC = ("send", "send_attempt", "pull", "receive", "read")
 
 
 def settle_ms(world: World) -> float:
@@ -79,7 +79,7 @@ def carried(history: DataFrame, world: World, until_ms: float) -> DataFrame:
     """The rows of `history` that are carried over a seal at `until_ms`; both have FOR."""
     event, old = F.col("event"), F.col("time_ms") <= until_ms
     for_all = history.where(F.col(FOR).isNull())
-    rest = for_all.where(~event.isin(*_TRAFFIC, "timer_lag") | (event.isin(*_TRAFFIC) & ~old))
+    rest = for_all.where(~event.isin(*TRAFFIC, "timer_lag") | (event.isin(*TRAFFIC) & ~old))
     lags = _lags(for_all, world, until_ms)
     messages = _messages(seen(history, MESSAGES), world, until_ms).where(old).withColumn(FOR, F.lit(MESSAGES))
     operations = _operations(seen(history, OPERATIONS), world, until_ms).where(old).withColumn(FOR, F.lit(OPERATIONS))

@@ -30,6 +30,7 @@ from .carry import (
     FOR,
     MESSAGES,
     OPERATIONS,
+    TRAFFIC,
     carried,
     highest_offsets,
     quiet_at,
@@ -114,6 +115,10 @@ class LiveJudge:
         if due:
             self._try_to_seal(history, rest)
         return found
+
+    def environment(self) -> DataFrame:
+        """The rows that checks without traffic see now; all of them, but for lateness far from every change."""
+        return seen(self._read([*self._carry, *self._fresh]), OPERATIONS).where(~F.col("event").isin(*TRAFFIC))
 
     @property
     def _counted(self) -> list[str]:

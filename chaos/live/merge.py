@@ -23,7 +23,9 @@ class Merge:
     """How verdicts of one check add up."""
 
     counted: bool
-    """False: all rows that the check reads are carried."""
+    """False: all rows that decide the check's verdict are carried."""
+    traffic: bool = True
+    """Whether the check reads rows of traffic at all."""
     reads: str = OPERATIONS
     """Which of the carried rows of traffic the check sees."""
     of_worst: bool = False
@@ -36,7 +38,7 @@ class Merge:
     """Lists in `measured`: by which key they are sorted, the largest first, and how many are shown."""
 
 
-WHOLE = Merge(counted=False)
+WHOLE = Merge(counted=False, traffic=False)
 _MESSAGES = ("acknowledged", "received", "only_in_final_reads", "lost", "unread")
 
 MERGES: Mapping[str, Merge] = {
@@ -47,7 +49,7 @@ MERGES: Mapping[str, Merge] = {
     "dead_name_servers_left": WHOLE,
     "name_server_selection": WHOLE,
     "queue_ownership": WHOLE,
-    "recovery_time": WHOLE,
+    "recovery_time": Merge(counted=False),
     "exercised": Merge(counted=False, partial=("effects", "by_fault")),
     "dead_brokers_avoided": Merge(counted=True, of_worst=True, lists={"last_use": ("after_ms", 60)}),
     "answers_asked_for": Merge(counted=True, sums=("answered", "unasked")),
