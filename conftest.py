@@ -14,6 +14,9 @@ from pathlib import Path
 
 import pytest
 
+collect_ignore = ["tests/example"]
+"""A user's project, which tests/packaging runs in an environment of its own."""
+
 EXPECTED_SKIPS_IN_CI: tuple[str, ...] = ("systemd-analyze is missing", "Chromium is missing")
 """Reasons that CI accepts. CI has all parts of nemesrv; whether its machine boots by systemd is not ours to say, and
 where set-up may not install packages (deploy/setup.sh does, in CI, as root, with apt-get) neither is a browser."""

@@ -89,10 +89,10 @@ def nemesrv_cluster(request: pytest.FixtureRequest, nemesrv_harness: Harness) ->
     folder = RunFolder.create(scenario.name, root=Path(request.config.getoption("--nemesrv-runs")))
     node = request.node
     node.user_properties += [("nemesrv_seed", scenario.seed), ("nemesrv_run", str(folder.path))]
-    node.add_report_section("setup", "nemesrv", _story(node, folder.path, scenario))
+    node.add_report_section("setup", "nemesrv", _story(node, folder.path, scenario, virtual))
     with session(scenario, folder, stage, lambda run, as_run: judge_run(run, as_run, nemesrv_harness)) as cluster:
         yield cluster
-    _summarise(request.config, cluster)
+    _summarise(request.config, cluster, virtual)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -144,19 +144,22 @@ def scenario_of(item: pytest.Item, config: pytest.Config) -> tuple[Scenario, boo
     return as_run_with(scenario, Options(virtual=virtual)), virtual
 
 
-def _story(item: pytest.Item, folder: Path, scenario: Scenario) -> str:
+def _story(item: pytest.Item, folder: Path, scenario: Scenario, virtual: bool) -> str:
+    from .reports.summary import replay_line
+
+    seed = scenario.seed or 0
     return (
-        f"seed {scenario.seed}; replay: pytest {shlex.quote(item.nodeid)} --nemesrv-seed {scenario.seed}\n"
-        f"run folder: {folder} (report.html, history/, logs/; the cluster's side again: "
-        f"nemesrv run {folder / 'scenario.yaml'})"
+        f"seed {seed}; replay: pytest {shlex.quote(item.nodeid)} --nemesrv-seed {seed}\n"
+        f"run folder: {folder} (report.html, verdicts.json, history/, logs/)\n"
+        f"the same faults without the test: {replay_line(folder / 'scenario.yaml', seed, virtual=virtual)}"
     )
 
 
-def _summarise(config: pytest.Config, cluster: RunningCluster) -> None:
+def _summarise(config: pytest.Config, cluster: RunningCluster, virtual: bool) -> None:
     from .reports.summary import append, replay_line, summary
 
     file = config.getoption("--nemesrv-summary")
     if file and cluster.verdicts is not None:
         scenario = cluster.scenario
-        replay = replay_line(cluster.run_dir / "scenario.yaml", cluster.seed)
+        replay = replay_line(cluster.run_dir / "scenario.yaml", cluster.seed, virtual=virtual)
         append(Path(file), summary(scenario.name, cluster.seed, scenario.cluster.profile, cluster.verdicts, replay))

@@ -68,7 +68,7 @@ def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
         for scenario in scenarios:
             result = run_one(scenario, options, harness)
             judged.append(result.verdict)
-            _show(result, options.summary)
+            _show(result, options.summary, virtual=options.virtual)
     return EXIT_STATUS[worst(judged)]
 
 
@@ -198,13 +198,13 @@ def write_reports(folder: RunFolder) -> None:
     folder.junit_file.write_bytes(junit(scenario.name, scenario.seed or 0, verdicts))
 
 
-def _show(judged: Judged, summary_file: Path | None) -> None:
+def _show(judged: Judged, summary_file: Path | None, *, virtual: bool = False) -> None:
     scenario = judged.scenario
     title = f"{scenario.name}: {judged.verdict}   seed {scenario.seed}, profile {scenario.cluster.profile}"
     print_table(judged.verdicts, title=title)
     click.echo(f"report: {judged.folder.report_file}")
     if summary_file is not None:
-        replay = replay_line(judged.folder.scenario_file, scenario.seed or 0)
+        replay = replay_line(judged.folder.scenario_file, scenario.seed or 0, virtual=virtual)
         text = summary(scenario.name, scenario.seed or 0, scenario.cluster.profile, judged.verdicts, replay)
         try:
             append(summary_file, text)
