@@ -88,7 +88,13 @@ def run(
     options = Options(
         seed=seed, time_scale=time_scale, out=out, spark_master=spark_master, summary=summary, virtual=virtual
     )
-    sys.exit(run_all([find(name) for name in names], options))
+    found = [find(name) for name in names]
+    for each in found:
+        if each.workload.start_bias is not None:
+            from .statistics.power import announcement
+
+            click.echo(announcement(each))
+    sys.exit(run_all(found, options))
 
 
 @cli.command()
