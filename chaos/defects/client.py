@@ -249,8 +249,8 @@ DEFECTS = (
         what="clients never ask for routes again after a poll that failed",
         kinds=_LASTING,
         scenario="name-server-then-broker",
-        caught_by=checks("dead_brokers_avoided"),
-        also=checks("dead_name_servers_left"),
+        caught_by=checks("dead_brokers_avoided", "recovery_time"),
+        also=checks("dead_name_servers_left", "availability"),
         plant=_stops_polling_after_a_failure,
     ),
     Defect(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...clients.publish_table import Publish
 from ...clients.queue_selection import QueueRing
 from ...clients.send_record import SendRecord
 from ...clients.send_request import SendRequest
 from ...clients.send_result import SendResult, SendStatus
-from ...remoting.errors import TransportError
+from ...remoting.errors import ClientError, RocketMQError, TransportError
 from ...remoting.message import MessageQueue
 from ..topology import NodeKind
 from ..workloads.producer import ProducerNode
@@ -50,6 +51,24 @@ def _retries_the_same_broker(node: ProducerNode) -> None:
     replace_part(fault, "select", select_again)
 
 
+def _excludes_for_ever(node: ProducerNode) -> None:
+    sender, failed = node.client._sender, set[str]()
+    note_failure = sender._note_failure
+
+    def note_for_ever(error: RocketMQError, broker_name: str, begin_ms: int) -> None:
+        failed.add(broker_name)
+        note_failure(error, broker_name, begin_ms)
+
+    def select(publish: Publish, last_broker_name: str | None, *, retry: bool = False) -> MessageQueue:
+        queue = publish.ring.next_that(lambda queue: queue.broker_name not in failed)
+        if queue is None:
+            raise ClientError("every broker has failed once")
+        return queue
+
+    replace_part(sender, "_note_failure", note_for_ever)
+    replace_part(sender, "_select", select)
+
+
 def _calls_failures_sent(node: ProducerNode) -> None:
     sender = node.client._sender
     send_once = sender.send_once
@@ -84,6 +103,15 @@ DEFECTS = (
         caught_by=checks("availability"),
         also=checks("recovery_time"),
         plant=_retries_the_same_broker,
+    ),
+    Defect(
+        name="producer-excludes-for-ever",
+        what="producers never use a broker again that failed them once",
+        kinds=_PRODUCER,
+        scenario="brokers-crash-in-turn",
+        caught_by=checks("availability"),
+        also=checks("recovery_time"),
+        plant=_excludes_for_ever,
     ),
     Defect(
         name="producer-calls-failures-sent",
