@@ -13,6 +13,7 @@ spans such a moment may be counted twice.
 from __future__ import annotations
 
 import logging
+import shutil
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -108,6 +109,8 @@ class LiveJudge:
 
         `only` names the checks that are wanted; those that are counted are judged all the same where a seal is due.
         """
+        if not self.rows:
+            return [Verdict.nothing_examined(name, "nothing was recorded") for name in self.checks]
         history, due = self._read([*self._carry, *self._fresh]), self._fresh_rows >= self._wait_rows
         wanted = [name for name in self.checks if only is None or name in only or (due and name in self._counted)]
         rest = self._judged(history, wanted) if wanted else {}
@@ -171,6 +174,8 @@ class LiveJudge:
         self.carried_rows = carry.count()
         self._sealed |= sealed
         self._archive += self._fresh
+        for old in self._carry:
+            shutil.rmtree(old, ignore_errors=True)
         self._carry, self._fresh, self._fresh_rows, self._wait_rows = [path], [], 0, self.seal_rows
         self.seals += 1
         self.forced += force

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("nemesrv.live")
 
-STEP_S = 0.5
+STEP_S = 1.0
+JUDGE_EVERY_S = 10.0
+"""Judging takes seconds of a processor, mostly to plan the queries; the cluster needs it too."""
 LOWEST_PRIORITY = 19
 
 Say = Callable[[float, Verdict], None]
@@ -46,6 +48,7 @@ class LiveWatch:
         self._error: BaseException | None = None
         self._spark: SparkSession | None = None
         self._query: StreamingQuery | None = None
+        self._judge: LiveJudge | None = None
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._run, name="live-watch", daemon=True)
 
@@ -65,9 +68,14 @@ class LiveWatch:
             raise HarnessError(f"the history could not be judged while it grew: {_line(self._error)}")
         assert self._query is not None
         self._segments.finish()
-        self._query.processAllAvailable()
-        self._query.stop()
-        return list(self._last) or [Verdict.nothing_examined(name, "nothing was recorded") for name in self._checks]
+        assert self._judge is not None
+        try:
+            self._query.processAllAvailable()
+            self._query.stop()
+            self._on_verdicts(self._judge.judge())
+        except Exception as exc:
+            raise HarnessError(f"the history could not be judged to its end: {_line(exc)}") from exc
+        return list(self._last)
 
     def close(self) -> None:
         """No query, thread or JVM is left. May be called at any moment, and twice."""
@@ -101,8 +109,10 @@ class LiveWatch:
 
         folder = live_dir(self._run_dir)
         self._spark = session()
-        judge = LiveJudge(self._spark, folder / "carry", self._checks)
-        self._query = start_query(self._spark, self._segments.folder, folder, judge, self._on_verdicts)
+        self._judge = LiveJudge(self._spark, folder / "carry", self._checks)
+        self._query = start_query(
+            self._spark, self._segments.folder, folder, self._judge, self._on_verdicts, judge_every_s=JUDGE_EVERY_S
+        )
 
     def _on_verdicts(self, verdicts: Sequence[Verdict]) -> None:
         self._last = verdicts
