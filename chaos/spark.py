@@ -6,12 +6,15 @@ import logging
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from pyspark import SparkConf, SparkContext
+import pyarrow.parquet as pq
+from pyspark import SparkContext, StorageLevel
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import (
     DataType,
     DoubleType,
@@ -23,9 +26,12 @@ from pyspark.sql.types import (
 )
 
 from .checkers import CHECKS
+from .checkers.shared import one_shuffle
 from .checkers.world import World
 from .errors import HarnessError
-from .history import SCHEMA, parquet_path, to_parquet
+from .history import SCHEMA, arrow_schema
+from .spark_settings import SMALL_PLANS, conf_of, is_local, plans_for, use
+from .storage import stored
 from .verdict import Verdict
 
 log = logging.getLogger("nemesrv.spark")
@@ -39,26 +45,6 @@ _TYPES: dict[str, DataType] = {
 
 HISTORY_SCHEMA = StructType([StructField(c.name, _TYPES[c.type], c.nullable) for c in SCHEMA])
 
-_SETTINGS = {
-    "spark.app.name": "nemesrv",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.memory": "1g",
-    # A JVM that lives for seconds: the second compiler and a parallel collector cost more than they bring (cold, five
-    # checks over 100,000 rows: 23 s of processor time without, 12 s with).
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.default.parallelism": "2",
-    # The histories are small: what costs time is planning and compiling, not rows.
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.catalogImplementation": "in-memory",
-    "spark.log.level": "ERROR",
-}
-
 
 def require_java() -> None:
     """HarnessError when there is no Java to run Spark."""
@@ -67,23 +53,38 @@ def require_java() -> None:
         raise HarnessError("no java on PATH: Spark needs a JDK 17 or later, e.g. apt install openjdk-17-jre-headless")
 
 
-ONE_PARTITION_BYTES = 32 * 1024 * 1024
-"""A history up to this size is one partition: then no step of a check needs a shuffle, which is most of its time."""
+CONTROL_CHECKS = frozenset(
+    {
+        "routes_converge",
+        "routes_are_true",
+        "no_false_eviction",
+        "no_resurrection",
+        "dead_name_servers_left",
+        "name_server_selection",
+        "queue_ownership",
+    }
+)
+"""The checks that read no traffic: however large the history, they are planned as for a small one."""
+
+TRAFFIC = ("send", "send_attempt", "pull", "receive", "read")
+"""The events that are as many as the messages; all others together are as many as the run is long."""
 
 
-def session(master: str | None = None, *, log_file: Path | None = None) -> SparkSession:
+def session(master: str | None = None, *, log_file: Path | None = None, large: bool = False) -> SparkSession:
     """The session of this process, started when there is none (about 5 s). HarnessError when Java is missing.
 
     `master` is a Spark cluster's URL; None is two threads of this process, which open no port but on 127.0.0.1.
-    `log_file` gets what the JVM prints; None is nowhere. The JVM has the priority of the thread that calls this.
+    `log_file` gets what the JVM prints; None is nowhere. `large`: it is started for more than SMALL_BYTES of history.
+    The JVM has the priority of the thread that calls this.
     """
     require_java()
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
-    conf = SparkConf().setMaster(master or "local[2]").setAll(list(_SETTINGS.items()))
+    conf = conf_of(master, large=large)
     before = os.environ.get("SPARK_LOCAL_IP")
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    if conf.contains("spark.driver.host"):
+        os.environ["SPARK_LOCAL_IP"] = conf.get("spark.driver.host") or "127.0.0.1"
     try:
         with open(log_file or os.devnull, "ab") as said:
             gateway = launch_gateway(conf, popen_kwargs={"stdout": said, "stderr": said})
@@ -93,7 +94,7 @@ def session(master: str | None = None, *, log_file: Path | None = None) -> Spark
         raise HarnessError(f"Spark did not start: {lines[0] if lines else type(exc).__name__}") from exc
     finally:
         if before is None:
-            del os.environ["SPARK_LOCAL_IP"]
+            os.environ.pop("SPARK_LOCAL_IP", None)
         else:
             os.environ["SPARK_LOCAL_IP"] = before
 
@@ -105,37 +106,90 @@ def jvm_pid() -> int | None:
 
 
 def load(run_dir: Path | str, spark: SparkSession) -> DataFrame:
-    """The run's history in its schema; merged first when the run ended before it could do so. HarnessError if none."""
-    path = parquet_path(run_dir)
-    if not path.exists():
-        to_parquet(run_dir)
-    history = spark.read.schema(HISTORY_SCHEMA).parquet(str(path))
-    return history.coalesce(1) if path.stat().st_size < ONE_PARTITION_BYTES else history
+    """The history of a run folder or of a URI, in its schema; merged first when the run ended before it could do so.
+
+    Sets the session's plans for its size. HarnessError when there is none. On a cluster, a small history of this
+    machine is sent there; a large one must be where every worker sees it under the same path.
+    """
+    return _load(run_dir, spark)[0]
 
 
-def check_history(history: DataFrame, checks: Iterable[str]) -> list[Verdict]:
-    """One verdict per named check, in order. A check that fails is UNKNOWN, with the error's text."""
-    cached = history.cache()
-    verdicts: list[Verdict] = []
+def _load(run_dir: Path | str, spark: SparkSession) -> tuple[DataFrame, Mapping[str, str]]:
+    """The history, and the plans that its checks need."""
+    found = stored(run_dir, spark)
+    plans = plans_for(spark, found.size)
+    use(spark, plans)
+    if plans is not SMALL_PLANS:
+        return spark.read.schema(HISTORY_SCHEMA).parquet(found.uri), plans
+    if found.path is not None and not is_local(spark.sparkContext.master):
+        rows = pq.read_table(found.path, schema=arrow_schema())
+        return spark.createDataFrame(rows, HISTORY_SCHEMA).coalesce(1), plans  # type: ignore[arg-type]
+    return spark.read.schema(HISTORY_SCHEMA).parquet(found.uri).coalesce(1), plans
+
+
+def by_event(history: DataFrame, control: DataFrame) -> DataFrame:
+    """The history again, such that a query of some events reads no others: `control` and one part an event of TRAFFIC.
+
+    In each of those parts `event` is a constant, so Spark drops the parts that a filter on `event` excludes when it
+    plans, and row groups of other events when it reads.
+    """
+    whole = control
+    for event in TRAFFIC:
+        part = history.where(F.col("event") == event).withColumn("event", F.lit(event))
+        whole = whole.unionByName(part)
+    return whole
+
+
+def check_history(history: DataFrame, checks: Iterable[str], plans: Mapping[str, str] = SMALL_PLANS) -> list[Verdict]:
+    """One verdict per named check, in order. A check that fails is UNKNOWN, with the error's text.
+
+    A small history is kept in memory whole. Of a large one (its own `plans`) only what is no traffic is, in one
+    partition; and one row a message is kept on disk, so that the checks of messages share one shuffle.
+    """
+    spark, large = history.sparkSession, plans is not SMALL_PLANS
+    with ExitStack() as stack:
+        judged = stack.enter_context(_parts(history) if large else _cached(history, StorageLevel.MEMORY_AND_DISK))
+        if large:
+            stack.enter_context(one_shuffle(judged))
+            stack.callback(use, spark, plans)
+            use(spark, SMALL_PLANS)
+        world = World.observe(judged)
+        return [_verdict_of(name, judged, world, plans) for name in checks]
+
+
+def _verdict_of(name: str, history: DataFrame, world: World, plans: Mapping[str, str]) -> Verdict:
+    use(history.sparkSession, SMALL_PLANS if name in CONTROL_CHECKS else plans)
     try:
-        world = World.observe(cached)
-        for name in checks:
-            try:
-                verdicts.append(CHECKS[name](cached, world))
-            except Exception as exc:
-                log.info("check %s failed", name, exc_info=True)  # its verdict says so to the person
-                verdicts.append(Verdict.of_failed_check(name, exc))
+        return CHECKS[name](history, world)
+    except Exception as exc:
+        log.info("check %s failed", name, exc_info=True)  # its verdict says so to the person
+        return Verdict.of_failed_check(name, exc)
+
+
+@contextmanager
+def _cached(rows: DataFrame, level: StorageLevel) -> Iterator[DataFrame]:
+    try:
+        yield rows.persist(level)
     finally:
-        cached.unpersist()
-    return verdicts
+        rows.unpersist()
+
+
+@contextmanager
+def _parts(history: DataFrame) -> Iterator[DataFrame]:
+    """The history by_event, with what is no traffic read once and kept in one partition."""
+    control = history.where(~F.col("event").isin(*TRAFFIC)).repartition(1)
+    with _cached(control, StorageLevel.MEMORY_AND_DISK) as cached:
+        cached.count()
+        yield by_event(history, cached)
 
 
 def check_run(run_dir: Path | str, checks: Iterable[str], spark: SparkSession) -> list[Verdict]:
-    """The verdicts of a recorded run, in the order of `checks`. KeyError for a check that does not exist."""
+    """The verdicts of a recorded run or of a URI's, in the order of `checks`. KeyError for one that does not exist."""
     names = list(checks)
     for name in names:
         CHECKS[name]
-    return check_history(load(run_dir, spark), names)
+    history, plans = _load(run_dir, spark)
+    return check_history(history, names, plans)
 
 
 def stop(spark: SparkSession) -> None:

@@ -12,6 +12,7 @@ Rows of a node that was paused are no measure of the machine: they are left out,
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -65,14 +66,36 @@ class Tolerance:
 def frame(history: DataFrame, rows: Sequence[tuple[Any, ...]], schema: str) -> DataFrame:
     """A small table of this check, to be broadcast. `schema` as in SQL: `id int, node string`.
 
-    Written as VALUES, because that is planned as a local relation: no job, no Python objects, no partitions.
+    Written as VALUES, because that is planned as a local relation: no job, no Python objects, no partitions. Thousands
+    of rows are one JSON text instead, for a parser takes its time over each literal.
     """
+    if len(rows) > _LITERALS_MAX:
+        return F.broadcast(_from_json(history, rows, schema))
     columns = [column.split() for column in schema.split(",")]
     shown = rows or [(None,) * len(columns)]
     values = ", ".join(f"({', '.join(map(_literal, row))})" for row in shown)
     cast = ", ".join(f"CAST({name} AS {type_}) AS {name}" for name, type_ in columns)
     query = f"SELECT {cast} FROM VALUES {values} AS t({', '.join(name for name, _ in columns)})"
     return F.broadcast(history.sparkSession.sql(query if rows else f"{query} WHERE false"))
+
+
+_LITERALS_MAX = 200
+
+
+def _from_json(history: DataFrame, rows: Sequence[tuple[Any, ...]], schema: str) -> DataFrame:
+    names = [column.split()[0] for column in schema.split(",")]
+    finite = [
+        {name: _finite(value) for name, value in zip(names, row, strict=True) if value is not None} for row in rows
+    ]
+    text = _literal(json.dumps(finite))
+    typed = f"array<struct<{', '.join(':'.join(column.split()) for column in schema.split(','))}>>"
+    return history.sparkSession.sql(f"SELECT inline(from_json({text}, '{typed}'))")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and math.isinf(value):
+        return UNLIMITED_MS if value > 0 else -UNLIMITED_MS
+    return value
 
 
 def _literal(value: object) -> str:

@@ -1,0 +1,100 @@
+"""How Spark is set: for a small history in this process, for a large one, and on a cluster that is there already.
+
+A small history (a run of minutes) costs planning and compiling, not rows: one partition, no generated code, no adaptive
+planning, a JVM that starts quickly. A large one costs rows, so it gets all of that. The settings of planning can be
+changed while a session lasts; those of the JVM cannot, so who starts a session for a large history says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from pyspark import SparkConf
+from pyspark.sql import SparkSession
+
+SMALL_BYTES = 8 * 1024 * 1024
+"""A history up to this size (about 400,000 events) is small: judged in one partition, where no step needs a shuffle."""
+
+SMALL_DRIVER_MEMORY, LARGE_DRIVER_MEMORY = "1g", "2g"
+RESULTS_MAX = "128m"
+"""No check collects more than counts, examples and tables as large as the scenario; more than this ends the query."""
+
+PARTITION_BYTES = 128 * 1024 * 1024
+
+_ANY = {
+    "spark.app.name": "nemesrv",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.maxResultSize": RESULTS_MAX,
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.log.level": "ERROR",
+}
+_HERE = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+}
+# A JVM that lives for seconds: the second compiler and a parallel collector cost more than they bring (cold, five
+# checks over 100,000 rows: 23 s of processor time without, 12 s with).
+_QUICK_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+_LASTING_JVM = "-XX:+UseParallelGC"
+
+SMALL_PLANS: Mapping[str, str] = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+_LARGE_PLANS = {
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+    "spark.sql.files.maxPartitionBytes": str(PARTITION_BYTES),
+}
+
+
+def is_local(master: str | None) -> bool:
+    """Whether Spark runs in this machine's own process, not on a cluster."""
+    return master is None or master.startswith("local")
+
+
+def _on_loopback(master: str | None) -> bool:
+    if is_local(master):
+        return True
+    return (urlsplit(master or "").hostname or "") in ("127.0.0.1", "localhost", "::1")
+
+
+def settings(master: str | None, *, large: bool) -> Mapping[str, str]:
+    """What a new session is started with. A cluster away from this machine keeps its own idea of addresses."""
+    large = large or not is_local(master)
+    found = dict(_ANY)
+    if _on_loopback(master):
+        found |= _HERE
+    found["spark.driver.memory"] = LARGE_DRIVER_MEMORY if large else SMALL_DRIVER_MEMORY
+    found["spark.driver.extraJavaOptions"] = _LASTING_JVM if large else _QUICK_JVM
+    if is_local(master):
+        found["spark.default.parallelism"] = "2"
+    return found | (_LARGE_PLANS if large else SMALL_PLANS)
+
+
+def conf_of(master: str | None, *, large: bool) -> SparkConf:
+    """The configuration of a new session."""
+    return SparkConf().setMaster(master or "local[2]").setAll(list(settings(master, large=large).items()))
+
+
+def plans_for(spark: SparkSession, size: int) -> Mapping[str, str]:
+    """How to plan for a history of `size` bytes: SMALL_PLANS, or those of a large one.
+
+    A partition of a shuffle then gets about 32 MB of the history, and every core has one.
+    """
+    if size <= SMALL_BYTES:
+        return SMALL_PLANS
+    cores = spark.sparkContext.defaultParallelism
+    return {**_LARGE_PLANS, "spark.sql.shuffle.partitions": str(max(2 * cores, size // (PARTITION_BYTES // 4)))}
+
+
+def use(spark: SparkSession, plans: Mapping[str, str]) -> None:
+    """From now on this session plans so."""
+    for name, value in plans.items():
+        spark.conf.set(name, value)
