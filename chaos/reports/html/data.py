@@ -30,8 +30,10 @@ NOTABLE_MAX = 4000
 _TRAFFIC = ("send", "send_attempt", "pull")
 _WORLD = ("run_begin", "run_end", "node", "phase", "fault", "started", "stopped")
 """As large as the scenario: never thinned."""
-_NOTABLE = ("verified", "broker_dropped", "boot", "topic", "name_server_chosen", "route_changed", "assigned", "channel")
-_NOTABLE += ("registration", "register", "name_server_call", *_TRAFFIC)
+_NOTABLE: tuple[str, ...] = (
+    *("verified", "broker_dropped", "boot", "topic", "name_server_chosen", "route_changed", "assigned", "channel"),
+    *("registration", "register", "name_server_call", *_TRAFFIC),
+)
 _FINE_CODES = (0, 17, 19, 20, 21, 25)
 """Answers that are no failure: done, no such topic (yet), nothing to pull, retry the pull, offset moved, newest
 subscription not there yet."""
