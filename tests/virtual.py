@@ -1,49 +1,29 @@
 """A virtual clock and an in-memory network for tests of nodes: hours pass in milliseconds, nothing sleeps.
 
-`run(coro_fn)` runs on an event loop whose time jumps to the next timer whenever nothing else is ready.
+`run(coro_fn)` runs in one process of the scheduler that whole runs have (chaos/virtual/loop.py). The network is a
+simpler one than theirs: no links, no latency, and faults by address.
 """
 
 from __future__ import annotations
 
 import asyncio
-import selectors
+import math
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
+from nemesrv.chaos.virtual.loop import WALL_ORIGIN_MS, Scheduler
+from nemesrv.remoting.clock import Timer
 from nemesrv.remoting.errors import ConnectError
 from nemesrv.remoting.network import Address, Listener, ProtocolFactory
 
 T = TypeVar("T")
 
 
-class _JumpingSelector(selectors.SelectSelector):
-    """Never waits: moves the loop's time forward by what it was asked to wait."""
-
-    now_s = 0.0
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        ready = super().select(0)
-        if not ready:
-            if timeout is None:
-                raise RuntimeError("deadlock on the virtual clock: nothing is ready and no timer is set")
-            self.now_s += timeout
-        return ready
-
-
-class VirtualLoop(asyncio.SelectorEventLoop):
-    def __init__(self) -> None:
-        self._jumping = _JumpingSelector()
-        super().__init__(self._jumping)
-
-    def time(self) -> float:
-        return self._jumping.now_s if hasattr(self, "_jumping") else 0.0
-
-
 class VirtualClock:
-    """The running VirtualLoop's time; origin at 0, wall clock at a fixed date."""
+    """The time of the running ProcessLoop; origin at 0, wall clock at a fixed date."""
 
-    ORIGIN_MS = 1_700_000_000_000
+    ORIGIN_MS = WALL_ORIGIN_MS
 
     def monotonic_s(self) -> float:
         return asyncio.get_running_loop().time()
@@ -54,7 +34,7 @@ class VirtualClock:
     async def sleep(self, delay_s: float) -> None:
         await asyncio.sleep(delay_s)
 
-    def call_later(self, delay_s: float, callback: Callable[..., object], *args: object) -> asyncio.TimerHandle:
+    def call_later(self, delay_s: float, callback: Callable[..., object], *args: object) -> Timer:
         return asyncio.get_running_loop().call_later(delay_s, callback, *args)
 
     def timeout(self, delay_s: float | None) -> AbstractAsyncContextManager[object]:
@@ -206,10 +186,27 @@ class MemoryNetwork:
 
 
 def run(main: Callable[[], Awaitable[T]]) -> T:
-    """The result of `main()` on a fresh virtual loop; an unfinished task at the end is cancelled."""
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+    """The result of `main()` in one process on virtual time; an unfinished task at the end is cancelled."""
+    scheduler = Scheduler()
+    process = scheduler.process("test")
 
-        async def body() -> T:
-            return await main()
+    async def body() -> T:
+        return await main()
 
-        return runner.run(body())
+    task = process.create_task(body())
+    try:
+        _finish(scheduler, task)
+        return task.result()
+    finally:
+        left = asyncio.all_tasks(process)
+        for each in left:
+            each.cancel()
+        for each in left:
+            _finish(scheduler, each)
+
+
+def _finish(scheduler: Scheduler, task: asyncio.Task[Any]) -> None:
+    try:
+        scheduler.run_until_done(task, math.inf)
+    except TimeoutError:
+        raise RuntimeError("deadlock on the virtual clock: nothing is ready and no timer is set") from None
