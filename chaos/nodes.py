@@ -84,18 +84,25 @@ class NodePlan:
         return partial(
             ProducerNode,
             workload=ProducerWorkload(
-                topic=workload.topic, sends_per_s=workload.sends_per_s, body_bytes=workload.body_bytes, config=config
+                topic=workload.topic,
+                sends_per_s=workload.sends_per_s,
+                body_bytes=workload.body_bytes,
+                config=config,
+                ordered_keys=workload.ordered_keys if workload.ordered else 0,
             ),
         )
 
     def _consumer(self, _name: str) -> Factory:
         workload = self.scenario.workload
+        settings = self._client_settings()
+        if workload.ordered:
+            settings["consume_thread_max"] = 1
         config = ConsumerConfig(
             consumer_group="nemesrv-consumers",
             subscriptions=((workload.topic, "*"),),
             message_model=MessageModel.BROADCASTING if workload.broadcasting else MessageModel.CLUSTERING,
             consume_from_where=ConsumeFromWhere.FIRST_OFFSET,
-            **self._client_settings(),  # type: ignore[arg-type]
+            **settings,  # type: ignore[arg-type]
         )
         return partial(ConsumerNode, config=config)
 

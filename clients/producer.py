@@ -101,6 +101,24 @@ class DefaultMQProducer:
         """
         return await self._send(send_request.single(message, self._config, self._next_id), queue, timeout_ms)
 
+    async def send_selected(
+        self,
+        message: Message,
+        select: Callable[[Sequence[MessageQueue]], MessageQueue],
+        *,
+        timeout_ms: int | None = None,
+    ) -> SendResult:
+        """As `send`, at the queue that `select` picks from the topic's writable ones, in order of broker name and id.
+
+        One try and no other queue, so that what shares a queue stays in order. Upstream: `sendSelectImpl`.
+        """
+        request = send_request.single(message, self._config, self._next_id)
+        self._check(request, None)
+        limit_ms = self._config.send_msg_timeout_ms if timeout_ms is None else timeout_ms
+        return await self._recorded(
+            request, lambda record: self._sender.send_selected(request, record, select, limit_ms)
+        )
+
     async def send_batch(
         self, messages: Sequence[Message], *, queue: MessageQueue | None = None, timeout_ms: int | None = None
     ) -> SendResult:

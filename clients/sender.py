@@ -16,6 +16,8 @@ Upstream: `DefaultMQProducerImpl.sendDefaultImpl`, `sendKernelImpl`, `MQClientAP
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from ..remoting.command import RemotingCommand
 from ..remoting.errors import (
     ClientError,
@@ -110,6 +112,19 @@ class Sender:
             response = await self._client.remoting.invoke(address, command, timeout_s=left_ms / 1000)
             attempt.code = response.code
             return parse_send_response(response, request.msg_id, request.topic, queue.broker_name)
+
+    async def send_selected(
+        self,
+        request: SendRequest,
+        record: SendRecord,
+        select: Callable[[Sequence[MessageQueue]], MessageQueue],
+        timeout_ms: int,
+    ) -> SendResult:
+        """One try at the queue that `select` picks. Raises as `send_once`, and what finding the queues raises."""
+        begin_ms = self._now_ms()
+        publish = await self._publish_table.find(request.topic)
+        queue = select(publish.ring.queues)
+        return await self.send_once(request, record, queue, timeout_ms - (self._now_ms() - begin_ms))
 
     async def send_oneway(
         self, request: SendRequest, record: SendRecord, queue: MessageQueue | None, timeout_ms: int

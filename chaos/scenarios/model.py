@@ -53,6 +53,9 @@ class WorkloadModel(_Model):
     body_bytes: int = Field(100, ge=0, le=4 * 1024 * 1024)
     latency_fault: bool = False
     broadcasting: bool = False
+    ordered: bool = False
+    """Messages of a sharding key go to one queue, and each consumer has one thread: order_kept judges receipts too."""
+    ordered_keys: int = Field(24, ge=1, le=100_000)
     client_starts: int = Field(90, ge=0, le=100_000)
     client_profile: Literal["java-4.9", "java-5.3", "go", "cpp", "cpp-2.1", "node"] | None = None
     """Whose rules `name_server_selection` judges the clients of the history by; None: those of our own clients."""

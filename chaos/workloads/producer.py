@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ...clients.client_instance import MQClientInstance
 from ...clients.config import ProducerConfig
 from ...clients.producer import DefaultMQProducer
+from ...remoting import message_properties
 from ...remoting.errors import RocketMQError
 from ...remoting.message import Message
 from ...remoting.network import Address
@@ -24,6 +25,8 @@ class ProducerWorkload:
     sends_per_s: float
     body_bytes: int
     config: ProducerConfig
+    ordered_keys: int = 0
+    """How many sharding keys an ordered workload goes round; 0 sends to the queues in turn."""
 
 
 class ProducerNode:
@@ -66,10 +69,20 @@ class ProducerNode:
         key = f"{self._context.name}-{self._sent}"
         self._sent += 1
         body = key.encode().ljust(self._workload.body_bytes, b".")
+        message = Message.create(self._workload.topic, body, keys=key)
         try:
-            await self.client.send(Message.create(self._workload.topic, body, keys=key))
+            if self._workload.ordered_keys:
+                await self._send_in_order(message)
+            else:
+                await self.client.send(message)
         except RocketMQError as exc:
             self._context.log.info("send of %s did not succeed: %s", key, exc)
+
+    async def _send_in_order(self, message: Message) -> None:
+        """To the queue of its sharding key, as a MessageQueueSelector by hash does; one try and no other queue."""
+        shard = self._sent % self._workload.ordered_keys
+        message = message.with_property(message_properties.SHARDING_KEY, f"{self._context.name}-{shard}")
+        await self.client.send_selected(message, lambda queues: queues[shard % len(queues)])
 
     async def finish(self) -> int:
         """How many sends were begun, after the last has completed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from nemesrv.remoting.errors import (
     ResponseError,
     RocketMQError,
     TooManyRequests,
+    TransportError,
 )
 from nemesrv.remoting.message import Message, MessageQueue
 from nemesrv.remoting.profile import Profile
@@ -133,6 +134,35 @@ def test_sends_go_round_the_queues() -> None:
         queues = [(await b.producer.send(MESSAGE)).queue for _ in range(8)]
         assert len(set(queues)) == 4
         assert queues[:4] == queues[4:]
+
+    bench(body)
+
+
+def test_a_selected_queue_is_tried_once_and_no_other() -> None:
+    async def body(b: Bench) -> None:
+        seen: list[MessageQueue] = []
+
+        def third(queues: Sequence[MessageQueue]) -> MessageQueue:
+            seen.extend(queues)
+            return queues[2]
+
+        results = [await b.producer.send_selected(MESSAGE, third) for _ in range(3)]
+        assert [result.queue for result in results] == [seen[2]] * 3
+        assert [result.queue_offset for result in results] == [0, 1, 2]
+        assert seen[:4] == sorted(seen[:4])
+
+    bench(body)
+
+
+def test_a_send_to_a_selected_queue_whose_broker_is_gone_fails() -> None:
+    async def body(b: Bench) -> None:
+        first, _ = b.first_and_second()
+        first.crash()
+        with pytest.raises(TransportError):
+            await b.producer.send_selected(
+                MESSAGE, lambda queues: next(queue for queue in queues if queue.broker_name == first.name)
+            )
+        assert len(b.world.rows("send_attempt", type="invoke")) == 1
 
     bench(body)
 
