@@ -240,6 +240,15 @@ def test_turns_among_isolated_brokers_move_by_one() -> None:
     assert "".join(picks) in "abcabcabc"
 
 
+def test_an_isolation_that_ends_now_counts_as_over_and_a_broker_without_queues_here_is_forgotten() -> None:
+    made = strategy(V4, enabled=True)
+    made.attempt_succeeded("elsewhere", 900, now_ms=0)
+    made.attempt_succeeded("a", 600, now_ms=10)
+    ring = QueueRing(queues("a"), random.Random(0))
+    assert made.select(ring, None, now_ms=30_000, write_queue_nums={"a": 1}).broker_name == "a"
+    assert set(made._items) == {"a"}
+
+
 def test_a_broker_that_was_never_isolated_can_be_forgotten() -> None:
     made = strategy(V5, enabled=True)
     made.forget("nobody")
