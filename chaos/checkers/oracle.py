@@ -111,10 +111,18 @@ def _without_gaps(world: World, life: Life, object_: str, kind: Kind, ruled: Ite
         if from_ms >= to_ms:
             continue
         may(from_ms, interval)
-        found.append(replace(interval, from_ms=from_ms, to_ms=to_ms))
+        if found and _same(found[-1], interval):
+            found[-1] = replace(found[-1], to_ms=to_ms)
+        else:
+            found.append(replace(interval, from_ms=from_ms, to_ms=to_ms))
         now_ms = to_ms
     may(end_ms, None)
     return found
+
+
+def _same(before: Interval, after: Interval) -> bool:
+    """Whether the second only goes on with the first."""
+    return all(getattr(before, name) == getattr(after, name) for name in ("rule", "formula", "row", "fault_id"))
 
 
 def _tables(world: World) -> list[Interval]:
