@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -11,7 +13,9 @@ from nemesrv.chaos.checkers.name_server_selection import judged_rows, name_serve
 from nemesrv.chaos.checkers.world import World
 from nemesrv.chaos.client_profiles import PROFILES, ClientProfile, profile_of
 from nemesrv.chaos.errors import ScenarioError
+from nemesrv.chaos.history import raw_dir
 from nemesrv.chaos.scenarios.model import parse
+from nemesrv.chaos.spark import check_run
 from nemesrv.chaos.verdict import Validity
 from nemesrv.remoting.profile import Profile
 from tests.chaos.histories import Story, address_of, cluster
@@ -92,6 +96,23 @@ def test_a_run_of_clean_twins_is_valid_by_its_own_profile(name: str, spark: Spar
 
 
 @pytest.mark.spark
+def test_json_lines_that_a_go_client_wrote_are_judged_by_go_s_rules(tmp_path: Path, spark: SparkSession) -> None:
+    """As docs/client-profiles.md says: one file of lines a node, and nothing of ours."""
+    story = Story(profile="4.9", workload={"client_profile": "go"})
+    for name in ("ns-0", "ns-1", "ns-2"):
+        story.event("harness", "node", source=name, address=address_of(name), value={"kind": "name_server"})
+    clients = [client(story, PROFILES["go"], "producer-0", 1, **HALF_DEAD), client(story, PROFILES["go"], "go-1", 2)]
+    told(PROFILES["go"], clients)
+    raw = raw_dir(tmp_path)
+    raw.mkdir(parents=True)
+    for row in story.rows:
+        with (raw / f"{row['node']}.0.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+    (verdict,) = check_run(tmp_path, ["name_server_selection"], spark)
+    assert (verdict.verdict, verdict.measured["calls"], verdict.measured["starts"]) == (Validity.VALID, 8, 2)
+
+
+@pytest.mark.spark
 def test_clients_judged_by_the_rules_of_another_language_are_invalid(spark: SparkSession) -> None:
     assert set(verdict_of(PROFILES["java-4.9"], "go", spark).measured["broken_rules"]) >= {"listed", "every request"}
 
@@ -130,3 +151,14 @@ def test_a_scenario_may_name_every_profile_and_no_other() -> None:
         assert scenario.workload.client_profile == name
     with pytest.raises(ScenarioError, match=r"java-4\.9"):
         parse({**document, "workload": {"client_profile": "cobol"}}, file="mine.yaml")
+
+
+def test_the_documentation_has_every_profile_as_it_is() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "client-profiles.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    assert rows == [
+        f"| `{p.name}` | {p.order} | {p.start} | {str(p.advance).replace('_', ' ')} "
+        f"| {str(p.attempts).replace('_', ' ')} | {', '.join(sorted(p.retries)) or '–'} "
+        f"| {p.try_timeout_ms / 1000:g} s |"
+        for p in PROFILES.values()
+    ]
