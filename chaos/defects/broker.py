@@ -18,7 +18,9 @@ from .model import Defect, checks, in_its_parts, replace_part
 
 STORE_DELAY_S = 5.0
 """How long the broker that acknowledges too early keeps a message to itself."""
-SWAP_DELAY_S = 2.0
+REVERSED = 4
+"""So many messages of a queue are stored from the last to the first: two of them are of one producer."""
+REVERSED_WITHIN_S = 12.0
 RARE_PERIOD_S = 170.0
 """Longer than E + S, so that a NameServer gives such a broker up."""
 LOST_OF = 20
@@ -160,26 +162,27 @@ def _stores_twice(broker: Broker) -> None:
 
 
 def _stores_out_of_order(broker: Broker) -> None:
-    """Every other message of a queue is stored after the one that follows it, or a little later."""
+    """Messages of a queue are stored in groups, each from its last to its first, and acknowledged as they come."""
     store, clock = broker.store, broker._context.clock
-    append, held = store.append, dict[tuple[str, int], list[PutMessage]]()
+    append, held = store.append, dict[tuple[str, int], list[Sequence[PutMessage]]]()
 
     def land(queue: tuple[str, int], now_ms: int) -> None:
-        if queue in held:
-            append(held.pop(queue), now_ms=now_ms)
+        for messages in reversed(held.pop(queue, [])):
+            append(messages, now_ms=now_ms)
             broker._arrived(*queue)
 
-    def append_later(messages: Sequence[PutMessage], *, now_ms: int) -> Append:
+    def append_backwards(messages: Sequence[PutMessage], *, now_ms: int) -> Append:
         queue = (messages[0].topic, messages[0].queue_id)
-        if queue not in held:
-            held[queue] = list(messages)
-            clock.call_later(SWAP_DELAY_S, land, queue, now_ms)
-            return Append(store.max_offset(*queue), tuple(range(len(messages))))
-        stored = append(messages, now_ms=now_ms)
-        land(queue, now_ms)
-        return stored
+        group = held.setdefault(queue, [])
+        offset = store.max_offset(*queue) + REVERSED - 1 - len(group)
+        group.append(messages)
+        if len(group) == REVERSED:
+            land(queue, now_ms)
+        elif len(group) == 1:
+            clock.call_later(REVERSED_WITHIN_S, land, queue, now_ms)
+        return Append(offset, tuple(range(len(messages))))
 
-    replace_part(store, "append", append_later)
+    replace_part(store, "append", append_backwards)
 
 
 def _answers_oneway_requests(broker: Broker) -> None:
@@ -291,11 +294,12 @@ DEFECTS = (
     ),
     Defect(
         name="broker-stores-out-of-order",
-        what="a broker stores every other message of a queue after the next one",
+        what=f"a broker stores each {REVERSED} messages of a queue from the last to the first",
         kinds=_BROKER,
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("order_kept"),
+        also=checks("duplicates"),
         plant=_stores_out_of_order,
     ),
     Defect(
