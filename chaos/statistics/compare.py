@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -24,6 +25,9 @@ from ..errors import ScenarioError
 from ..history import parquet_path, raw_dir
 from .samples import METRICS, RunSamples
 from .two_samples import Comparison, Kind, Outcome, compare_all
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 RUNS_ENOUGH = 5
 """Runs a side from which runs are the samples: 5 and 5 can be told apart at p = 0.008, 4 and 4 at 0.029."""
@@ -57,7 +61,9 @@ def compare(
     a: Sequence[Path], b: Sequence[Path], *, alpha: float, seed: int, as_json: bool, spark_master: str | None
 ) -> int:
     """The exit status; prints the table, or one JSON object."""
-    sides = [_read("A", a, spark_master), _read("B", b, spark_master)]
+    folders = [run_folders("A", a), run_folders("B", b)]
+    with _spark(spark_master) as spark:
+        sides = [[_read(folder, spark) for folder in side] for side in folders]
     unit, found = compare_runs(*sides, alpha=alpha, seed=seed)
     if as_json:
         click.echo(json.dumps(_document(unit, *sides, found, alpha), default=str))
@@ -66,13 +72,31 @@ def compare(
     return exit_status(found)
 
 
-def _read(side: str, paths: Sequence[Path], spark_master: str | None) -> list[RunSamples]:
-    from ..spark import load, session
+@contextmanager
+def _spark(master: str | None) -> Iterator[SparkSession]:
+    """The session of this process; one that was started for this is ended."""
+    from pyspark.sql import SparkSession
+
+    from ..spark import session, stop
+
+    before = SparkSession.getActiveSession()
+    spark = session(master)
+    try:
+        yield spark
+    finally:
+        if before is None:
+            stop(spark)
+
+
+def _read(folder: Path, spark: SparkSession) -> RunSamples:
+    from ..spark import load
     from .samples import samples_of
 
-    folders = run_folders(side, paths)
-    spark = session(spark_master)
-    return [samples_of(str(folder), load(folder, spark).cache()) for folder in folders]
+    history = load(folder, spark).cache()
+    try:
+        return samples_of(str(folder), history)
+    finally:
+        history.unpersist()
 
 
 def compare_runs(
