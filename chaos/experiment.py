@@ -20,7 +20,7 @@ from ..remoting.network import Address
 from .defects import Defect
 from .errors import HarnessError
 from .faults.book import LinkFaultBook
-from .faults.kinds import Bandwidth, BlackHole, Cut, Latency, LinkFault, Reset
+from .faults.kinds import Bandwidth, BlackHole, Cut, Latency, LinkFault, PacketLoss, Reset
 from .faults.process import ProcessFaults
 from .history import to_parquet
 from .nodes import NodePlan, timers_of
@@ -254,4 +254,6 @@ def _link_fault(action: ActionModel) -> LinkFault:
     if action.do == "bandwidth":
         assert action.rate_kb_s is not None
         return Bandwidth(stream=action.stream, rate_kb_s=action.rate_kb_s)
+    if action.do == "packet_loss":
+        return PacketLoss(stream=action.stream)
     return Reset(stream=action.stream)

@@ -15,7 +15,7 @@ import click
 
 from ..actors.cluster import ClusterError
 from .defects import Defect
-from .errors import HarnessError
+from .errors import HarnessError, ScenarioError
 from .experiment import Experiment
 from .faults.toxiproxy import find_server
 from .harness import Harness
@@ -62,6 +62,8 @@ class Judged:
 
 def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
     """The exit status of running every scenario: INVALID counts before UNKNOWN before VALID."""
+    for scenario in scenarios:
+        _require_injectable(scenario, options)
     require_parts(virtual=options.virtual)
     judged = []
     with Harness(spark_master=options.spark_master) as harness:
@@ -124,8 +126,17 @@ def record_virtual(scenario: Scenario, seed: int, out: Path, defect: Defect | No
     return folder
 
 
+def _require_injectable(scenario: Scenario, options: Options) -> None:
+    """ScenarioError for a fault that this clock has no way to inject."""
+    for index, action in enumerate(scenario.timeline):
+        if action.do == "packet_loss" and not options.virtual:
+            key = f"timeline.{index}.do"
+            raise ScenarioError(scenario.name, key, action.do, "a fault that a proxy can inject, or --clock virtual")
+
+
 def as_run_with(scenario: Scenario, options: Options) -> Scenario:
     """The scenario with seed, time scale and versions filled in. On the virtual clock the scale is 1."""
+    _require_injectable(scenario, options)
     seed = options.seed if options.seed is not None else scenario.seed
     timers = scenario.timers
     time_scale = 1.0 if options.virtual else options.time_scale

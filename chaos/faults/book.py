@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Protocol, Self
+from typing import ClassVar, Protocol, Self
 
 from ...remoting.recording import Recorder
 from ..errors import HarnessError, ToxiproxyError
 from ..topology import Link
-from .kinds import Bandwidth, Cut, Latency, LinkFault, LinkState, combine
+from .kinds import Bandwidth, Cut, Latency, LinkFault, LinkState, PacketLoss, combine
 
 
 class ScaledClock(Protocol):
@@ -43,6 +43,9 @@ class LinkFaultBook(ABC):
     `record` gets one `fault` row a link when a fault begins and one when it ends, right after the call took effect.
     Methods raise ToxiproxyError when Toxiproxy refuses; a fault that could not begin on every link begins on none.
     """
+
+    loses_packets: ClassVar[bool] = False
+    """Whether single packets can be lost here."""
 
     def __init__(self, clock: ScaledClock, record: Recorder) -> None:
         self._clock, self._record = clock, record
@@ -77,6 +80,8 @@ class LinkFaultBook(ABC):
             fault_id = fault_id or f"{fault.name}-{self._begun}"
             if fault_id in self._active:
                 raise HarnessError(f"a fault called {fault_id} is already active: give each fault an id of its own")
+            if isinstance(fault, PacketLoss) and not self.loses_packets:
+                raise HarnessError("packet_loss cannot be injected through a proxy: use --clock virtual")
             chosen = {link: self._under(link) for link in links}
             if not isinstance(fault, Cut):
                 for link in chosen:

@@ -61,12 +61,24 @@ class Reset(LinkFault):
     injection: ClassVar[str] = "toxiproxy.reset_peer"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PacketLoss(LinkFault):
+    """Every packet of a direction is lost, SYN and FIN too; the kernels send again. Only in memory: no proxy can."""
+
+    name: ClassVar[str] = "packet_loss"
+    injection: ClassVar[str] = "packet_drop"
+
+
 class DirectionState(NamedTuple):
     """What one direction of a link should do: None means let every byte pass at once."""
 
     rate_kb_s: int | None = None
     delay_ms: tuple[int, int] | None = None
     reset: bool = False
+    lost: bool = False
+    """No packet arrives."""
+    unacknowledged: bool = False
+    """What is sent arrives, but no acknowledgement of it comes back."""
 
 
 class LinkState(NamedTuple):
@@ -78,7 +90,8 @@ class LinkState(NamedTuple):
 def combine(faults: Iterable[LinkFault], scale: float) -> LinkState:
     """What faults that overlap on one link amount to, in the machine's time, `scale` times RocketMQ's.
 
-    A cut or a reset holds while any does; the lowest rate counts, a black hole being rate 0; latencies add up.
+    A cut, a reset or a loss of packets holds while any does; the lowest rate counts, a black hole being rate 0;
+    latencies add up.
     """
     faults = tuple(faults)
 
@@ -92,7 +105,11 @@ def combine(faults: Iterable[LinkFault], scale: float) -> LinkState:
             round(sum(f.jitter_ms for f in late) / scale),
         )
         return DirectionState(
-            min(rates, default=None), delay if late else None, any(isinstance(f, Reset) for f in acting)
+            min(rates, default=None),
+            delay if late else None,
+            any(isinstance(f, Reset) for f in acting),
+            lost=any(isinstance(f, PacketLoss) for f in acting),
+            unacknowledged=any(isinstance(f, PacketLoss) for f in faults if f not in acting),
         )
 
     return LinkState(not any(isinstance(f, Cut) for f in faults), direction("upstream"), direction("downstream"))

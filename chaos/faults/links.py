@@ -98,7 +98,7 @@ class LinkFaults(LinkFaultBook):
         return {self.told(proxy.peer): proxy.listen for link, proxy in self._proxies.items() if link.node == node}
 
     def _prepare(self, link: Link) -> None:
-        """Lay down the chain of toxics."""
+        """Lay down the chain of toxics. HarnessError for a fault that no proxy can inject."""
         if link in self._laid:
             return
         proxy = self._proxies[link].name

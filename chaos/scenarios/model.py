@@ -20,7 +20,7 @@ SHIPPED_DIR = Path(__file__).parent
 CHECK_NAMES = tuple(CHECKS)
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9%|_-]{1,127}$")]
-LINK_ACTIONS = ("black_hole", "cut", "latency", "bandwidth", "reset")
+LINK_ACTIONS = ("black_hole", "cut", "latency", "bandwidth", "reset", "packet_loss")
 NODE_ACTIONS = ("kill", "stop", "pause", "resume", "restart")
 
 
@@ -66,7 +66,18 @@ class WorkloadModel(_Model):
 class ActionModel(_Model):
     at_s: float = Field(ge=0, le=100_000)
     do: Literal[
-        "black_hole", "cut", "latency", "bandwidth", "reset", "heal", "kill", "stop", "pause", "resume", "restart"
+        "black_hole",
+        "cut",
+        "latency",
+        "bandwidth",
+        "reset",
+        "packet_loss",
+        "heal",
+        "kill",
+        "stop",
+        "pause",
+        "resume",
+        "restart",
     ]
     links: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()

@@ -16,6 +16,8 @@ from .network import MemoryNetwork
 class MemoryLinkFaults(LinkFaultBook):
     """The wires of all links and the faults on them."""
 
+    loses_packets = True
+
     def __init__(self, network: MemoryNetwork, clock: VirtualClock, record: Recorder) -> None:
         super().__init__(clock, record)
         self._network = network

@@ -4,8 +4,10 @@
             ◄═ downstream pipe ═
 
 A byte takes a LAN's time (0.1 to 0.4 ms, seeded) and overtakes none before it. What a proxy does to a dial is kept too:
-it is accepted although the peer may be gone, and closed when the proxy finds out. Not modelled: windows, segments and
-retransmission; a sender is never held up, and how much waits in a pipe is not bounded.
+it is accepted although the peer may be gone, and closed when the proxy finds out. Lost packets
+are sent again by the kernels, ever more rarely, so that a heal is noticed late. Not modelled: segments and windows (one
+write is one segment, and a sender is never held up, whatever waits in a pipe), and that a kernel gives a connection up
+after a quarter of an hour of lost packets.
 """
 
 from __future__ import annotations
@@ -27,6 +29,10 @@ from .loop import ProcessLoop, Scheduled, Scheduler
 MIN_TRIP_S, MAX_TRIP_S = 0.000_1, 0.000_4
 SLICE_S = 0.1
 """A slow link hands on a long chunk in slices of this time, as Toxiproxy's bandwidth toxic does."""
+MIN_RESEND_S, MAX_RESEND_S = 0.2, 120.0
+"""A kernel sends unanswered data again after the first, then after twice as long, up to the second (TCP_RTO_*)."""
+FIRST_SYN_S = 1.0
+"""The same for the first packet of a dial; it is the dialler who gives up, by its own time limit."""
 _REFUSED = os.strerror(errno.ECONNREFUSED)
 _CLOSE = b""
 """In a pipe: the sender has closed."""
@@ -134,6 +140,7 @@ class Pipe:
 
     __slots__ = (
         "_busy_until_s",
+        "_in_flight",
         "_latest_s",
         "_network",
         "_timer",
@@ -150,6 +157,7 @@ class Pipe:
         self._waiting: deque[tuple[float, float, bytes]] = deque()
         self._latest_s = 0.0
         self._busy_until_s = 0.0
+        self._in_flight = False
         self._timer: Scheduled | None = None
         self.sever: Callable[[Exception | None], None] = _ignore
         self.born_in_reset = state.reset
@@ -178,8 +186,27 @@ class Pipe:
 
     def retune(self, state: DirectionState) -> None:
         """From now on this is done to the bytes, those that wait included."""
+        stalled = self.state.lost or self._in_flight
         self.state = state
-        self.pump()
+        if not state.unacknowledged:
+            self._in_flight = False
+        if stalled and self._waiting and not (state.lost or self._in_flight):
+            self._wait_until(self._sent_again_s(self._waiting[0][0]))
+        else:
+            self.pump()
+
+    def _sent_again_s(self, written_s: float) -> float:
+        """When the sender's kernel next sends what has had no answer since `written_s`."""
+        at_s, wait_s = written_s, MIN_RESEND_S
+        while at_s < self._network.scheduler.now_s:
+            at_s += wait_s
+            wait_s = min(2 * wait_s, MAX_RESEND_S)
+        return at_s
+
+    def _wait_until(self, at_s: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._network.loop.call_at(at_s, self.pump)
 
     def pump(self) -> None:
         """Hand on what may go now, and come back when the next may."""
@@ -188,6 +215,9 @@ class Pipe:
             self._timer = None
         waiting, state, now_s = self._waiting, self.state, self._network.scheduler.now_s
         while waiting:
+            if state.lost or self._in_flight:
+                return
+            self._in_flight = state.unacknowledged  # it still leaves, and then the sender waits for its answer
             written_s, luck, data = waiting[0]
             if data:  # a close passes by itself, but not what was written before it
                 gated_s = self._through_gate_at(written_s, data)
@@ -196,7 +226,8 @@ class Pipe:
                 latency_ms, jitter_ms = state.delay_ms or (0, 0)
                 at_s = gated_s + max(0.0, latency_ms + luck * jitter_ms) / 1000
                 if at_s > now_s:
-                    self._timer = self._network.loop.call_at(at_s, self.pump)
+                    self._in_flight = False
+                    self._wait_until(at_s)
                     return
                 if state.reset:
                     self.sever(ConnectionResetError(errno.ECONNRESET, "reset") if self.born_in_reset else None)
@@ -328,6 +359,10 @@ class MemoryNetwork:
         if wire is None:
             raise ConnectError(f"connect to {address} failed: this node has no link to it")
         await asyncio.sleep(2 * (self.arrival_s() - self.scheduler.now_s))
+        wait_s = FIRST_SYN_S
+        while wire.state.upstream.lost or wire.state.downstream.lost:
+            await asyncio.sleep(wait_s)
+            wait_s *= 2
         if not wire.state.enabled:
             raise ConnectError(f"connect to {address} failed: {_REFUSED}")
         self._dialled += 1

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.faults.kinds import Bandwidth, BlackHole, Cut, Latency, LinkFault, Reset, combine
+from nemesrv.chaos.faults.kinds import Bandwidth, BlackHole, Cut, Latency, LinkFault, PacketLoss, Reset, combine
 from nemesrv.chaos.topology import Link
 from nemesrv.chaos.virtual.links import MemoryLinkFaults
 from nemesrv.chaos.virtual.loop import ProcessLoop, Scheduler, VirtualClock
@@ -234,6 +234,48 @@ def test_a_reset_closes_an_older_connection_at_its_next_bytes_and_resets_a_newer
     assert old_near.lost
     assert new_near.lost
     assert old_far.data + new_far.data == b""
+
+
+def test_lost_packets_keep_bytes_and_closes_from_arriving_until_the_kernel_sends_them_again(world: World) -> None:
+    near, far = world.connected()
+    with world.faults.fault(PacketLoss(), [LINK]):
+        near.transport.write(b"lost at first")
+        near.transport.close()
+        world.pass_s(10)
+        assert (far.data, far.lost) == (b"", [])
+    world.pass_s(2)
+    assert far.data == b""
+    world.pass_s(1)  # 0.2 + 0.4 + ... + 6.4 = 12.6 s after it was first sent
+    assert far.data == b"lost at first"
+    assert [exc for _, exc in far.lost] == [None]
+
+
+def test_a_dial_whose_packets_are_lost_is_not_answered_until_a_later_one_gets_through(world: World) -> None:
+    with world.faults.fault(PacketLoss(stream="downstream"), [LINK]):
+        dialling = world.dial()
+        world.pass_s(5)
+        assert not dialling.done()
+        assert world.accepted == []
+    world.pass_s(3)
+    assert dialling.done()
+    assert len(world.accepted) == 1
+
+
+def test_where_only_answers_are_lost_one_more_write_arrives_and_then_nothing(world: World) -> None:
+    near, far = world.connected()
+    with world.faults.fault(PacketLoss(stream="downstream"), [LINK]):
+        near.transport.write(b"first")
+        world.pass_s(1)
+        far.transport.write(b"answer")
+        near.transport.write(b" second")
+        near.transport.close()
+        world.pass_s(100)
+        assert far.data == b"first"
+        assert not far.lost
+        assert near.data == b""
+    world.pass_s(120)
+    assert far.data == b"first second"
+    assert far.lost
 
 
 def test_a_killed_process_closes_what_it_had_open_and_what_it_wrote_still_arrives(world: World) -> None:
