@@ -1,8 +1,9 @@
 """The history of a run: one row an event, from every node and from the harness, on one time axis.
 
 While a run lasts each process appends JSON lines to its own file, `<run>/history/_raw/<node>.<incarnation>.jsonl`.
-At the end `to_parquet` merges them into `<run>/history/part-00000.parquet`. Spark ignores the folder `_raw`, because
-its name begins with an underscore. Times are milliseconds of RocketMQ time since the experiment's origin.
+At the end `to_parquet` merges them into `<run>/history/part-00000.parquet` (large ones: clustered.py). Spark ignores
+the folder `_raw`, because its name begins with an underscore. Times are milliseconds of RocketMQ time since the
+experiment's origin.
 
 What a process killed with SIGKILL can lose: events wait at most 20 ms in memory, then go to the kernel with one
 `write` to a descriptor in append mode, and what the kernel has outlives the process. A line torn by the kill is
@@ -107,6 +108,7 @@ def raw_dir(run_dir: Path | str) -> Path:
 
 
 def parquet_path(run_dir: Path | str) -> Path:
+    """The first file of the run's history, and its only one unless the history is large."""
     return Path(run_dir) / "history" / "part-00000.parquet"
 
 
@@ -322,15 +324,29 @@ def write_parquet(rows: Sequence[Row], run_dir: Path | str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.tmp")
     pq.write_table(to_table(rows), temporary, compression="zstd")
+    for old in path.parent.glob("part-*.parquet"):
+        if old != path:  # of a large history that was here before
+            old.unlink()
     os.replace(temporary, path)
     return path
 
 
+IN_MEMORY_BYTES = 256 * 1024 * 1024
+"""Raw recordings up to this size (a million events) are merged in memory, into one file in order of time."""
+
+
 def to_parquet(run_dir: Path | str) -> Merged:
-    """Merge what every process recorded into the run's Parquet file. HarnessError when nothing was recorded."""
+    """Merge what every process recorded into the run's Parquet file, or files. HarnessError when nothing was recorded.
+
+    More than IN_MEMORY_BYTES are merged slice by slice, into files whose row groups are of one event each.
+    """
     files = sorted(raw_dir(run_dir).glob("*.jsonl"))
     if not files:
         raise HarnessError(f"{raw_dir(run_dir)} holds no recorded events")
+    if sum(file.stat().st_size for file in files) > IN_MEMORY_BYTES:
+        from .clustered import merge
+
+        return merge(run_dir)
     rows: list[Row] = []
     torn = 0
     for path in files:
@@ -347,7 +363,11 @@ def to_parquet(run_dir: Path | str) -> Merged:
 
 def read_rows(run_dir: Path | str) -> list[Row]:
     """The run's history as a list of dicts in order, `value` decoded; for reports and tests of small runs."""
-    rows: list[Row] = pq.read_table(parquet_path(run_dir)).to_pylist()
+    files = sorted(parquet_path(run_dir).parent.glob("part-*.parquet"))
+    table = pa.concat_tables([pq.read_table(file) for file in files or [parquet_path(run_dir)]])
+    if len(files) > 1:
+        table = table.sort_by([(name, "ascending") for name in ("time_ms", "node", "incarnation", "seq")])
+    rows: list[Row] = table.to_pylist()
     for row in rows:
         if row["value"] is not None:
             row["value"] = orjson.loads(row["value"])

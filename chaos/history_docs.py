@@ -144,6 +144,10 @@ _HEAD = """# The history of a run
 `chaos/history.py` and `chaos/history_docs.py`; a test compares. While a run lasts, each process appends JSON lines to
 `<run>/history/_raw/<node>.<incarnation>.jsonl`; a process killed with SIGKILL loses at most its last 50 ms.
 
+A history of more than a million events has several files, `part-00000.parquet`, `part-00001.parquet` …: each row group
+holds one event kind only, in order of `time_ms`, `node`, `seq`, so that a reader who wants some events skips the other
+row groups by their statistics. The files of a recorded run follow each other in time.
+
 One time axis for all: milliseconds of RocketMQ time since the run's origin, taken from the host's monotonic clock,
 times the run's time scale. Addresses are a node's own view of its peer, never a proxy's.
 """

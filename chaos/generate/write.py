@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...remoting.profile import Profile
-from ..history import Row, arrow_schema, parquet_path
+from ..clustered import write_clustered
+from ..history import Row, parquet_path
 from ..scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel
 from .columns import plain
 from .defects import Planted, defect_of
@@ -20,8 +20,6 @@ from .story import SLICE_ROWS, Story
 
 ORDERED_ROWS = 1_000_000
 """A history up to this size is one file in order of time, as a recorded run's; beyond, row groups are of one event."""
-_PLAIN = ("time_ms", "seq", "op_id", "msg_key", "offset", "duration_ms", "lag_ms")
-"""Columns whose values hardly repeat."""
 
 
 class Written(NamedTuple):
@@ -74,35 +72,10 @@ def write(
         pq.write_table(table, parquet_path(folder), compression="zstd")
         count = len(table)
     else:
-        count = _write_clustered(story, history, slice_rows)
+        slices = story.slices(slice_rows)
+        count = write_clustered(((plain(table) for table in slice_.tables()) for slice_ in slices), history)
     _write_scenario(folder, plan)
     return Written(folder, count, plan)
-
-
-def _write_clustered(story: Story, history: Path, slice_rows: int) -> int:
-    """A file a slice, a row group an event, in order of time within: statistics then say which groups to skip."""
-    count = 0
-    for number, slice_ in enumerate(story.slices(slice_rows)):
-        path = history / f"part-{number:05d}.parquet"
-        temporary = path.with_name(f".{path.name}.tmp")
-        writer: pq.ParquetWriter | None = None
-        try:
-            for table in slice_.tables():
-                if writer is None:
-                    writer = clustered_writer(temporary)
-                writer.write_table(plain(table), row_group_size=len(table))
-                count += len(table)
-        finally:
-            if writer is not None:
-                writer.close()
-        os.replace(temporary, path)
-    return count
-
-
-def clustered_writer(path: Path) -> pq.ParquetWriter:
-    """A writer for large histories: quick to write, quick to read, statistics for every column."""
-    dictionary = [field.name for field in arrow_schema() if field.name not in _PLAIN]
-    return pq.ParquetWriter(path, arrow_schema(), compression="snappy", use_dictionary=dictionary)
 
 
 def _sized(events: int, seed: int, planted: Planted | None, profile: Profile = Profile.V4_9) -> Plan:
