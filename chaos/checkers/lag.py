@@ -142,3 +142,8 @@ def measure(history: DataFrame, world: World, windows: Iterable[LagWindow]) -> d
 def tolerance(timers: Timers, lag_ms: float | None, chained: int) -> Tolerance:
     """For a window whose formula chains `chained` timers."""
     return Tolerance(lag_ms, chained, timers.delivery_ms, timers.lateness_cap_ms)
+
+
+def may_time_out(timers: Timers, lag_ms: float | None, patience_ms: float) -> bool:
+    """Whether both ends of a healthy pair were together so late that a time-out of `patience_ms` may have run out."""
+    return lag_ms is not None and 2 * lag_ms + timers.delivery_ms >= patience_ms
