@@ -73,6 +73,7 @@ def _keeps_what_it_has(node: ConsumerNode) -> None:
         return mine if mine is None else mine | gone
 
     replace_part(rebalancer, "_allocate", allocate_more)
+    replace_part(node.instance.route_cache, "clean_offline_brokers", tuple)
 
 
 # -- pulling and delivering
@@ -159,7 +160,7 @@ DEFECTS = (
     ),
     Defect(
         name="consumer-keeps-lost-queues",
-        what="consumers keep the queues of a broker that has left the routes",
+        what="consumers keep the queues and the address of a broker that has left the routes",
         kinds=_CONSUMER,
         scenario="broker-crash",
         caught_by=checks("dead_brokers_avoided"),
