@@ -72,7 +72,8 @@ def _rows() -> Iterator[Row]:
         yield row(2, broker, "topic", topic=_TOPIC, value={"read": 4, "write": 4, "perm": 6})
     for node in _NAME_SERVERS:
         yield row(10, node, "route", topic=_TOPIC, value=route(*_BROKERS))
-        yield row(_CRASH_MS + 5, node, "broker_dropped", broker_name="broker-b", value={"reason": "closed"})
+        dropped = {"broker_name": "broker-b", "address": _BROKERS["broker-b"], "value": {"reason": "closed"}}
+        yield row(_CRASH_MS + 5, node, "broker_dropped", **dropped)
         yield row(_CRASH_MS + 5, node, "route", topic=_TOPIC, value=route("broker-a"))
         yield row(_RESTART_MS + 5, node, "route", topic=_TOPIC, value=route(*_BROKERS))
     for at_ms, phase in ((_CRASH_MS, "start"), (_RESTART_MS, "end")):
@@ -83,7 +84,7 @@ def _rows() -> Iterator[Row]:
         yield row(5, client, "name_server_list", value=listed)
         chosen = {"old": None, "index": 0, "reason": "first"}
         yield row(6, client, "name_server_chosen", name_server=listed[0], value=chosen)
-        for at_ms in (7.0, 30_007.0):
+        for at_ms in (7.0, 30_007.0, 120_007.0):
             yield row(at_ms, client, "name_server_call", f="route", type="ok", name_server=listed[0], topic=_TOPIC)
     for number, (broker, address) in enumerate(_BROKERS.items()):
         queue = {"topic": _TOPIC, "broker_name": broker, "queue_id": 0}
@@ -93,7 +94,27 @@ def _rows() -> Iterator[Row]:
         yield row(at_ms, "producer-0", "send_attempt", type="invoke", op_id=key["op_id"], address=address, **queue)
         yield row(at_ms + 1, "producer-0", "send", type="ok", offset=0, **queue, **key)
         yield row(at_ms, "consumer-0", "pull", type="invoke", address=address, offset=0, **queue)
-        yield row(at_ms + 2, "consumer-0", "receive", msg_key=key["msg_key"], offset=0, **queue)
+        held = {"op_id": f"take-{number}", "offset": 0, **queue}
+        yield row(8, "consumer-0", "queue_taken", **held)
+        yield row(at_ms + 2, "consumer-0", "receive", msg_key=key["msg_key"], **held)
         yield row(_END_MS - 10, "prober", "read", msg_key=key["msg_key"], offset=0, **queue)
         yield row(_END_MS - 9, "prober", "read_done", offset=1, **queue)
+    queues = {broker: [[broker, queue_id] for queue_id in range(4)] for broker in _BROKERS}
+    for at_ms, brokers in ((9.0, tuple(_BROKERS)), (60_000.0, ("broker-a",)), (140_000.0, tuple(_BROKERS))):
+        value = [queue for broker in brokers for queue in queues[broker]]
+        yield row(at_ms, "consumer-0", "assigned", topic=_TOPIC, value=value)
+    # What broker-b was sent just before the crash, and the consumer took again after it; then both work on.
+    queue = {"topic": _TOPIC, "broker_name": "broker-b", "queue_id": 0}
+    again = {"msg_key": "key-again", "offset": 1}
+    sent_ms = _CRASH_MS - 1_000
+    yield row(sent_ms, "producer-0", "send", type="ok", op_id="op-again", attempt=1, duration_ms=1, **queue, **again)
+    yield row(sent_ms + 1, "consumer-0", "receive", op_id="take-1", **queue, **again)
+    yield row(140_000, "consumer-0", "queue_taken", op_id="take-2", offset=1, **queue)
+    yield row(140_001, "consumer-0", "receive", op_id="take-2", **queue, **again)
+    for number, at_ms in enumerate((_CRASH_MS + 1_000, _RESTART_MS + 1_000)):
+        queue = {"topic": _TOPIC, "broker_name": "broker-a", "queue_id": 1, "offset": number}
+        key = {"op_id": f"op-later-{number}", "msg_key": f"key-later-{number}"}
+        yield row(at_ms, "producer-0", "send", type="ok", duration_ms=2, **queue, **key)
+        yield row(at_ms, "consumer-0", "pull", type="ok", address=_BROKERS["broker-a"], code=0, duration_ms=5, **queue)
+        yield row(at_ms, "prober", "read", msg_key=key["msg_key"], **queue)
     yield row(_END_MS, "harness", "phase", phase="end")

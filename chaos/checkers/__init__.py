@@ -42,7 +42,13 @@ CHECKS: Mapping[str, Check] = {
         "dead_brokers_avoided",
         "dead_name_servers_left",
         "name_server_selection",
+        "queue_ownership",
         "no_acknowledged_loss",
+        "order_kept",
+        "duplicates",
+        "recovery_time",
+        "availability",
+        "exercised",
         "answers_asked_for",
     )
 }

@@ -6,78 +6,94 @@ A message that nobody received and that the final read of its queue does not hol
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from ..verdict import EXAMPLES_MAX, Validity, Verdict
 from .findings import rounded
+from .messages import QUEUE, acknowledged_sends, messages, place
 from .world import World
 
 NAME = "no_acknowledged_loss"
+_COUNTS = ("acknowledged", "received", "only_in_final_reads", "lost", "unread")
 
 
 def no_acknowledged_loss(history: DataFrame, world: World) -> Verdict:
     """Examined: acknowledged sends. Violations: those that are lost."""
-    event = F.col("event")
-    queue = ("topic", "broker_name", "queue_id")
-    acknowledged = history.where((event == "send") & (F.col("type") == "ok") & F.col("msg_key").isNotNull()).select(
-        "msg_key", *queue, "offset", "time_ms"
-    )
-    seen = (
-        history.where(event.isin("receive", "read") & F.col("msg_key").isNotNull())
-        .groupBy("msg_key")
-        .agg(F.max(event == "receive").alias("received"), F.max(event == "read").alias("was_read"))
-    )
-    complete = history.where(event == "read_done").select(*queue).distinct().withColumn("complete", F.lit(True))
-    judged = (
-        acknowledged.join(seen, "msg_key", "left")
-        .join(F.broadcast(complete), list(queue), "left")
-        .withColumn("missing", F.col("received").isNull())
-    )
-    lost = F.col("missing") & F.col("complete").isNotNull()
-    unread = F.col("missing") & F.col("complete").isNull()
-    sample = F.struct("time_ms", "msg_key", *queue, "offset")
-    row = judged.agg(
-        F.count("*").alias("acknowledged"),
-        F.count(F.when(F.col("received"), True)).alias("received"),
-        F.count(F.when(~F.col("received") & F.col("was_read"), True)).alias("only_in_final_reads"),
-        F.count(F.when(lost, True)).alias("lost"),
-        F.count(F.when(unread, True)).alias("unread"),
-        F.slice(F.array_sort(F.collect_list(F.when(lost, sample))), 1, EXAMPLES_MAX).alias("lost_sends"),
-        F.slice(F.array_sort(F.collect_list(F.when(unread, sample))), 1, EXAMPLES_MAX).alias("unread_sends"),
-    ).collect()[0]
-    counts = ("acknowledged", "received", "only_in_final_reads", "lost", "unread")
-    measured = {name: row[name] for name in counts}
+    row = _counts(history)
+    measured = {name: row[name] or 0 for name in _COUNTS}
     allowed = {"bound_ms": None, "formula": "0 lost", "tolerance_ms": 0, "row": "an acknowledged send is durable"}
-    if not row["acknowledged"]:
+    if not measured["acknowledged"]:
         return Verdict.nothing_examined(NAME, "no send was acknowledged", measured=measured, allowed=allowed)
     validity, why = Validity.VALID, ""
-    if row["lost"]:
+    if measured["lost"]:
         validity = Validity.INVALID
         why = f"{row['lost']} of {row['acknowledged']} acknowledged sends are neither received nor in the final reads"
-    elif row["unread"]:
+    elif measured["unread"]:
         validity = Validity.UNKNOWN
         why = (
             f"{row['unread']} acknowledged sends were not received, and the final reads of their queues are incomplete"
         )
-    examples = [
-        {
-            "msg_key": send["msg_key"],
-            "topic": send["topic"],
-            "broker_name": send["broker_name"],
-            "queue_id": send["queue_id"],
-            "offset": send["offset"],
-            "acknowledged_ms": rounded(send["time_ms"]),
-        }
-        for send in (row["lost_sends"] or row["unread_sends"])
-    ]
     return Verdict(
         name=NAME,
         verdict=validity,
-        examined=row["acknowledged"],
-        violations=row["lost"],
+        examined=measured["acknowledged"],
+        violations=measured["lost"],
         measured=measured,
         allowed=allowed,
-        examples=tuple(examples),
+        examples=_examples(history, row["first_lost"] or row["first_unread"] or []),
         why=why,
+    )
+
+
+def _counts(history: DataFrame) -> dict[str, Any]:
+    """The counts, and the first keys of what is lost and of what is unread.
+
+    A message counts as often as its sends were acknowledged; they share one key, so one receipt is one of them all.
+    """
+    complete = history.where(F.col("event") == "read_done").select(place().alias("place")).distinct()
+    seen = (F.col("receives") > 0) | (F.col("reads") > 0)
+    missing = (
+        messages(history)
+        .where(F.col("acknowledged") > 0)
+        .join(F.broadcast(complete.withColumn("complete", F.lit(True))), "place", "left")
+        .select(
+            "msg_key",
+            "acked_ms",
+            "acknowledged",
+            F.when(F.col("receives") > 0, "received")
+            .when(seen, "only_in_final_reads")
+            .when(F.col("complete").isNotNull(), "lost")
+            .otherwise("unread")
+            .alias("fate"),
+        )
+    )
+
+    def count(fate: str) -> Any:
+        return F.sum(F.when(F.col("fate") == fate, F.col("acknowledged")).otherwise(0)).alias(fate)
+
+    totals = missing.agg(F.sum("acknowledged").alias("acknowledged"), *(count(fate) for fate in _COUNTS[1:]))
+    row: dict[str, Any] = totals.collect()[0].asDict()
+    for fate in ("lost", "unread"):
+        first: list[str] = []
+        if row[fate]:
+            worst = missing.where(F.col("fate") == fate).orderBy("acked_ms", "msg_key").limit(EXAMPLES_MAX)
+            first = [found["msg_key"] for found in worst.collect()]
+        row[f"first_{fate}"] = first
+    return row
+
+
+def _examples(history: DataFrame, keys: list[str]) -> tuple[dict[str, Any], ...]:
+    sends = acknowledged_sends(history, keys)
+    return tuple(
+        {
+            "msg_key": key,
+            **{name: sends[key][name] for name in QUEUE},
+            "offset": sends[key]["offset"],
+            "client": sends[key]["node"],
+            "at_ms": rounded(sends[key]["time_ms"]),
+        }
+        for key in keys
     )

@@ -24,10 +24,17 @@ def broker_crash(rows: int, seed: int = 1) -> Story:
         _start(story.at(3 + number / 10), "prober", name_servers, rng, op_id=f"start-{number}")
     story.at(KILL_S).fault(*KILL)
     for index in range(3):
-        story.at(KILL_S + 0.01 + index / 1000).route(f"ns-{index}", "orders", *BROKERS[1:])
+        dropped = {"broker_name": "broker-a", "address": address_of("broker-a"), "value": {"reason": "closed"}}
+        story.at(KILL_S + 0.01 + index / 1000).event(f"ns-{index}", "broker_dropped", **dropped)
+        story.route(f"ns-{index}", "orders", *BROKERS[1:])
     story.at(RESTART_S).fault(*KILL, end=True).restarted("broker-a").topic("broker-a", "orders")
     for index in range(3):
         story.at(RESTART_S + 0.1 + index / 1000).route(f"ns-{index}", "orders", *BROKERS)
+    for at_s, brokers in ((2, BROKERS), (KILL_S + 30, BROKERS[1:]), (RESTART_S + 30, BROKERS)):
+        queues = [[broker, queue_id] for broker in brokers for queue_id in range(4)]
+        for index in range(2):
+            mine = queues[index * len(queues) // 2 : (index + 1) * len(queues) // 2]
+            story.at(at_s).event(f"consumer-{index}", "assigned", topic="orders", value=mine)
     seconds = int(END_S)
     for second in range(seconds):
         for node in story.nodes:
@@ -70,4 +77,5 @@ def _traffic(story: Story, rows: int, rng: random.Random) -> None:
         story.event(producer, "send", type="ok", op_id=op_id, topic="orders", msg_key=key, offset=number, **where)
         story.event(consumer, "pull", type="invoke", topic="orders", offset=number, **where)
         story.at(at_s + 0.006).event(consumer, "pull", type="ok", topic="orders", offset=number, code=0, **where)
-        story.event(consumer, "receive", msg_key=key, topic="orders", offset=number, **where)
+        held = f"{consumer}/{broker}/{number % 4}"
+        story.event(consumer, "receive", msg_key=key, topic="orders", offset=number, op_id=held, **where)

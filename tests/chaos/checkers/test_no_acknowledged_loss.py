@@ -50,7 +50,7 @@ def test_what_neither_a_consumer_nor_a_complete_final_read_holds_is_lost(spark: 
         violations=1,
         measured={"acknowledged": 2, "received": 1, "only_in_final_reads": 0, "lost": 1, "unread": 0},
         allowed=ALLOWED,
-        examples=({"msg_key": "k-1", **AT, "offset": 1, "acknowledged_ms": 1000.0},),
+        examples=({"msg_key": "k-1", **AT, "offset": 1, "client": "producer-0", "at_ms": 1000.0},),
         why="1 of 2 acknowledged sends are neither received nor in the final reads",
     )
 

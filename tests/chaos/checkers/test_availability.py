@@ -1,0 +1,99 @@
+"""availability over hand-written histories."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from nemesrv.chaos.checkers.availability import availability
+from nemesrv.chaos.checkers.world import World
+from nemesrv.chaos.verdict import Validity, Verdict
+from tests.chaos.histories import Story, cluster
+
+pytestmark = pytest.mark.spark
+
+PAUSE = ("f1", "pause", "sigstop", "broker-a")
+WORKLOAD = {"queues": 4, "sends_per_s": 1}
+
+
+def check(story: Story, spark: SparkSession) -> Verdict:
+    history = story.frame(spark)
+    return availability(history, World.observe(history))
+
+
+def sends(failed: set[int], *, until_s: int = 400, lag_ms: float | None = 1.0, **run: Any) -> Story:
+    """A send every second; those that began in `failed` seconds fail. broker-a of two is paused from 100 to 200 s."""
+    story = cluster(clients=("producer-0",), workload=WORKLOAD, **run)
+    story.at(100).fault(*PAUSE).at(200).fault(*PAUSE, end=True)
+    for second in range(10, until_s):
+        type_ = "info" if second in failed else "ok"
+        story.at(second + 0.1).event("producer-0", "send", type=type_, duration_ms=100)
+    return story.end(until_s, lag_ms)
+
+
+HALF = set(range(100, 200, 2))
+
+
+def test_all_succeed_in_quiet_and_half_while_one_of_two_brokers_hangs(spark: SparkSession) -> None:
+    verdict = check(sends(HALF), spark)
+    assert (verdict.verdict, verdict.violations) == (Validity.VALID, 0)
+    assert (verdict.measured["quiet"], verdict.measured["send"]) == (1.0, 0.871795)
+    assert verdict.measured["quiet_stretches"] == [[0.0, 100_000.0], [275_000.0, 400_000.0]]
+    series = verdict.measured["series"]["send"]
+    assert (verdict.measured["bucket_ms"], len(series)) == (2500.0, 160)
+    assert [sum(column) for column in zip(*series, strict=True)] == [390, 50]
+
+
+def test_one_failure_in_a_quiet_time_is_invalid(spark: SparkSession) -> None:
+    verdict = check(sends({50, 51}), spark)
+    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 2)
+    assert verdict.examples == (
+        {
+            "operation": "send",
+            "client": "producer-0",
+            "at_ms": 50_100.0,
+            "to_ms": 51_100.0,
+            "succeeded": 88,
+            "failed": 2,
+            "floor": 1.0,
+            "why": "failed in a quiet time",
+        },
+    )
+    assert verdict.measured["quiet"] < 1
+
+
+def test_more_failures_than_the_lost_queues_explain_are_invalid(spark: SparkSession) -> None:
+    verdict = check(sends(set(range(110, 190))), spark)
+    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 80)
+    assert verdict.examples[0]["why"] == "more failed than 1 of 2 lost brokers explain"
+
+
+def test_failures_while_timers_are_later_than_a_time_out_are_unknown(spark: SparkSession) -> None:
+    story = sends({50})
+    verdict = check(story.at(48).lag(1500, "broker-b", until_s=51), spark)
+    assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
+    assert check(sends({50}, lag_ms=None), spark).verdict is Validity.UNKNOWN
+
+
+@pytest.mark.parametrize(("floor", "expected"), [(0.8, Validity.VALID), (0.9, Validity.INVALID)])
+def test_a_scenario_may_set_a_floor_from_its_first_fault_on(
+    spark: SparkSession, floor: float, expected: Validity
+) -> None:
+    assert check(sends(HALF, availability_floor=floor), spark).verdict is expected
+
+
+def test_an_answer_that_says_no_is_an_answer_for_pulls_and_look_ups_and_none_for_sends(spark: SparkSession) -> None:
+    story = cluster(clients=("producer-0",))
+    for event in ("pull", "name_server_call"):
+        story.at(50).event("producer-0", event, type="fail", code=17)
+    assert check(story.end(100), spark).verdict is Validity.VALID
+    story.at(60).event("producer-0", "send", type="fail", code=14)
+    assert check(story, spark).verdict is Validity.INVALID
+
+
+def test_without_operations_nothing_is_examined(spark: SparkSession) -> None:
+    for story in (Story(), cluster(clients=("producer-0",)).end(100)):
+        verdict = check(story, spark)
+        assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)

@@ -1,0 +1,93 @@
+"""order_kept over hand-written histories."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from nemesrv.chaos.checkers.order_kept import order_kept
+from nemesrv.chaos.checkers.world import World
+from nemesrv.chaos.verdict import Validity, Verdict
+from tests.chaos.histories import Story, cluster
+
+pytestmark = pytest.mark.spark
+
+AT = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
+
+
+def check(story: Story, spark: SparkSession) -> Verdict:
+    history = story.frame(spark)
+    return order_kept(history, World.observe(history))
+
+
+def sends(*rows: tuple[float, float, int], **at: object) -> Story:
+    """(begin, end, offset) of each acknowledged send of producer-0; times in seconds."""
+    story = cluster(clients=("producer-0", "consumer-0"))
+    for number, (begin_s, end_s, offset) in enumerate(rows):
+        fields = {"duration_ms": (end_s - begin_s) * 1000, "offset": offset, **AT, **at}
+        story.at(end_s).event("producer-0", "send", type="ok", msg_key=f"k-{number}", **fields)
+    return story
+
+
+def test_later_sends_of_a_producer_have_higher_offsets(spark: SparkSession) -> None:
+    verdict = check(sends((10, 11, 0), (12, 13, 4), (14, 15, 9)), spark)
+    assert (verdict.verdict, verdict.examined) == (Validity.VALID, 3)
+    assert verdict.measured == {"sends": 3, "out_of_order": 0}
+
+
+def test_a_later_send_with_a_lower_offset_is_invalid(spark: SparkSession) -> None:
+    verdict = check(sends((10, 11, 0), (12, 13, 9), (14, 15, 4)), spark)
+    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
+    assert verdict.examples == (
+        {
+            "what": "send after one with a higher offset, or the same",
+            "msg_key": "k-2",
+            **AT,
+            "offset": 4,
+            "client": "producer-0",
+            "at_ms": 14_000.0,
+            "to_ms": 15_000.0,
+        },
+    )
+
+
+def test_an_offset_given_twice_is_invalid(spark: SparkSession) -> None:
+    assert check(sends((10, 11, 5), (12, 13, 5)), spark).violations == 1
+
+
+def test_sends_that_overlap_may_be_stored_in_either_order(spark: SparkSession) -> None:
+    assert check(sends((10, 13, 9), (12, 14, 4)), spark).verdict is Validity.VALID
+
+
+def test_queues_and_producers_are_in_no_order_with_each_other(spark: SparkSession) -> None:
+    story = sends((10, 11, 9))
+    for number, (node, queue_id) in enumerate((("producer-0", 1), ("producer-1", 0))):
+        where = {**AT, "queue_id": queue_id}
+        story.at(20).event(node, "send", type="ok", msg_key=f"x-{number}", offset=0, duration_ms=1, **where)
+    assert check(story, spark).verdict is Validity.VALID
+
+
+@pytest.mark.parametrize(
+    ("ordered", "op_ids", "expected"),
+    [
+        (True, ("take-0", "take-0"), Validity.INVALID),
+        (True, ("take-0", "take-1"), Validity.VALID),
+        (False, ("take-0", "take-0"), Validity.VALID),
+    ],
+)
+def test_only_an_ordered_workload_must_hand_over_by_offset_and_only_within_a_holding(
+    spark: SparkSession, ordered: bool, op_ids: tuple[str, str], expected: Validity
+) -> None:
+    story = cluster(clients=("producer-0", "consumer-0"), workload={"ordered": ordered})
+    story.at(9).event("producer-0", "send", type="ok", msg_key="k-0", offset=0, **AT)
+    for offset, op_id in zip((5, 4), op_ids, strict=True):
+        story.at(10).event("consumer-0", "receive", msg_key=f"r-{offset}", offset=offset, op_id=op_id, **AT)
+    verdict = check(story, spark)
+    assert verdict.verdict is expected
+    assert [example["msg_key"] for example in verdict.examples] == ["r-4"] * (expected is Validity.INVALID)
+
+
+def test_without_an_acknowledged_send_nothing_is_examined(spark: SparkSession) -> None:
+    for story in (Story(), cluster(clients=("producer-0",)).end(100)):
+        verdict = check(story, spark)
+        assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)

@@ -1,0 +1,146 @@
+"""queue_ownership over hand-written histories, and its plain half without Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from nemesrv.chaos.checkers.ownership import Holding, Piece, Tables, holdings, judged, pieces, readable
+from nemesrv.chaos.checkers.queue_ownership import queue_ownership
+from nemesrv.chaos.checkers.world import World
+from nemesrv.chaos.verdict import Validity, Verdict
+from tests.chaos.histories import Story, cluster, route_of
+
+KILL = ("f1", "kill", "sigkill", "broker-a")
+A, B = ([[broker, queue_id] for queue_id in range(4)] for broker in ("broker-a", "broker-b"))
+
+
+def assign(story: Story, at_s: float, consumer: str, queues: list[list[Any]]) -> Story:
+    return story.at(at_s).event(consumer, "assigned", topic="orders", value=queues)
+
+
+def group(**run: Any) -> Story:
+    """Two consumers, started with everything else at 0 s, own one broker's queues each from 3 s on."""
+    story = cluster(clients=("consumer-0", "consumer-1"), **run)
+    return assign(assign(story, 3, "consumer-0", A), 3, "consumer-1", B)
+
+
+def check(story: Story, spark: SparkSession) -> Verdict:
+    history = story.frame(spark)
+    return queue_ownership(history, World.observe(history))
+
+
+@pytest.mark.spark
+def test_each_queue_with_one_owner_is_valid(spark: SparkSession) -> None:
+    verdict = check(group().end(200), spark)
+    assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.VALID, 8, 0)
+    # The routes came at 1 s, after the consumers: P + J (3 s · 2 brokers) + H + Qr + A = 89 s.
+    assert (verdict.allowed["bound_ms"], verdict.measured["quiet_ms"]) == (89_000.0, 110_000.0)
+    assert verdict.measured["max_ms"] == 2000.0
+
+
+@pytest.mark.spark
+def test_a_queue_that_two_own_in_a_quiet_time_is_invalid(spark: SparkSession) -> None:
+    story = assign(assign(group(), 130, "consumer-0", A + B[:1]), 150, "consumer-0", A)
+    verdict = check(story.end(200), spark)
+    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
+    assert verdict.examples == (
+        {
+            "topic": "orders",
+            "broker_name": "broker-b",
+            "queue_id": 0,
+            "group": "all consumers",
+            "clients": ["consumer-0", "consumer-1"],
+            "at_ms": 130_000.0,
+            "to_ms": 150_000.0,
+            "due_ms": 90_000.0,
+            "over_ms": 60_000.0,
+            "after": "route changed",
+        },
+    )
+
+
+@pytest.mark.spark
+def test_a_queue_that_nobody_owns_in_a_quiet_time_is_invalid(spark: SparkSession) -> None:
+    verdict = check(assign(group(), 130, "consumer-1", B[1:]).end(200), spark)
+    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
+    assert verdict.examples[0]["clients"] == []
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("settled_s", "expected"), [(158, Validity.VALID), (180, Validity.INVALID)])
+def test_the_queues_of_a_killed_broker_are_gone_and_the_others_shared_anew_in_time(
+    spark: SparkSession, settled_s: float, expected: Validity
+) -> None:
+    """P + J + Qr + A = 59 s after the tables changed: at 160 s each queue of broker-b has one owner."""
+    story = group().at(101).fault(*KILL)
+    for name_server in ("ns-0", "ns-1"):
+        story.route(name_server, "orders", "broker-b")
+    assign(assign(story, 120, "consumer-0", B[:2]), settled_s, "consumer-1", B[2:])
+    verdict = check(story.end(260), spark)
+    assert (verdict.verdict, verdict.examined) == (expected, 8 + 4)
+
+
+@pytest.mark.spark
+def test_with_broadcasting_every_consumer_owns_every_queue(spark: SparkSession) -> None:
+    story = group(workload={"broadcasting": True})
+    assert check(story.end(200), spark).verdict is Validity.INVALID
+    assign(assign(story, 4, "consumer-0", A + B), 4, "consumer-1", A + B)
+    verdict = check(story, spark)
+    assert (verdict.verdict, verdict.examined) == (Validity.VALID, 16)
+
+
+@pytest.mark.spark
+def test_without_quiet_or_without_anything_nothing_is_examined(spark: SparkSession) -> None:
+    for story in (Story(), group().end(60), cluster(clients=("consumer-0",)).end(300)):
+        verdict = check(story, spark)
+        assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
+
+
+def stretches(story: Story) -> list[tuple[float, float]]:
+    """Where the story is judged, in seconds."""
+    world = World.of_rows(story.rows)
+    tables = Tables(world, [row for row in story.rows if row["event"] == "route"])
+    return [(found.start_ms / 1000, found.end_ms / 1000) for found in judged(world, ["orders"], tables)]
+
+
+def test_a_broker_that_one_name_server_cannot_hear_leaves_no_quiet_until_all_has_settled() -> None:
+    hole = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0")
+    story = group().at(100).fault(*hole).at(300).fault(*hole, end=True)
+    # R + C + (P + J + H + Qr + A) = 33 + 89 s after the heal
+    assert stretches(story.end(500)) == [(90, 100), (422, 500)]
+
+
+def test_a_lost_name_server_changes_nothing_while_no_route_changes() -> None:
+    story = group().at(100).fault("f1", "kill", "sigkill", "ns-0")
+    assert stretches(story.end(300)) == [(90, 300)]
+
+
+def test_tables_that_differ_are_not_judged() -> None:
+    story = group().at(100)
+    story.route("ns-0", "orders", "broker-a")
+    assert stretches(story.end(300)) == [(90, 100)]
+
+
+def test_a_holding_ends_with_the_next_row_or_with_the_process() -> None:
+    story = assign(group(), 10, "consumer-0", A[:1]).at(20).fault("f1", "kill", "sigkill", "consumer-0")
+    rows = [row | {"incarnation": 0} for row in story.rows if row["event"] == "assigned"]
+    held = holdings(World.of_rows(story.end(30).rows), rows)["orders"]
+    assert held["broker-a", 0] == [Holding("consumer-0", 3000, 20_000)]
+    assert held["broker-a", 1] == [Holding("consumer-0", 3000, 10_000)]
+
+
+def test_pieces_are_where_there_is_not_one_owner() -> None:
+    queue = ("broker-a", 0)
+    held = [Holding("x", 0, 10), Holding("y", 8, 20), Holding("x", 25, 40)]
+    assert pieces(queue, held, 0, 40) == [Piece(queue, 8, 10, ("x", "y")), Piece(queue, 20, 25, ())]
+
+
+def test_only_readable_queues_are_there_to_own() -> None:
+    route = route_of("broker-a", "broker-b")
+    assert route is not None
+    route["queues"]["broker-b"] = [4, 4, 2, 0]
+    assert readable(route) == {("broker-a", queue_id) for queue_id in range(4)}
+    assert readable(None) == frozenset()

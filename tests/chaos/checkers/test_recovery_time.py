@@ -1,0 +1,114 @@
+"""recovery_time over hand-written histories."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from nemesrv.chaos.checkers.recovery_time import percentile, recovery_time
+from nemesrv.chaos.checkers.world import World
+from nemesrv.chaos.verdict import Validity, Verdict
+from tests.chaos.histories import Story, address_of, cluster
+
+pytestmark = pytest.mark.spark
+
+KILL = ("f1", "kill", "sigkill", "broker-a")
+WORKLOAD = {"queues": 4, "sends_per_s": 1}
+
+
+def check(story: Story, spark: SparkSession) -> Verdict:
+    history = story.frame(spark)
+    return recovery_time(history, World.observe(history))
+
+
+def send(story: Story, at_s: float, type_: str = "ok", took_s: float = 0.5) -> Story:
+    return story.at(at_s + took_s).event("producer-0", "send", type=type_, duration_ms=took_s * 1000)
+
+
+def crash(first_good_s: float, lag_ms: float | None = 1.0) -> Story:
+    """broker-a of two is killed at 100 s; the producer fails until `first_good_s`; restarted at 200 s."""
+    story = cluster(clients=("producer-0",), workload=WORKLOAD)
+    send(story, 90)
+    for at_s in range(101, int(first_good_s), 4):
+        send(story, at_s, "fail", 3)
+    send(send(story, first_good_s), 190)
+    story.at(100).fault(*KILL).at(200).fault(*KILL, end=True).restarted("broker-a")
+    return send(send(story, 201), 280).end(300, lag_ms)
+
+
+def test_a_producer_that_succeeds_after_one_try_at_each_lost_queue_is_valid(spark: SparkSession) -> None:
+    verdict = check(crash(first_good_s=120), spark)
+    assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.VALID, 2, 0)
+    assert verdict.allowed["bound_ms"] == 24_000.0  # (4 lost queues + 2) · (3 s + 1 s)
+    spread = {"recoveries": 2, "p50_ms": 1500.0, "p99_ms": 20_500.0, "max_ms": 20_500.0}
+    assert verdict.measured["by_operation"] == {"send": spread}
+    assert (verdict.measured["max_ms"], verdict.measured["p50_ms"], verdict.measured["never"]) == (20_500.0, 1500.0, 0)
+
+
+def test_a_producer_that_goes_on_failing_is_invalid(spark: SparkSession) -> None:
+    verdict = check(crash(first_good_s=150), spark)
+    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
+    assert verdict.examples == (
+        {
+            "client": "producer-0",
+            "operation": "send",
+            "fault_id": "f1",
+            "phase": "start",
+            "after_ms": 50_500.0,
+            "bound_ms": 24_000.0,
+            "at_ms": 100_000.0,
+            "to_ms": 150_500.0,
+            "due_ms": 124_000.0,
+            "over_ms": 26_500.0,
+        },
+    )
+
+
+def test_a_late_success_on_a_machine_later_than_the_cap_is_unknown(spark: SparkSession) -> None:
+    verdict = check(crash(first_good_s=129, lag_ms=4000), spark)
+    assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
+
+
+def look_ups(first_good_s: float) -> Story:
+    """The client has chosen ns-0, whose link is black from 100 s to 200 s."""
+    hole = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "producer-0", "ns-0")
+    story = cluster(clients=("producer-0",), workload=WORKLOAD).at(100).fault(*hole).at(200).fault(*hole, end=True)
+    for at_s, type_ in ((90, "ok"), (123, "info"), (first_good_s, "ok"), (210, "ok"), (299, "ok")):
+        fields = {"type": type_, "name_server": address_of("ns-0"), "duration_ms": 10}
+        story.at(at_s).event("producer-0", "name_server_call", f="route", **fields)
+    return story.end(300)
+
+
+def test_a_client_asks_another_name_server_after_one_failed_call_and_a_poll(spark: SparkSession) -> None:
+    verdict = check(look_ups(first_good_s=153), spark)
+    assert (verdict.verdict, verdict.examined) == (Validity.VALID, 2)
+    assert verdict.allowed["bound_ms"] == 63_000.0  # P + (1·P + A)
+    assert check(look_ups(first_good_s=170), spark).verdict is Validity.INVALID
+
+
+def test_a_client_without_any_broker_left_is_bounded_from_the_heal_on(spark: SparkSession) -> None:
+    both = (("f1", "kill", "sigkill", "broker-a"), ("f2", "kill", "sigkill", "broker-b"))
+    story = cluster(clients=("producer-0",), workload=WORKLOAD)
+    send(story.at(100).fault(*both[0]).fault(*both[1]), 90)
+    for fault in both:
+        story.at(300).fault(*fault, end=True).restarted(fault[3])
+    verdict = check(send(send(story, 360), 500).end(510), spark)
+    assert (verdict.verdict, verdict.violations) == (Validity.VALID, 0)
+    assert [row["after_ms"] for row in verdict.measured["slowest"]] == [260_500.0, 260_500.0, 60_500.0, 60_500.0]
+    assert verdict.examined == 2
+
+
+def test_without_a_fault_or_without_anything_at_all_nothing_is_examined(spark: SparkSession) -> None:
+    for story in (Story(), send(cluster(clients=("producer-0",)), 50).end(100)):
+        verdict = check(story, spark)
+        assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
+
+
+def test_a_client_that_did_nothing_proves_nothing(spark: SparkSession) -> None:
+    verdict = check(cluster(clients=("producer-0",)).at(100).fault(*KILL).end(300), spark)
+    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
+
+
+def test_percentiles_are_values_that_were_measured() -> None:
+    assert [percentile([4, 1, 3, 2], share) for share in (0.5, 0.99, 1)] == [2, 4, 4]
+    assert percentile([], 0.5) is None
