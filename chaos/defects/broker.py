@@ -299,7 +299,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("order_kept"),
-        also=checks("duplicates"),
+        also=checks("duplicates", "no_acknowledged_loss"),
         plant=_stores_out_of_order,
     ),
     Defect(

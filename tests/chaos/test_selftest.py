@@ -1,0 +1,30 @@
+"""A few planted defects, run on the virtual clock and judged by every check; the whole table is `make selftest`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from nemesrv.chaos.defects import DEFECTS
+from nemesrv.chaos.runner import Judged, record_virtual
+from nemesrv.chaos.selftest import Outcome, plan_of, scenario_of
+from nemesrv.chaos.spark import check_run
+
+pytestmark = pytest.mark.spark
+
+FEW = ("broker-answers-oneway", "name-server-expires-the-living")
+"""In one scenario, the shortest."""
+
+
+@pytest.mark.parametrize(
+    ("defect", "scenario"), [(defect and defect.name, scenario) for defect, scenario in plan_of(FEW)]
+)
+def test_a_planted_defect_is_killed_and_its_clean_twin_is_clean(
+    defect: str | None, scenario: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    planted, made = DEFECTS.get(defect or ""), scenario_of(scenario)
+    folder = record_virtual(made, 1, tmp_path / "run", planted)
+    outcome = Outcome.of(Judged(folder, made, check_run(folder.path, made.checks, spark)), planted)
+    assert (outcome.result, outcome.found & outcome.meant) == ("killed" if planted else "clean", outcome.meant)
