@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from nemesrv.actors.cluster import ClusterError
-from nemesrv.chaos.errors import HarnessError
+from nemesrv.chaos.errors import HarnessError, ScenarioError
 from nemesrv.chaos.history import read_rows
-from nemesrv.chaos.runner import record_virtual
+from nemesrv.chaos.runner import Options, record_virtual, run_all
 from nemesrv.chaos.scenarios.model import Scenario, find, parse, shipped
 from nemesrv.chaos.verdict import Validity
 
@@ -124,6 +124,31 @@ def test_the_history_of_a_run_tells_what_the_harness_did_and_that_no_timer_was_l
     acknowledged = {row["msg_key"] for row in rows if row["event"] == "send" and row["type"] == "ok"}
     assert len(acknowledged) > 200
     assert acknowledged <= {row["msg_key"] for row in rows if row["event"] == "read"}
+
+
+def test_lost_packets_are_refused_where_every_byte_goes_through_a_proxy(tmp_path: Path) -> None:
+    lossy = {"at_s": 1, "do": "packet_loss", "links": ["broker-a <-> ns-0"]}
+    scenario = parse({**SHORT, "timeline": [lossy]}, file="lossy.yaml")
+    with pytest.raises(ScenarioError, match=r"timeline\.0\.do.*--clock virtual"):
+        run_all([scenario], Options(seed=1, out=tmp_path / "run"))
+    assert not (tmp_path / "run").exists()
+
+
+def test_where_only_answers_to_a_broker_are_lost_it_is_dropped_an_idle_time_after_the_next_registration(
+    tmp_path: Path,
+) -> None:
+    """Measured on the Java programs: exactly 120.0 s after the first registration that follows the fault."""
+    lossy = {"at_s": 5, "do": "packet_loss", "links": ["broker-a -> ns-0"], "stream": "downstream"}
+    scenario = parse({**SHORT, "timeline": [lossy], "settle_s": 1, "steady_s": 170}, file="lossy.yaml")
+    timeline = [*scenario.timeline, scenario.timeline[0].model_copy(update={"at_s": 170.0, "do": "heal", "links": ()})]
+    rows = read_rows(record_virtual(scenario.model_copy(update={"timeline": tuple(timeline)}), 1, tmp_path / "r").path)
+    (dropped,) = [row for row in rows if row["event"] == "broker_dropped"]
+    fault_ms = next(row["time_ms"] for row in rows if row["event"] == "fault")
+    registered = [row for row in rows if row["event"] == "register" and row["node"] == "broker-a"]
+    sent_ms = [row["time_ms"] - row["duration_ms"] for row in registered]
+    landed_ms = min(at_ms for at_ms in sent_ms if at_ms > fault_ms)
+    assert dropped["node"] == "ns-0"
+    assert dropped["time_ms"] - landed_ms == pytest.approx(120_000, abs=10)
 
 
 def test_a_folder_that_is_not_empty_is_left_as_it_is(tmp_path: Path) -> None:
