@@ -115,14 +115,29 @@ def scenarios(name: str | None) -> None:
 
 
 @cli.command()
-@click.argument("run_dir", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("run_dir", nargs=-1, required=True)
 @click.option("--spark-master", help="Judge on this Spark cluster instead of in this process.")
+@click.option("--checks", metavar="NAME,...", help="These checks instead of the scenario's; all: every one. No report.")
 @_summary_option
-def check(run_dir: tuple[Path, ...], spark_master: str | None, summary: Path | None) -> None:
-    """Judge recorded histories again."""
-    from .runner import check_again
+def check(run_dir: tuple[str, ...], spark_master: str | None, checks: str | None, summary: Path | None) -> None:
+    """Judge recorded histories again.
 
-    sys.exit(check_again(list(run_dir), spark_master, summary))
+    RUN_DIR is a run folder, or whatever Spark can read: a folder of Parquet files, hdfs://..., s3a://.... Of those, and
+    of histories beyond some 400,000 events, only the verdicts are written.
+    """
+    from .check_stored import belongs_here, check_stored
+    from .runner import EXIT_STATUS, check_again, require_java
+    from .verdict import worst
+
+    stored = [where for where in run_dir if belongs_here(where, checks)]
+    require_java()
+    found = [check_stored(stored, checks, spark_master)] if stored else []
+    status = EXIT_STATUS[worst(found)] if found else 0
+    folders = [Path(where) for where in run_dir if where not in stored]
+    if folders:
+        again = check_again(folders, spark_master, summary)
+        status = 1 if 1 in (status, again) else max(status, again)
+    sys.exit(status)
 
 
 @cli.command()
@@ -290,13 +305,48 @@ def power(
 
 
 @cli.command()
+@click.option("--events", type=click.IntRange(1_000, 2_000_000_000), default=1_000_000, show_default=True)
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Run folder to write.")
+@click.option("--profile", type=click.Choice(["4.9", "5.x"]), default="4.9", show_default=True)
+@click.option("--defect", help="Plant this defect; `list` lists them, with the checks that find each.")
+def generate(events: int, seed: int, out: Path, profile: str, defect: str | None) -> None:
+    """Make up a history with known verdicts, of any size. The same seed makes the same history."""
+    from ..remoting.profile import Profile
+    from .generate import DEFECTS, write
+
+    if defect == "list":
+        for name, planted in DEFECTS.items():
+            click.echo(f"{name:<24}{planted.what} [{', '.join(sorted(planted.found_by))}]")
+        return
+    if defect is not None and defect not in DEFECTS:
+        raise ScenarioError("--defect", "", repr(defect), f"list, or one of {', '.join(DEFECTS)}")
+    try:
+        written = write(out, events=events, seed=seed, defect=defect, profile=Profile(profile))
+    except OSError as exc:
+        raise HarnessError(f"the history cannot be written to {out}: {exc.strerror}") from exc
+    click.echo(f"{written.rows} events in {written.path}")
+
+
+def _counts(_context: click.Context, _parameter: click.Parameter, text: str) -> tuple[int, ...]:
+    try:
+        counts = tuple(int(float(part)) for part in text.split(","))
+    except ValueError:
+        counts = ()
+    if not counts or min(counts) < 1_000:
+        raise click.BadParameter(f"{text!r}; allowed are numbers from 1e3 on, e.g. 1e6,1e7")
+    return counts
+
+
+@cli.command()
 @click.argument("name", required=False)
 @click.option("--seconds", type=click.FloatRange(min=0.1), default=3, show_default=True, help="Of each measurement.")
-def bench(name: str | None, seconds: float) -> None:
+@click.option("--events", callback=_counts, default="1e6,1e7,1e8", show_default=True, help="Sizes for bench checks.")
+def bench(name: str | None, seconds: float, events: tuple[int, ...]) -> None:
     """The benchmarks, each with its baseline in the same run."""
     from .bench.table import run_benchmarks
 
-    sys.exit(run_benchmarks(name, seconds))
+    sys.exit(run_benchmarks(name, seconds, events))
 
 
 def _one_line(exc: BaseException) -> str:

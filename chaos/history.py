@@ -127,7 +127,7 @@ class HistoryWriter:
 
     def __call__(self, event: str, /, **fields: object) -> None:
         """Append one event. TypeError when a field is no column; OSError when the disk refuses. No-op once closed."""
-        if not fields.keys() <= _ALLOWED:
+        if not _ALLOWED.issuperset(fields):
             unknown = ", ".join(sorted(fields.keys() - _ALLOWED))
             raise TypeError(f"event {event!r} has fields that are no columns of the history: {unknown}")
         with self._lock:

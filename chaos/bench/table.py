@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -15,23 +15,24 @@ from ...remoting.network import Address
 from ...remoting.node import NodeContext
 from ..errors import HarnessError, ScenarioError
 from ..ports import PortHolder
-from . import namesrv
+from ..spark import require_java
+from . import checks, namesrv, recorder
 from .measure import BenchError, Server, cpus, pin
 
 
-def run_benchmarks(name: str | None, seconds: float) -> int:
-    """Run one benchmark, or all; 0. HarnessError when a measurement fails."""
+def run_benchmarks(name: str | None, seconds: float, events: Sequence[int] = checks.EVENTS) -> int:
+    """Run one benchmark, or all; 0. `events` are the sizes for `checks`. HarnessError when a measurement fails."""
     if name is not None and name not in BENCHMARKS:
         raise ScenarioError("bench", "NAME", repr(name), f"one of {', '.join(BENCHMARKS)}")
     try:
         for benchmark in [BENCHMARKS[name]] if name else BENCHMARKS.values():
-            benchmark(seconds)
+            benchmark(seconds, events)
     except (BenchError, ClusterError) as exc:
         raise HarnessError(f"bench: {exc}") from exc
     return 0
 
 
-def _look_ups(seconds: float) -> None:
+def _look_ups(seconds: float, _events: Sequence[int]) -> None:
     with RayHost(workers=1) as host, PortHolder() as ports:
         target = partial(_in_an_actor, host, ports)
         namesrv.run(seconds, targets={"Ray actor": target})
@@ -56,4 +57,17 @@ def _name_server(listen: Address, context: NodeContext) -> NameServer:
     return NameServer(context, NamesrvConfig(), listen=listen)
 
 
-BENCHMARKS: Mapping[str, Callable[[float], None]] = {"namesrv": _look_ups}
+def _checks(_seconds: float, events: Sequence[int]) -> None:
+    require_java()
+    checks.run(events)
+
+
+def _recorder(seconds: float, _events: Sequence[int]) -> None:
+    recorder.run(seconds)
+
+
+BENCHMARKS: Mapping[str, Callable[[float, Sequence[int]], None]] = {
+    "namesrv": _look_ups,
+    "recorder": _recorder,
+    "checks": _checks,
+}
