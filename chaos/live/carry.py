@@ -33,8 +33,10 @@ MESSAGES, OPERATIONS = "messages", "operations"
 FOR = "_for"
 """Column of the carried rows: MESSAGES, OPERATIONS, or null for rows that every check sees."""
 
-CHANGES = ("fault", "started", "stopped", "route", "broker_dropped", "topic", "phase")
-CHANGES += ("route_changed", "assigned", "queue_taken", "queue_dropped", "name_server_chosen", "channel")
+CHANGES = (
+    *("fault", "started", "stopped", "route", "broker_dropped", "topic", "phase"),
+    *("route_changed", "assigned", "queue_taken", "queue_dropped", "name_server_chosen", "channel"),
+)
 """Around these a check may ask how late the machine was."""
 
 QUEUE = ("topic", "broker_name", "queue_id")
@@ -184,7 +186,7 @@ def _evidence(history: DataFrame, passed: Column, kept: DataFrame) -> DataFrame:
     of_broker = ("event", "type", "node", "address", "broker_name", "_segment")
     first = Window.partitionBy(*of_broker).orderBy("time_ms", "seq")
     longest = Window.partitionBy(*of_broker).orderBy(F.desc("duration_ms"), "time_ms")
-    tries = (event == "send_attempt") & (type_ != "invoke") | (event == "pull") & type_.isin("fail", "info")
+    tries = event.isin("send_attempt", "pull") & (type_ != "invoke")
     return (
         history.where(tries)
         .withColumn("_segment", passed)

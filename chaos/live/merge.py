@@ -10,6 +10,7 @@ A check without a declaration is judged UNKNOWN while a history grows, and a tes
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -124,8 +125,10 @@ class Sealed:
             return rest
         examined, violations = self.examined + rest.examined, self.violations + rest.violations
         measured = {name: value for name, value in rest.measured.items() if name not in merge.partial}
-        measured |= {name: _add(self.sums.get(name), rest.measured.get(name)) for name in merge.sums
-                     if name in self.sums or name in rest.measured}  # fmt: skip
+        for name in merge.sums:
+            total = _add(self.sums.get(name), rest.measured.get(name))
+            if total or name in rest.measured:
+                measured[name] = total
         for name, (key, shown) in merge.lists.items():
             rows = [*self.lists.get(name, ()), *(rest.measured.get(name) or ())]
             measured[name] = sorted(rows, key=lambda row: -(row[key] or 0))[:shown]
@@ -164,9 +167,9 @@ def _badness(verdict: Verdict) -> tuple[int, bool, float]:
     if not verdict.examined:
         return -1, False, 0.0
     measured_ms, bound_ms = verdict.measured.get("max_ms"), verdict.allowed.get("bound_ms")
-    known = isinstance(measured_ms, int | float) and isinstance(bound_ms, int | float)
-    over_ms = measured_ms - bound_ms - (verdict.allowed.get("tolerance_ms") or 0) if known else -float("inf")
-    return order[verdict.verdict], known, over_ms
+    if not isinstance(measured_ms, int | float) or not isinstance(bound_ms, int | float):
+        return order[verdict.verdict], False, -math.inf
+    return order[verdict.verdict], True, measured_ms - bound_ms - (verdict.allowed.get("tolerance_ms") or 0)
 
 
 def _add(one: Any, other: Any, sign: int = 1) -> Any:

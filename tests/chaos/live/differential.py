@@ -81,6 +81,16 @@ def compare(spark: Any, seed: int, checks: Sequence[str], folder: Path, *, by_ro
     )
 
 
+def misdeclared(spark: Any, seed: int, checks: Sequence[str], folder: Path) -> list[str]:
+    """The checks that are declared to read no traffic, and judge the history of this seed otherwise without it."""
+    pq.write_table(to_table(random_history(seed)), folder / "history.parquet")
+    history = spark.read.schema(HISTORY_SCHEMA).parquet(str(folder)).coalesce(1)
+    names = [name for name in checks if name in MERGES and not MERGES[name].traffic]
+    without = history.where(~F.col("event").isin(*TRAFFIC))
+    pairs = zip(check_history(history, names), check_history(without, names), strict=True)
+    return [one.name for one, other in pairs if one != other]
+
+
 def _ids(rows: Any) -> list[tuple[Any, ...]]:
     return sorted(map(tuple, rows.select("node", "incarnation", "seq").collect()))
 
@@ -109,7 +119,7 @@ def differences(whole: Verdict, parts: Verdict) -> list[str]:
             shown["measured"] = {name: value for name, value in shown["measured"].items() if name not in merge.partial}
     found = [f"{whole.name}: {key} is {one[key]} and {other[key]}" for key in compared if one[key] != other[key]]
     for key in merge.sums if merge is not None and merge.counted else ():
-        if one["measured"].get(key) != other["measured"].get(key):
+        if (one["measured"].get(key) or 0) != (other["measured"].get(key) or 0):
             found.append(f"{whole.name}: {key} is {one['measured'].get(key)} and {other['measured'].get(key)}")
     return found
 
@@ -155,6 +165,10 @@ def _run(seeds: Sequence[int], checks: Sequence[str], asked: argparse.Namespace)
             print(f"seed {seed}: {difference}", flush=True)
 
     try:
+        if asked.by_rows:
+            with tempfile.TemporaryDirectory(prefix="nemesrv-live-") as folder:
+                if wrong := misdeclared(spark, asked.first, checks, Path(folder)):
+                    raise SystemExit(f"declared to read no traffic, and does: {', '.join(wrong)}")
         with ThreadPoolExecutor(asked.threads) as pool:
             list(pool.map(one, seeds))
     finally:
