@@ -28,7 +28,10 @@ from bokeh.plotting import figure
 
 LEFT_PX, RIGHT_PX = 172, 18
 LABELS_MAX = 14
-_TIP = '<div class="tip">@text</div>'
+_TIP_STYLE = (
+    "margin:-5px;padding:6px 9px;max-width:30rem;font:13px/1.4 system-ui;background:var(--raised);color:var(--ink)"
+)
+"""Inside Bokeh's shadow tree the page's style sheet does not reach, but its custom properties do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,10 +132,12 @@ def source_of(rows: Sequence[tuple[Any, ...]], *columns: str) -> Any:
     return ColumnDataSource({name: [row[at] for row in rows] for at, name in enumerate(columns)})
 
 
-def hover(plot: Any, renderers: Sequence[Any], tooltips: Any = _TIP, **options: Any) -> None:
-    """Show `text` of what lies under the pointer."""
+def hover(plot: Any, renderers: Sequence[Any], columns: Sequence[tuple[str, str]] = (), **options: Any) -> None:
+    """Show of what lies under the pointer its `text`, or these (name, value) pairs, in the page's colours."""
     if renderers:
-        tool = HoverTool(renderers=list(renderers), tooltips=tooltips, point_policy="follow_mouse", **options)
+        lines = "".join(f'<div><span style="color:var(--soft)">{name}</span> {value}</div>' for name, value in columns)
+        tip = f'<div class="tip" style="{_TIP_STYLE}">{lines or "@text"}</div>'
+        tool = HoverTool(renderers=list(renderers), tooltips=tip, point_policy="follow_mouse", **options)
         plot.add_tools(tool)
 
 

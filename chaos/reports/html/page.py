@@ -87,7 +87,7 @@ def html_report(run: Run, verdicts: Sequence[Verdict], run_dir: Path) -> str:
     }
     places = [place for _, some in placed.values() for place in some]
     named = {place.lane for place in places}
-    shown = _fewer(pairs, named), _fewer(clients, named)
+    shown = fewer(pairs, named), fewer(clients, named)
     body = ""
     rows: dict[str, Mapping[str, float]] = {}
     script = ""
@@ -151,7 +151,7 @@ def _plots(
     return found, rows
 
 
-def _fewer(lanes_: Sequence[Lane], named: set[str | None]) -> list[Lane]:
+def fewer(lanes_: Sequence[Lane], named: set[str | None]) -> list[Lane]:
     """At most ROWS_MAX lanes, whole groups, in their order: those with trouble or an example before the others."""
     if len(lanes_) <= ROWS_MAX:
         return list(lanes_)
@@ -234,17 +234,18 @@ def _section(name: str, div: str, left_out: tuple[int, int]) -> str:
 
 
 def _verdict(v: Verdict, place: Place, examples: Sequence[Place]) -> str:
-    why = f'<div class="why">{escape(v.why)}</div>' if v.why else ""
+    why = f'<tr class="example"><td colspan="6">{escape(v.why)}</td></tr>' if v.why else ""
     row = (
         f'<tr class="check"><th scope="row"><a href="{escape(place.link)}" title="show in the plots">{escape(v.name)}'
-        f'</a>{why}</th><td><span class="badge {v.verdict}">{v.verdict}</span></td>'
+        f'</a></th><td><span class="badge {v.verdict}">{v.verdict}</span></td>'
         f'<td class="n">{v.examined:,}</td><td class="n">{v.violations:,}</td>'
         f"<td>{_measured(v)}</td><td>{_allowed(v.allowed)}</td></tr>"
     )
-    return row + "".join(
+    shown = "".join(
         f'<tr class="example"><td colspan="6"><a href="{escape(p.link)}">example {at}</a> {escape(p.text)}</td></tr>'
         for at, p in enumerate(examples, start=1)
     )
+    return row + why + shown
 
 
 def _measured(v: Verdict) -> str:
@@ -277,8 +278,8 @@ def _pairs(values: Mapping[str, object]) -> str:
 
 def _pair(name: str, text: str) -> str:
     if len(text) > 90:  # a long list opens on demand
-        return f"<details><summary>{escape(name)}: {escape(text[:60])}…</summary>{escape(text)}</details>"
-    return f'<div><span class="key">{escape(name)}</span> {escape(text)}</div>'
+        return f"<details><summary>{escape(name)}: {escape(text[:56])}…</summary>{escape(text)}</details>"
+    return f'<span class="pair"><span class="key">{escape(name)}</span> {escape(text)}</span> '
 
 
 def _facts(run: Run, recorded: Recorded) -> str:

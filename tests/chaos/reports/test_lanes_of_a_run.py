@@ -14,6 +14,7 @@ from nemesrv.chaos.history import parquet_path, to_table
 from nemesrv.chaos.reports.html import data, series
 from nemesrv.chaos.reports.html.clients import client_lanes
 from nemesrv.chaos.reports.html.holdings import pair_lanes
+from nemesrv.chaos.reports.html.page import ROWS_MAX, fewer
 from nemesrv.chaos.reports.html.places import place_of_example, place_of_verdict
 from nemesrv.chaos.reports.html.stretches import Lane, Stretch
 from nemesrv.chaos.reports.html.words import Names, sentence
@@ -189,3 +190,15 @@ def test_the_sentence_of_a_good_run_says_how_near_it_came() -> None:
 def test_addresses_become_names_only_where_they_are_whole() -> None:
     names = Names(World.of_rows(story().rows))
     assert names("127.0.0.1:9876 answered, 127.0.0.1:98765 did not") == "ns-0 answered, 127.0.0.1:98765 did not"
+
+
+def test_of_too_many_lanes_those_with_something_over_or_an_example_are_shown_first() -> None:
+    lanes = [
+        Lane(key=f"ns-{group}/broker-{n}", label=f"broker-{n}", group=f"ns-{group}")
+        for group in range(40)
+        for n in range(10)
+    ]
+    lanes[-1].windows = [Stretch(start_ms=1, end_ms=2, kind="over", text="over")]
+    shown = {lane.key for lane in fewer(lanes, {"ns-20/broker-3"})}
+    assert len(shown) <= ROWS_MAX
+    assert {"ns-39/broker-9", "ns-20/broker-3", "ns-0/broker-0"} <= shown

@@ -26,7 +26,7 @@ FIND = """(tag) => [...Bokeh.documents[0]._all_models.values()]
 WHERE = """([x, y]) => {
   const view = [...Bokeh.index.roots].find((v) => v.model.name === "plot-routes");
   const box = view.el.getBoundingClientRect(), {frame} = view;
-  return [box.left + frame.bbox.left + frame.x_scale.compute(x), box.top + frame.bbox.top + frame.y_scale.compute(y)];
+  return [box.left + frame.x_scale.compute(x), box.top + frame.y_scale.compute(y)];
 }"""
 RANGE = "() => { const t = Bokeh.documents[0].get_model_by_name('time'); return [t.start, t.end]; }"
 
@@ -118,7 +118,8 @@ def test_pointing_at_a_lane_says_what_happened_there(open_page: Open) -> None:
     page.mouse.move(x, y)
     tip = page.locator(".tip").first
     tip.wait_for(timeout=5000)
-    assert "ns-0" in tip.inner_text()
+    said = " ".join(page.locator(".tip").all_inner_texts())
+    assert "OVER by 40.0 s: ns-0 still held broker-a from 20.0 s to 60.0 s" in said
 
 
 def test_the_switch_turns_the_page_and_the_plots_dark_and_back(open_page: Open) -> None:
