@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +26,7 @@ from ..checkers import CHECKS
 from ..checkers.lag import frame
 from ..checkers.world import World
 from ..spark import HISTORY_SCHEMA, check_history
+from ..spark_settings import SMALL_PLANS, plans_for
 from ..verdict import Verdict
 from .carry import (
     FOR,
@@ -51,6 +52,8 @@ _CARRY_SCHEMA = StructType([*HISTORY_SCHEMA.fields, StructField(FOR, StringType(
 
 SEAL_ROWS = 20_000
 MAX_ROWS = 2_000_000
+ROW_BYTES = 20
+"""Of a history in Parquet, about; it decides whether there are many rows to plan for."""
 MARGIN_MS = 10_000.0
 """A seal lies this far back: what is younger may still change, a message under way for instance."""
 
@@ -84,6 +87,7 @@ class LiveJudge:
     _carry: list[str] = field(default_factory=list, init=False)
     _archive: list[str] = field(default_factory=list, init=False)
     _offsets: dict[tuple[str, str, int], int] = field(default_factory=dict, init=False)
+    _plans: Mapping[str, str] = field(default_factory=lambda: SMALL_PLANS, init=False)
     _sealed: dict[str, Sealed] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -111,6 +115,7 @@ class LiveJudge:
         """
         if not self.rows:
             return [Verdict.nothing_examined(name, "nothing was recorded") for name in self.checks]
+        self._plans = plans_for(self.spark, (self.carried_rows + self._fresh_rows) * ROW_BYTES)
         history, due = self._read([*self._carry, *self._fresh]), self._fresh_rows >= self._wait_rows
         wanted = [name for name in self.checks if only is None or name in only or (due and name in self._counted)]
         rest = self._judged(history, wanted) if wanted else {}
@@ -129,14 +134,16 @@ class LiveJudge:
 
     def _read(self, paths: Sequence[str]) -> DataFrame:
         """Rows with FOR, which is null in files that were never carried."""
-        return self.spark.read.schema(_CARRY_SCHEMA).parquet(*paths).coalesce(1)
+        rows = self.spark.read.schema(_CARRY_SCHEMA).parquet(*paths)
+        return rows.coalesce(1) if self._plans is SMALL_PLANS else rows
 
     def _judged(self, history: DataFrame, names: Sequence[str]) -> dict[str, Verdict]:
         found = {name: undeclared(name) for name in names}
         for reads in (MESSAGES, OPERATIONS):
             declared = [name for name in names if name in MERGES and MERGES[name].reads == reads]
             if declared:
-                found |= zip(declared, check_history(seen(history, reads), declared), strict=True)
+                verdicts = check_history(seen(history, reads), declared, self._plans)
+                found |= zip(declared, verdicts, strict=True)
         return found
 
     def _whole(self, name: str, rest: Verdict) -> Verdict:
