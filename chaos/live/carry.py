@@ -141,11 +141,12 @@ def _finished(rows: DataFrame, world: World, until_ms: float) -> DataFrame:
 
 
 def _operations(history: DataFrame, world: World, until_ms: float) -> DataFrame:
-    from ..checkers.disturbances import quiet
+    from ..checkers.disturbances import harmful, quiet
 
     event, type_ = F.col("event"), F.col("type")
     changes = sorted({at_ms for fault in world.faults for at_ms in (fault.start_ms, fault.end_ms)})
-    last_ms = max((at_ms for at_ms in changes if at_ms <= until_ms), default=-math.inf)
+    harmed = {at_ms for fault in harmful(world) for at_ms in (fault.start_ms, fault.end_ms)}
+    last_ms = max((at_ms for at_ms in harmed if at_ms <= until_ms), default=-math.inf)
     begun = F.col("time_ms") - F.coalesce("duration_ms", F.lit(0.0))
     calm = F.lit(False)
     for stretch in quiet(world, _calm_after_ms(world)):

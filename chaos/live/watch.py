@@ -101,7 +101,8 @@ class LiveWatch:
                 if not self._query.isActive:
                     raise HarnessError(_line(self._query.exception() or RuntimeError("the streaming query has ended")))
         except BaseException as exc:
-            log.info("the live judge ended", exc_info=True)
+            log.error("the history is no longer judged: %s", _line(exc))
+            log.info("where", exc_info=True)
             self._error = exc
 
     def _begin(self) -> None:
