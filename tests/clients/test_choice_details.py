@@ -18,9 +18,9 @@ from nemesrv.clients.name_servers import NameServerSelector
 from nemesrv.clients.queue_selection import QueueRing
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
-from nemesrv.remoting.errors import ConnectError, RequestTimeout, ResponseError, TopicNotExist
+from nemesrv.remoting.errors import ConnectError, RequestTimeout, ResponseError, TooManyRequests, TopicNotExist
 from nemesrv.remoting.message import MessageQueue
-from nemesrv.remoting.network import Address
+from nemesrv.remoting.network import Address, ProtocolFactory
 from nemesrv.remoting.profile import Profile
 from tests.clients.test_name_server_client import BOTH, Bench, bench
 
@@ -120,6 +120,52 @@ def test_the_tries_of_a_call_say_which_connect_failed() -> None:
         assert (row["type"], row["name_server"]) == ("fail", b.in_order[0])
         await b.ask()
         assert b.world.rows("name_server_chosen")[-1]["value"]["reason"] == "connect_failed"
+
+    bench(V5, body)
+
+
+def connects_take(b: Bench, delay_s: float) -> None:
+    """From now on."""
+    connect = b.world.network.connect
+
+    async def connect_slowly(address: Address, factory: ProtocolFactory) -> asyncio.BaseProtocol:
+        await b.world.clock.sleep(delay_s)
+        return await connect(address, factory)
+
+    b.world.network.connect = connect_slowly  # type: ignore[method-assign]
+
+
+@BOTH
+def test_the_tries_of_a_call_say_whether_it_was_answered_or_sent_at_all(profile: Profile) -> None:
+    async def body(b: Bench) -> None:
+        def tried() -> list[dict[str, str]]:
+            return b.world.rows("name_server_call")[-1]["value"]["tried"]
+
+        await b.ask()
+        assert tried() == [{"name_server": b.in_order[0], "outcome": "answered"}]
+        b.servers[0].silent = True
+        with pytest.raises(RequestTimeout):
+            await b.ask()
+        assert tried() == [{"name_server": b.in_order[0], "outcome": "no_answer"}]
+        connects_take(b, 1.0)
+        with pytest.raises(TooManyRequests) as caught:
+            await b.client.query_route("orders", 0.5)
+        assert str(caught.value) == f"connecting to {b.in_order[1]} took the call's 0.5 s"
+        assert tried() == [{"name_server": b.in_order[1], "outcome": "not_sent"}]
+
+    bench(profile, body)
+
+
+@pytest.mark.parametrize(("timeout_s", "stays"), [(0.4, True), (0.3, False)])
+def test_5_x_blames_no_server_for_an_answer_that_had_a_quarter_of_the_time_left_to_come(
+    timeout_s: float, stays: bool
+) -> None:
+    async def body(b: Bench) -> None:
+        b.servers[0].silent = True
+        connects_take(b, timeout_s - 0.09)
+        with pytest.raises(RequestTimeout):
+            await b.client.query_route("orders", timeout_s)
+        assert b.instance.remoting.is_active(b.servers[0].address) is stays
 
     bench(V5, body)
 
