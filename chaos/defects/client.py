@@ -234,6 +234,7 @@ DEFECTS = (
         kinds=_LASTING,
         scenario="name-server-partition",
         caught_by=checks("dead_name_servers_left"),
+        also=checks("name_server_selection"),
         plant=_is_too_patient,
     ),
     Defect(
