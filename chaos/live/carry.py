@@ -10,7 +10,8 @@ needs one of two sets:
     MESSAGES     messages that are not finished: acknowledged and not received, received or tried more than once, ended
                  `info`, or younger than T; and those with the highest offset of each producer, holding and queue
     OPERATIONS   operations not ended; after the last change until all has settled, all; in quiet times the failed ones;
-                 between two changes each client's first good one, and its first failed and longest tries at each broker
+                 sends that took a third of their time-out, which says that the machine stood still; and between two
+                 changes each client's first good one, and its first failed and longest tries at each broker
     both         timer_lag around every change (a window asks for the lateness there), and each node's worst between
 
 What was sealed and turns out not to be finished, is taken back (`unfinished`, `rows_of`).
@@ -42,6 +43,7 @@ CHANGES = (
 QUEUE = ("topic", "broker_name", "queue_id")
 _ROW = ("node", "incarnation", "seq")
 _OP = ("node", "incarnation", "op_id")
+_CALLS = ("send", "pull", "name_server_call")
 _LAG_STEP_MS = 10_000.0
 TRAFFIC = ("send", "send_attempt", "pull", "receive", "read")
 
@@ -77,14 +79,20 @@ def quiet_at(world: World, at_ms: float) -> bool:
     return not (lasting or starting or gone)
 
 
-def carried(history: DataFrame, world: World, until_ms: float) -> DataFrame:
-    """The rows of `history` that are carried over a seal at `until_ms`; both have FOR."""
+def carried(history: DataFrame, world: World, until_ms: float, *, short: bool = False) -> DataFrame:
+    """The rows of `history` that are carried over a seal at `until_ms`; both have FOR.
+
+    `short`: more operations failed than may, or may have. Then those near faults are all carried, since what explains
+    them is looked up in a grid of the whole run's length.
+    """
     event, old = F.col("event"), F.col("time_ms") <= until_ms
     for_all = history.where(F.col(FOR).isNull())
     rest = for_all.where(~event.isin(*TRAFFIC, "timer_lag") | (event.isin(*TRAFFIC) & ~old))
     lags = _lags(for_all, world, until_ms)
     messages = _messages(seen(history, MESSAGES), world, until_ms).where(old).withColumn(FOR, F.lit(MESSAGES))
-    operations = _operations(seen(history, OPERATIONS), world, until_ms).where(old).withColumn(FOR, F.lit(OPERATIONS))
+    operations = (
+        _operations(seen(history, OPERATIONS), world, until_ms, short).where(old).withColumn(FOR, F.lit(OPERATIONS))
+    )
     return rest.unionByName(lags).unionByName(messages).unionByName(operations)
 
 
@@ -140,7 +148,7 @@ def _finished(rows: DataFrame, world: World, until_ms: float) -> DataFrame:
     )
 
 
-def _operations(history: DataFrame, world: World, until_ms: float) -> DataFrame:
+def _operations(history: DataFrame, world: World, until_ms: float, short: bool) -> DataFrame:
     from ..checkers.disturbances import harmful, quiet
 
     event, type_ = F.col("event"), F.col("type")
@@ -152,6 +160,8 @@ def _operations(history: DataFrame, world: World, until_ms: float) -> DataFrame:
     for stretch in quiet(world, _calm_after_ms(world)):
         calm = calm | ((begun >= stretch.start_ms) & (F.col("time_ms") <= stretch.end_ms))
     good = (type_ == "ok") | ((event != "send") & F.col("code").isNotNull())
+    closed_ms = -1e15 if short else max(last_ms, -1e15)
+    slow = good & (event == "send") & (F.coalesce("duration_ms", F.lit(0.0)) >= world.timers.T_ms / 3)
     passed = F.lit(0)
     for at_ms in changes:
         if at_ms < math.inf:
@@ -160,7 +170,7 @@ def _operations(history: DataFrame, world: World, until_ms: float) -> DataFrame:
         history.where(event.isin("send", "pull") & (type_ != "invoke"))
         .withColumn("_good", good)
         .withColumn("_segment", passed)
-        .withColumn("_sealable", (calm & good) | (~calm & (begun < F.lit(max(last_ms, -1e15)))))
+        .withColumn("_sealable", ((calm & good) | (~calm & (begun < F.lit(closed_ms)))) & ~slow)
     )
     of_segment = Window.partitionBy("event", "node", "_segment", "_good").orderBy("time_ms", "seq")
     of_client = Window.partitionBy("event", "node", "_good").orderBy(F.desc("time_ms"), F.desc("seq"))
@@ -206,8 +216,9 @@ def _lags(history: DataFrame, world: World, until_ms: float) -> DataFrame:
     steps = F.sequence(
         F.floor((F.col("time_ms") - F.lit(before_ms)) / step), F.ceil((F.col("time_ms") + F.lit(after_ms)) / step)
     )
+    failed = F.col("type").isin("fail", "info")
     near = (
-        history.where(F.col("event").isin(*CHANGES))
+        history.where(F.col("event").isin(*CHANGES) | (F.col("event").isin(*_CALLS) & failed))
         .select((F.floor(F.col("time_ms") / step) * step).alias("time_ms"))
         .distinct()
         .select(F.explode(steps).alias("_step"))

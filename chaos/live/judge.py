@@ -27,7 +27,7 @@ from ..checkers.lag import frame
 from ..checkers.world import World
 from ..spark import HISTORY_SCHEMA, check_history
 from ..spark_settings import SMALL_PLANS, plans_for
-from ..verdict import Verdict
+from ..verdict import Validity, Verdict
 from .carry import (
     FOR,
     MESSAGES,
@@ -164,7 +164,9 @@ class LiveJudge:
         if floor or not (force or quiet_at(world, until_ms)):
             return  # a floor is a ratio over the whole run: no part of that can be sealed
         path = str(self.folder / f"carry-{self.seals + self.refused:06d}")
-        carried(history, world, until_ms).coalesce(1).write.mode("overwrite").parquet(path)
+        operations = rest.get("availability")
+        short = operations is not None and bool(operations.examined) and operations.verdict is not Validity.VALID
+        carried(history, world, until_ms, short=short).coalesce(1).write.mode("overwrite").parquet(path)
         carry = self._read([path])
         after = self._judged(carry, self._counted)
         try:
