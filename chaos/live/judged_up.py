@@ -14,6 +14,7 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -81,7 +82,7 @@ class JudgedUp:
                 self.record("node", source=name, address=str(told[name]), value={"kind": str(kind)})
         self._watch.start()
 
-    def node(self, name: str, kind: NodeKind) -> dict[str, object]:
+    def node(self, name: str, kind: NodeKind) -> dict[str, Any]:
         """What a NodeSpec needs so that the node records."""
         return {"recorder_spec": self._spec(name, str(kind)), "probe": LagProbe}
 
