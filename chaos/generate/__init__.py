@@ -1,9 +1,9 @@
-"""Made-up histories of any size with known verdicts, to try and to time the checks; see write.py."""
+"""Made-up histories of any size with known verdicts, to try and to time the checks; see writing.py."""
 
 from __future__ import annotations
 
 from .defects import DEFECTS, Planted
 from .plan import Plan, plan_of, random_plan
-from .write import Written, random_rows, rows_of, write
+from .writing import Written, random_rows, rows_of, write
 
 __all__ = ["DEFECTS", "Plan", "Planted", "Written", "plan_of", "random_plan", "random_rows", "rows_of", "write"]

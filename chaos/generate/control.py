@@ -66,6 +66,8 @@ class Simulation:
     def __init__(self, plan: Plan) -> None:
         self.plan, self.timers = plan, plan.timers
         self.rng = random.Random(f"{plan.seed} control")
+        self.never_leave: frozenset[str] = frozenset()
+        """Clients that keep a NameServer whatever happens: a planted defect."""
         self.result = Control()
         self._queue: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._order = count()
@@ -348,7 +350,10 @@ class Simulation:
         self._started(now_ms, name)
         addresses = [self.result.addresses[server] for server in self.plan.name_server_names]
         listed = self.rng.sample(addresses, len(addresses))
-        client = self._clients[name] = _Client(name, listed, self.rng.randrange(len(listed)))
+        index = self.rng.randrange(len(listed))
+        if name in self.never_leave:
+            index = listed.index(addresses[0])
+        client = self._clients[name] = _Client(name, listed, index)
         self._row(now_ms + 1, name, "name_server_list", value=listed)
         self._chosen(now_ms + 2, name, listed, client.index, None, "first")
         self._channel(now_ms + 3, name, "open", listed[client.index], "connected")
@@ -376,10 +381,11 @@ class Simulation:
             if client.connected:
                 break
             old = client.listed[client.index]
-            client.index = (client.index + 1) % len(client.listed)
+            if client.name not in self.never_leave:
+                client.index = (client.index + 1) % len(client.listed)
+                reason = "connect_failed" if client.refused else "not_active"
+                self._chosen(at_ms + 0.1, client.name, client.listed, client.index, old, reason)
             address = client.listed[client.index]
-            reason = "connect_failed" if client.refused else "not_active"
-            self._chosen(at_ms + 0.1, client.name, client.listed, client.index, old, reason)
             client.connected = self._alive[servers[address]]
             client.refused = not client.connected
             how = ("open", "connected") if client.connected else ("connect_failed", "refused")

@@ -14,16 +14,17 @@ import numpy as np
 
 from .control import Simulation, role_of
 from .plan import BEGIN_MS, Kind, Plan, PlannedFault
-from .traffic import FAIL, Messages, Plant
+from .traffic import FAIL, INFO, Messages, Plant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planted:
-    """A defect: what it is, who finds it, and where it is put in (any of the three)."""
+    """A defect: what it is, who finds it, and where it is put in: plan, simulation, its rows, or messages."""
 
     what: str
     found_by: frozenset[str]
     plan: Callable[[Plan], Plan] | None = None
+    before: Callable[[Simulation], None] | None = None
     control: Callable[[Simulation], None] | None = None
     traffic: Callable[[Plan], Plant] | None = None
 
@@ -54,7 +55,7 @@ def staged(plan: Plan) -> Plan:
     first = plan.faults[0] if plan.faults else None
     if first is not None and first.kind is Kind.KILL and first.source in plan.broker_names:
         quiet = plan.settled_ms - plan.faults[-1].end_ms >= 99_000 and first.end_ms - first.start_ms >= 89_000
-        if quiet and plan.brokers > 1 and plan.name_servers > 1:
+        if quiet and min(plan.brokers, plan.name_servers, plan.consumers, plan.queues) > 1:
             return plan
     start_ms = BEGIN_MS + 60_000.0
     kill = PlannedFault(
@@ -64,6 +65,8 @@ def staged(plan: Plan) -> Plan:
         plan,
         name_servers=max(plan.name_servers, 2),
         brokers=max(plan.brokers, 2),
+        consumers=max(plan.consumers, 2),
+        queues=max(plan.queues, 2),
         starts=max(plan.starts, 90),
         messages=max(plan.messages, 200),
         faults=(kill,),
@@ -87,20 +90,22 @@ def _stale_route(simulation: Simulation) -> None:
     ]
 
 
+def _happens(simulation: Simulation, node: str, at_ms: float, event: str, **fields: Any) -> None:
+    inc = max(inc for time_ms, inc in simulation.result.lives[node] if time_ms <= at_ms)
+    about = {"node": node, "role": role_of(node), "incarnation": inc, "event": event}
+    simulation.result.rows.append({"time_ms": at_ms, **about, **fields})
+
+
 def _shows(simulation: Simulation, name_server: str, at_ms: float, route: Any) -> None:
     """This NameServer's route of the first topic changes, for whatever reason."""
-    about = {
-        "node": name_server,
-        "role": role_of(name_server),
-        "event": "route",
-        "topic": simulation.plan.topic_names[0],
-    }
-    inc = max(inc for time_ms, inc in simulation.result.lives[name_server] if time_ms <= at_ms)
-    simulation.result.rows.append({"time_ms": at_ms, **about, "incarnation": inc, "value": route})
+    topic = simulation.plan.topic_names[0]
+    _happens(simulation, name_server, at_ms, "route", topic=topic, value=route)
 
 
 def _false_eviction(simulation: Simulation) -> None:
     at_ms, names = _quiet_ms(simulation.plan), simulation.plan.broker_names
+    where = {"broker_name": names[0], "broker_id": 0, "address": simulation.result.addresses[names[0]]}
+    _happens(simulation, "ns-0", at_ms, "broker_dropped", value={"reason": "expired"}, **where)
     _shows(simulation, "ns-0", at_ms, simulation.route(names[1:]))
     _shows(simulation, "ns-0", at_ms + 20_000.0, simulation.route(names))
 
@@ -152,6 +157,34 @@ def _unsticky(simulation: Simulation) -> None:
     rows.append({**last, "time_ms": at_ms, "name_server": listed[index], "value": value})
 
 
+def _lost_name_server(plan: Plan) -> Plan:
+    """The stage with the death of the NameServer that most clients chose, as the simulation will have it."""
+    plan = staged(plan)
+    return replace(plan, faults=(replace(_kill(plan), source="ns-0"), *plan.faults[1:]))
+
+
+def _stuck(simulation: Simulation) -> None:
+    simulation.never_leave = frozenset(simulation.plan.producer_names)
+
+
+def _two_owners(simulation: Simulation) -> None:
+    rows, at_ms, plan = simulation.result.rows, _quiet_ms(simulation.plan), simulation.plan
+    topic = plan.topic_names[0]
+    has: dict[str, Any] = {}
+    for row in sorted(rows, key=lambda row: row["time_ms"]):
+        if row["event"] == "assigned" and row["topic"] == topic and row["time_ms"] < at_ms:
+            has[row["node"]] = row["value"]
+    greedy, robbed = plan.consumer_names[:2]
+    _happens(simulation, greedy, at_ms, "assigned", topic=topic, value=[*has[greedy], has[robbed][0]])
+    _happens(simulation, greedy, at_ms + 20_000.0, "assigned", topic=topic, value=has[greedy])
+
+
+def _unasked_answer(simulation: Simulation) -> None:
+    address = simulation.result.addresses[simulation.plan.broker_names[0]]
+    fields = {"address": address, "value": {"reason": "nothing waits for it"}}
+    _happens(simulation, simulation.plan.producer_names[0], _quiet_ms(simulation.plan), "unasked_answer", **fields)
+
+
 # -- what becomes of messages
 
 
@@ -186,53 +219,152 @@ def _lost_message(plan: Plan) -> Plant:
     return _between(0.0, plan.settled_ms, change, 1)
 
 
+def _failed(made: Messages, here: Any) -> None:
+    """These sends were answered by nobody."""
+    made.stored[here] = made.kept[here] = False
+    made.receiver[here] = made.second[here] = made.stored_on[here] = -1
+    made.ended[here] = made.first_type[here] = INFO
+    made.first_took_ms[here] = 3_000.0
+    made.acked_ms[here] = made.first_ms[here] + 3_000.0
+
+
+def _failing_sends(plan: Plan) -> Plant:
+    return _between(_quiet_ms(plan), _quiet_ms(plan) + 20_000.0, _failed, 3)
+
+
+def _slow_recovery(plan: Plan) -> Plant:
+    kill = _kill(plan)
+
+    def plant(made: Messages) -> None:
+        during = (made.sent_ms >= kill.start_ms) & (made.sent_ms < kill.end_ms)
+        _failed(made, np.flatnonzero(during & (made.producer == 0)))
+
+    return plant
+
+
+def _order_broken(plan: Plan) -> Plant:
+    done: list[bool] = []
+
+    def plant(made: Messages) -> None:
+        if done:
+            return
+        at = np.flatnonzero(made.stored & (made.producer == 0))
+        for first in at[:50]:
+            like = at[
+                (made.sent_ms[at] > made.acked_ms[first] + 1.0)
+                & (made.topic[at] == made.topic[first])
+                & (made.stored_on[at] == made.stored_on[first])
+                & (made.queue[at] == made.queue[first])
+            ]
+            if like.size:
+                pair = np.array([first, like[0]])
+                made.offset[pair] = made.offset[pair[::-1]]
+                done.append(True)
+                return
+
+    return plant
+
+
+def _received_twice(plan: Plan) -> Plant:
+    def change(made: Messages, here: Any) -> None:
+        made.again[here] = 1
+
+    return _between(0.0, plan.settled_ms - 20_000.0, change, 2)
+
+
+def _found_by(*checks: str) -> frozenset[str]:
+    return frozenset(checks)
+
+
 DEFECTS: Mapping[str, Planted] = {
     "stale_route": Planted(
         what="a NameServer keeps the route of a dead broker",
-        found_by=frozenset({"routes_are_true", "routes_converge"}),
+        found_by=_found_by("routes_are_true", "routes_converge"),
         plan=staged,
         control=_stale_route,
     ),
     "false_eviction": Planted(
         what="a NameServer drops a live broker for twenty seconds",
-        found_by=frozenset({"routes_are_true", "routes_converge"}),
+        found_by=_found_by("routes_are_true", "routes_converge", "no_false_eviction"),
         plan=staged,
         control=_false_eviction,
     ),
     "resurrection": Planted(
         what="every NameServer shows a dead broker again for fifteen seconds",
-        found_by=frozenset({"routes_are_true"}),
+        found_by=_found_by("routes_are_true", "no_resurrection"),
         plan=staged,
         control=_resurrection,
     ),
     "unequal_queues": Planted(
         what="a NameServer has another number of queues than the others",
-        found_by=frozenset({"routes_converge"}),
+        found_by=_found_by("routes_converge"),
         plan=staged,
         control=_unequal_queues,
     ),
     "biased_choice": Planted(
         what="every client chooses the same NameServer first",
-        found_by=frozenset({"name_server_selection"}),
+        found_by=_found_by("name_server_selection"),
         plan=staged,
         control=_biased_choice,
     ),
     "unsticky": Planted(
         what="a producer changes its NameServer although nothing failed",
-        found_by=frozenset({"name_server_selection"}),
+        found_by=_found_by("name_server_selection"),
         plan=staged,
         control=_unsticky,
     ),
+    "stuck": Planted(
+        what="producers never leave a dead NameServer",
+        found_by=_found_by("dead_name_servers_left", "name_server_selection", "recovery_time"),
+        plan=_lost_name_server,
+        before=_stuck,
+    ),
+    "two_owners": Planted(
+        what="a consumer takes a queue that another one has",
+        found_by=_found_by("queue_ownership"),
+        plan=staged,
+        control=_two_owners,
+    ),
+    "unasked_answer": Planted(
+        what="a broker answers what nobody asked",
+        found_by=_found_by("answers_asked_for"),
+        plan=staged,
+        control=_unasked_answer,
+    ),
     "late_use": Planted(
         what="a producer tries a dead broker again after its window",
-        found_by=frozenset({"dead_brokers_avoided"}),
+        found_by=_found_by("dead_brokers_avoided"),
         plan=staged,
         traffic=_late_use,
     ),
     "lost_message": Planted(
         what="an acknowledged message is neither received nor read",
-        found_by=frozenset({"no_acknowledged_loss"}),
+        found_by=_found_by("no_acknowledged_loss"),
         plan=staged,
         traffic=_lost_message,
+    ),
+    "order_broken": Planted(
+        what="a producer's later message has the lower offset",
+        found_by=_found_by("order_kept"),
+        plan=staged,
+        traffic=_order_broken,
+    ),
+    "received_twice": Planted(
+        what="a consumer is handed a message twice from one holding of its queue",
+        found_by=_found_by("duplicates"),
+        plan=staged,
+        traffic=_received_twice,
+    ),
+    "failing_sends": Planted(
+        what="sends fail in a quiet time",
+        found_by=_found_by("availability"),
+        plan=staged,
+        traffic=_failing_sends,
+    ),
+    "slow_recovery": Planted(
+        what="a producer succeeds in nothing while one of several brokers is dead",
+        found_by=_found_by("recovery_time", "availability"),
+        plan=staged,
+        traffic=_slow_recovery,
     ),
 }

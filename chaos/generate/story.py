@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +12,7 @@ import pyarrow as pa
 from ..history import Row, to_table
 from .columns import Columns, holding_id
 from .control import PROBER, Control, Simulation, role_of
+from .defects import Planted
 from .plan import ROWS_A_MESSAGE, Plan
 from .traffic import Rows, Traffic, rows
 
@@ -47,9 +47,11 @@ class Slice:
 class Story:
     """The whole of a run, slice by slice. `defect` may change what the simulation came to and what messages do."""
 
-    def __init__(self, plan: Plan, defect: Any = None) -> None:
+    def __init__(self, plan: Plan, defect: Planted | None = None) -> None:
         self.plan = plan
         simulation = Simulation(plan)
+        if defect is not None and defect.before is not None:
+            defect.before(simulation)
         self.control: Control = simulation.run()
         if defect is not None and defect.control is not None:
             defect.control(simulation)

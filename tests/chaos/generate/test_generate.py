@@ -1,0 +1,99 @@
+"""Made-up histories are well-formed, the same for the same seed, and as large as asked, however they are sliced."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from nemesrv.chaos import generate
+from nemesrv.chaos.generate import writing
+from nemesrv.chaos.history import read_rows
+from nemesrv.chaos.history_docs import EVENTS
+from nemesrv.chaos.scenarios.model import load
+
+STAMPED = {"time_ms", "seq", "node", "role", "incarnation", "event"}
+
+
+def numbered_without_gaps(rows: Sequence[dict[str, Any]]) -> bool:
+    seqs: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: (row["time_ms"], row["node"], row["seq"])):
+        seqs[row["node"], row["incarnation"]].append(row["seq"])
+    return all(found == list(range(len(found))) for found in seqs.values())
+
+
+def test_the_same_seed_tells_the_same_story_and_another_seed_another() -> None:
+    assert generate.random_rows(7) == generate.random_rows(7)
+    assert generate.random_rows(7) != generate.random_rows(8)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_rows_are_those_of_the_catalogue_in_order_of_time(seed: int) -> None:
+    catalogue = {event.name: set(event.columns) for event in EVENTS}
+    rows = generate.random_rows(seed)
+    for row in rows:
+        assert row.keys() - STAMPED <= catalogue[row["event"]], row
+    assert [row["time_ms"] for row in rows] == sorted(row["time_ms"] for row in rows)
+    assert numbered_without_gaps(rows)
+    assert len(rows) < 2_000
+
+
+def test_a_history_in_slices_is_one_history(tmp_path: Path) -> None:
+    written = generate.write(tmp_path, events=20_000, seed=3, slice_rows=700)
+    rows = read_rows(tmp_path)
+    assert (written.rows, abs(len(rows) - 20_000) < 300) == (len(rows), True)
+    assert numbered_without_gaps(rows)
+    for event in ("receive", "read"):
+        offsets: dict[tuple[str, str, int], list[int]] = defaultdict(list)
+        for row in rows:
+            if row["event"] == event:
+                offsets[row["topic"], row["broker_name"], row["queue_id"]].append(row["offset"])
+        assert offsets
+        assert all(found == list(range(len(found))) for found in offsets.values())
+
+
+def test_a_queue_is_received_from_the_offset_at_which_it_was_taken() -> None:
+    rows = generate.rows_of(20_000, 5)
+    taken = {(row["node"], row["op_id"]): row for row in rows if row["event"] == "queue_taken"}
+    first: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in rows:
+        if row["event"] == "receive":
+            first.setdefault((row["node"], row["op_id"]), row)
+    assert len(first) > 10
+    for holding, row in first.items():
+        assert taken[holding]["offset"] == row["offset"]
+        assert taken[holding]["time_ms"] <= row["time_ms"]
+
+
+def test_a_large_history_has_row_groups_of_one_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "ORDERED_ROWS", 0)
+    generate.write(tmp_path, events=20_000, seed=3, slice_rows=3_000)
+    files = sorted((tmp_path / "history").glob("*.parquet"))
+    assert len(files) > 2
+    for file in files:
+        metadata = pq.read_metadata(file)
+        column = metadata.schema.names.index("event")
+        for group in range(metadata.num_row_groups):
+            statistics = metadata.row_group(group).column(column).statistics
+            assert statistics.min == statistics.max
+    clustered = read_rows(tmp_path)
+    monkeypatch.undo()
+    generate.write(tmp_path, events=20_000, seed=3, slice_rows=3_000)
+    assert len(list((tmp_path / "history").glob("*.parquet"))) == 1
+    assert sorted(clustered, key=str) == sorted(read_rows(tmp_path), key=str)
+
+
+def test_the_folder_says_what_is_to_be_judged(tmp_path: Path) -> None:
+    generate.write(tmp_path, events=2_000, seed=3)
+    scenario = load(tmp_path / "scenario.yaml")
+    assert (scenario.name, scenario.seed) == ("generated", 3)
+    assert "no_acknowledged_loss" in scenario.checks
+
+
+def test_a_defect_that_does_not_exist_is_refused_with_those_that_do() -> None:
+    with pytest.raises(ValueError, match=r"'rust'; allowed are stale_route"):
+        generate.random_rows(1, "rust")

@@ -1,0 +1,59 @@
+"""What a made-up history is said to come to, the checks find: clean ones nothing, planted ones what was planted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos import generate, history, spark_settings
+from nemesrv.chaos.checkers import CHECKS
+from nemesrv.chaos.verdict import Validity
+
+pytestmark = pytest.mark.spark
+
+
+def test_every_check_but_exercised_has_a_defect() -> None:
+    found = {check for planted in generate.DEFECTS.values() for check in planted.found_by}
+    assert found == set(CHECKS) - {"exercised"}  # which is never INVALID
+
+
+def test_a_clean_history_is_valid_to_every_check(spark: Any, tmp_path: Path) -> None:
+    from nemesrv.chaos.spark import check_run
+
+    generate.write(tmp_path, events=15_000, seed=2)
+    found = {verdict.name: (verdict.verdict, verdict.why) for verdict in check_run(tmp_path, CHECKS, spark)}
+    assert found == {name: (Validity.VALID, "") for name in CHECKS}
+
+
+@pytest.mark.parametrize("seed", [11, 12])
+def test_no_check_finds_a_fault_in_a_random_history(seed: int, spark: Any, tmp_path: Path) -> None:
+    from nemesrv.chaos.spark import check_run
+
+    history.write_parquet(generate.random_rows(seed), tmp_path)
+    assert [v for v in check_run(tmp_path, CHECKS, spark) if v.verdict is Validity.INVALID] == []
+
+
+@pytest.mark.parametrize("defect", generate.DEFECTS)
+def test_a_planted_defect_is_found_by_its_checks(defect: str, spark: Any, tmp_path: Path) -> None:
+    from nemesrv.chaos.spark import check_run
+
+    history.write_parquet(generate.random_rows(3, defect), tmp_path)
+    names = sorted(generate.DEFECTS[defect].found_by)
+    assert {v.name: v.verdict for v in check_run(tmp_path, names, spark)} == dict.fromkeys(names, Validity.INVALID)
+
+
+def test_a_history_planned_as_a_large_one_gets_the_same_verdicts(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nemesrv.chaos.spark import check_run
+
+    history.write_parquet(generate.random_rows(3, "lost_message"), tmp_path)
+    names = ["routes_are_true", "no_acknowledged_loss", "order_kept"]
+    small = check_run(tmp_path, names, spark)
+    monkeypatch.setattr(spark_settings, "SMALL_BYTES", 0)
+    large = check_run(tmp_path, names, spark)
+    assert spark.conf.get("spark.sql.adaptive.enabled") == "true"
+    assert large == small
+    assert [verdict.verdict for verdict in large] == [Validity.VALID, Validity.INVALID, Validity.VALID]
