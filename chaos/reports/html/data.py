@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ...history import SCHEMA
-from .codes import NONE, Array, Codes, numbers
+from .codes import Array, Codes, joined, numbers, spread, translate
 
 NOTABLE_MAX = 4000
 """How many rows of one event are kept to be read."""
@@ -194,8 +194,8 @@ class _Reader:
         duration_ms = numbers(batch["duration_ms"], "f4")
         type_ = Codes()
         outcome = type_.encode(columns["type"])
-        outcome = _translate(outcome, type_, _OUTCOMES)
-        kind = _translate(event, self.event, _TRAFFIC)
+        outcome = translate(outcome, type_, _OUTCOMES)
+        kind = translate(event, self.event, _TRAFFIC)
         here = kind >= 0
         if here.any():
             broker = self.broker.encode(columns["broker_name"])
@@ -246,7 +246,7 @@ class _Reader:
         return sorted(rows, key=_order), left_out
 
     def _traffic(self) -> Traffic:
-        columns = _joined(self.traffic, "f8 i1 i1 i4 i4 f4 ? i8")
+        columns = joined(self.traffic, "f8 i1 i1 i4 i4 f4 ? i8")
         time_ms, event, outcome, node, broker, duration_ms, answered, row = columns
         return Traffic(
             time_ms=time_ms,
@@ -262,7 +262,7 @@ class _Reader:
         )
 
     def _routes(self) -> Routes:
-        time_ms, node, incarnation, topic, value = _joined(self.routes, "f8 i4 i4 i4 i4")
+        time_ms, node, incarnation, topic, value = joined(self.routes, "f8 i4 i4 i4 i4")
         return Routes(
             time_ms=time_ms,
             node=node,
@@ -275,42 +275,8 @@ class _Reader:
         )
 
     def _lags(self) -> Lags:
-        time_ms, duration_ms, lag_ms, node = _joined(self.lags, "f8 f4 f4 i4")
+        time_ms, duration_ms, lag_ms, node = joined(self.lags, "f8 f4 f4 i4")
         return Lags(time_ms=time_ms, duration_ms=duration_ms, lag_ms=lag_ms, node=node, nodes=self.node.names())
-
-
-def spread(time_ms: Array, most: int) -> Array:
-    """Indices of at most `most` of these times: the first and the last of each of most / 2 slices of time."""
-    slices = max(most // 2, 1)
-    span_ms = max(float(time_ms.max() - time_ms.min()), 1e-9)
-    slice_of = np.minimum(((time_ms - time_ms.min()) / span_ms * slices).astype("i8"), slices - 1)
-    order = np.lexsort((np.arange(len(time_ms)), time_ms, slice_of))
-    sorted_slices = slice_of[order]
-    first = np.flatnonzero(np.diff(sorted_slices, prepend=-1))
-    last = np.append(first[1:], len(order)) - 1
-    picked: Array = np.unique(order[np.concatenate((first, last))])
-    return picked
-
-
-def _translate(codes: Array, known: Codes, names: tuple[str, ...]) -> Array:
-    """Codes of `known` as positions in `names`; -1 for others."""
-    table = np.full(len(known.names()) + 1, -1, "i4")  # its last element answers NONE
-    for position, name in enumerate(names):
-        for code in known.of(name):
-            table[code] = position
-    translated: Array = table[codes]
-    return translated
-
-
-def _joined(parts: list[tuple[Array, ...]], dtypes: str) -> list[Array]:
-    """The parts one behind the other, in order of their first column; empty columns when there are none."""
-    if not parts:
-        return [np.empty(0, dtype) for dtype in dtypes.split()]
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    if (np.diff(columns[0]) < 0).any():
-        order = np.argsort(columns[0], kind="stable")
-        columns = [column[order] for column in columns]
-    return columns
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -329,6 +295,3 @@ def _brokers(value: str) -> frozenset[str]:
 
 def _order(row: Mapping[str, Any]) -> tuple[float, str, int, int]:
     return row["time_ms"], row["node"], row["incarnation"], row["seq"]
-
-
-__all__ = ["NONE", "Lags", "Recorded", "Routes", "Traffic", "history_files", "read", "send_details", "spread"]

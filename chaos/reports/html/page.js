@@ -124,7 +124,7 @@
   function list() {
     pending = 0;
     const from = time ? time.start : facts.start, to = time ? time.end : facts.end;
-    byId("seen").textContent = `${from.toFixed(1)} s … ${to.toFixed(1)} s`;
+    byId("seen").textContent = `${Math.max(from, facts.start).toFixed(1)} s … ${Math.min(to, facts.end).toFixed(1)} s`;
     const wanted = byId("filter").value.trim().toLowerCase();
     const rows = facts.events.filter((e) => e[0] >= from && e[0] <= to && (!wanted || `${e[1]} ${e[3]}`.toLowerCase().includes(wanted)));
     const body = byId("list");

@@ -19,19 +19,21 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+import numpy as np
 from bokeh.embed import components
 from bokeh.resources import Resources
 
 from ...checkers.world import World
-from ...verdict import Validity, Verdict, worst
-from ..values import phrases
+from ...verdict import Verdict, worst
 from . import data, lanes, plots, series
 from .canvas import Band, Canvas
 from .clients import client_lanes
+from .codes import spread
 from .data import Recorded
 from .holdings import pair_lanes
 from .places import Place, place_of_example, place_of_verdict
-from .stretches import Lane, seconds
+from .stretches import Lane
+from .verdict_table import verdict_rows
 from .words import Names, by_fault, describe, fault_title, sentence, tone
 
 ROWS_MAX = 120
@@ -109,7 +111,7 @@ def html_report(run: Run, verdicts: Sequence[Verdict], run_dir: Path) -> str:
         description=escape(run.description),
         sentence=escape(names(sentence(verdicts, world))),
         facts=_facts(run, recorded),
-        rows=names("".join(_verdict(v, *placed[v.name]) for v in verdicts)),
+        rows=names("".join(verdict_rows(v, *placed[v.name]) for v in verdicts)),
         jumps=_jumps(world, start_ms, end_ms) if body else "",
         plots=body or "<p>No history was recorded.</p>",
         more=escape(_left_out(recorded, more)),
@@ -210,9 +212,7 @@ def _every(rows: Sequence[Any], most: int, *, always: Sequence[Any]) -> list[Any
     """`always`, and of the rest first and last of each slice of time, about `most` together."""
     if most <= 0 or not rows:
         return list(always)
-    import numpy as np
-
-    picked = data.spread(np.array([row["time_ms"] for row in rows]), most)
+    picked = spread(np.array([row["time_ms"] for row in rows]), most)
     chosen = {id(row): row for row in always} | {id(rows[i]): rows[i] for i in picked.tolist()}
     return list(chosen.values())
 
@@ -231,55 +231,6 @@ def _section(name: str, div: str, left_out: tuple[int, int]) -> str:
         note += f" {hidden} more rows are not shown; nothing in them was over."
     about = f"<p class='note'>{escape(note)}</p>" if note else ""
     return f"<section id='{name}' aria-label='{escape(title)}'><h2>{escape(title)}</h2>{about}{div}</section>"
-
-
-def _verdict(v: Verdict, place: Place, examples: Sequence[Place]) -> str:
-    why = f'<tr class="example"><td colspan="6">{escape(v.why)}</td></tr>' if v.why else ""
-    row = (
-        f'<tr class="check"><th scope="row"><a href="{escape(place.link)}" title="show in the plots">{escape(v.name)}'
-        f'</a></th><td><span class="badge {v.verdict}">{v.verdict}</span></td>'
-        f'<td class="n">{v.examined:,}</td><td class="n">{v.violations:,}</td>'
-        f"<td>{_measured(v)}</td><td>{_allowed(v.allowed)}</td></tr>"
-    )
-    shown = "".join(
-        f'<tr class="example"><td colspan="6"><a href="{escape(p.link)}">example {at}</a> {escape(p.text)}</td></tr>'
-        for at, p in enumerate(examples, start=1)
-    )
-    return row + why + shown
-
-
-def _measured(v: Verdict) -> str:
-    """What was measured; where it is a time against a bound, first how much of the bound it took."""
-    measured, bound = v.measured.get("max_ms"), v.allowed.get("bound_ms")
-    if not isinstance(measured, int | float) or not isinstance(bound, int | float):
-        return _pairs(v.measured)
-    # A bound of nothing but delivery is 0; over it is over, whatever the scale.
-    share = measured / bound if bound > 0 else float(measured > (v.allowed.get("tolerance_ms") or 0.0)) * 2
-    kind = "over" if share > 1 and v.verdict is Validity.INVALID else "fine"
-    gauge = f'<div class="gauge {kind}" aria-hidden="true"><i style="width:{min(share, 1) * 100:.0f}%"></i></div>'
-    rest = {key: value for key, value in v.measured.items() if key != "max_ms"}
-    return f"<div><b>{seconds(measured)}</b> at most</div>{gauge}{_pairs(rest)}"
-
-
-def _allowed(allowed: Mapping[str, Any]) -> str:
-    """The bound and where it comes from."""
-    said = dict(phrases(allowed))
-    bound, formula, tolerance, row = (said.pop(key, "") for key in ("bound", "formula", "tolerance", "row"))
-    first = f"<b>{escape(bound)}</b> {escape(formula)}" if bound else escape(formula)
-    if tolerance and bound:
-        first += f' <span class="key">+ {escape(tolerance)} tolerance</span>'
-    rest = "".join(_pair(name, text) for name, text in said.items())
-    return f'<div>{first}</div>{rest}<div class="why">{escape(row)}</div>'
-
-
-def _pairs(values: Mapping[str, object]) -> str:
-    return "".join(_pair(name, text) for name, text in phrases(values))
-
-
-def _pair(name: str, text: str) -> str:
-    if len(text) > 90:  # a long list opens on demand
-        return f"<details><summary>{escape(name)}: {escape(text[:56])}…</summary>{escape(text)}</details>"
-    return f'<span class="pair"><span class="key">{escape(name)}</span> {escape(text)}</span> '
 
 
 def _facts(run: Run, recorded: Recorded) -> str:
@@ -310,6 +261,3 @@ def _text(name: str) -> str:
 
 def _template(name: str) -> Template:
     return Template(_text(name))
-
-
-__all__ = ["Run", "Validity", "html_report"]

@@ -12,8 +12,8 @@ from bokeh.models import ColumnDataSource, Range1d
 
 from . import series
 from .canvas import Canvas, hover, legend, source_of
-from .codes import Array
-from .data import Recorded, Traffic, send_details, spread
+from .codes import Array, spread
+from .data import Recorded, Traffic, send_details
 from .lanes import name_rows
 from .series import Points, Slices
 from .stretches import Mark, seconds, thin_marks
