@@ -104,10 +104,11 @@ def attainable_p(n_a: int, n_b: int) -> float:
 
 def _testable(sizes: Mapping[str, tuple[int, int]], alpha: float) -> set[str]:
     """The quantities of the largest family in which each one alone could be called different."""
-    by_ease = sorted(sizes, key=lambda name: attainable_p(*sizes[name]))
+    by_ease = sorted(attainable_p(*size) for size in sizes.values())
     for count in range(len(by_ease), 0, -1):
-        if attainable_p(*sizes[by_ease[count - 1]]) <= alpha / count:
-            return set(by_ease[:count])
+        among_equals = count < len(by_ease) and by_ease[count] == by_ease[count - 1]
+        if by_ease[count - 1] <= alpha / count and not among_equals:  # of equals none is chosen over another
+            return {name for name, size in sizes.items() if attainable_p(*size) <= by_ease[count - 1]}
     return set()
 
 

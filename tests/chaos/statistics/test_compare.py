@@ -19,7 +19,7 @@ from nemesrv.chaos.statistics.compare import (
     settings_that_differ,
 )
 from nemesrv.chaos.statistics.samples import METRICS, RunSamples
-from nemesrv.chaos.statistics.two_samples import Outcome
+from nemesrv.chaos.statistics.two_samples import Comparison, Outcome
 from tests.chaos.commands import nemesrv
 from tests.chaos.histories import Story, cluster, route_of
 
@@ -44,40 +44,48 @@ def runs(count: int, mean_ms: float, seed: int, share: float = 1.0, **settings: 
     ]
 
 
-def test_with_five_runs_a_side_a_run_is_a_sample() -> None:
-    unit, found = compare_runs(runs(5, 15_000, 1), runs(6, 5_000, 2))
-    told = {each.name: each for each in found}
-    assert (unit, told[STALE].n_a, told[STALE].n_b) == ("run", 5, 6)
-    assert (told[STALE].outcome, told[AVAILABLE].outcome) == (Outcome.DIFFERS, Outcome.NO_DIFFERENCE)
+def told(found: list[Comparison]) -> dict[str, Comparison]:
+    return {each.name: each for each in found}
+
+
+def test_a_run_is_a_sample() -> None:
+    found = compare_runs(runs(5, 30_000, 1), runs(6, 5_000, 2))
+    assert (told(found)[STALE].n_a, told(found)[STALE].n_b) == (5, 6)
+    assert (told(found)[STALE].outcome, told(found)[AVAILABLE].outcome) == (Outcome.DIFFERS, Outcome.NO_DIFFERENCE)
     assert exit_status(found) == 1
-    assert set(told) == {STALE, AVAILABLE} < set(METRICS)
+    assert set(told(found)) == {STALE, AVAILABLE} < set(METRICS)
 
 
-def test_with_fewer_runs_each_client_s_measurement_is_a_sample() -> None:
-    unit, found = compare_runs(runs(1, 15_000, 1), runs(2, 15_000, 2, share=0.5))
-    told = {each.name: each for each in found}
-    assert (unit, told[STALE].n_a, told[STALE].n_b) == ("client", 8, 16)
-    assert (told[STALE].outcome, told[AVAILABLE].outcome) == (Outcome.NO_DIFFERENCE, Outcome.DIFFERS)
-    assert told[AVAILABLE].estimate == pytest.approx(-0.25, abs=0.1)
+def test_of_one_run_a_side_nothing_can_be_told_however_many_clients_it_had() -> None:
+    found = compare_runs(runs(1, 30_000, 1), runs(1, 1_000, 2))
+    assert {each.outcome for each in found} == {Outcome.CANNOT_TELL}
+    assert (exit_status(found), told(found)[STALE].n_a) == (3, 1)
+
+
+def test_each_client_s_measurement_is_a_sample_when_that_is_asked_for() -> None:
+    found = told(compare_runs(runs(1, 15_000, 1), runs(2, 15_000, 2, share=0.5), samples="client"))
+    assert (found[STALE].n_a, found[STALE].n_b) == (8, 16)
+    assert (found[STALE].outcome, found[AVAILABLE].outcome) == (Outcome.NO_DIFFERENCE, Outcome.DIFFERS)
+    assert found[AVAILABLE].estimate == pytest.approx(-0.25, abs=0.1)
 
 
 def test_clean_twins_of_five_runs_are_called_different_no_oftener_than_alpha() -> None:
     """200 comparisons; 5 of 100 are allowed, three errors of their count are 9 more of 200."""
-    alarms = sum(exit_status(compare_runs(runs(5, 15_000, 2 * n), runs(5, 15_000, 2 * n + 1))[1]) for n in range(200))
+    alarms = sum(exit_status(compare_runs(runs(5, 15_000, 2 * n), runs(5, 15_000, 2 * n + 1))) for n in range(200))
     assert alarms <= 10 + 9
 
 
 def test_a_third_of_the_poll_interval_is_found_in_six_runs_a_side() -> None:
     """Polls each 20 s in place of 60, eight clients a run: found in at least 95 of 100 experiments."""
-    found = sum(exit_status(compare_runs(runs(6, 30_000, 2 * n), runs(6, 10_000, 2 * n + 1))[1]) for n in range(100))
+    found = sum(exit_status(compare_runs(runs(6, 30_000, 2 * n), runs(6, 10_000, 2 * n + 1))) for n in range(100))
     assert found >= 95
 
 
 def test_exit_status_is_3_when_something_cannot_be_told_and_nothing_differs() -> None:
     one = [RunSamples(run="a", scenario="x", samples={STALE: (1.0, 2.0)})]
-    _, few = compare_runs(one, one)
+    few = compare_runs(one, one)
     assert (exit_status(few), exit_status([])) == (3, 3)
-    _, same = compare_runs(runs(5, 15_000, 3), runs(5, 15_000, 3))
+    same = compare_runs(runs(5, 15_000, 3), runs(5, 15_000, 3))
     assert exit_status(same) == 0
 
 
@@ -124,13 +132,14 @@ def test_two_recorded_runs_are_compared_from_their_histories(
     tmp_path: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
     slow, fast = recorded(tmp_path / "slow", 30, 12), recorded(tmp_path / "fast", 10, 12)
-    settings = {"alpha": 0.05, "seed": 0, "spark_master": None}
+    settings = {"samples": "client", "alpha": 0.05, "seed": 0, "spark_master": None}
     assert compare([slow], [fast], as_json=True, **settings) == 1  # type: ignore[arg-type]
-    told = json.loads(capsys.readouterr().out)
-    stale = {each["name"]: each for each in told["comparisons"]}[STALE]
-    assert (stale["outcome"], stale["n_a"], told["sample"]) == ("differs", 12, "client")
-    assert stale["low"] <= stale["estimate"] == pytest.approx(-10_833, abs=1) <= stale["high"]
-    assert told["differ_in"] == {"P_ms": [["30000"], ["10000"]]}
+    document = json.loads(capsys.readouterr().out)
+    stale = {each["name"]: each for each in document["comparisons"]}[STALE]
+    assert (stale["outcome"], stale["n_a"], document["sample"]) == ("differs", 12, "client")
+    assert stale["estimate"] == pytest.approx(-10_833, abs=1)
+    assert stale["low"] <= stale["estimate"] <= stale["high"]
+    assert document["differ_in"] == {"P_ms": [["30000"], ["10000"]]}
     assert compare([slow], [slow], as_json=False, **settings) == 3  # type: ignore[arg-type]
     shown = capsys.readouterr().out
     assert "no difference found" in shown

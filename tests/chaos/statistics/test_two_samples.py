@@ -59,6 +59,13 @@ def test_a_quantity_with_few_samples_takes_nothing_from_the_others() -> None:
     assert told[1].p_holm == told[1].p_value
 
 
+def test_of_quantities_with_equal_numbers_none_is_chosen_over_another() -> None:
+    """Four a side could be told if it were one quantity alone (p = 0.029), not as one of two."""
+    samples = {name: (Kind.TIMES, [1, 2, 3, 4], [11, 12, 13, 14]) for name in ("one", "two")}
+    assert [each.outcome for each in compare_all(samples)] == [Outcome.CANNOT_TELL] * 2
+    assert one([1, 2, 3, 4], [11, 12, 13, 14]).outcome is Outcome.DIFFERS
+
+
 def test_p_values_are_corrected_by_holm_s_steps() -> None:
     rng = np.random.default_rng(1)
     samples = {
