@@ -31,7 +31,7 @@ class Start(StrEnum):
     FIRST = "first"
     SECOND = "second"
 
-    def index(self, name_servers: int) -> int | None:
+    def place(self, name_servers: int) -> int | None:
         """The first index; None when it is drawn."""
         return {Start.RANDOM: None, Start.FIRST: 0, Start.SECOND: 1 % name_servers}[self]
 

@@ -130,7 +130,7 @@ def _broken_choices(choices: DataFrame, profile: ClientProfile, n: int) -> DataF
         .when(~listed_at.eqNullSafe(F.col("name_server")), "in order")
         .when(F.col("same_list") & ~F.coalesce(in_order, F.lit(False)), "in order")
     )
-    start = profile.start.index(n)
+    start = profile.start.place(n)
     if start is not None:
         rule = rule.when((F.col("rank") == 1) & (index != start), "start")
     disordered = choices.withColumn("rule", rule).where(F.col("rule").isNotNull())

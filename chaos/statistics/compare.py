@@ -71,12 +71,12 @@ def compare(
     """The exit status; prints the table, or one JSON object. `samples`: run or client."""
     folders = [run_folders("A", a), run_folders("B", b)]
     with _spark(spark_master) as spark:
-        sides = [[_read(folder, spark) for folder in side] for side in folders]
-    found = compare_runs(*sides, samples=samples, alpha=alpha, seed=seed)
+        runs_a, runs_b = ([_read(folder, spark) for folder in side] for side in folders)
+    found = compare_runs(runs_a, runs_b, samples=samples, alpha=alpha, seed=seed)
     if as_json:
-        click.echo(json.dumps(_document(samples, *sides, found, alpha), default=str))
+        click.echo(json.dumps(_document(samples, runs_a, runs_b, found, alpha), default=str))
     else:
-        _print(samples, *sides, found, alpha)
+        _print(samples, runs_a, runs_b, found, alpha)
     return exit_status(found)
 
 

@@ -41,7 +41,7 @@ class ReferenceClient:
                 self.rng.shuffle(self._listed)
                 if self.defect is None:
                     break
-        fixed = self.profile.start.index(len(self._listed))
+        fixed = self.profile.start.place(len(self._listed))
         self._index = self.rng.randrange(999) if fixed is None else fixed
         self._index += self.defect == "starts one further"
         self._event(at_s, "name_server_list", value=self._listed)
