@@ -109,7 +109,8 @@ def _serve(
         cluster.start(*topology.of(kind))
     _announce(topology, told, api.url, as_json)
     if judge is not None:
-        judge.watch_links(stack, api.address)
+        pids = {name: pid for name in cluster.names if (pid := cluster.pid(name)) is not None}
+        judge.watch(stack, api.address, pids)
 
 
 def _announce(topology: Topology, told: Mapping[str, Address], toxiproxy: str, as_json: bool) -> None:

@@ -3,7 +3,7 @@
     stack:  merge history │ end Spark │ … cluster … │ faults from outside │ finish        closed from right to left
 
 Recorded are the NameServers, the brokers and what is done to their links; a person's own clients are not nodes of the
-run. What is done to a process by a signal of somebody else is not seen, and looks like a defect of it.
+run.
 """
 
 from __future__ import annotations
@@ -86,9 +86,9 @@ class JudgedUp:
         """What a NodeSpec needs so that the node records."""
         return {"recorder_spec": self._spec(name, str(kind)), "probe": LagProbe}
 
-    def watch_links(self, stack: ExitStack, toxiproxy: Address) -> None:
-        """From now on faults on links are recorded and verdicts said; `stack` ends with the last of them."""
-        stack.enter_context(OutsideFaults(toxiproxy, self.record, self._clock.scale))
+    def watch(self, stack: ExitStack, toxiproxy: Address, pids: Mapping[str, int]) -> None:
+        """From now on faults from outside are recorded and verdicts said; `stack` ends with the last of them."""
+        stack.enter_context(OutsideFaults(toxiproxy, self.record, self._clock.scale, pids))
         stack.callback(self._finish)
         with self._saying:
             unsaid, self._unsaid = self._unsaid or [], None

@@ -1,7 +1,8 @@
-"""Faults that a person sets on a cluster's links through Toxiproxy's own API: seen, and recorded as `fault` rows.
+"""Faults that a person sets on a cluster, on links by Toxiproxy's own API and on processes by signals: seen, recorded.
 
 Polled each POLL_S: less than what "at once" may take (windows.py, delivery_ms), so that a change which shows in a route
-before its fault was seen is still within the tolerance. What is done to processes by signals is not seen here.
+before its fault was seen is still within the tolerance. A process that is gone was killed, whatever ended it. Only on
+Linux are processes looked at: their states are read from /proc.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import logging
 import threading
 from collections.abc import Mapping
 from itertools import count
+from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -32,6 +34,19 @@ class Seen(NamedTuple):
     injection: str
     stream: str
     numbers: tuple[tuple[str, float], ...] = ()
+
+
+def fault_of(stat: str | None) -> str:
+    """What a process's line in /proc says was done to it: "" for nothing, pause, or kill (None: it is gone)."""
+    state = "Z" if stat is None else stat.rpartition(")")[2].split()[0]
+    return "kill" if state in "ZX" else "pause" if state == "T" else ""
+
+
+def _stat(pid: int) -> str | None:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
 
 
 def faults_of(proxy: Mapping[str, Any], scale: float) -> frozenset[Seen]:
@@ -64,13 +79,15 @@ def _named(kind: str, attributes: Mapping[str, Any], scale: float) -> tuple[str,
 
 
 class OutsideFaults:
-    """Context manager: while it is entered, a thread looks at the proxies and records what changed on them.
+    """Context manager: while it is entered, a thread looks at proxies and processes and records what changed.
 
-    `record` is called from that thread. A Toxiproxy that does not answer is asked again; nothing is raised.
+    `pids` are those of the nodes. `record` is called from that thread. A Toxiproxy that does not answer is asked again;
+    nothing is raised.
     """
 
-    def __init__(self, api: Address, record: Recorder, scale: float) -> None:
-        self._api, self._record, self._scale = api, record, scale
+    def __init__(self, api: Address, record: Recorder, scale: float, pids: Mapping[str, int]) -> None:
+        self._api, self._record, self._scale, self._pids = api, record, scale, dict(pids)
+        self._done: dict[str, tuple[str, str]] = {}
         self._active: dict[tuple[str, Seen], str] = {}
         self._numbers = count(1)
         self._ends = threading.Event()
@@ -84,6 +101,23 @@ class OutsideFaults:
         for name, seen in sorted(now - self._active.keys()):
             fault_id = self._active[name, seen] = f"outside-{next(self._numbers)}"
             self._note(name, seen, fault_id, "start")
+
+    def update_processes(self, faults: Mapping[str, str]) -> None:
+        """Record what began and what ended since the call before: node → "", pause or kill. A kill is for good."""
+        for node, fault in faults.items():
+            fault_id, before = self._done.get(node, ("", ""))
+            if fault == before or before == "kill":
+                continue
+            if before:
+                self._process_row(fault_id, before, node, "end")
+                del self._done[node]
+            if fault:
+                self._done[node] = (f"outside-{next(self._numbers)}", fault)
+                self._process_row(self._done[node][0], fault, node, "start")
+
+    def _process_row(self, fault_id: str, fault: str, node: str, phase: str) -> None:
+        injection = {"pause": "sigstop", "kill": "sigkill"}[fault]
+        self._record("fault", fault_id=fault_id, fault=fault, injection=injection, source=node, phase=phase)
 
     def _note(self, name: str, seen: Seen, fault_id: str, phase: str) -> None:
         source, arrow, target = name.partition("->")
@@ -106,6 +140,7 @@ class OutsideFaults:
             connection = http.client.HTTPConnection(self._api.host, self._api.port, timeout=CALL_LIMIT_S)
             try:
                 while not self._ends.wait(POLL_S):
+                    self.update_processes({node: fault_of(_stat(pid)) for node, pid in self._pids.items()})
                     connection.request("GET", "/proxies")
                     self.update(orjson.loads(connection.getresponse().read()))
             except (OSError, http.client.HTTPException, orjson.JSONDecodeError):

@@ -1,4 +1,4 @@
-"""Random histories for the differential test: the generator's, with quiet stretches put in, and damaged at random.
+"""Random histories for the differential test: the generator's, with quiet stretches, defects and damages put in.
 
 A damage is a change that a defect, a tired machine or a torn file could make: rows missing, messages received twice or
 never, routes too early or too late, timers that fired late. What the checks say of it is no matter here, only that they
@@ -12,18 +12,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from nemesrv.chaos.generate import random_plan
+from nemesrv.chaos.generate import DEFECTS, random_plan
 from nemesrv.chaos.generate.plan import Plan
 from nemesrv.chaos.generate.story import Story
-from nemesrv.chaos.generate.write import _rows
+from nemesrv.chaos.generate.writing import _rows
 
 Rows = list[dict[str, Any]]
 
 
 def random_history(seed: int) -> Rows:
-    """Some hundred rows in order of time, from zero to three faults, damaged in most cases."""
+    """Some hundred rows in order of time, from zero to three faults, in most cases with a planted defect or damages."""
     rng = random.Random(f"{seed} live")
-    rows = _rows(Story(_with_quiet_stretches(random_plan(seed), rng)))
+    plan, defect = random_plan(seed), rng.choice((None, *DEFECTS.values())) if rng.random() < 0.5 else None
+    if defect is not None and defect.plan is not None:
+        plan = defect.plan(plan)
+    rows = _rows(Story(_with_quiet_stretches(plan, rng), defect))
     for _ in range(rng.choice((0, 0, 1, 1, 2, 3))):
         rows = rng.choice(DAMAGES)(rows, rng)
     return _numbered(rows)

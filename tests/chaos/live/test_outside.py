@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.live.outside import OutsideFaults, Seen, faults_of
+from nemesrv.chaos.live.outside import OutsideFaults, Seen, fault_of, faults_of
 from nemesrv.remoting.network import Address
 
 
@@ -48,7 +48,9 @@ def test_a_proxy_says_what_acts_on_its_link_in_rocketmq_time(shown: dict[str, An
 
 def test_each_fault_has_a_row_when_it_begins_and_one_when_it_ends() -> None:
     rows: list[dict[str, Any]] = []
-    watch = OutsideFaults(Address("127.0.0.1", 1), lambda event, **fields: rows.append({"event": event, **fields}), 1.0)
+    watch = OutsideFaults(
+        Address("127.0.0.1", 1), lambda event, **fields: rows.append({"event": event, **fields}), 1.0, {}
+    )
     link = "broker-a->ns-1"
     watch.update({link: proxy()})
     assert rows == []
@@ -61,4 +63,34 @@ def test_each_fault_has_a_row_when_it_begins_and_one_when_it_ends() -> None:
         ("end", "black_hole", "outside-1", "broker-a", "ns-1"),
         ("start", "cut", "outside-2", "broker-a", "ns-1"),
         ("end", "cut", "outside-2", "broker-a", "ns-1"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("stat", "fault"),
+    [
+        ("7 (ray::broker (a)) S 1 7", ""),
+        ("7 (ray) R 1 7", ""),
+        ("7 (ray) T 1 7", "pause"),
+        ("7 (ray) Z 1 7", "kill"),
+        (None, "kill"),
+    ],
+)
+def test_a_process_says_whether_it_runs_is_stopped_or_gone(stat: str | None, fault: str) -> None:
+    assert fault_of(stat) == fault
+
+
+def test_a_pause_ends_and_a_kill_is_for_good() -> None:
+    rows: list[dict[str, Any]] = []
+    watch = OutsideFaults(
+        Address("127.0.0.1", 1), lambda event, **fields: rows.append({"event": event, **fields}), 1.0, {}
+    )
+    for fault in ("", "pause", "pause", "", "pause", "kill", "kill", ""):
+        watch.update_processes({"ns-0": fault, "ns-1": ""})
+    assert [(row["phase"], row["fault"], row["injection"], row["fault_id"], row["source"]) for row in rows] == [
+        ("start", "pause", "sigstop", "outside-1", "ns-0"),
+        ("end", "pause", "sigstop", "outside-1", "ns-0"),
+        ("start", "pause", "sigstop", "outside-2", "ns-0"),
+        ("end", "pause", "sigstop", "outside-2", "ns-0"),
+        ("start", "kill", "sigkill", "outside-3", "ns-0"),
     ]
