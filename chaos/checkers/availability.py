@@ -8,7 +8,8 @@ Two floors. In quiet (no fault in force, and R + C + P + J + A + T since the las
 one fault or heal to the next a producer that goes round its queues may fail once on each lost queue of each round:
 its floor is 1 less the lost brokers' share, and two rounds' worth for beginning anywhere. Pulls and look-ups have no
 such floor: a consumer retries a lost queue every second, however many others it serves. A scenario may set one floor
-for everything after its first fault (`availability_floor`). Operations that never ended are not counted.
+for everything after its first fault (`availability_floor`). Operations that never ended are not counted. Failures that
+timers as late as a third of T explain, or a stall of the proxies (`operations.Stalls`), make it UNKNOWN.
 """
 
 from __future__ import annotations
@@ -22,11 +23,10 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrame
 
 from ..verdict import EXAMPLES_MAX, Validity, Verdict
-from ..windows import poll_delay_ms, return_window
-from .disturbances import Stretch, quiet
+from .disturbances import Stretch, calm, settle_ms
 from .findings import rounded
 from .lag import LagWindow, measure
-from .operations import OPERATIONS, Slot, bucket_ms, slots
+from .operations import OPERATIONS, Slot, Stalls, bucket_ms, shared_slots
 from .reach import Moment, lost, moments
 from .world import World
 
@@ -46,20 +46,21 @@ class Shortfall(NamedTuple):
     bad: int
     floor: float
     why: str
+    stalled: bool = False
+    """Whether without those that met a stall no more failed than may."""
 
 
 def availability(history: DataFrame, world: World) -> Verdict:
     """Examined: operations where a floor holds. Violations: failures below it."""
-    settle_ms = _settle_ms(world)
-    calm, changes = quiet(world, settle_ms), moments(world)
-    edges = sorted({edge for stretch in calm for edge in stretch} | {moment.at_ms for moment in changes})
-    seen = slots(history, world, edges)
+    still, changes = calm(world), moments(world)
+    edges, seen = shared_slots(history, world)
     floor = world.run.get("availability_floor")
-    examined, short = _in_quiet(seen, calm, edges)
-    more, producers_short = _producers(world, seen, changes, calm, edges)
+    stalls = Stalls(world, seen)
+    examined, short = _in_quiet(seen, still, edges, stalls)
+    more, producers_short = _producers(world, seen, changes, still, edges, stalls)
     examined, short = examined + more, short + producers_short
     if floor is not None and changes:
-        more, floor_short = _below(seen, changes[0].at_ms, edges, float(floor), world.end_ms)
+        more, floor_short = _below(seen, changes[0].at_ms, edges, float(floor), world.end_ms, stalls)
         examined, short = examined + more, short + floor_short
     allowed = {
         "bound_ms": None,
@@ -67,20 +68,14 @@ def availability(history: DataFrame, world: World) -> Verdict:
         + (f"; from the first fault: {floor}" if floor is not None else ""),
         "tolerance_ms": 0,
         "floor": floor,
-        "settle_ms": rounded(settle_ms),
+        "settle_ms": rounded(settle_ms(world)),
         "row": "quiet from R + C + P + J + A + T after a heal",
     }
-    measured = _measured(world, seen, calm, edges)
+    measured = _measured(world, seen, still, edges)
     if not examined:
         why = "no operation ended in a quiet time, or where a floor holds"
         return Verdict.nothing_examined(NAME, why, measured=measured, allowed=allowed)
     return _verdict(history, world, examined, short, measured, allowed)
-
-
-def _settle_ms(world: World) -> float:
-    timers = world.timers
-    back_ms = return_window(timers).latest_ms + timers.P_ms + poll_delay_ms(timers, len(world.of_kind("broker")))
-    return back_ms + timers.A_ms + timers.T_ms
 
 
 def _whole(slot: Slot, edges: Sequence[float], stretch: Stretch) -> bool:
@@ -89,9 +84,11 @@ def _whole(slot: Slot, edges: Sequence[float], stretch: Stretch) -> bool:
     return begins and slot.until < len(edges) and edges[slot.until] <= stretch.end_ms
 
 
-def _in_quiet(seen: Sequence[Slot], calm: Sequence[Stretch], edges: Sequence[float]) -> tuple[int, list[Shortfall]]:
+def _in_quiet(
+    seen: Sequence[Slot], still: Sequence[Stretch], edges: Sequence[float], stalls: Stalls
+) -> tuple[int, list[Shortfall]]:
     examined, short = 0, []
-    for stretch in calm:
+    for stretch in still:
         within = [slot for slot in seen if _whole(slot, edges, stretch)]
         examined += sum(slot.good + slot.bad for slot in within)
         for operation in OPERATIONS:
@@ -102,12 +99,18 @@ def _in_quiet(seen: Sequence[Slot], calm: Sequence[Stretch], edges: Sequence[flo
                 ]
                 good, bad = sum(slot.good for slot in those), sum(slot.bad for slot in those)
                 why = "failed in a quiet time"
-                short.append(Shortfall(operation, client, min(failed), max(failed), good, bad, 1.0, why))
+                stalled = all(stalls.explain(slot) for slot in those if slot.bad)
+                short.append(Shortfall(operation, client, min(failed), max(failed), good, bad, 1.0, why, stalled))
     return examined, short
 
 
 def _producers(
-    world: World, seen: Sequence[Slot], changes: Sequence[Moment], calm: Sequence[Stretch], edges: Sequence[float]
+    world: World,
+    seen: Sequence[Slot],
+    changes: Sequence[Moment],
+    still: Sequence[Stretch],
+    edges: Sequence[float],
+    stalls: Stalls,
 ) -> tuple[int, list[Shortfall]]:
     """Sends between one change and the next, against the share of the queues that were not lost."""
     brokers = len(world.of_kind("broker"))
@@ -118,28 +121,29 @@ def _producers(
     bounds = [*(moment.at_ms for moment in changes), world.end_ms]
     for start_ms, end_ms in pairwise(bounds):
         segment = Stretch(start_ms, end_ms)
-        counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+        counts: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
         for slot in seen:
             begins_ms = edges[slot.segment - 1] if slot.segment else 0.0
             if slot.operation != "send" or not start_ms <= begins_ms < end_ms:
                 continue
-            if any(_whole(slot, edges, stretch) for stretch in calm):
+            if any(_whole(slot, edges, stretch) for stretch in still):
                 continue
             counts[slot.node][0] += slot.good
             counts[slot.node][1] += slot.bad
-        for client, (good, bad) in sorted(counts.items()):
-            gone = len(lost(world, client, "broker", start_ms, for_ms=_settle_ms(world)))
+            counts[slot.node][2] += slot.bad if stalls.explain(slot) else 0
+        for client, (good, bad, stalled) in sorted(counts.items()):
+            gone = len(lost(world, client, "broker", start_ms, for_ms=settle_ms(world)))
             rounds = math.ceil((good + bad) * gone / brokers) + 2 * gone * queues
             examined += good + bad
             if bad > rounds and gone < brokers:
                 floor = max(0.0, 1 - rounds / (good + bad))
                 why = f"more failed than {gone} of {brokers} lost brokers explain"
-                short.append(Shortfall("send", client, *segment, good, bad, floor, why))
+                short.append(Shortfall("send", client, *segment, good, bad, floor, why, bad - stalled <= rounds))
     return examined, short
 
 
 def _below(
-    seen: Sequence[Slot], from_ms: float, edges: Sequence[float], floor: float, end_ms: float
+    seen: Sequence[Slot], from_ms: float, edges: Sequence[float], floor: float, end_ms: float, stalls: Stalls
 ) -> tuple[int, list[Shortfall]]:
     """Each kind of operation from `from_ms` to the end, against the scenario's floor."""
     examined, short = 0, []
@@ -149,11 +153,15 @@ def _below(
         examined += good + bad
         if good + bad and good / (good + bad) < floor:
             why = "below the scenario's availability_floor"
-            short.append(Shortfall(operation, None, from_ms, end_ms, good, bad, floor, why))
+            unexplained = sum(slot.bad for slot in those if not stalls.explain(slot))
+            stalled = good / (good + unexplained) >= floor if good else False
+            short.append(Shortfall(operation, None, from_ms, end_ms, good, bad, floor, why, stalled))
     return examined, short
 
 
-def _measured(world: World, seen: Sequence[Slot], calm: Sequence[Stretch], edges: Sequence[float]) -> Mapping[str, Any]:
+def _measured(
+    world: World, seen: Sequence[Slot], still: Sequence[Stretch], edges: Sequence[float]
+) -> Mapping[str, Any]:
     """Ratios of the whole run and of its quiet times, and per bucket [ended, failed] of each operation."""
     width_ms = bucket_ms(world)
     series: dict[str, list[list[int]]] = {}
@@ -169,7 +177,7 @@ def _measured(world: World, seen: Sequence[Slot], calm: Sequence[Stretch], edges
             counts[slot.bucket][1] += slot.bad
         series[operation] = counts
         whole[operation] = _ratio(sum(slot.good for slot in those), sum(slot.bad for slot in those))
-        within = [slot for slot in those if any(_whole(slot, edges, stretch) for stretch in calm)]
+        within = [slot for slot in those if any(_whole(slot, edges, stretch) for stretch in still)]
         quiet_good += sum(slot.good for slot in within)
         quiet_bad += sum(slot.bad for slot in within)
     ratio = _ratio(quiet_good, quiet_bad) if quiet_good + quiet_bad else None
@@ -177,7 +185,7 @@ def _measured(world: World, seen: Sequence[Slot], calm: Sequence[Stretch], edges
         **{operation: ratio for operation, ratio in whole.items()},
         "quiet": ratio,
         "quiet_operations": quiet_good + quiet_bad,
-        "quiet_stretches": [[rounded(start_ms), rounded(end_ms)] for start_ms, end_ms in calm],
+        "quiet_stretches": [[rounded(start_ms), rounded(end_ms)] for start_ms, end_ms in still],
         "bucket_ms": width_ms,
         "series": series,
     }
@@ -206,29 +214,24 @@ def _verdict(
         for node in nodes
     ]
     lags = measure(history, world, asked)
-    # A loop that is this late can make a call of T time out that nothing else disturbed.
-    excused = [
-        index
-        for index in range(len(short))
-        if index not in lags or lags[index] * _HOPS >= min(timeout_ms, world.timers.A_ms)
-    ]
-    wrong = [fall for index, fall in enumerate(short) if index not in excused]
-    late = [short[index] for index in excused]
-    validity, why = Validity.VALID, ""
-    violations = sum(fall.bad for fall in wrong)
+    least_ms = min(timeout_ms, world.timers.A_ms)
+    wrong, late = [], []
+    for index, fall in enumerate(short):
+        # A loop that is this late can make a call of T time out that nothing else disturbed.
+        explained = fall.stalled or index not in lags or lags[index] * _HOPS >= least_ms
+        (late if explained else wrong).append(fall)
+    validity, why, violations = Validity.VALID, "", sum(fall.bad for fall in wrong)
     if wrong:
-        validity, why = (
-            Validity.INVALID,
-            f"{violations} of {examined} operations failed where fewer may: {wrong[0].why}",
-        )
+        validity = Validity.INVALID
+        why = f"{violations} of {examined} operations failed where fewer may: {wrong[0].why}"
     elif late:
-        measured_lag = max(lags.values(), default=None)
-        lateness = (
-            "nobody measured how late timers fired"
-            if measured_lag is None
-            else f"timers fired {measured_lag:.0f} ms late"
+        lag_ms = max(lags.values(), default=None)
+        said = "nobody measured how late timers fired" if lag_ms is None else f"timers fired {lag_ms:.0f} ms late"
+        said = "the machine or its proxies stood still then" if any(fall.stalled for fall in late) else said
+        validity, why = (
+            Validity.UNKNOWN,
+            f"{sum(fall.bad for fall in late)} of {examined} operations failed, but {said}",
         )
-        validity, why = Validity.UNKNOWN, f"{sum(f.bad for f in late)} of {examined} operations failed, but {lateness}"
     return Verdict(
         name=NAME,
         verdict=validity,

@@ -105,6 +105,18 @@ def clients_began_ms(world: World) -> float:
     return max(starts, default=0.0)
 
 
+def settle_ms(world: World) -> float:
+    """How long after a heal an operation may still fail: R + C + P + J + A + T."""
+    timers = world.timers
+    back_ms = return_window(timers).latest_ms + timers.P_ms + poll_delay_ms(timers, len(world.of_kind("broker")))
+    return back_ms + timers.A_ms + timers.T_ms
+
+
+def calm(world: World) -> list[Stretch]:
+    """The quiet stretches in which every operation must succeed."""
+    return quiet(world, settle_ms(world))
+
+
 def quiet(world: World, settle_ms: float, *, from_ms: float | None = None) -> list[Stretch]:
     """The stretches without a harmful fault, `settle_ms` after the end of the one before.
 

@@ -28,7 +28,7 @@ from ..verdict import EXAMPLES_MAX, Validity, Verdict
 from ..windows import Loss
 from .findings import rounded
 from .lag import RESUME_GRACE_MS, frame
-from .operations import slots
+from .operations import shared_slots
 from .world import Fault, World
 
 NAME = "exercised"
@@ -45,7 +45,7 @@ def exercised(history: DataFrame, world: World) -> Verdict:
         return Verdict.nothing_examined(NAME, "there was neither a fault nor a client")
     effects = _effects(history, world) if by_id else {}
     switches, used = _switches(history, world)
-    worked = {slot.node for slot in slots(history, world, []) if slot.good}
+    worked = {slot.node for slot in shared_slots(history, world)[1] if slot.good}
     missing: list[dict[str, Any]] = [
         {"client": client, "what": "it never had a success", "at_ms": 0.0, "to_ms": rounded(world.end_ms)}
         for client in clients

@@ -3,7 +3,7 @@
     send, pull, name_server_call (ended) ─► group by node, operation, bucket, segment ─► Slot ─► availability
                                                                                               └► recovery_time
 
-Buckets are equal parts of the run, at most 200. Segments lie between the moments that a check asks about (a fault, a
+Buckets are equal parts of the run, at most 200. Segments lie between the edges that a check asks about (a fault, a
 heal, the bounds of a quiet time): an operation belongs to the segment in which it began. Each client adds at most
 buckets + segments slots an operation, however long the history, so they are collected and the rest is plain Python.
 
@@ -15,11 +15,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from .disturbances import calm
+from .reach import moments
 from .world import World
 
 OPERATIONS = ("send", "pull", "name_server_call")
@@ -32,7 +35,7 @@ class Slot(NamedTuple):
     operation: str
     bucket: int
     segment: int
-    """How many of the moments had passed when its operations began."""
+    """How many of the edges had passed when its operations began."""
     until: int
     """How many had passed when they ended."""
     good: int
@@ -43,6 +46,64 @@ class Slot(NamedTuple):
     """The latest end of any."""
     last_bad_ms: float | None
     first_bad_ms: float | None = None
+    slowest_ms: float | None = None
+    """How long the slowest good one took; None for pulls, which brokers hold on purpose."""
+
+
+class _Stall(NamedTuple):
+    start_ms: float
+    end_ms: float
+    took_ms: float
+    node: str | None
+    """Whose operation was slow; None where everybody's stood still."""
+
+
+class Stalls:
+    """When the machine, or its proxies, stood still, so that operations may have timed out that nothing disturbed.
+
+    Nodes measure how late their own timers fire, but nobody measures Toxiproxy, through which every byte goes. Two
+    things give it away: a send or look-up that succeeded, but took a third of T; and two thirds of T, and five times
+    the usual, in which no operation of any client on any link ended, neither well nor badly. More than a tenth of the
+    run without an end is an outage and no stall.
+    """
+
+    def __init__(self, world: World, seen: Sequence[Slot]) -> None:
+        self._width_ms, self._timeout_ms = bucket_ms(world), world.timers.T_ms
+        self._found = [
+            _Stall(slot.bucket * self._width_ms - slot.slowest_ms, (slot.bucket + 1) * self._width_ms, *of)
+            for slot in seen
+            if slot.slowest_ms is not None and slot.slowest_ms >= self._timeout_ms / 3
+            for of in [(slot.slowest_ms, slot.node)]
+        ]
+        self._found += self._pauses(seen)
+
+    def _pauses(self, seen: Sequence[Slot]) -> list[_Stall]:
+        ends = {at_ms for s in seen for at_ms in (s.first_good_ms, s.first_bad_ms, s.last_ms) if at_ms is not None}
+        if len(ends) < 2:
+            return []
+        span_ms = max(ends) - min(ends)
+        usual_ms = span_ms / sum(slot.good + slot.bad for slot in seen)
+        least_ms = max(self._timeout_ms * 2 / 3, 5 * usual_ms)
+        pauses = [
+            _Stall(start, end, end - start, None) for start, end in pairwise(sorted(ends)) if end - start >= least_ms
+        ]
+        return pauses if sum(pause.took_ms for pause in pauses) <= span_ms / 10 else []
+
+    def explain(self, slot: Slot) -> bool:
+        """Whether operations that ended badly in this slot may have met a stall."""
+        start_ms = slot.bucket * self._width_ms - self._timeout_ms
+        return self.worst_ms(start_ms, (slot.bucket + 1) * self._width_ms + self._timeout_ms) > 0
+
+    def worst_ms(self, from_ms: float, to_ms: float, *, but: str | None = None) -> float:
+        """The longest in that time that does not rest on the operations of `but`; 0 without any."""
+        return max(
+            (
+                stall.took_ms
+                for stall in self._found
+                if stall.start_ms < to_ms and stall.end_ms > from_ms and (stall.node is None or stall.node != but)
+            ),
+            default=0.0,
+        )
 
 
 def bucket_ms(world: World) -> float:
@@ -52,8 +113,21 @@ def bucket_ms(world: World) -> float:
     return next(power * step for step in _STEPS if power * step >= least_ms)
 
 
-def slots(history: DataFrame, world: World, moments: Sequence[float], *operations: str) -> list[Slot]:
-    """All slots of the run's producers and consumers; `operations` none means all of them. `moments` ascending."""
+def shared_slots(history: DataFrame, world: World) -> tuple[list[float], list[Slot]]:
+    """The edges (every fault, heal and bound of a quiet stretch) and all slots between them: one pass for all checks.
+
+    Kept with the World, which is made anew for each history, and each time that a growing one is judged.
+    """
+
+    def count() -> tuple[list[float], list[Slot]]:
+        edges = sorted({edge for stretch in calm(world) for edge in stretch} | {m.at_ms for m in moments(world)})
+        return edges, slots(history, world, edges)
+
+    return world.once(("slots", id(history)), count)
+
+
+def slots(history: DataFrame, world: World, edges: Sequence[float], *operations: str) -> list[Slot]:
+    """All slots of the run's producers and consumers; `operations` none means all of them. `edges` ascending."""
     clients = [node.name for node in world.of_kind("producer", "consumer")]
     if not clients:
         return []
@@ -69,10 +143,11 @@ def slots(history: DataFrame, world: World, moments: Sequence[float], *operation
         "node",
         event.alias("operation"),
         F.floor(F.col("time_ms") / bucket_ms(world)).cast("int").alias("bucket"),
-        _passed(begun_ms, moments).alias("segment"),
-        _passed(F.col("time_ms"), moments).alias("until"),
+        _passed(begun_ms, edges).alias("segment"),
+        _passed(F.col("time_ms"), edges).alias("until"),
         good.alias("is_good"),
         "time_ms",
+        F.when(event != "pull", F.col("duration_ms")).alias("took_ms"),
     )
     counted = rows.groupBy("node", "operation", "bucket", "segment", "until").agg(
         F.sum(F.when(F.col("is_good"), 1).otherwise(0)).alias("good"),
@@ -81,17 +156,18 @@ def slots(history: DataFrame, world: World, moments: Sequence[float], *operation
         F.max("time_ms").alias("last_ms"),
         F.max(F.when(~F.col("is_good"), F.col("time_ms"))).alias("last_bad_ms"),
         F.min(F.when(~F.col("is_good"), F.col("time_ms"))).alias("first_bad_ms"),
+        F.max(F.when(F.col("is_good"), F.col("took_ms"))).alias("slowest_ms"),
     )
     return [Slot(**row.asDict()) for row in counted.collect()]
 
 
-def _passed(at_ms: Column, moments: Sequence[float]) -> Column:
-    """How many of the ascending moments are not after `at_ms`, by halving: log2(n) comparisons a row."""
+def _passed(at_ms: Column, edges: Sequence[float]) -> Column:
+    """How many of the ascending edges are not after `at_ms`, by halving: log2(n) comparisons a row."""
 
     def search(low: int, high: int) -> Column:
         if low == high:
             return F.lit(low)
         middle = (low + high) // 2
-        return F.when(at_ms < moments[middle], search(low, middle)).otherwise(search(middle + 1, high))
+        return F.when(at_ms < edges[middle], search(low, middle)).otherwise(search(middle + 1, high))
 
-    return search(0, len(moments))
+    return search(0, len(edges))

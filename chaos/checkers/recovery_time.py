@@ -20,6 +20,7 @@ over all that recovered, judged or not.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -40,7 +41,7 @@ from ..windows import (
 )
 from .findings import Finding, rounded, verdict_of
 from .lag import LagWindow, Tolerance, measure, tolerance
-from .operations import Slot, slots
+from .operations import Slot, Stalls, shared_slots
 from .reach import Moment, lost, moments, undisturbed
 from .world import World
 
@@ -87,7 +88,8 @@ def recovery_time(history: DataFrame, world: World) -> Verdict:
     found_moments = moments(world)
     if not found_moments:
         return Verdict.nothing_examined(NAME, "there was no fault, so there is nothing to recover from")
-    found = recoveries(world, found_moments, slots(history, world, [moment.at_ms for moment in found_moments]))
+    edges, seen = shared_slots(history, world)
+    found = recoveries(world, found_moments, seen, edges)
     judged = [recovery for recovery in found if recovery.judged]
     servers = [node.name for node in world.of_kind("name_server", "broker")]
     lags = measure(
@@ -99,16 +101,26 @@ def recovery_time(history: DataFrame, world: World) -> Verdict:
             for node in (recovery.client, *servers)
         ],
     )
-    findings = [
-        _finding(recovery, tolerance(world.timers, lags.get(recovery.id), recovery.bound.timers)) for recovery in judged
-    ]
+    stalls = Stalls(world, seen)
+    findings = []
+    for recovery in judged:
+        lag_ms = lags.get(recovery.id)
+        if lag_ms is not None:
+            lag_ms = max(lag_ms, stalls.worst_ms(recovery.moment.at_ms, recovery.due_ms, but=recovery.client))
+        findings.append(_finding(recovery, tolerance(world.timers, lag_ms, recovery.bound.timers)))
     nothing = "no client had the time that its bound allows after any fault or heal"
     noun = "recoveries were later than allowed"
     return verdict_of(NAME, findings, measured=_measured(found), nothing=nothing, noun=noun)
 
 
-def recoveries(world: World, found: Sequence[Moment], seen: Sequence[Slot]) -> list[Recovery]:
-    """One for every client, operation that it did at all, and moment. `seen`: slots between just these moments."""
+def recoveries(
+    world: World, found: Sequence[Moment], seen: Sequence[Slot], edges: Sequence[float] | None = None
+) -> list[Recovery]:
+    """One for every client, operation that it did at all, and moment.
+
+    `edges` are those of the slots, every moment among them; None: the moments and no others.
+    """
+    edges = [moment.at_ms for moment in found] if edges is None else edges
     first: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
     works_until: dict[str, float] = defaultdict(float)
     for slot in seen:
@@ -119,8 +131,8 @@ def recoveries(world: World, found: Sequence[Moment], seen: Sequence[Slot]) -> l
     recoveries_: list[Recovery] = []
     for (client, operation), segments in sorted(first.items()):
         for index, moment in enumerate(found):
-            # Moments in one and the same millisecond, or links of one fault, pass together.
-            success_ms = min((at_ms for segment, at_ms in segments.items() if segment > index), default=math.inf)
+            after = bisect_right(edges, moment.at_ms)  # as many edges have passed for what begins from here on
+            success_ms = min((at_ms for segment, at_ms in segments.items() if segment >= after), default=math.inf)
             after_ms = None if math.isinf(success_ms) else max(0.0, success_ms - moment.at_ms)
             next_ms = min((m.at_ms for m in found[index + 1 :] if m.at_ms > moment.at_ms), default=math.inf)
             until_ms = min(next_ms, works_until[operation], world.end_ms)

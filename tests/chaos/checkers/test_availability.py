@@ -77,6 +77,24 @@ def test_failures_while_timers_are_later_than_a_time_out_are_unknown(spark: Spar
     assert check(sends({50}, lag_ms=None), spark).verdict is Validity.UNKNOWN
 
 
+def test_a_failure_beside_successes_that_took_a_third_of_the_time_out_is_unknown(spark: SparkSession) -> None:
+    story = sends({50}).at(51).event("producer-0", "send", type="ok", duration_ms=1400)
+    verdict = check(story, spark)
+    assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
+    assert "stood still" in verdict.why
+
+
+def test_a_failure_after_a_time_in_which_nothing_at_all_ended_is_unknown(spark: SparkSession) -> None:
+    story = cluster(clients=("producer-0", "producer-1"))
+    for tenth in range(10, 1000):
+        if not 500 <= tenth < 530:
+            story.at(tenth / 10).event(f"producer-{tenth % 2}", "send", type="ok", duration_ms=10)
+    story.at(53.1).event("producer-0", "send", type="info", duration_ms=3000)
+    assert check(story.end(100), spark).verdict is Validity.UNKNOWN
+    story.at(70.1).event("producer-0", "send", type="info", duration_ms=3000)
+    assert check(story, spark).verdict is Validity.INVALID
+
+
 @pytest.mark.parametrize(("floor", "expected"), [(0.8, Validity.VALID), (0.9, Validity.INVALID)])
 def test_a_scenario_may_set_a_floor_from_its_first_fault_on(
     spark: SparkSession, floor: float, expected: Validity
