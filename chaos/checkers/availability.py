@@ -215,7 +215,8 @@ def _verdict(
     ]
     lags = measure(history, world, asked)
     least_ms = min(timeout_ms, world.timers.A_ms)
-    wrong, late = [], []
+    wrong: list[Shortfall] = []
+    late: list[Shortfall] = []
     for index, fall in enumerate(short):
         # A loop that is this late can make a call of T time out that nothing else disturbed.
         explained = fall.stalled or index not in lags or lags[index] * _HOPS >= least_ms
