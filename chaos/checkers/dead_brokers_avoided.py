@@ -41,7 +41,7 @@ def dead_brokers_avoided(history: DataFrame, world: World) -> Verdict:
     ]
     lags = measure(history, world, windows)
     tolerances = {a.id: tolerance(world.timers, lags.get(a.id), a.window.timers) for a in found}
-    seen = {row["id"]: row.asDict() for row in _judged(history, world, found).collect()}
+    seen = _judged(history, world, found)
     findings = [_finding(absence, tolerances[absence.id], seen.get(absence.id)) for absence in found]
     measured = {"last_use": _last_uses(found, seen)}
     nothing = "no client did anything after the window of a lost broker"
@@ -49,44 +49,67 @@ def dead_brokers_avoided(history: DataFrame, world: World) -> Verdict:
     return verdict_of(NAME, findings, measured=measured, nothing=nothing, noun=noun)
 
 
-def _judged(history: DataFrame, world: World, found: Sequence[Absence]) -> DataFrame:
-    """One row per absence: uses after its window, of the lost broker (late_uses) or any; the last and the worst use."""
+def _judged(history: DataFrame, world: World, found: Sequence[Absence]) -> dict[int, dict[str, Any]]:
+    """id → uses after its window, of any broker (uses_after) and of the lost one (late_uses); the last and the worst.
+
+    Whose topic an attempt was for only its send says, and only for late uses does it matter: most runs have none, and
+    then no send is looked up.
+    """
     rows = [(a.id, a.client, a.broker, a.start_ms, a.from_ms, a.end_ms) for a in found]
     schema = "id int, client string, lost string, start_ms double, from_ms double, end_ms double"
     absent = frame(history, rows, schema)
-    event = F.col("event")
-    began = history.where(event.isin("send_attempt", "pull") & (F.col("type") == "invoke"))
+    began = history.where(F.col("event").isin("send_attempt", "pull") & (F.col("type") == "invoke"))
     # A retry chooses from the route that its send began with.
     grace_ms = F.when(F.coalesce("attempt", F.lit(0)) > 0, F.lit(world.timers.T_ms)).otherwise(F.lit(0.0))
+    over = F.least(F.col("at_ms") - F.col("from_ms"), F.col("end_ms") - F.col("time_ms"))
     uses = (
         began.join(absent, F.col("node") == F.col("client"))
         .withColumn("at_ms", F.col("time_ms") - grace_ms)
         .where((F.col("time_ms") >= F.col("start_ms")) & (F.col("time_ms") < F.col("end_ms")))
-        .select("id", "client", "lost", "op_id", "topic", "broker_name", "time_ms", "at_ms", "from_ms", "end_ms")
+        .withColumn("is_lost", F.col("broker_name") == F.col("lost"))
+        .withColumn("over_ms", F.greatest(over, F.lit(0.0)))
+        .select("id", "client", "op_id", "topic", "time_ms", "from_ms", "is_lost", "over_ms")
     )
-    of_lost = uses.where(F.col("broker_name") == F.col("lost"))
+    late = F.col("is_lost") & (F.col("over_ms") > 0)
+    seen = {
+        row["id"]: row.asDict()
+        for row in uses.groupBy("id")
+        .agg(
+            F.count(F.when(F.col("time_ms") >= F.col("from_ms"), True)).alias("uses_after"),
+            F.max(F.when(F.col("is_lost") & ~late, F.col("time_ms"))).alias("last_ms"),
+            F.count(F.when(late, True)).alias("late_uses"),
+        )
+        .collect()
+    }
+    if any(row["late_uses"] for row in seen.values()):
+        bounded = {row["id"]: row.asDict() for row in _late(history, uses.where(late), found).collect()}
+        for id_, row in seen.items():
+            more = bounded.get(id_, {"late_uses": 0, "last_ms": None})
+            last_ms = max((ms for ms in (row["last_ms"], more["last_ms"]) if ms is not None), default=None)
+            row |= {**more, "last_ms": last_ms}
+    return seen
+
+
+def _late(history: DataFrame, late: DataFrame, found: Sequence[Absence]) -> DataFrame:
+    """id, last_ms, over_ms, late_uses, use: the late uses for topics that another broker had as well."""
     sends = (
-        history.where((event == "send") & (F.col("type") == "invoke"))
+        history.where((F.col("event") == "send") & (F.col("type") == "invoke"))
         .select(F.col("node").alias("client"), "op_id", F.col("topic").alias("send_topic"))
+        .join(late.select("client", "op_id"), ["client", "op_id"], "left_semi")
         .dropDuplicates(["client", "op_id"])
     )
-    bounded = _bounded_topics(history, found)
-    over = F.least(F.col("at_ms") - F.col("from_ms"), F.col("end_ms") - F.col("time_ms"))
-    of_lost = (
-        of_lost.join(sends, ["client", "op_id"], "left")
+    return (
+        late.join(sends, ["client", "op_id"], "left")
         .withColumn("topic", F.coalesce("topic", "send_topic"))
-        .join(bounded, ["id", "topic"], "left_semi")
-        .withColumn("over_ms", F.greatest(over, F.lit(0.0)))
+        .join(_bounded_topics(history, found), ["id", "topic"], "left_semi")
         .groupBy("id")
         .agg(
             F.max("time_ms").alias("last_ms"),
             F.max("over_ms").alias("over_ms"),
-            F.count(F.when(F.col("over_ms") > 0, True)).alias("late_uses"),
+            F.count("*").alias("late_uses"),
             F.max_by(F.struct("time_ms", "topic", "op_id"), "over_ms").alias("use"),
         )
     )
-    active = uses.groupBy("id").agg(F.count(F.when(F.col("time_ms") >= F.col("from_ms"), True)).alias("uses_after"))
-    return active.join(of_lost, "id", "left")
 
 
 def _bounded_topics(history: DataFrame, found: Sequence[Absence]) -> DataFrame:
