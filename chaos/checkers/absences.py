@@ -113,11 +113,13 @@ def broker_causes(world: World) -> Mapping[str, Sequence[Cause]]:
 
 def hung_brokers(world: World, client: str, start_ms: float, end_ms: float) -> int:
     """How many brokers did not answer this client at some time in the stretch, their connections being open."""
+
+    def hangs(cause: Cause) -> bool:
+        answers_late = cause.delay is not None and cause.delay.round_trip_max_ms < world.timers.A_ms
+        return cause.start_ms < end_ms and cause.end_ms > start_ms and not cause.loss.closes and not answers_late
+
     return sum(
-        any(
-            cause.start_ms < end_ms and cause.end_ms > start_ms and not cause.loss.closes
-            for cause in (*causes, *link_causes(world, client, broker))
-        )
+        any(hangs(cause) for cause in (*causes, *link_causes(world, client, broker)))
         for broker, causes in broker_causes(world).items()
     )
 

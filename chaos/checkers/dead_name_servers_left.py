@@ -6,6 +6,7 @@
     left        every visit (from one choice of it to the next choice of another) ends within the client's window,
                 counted from the loss, or from the choice when that came later: round robin leads past the dead, too
     once        within a visit nothing is asked after a call went without an answer
+    in time     a call without an answer is given up after A, and what connecting to each of the list may take
     not behind  no call is made to it while another one is chosen
 
 A client that had chosen another one before the loss has nothing to leave, but it must not ask the lost one all the
@@ -51,7 +52,8 @@ class _Call:
 
 
 def dead_name_servers_left(history: DataFrame, world: World) -> Verdict:
-    """Examined: lost NameServers, per client that asked anyone after its window. Violations: those not left."""
+    """Examined: lost NameServers, per client that left them or that asked anyone after its window. Violations: those
+    that were not left, or were asked."""
     found = exiles(world)
     nothing = "no NameServer was lost to a client for longer than the client's window"
     if not found:
@@ -66,21 +68,21 @@ def dead_name_servers_left(history: DataFrame, world: World) -> Verdict:
         else:
             asked[row["id"]] = row["asked"]
             calls[row["id"]] = [_Call(c["began_ms"], c["time_ms"], c["answered"]) for c in row["calls"]]
+    judged = [e for e in found if asked.get(e.id) or any(visit.left_ms < e.end_ms for visit in visits[e.id])]
     windows = [
         LagWindow(exile.id, node, exile.start_ms, exile.from_ms)
-        for exile in found
-        if asked.get(exile.id)
+        for exile in judged
         for node in (exile.client, exile.name_server)
     ]
     lags = measure(history, world, windows)
-    tolerances = {e.id: tolerance(world.timers, lags.get(e.id), e.window.timers) for e in found}
-    judged = [exile for exile in found if asked.get(exile.id)]
-    findings = [_finding(e, visits[e.id], calls[e.id], tolerances[e.id]) for e in judged]
+    tolerances = {e.id: tolerance(world.timers, lags.get(e.id), e.window.timers) for e in judged}
+    patience_ms = world.timers.A_ms + world.timers.C_ms * len(world.of_kind("name_server"))
+    findings = [_finding(e, visits[e.id], calls[e.id], tolerances[e.id], patience_ms) for e in judged]
     measured = {
         "left": _left(judged, visits),
         "calls_failed": max((sum(not c.answered for c in _during(e, calls[e.id])) for e in judged), default=0),
     }
-    nothing = "no client asked any NameServer after the window of a lost one"
+    nothing = "no client left a lost NameServer, or asked any after its window"
     noun = "NameServers were not left, or were asked again, while they were lost"
     return verdict_of(NAME, findings, measured=measured, nothing=nothing, noun=noun)
 
@@ -141,7 +143,9 @@ def _during(exile: Exile, calls: Sequence[_Call]) -> list[_Call]:
     return [call for call in calls if exile.start_ms <= call.began_ms < exile.end_ms]
 
 
-def _finding(exile: Exile, visits: Sequence[_Visit], calls: Sequence[_Call], tolerance_: Tolerance) -> Finding:
+def _finding(
+    exile: Exile, visits: Sequence[_Visit], calls: Sequence[_Call], tolerance_: Tolerance, patience_ms: float
+) -> Finding:
     """What one lost NameServer and one client came to."""
     overs: list[tuple[float, dict[str, Any]]] = []
     allowed_ms = exile.window.latest_ms
@@ -155,6 +159,12 @@ def _finding(exile: Exile, visits: Sequence[_Visit], calls: Sequence[_Call], tol
         overs.append((over_ms, {"rule": "left", "at_ms": rounded(since_ms), "to_ms": rounded(until_ms)}))
     for began_ms, over_ms, rule in _asked_again(exile, visits, calls):
         overs.append((over_ms, {"rule": rule, "at_ms": rounded(began_ms)}))
+    for call in calls:
+        if not call.answered:
+            over_ms = call.ended_ms - call.began_ms - patience_ms
+            overs.append(
+                (over_ms, {"rule": "in time", "at_ms": rounded(call.began_ms), "to_ms": rounded(call.ended_ms)})
+            )
     over_ms, what = max(overs, key=lambda over: over[0], default=(0.0, {}))
     wrong = over_ms > tolerance_.possible_ms
     late = not wrong and over_ms > tolerance_.fine_ms

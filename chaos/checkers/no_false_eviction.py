@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from ..verdict import Verdict
 from ..windows import Timers
 from .findings import Finding, rounded, verdict_of
-from .lag import LagWindow, Tolerance, frame, measure, tolerance
+from .lag import LagWindow, Tolerance, frame, may_time_out, measure, tolerance
 from .pairs import Demand, Obligation, obligations
 from .world import World
 
@@ -170,10 +170,7 @@ class _Stalls:
             "expired": timers.E_ms - timers.R_ms,
             "idle": timers.I_ms - timers.R_ms,
         }.get(reason or "")
-        lag_ms = self.at(key)
-        if patience_ms is None or lag_ms is None:
-            return False
-        return 2 * lag_ms + timers.delivery_ms >= patience_ms  # the NameServer's and the broker's
+        return patience_ms is not None and may_time_out(timers, self.at(key), patience_ms)
 
 
 def _registered(obligation: Obligation, pairs: Mapping[_Pair, Row]) -> bool:

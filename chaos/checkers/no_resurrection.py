@@ -51,7 +51,7 @@ def no_resurrection(history: DataFrame, world: World) -> Verdict:
     measured = {
         "dropped_by_name_servers": sum(row["examined"] for (kind, _), row in seen.items() if kind == "table"),
         "dropped_by_clients": sum(row["examined"] for (kind, _), row in seen.items() if kind == "client"),
-        "returns": sum(row["returns"] for row in seen.values()),
+        "returns": sum(finding.wrong + finding.late for finding in findings),
     }
     noun = "brokers came back into a route while they were down"
     return verdict_of(NAME, findings, measured=measured, nothing=nothing, noun=noun)
@@ -67,12 +67,13 @@ def _nodes(down: Sequence[Down], lost: Sequence[Absence], kind: str, id_: int) -
 
 def _in_tables(history: DataFrame, world: World, down: Sequence[Down]) -> DataFrame:
     """of, id, examined (topics dropped), returns, and the worst return: topic, at_ms, until_ms, dropped_ms, over_ms."""
-    rows = [(d.id, d.name_server, d.incarnation, d.broker, d.from_ms, d.to_ms) for d in down]
-    schema = "id int, name_server string, incarnation int, broker string, from_ms double, to_ms double"
+    rows = [(d.id, d.name_server, d.incarnation, d.broker, d.since_ms, d.from_ms, d.to_ms) for d in down]
+    schema = "id int, name_server string, incarnation int, broker string"
+    schema += ", since_ms double, from_ms double, to_ms double"
     joined = (
         presence(history, world)
         .join(frame(history, rows, schema), ["name_server", "incarnation", "broker"])
-        .where((F.col("s") < F.col("to_ms")) & (F.col("e") > F.col("from_ms")))
+        .where((F.col("s") < F.col("to_ms")) & (F.col("e") > F.col("since_ms")))
     )
     return _returns(joined, "table", F.lit(world.timers.delivery_ms))
 
@@ -98,7 +99,7 @@ def _in_clients(history: DataFrame, world: World, lost: Sequence[Absence]) -> Da
     return _returns(taken, "client", F.lit(_MOMENT_MS), dropped_from="start_ms")
 
 
-def _returns(stretches: DataFrame, of: str, early: Any, dropped_from: str = "from_ms") -> DataFrame:
+def _returns(stretches: DataFrame, of: str, early: Any, dropped_from: str = "since_ms") -> DataFrame:
     dropped = ~F.col("present") & (F.col("s") >= F.col(dropped_from) - early)
     back = F.col("present") & (F.col("s") > F.col("from_ms"))
     over = F.least(F.col("s") - F.col("from_ms"), F.col("to_ms") - F.col("s"))
@@ -107,7 +108,6 @@ def _returns(stretches: DataFrame, of: str, early: Any, dropped_from: str = "fro
         .groupBy("id", "topic")
         .agg(
             F.min(F.when(dropped, F.col("s"))).alias("dropped_ms"),
-            F.count(F.when(back, True)).alias("returns"),
             F.max("over_ms").alias("over_ms"),
             F.max_by(F.struct("s", "e"), "over_ms").alias("stretch"),
         )
@@ -115,9 +115,8 @@ def _returns(stretches: DataFrame, of: str, early: Any, dropped_from: str = "fro
     )
     return by_topic.groupBy(F.lit(of).alias("of"), "id").agg(
         F.count("*").alias("examined"),
-        F.sum("returns").alias("returns"),
         F.sort_array(
-            F.collect_list(F.when(F.col("returns") > 0, F.struct("over_ms", "topic", "stretch", "dropped_ms"))),
+            F.collect_list(F.when(F.col("over_ms").isNotNull(), F.struct("over_ms", "topic", "stretch", "dropped_ms"))),
             asc=False,
         ).alias("topics"),
     )

@@ -33,7 +33,7 @@ class Label(NamedTuple):
     phase: str
 
     def __str__(self) -> str:
-        return f"{self.fault_id} {self.phase}"
+        return f"{self.fault_id} {self.phase}" if self.fault_id else "begin"
 
 
 BEGIN = Label("", "begin")
@@ -119,6 +119,8 @@ class Down:
     name_server: str
     incarnation: int
     broker: str
+    since_ms: float
+    """Since when the broker may have been dropped: a clean stop takes its time, and registers elsewhere meanwhile."""
     from_ms: float
     to_ms: float
     label: Label
@@ -159,20 +161,21 @@ class Pair:
             states.append(self._state(begin_ms, end_ms, active, states[-1] if states else None))
         return states
 
-    def downs(self, states: Sequence[State]) -> list[tuple[float, float, Label]]:
-        """From, to and beginning of each stretch in which a broker that was dropped cannot come back."""
-        found: list[tuple[float, float, Label]] = []
+    def downs(self, states: Sequence[State]) -> list[tuple[float, float, float, Label]]:
+        """Since, from, to and beginning of each stretch in which a broker that was dropped cannot come back."""
+        found: list[tuple[float, float, float, Label]] = []
         for state in states:
             causes = [cause for cause in self.causes if cause.active(state.start_ms)]
             if state.up or any(_unsteady(cause) for cause in causes):
                 continue
-            if found and found[-1][1] == state.start_ms and not self._lets_out(state.start_ms):
-                found[-1] = (found[-1][0], state.end_ms, found[-1][2])
+            if found and found[-1][2] == state.start_ms and not self._lets_out(state.start_ms):
+                found[-1] = (*found[-1][:2], state.end_ms, found[-1][3])
                 continue
             # A clean stop is recorded when it is over; until then the broker may still register with the others.
             leaving = any(cause.loss is Loss.GRACEFUL and cause.start_ms == state.start_ms for cause in causes)
-            found.append((state.start_ms + leaving * self.leave_ms, state.end_ms, state.label))
-        return [(from_ms, to_ms, label) for from_ms, to_ms, label in found if from_ms < to_ms]
+            from_ms = state.start_ms + leaving * self.leave_ms
+            found.append((state.start_ms, from_ms, state.end_ms, state.label))
+        return [stretch for stretch in found if stretch[1] < stretch[2]]
 
     def _lets_out(self, at_ms: float) -> bool:
         """Whether what a link held, or what a stopped process had not read yet, arrives now."""
@@ -330,11 +333,12 @@ def downs(world: World) -> Sequence[Down]:
                 name_server=pair.life.node,
                 incarnation=pair.life.incarnation,
                 broker=pair.broker,
+                since_ms=since_ms,
                 from_ms=from_ms,
                 to_ms=to_ms,
                 label=label,
             )
-            for id_, (pair, (from_ms, to_ms, label)) in enumerate(stretches)
+            for id_, (pair, (since_ms, from_ms, to_ms, label)) in enumerate(stretches)
         ]
 
     return world.once("downs", found)

@@ -2,12 +2,13 @@
 
 For each NameServer process and broker, pairs.py says when the broker must be in the table (RETURN, KEEP) and when it
 must not (DROP). Held means: in the route of every topic that the broker has had for longer than R + B. Measured are
-the time of each drop and of each return.
+the time of each drop and of each return. Where a fault makes the broker come and go, turns.py says how
+long each time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -16,9 +17,10 @@ from pyspark.sql import functions as F
 from ..verdict import Verdict
 from ..windows import topic_window
 from .findings import Finding, rounded, verdict_of
-from .lag import LagWindow, Tolerance, frame, measure, tolerance
+from .lag import LagWindow, Tolerance, frame, may_time_out, measure, tolerance
 from .pairs import Demand, Obligation, obligations
 from .routes import presence, topics
+from .turns import turn_findings
 from .world import World
 
 NAME = "routes_are_true"
@@ -33,7 +35,10 @@ def routes_are_true(history: DataFrame, world: World) -> Verdict:
         return Verdict.nothing_examined(NAME, why)
     tolerances = _tolerances(history, world, demanded)
     seen = {row["id"]: row.asDict() for row in _judged(history, world, demanded, tolerances).collect()}
+    for id_ in _stalled(history, world, demanded, seen):
+        seen[id_] |= {"wrong": 0, "late": seen[id_]["wrong"] + seen[id_]["late"]}
     findings = [_finding(o, tolerances[o.id], seen.get(o.id, {})) for o in demanded]
+    findings += turn_findings(history, world)
     measured = {
         "drops": _times(demanded, seen, Demand.DROP),
         "returns": _times(demanded, seen, Demand.RETURN),
@@ -47,7 +52,7 @@ def routes_are_true(history: DataFrame, world: World) -> Verdict:
     )
 
 
-def _tolerances(history: DataFrame, world: World, demanded: list[Obligation]) -> dict[int, Tolerance]:
+def _tolerances(history: DataFrame, world: World, demanded: Sequence[Obligation]) -> dict[int, Tolerance]:
     # A registration one period before the change is where φ is counted from.
     windows = [
         LagWindow(o.id, node, o.at_ms - world.timers.R_ms, o.to_ms if o.demand is Demand.KEEP else o.from_ms)
@@ -56,6 +61,30 @@ def _tolerances(history: DataFrame, world: World, demanded: list[Obligation]) ->
     ]
     lags = measure(history, world, windows)
     return {o.id: tolerance(world.timers, lags.get(o.id), o.window.timers) for o in demanded}
+
+
+def _stalled(
+    history: DataFrame, world: World, demanded: Sequence[Obligation], seen: Mapping[int, Mapping[str, Any]]
+) -> set[int]:
+    """The obligations where a broker was missing, and the machine stood still for as long as a registration waits.
+
+    The broker then gives the registration up and closes its channel, and the NameServer rightly drops it.
+    """
+    timers = world.timers
+    windows = [
+        LagWindow(
+            o.id,
+            node,
+            min(o.at_ms, seen[o.id]["stretch"]["s"]) - timers.R_ms - timers.B_ms,
+            min(seen[o.id]["stretch"]["e"], o.to_ms),
+        )
+        for o in demanded
+        if o.demand is not Demand.DROP and seen.get(o.id, {}).get("wrong")
+        for node in (o.name_server, o.broker)
+    ]
+    return {
+        id_ for id_, lag_ms in measure(history, world, windows).items() if may_time_out(timers, lag_ms, timers.B_ms)
+    }
 
 
 def _broker_incarnation(world: World, obligation: Obligation) -> int:
@@ -103,7 +132,7 @@ def _due(history: DataFrame, world: World, demanded: DataFrame) -> DataFrame:
 
 
 def _judged(
-    history: DataFrame, world: World, demanded: list[Obligation], tolerances: Mapping[int, Tolerance]
+    history: DataFrame, world: World, demanded: Sequence[Obligation], tolerances: Mapping[int, Tolerance]
 ) -> DataFrame:
     """One row per obligation: examined, wrong, late, settled_ms (when the last topic was right) and the worst topic."""
     rows = [
@@ -198,7 +227,9 @@ def _finding(obligation: Obligation, tolerance_: Tolerance, row: Mapping[str, An
     )
 
 
-def _times(demanded: list[Obligation], seen: Mapping[int, Mapping[str, Any]], demand: Demand) -> list[dict[str, Any]]:
+def _times(
+    demanded: Sequence[Obligation], seen: Mapping[int, Mapping[str, Any]], demand: Demand
+) -> list[dict[str, Any]]:
     """How long each drop or return after a fault took, per NameServer and broker; the longest first."""
     found: dict[tuple[str, str, str], dict[str, Any]] = {}
     for o in demanded:

@@ -11,6 +11,7 @@ changed inside a segment opens a window of its own, R + B. Measured is when each
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +22,7 @@ from pyspark.sql import functions as F
 from ..verdict import Verdict
 from ..windows import topic_window
 from .findings import Finding, rounded, verdict_of
-from .lag import LagWindow, Tolerance, frame, measure, tolerance
+from .lag import LagWindow, Tolerance, frame, may_time_out, measure, tolerance
 from .pairs import BEGIN, Label, State, pair_states
 from .routes import route_stretches, topics
 from .world import World
@@ -59,6 +60,8 @@ def routes_converge(history: DataFrame, world: World) -> Verdict:
     lags = measure(history, world, windows)
     tolerances = {s.id: tolerance(world.timers, lags.get(s.id), s.latest.window.timers) for s in found}
     seen = {row["id"]: row.asDict() for row in _judged(history, world, found, tolerances).collect()}
+    for id_ in _stalled(history, world, found, seen):
+        seen[id_] |= {"wrong": 0, "late": seen[id_]["wrong"] + seen[id_]["late"]}
     findings = [_finding(segment, tolerances[segment.id], seen.get(segment.id, {})) for segment in found]
     return verdict_of(
         NAME,
@@ -76,8 +79,13 @@ def segments(world: World) -> list[Segment]:
     lost = [fault for node in world.of_kind("name_server") for fault in world.process_faults(node.name)]
     found: list[Segment] = []
     label, label_ms = BEGIN, times[0] if times else 0.0
+    starting: dict[float, list[State]] = defaultdict(list)
+    for state in states:
+        starting[state.start_ms].append(state)
+    current: list[State] = []
     for start_ms, to_ms in itertools.pairwise(times):
-        current = [state for state in states if state.start_ms <= start_ms < state.end_ms]
+        current = [state for state in current if state.end_ms > start_ms] + starting[start_ms]
+        current.sort(key=lambda state: (state.name_server, state.incarnation, state.broker))
         began = [state.label for state in current if state.start_ms == start_ms and state.label.fault_id]
         began += [Label(fault.fault_id, "start") for fault in lost if fault.start_ms == start_ms]
         if began and began[0] != label:
@@ -96,6 +104,25 @@ def segments(world: World) -> list[Segment]:
                 from_ms = max(start_ms, latest.settled_ms)
                 found.append(Segment(len(found), tuple(members), start_ms, from_ms, to_ms, latest, label, label_ms))
     return found
+
+
+def _stalled(
+    history: DataFrame, world: World, found: Sequence[Segment], seen: Mapping[int, Mapping[str, Any]]
+) -> set[int]:
+    """The segments whose difference the machine explains: it stood still for as long as a registration waits.
+
+    The broker then gives the registration up and closes its channel, and one NameServer rightly drops it.
+    """
+    timers = world.timers
+    brokers = [node.name for node in world.of_kind("broker")]
+    windows = [
+        LagWindow(s.id, node, stretch["s"] - timers.R_ms - timers.B_ms, min(stretch["e"], s.to_ms))
+        for s in found
+        if seen.get(s.id, {}).get("wrong") and (stretch := seen[s.id]["stretch"])
+        for node in (*(name_server for name_server, _ in s.members), *brokers)
+    ]
+    lags = measure(history, world, windows)
+    return {id_ for id_, lag_ms in lags.items() if may_time_out(timers, lag_ms, timers.B_ms)}
 
 
 def _judged(

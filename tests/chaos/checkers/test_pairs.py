@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from nemesrv.chaos.checkers.pairs import Demand, all_turns, obligations
+from nemesrv.chaos.checkers.pairs import Demand, all_turns, downs, obligations
 from nemesrv.chaos.checkers.world import Fault, Life, NodeInfo, World
 from nemesrv.chaos.windows import Timers
 
@@ -199,3 +199,31 @@ def test_an_obligation_names_the_fault_it_comes_from() -> None:
         (Demand.DROP, "black_hole start"),
         (Demand.RETURN, "black_hole end"),
     ]
+
+
+def gone(world_: World) -> list[tuple[float, float, float, str]]:
+    return [(d.since_ms / 1000, d.from_ms / 1000, d.to_ms / 1000, str(d.label)) for d in downs(world_)]
+
+
+def test_a_dead_or_cut_off_broker_is_down_until_it_or_its_link_is_back() -> None:
+    lives = (("ns-0", 0, math.inf), ("broker-a", 0, 100), ("broker-a", 190.5, math.inf))
+    assert gone(world(fault(KILL, 100, 190), lives=lives)) == [(100, 100, 190.5, "kill start")]
+    assert gone(world(fault(LINK, 100, 300))) == [(100, 100, 300, "black_hole start")]
+
+
+def test_a_heal_behind_which_the_broker_is_dead_lets_out_what_was_held_and_begins_anew() -> None:
+    lives = (("ns-0", 0, math.inf), ("broker-a", 0, 150))
+    assert gone(world(fault(LINK, 100, 400), fault(KILL, 150), lives=lives)) == [
+        (100, 100, 400, "black_hole start"),
+        (400, 400, 600, "black_hole end"),
+    ]
+
+
+def test_a_clean_stop_is_down_when_it_is_over() -> None:
+    stop = ("stop", "sigterm", "broker-a", None, None)
+    lives = (("ns-0", 0, math.inf), ("broker-a", 0, 100))
+    assert gone(world(fault(stop, 100), lives=lives)) == [(97, 100, 600, "stop start")]
+
+
+def test_a_broker_that_comes_and_goes_is_not_down() -> None:
+    assert gone(world(fault(DEAF, 100, 300))) == []

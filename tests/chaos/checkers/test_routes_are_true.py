@@ -148,6 +148,15 @@ def test_a_broker_missing_for_a_moment_in_peace_is_invalid(spark: SparkSession) 
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
 
 
+def test_a_broker_missing_where_the_machine_stood_still_as_long_as_a_registration_waits_is_unknown(
+    spark: SparkSession,
+) -> None:
+    story = cluster().at(60).route("ns-1", "orders", "broker-b").at(75)
+    story.route("ns-1", "orders", "broker-a", "broker-b").at(58).lag(3_000, "ns-1", until_s=61)
+    verdict = check(story.end(120), spark)
+    assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
+
+
 def test_a_topic_that_one_name_server_never_got_is_invalid_after_a_tick_and_its_time_out(spark: SparkSession) -> None:
     story = cluster().at(60).topic("broker-a", "payments").at(60.1).route("ns-0", "payments", "broker-a")
     assert check(story.end(90), spark).verdict is Validity.VALID  # 30 s: not yet due, R + B = 36 s
@@ -196,7 +205,40 @@ def test_a_paused_broker_is_dropped_by_expiry_and_its_own_lateness_does_not_wide
     assert check(story(250), spark).verdict is Validity.INVALID
 
 
-def test_what_an_asymmetric_black_hole_through_a_proxy_does_is_not_judged(spark: SparkSession) -> None:
-    story = cluster().at(100).fault("f1", *BLACK_HOLE, "broker-a", "ns-0", stream="downstream")
-    story.at(110).route("ns-0", "orders", "broker-b").at(130).route("ns-0", "orders", "broker-a", "broker-b")
-    assert check(story.end(200), spark).verdict is Validity.VALID
+def turns(*told: tuple[float, float], stream: str = "downstream", until_s: float = 210) -> Story:
+    """broker-a gets no answer from ns-0 from 100 s on; `told`: from when to when ns-0 holds it meanwhile."""
+    story = cluster().at(100).fault("f1", *BLACK_HOLE, "broker-a", "ns-0", stream=stream)
+    for from_s, to_s in told:
+        if from_s > 100:
+            story.at(from_s).route("ns-0", "orders", "broker-a", "broker-b")
+        if to_s < until_s:
+            story.at(to_s).route("ns-0", "orders", "broker-b")
+    story.at(until_s).fault("f1", *BLACK_HOLE, "broker-a", "ns-0", stream=stream, end=True)
+    return story.at(until_s + 10).route("ns-0", "orders", "broker-a", "broker-b").end(until_s + 60)
+
+
+def test_a_broker_that_gets_no_answers_through_a_proxy_is_held_b_of_every_r(spark: SparkSession) -> None:
+    """Ticks at 115, 145, 175 and 205 s, each given up after 6 s."""
+    verdict = check(turns((1, 121), (145, 151), (175, 181), (205, 210)), spark)
+    assert verdict.verdict is Validity.VALID, verdict
+
+
+@pytest.mark.parametrize(
+    ("told", "demand", "over_ms"),
+    [
+        (((1, 121), (145, 160), (175, 181)), "held too long", 9_000.0),
+        (((1, 210),), "held too long", 74_000.0),
+        (((1, 121), (175, 181)), "missing too long", 27_000.0),
+    ],
+)
+def test_a_broker_that_takes_other_turns_is_invalid(
+    spark: SparkSession, told: tuple[tuple[float, float], ...], demand: str, over_ms: float
+) -> None:
+    verdict = check(turns(*told), spark)
+    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
+    assert [(e["demand"], e["over_ms"]) for e in verdict.examples] == [(demand, over_ms)]
+
+
+def test_a_topic_made_meanwhile_shifts_the_turns(spark: SparkSession) -> None:
+    story = turns((1, 121), (149, 151), (180, 182))
+    assert check(story.at(119).topic("broker-a", "other"), spark).verdict is Validity.VALID

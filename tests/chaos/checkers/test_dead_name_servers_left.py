@@ -1,0 +1,155 @@
+"""dead_name_servers_left over hand-written histories."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from nemesrv.chaos.checkers.dead_name_servers_left import dead_name_servers_left
+from nemesrv.chaos.checkers.world import World
+from nemesrv.chaos.verdict import Validity, Verdict
+from tests.chaos.histories import Story, address_of, cluster
+
+pytestmark = pytest.mark.spark
+
+CLIENT = "producer-0"
+KILL = ("f1", "kill", "sigkill", "ns-0")
+LINK = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", CLIENT, "ns-0")
+
+
+def check(story: Story, spark: SparkSession) -> Verdict:
+    history = story.frame(spark)
+    return dead_name_servers_left(history, World.observe(history))
+
+
+def chosen(story: Story, at_s: float, name_server: str) -> Story:
+    return story.at(at_s).event(CLIENT, "name_server_chosen", name_server=address_of(name_server))
+
+
+def call(story: Story, began_s: float, name_server: str, *, took_s: float = 0.01, type_: str = "ok") -> Story:
+    fields = {"name_server": address_of(name_server), "duration_ms": took_s * 1000, "f": "route"}
+    code = 0 if type_ == "ok" else None
+    return story.at(began_s + took_s).event(CLIENT, "name_server_call", type=type_, code=code, **fields)
+
+
+def silence(left_s: float | None, *, first: str = "ns-0", until_s: float = 200) -> Story:
+    """ns-0 does not answer from 100 s to `until_s`; the client, on it, fails one call and leaves it at `left_s`."""
+    story = chosen(cluster(name_servers=3, clients=(CLIENT,)), 2, first)
+    call(story, 90, first).at(100).fault(*LINK)
+    if first == "ns-0":
+        call(story, 120, "ns-0", took_s=3, type_="info")
+    if left_s is not None:
+        call(chosen(story, left_s, "ns-1"), left_s, "ns-1")
+    call(story, 180, "ns-1" if left_s is not None else first)
+    return story.at(until_s).fault(*LINK, end=True)
+
+
+def test_a_client_that_fails_one_call_and_leaves_at_the_next_poll_is_valid(spark: SparkSession) -> None:
+    assert check(silence(150).end(260), spark) == Verdict(
+        name="dead_name_servers_left",
+        verdict=Validity.VALID,
+        examined=1,
+        measured={
+            "max_ms": 50_000.0,
+            "left": [
+                {
+                    "client": CLIENT,
+                    "name_server": "ns-0",
+                    "fault_id": "f1",
+                    "after_ms": 50_000.0,
+                    "bound_ms": 63_000.0,
+                }
+            ],
+            "calls_failed": 1,
+        },
+        allowed={
+            "bound_ms": 63_000.0,
+            "formula": "P + (1·P + A)",
+            "tolerance_ms": 53.0,
+            "row": "client leaves a NameServer: accepts, never answers, client 4.9.1 to 4.9.8",
+        },
+    )
+
+
+def test_a_client_that_stays_longer_is_invalid(spark: SparkSession) -> None:
+    verdict = check(silence(170).end(260), spark)
+    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
+    assert verdict.examples == (
+        {
+            "client": CLIENT,
+            "name_server": "ns-0",
+            "fault_id": "f1",
+            "rule": "left",
+            "at_ms": 100_000.0,
+            "to_ms": 170_000.0,
+            "lost_ms": 100_000.0,
+            "back_ms": 200_000.0,
+            "calls_failed": 1,
+            "over_ms": 7_000.0,
+        },
+    )
+
+
+def test_a_client_that_chooses_the_same_one_again_has_not_left_it(spark: SparkSession) -> None:
+    story = chosen(silence(None), 150, "ns-0").end(260)
+    assert check(story, spark).verdict is Validity.INVALID
+
+
+def test_a_client_that_asks_again_after_a_call_without_an_answer_is_invalid(spark: SparkSession) -> None:
+    verdict = check(call(silence(160), 140, "ns-0", took_s=3, type_="info").end(260), spark)
+    assert verdict.verdict is Validity.INVALID
+    assert [(e["rule"], e["at_ms"], e["over_ms"]) for e in verdict.examples] == [("once", 140_000.0, 17_000.0)]
+
+
+def test_a_client_that_asks_a_lost_one_while_it_has_chosen_another_is_invalid(spark: SparkSession) -> None:
+    verdict = check(call(silence(150), 170, "ns-0", took_s=3, type_="info").end(260), spark)
+    assert [(e["rule"], e["at_ms"]) for e in verdict.examples] == [("not behind", 170_000.0)]
+
+
+def test_a_client_that_waits_too_long_for_an_answer_is_invalid(spark: SparkSession) -> None:
+    """3 s for the call, and 3 s for a connect to each of the three."""
+    story = chosen(cluster(name_servers=3, clients=(CLIENT,)), 2, "ns-0").at(100).fault(*LINK)
+    call(story, 110, "ns-0", took_s=15, type_="info")
+    call(chosen(story, 140, "ns-1"), 140, "ns-1")
+    verdict = check(story.at(200).fault(*LINK, end=True).end(260), spark)
+    assert verdict.verdict is Validity.INVALID
+    assert [(e["rule"], e["at_ms"], e["over_ms"]) for e in verdict.examples] == [("in time", 110_000.0, 3_000.0)]
+
+
+def test_a_client_on_another_one_has_nothing_to_leave_but_is_looked_at(spark: SparkSession) -> None:
+    verdict = check(silence(None, first="ns-2").end(260), spark)
+    assert (verdict.verdict, verdict.examined, verdict.measured["left"]) == (Validity.VALID, 1, [])
+
+
+def test_round_robin_may_lead_past_a_lost_one_for_one_failed_call(spark: SparkSession) -> None:
+    story = chosen(silence(150, until_s=400), 230, "ns-0")
+    call(story, 230, "ns-0", took_s=3, type_="info")
+    chosen(story, 260, "ns-1")
+    call(story, 260, "ns-1")
+    assert check(story.end(460), spark).verdict is Validity.VALID
+    story = call(chosen(silence(150, until_s=400), 230, "ns-0"), 390, "ns-1")
+    assert check(story.end(460), spark).verdict is Validity.INVALID
+
+
+@pytest.mark.parametrize(("left_s", "expected"), [(130, Validity.VALID), (140, Validity.INVALID)])
+def test_a_killed_one_closes_its_channels_so_the_next_poll_leaves_it(
+    spark: SparkSession, left_s: float, expected: Validity
+) -> None:
+    story = chosen(cluster(name_servers=3, clients=(CLIENT,)), 2, "ns-0").at(100).fault(*KILL)
+    call(chosen(story, left_s, "ns-1"), left_s, "ns-1")
+    story.at(200).fault(*KILL, end=True).restarted("ns-0")
+    verdict = check(story.end(260), spark)
+    assert verdict.verdict is expected
+    assert verdict.allowed["bound_ms"] == 33_000.0
+
+
+def test_a_late_leave_on_a_machine_later_than_the_cap_is_unknown(spark: SparkSession) -> None:
+    assert check(silence(168).end(260, lag_ms=2_000), spark).verdict is Validity.UNKNOWN
+
+
+def test_a_lone_name_server_a_short_fault_a_silent_client_and_nothing_at_all_are_unknown(spark: SparkSession) -> None:
+    alone = chosen(cluster(name_servers=1, clients=(CLIENT,)), 2, "ns-0").at(100).fault(*LINK).at(300)
+    quiet = chosen(cluster(name_servers=3, clients=(CLIENT,)), 2, "ns-0").at(100).fault(*LINK).at(300)
+    for story in (Story(), alone.fault(*LINK, end=True), quiet.fault(*LINK, end=True), silence(110, until_s=150)):
+        verdict = check(story.end(400), spark)
+        assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
