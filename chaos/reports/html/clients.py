@@ -183,7 +183,7 @@ def _over_uses(absence: Absence, uses: Array, world: World, lateness: Lateness) 
 
 
 def _stays(client: str, chosen: Sequence[Stretch], world: World, lateness: Lateness) -> list[Stretch]:
-    """Where the client must have left the NameServer it had chosen, and how long it was there after that."""
+    """By when the client must have left a lost NameServer that it had chosen, and how long it was there after that."""
     found = []
     for exile in exiles(world):
         if exile.client != client:
@@ -192,7 +192,13 @@ def _stays(client: str, chosen: Sequence[Stretch], world: World, lateness: Laten
             if stretch.kind != _kind(world, exile.address):
                 continue
             # Chosen while it was lost already: the window begins with the choice.
-            from_ms = max(exile.start_ms, stretch.start_ms) + exile.window.latest_ms
+            begin_ms = max(exile.start_ms, stretch.start_ms)
+            from_ms = begin_ms + exile.window.latest_ms
+            if begin_ms < min(stretch.end_ms, exile.end_ms):
+                says = f"{client} may stay on {exile.name_server} {span(begin_ms, from_ms)}: window "
+                says += bound(exile.window, exile.fault_id)
+                end_ms = min(from_ms, exile.end_ms)
+                found.append(Stretch(start_ms=begin_ms, end_ms=end_ms, kind="may", text=says))
             start_ms, end_ms = max(from_ms, stretch.start_ms), min(stretch.end_ms, exile.end_ms)
             if start_ms >= end_ms:
                 continue

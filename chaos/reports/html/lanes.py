@@ -65,7 +65,7 @@ ROUTE_LEGEND: Sequence[tuple[str, Sequence[str]]] = (
 CLIENT_LEGEND: Sequence[tuple[str, Sequence[str]]] = (
     ("broker used", ("used",)),
     ("failed or unknown", ("mark:failed",)),
-    ("may still use", ("may",)),
+    ("may still use or stay", ("may",)),
     ("must have left", ("must_not",)),
     ("late, within tolerance", ("late",)),
     ("over", ("over", "mark:over")),

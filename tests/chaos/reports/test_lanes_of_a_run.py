@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nemesrv.chaos.checkers.world import World
-from nemesrv.chaos.history import parquet_path, to_table
+from nemesrv.chaos.history import parquet_path, to_table, write_parquet
 from nemesrv.chaos.reports.html import data, series
 from nemesrv.chaos.reports.html.clients import client_lanes
 from nemesrv.chaos.reports.html.holdings import pair_lanes
@@ -19,7 +19,7 @@ from nemesrv.chaos.reports.html.places import place_of_example, place_of_verdict
 from nemesrv.chaos.reports.html.stretches import Lane, Stretch
 from nemesrv.chaos.reports.html.words import Names, sentence
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.histories import cluster
+from tests.chaos.histories import address_of, cluster
 from tests.chaos.reports.recorded import END_S, KILL_S, STALE_UNTIL_S, VERDICTS, recorded, story
 
 
@@ -59,9 +59,7 @@ def test_a_lane_says_held_and_missing_and_where_a_stale_route_was_over(run: Path
 def test_a_broker_that_came_back_too_late_is_over_while_it_is_missing(tmp_path: Path) -> None:
     told = cluster(name_servers=1, brokers=("broker-a",)).at(100).route("ns-0", "orders").at(130)
     told.route("ns-0", "orders", "broker-a").end(200)
-    data_of = to_table(told.rows)
-    parquet_path(tmp_path).parent.mkdir()
-    pq.write_table(data_of, parquet_path(tmp_path))
+    write_parquet(told.rows, tmp_path)
     (lane,) = [lane for key, lane in lanes_of(tmp_path).items() if key == "ns-0/broker-a"]
     assert ("over", 100, 130) in brief(lane.windows)
 
@@ -202,3 +200,19 @@ def test_of_too_many_lanes_those_with_something_over_or_an_example_are_shown_fir
     shown = {lane.key for lane in fewer(lanes, {"ns-20/broker-3"})}
     assert len(shown) <= ROWS_MAX
     assert {"ns-39/broker-9", "ns-20/broker-3", "ns-0/broker-0"} <= shown
+
+
+@pytest.mark.parametrize(("left_s", "over"), [(None, True), (30, False)])
+def test_a_client_that_stays_on_a_lost_name_server_is_over_and_one_that_leaves_is_not(
+    tmp_path: Path, left_s: float | None, over: bool
+) -> None:
+    told = cluster(name_servers=2, brokers=("broker-a",), clients=("producer-0",))
+    chosen = {"old": None, "index": 0, "reason": "first"}
+    told.at(1).event("producer-0", "name_server_chosen", name_server=address_of("ns-0"), value=chosen)
+    told.at(20).fault("f1", "kill", "sigkill", "ns-0")
+    if left_s is not None:
+        told.at(left_s).event("producer-0", "name_server_chosen", name_server=address_of("ns-1"), value=chosen)
+    write_parquet(told.end(200).rows, tmp_path)
+    lane = lanes_of(tmp_path)["producer-0"]
+    assert any(w.kind == "may" and w.start_ms == 20_000 for w in lane.windows)
+    assert any(w.kind == "over" for w in lane.windows) is over
