@@ -16,7 +16,7 @@ from .defects import Planted
 from .plan import ROWS_A_MESSAGE, Plan
 from .traffic import Rows, Traffic, rows
 
-SLICE_ROWS = 2_000_000
+SLICE_ROWS = 1_000_000
 """About as many rows are made at a time; memory is about 500 bytes for each of them."""
 
 
