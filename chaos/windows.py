@@ -179,12 +179,13 @@ def pulse_of(timers: Timers, loss: Loss, stream: str | None = None, delay: Delay
     if loss is Loss.RESET and stream == "downstream":
         return Pulse(t.R_ms, 0, NEVER, "until the answer is reset", str(loss))
     if delay is not None and delay.round_trip_min_ms >= t.B_ms:
+        # The registration comes late, its channel's close may overtake the delay: held for less, missing for longer.
         late_ms, unsteady_ms = delay.upstream_ms + delay.jitter_ms, 2 * delay.jitter_ms
         return Pulse(
             turn.first_ms + late_ms,
             turn.held_ms + unsteady_ms,
-            turn.missing_ms + unsteady_ms,
-            "B of every R, each later by the latency",
+            turn.missing_ms + min(delay.upstream_ms, t.B_ms) + unsteady_ms,
+            "at most B of every R, each later by the latency",
             f"{Loss.SLOW}, a round trip longer than B: {row}",
         )
     return None

@@ -188,9 +188,15 @@ class Pair:
             pulse = pulse_of(self.timers, cause.loss, cause.stream, cause.delay) if cause.on == "link" else None
             from_ms, to_ms = max(cause.start_ms, self.life.start_ms), min(cause.end_ms, self.end_ms)
             # Another cause in between, or so shortly before that the broker was not back yet, leaves nothing to tell.
+            # At the run's own beginning the record says whether it was there.
             since_ms = from_ms - return_window(self.timers).latest_ms
-            others = (c for c in self.causes if c is not cause and c.start_ms < to_ms and c.end_ms > since_ms)
-            if pulse is not None and from_ms < to_ms and since_ms >= self.life.start_ms and not any(others):
+            others = (
+                other
+                for other in self.causes
+                if other is not cause and -NEVER < other.start_ms < to_ms and other.end_ms > since_ms
+            )
+            settled = since_ms >= self.life.start_ms or self.life == self.world.lives_of(self.life.node)[0]
+            if pulse is not None and from_ms < to_ms and settled and not any(others):
                 found.append(
                     Turns(
                         name_server=self.life.node,

@@ -246,8 +246,8 @@ def test_a_latency_toxic_that_outlasts_the_registration_makes_the_route_come_and
     assert pulse_of(V4, Loss.SLOW, "both", Delay(4_000, 4_000, 0)) == Pulse(
         first_ms=40_000,
         held_ms=6_000,
-        missing_ms=24_000,
-        formula="B of every R, each later by the latency",
+        missing_ms=28_000,
+        formula="at most B of every R, each later by the latency",
         row="slow link, a round trip longer than B: NameServer→broker loss only, byte proxy",
     )
     assert pulse_of(V5, Loss.SLOW, "both", Delay(4_000, 4_000, 0)) is None

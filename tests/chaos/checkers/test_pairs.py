@@ -159,6 +159,14 @@ def test_turns_beside_another_fault_are_not_told() -> None:
     assert not all_turns(world(fault(DEAF, 100, 300), fault(LINK, 200, 210)))
 
 
+def test_turns_right_after_the_beginning_of_a_run_are_told_and_right_after_a_restart_they_are_not() -> None:
+    assert all_turns(world(fault(DEAF, 10, 300)))
+    lives = (("ns-0", 0, math.inf), ("broker-a", 0, 50), ("broker-a", 90, math.inf))
+    assert not all_turns(world(fault(KILL, 50, 90), fault(DEAF, 100, 300), lives=lives))
+    lives = (("ns-0", 0, 50), ("ns-0", 90, math.inf), ("broker-a", 0, math.inf))
+    assert not all_turns(world(fault(DEAF, 100, 300), lives=lives))
+
+
 def slow(latency_ms: float, jitter_ms: float = 0, stream: str = "both") -> World:
     numbers = {"latency_ms": latency_ms, "jitter_ms": jitter_ms}
     kind = ("f", "latency", "toxiproxy.latency", "broker-a", "ns-0", stream)
