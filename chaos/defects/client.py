@@ -12,7 +12,7 @@ from typing import Any
 from ...clients.client_instance import MQClientInstance
 from ...clients.name_server_client import NameServerClient
 from ...remoting.bodies import TopicRouteData
-from ...remoting.errors import RocketMQError, TopicNotExist
+from ...remoting.errors import ConnectError, RocketMQError, TopicNotExist, TransportError
 from ...remoting.node import Node
 from ..topology import NodeKind
 from ..workloads.consumer import ConsumerNode
@@ -138,6 +138,23 @@ def _stops_polling_after_a_failure(node: Node) -> None:
     replace_part(instance, "poll_routes", poll_until_it_fails)
 
 
+def _gives_up_after_a_failure(node: Node) -> None:
+    client = instance_of(node).name_server
+    query_route, failed = client.query_route, False
+
+    async def query_until_it_fails(topic: str, *timeout_s: Any) -> TopicRouteData:
+        nonlocal failed
+        if failed:
+            raise ConnectError("a name server has failed before")
+        try:
+            return await query_route(topic, *timeout_s)
+        except TransportError:
+            failed = True
+            raise
+
+    replace_part(client, "query_route", query_until_it_fails)
+
+
 def _clears_routes_that_are_not_there(node: Node) -> None:
     instance = instance_of(node)
     client = instance.name_server
@@ -250,9 +267,18 @@ DEFECTS = (
         what="clients never ask for routes again after a poll that failed",
         kinds=_LASTING,
         scenario="name-server-then-broker",
-        caught_by=checks("dead_brokers_avoided", "recovery_time"),
-        also=checks("dead_name_servers_left", "availability"),
+        caught_by=checks("dead_brokers_avoided"),
+        also=checks("dead_name_servers_left", "recovery_time", "availability"),
         plant=_stops_polling_after_a_failure,
+    ),
+    Defect(
+        name="client-gives-up-after-a-failure",
+        what="clients ask no NameServer any more after one that did not answer",
+        kinds=_LASTING,
+        scenario="name-server-partition",
+        caught_by=checks("recovery_time"),
+        also=checks("dead_name_servers_left", "availability"),
+        plant=_gives_up_after_a_failure,
     ),
     Defect(
         name="client-clears-routes-on-17",
