@@ -272,9 +272,10 @@ DEFECTS = (
         plant=_stops_polling_after_a_failure,
     ),
     Defect(
-        name="client-gives-up-after-a-failure",
-        what="clients ask no NameServer any more after one that did not answer",
+        name="producer-gives-up-after-a-failure",
+        what="one producer asks no NameServer any more after one that did not answer",
         kinds=_LASTING,
+        nodes=("producer-0",),
         scenario="name-server-partition",
         caught_by=checks("recovery_time"),
         also=checks("dead_name_servers_left", "availability"),

@@ -6,7 +6,6 @@ from collections.abc import Collection
 
 from ...clients.allocation import allocate_averagely
 from ...clients.process_queue import ProcessQueue
-from ...clients.pull import PullResult
 from ...clients.rebalance import Rebalancer
 from ...remoting.message import MessageQueue, StoredMessage
 from ..topology import NodeKind
@@ -81,12 +80,12 @@ def _keeps_what_it_has(node: ConsumerNode) -> None:
 
 def _pulls_the_wrong_queue(node: ConsumerNode) -> None:
     service = node.client._pull_service
-    pull = service._pull
+    pull_queue = service.pull_queue
 
-    async def pull_the_first(queue: MessageQueue, offset: int) -> PullResult:
-        return await pull(queue._replace(queue_id=0), offset)
+    def pull_the_first(queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
+        pull_queue(queue._replace(queue_id=0), process_queue, offset)
 
-    replace_part(service, "_pull", pull_the_first)
+    replace_part(service, "pull_queue", pull_the_first)
 
 
 def _delivers_twice(node: ConsumerNode) -> None:
