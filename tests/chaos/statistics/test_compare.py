@@ -143,4 +143,4 @@ def test_two_recorded_runs_are_compared_from_their_histories(
     assert compare([slow], [slow], as_json=False, **settings) == 3  # type: ignore[arg-type]
     shown = capsys.readouterr().out
     assert "no difference found" in shown
-    assert "cannot tell: of 1 and 1 samples" in shown
+    assert "cannot tell" in shown
