@@ -208,8 +208,13 @@ class LiveJudge:
         without = self._judged(self._read(self._carry), names)
         with_ = self._judged(self._read([*self._carry, path]), names)
         for name in names:
-            step = Sealed().plus(MERGES[name], with_[name], without[name])
-            self._sealed[name] = self._sealed[name].minus(step.examined, step.violations, step.sums)
+            try:
+                step = Sealed().plus(MERGES[name], with_[name], without[name])
+            except Inconsistent as exc:
+                why = f"sealed messages came again and could not be told from new ones: {exc}"
+                self._sealed[name] = replace(self._sealed[name], unknown=why)
+            else:
+                self._sealed[name] = self._sealed[name].minus(step.examined, step.violations, step.sums)
         self._carry.append(path)
         self.carried_rows += count
         self.taken_back += 1
