@@ -163,8 +163,8 @@ def test_turns_right_after_the_beginning_of_a_run_are_told_and_right_after_a_res
     assert all_turns(world(fault(DEAF, 10, 300)))
     lives = (("ns-0", 0, math.inf), ("broker-a", 0, 50), ("broker-a", 90, math.inf))
     assert not all_turns(world(fault(KILL, 50, 90), fault(DEAF, 100, 300), lives=lives))
-    lives = (("ns-0", 0, 50), ("ns-0", 90, math.inf), ("broker-a", 0, math.inf))
-    assert not all_turns(world(fault(DEAF, 100, 300), lives=lives))
+    restarted = (("ns-0", 0.0, 50.0), ("ns-0", 90.0, math.inf), ("broker-a", 0.0, math.inf))
+    assert not all_turns(world(fault(DEAF, 100, 300), lives=restarted))
 
 
 def slow(latency_ms: float, jitter_ms: float = 0, stream: str = "both") -> World:
