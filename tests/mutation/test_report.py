@@ -59,3 +59,5 @@ def test_what_mutmut_is_told_exists() -> None:
     assert all((tree.ROOT / path.removeprefix("src/nemesrv/")).is_file() for path in settings["only_mutate"])
     assert all((tree.ROOT / path).is_file() for path in settings["pytest_add_cli_args_test_selection"])
     assert all((tree.ROOT / path).is_file() for path in tree.LEFT_OUT)
+    path, _, test = tree.RANDOM.partition("::")
+    assert f"def {test}(" in (tree.ROOT / path).read_text(encoding="utf-8")

@@ -30,6 +30,9 @@ LEFT_OUT = (
     "tests/actors/namesrv/test_standalone.py",
     "tests/clients/test_producer_with_servers.py",
 )
+RANDOM = "tests/actors/namesrv/test_standing.py::test_both_ways_lead_to_the_same_tables"
+"""Left out, too: what random inputs kill, the next run may not, and where the machine is slow it fails by itself."""
+
 _IGNORED = shutil.ignore_patterns("__pycache__", "*.pyc")
 
 
@@ -55,7 +58,7 @@ def configuration() -> str:
 source_paths = ["src"]
 only_mutate = {_toml([f"src/nemesrv/{path}" for path in MUTATED])}
 also_copy = ["conftest.py", "src"]
-pytest_add_cli_args = ["-p", "no:cacheprovider", "-x", "-q"]
+pytest_add_cli_args = ["-p", "no:cacheprovider", "-x", "-q", "--deselect", "{RANDOM}"]
 pytest_add_cli_args_test_selection = {_toml(selected_tests())}
 track_dependencies = false
 use_git_change_detection = false
