@@ -21,6 +21,7 @@ def test_scenarios_lists_what_ships_one_line_each(tmp_path: Path) -> None:
         "name-server-crash",
         "name-server-partition",
         "smoke",
+        "starts",
     ]
 
 

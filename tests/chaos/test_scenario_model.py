@@ -44,7 +44,7 @@ def test_a_scenario_written_with_its_defaults_loads_as_the_same_scenario(name: s
         ("{}", "checks", "", "required"),
         ("checks: [routes_converge]\ncluster: {brokers: 0}", "cluster.brokers", "0", "greater than or equal to 1"),
         ("checks: [routes_converge]\ncluster: {profile: '6'}", "cluster.profile", "'6'", "'4.9' or '5.x'"),
-        ("checks: [routes_converge]\ncluster: {bokers: 3}", "cluster.bokers", "3", "brokers, name_servers, profile"),
+        ("checks: [routes_converge]\ncluster: {bokers: 3}", "cluster.bokers", "3", "brokers, external, name_servers"),
         ("checks: [routes_converge]\ntimers: {time_scale: 0}", "timers.time_scale", "0", "greater than 0"),
         (
             "checks: [routes_converge]\ntimeline: [{at_s: 5, do: explode}]",

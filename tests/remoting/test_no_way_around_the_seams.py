@@ -23,6 +23,7 @@ EXCEPTIONS = {
     "actors/processes.py": "kills and watches processes for the driver, no node",
     "actors/standalone.py": "signals and the event loop of the stand-alone commands",
     "actors/namesrv/standalone.py": "the command that makes a stand-alone NameServer's context",
+    "actors/namesrv/address_server.py": "asks an HTTP server for the stand-alone NameServer, in a thread",
     "actors/broker/standalone.py": "the command that makes a stand-alone broker's context",
 }
 

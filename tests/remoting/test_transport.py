@@ -501,20 +501,27 @@ def test_an_answer_that_comes_after_its_channel_closed_goes_nowhere(caplog: pyte
     in_world(body)
 
 
-def test_a_channel_silent_for_120_s_is_closed_as_idle_by_both_ends() -> None:
+@pytest.mark.parametrize(
+    ("idle_s", "server_says", "client_says"),
+    [(120, "closed", "idle"), (121, "idle", "closed")],
+    ids=["client", "server"],
+)
+def test_a_channel_silent_for_120_s_is_closed_as_idle_by_the_end_that_finds_it_so_first(
+    idle_s: float, server_says: str, client_says: str
+) -> None:
     async def body(world: World) -> None:
-        client = world.client()
+        client = world.client(idle_s=idle_s)
         await client.invoke(ADDRESS, request())
         await world.clock.sleep(100)
         await client.invoke(ADDRESS, request())
         await world.clock.sleep(119.9)
         assert client.is_active(ADDRESS)
-        await world.clock.sleep(0.2)
+        await world.clock.sleep(0.7)
         assert not client.is_active(ADDRESS)
-        assert world.closed == [(1, "idle", 220.0)]
-        assert world.events[-1] == ("close", ADDRESS, "idle")
+        assert world.closed == [(1, server_says, 100 + min(idle_s, 120.5))]
+        assert world.events[-1] == ("close", ADDRESS, client_says)
 
-    in_world(body)
+    in_world(body, idle_s=120.5)
 
 
 def test_reading_alone_and_writing_alone_keep_a_channel_open() -> None:
