@@ -126,7 +126,8 @@ def check(run_dir: tuple[str, ...], spark_master: str | None, checks: str | None
     of histories beyond some 400,000 events, only the verdicts are written.
     """
     from .check_stored import belongs_here, check_stored
-    from .runner import EXIT_STATUS, check_again, require_java
+    from .runner import EXIT_STATUS, check_again
+    from .spark import require_java
     from .verdict import worst
 
     stored = [where for where in run_dir if belongs_here(where, checks)]
