@@ -123,7 +123,7 @@ def _load(run_dir: Path | str, spark: SparkSession) -> tuple[DataFrame, Mapping[
         return spark.read.schema(HISTORY_SCHEMA).parquet(found.uri), plans
     if found.path is not None and not is_local(spark.sparkContext.master):
         rows = pq.read_table(found.path, schema=arrow_schema())
-        return spark.createDataFrame(rows, HISTORY_SCHEMA).coalesce(1), plans  # type: ignore[arg-type]
+        return spark.createDataFrame(rows, HISTORY_SCHEMA).coalesce(1), plans
     return spark.read.schema(HISTORY_SCHEMA).parquet(found.uri).coalesce(1), plans
 
 

@@ -75,7 +75,7 @@ def settings(master: str | None, *, large: bool) -> Mapping[str, str]:
     found["spark.driver.extraJavaOptions"] = _LASTING_JVM if large else _QUICK_JVM
     if is_local(master):
         found["spark.default.parallelism"] = "2"
-    return found | (_LARGE_PLANS if large else SMALL_PLANS)
+    return {**found, **(_LARGE_PLANS if large else SMALL_PLANS)}
 
 
 def conf_of(master: str | None, *, large: bool) -> SparkConf:

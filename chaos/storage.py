@@ -58,7 +58,8 @@ def stored(where: Path | str, spark: SparkSession) -> Stored:
         to_parquet(path)
         files = _parquet_files(path)
     root = path if path.is_file() else files[0].parent
-    return Stored(root.resolve().as_uri(), sum(file.stat().st_size for file in files), len(files), root)
+    # Spark takes a path as it is, and would look for a name with %20 in it.
+    return Stored(f"file://{root.resolve()}", sum(file.stat().st_size for file in files), len(files), root)
 
 
 def _parquet_files(path: Path) -> list[Path]:

@@ -95,8 +95,8 @@ class Columns:
             ("attempt", "attempt", np.int32),
         ):
             if column in filled:
-                values = rows[source].astype(type_)
-                absent: NDArray[np.bool_] = values < 0
+                values: NDArray[Any] = rows[source].astype(type_)
+                absent: NDArray[np.bool_] = np.less(values, 0)
                 made[column] = pa.array(values, mask=absent if absent.any() else None)
         for column in ("duration_ms", "lag_ms"):
             if column in filled:

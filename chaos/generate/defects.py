@@ -1,7 +1,7 @@
 """Planted defects of made-up runs: each makes exactly the named checks INVALID, whatever the run's size.
 
 Each needs the same stage: the first fault kills a broker for a minute and a half or longer, and at the end nothing
-happens for a minute and a half. Runs of `plan_of` have both; a random one gets them.
+happens for three minutes. Runs of `plan_of` have both; a random one gets them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .control import Simulation, role_of
-from .plan import BEGIN_MS, Kind, Plan, PlannedFault
+from .plan import BEGIN_MS, QUIET_MS, Kind, Plan, PlannedFault
 from .traffic import FAIL, INFO, Messages, Plant
 
 
@@ -46,15 +46,15 @@ def _kill(plan: Plan) -> PlannedFault:
 
 
 def _quiet_ms(plan: Plan) -> float:
-    """A minute after the last fault: every window is over, and nothing happens for half a minute."""
-    return plan.faults[-1].end_ms + 60_000.0
+    """After the last fault: every window is over, that of a queue's new owner (R + C + P + Qr + A + H) too."""
+    return plan.faults[-1].end_ms + QUIET_MS - 50_000.0
 
 
 def staged(plan: Plan) -> Plan:
     """The plan, with a broker's death and a quiet end where it lacks them."""
     first = plan.faults[0] if plan.faults else None
     if first is not None and first.kind is Kind.KILL and first.source in plan.broker_names:
-        quiet = plan.settled_ms - plan.faults[-1].end_ms >= 99_000 and first.end_ms - first.start_ms >= 89_000
+        quiet = plan.settled_ms - plan.faults[-1].end_ms >= QUIET_MS and first.end_ms - first.start_ms >= 89_000
         if quiet and min(plan.brokers, plan.name_servers, plan.consumers, plan.queues) > 1:
             return plan
     start_ms = BEGIN_MS + 60_000.0
@@ -68,9 +68,9 @@ def staged(plan: Plan) -> Plan:
         consumers=max(plan.consumers, 2),
         queues=max(plan.queues, 2),
         starts=max(plan.starts, 90),
-        messages=max(plan.messages, 200),
+        messages=max(plan.messages, 1_200),
         faults=(kill,),
-        settled_ms=kill.end_ms + 110_000.0,
+        settled_ms=kill.end_ms + QUIET_MS,
     )
 
 
@@ -189,11 +189,12 @@ def _unasked_answer(simulation: Simulation) -> None:
 
 
 def _between(from_ms: float, to_ms: float, change: Callable[[Messages, Any], None], most: int) -> Plant:
-    """Changes the first `most` stored messages of the run that are sent in [from_ms, to_ms)."""
+    """Changes the first `most` stored messages of the first producer that are sent in [from_ms, to_ms)."""
     left = [most]
 
     def plant(made: Messages) -> None:
-        here = np.flatnonzero(made.stored & (made.sent_ms >= from_ms) & (made.sent_ms < to_ms))[: left[0]]
+        during = (made.sent_ms >= from_ms) & (made.sent_ms < to_ms)
+        here = np.flatnonzero(made.stored & during & (made.producer == 0))[: left[0]]
         left[0] -= len(here)
         if len(here):
             change(made, here)

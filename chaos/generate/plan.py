@@ -18,6 +18,8 @@ from ..windows import Timers
 BEGIN_MS = 2_000.0
 """Until then every node has started and every NameServer knows every broker."""
 TRAFFIC_MS = 3_000.0
+QUIET_MS = 190_000.0
+"""From the last fault of a long run to the final reads: the longest window of any check, and a minute."""
 ROWS_A_MESSAGE = 7
 """send, send_attempt (invoked and ended each), half a pull (invoked and ended), receive, read."""
 
@@ -114,8 +116,8 @@ def plan_of(events: int, seed: int, profile: Profile = Profile.V4_9) -> Plan:
     """A run of about that many rows: the more rows, the more nodes, faults and minutes. `messages` is still 0."""
     rng = random.Random(f"{seed} plan")
     if events < 20_000:
-        size = {"starts": 90, "lag_every_ms": 20_000.0}
-        faults = 1
+        size = {"starts": 300, "lag_every_ms": 20_000.0}
+        faults = 3
     elif events < 2_000_000:
         size = {"brokers": 4, "producers": 4, "consumers": 4, "starts": 300}
         faults = 3
@@ -167,6 +169,8 @@ def _with_faults(plan: Plan, rng: random.Random, count: int, *, gaps_s: tuple[fl
             )
         )
         now_ms += span_s * 1000 + rng.uniform(*gaps_s) * 1000
+    if long and faults:
+        now_ms = max(now_ms, faults[-1].end_ms + QUIET_MS)
     return replace(plan, faults=tuple(faults), settled_ms=max(now_ms, BEGIN_MS + 90_000.0))
 
 

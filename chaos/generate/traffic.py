@@ -360,7 +360,8 @@ def _may_have_stored(made: Messages) -> Ints:
     """How many of each send's tries may have stored it."""
     first = (made.first >= 0) & (made.first_type != FAIL)
     second = (made.second >= 0) & (made.second_type != FAIL)
-    return first.astype(np.int64) + second
+    tries: Ints = first.astype(np.int64) + second.astype(np.int64)
+    return tries
 
 
 def _one_after_another(queue: Ints, times_ms: Floats, latest_ms: Floats, span_ms: float) -> Floats:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos import history
+from nemesrv.chaos import generate, history
 from nemesrv.chaos.checkers import CHECKS
 from nemesrv.chaos.errors import HarnessError
 from nemesrv.chaos.verdict import Validity, Verdict
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spark
 def test_a_healthy_run_of_real_size_passes_every_check(spark: Any, tmp_path: Path) -> None:
     from nemesrv.chaos.spark import check_run
 
-    history.write_parquet(broker_crash(rows=10_000).rows, tmp_path)
+    generate.write(tmp_path, events=15_000, seed=2)
     verdicts = check_run(tmp_path, CHECKS, spark)
     assert [(verdict.name, verdict.verdict, verdict.why) for verdict in verdicts] == [
         (name, Validity.VALID, "") for name in CHECKS

@@ -1,4 +1,7 @@
-"""What a made-up history is said to come to, the checks find: clean ones nothing, planted ones what was planted."""
+"""What a made-up history is said to come to, the checks find: clean ones nothing, planted ones what was planted.
+
+That a clean one of real size is VALID to every check, test_spark.py says.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +22,7 @@ def test_every_check_but_exercised_has_a_defect() -> None:
     assert found == set(CHECKS) - {"exercised"}  # which is never INVALID
 
 
-def test_a_clean_history_is_valid_to_every_check(spark: Any, tmp_path: Path) -> None:
-    from nemesrv.chaos.spark import check_run
-
-    generate.write(tmp_path, events=15_000, seed=2)
-    found = {verdict.name: (verdict.verdict, verdict.why) for verdict in check_run(tmp_path, CHECKS, spark)}
-    assert found == {name: (Validity.VALID, "") for name in CHECKS}
-
-
-@pytest.mark.parametrize("seed", [11, 12])
+@pytest.mark.parametrize("seed", [11])
 def test_no_check_finds_a_fault_in_a_random_history(seed: int, spark: Any, tmp_path: Path) -> None:
     from nemesrv.chaos.spark import check_run
 
