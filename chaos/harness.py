@@ -30,9 +30,14 @@ SPARK_LIMIT_S = 180
 
 
 class Harness:
-    """Context manager. `ports` are held for as long as it lives."""
+    """Context manager. `ports` are held for as long as it lives.
 
-    def __init__(self, *, spark_master: str | None = None) -> None:
+    `gentle`: Spark starts behind everybody else, because nodes run on the machine's clock. On the virtual clock nobody
+    can be made late, and on a loaded machine the lowest priority may never get its turn.
+    """
+
+    def __init__(self, *, spark_master: str | None = None, gentle: bool = True) -> None:
+        self._gentle = gentle
         self.ports = PortHolder()
         self.ray = RayHost(workers=14)
         self._spark_master = spark_master
@@ -54,10 +59,11 @@ class Harness:
             from .rehearsal import rehearse
             from .spark import session
 
-            if sys.platform == "linux":  # there a niceness is the thread's own, and the JVM inherits it
+            if self._gentle and sys.platform == "linux":  # there a niceness is the thread's own, and the JVM inherits it
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), SPARK_NICENESS)
             spark = session(self._spark_master)
-            rehearse(spark)
+            if self._gentle:
+                rehearse(spark)
         except BaseException as exc:
             self._spark.set_exception(exc)
         else:
@@ -77,7 +83,7 @@ class Harness:
 
     def _hurry(self) -> None:
         """From now on Spark is waited for, so it gets the priority of everybody else, where we may give it."""
-        if sys.platform != "linux" or self._hurried:
+        if sys.platform != "linux" or self._hurried or not self._gentle:
             return
         from .spark import jvm_pid
 

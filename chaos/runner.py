@@ -66,7 +66,7 @@ def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
         _require_injectable(scenario, options)
     require_parts(virtual=options.virtual)
     judged = []
-    with Harness(spark_master=options.spark_master) as harness:
+    with Harness(spark_master=options.spark_master, gentle=not options.virtual) as harness:
         for scenario in scenarios:
             result = run_one(scenario, options, harness)
             judged.append(result.verdict)
@@ -167,7 +167,7 @@ def check_again(run_dirs: Sequence[Path], spark_master: str | None, summary_file
     scenarios = [folder.scenario() for folder in folders]
     require_java()
     found = []
-    with Harness(spark_master=spark_master) as harness:
+    with Harness(spark_master=spark_master, gentle=False) as harness:
         for folder, scenario in zip(folders, scenarios, strict=True):
             judged = Judged(folder, scenario, judge_run(folder, scenario, harness))
             _show(judged, summary_file)

@@ -79,7 +79,7 @@ def run_selftest(only: Sequence[str], options: Options) -> int:
             raise ScenarioError("selftest", "--only", repr(name), f"one of {', '.join(DEFECTS)}")
     require_parts(virtual=options.virtual)
     outcomes = []
-    with Harness() as harness:
+    with Harness(gentle=not options.virtual) as harness:
         for defect, scenario in plan_of(only or tuple(DEFECTS)):
             judged = run_one(scenario_of(scenario), options, harness, defect)
             outcomes.append(Outcome.of(judged, defect))
