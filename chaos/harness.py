@@ -59,7 +59,7 @@ class Harness:
             from .rehearsal import rehearse
             from .spark import session
 
-            if self._gentle and sys.platform == "linux":  # there a niceness is the thread's own, and the JVM inherits it
+            if self._gentle and sys.platform == "linux":  # a niceness is the thread's own there; the JVM inherits it
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), SPARK_NICENESS)
             spark = session(self._spark_master)
             if self._gentle:
