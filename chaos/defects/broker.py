@@ -235,6 +235,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("routes_are_true"),
+        also=checks("queue_ownership", "availability", "duplicates"),
         plant=in_its_parts(_with_header(brokerAddr=_next_port)),
     ),
     Defect(

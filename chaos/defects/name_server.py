@@ -337,7 +337,7 @@ DEFECTS = (
         kinds=_NAME_SERVER,
         scenario="broker-crash",
         caught_by=checks("routes_are_true"),
-        also=checks("dead_brokers_avoided"),
+        also=checks("dead_brokers_avoided", "routes_converge"),
         plant=_drops_late,
     ),
     Defect(
@@ -420,6 +420,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("routes_are_true", "routes_converge"),
+        also=checks("duplicates", "queue_ownership", "availability"),
         plant=_gives_all_one_address,
     ),
     Defect(
