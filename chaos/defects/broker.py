@@ -273,6 +273,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="broker-crash",
         caught_by=checks("no_acknowledged_loss"),
+        also=checks("order_kept", "duplicates"),
         plant=_acknowledges_before_it_stores,
     ),
     Defect(

@@ -260,6 +260,7 @@ DEFECTS = (
         kinds=(NodeKind.PRODUCER,),
         scenario="broker-crash",
         caught_by=checks("dead_brokers_avoided"),
+        also=checks("recovery_time"),
         plant=_polls_half_as_often,
     ),
     Defect(

@@ -329,6 +329,7 @@ DEFECTS = (
         kinds=_NAME_SERVER,
         scenario="broker-crash",
         caught_by=checks("routes_are_true", "dead_brokers_avoided"),
+        also=checks("recovery_time", "routes_converge"),
         plant=_keeps_brokers_of_closed_channels,
     ),
     Defect(
@@ -438,6 +439,7 @@ DEFECTS = (
         kinds=_NAME_SERVER,
         scenario="broker-crash",
         caught_by=checks("dead_brokers_avoided"),
+        also=checks("recovery_time"),
         plant=_answers_as_before_a_drop,
     ),
     Defect(

@@ -93,6 +93,7 @@ DEFECTS = (
         kinds=_PRODUCER,
         scenario="broker-crash",
         caught_by=checks("dead_brokers_avoided"),
+        also=checks("recovery_time"),
         plant=_ignores_new_routes,
     ),
     Defect(
