@@ -210,7 +210,7 @@ DEFECTS = (
         kinds=_LASTING,
         scenario="name-server-partition",
         caught_by=checks("name_server_selection"),
-        also=checks("dead_name_servers_left"),
+        also=checks("dead_name_servers_left", "recovery_time"),
         plant=_in_every_name_server_client(_goes_on_at_random),
     ),
     Defect(

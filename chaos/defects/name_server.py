@@ -393,6 +393,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="name-server-crash",
         caught_by=checks("routes_are_true", "routes_converge"),
+        also=checks("availability"),
         plant=_loses_first_registrations,
     ),
     Defect(
