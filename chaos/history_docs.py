@@ -43,7 +43,12 @@ EVENTS: tuple[Event, ...] = (
     # Every node
     Event("started", "every node", ("address", "value"), "this process of the node begins its work"),
     Event("stopped", "every node", (), "this process of the node has ended cleanly"),
-    Event("timer_lag", "every node", ("lag_ms", "duration_ms"), "how late timers were at most in the last duration_ms"),
+    Event(
+        "timer_lag",
+        "every node",
+        ("lag_ms", "duration_ms"),
+        "how late timers were at most in the last duration_ms; of the node toxiproxy: its longest round trip",
+    ),
     # NameServers
     Event("route", "NameServer", ("topic", "value"), "the topic's route changed; null: it is gone"),
     Event(

@@ -20,12 +20,14 @@ from ..remoting.recording import Recorder
 from .faults.book import LinkFaultBook, ScaledClock
 from .faults.links import LinkFaults
 from .faults.process import Processes
+from .faults.proxy_lag import TOXIPROXY, ProxyLagProbe
 from .faults.toxiproxy import ToxiproxyServer
 from .harness import Harness
 from .history import LagProbe, RecorderSpec
 from .run_folder import RunFolder
 from .topology import Link
 
+HARNESS_ROLE = "harness"
 LAST_WRITE_S = 0.1
 """Of the machine's time: longer than a node may keep an event in memory."""
 
@@ -114,6 +116,9 @@ class RealStage:
         say("starting Toxiproxy and its links")
         ports = self.harness.ports
         api = stack.enter_context(ToxiproxyServer(self._folder.logs / "toxiproxy.log", ports=ports))
+        lateness = self.recorder_spec(TOXIPROXY, HARNESS_ROLE).open()
+        stack.callback(lateness.close)
+        stack.enter_context(ProxyLagProbe(api, ports, self.clock, lateness))
         self._links = LinkFaults(api, self.clock, record)
         self._links.open(upstreams, ports)
         return stack.enter_context(Cluster(self.harness.ray, self.clock)), self._links

@@ -1,7 +1,8 @@
 """How late the machine was, and what that allows: the tolerance is measured, not guessed.
 
-Each node records how late its own timers fired (`timer_lag`). For each window of a check the largest lateness of the
-nodes concerned, times the timers that stand one behind the other in the window's formula, is added to the bound:
+Each node records how late its own timers fired (`timer_lag`), and the harness how late Toxiproxy is, through which all
+bytes go. For each window of a check the largest lateness of the nodes concerned and of Toxiproxy, times the timers that
+stand one behind the other in the window's formula, is added to the bound:
 
     overshoot ≤ delivery + min(lateness, cap)   fine
     overshoot ≤ delivery + lateness             UNKNOWN: the machine may have been the cause
@@ -26,6 +27,8 @@ from ..windows import Timers
 from .world import World
 
 RESUME_GRACE_MS = 1000.0
+PROXIES = "toxiproxy"
+"""The node whose lateness concerns everybody: every byte goes through it (chaos/faults/proxy_lag.py)."""
 UNLIMITED_MS = 1e15
 """Stands for "any lateness" in DataFrames, where infinity is awkward."""
 
@@ -135,15 +138,19 @@ def measure(history: DataFrame, world: World, windows: Iterable[LagWindow]) -> d
         )
         lags = lags.join(paused, during, "left_anti")
     rows = [(number, *window) for number, window in enumerate(asked)]
+    rows += [(-1 - number, PROXIES, from_ms, to_ms) for number, (_, from_ms, to_ms) in enumerate(asked)]
     wanted = frame(history, rows, "id int, w_node string, w_from double, w_to double")
     within = (
         (F.col("node") == F.col("w_node")) & (F.col("since") <= F.col("w_to")) & (F.col("until") >= F.col("w_from"))
     )
     found = lags.join(wanted, within).groupBy("id").agg(F.max("lag_ms").alias("lag_ms")).collect()
-    ids, largest = [*asked.values()], dict[int, float]()
-    for row in found:
-        for id_ in ids[row["id"]]:
-            largest[id_] = max(largest.get(id_, row["lag_ms"]), row["lag_ms"])
+    latest = {row["id"]: row["lag_ms"] for row in found}
+    largest: dict[int, float] = {}
+    for number, ids in enumerate(asked.values()):
+        if number in latest:  # what nobody measured at the node itself is not measured
+            lag_ms = max(latest[number], latest.get(-1 - number, 0.0))
+            for id_ in ids:
+                largest[id_] = max(largest.get(id_, lag_ms), lag_ms)
     return largest
 
 

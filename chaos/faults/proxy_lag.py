@@ -1,0 +1,97 @@
+"""How late Toxiproxy is: every byte of an experiment goes through it, and none of its timers is a node's.
+
+    harness ── one byte ──► proxy `lag` ──► echo in the harness ──► back     one round trip after the other
+
+Each round trip beyond what is sent again at once is time in which the proxies, or the harness itself, stood still. It
+is recorded as `timer_lag` of the node TOXIPROXY, in RocketMQ milliseconds, and counts for the tolerance of every check
+(checkers/lag.py): a send that timed out while the proxies stood still says nothing about RocketMQ.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+from ...remoting.clock import RealClock
+from ...remoting.recording import Recorder
+from ..ports import PortHolder
+from .toxiproxy import Toxiproxy
+
+log = logging.getLogger("nemesrv.toxiproxy")
+
+TOXIPROXY = "toxiproxy"
+"""The node that these rows are of."""
+
+STEP_S = 0.020
+ROW_S = 0.100
+"""Of the machine's time: between two round trips, and what one row covers at least."""
+
+
+class ProxyLagProbe:
+    """Context manager. `record` is called from a thread of its own."""
+
+    def __init__(self, api: Toxiproxy, ports: PortHolder, clock: RealClock, record: Recorder) -> None:
+        self._clock, self._record = clock, record
+        self._ended = threading.Event()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        proxy = ports.take()
+        host, port = self._listener.getsockname()[:2]
+        api.create({"lag": (proxy, type(proxy)(host, port))})
+        self._near = socket.create_connection((proxy.host, proxy.port), timeout=5)
+        self._far, _ = self._listener.accept()
+        for end in (self._near, self._far):
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            end.settimeout(None)
+        self._threads = [
+            threading.Thread(target=self._echo, name="proxy-lag-echo", daemon=True),
+            threading.Thread(target=self._measure, name="proxy-lag", daemon=True),
+        ]
+
+    def _echo(self) -> None:
+        with suppress(OSError):
+            while data := self._far.recv(64):
+                self._far.sendall(data)
+
+    def _measure(self) -> None:
+        clock = self._clock
+        since_s, worst_s = clock.monotonic_s(), 0.0
+        try:
+            while not self._ended.wait(STEP_S):
+                asked_s = clock.monotonic_s()
+                self._near.sendall(b".")
+                if not self._near.recv(1):
+                    break
+                now_s = clock.monotonic_s()
+                worst_s = max(worst_s, now_s - asked_s)
+                if now_s - since_s >= ROW_S * clock.scale:
+                    self._note(since_s, now_s, worst_s)
+                    since_s, worst_s = now_s, 0.0
+        except OSError as exc:
+            if not self._ended.is_set():
+                log.warning("how late Toxiproxy is can no longer be measured: %s", exc)
+        else:
+            self._note(since_s, clock.monotonic_s(), worst_s)
+
+    def _note(self, since_s: float, now_s: float, worst_s: float) -> None:
+        self._record("timer_lag", lag_ms=worst_s * 1000, duration_ms=(now_s - since_s) * 1000)
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        for end in (self._near, self._far, self._listener):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join(timeout=5)
+        for end in (self._near, self._far, self._listener):
+            end.close()

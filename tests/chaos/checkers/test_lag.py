@@ -1,0 +1,34 @@
+"""Whose lateness counts for a window: the node's own, and that of the proxies everything goes through."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from nemesrv.chaos.checkers.lag import LagWindow, measure
+from nemesrv.chaos.checkers.world import World
+from tests.chaos.histories import Story
+
+pytestmark = pytest.mark.spark
+
+
+def lateness(spark: SparkSession, story: Story) -> dict[int, float]:
+    history = story.frame(spark)
+    windows = [LagWindow(0, "ns-0", 10_000, 20_000), LagWindow(1, "ns-1", 10_000, 20_000)]
+    return measure(history, World.observe(history), windows)
+
+
+def test_the_proxies_lateness_counts_for_every_node_that_measured_its_own(spark: SparkSession) -> None:
+    story = Story(profile="4.9")
+    story.at(15).event("ns-0", "timer_lag", lag_ms=5.0, duration_ms=1000.0)
+    story.at(16).event("toxiproxy", "timer_lag", lag_ms=3000.0, duration_ms=3000.0)
+    assert lateness(spark, story) == {0: 3000.0}  # of ns-1 nobody knows
+
+
+def test_the_larger_lateness_counts_and_only_within_the_window(spark: SparkSession) -> None:
+    story = Story(profile="4.9")
+    story.at(15).event("ns-0", "timer_lag", lag_ms=70.0, duration_ms=1000.0)
+    story.at(15).event("ns-1", "timer_lag", lag_ms=1.0, duration_ms=1000.0)
+    story.at(15).event("toxiproxy", "timer_lag", lag_ms=20.0, duration_ms=1000.0)
+    story.at(30).event("toxiproxy", "timer_lag", lag_ms=900.0, duration_ms=1000.0)
+    assert lateness(spark, story) == {0: 70.0, 1: 20.0}
