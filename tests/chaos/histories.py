@@ -12,8 +12,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from nemesrv.chaos.history import SCHEMA, to_table
-from nemesrv.chaos.spark import HISTORY_SCHEMA
+from nemesrv.chaos.history import to_table
 
 ROLES = {"ns": "name_server"}
 
@@ -118,9 +117,7 @@ class Story:
 
 def frame(spark: SparkSession, rows: Sequence[dict[str, Any]]) -> DataFrame:
     """Rows as a history DataFrame, through the same conversion as a recorded run's."""
-    table = to_table(rows)
-    columns = [table.column(column.name).to_pylist() for column in SCHEMA]
-    return spark.createDataFrame(list(zip(*columns, strict=True)), HISTORY_SCHEMA).coalesce(1)
+    return spark.createDataFrame(to_table(rows)).coalesce(1)
 
 
 def cluster(
