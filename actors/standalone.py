@@ -49,6 +49,11 @@ class LineLogger(logging.Logger):
         self._second, self._time = -1, ""
         self._exceptions = logging.Formatter()
 
+    def log(self, level: int, msg: object, *args: object, **more: Any) -> None:
+        """As Logger's own, which looks up more than is ever different here."""
+        if level >= self.level and not self.disabled:
+            self._log(level, msg, args, **more)
+
     def _log(
         self,
         level: int,

@@ -16,7 +16,7 @@ from logging import INFO, WARNING
 from ...remoting.bodies import BrokerData, ClusterInfo, DataVersion, QueueData, TopicRouteData
 from ...remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE
 from ...remoting.profile import Profile
-from ...remoting.register_rows import NO_PIECES, Pieces
+from ...remoting.register_rows import NO_PIECES, Pieces, Row
 from .limits import NAME_MAX, mappings_size, why_refused, why_rows_refused
 from .tables import (
     BROKER_CHANNEL_EXPIRED_MS,
@@ -139,8 +139,7 @@ class RouteTable(UnregisteringTables):
     def _register_topics_4_9(self, r: Registration, rewrite: bool) -> None:
         """A master's rows are written when its data version differs (older ones too) or it is new; none is removed."""
         if r.broker_id == MASTER_ID and rewrite:
-            for topic, row in r.rows:
-                self._register_topic(topic, row)
+            self._register_rows(r.broker_name, r.rows)
 
     def _register_topics_5_x(self, group: BrokerGroup, r: Registration, rewrite: bool) -> None:
         """As 4.9, and: the prime slave counts too, missing rows come back, absent topics may go (if so configured)."""
@@ -151,9 +150,14 @@ class RouteTable(UnregisteringTables):
         if self.options.delete_topic_with_broker_registration and not r.queue_mappings:
             self._delete_topics_not_in(r)
         read_only = prime_slave and group.enable_acting_master
-        for topic, row in r.rows:
-            if rewrite or r.broker_name not in self.topic_queue_table.get(topic, {}):
-                self._register_topic(topic, replace(row, perm=row.perm & ~PERM_WRITE) if read_only else row)
+        self._register_rows(
+            r.broker_name,
+            (
+                (topic, replace(row, perm=row.perm & ~PERM_WRITE) if read_only else row)
+                for topic, row in r.rows
+                if rewrite or r.broker_name not in self.topic_queue_table.get(topic, {})
+            ),
+        )
         if rewrite:
             self.mappings_size += mappings_size(r.queue_mappings)
             for topic_name, info in r.queue_mappings.items():
@@ -161,17 +165,36 @@ class RouteTable(UnregisteringTables):
                 by_broker[str(info.get("bname"))] = info
                 self._changed_topics.add(topic_name)
 
-    def _register_topic(self, topic: str, row: QueueData) -> None:
-        rows = self.topic_queue_table.get(topic)
-        if rows is None:
-            self._say(INFO, "new topic registered, %s %s", topic, Shown(row))
-        else:
-            old = rows.get(row.broker_name)
-            if old is row or old == row:
-                return
-            if old is not None:
-                self._say(INFO, "topic changed, %s OLD: %s NEW: %s", topic, Shown(old), Shown(row))
-        self._put_row(topic, row)
+    def _register_rows(self, broker_name: str, rows: Iterable[Row]) -> None:
+        """Put one broker's rows into their topics.
+
+        A registration's rows are few different ones for thousands of topics, so what the last two came to, compared
+        and in words, mostly holds for the next two.
+        """
+        table, say, put = self.topic_queue_table, self._say, False
+        old = new = None
+        same, old_shown, new_shown = False, Shown(None), Shown(None)
+        for topic, row in rows:
+            held = table.get(topic)
+            if held is None:
+                if row is not new:
+                    old, new, same, new_shown = None, row, False, Shown(row)
+                say(INFO, "new topic registered, %s %s", topic, new_shown)
+                held = table[topic] = {}
+            elif (before := held.get(broker_name)) is not None:
+                if before is row:
+                    continue
+                if before is not old or row is not new:
+                    old, new, same = before, row, before == row
+                    old_shown, new_shown = Shown(before), Shown(row)
+                if same:
+                    continue
+                say(INFO, "topic changed, %s OLD: %s NEW: %s", topic, old_shown, new_shown)
+            held[broker_name] = row
+            self._changed_topics.add(topic)
+            put = True
+        if put:
+            self._row_changed(broker_name)
 
     def _delete_topics_not_in(self, r: Registration) -> None:
         sent = {topic for topic, _ in r.rows}

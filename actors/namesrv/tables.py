@@ -177,19 +177,20 @@ class BrokerGroup:
 class Shown:
     """A row as RocketMQ's logs show it, `null` for none; put into words only when a log wants it."""
 
-    __slots__ = ("_row",)
+    __slots__ = ("_row", "_text")
 
     def __init__(self, row: QueueData | None) -> None:
-        self._row = row
+        self._row, self._text = row, ""
 
     def __str__(self) -> str:
         row = self._row
         if row is None:
             return "null"
-        return (
+        self._text = self._text or (
             f"QueueData [brokerName={row.broker_name}, readQueueNums={row.read_queue_nums},"
             f" writeQueueNums={row.write_queue_nums}, perm={row.perm}, topicSysFlag={row.topic_sys_flag}]"
         )
+        return self._text
 
 
 class ShownTopics:
