@@ -46,7 +46,7 @@ class LineLogger(logging.Logger):
         super().__init__(name)
         self._stream = stream
         self._lines: list[str] = []
-        self._second, self._time = -1, ""
+        self._second, self._heads = -1, dict[int, str]()
         self._exceptions = logging.Formatter()
 
     def log(self, level: int, msg: object, *args: object, **more: Any) -> None:
@@ -66,13 +66,15 @@ class LineLogger(logging.Logger):
     ) -> None:
         second = int(time.time())
         if second != self._second:
-            self._second, self._time = second, datetime.fromtimestamp(second, _GMT_8).strftime("%Y-%m-%d %H:%M:%S")
+            shown = datetime.fromtimestamp(second, _GMT_8).strftime("%Y-%m-%d %H:%M:%S")
+            self._second = second
+            self._heads = {level: f"{shown} {name} main - " for level, name in _LEVELS.items()}
         text = str(msg) % args if args else str(msg)
         if exc_info:
             found = sys.exc_info() if exc_info is True else (type(exc_info), exc_info, exc_info.__traceback__)
             text = f"{text}\n{self._exceptions.formatException(found)}"
         lines = self._lines
-        lines.append(f"{self._time} {_LEVELS[level]} main - {text}\n")
+        lines.append(f"{self._heads[level]}{text}\n")
         if len(lines) == 1:
             try:
                 asyncio.get_running_loop().call_soon(self.flush)

@@ -13,7 +13,7 @@ known: the ordinary path answers it. Bounded in entries and in bytes; entries of
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Set
 from typing import NamedTuple
 
 from ...remoting.codes import RequestCode, SerializeType
@@ -111,12 +111,13 @@ class RouteCache:
         self._bodies.setdefault(topic, {})[standard_json] = body
         self._body_bytes += len(body)
 
-    def forget(self, topics: Iterable[str]) -> None:
+    def forget(self, topics: Set[str]) -> None:
         """The routes of `topics` have changed."""
-        for topic in topics:
-            for key in self._keys_of.pop(topic, ()):
+        for topic in _both(self._keys_of, topics):
+            for key in self._keys_of.pop(topic):
                 del self._answers[key]
-            for body in self._bodies.pop(topic, {}).values():
+        for topic in _both(self._bodies, topics):
+            for body in self._bodies.pop(topic).values():
                 self._body_bytes -= len(body)
 
     def clear(self) -> None:
@@ -125,6 +126,11 @@ class RouteCache:
         self._keys_of.clear()
         self._bodies.clear()
         self._body_bytes = 0
+
+
+def _both(held: Mapping[str, object], topics: Set[str]) -> list[str]:
+    """What is in both: a broker may change ten thousand topics of which nobody has asked for ten."""
+    return [topic for topic in held if topic in topics] if len(held) < len(topics) else [t for t in topics if t in held]
 
 
 def _split_json(frame: bytes, opaque: int) -> _Key | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from ...actors.namesrv.server import NameServer
@@ -245,7 +246,7 @@ def _answers_as_before_a_drop(server: NameServer) -> None:
         settle(gone)
         dropping = False
 
-    def forget_unless_dropping(topics: Iterable[str]) -> None:
+    def forget_unless_dropping(topics: AbstractSet[str]) -> None:
         if not dropping:
             forget(topics)
 
