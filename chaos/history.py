@@ -112,13 +112,44 @@ def parquet_path(run_dir: Path | str) -> Path:
     return Path(run_dir) / "history" / "part-00000.parquet"
 
 
+class EventLines:
+    """One process's events as lines of its file: who recorded them, numbered from 0."""
+
+    __slots__ = ("_clock", "_incarnation", "_node", "_role", "seq")
+
+    def __init__(self, node: str, role: str, incarnation: int, clock: Clock) -> None:
+        self._node, self._role, self._incarnation, self._clock = node, role, incarnation, clock
+        self.seq = 0
+
+    def line(self, event: str, fields: Mapping[str, object]) -> bytes:
+        """The next line, stamped with the clock's time. Its fields are not checked: see check_fields."""
+        row: dict[str, object] = {
+            "time_ms": self._clock.monotonic_s() * 1000.0,
+            "seq": self.seq,
+            "node": self._node,
+            "role": self._role,
+            "incarnation": self._incarnation,
+            "event": event,
+        }
+        row.update(fields)
+        line = orjson.dumps(row, default=_plain, option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS)
+        self.seq += 1
+        return line
+
+
+def check_fields(event: str, fields: Mapping[str, object]) -> None:
+    """TypeError when a field is no column of the history."""
+    if not _ALLOWED.issuperset(fields):
+        unknown = ", ".join(sorted(fields.keys() - _ALLOWED))
+        raise TypeError(f"event {event!r} has fields that are no columns of the history: {unknown}")
+
+
 class HistoryWriter:
     """A Recorder that appends to one JSONL file. Safe to call from several threads; `close` when the node ends."""
 
     def __init__(self, path: Path, node: str, role: str, incarnation: int, clock: Clock) -> None:
         self.path = path
-        self._node, self._role, self._incarnation, self._clock = node, role, incarnation, clock
-        self._seq = 0
+        self._node, self._lines = node, EventLines(node, role, incarnation, clock)
         self._buffer: list[bytes] = []
         self._oldest_s = 0.0
         self._scheduled: asyncio.TimerHandle | None = None
@@ -127,25 +158,11 @@ class HistoryWriter:
 
     def __call__(self, event: str, /, **fields: object) -> None:
         """Append one event. TypeError when a field is no column; OSError when the disk refuses. No-op once closed."""
-        if not _ALLOWED.issuperset(fields):
-            unknown = ", ".join(sorted(fields.keys() - _ALLOWED))
-            raise TypeError(f"event {event!r} has fields that are no columns of the history: {unknown}")
+        check_fields(event, fields)
         with self._lock:
             if self._fd is None:
                 return
-            row: dict[str, object] = {
-                "time_ms": self._clock.monotonic_s() * 1000.0,
-                "seq": self._seq,
-                "node": self._node,
-                "role": self._role,
-                "incarnation": self._incarnation,
-                "event": event,
-            }
-            row.update(fields)
-            self._buffer.append(
-                orjson.dumps(row, default=_plain, option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS)
-            )
-            self._seq += 1
+            self._buffer.append(self._lines.line(event, fields))
             now_s = time.monotonic()
             if len(self._buffer) == 1:
                 self._oldest_s = now_s

@@ -101,7 +101,7 @@ def run_one(scenario: Scenario, options: Options, harness: Harness, defect: Defe
 def judge_run(folder: RunFolder, scenario: Scenario, harness: Harness) -> Sequence[Verdict]:
     """The verdicts of the folder's history; they and the reports are in the folder."""
     verdicts = check_run(folder.path, scenario.checks, harness.spark())
-    _write_verdicts(Judged(folder, scenario, verdicts))
+    write_verdicts(Judged(folder, scenario, verdicts))
     write_reports(folder)
     return verdicts
 
@@ -175,7 +175,8 @@ def check_again(run_dirs: Sequence[Path], spark_master: str | None, summary_file
     return EXIT_STATUS[worst(found)]
 
 
-def _write_verdicts(judged: Judged) -> None:
+def write_verdicts(judged: Judged) -> None:
+    """verdicts.json of the folder."""
     document = {
         "scenario": judged.scenario.name,
         "seed": judged.scenario.seed,

@@ -25,7 +25,7 @@ from ..errors import ScenarioError
 from ..history import HistoryWriter, LagProbe, RecorderSpec, to_parquet
 from ..nodes import timers_of
 from ..run_folder import RunFolder
-from ..runner import Judged, _write_verdicts
+from ..runner import Judged, write_verdicts
 from ..scenarios.model import Scenario
 from ..topology import NodeKind, Topology
 from ..verdict import Verdict
@@ -104,7 +104,7 @@ class JudgedUp:
         time.sleep(LAST_WRITE_S)
         verdicts = self._watch.finish()
         judged = Judged(self.folder, self._scenario, verdicts)
-        _write_verdicts(judged)
+        write_verdicts(judged)
         click.echo(f"verdicts: {judged.verdict}   {self.folder.verdicts_file}", err=self._as_json)
 
     def _merge(self) -> None:
