@@ -82,7 +82,7 @@ def duplicates(history: DataFrame, world: World) -> Verdict:
         again = _receipts(history, keys, rules, each_alone=alone)
         counts = _counts(again.withColumn("kind", _kind(tolerance_)))
         found.append(counts)
-        measured |= {"received_again": counts.again, "max_ms": rounded(counts.max_ms)}
+        measured |= {"received_again": counts.again, "oldest_ms": rounded(counts.oldest_ms)}
     if totals["twice_stored"]:
         copies = _copies(history, keys).withColumn("kind", F.when(F.col("copies") > F.col("tries"), "wrong"))
         found.append(_counts(copies))
@@ -94,7 +94,8 @@ class _Found(NamedTuple):
     again: int
     wrong: int
     late: int
-    max_ms: float | None
+    oldest_ms: float | None
+    """How long after its first receipt the latest repeat came; in a fault that may be far beyond the bound."""
     examples: list[dict[str, Any]]
 
 
@@ -206,13 +207,13 @@ def _counts(rows: DataFrame) -> _Found:
         F.sum("again").alias("again"),
         F.count(F.when(kind == "wrong", True)).alias("wrong"),
         F.count(F.when(kind == "late", True)).alias("late"),
-        F.max("age_ms").alias("max_ms"),
+        F.max("age_ms").alias("oldest_ms"),
     ).collect()[0]
     examples: list[dict[str, Any]] = []
     if counts["wrong"] or counts["late"]:
         bad = rows.where(kind == ("wrong" if counts["wrong"] else "late")).orderBy("at_ms", "msg_key")
         examples = [_example(row) for row in bad.limit(EXAMPLES_MAX).collect()]
-    return _Found(counts["again"] or 0, counts["wrong"], counts["late"], counts["max_ms"], examples)
+    return _Found(counts["again"] or 0, counts["wrong"], counts["late"], counts["oldest_ms"], examples)
 
 
 _SHOWN = ("what", "msg_key", *QUEUE, "offset", "client", "first_client", "at_ms", "to_ms", "changed_ms", "over_ms")
