@@ -119,6 +119,48 @@ def test_close_writes_what_is_buffered_and_later_events_are_ignored(tmp_path: Pa
     assert [row["event"] for row in raw(tmp_path) if isinstance(row, dict)] == ["a"]
 
 
+def test_a_kernel_that_takes_a_few_bytes_at_a_time_gets_every_line_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = os.write
+    monkeypatch.setattr("nemesrv.chaos.history.os.write", lambda fd, data: write(fd, bytes(data[:70])))
+
+    async def body() -> None:
+        record = writer(tmp_path)
+        for number in range(50):
+            record("a", offset=number)
+        record.close()
+
+    asyncio.run(body())
+    rows = [row for row in raw(tmp_path) if isinstance(row, dict)]
+    assert [(row["seq"], row["offset"]) for row in rows] == [(number, number) for number in range(50)]
+
+
+def test_a_disk_that_refuses_loses_nothing_that_it_takes_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(fd: int, data: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    record = writer(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr("nemesrv.chaos.history.os.write", full)
+        with pytest.raises(OSError, match="No space"):
+            record("a")
+    record("b")
+    record.close()
+    assert [row["event"] for row in raw(tmp_path) if isinstance(row, dict)] == ["a", "b"]
+
+
+def test_values_are_written_whatever_their_keys_and_types(tmp_path: Path) -> None:
+    record = writer(tmp_path)
+    record("a", value={0: Address("127.0.0.1", 1), "set": {"b", "a"}, "bytes": b"x"})
+    record("b", value={"addresses": [Address("::1", 2)]})
+    record.close()
+    assert [row["value"] for row in raw(tmp_path) if isinstance(row, dict)] == [
+        {"0": "127.0.0.1:1", "set": ["a", "b"], "bytes": "x"},
+        {"addresses": ["[::1]:2"]},
+    ]
+
+
 def test_a_killed_process_loses_at_most_its_last_moments(tmp_path: Path) -> None:
     """A child records its own monotonic time in a loop and is killed; the last row on disk is at most 50 ms old."""
     program = """
