@@ -219,6 +219,7 @@ DEFECTS = (
         kinds=CLIENTS,
         scenario="name-server-partition",
         caught_by=checks("name_server_selection", "dead_name_servers_left"),
+        also=checks("recovery_time"),  # no look-up is answered before the heal
         plant=_in_every_name_server_client(_never_moves_on),
     ),
     Defect(
@@ -243,6 +244,7 @@ DEFECTS = (
         kinds=_LASTING,
         scenario="name-server-partition",
         caught_by=checks("name_server_selection", "dead_name_servers_left"),
+        also=checks("recovery_time"),  # no look-up is answered before the heal
         plant=_keeps_a_silent_channel,
     ),
     Defect(
@@ -251,7 +253,7 @@ DEFECTS = (
         kinds=_LASTING,
         scenario="name-server-partition",
         caught_by=checks("dead_name_servers_left"),
-        also=checks("name_server_selection"),
+        also=checks("name_server_selection", "recovery_time"),  # the first answered look-up comes as late
         plant=_is_too_patient,
     ),
     Defect(

@@ -15,6 +15,7 @@ from ...actors.namesrv.server import NameServer
 from ...actors.namesrv.tables import Dropped, DropReason, Registered, Registration, Unregistration
 from ...actors.namesrv.unregister import Batch, Expired
 from ...remoting.bodies import DataVersion, QueueData
+from ...remoting.register_rows import Row
 from ...remoting.transport import Connection
 from ..topology import NodeKind
 from .model import Defect, checks, replace_part
@@ -224,12 +225,15 @@ def _gives_all_one_address(server: NameServer) -> None:
 
 
 def _counts_a_queue_less(server: NameServer) -> None:
-    put_row = server.table._put_row
+    register_rows = server.table._register_rows
 
-    def put_smaller_row(topic: str, row: QueueData) -> None:
-        put_row(topic, replace(row, read_queue_nums=row.read_queue_nums - 1, write_queue_nums=row.write_queue_nums - 1))
+    def smaller(row: QueueData) -> QueueData:
+        return replace(row, read_queue_nums=row.read_queue_nums - 1, write_queue_nums=row.write_queue_nums - 1)
 
-    replace_part(server.table, "_put_row", put_smaller_row)
+    def register_smaller_rows(broker_name: str, rows: Iterable[Row]) -> None:
+        register_rows(broker_name, [(topic, smaller(row)) for topic, row in rows])
+
+    replace_part(server.table, "_register_rows", register_smaller_rows)
 
 
 # -- answers

@@ -8,15 +8,18 @@ from pathlib import Path
 import pytest
 
 from nemesrv.actors.broker.server import Broker
+from nemesrv.actors.namesrv.server import NameServer
 from nemesrv.chaos.defects import _ALL, DEFECTS
 from nemesrv.chaos.defects.__main__ import render
 from nemesrv.chaos.nodes import NodePlan
 from nemesrv.chaos.run_folder import RunFolder
 from nemesrv.chaos.scenarios.model import CHECK_NAMES, find, shipped
 from nemesrv.chaos.selftest import OWN_DIR, Outcome, plan_of, scenario_of
+from nemesrv.chaos.topology import NodeKind
 from nemesrv.chaos.workloads.producer import ProducerNode
 from nemesrv.remoting.network import Address
 from nemesrv.remoting.node import Node, NodeContext
+from tests.actors.namesrv.helpers import registration, topic
 from tests.virtual import MemoryNetwork, VirtualClock, run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -96,6 +99,19 @@ def test_a_client_that_starts_at_the_first_keeps_the_given_order_and_takes_its_f
     given = plan().name_servers
     assert run(lambda: first_choices("client-starts-at-the-first")) == {(given, given[0])}
     assert len(run(lambda: first_choices(None))) > 5
+
+
+def test_a_name_server_that_counts_a_queue_less_shows_one_less_in_its_routes(tmp_path: Path) -> None:
+    async def queues(defect: str | None) -> list[tuple[int, int]]:
+        made = plan(defect).factory("ns-0", NodeKind.NAME_SERVER)(context("ns-0", tmp_path))
+        assert isinstance(made, NameServer)
+        made.table.register(registration(topics=[topic("orders", queues=4)]), now_ms=0)
+        route = made.table.route("orders")
+        assert route is not None
+        return [(row.read_queue_nums, row.write_queue_nums) for row in route.queue_datas]
+
+    assert run(lambda: queues(None)) == [(4, 4)]
+    assert run(lambda: queues("name-server-counts-a-queue-less")) == [(3, 3)]
 
 
 def test_the_self_test_runs_each_clean_twin_once_before_its_defects() -> None:
