@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 )
 
 from .checkers import CHECKS
-from .checkers.shared import one_shuffle
+from .checkers.shared import TRAFFIC, one_shuffle
 from .checkers.world import World
 from .errors import HarnessError
 from .history import SCHEMA, arrow_schema
@@ -65,9 +65,6 @@ CONTROL_CHECKS = frozenset(
     }
 )
 """The checks that read no traffic: however large the history, they are planned as for a small one."""
-
-TRAFFIC = ("send", "send_attempt", "pull", "receive", "read")
-"""The events that are as many as the messages; all others together are as many as the run is long."""
 
 
 def session(master: str | None = None, *, log_file: Path | None = None, large: bool = False) -> SparkSession:
@@ -150,7 +147,7 @@ def check_history(history: DataFrame, checks: Iterable[str], plans: Mapping[str,
     with ExitStack() as stack:
         judged = stack.enter_context(_parts(history) if large else _cached(history, StorageLevel.MEMORY_AND_DISK))
         if large:
-            stack.enter_context(one_shuffle(judged))
+            stack.enter_context(one_shuffle(judged, history))
             stack.callback(use, spark, plans)
             use(spark, SMALL_PLANS)
         world = World.observe(judged)

@@ -21,6 +21,7 @@ from ..verdict import Verdict
 from .absences import Absence, absences
 from .findings import Finding, rounded, verdict_of
 from .lag import LagWindow, Tolerance, frame, measure, tolerance
+from .shared import traffic, within
 from .world import World
 
 NAME = "dead_brokers_avoided"
@@ -58,7 +59,11 @@ def _judged(history: DataFrame, world: World, found: Sequence[Absence]) -> dict[
     rows = [(a.id, a.client, a.broker, a.start_ms, a.from_ms, a.end_ms) for a in found]
     schema = "id int, client string, lost string, start_ms double, from_ms double, end_ms double"
     absent = frame(history, rows, schema)
-    began = history.where(F.col("event").isin("send_attempt", "pull") & (F.col("type") == "invoke"))
+    began = traffic(history).where(
+        F.col("event").isin("send_attempt", "pull")
+        & (F.col("type") == "invoke")
+        & within(F.col("time_ms"), ((a.start_ms, a.end_ms) for a in found))
+    )
     # A retry chooses from the route that its send began with.
     grace_ms = F.when(F.coalesce("attempt", F.lit(0)) > 0, F.lit(world.timers.T_ms)).otherwise(F.lit(0.0))
     over = F.least(F.col("at_ms") - F.col("from_ms"), F.col("end_ms") - F.col("time_ms"))
@@ -93,7 +98,8 @@ def _judged(history: DataFrame, world: World, found: Sequence[Absence]) -> dict[
 def _late(history: DataFrame, late: DataFrame, found: Sequence[Absence]) -> DataFrame:
     """id, last_ms, over_ms, late_uses, use: the late uses for topics that another broker had as well."""
     sends = (
-        history.where((F.col("event") == "send") & (F.col("type") == "invoke"))
+        traffic(history)
+        .where((F.col("event") == "send") & (F.col("type") == "invoke"))
         .select(F.col("node").alias("client"), "op_id", F.col("topic").alias("send_topic"))
         .join(late.select("client", "op_id"), ["client", "op_id"], "left_semi")
         .dropDuplicates(["client", "op_id"])

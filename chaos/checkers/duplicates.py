@@ -27,7 +27,9 @@ from ..verdict import EXAMPLES_MAX, Validity, Verdict
 from .disturbances import Stretch, aftermath_ms, disturbed, members_window
 from .findings import rounded
 from .lag import UNLIMITED_MS, LagWindow, Tolerance, measure, tolerance
-from .messages import QUEUE, messages
+from .messages import messages
+from .pages import QUEUE
+from .shared import traffic
 from .world import World
 
 NAME = "duplicates"
@@ -55,10 +57,10 @@ class Rules(NamedTuple):
 def duplicates(history: DataFrame, world: World) -> Verdict:
     """Examined: messages received. Violations: receipts and stored copies that nothing explains."""
     rules, tolerance_ = Rules.of(world), _tolerance(history, world)
-    per_message = messages(history)
+    plain, others = messages(history)
     twice_stored = F.col("low") != F.col("high")
     suspicious = (F.col("receives") > 1) | twice_stored
-    totals = per_message.agg(
+    totals = others.agg(
         F.count(F.when(F.col("receives") > 0, True)).alias("messages"),
         F.count(F.when(suspicious, True)).alias("suspicious"),
         F.count(F.when(twice_stored, True)).alias("twice_stored"),
@@ -72,12 +74,13 @@ def duplicates(history: DataFrame, world: World) -> Verdict:
         "tolerance_ms": rounded(tolerance_.fine_ms),
         "row": "at-least-once: what was not committed comes again",
     }
-    measured: dict[str, Any] = {"messages": totals["messages"], "received_again": 0, "stored_again": 0}
-    if not totals["messages"]:
+    received = totals["messages"] + plain
+    measured: dict[str, Any] = {"messages": received, "received_again": 0, "stored_again": 0}
+    if not received:
         return Verdict.nothing_examined(NAME, "no message was received", measured=measured, allowed=allowed)
     found: list[_Found] = []
     if totals["suspicious"]:
-        keys = per_message.where(suspicious).select("msg_key", F.greatest("tries", F.lit(1)).alias("tries"))
+        keys = others.where(suspicious).select("msg_key", F.greatest("tries", F.lit(1)).alias("tries"))
         alone = bool((world.run.get("workload") or {}).get("broadcasting"))
         again = _receipts(history, keys, rules, each_alone=alone)
         counts = _counts(again.withColumn("kind", _kind(tolerance_)))
@@ -114,7 +117,8 @@ def _receipts(history: DataFrame, keys: DataFrame, rules: Rules, *, each_alone: 
     event = F.col("event")
     taken = history.where(event == "queue_taken").groupBy(*_HOLDING).agg(F.min("time_ms").alias("taken_ms"))
     received = (
-        history.where(event == "receive")
+        traffic(history)
+        .where(event == "receive")
         .select("msg_key", *QUEUE, "offset", *_HOLDING, "time_ms", "seq")
         .join(keys, "msg_key", "left_semi")
         .join(F.broadcast(taken), list(_HOLDING), "left")
@@ -176,7 +180,8 @@ def _copies(history: DataFrame, keys: DataFrame) -> DataFrame:
     message back stores it again itself."""
     stored = (F.col("event") == "read") | ((F.col("event") == "send") & (F.col("type") == "ok"))
     return (
-        history.where(stored)
+        traffic(history)
+        .where(stored)
         .select("msg_key", *QUEUE, "offset", F.struct(*QUEUE, "offset").alias("copy"), "time_ms")
         .join(keys, "msg_key")
         .groupBy("msg_key", "tries")

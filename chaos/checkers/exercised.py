@@ -29,6 +29,7 @@ from ..windows import Loss
 from .findings import rounded
 from .lag import RESUME_GRACE_MS, frame
 from .operations import shared_slots
+from .shared import parts_of, within
 from .world import Fault, World
 
 NAME = "exercised"
@@ -143,9 +144,11 @@ def _effects(history: DataFrame, world: World) -> dict[str, dict[str, int]]:
         & ((F.col("slow_ms") == 0) | F.col("kind").isin("slow", "failed"))
         & ((F.col("slow_ms") > 0) | (F.col("kind") != "slow"))
     )
-    hits = _evidence(history, any(row[-1] for row in rows)).join(asked, "key").where(matches)
-    for row in hits.groupBy("fault", "kind").agg(F.count("*").alias("rows")).collect():
-        found[world.faults[row["fault"]].fault_id][row["kind"]] += row["rows"]
+    in_time = within(F.col("time_ms"), ((start_ms, until_ms) for *_, start_ms, until_ms, _ in rows))
+    for part in parts_of(history, *_EVIDENT):
+        hits = _evidence(part.where(in_time), any(row[-1] for row in rows)).join(asked, "key").where(matches)
+        for row in hits.groupBy("fault", "kind").agg(F.count("*").alias("rows")).collect():
+            found[world.faults[row["fault"]].fault_id][row["kind"]] += row["rows"]
     for fault_id, count in _verified(history).items():
         found[fault_id]["verified"] += count
     for fault_id in _silent(history, world):
@@ -160,10 +163,14 @@ def _slow_ms(fault: Fault) -> float:
     return max(1.0, float(fault.value.get("latency_ms") or 0) - float(fault.value.get("jitter_ms") or 0))
 
 
+_CALLS = ("register", "name_server_call", "send_attempt", "pull")
+_EVIDENT = (*_CALLS, "channel", "broker_dropped", "started")
+
+
 def _evidence(history: DataFrame, slow: bool) -> DataFrame:
     """kind, key (the address it speaks of), node, time_ms, begun_ms, took_ms: rows that may show a fault."""
     event, type_ = F.col("event"), F.col("type")
-    calls = event.isin("register", "name_server_call", "send_attempt", "pull")
+    calls = event.isin(*_CALLS)
     failed = calls & type_.isin("fail", "info") & F.col("code").isNull()
     broken = (event == "channel") & F.col("f").isin("close", "connect_failed")
     kind: Column = (

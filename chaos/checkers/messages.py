@@ -1,52 +1,87 @@
 """One row a message: what its sends, its receipts and the final reads came to. The one big shuffle of these checks.
 
     send (ended) ─┐
-    receive ──────┼─► group by msg_key ─► MESSAGE ─► no_acknowledged_loss, duplicates, order_kept
-    read ─────────┘
+    receive ──────┼─► pages.py ─┬─ plain: counted ──────────────────────┬─► no_acknowledged_loss, duplicates
+    read ─────────┘             └─ the others: group by msg_key ─► row ─┘
+
+Of a large history only the messages of pages that are not plain get a row: all others were acknowledged once, stored
+once, received once, and a count says all there is to say. A message that a page which is not plain holds, and of which
+no send is known there, may have another copy in a plain page, so its key is looked up everywhere.
 
 Only numbers are aggregated, because Spark adds those up in place in a hash table, where strings would make it sort.
 So a queue is known by its hash `place`, and a stored copy by `position`; who wants names looks them up for a few keys.
-With 64 bits two of a million queues are alike once in 40 million runs. Nothing here judges.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from .shared import kept
+from .pages import QUEUE, page, pages, place
+from .shared import is_shared, kept, once, traffic
 
-QUEUE = ("topic", "broker_name", "queue_id")
-
-
-def place() -> Column:
-    """The queue of a row as one number."""
-    return F.xxhash64(*QUEUE)
+_BROADCAST_MAX = 200_000
+"""Pages or keys up to which they are sent to every task; beyond, both sides are shuffled."""
 
 
-def messages(history: DataFrame) -> DataFrame:
-    """The rows of `_messages`; one shuffle for all who ask while `shared.one_shuffle` is open."""
-    return kept(history, "messages", lambda: _messages(history))
+class Messages(NamedTuple):
+    """All messages of a history: how many are plain, and the rows of `_by_key` for the others."""
+
+    plain: int
+    """Messages acknowledged once, by one try, and in the same place received once and read once."""
+    others: DataFrame
 
 
-def _messages(history: DataFrame) -> DataFrame:
-    """One row per msg_key that a send ended for, that was received or that was read.
+def messages(history: DataFrame) -> Messages:
+    """Computed once for all who ask while `shared.one_shuffle` is open; outside of it none is taken for plain."""
+    if not is_shared(history):
+        return Messages(0, _by_key(_rows(traffic(history))))
+    return once(history, "messages", lambda: _told_apart(history))
 
-    acknowledged, unsure   sends that ended ok, and info (nobody knows)
-    tries                  how many tries of its sends may have stored it
-    receives, reads        rows of each
-    low, high              least and greatest position that its sends and the final reads name; equal for one copy
-    place, sender, offset  of the acknowledged send: its queue, its producer process, its queue offset
-    began_ms, acked_ms     when the acknowledged send was invoked, and when it was answered
-    received_ms            when it was received first
-    """
+
+def _told_apart(history: DataFrame) -> Messages:
+    found = kept(history, "pages", lambda: pages(traffic(history)))
+    is_plain, sends = F.col("is_plain"), F.col("sends")
+    counts = found.agg(
+        F.sum(F.when(is_plain, sends)).alias("plain"),
+        F.sum(F.when(~is_plain, sends)).alias("others"),
+        F.count(F.when(~is_plain, True)).alias("pages"),
+    ).collect()[0]
+    plain = counts["plain"] or 0
+    if plain <= (counts["others"] or 0):
+        return Messages(0, kept(history, "by key", lambda: _by_key(_rows(traffic(history)))))
+    where = ["place", "page"]
+    looked_into = _small(found.where(~is_plain).select(*where), counts["pages"])
+    rows = _rows(traffic(history))
+    others = kept(history, "by key", lambda: _by_key(rows.join(looked_into, where, "left_semi")))
+    strays = others.where((F.col("acknowledged") == 0) & (F.col("unsure") == 0)).select("msg_key")
+    count = strays.count()
+    if not count:
+        return Messages(plain, others)
+    keys = _small(strays, count)
+    elsewhere = kept(
+        history,
+        "of strays",
+        lambda: rows.join(keys, "msg_key", "left_semi").join(looked_into, where, "left_anti"),
+    )
+    moved = elsewhere.where("is_acknowledged").count()
+    both = rows.join(looked_into, where, "left_semi").unionByName(elsewhere)
+    return Messages(plain - moved, kept(history, "by key with strays", lambda: _by_key(both)))
+
+
+def _small(rows: DataFrame, count: int) -> DataFrame:
+    return F.broadcast(rows) if count <= _BROADCAST_MAX else rows
+
+
+def _rows(history: DataFrame) -> DataFrame:
+    """The sends that ended ok or info, the receipts and the reads, of messages with a key: numbers, and the key."""
     event, type_ = F.col("event"), F.col("type")
     is_send, is_receive, is_read = event == "send", event == "receive", event == "read"
     acknowledged = is_send & (type_ == "ok")
-    rows = (
+    return (
         history.where(is_send & type_.isin("ok", "info") | is_receive | is_read)
         .where(F.col("msg_key").isNotNull())
         .select(
@@ -56,44 +91,38 @@ def _messages(history: DataFrame) -> DataFrame:
             is_receive.alias("is_receive"),
             is_read.alias("is_read"),
             "time_ms",
-            "offset",
             F.when(is_send, F.coalesce("attempt", F.lit(1))).alias("tries"),
             place().alias("place"),
-            F.when(acknowledged, F.xxhash64("node", "incarnation")).alias("sender"),
+            page().alias("page"),
             F.when(acknowledged | is_read, F.xxhash64(*QUEUE, "offset")).alias("position"),
-            F.coalesce("duration_ms", F.lit(0.0)).alias("duration_ms"),
         )
     )
+
+
+def _by_key(rows: DataFrame) -> DataFrame:
+    """One row per msg_key that a send ended for, that was received or that was read.
+
+    acknowledged, unsure   sends that ended ok, and info (nobody knows)
+    tries                  how many tries of its sends may have stored it
+    receives, reads        rows of each
+    low, high              least and greatest position that its sends and the final reads name; equal for one copy
+    place, acked_ms        of the acknowledged send: its queue, and when it was answered
+    """
     answered = F.col("is_acknowledged")
 
-    def count(flag: str) -> Column:
-        return F.sum(F.when(F.col(flag), 1).otherwise(0)).alias(flag)
+    def count(flag: str, name: str) -> Column:
+        return F.sum(F.when(F.col(flag), 1).otherwise(0)).alias(name)
 
-    return (
-        rows.groupBy("msg_key")
-        .agg(
-            count("is_acknowledged"),
-            count("is_unsure"),
-            count("is_receive"),
-            count("is_read"),
-            F.sum("tries").alias("tries"),
-            F.min("position").alias("low"),
-            F.max("position").alias("high"),
-            F.max(F.when(answered, F.col("place"))).alias("place"),
-            F.max("sender").alias("sender"),
-            F.max(F.when(answered, F.col("offset"))).alias("offset"),
-            F.max(F.when(answered, F.col("time_ms") - F.col("duration_ms"))).alias("began_ms"),
-            F.max(F.when(answered, F.col("time_ms"))).alias("acked_ms"),
-            F.min(F.when(F.col("is_receive"), F.col("time_ms"))).alias("received_ms"),
-        )
-        .withColumnsRenamed(
-            {
-                "is_acknowledged": "acknowledged",
-                "is_unsure": "unsure",
-                "is_receive": "receives",
-                "is_read": "reads",
-            }
-        )
+    return rows.groupBy("msg_key").agg(
+        count("is_acknowledged", "acknowledged"),
+        count("is_unsure", "unsure"),
+        count("is_receive", "receives"),
+        count("is_read", "reads"),
+        F.sum("tries").alias("tries"),
+        F.min("position").alias("low"),
+        F.max("position").alias("high"),
+        F.max(F.when(answered, F.col("place"))).alias("place"),
+        F.max(F.when(answered, F.col("time_ms"))).alias("acked_ms"),
     )
 
 
@@ -104,7 +133,8 @@ def acknowledged_sends(history: DataFrame, keys: Iterable[str]) -> Mapping[str, 
         return {}
     event, type_ = F.col("event"), F.col("type")
     found = (
-        history.where((event == "send") & (type_ == "ok") & F.col("msg_key").isin(*wanted))
+        traffic(history)
+        .where((event == "send") & (type_ == "ok") & F.col("msg_key").isin(*wanted))
         .select("msg_key", "node", *QUEUE, "offset", "time_ms", "duration_ms")
         .collect()
     )

@@ -13,7 +13,8 @@ from pyspark.sql import functions as F
 
 from ..verdict import EXAMPLES_MAX, Validity, Verdict
 from .findings import rounded
-from .messages import QUEUE, acknowledged_sends, messages, place
+from .messages import acknowledged_sends, messages
+from .pages import QUEUE, place
 from .world import World
 
 NAME = "no_acknowledged_loss"
@@ -23,7 +24,7 @@ _COUNTS = ("acknowledged", "received", "only_in_final_reads", "lost", "unread")
 def no_acknowledged_loss(history: DataFrame, world: World) -> Verdict:
     """Examined: acknowledged sends. Violations: those that are lost."""
     row = _counts(history)
-    measured = {name: row[name] or 0 for name in _COUNTS}
+    measured = {name: row[name] for name in _COUNTS}
     allowed = {"bound_ms": None, "formula": "0 lost", "tolerance_ms": 0, "row": "an acknowledged send is durable"}
     if not measured["acknowledged"]:
         return Verdict.nothing_examined(NAME, "no send was acknowledged", measured=measured, allowed=allowed)
@@ -53,11 +54,11 @@ def _counts(history: DataFrame) -> dict[str, Any]:
 
     A message counts as often as its sends were acknowledged; they share one key, so one receipt is one of them all.
     """
+    plain, others = messages(history)
     complete = history.where(F.col("event") == "read_done").select(place().alias("place")).distinct()
     seen = (F.col("receives") > 0) | (F.col("reads") > 0)
     missing = (
-        messages(history)
-        .where(F.col("acknowledged") > 0)
+        others.where(F.col("acknowledged") > 0)
         .join(F.broadcast(complete.withColumn("complete", F.lit(True))), "place", "left")
         .select(
             "msg_key",
@@ -75,7 +76,9 @@ def _counts(history: DataFrame) -> dict[str, Any]:
         return F.sum(F.when(F.col("fate") == fate, F.col("acknowledged")).otherwise(0)).alias(fate)
 
     totals = missing.agg(F.sum("acknowledged").alias("acknowledged"), *(count(fate) for fate in _COUNTS[1:]))
-    row: dict[str, Any] = totals.collect()[0].asDict()
+    row: dict[str, Any] = {name: n or 0 for name, n in totals.collect()[0].asDict().items()}
+    row["acknowledged"] += plain
+    row["received"] += plain
     for fate in ("lost", "unread"):
         first: list[str] = []
         if row[fate]:

@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 
 from .disturbances import calm
 from .reach import moments
+from .shared import parts_of
 from .world import World
 
 OPERATIONS = ("send", "pull", "name_server_call")
@@ -134,12 +135,8 @@ def slots(history: DataFrame, world: World, edges: Sequence[float], *operations:
     event, type_ = F.col("event"), F.col("type")
     begun_ms = F.col("time_ms") - F.coalesce("duration_ms", F.lit(0.0))
     good = (type_ == "ok") | ((event != "send") & F.col("code").isNotNull())
-    rows = history.where(
-        event.isin(*(operations or OPERATIONS))
-        & type_.isin("ok", "fail", "info")
-        & F.col("node").isin(*clients)
-        & (F.col("time_ms") <= world.end_ms)
-    ).select(
+    ended = type_.isin("ok", "fail", "info") & F.col("node").isin(*clients) & (F.col("time_ms") <= world.end_ms)
+    columns = (
         "node",
         event.alias("operation"),
         F.floor(F.col("time_ms") / bucket_ms(world)).cast("int").alias("bucket"),
@@ -149,7 +146,7 @@ def slots(history: DataFrame, world: World, edges: Sequence[float], *operations:
         "time_ms",
         F.when(event != "pull", F.col("duration_ms")).alias("took_ms"),
     )
-    counted = rows.groupBy("node", "operation", "bucket", "segment", "until").agg(
+    sums = (
         F.sum(F.when(F.col("is_good"), 1).otherwise(0)).alias("good"),
         F.sum(F.when(F.col("is_good"), 0).otherwise(1)).alias("bad"),
         F.min(F.when(F.col("is_good"), F.col("time_ms"))).alias("first_good_ms"),
@@ -158,7 +155,11 @@ def slots(history: DataFrame, world: World, edges: Sequence[float], *operations:
         F.min(F.when(~F.col("is_good"), F.col("time_ms"))).alias("first_bad_ms"),
         F.max(F.when(F.col("is_good"), F.col("took_ms"))).alias("slowest_ms"),
     )
-    return [Slot(**row.asDict()) for row in counted.collect()]
+    counted = [
+        part.where(ended).select(*columns).groupBy("node", "operation", "bucket", "segment", "until").agg(*sums)
+        for part in parts_of(history, *(operations or OPERATIONS))
+    ]
+    return [Slot(**row.asDict()) for part in counted for row in part.collect()]
 
 
 def _passed(at_ms: Column, edges: Sequence[float]) -> Column:

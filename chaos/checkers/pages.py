@@ -1,0 +1,83 @@
+"""Which parts of the queues hold nothing but plain messages, found without bringing the messages together.
+
+    send (ok), receive, read ─► group by queue and 64 offsets ─► a page: per kind a count, its offsets as bits, a hash
+
+A page is plain when its acknowledged sends, its receipts and its final reads are the same messages, each once, and none
+of the sends had a try to spare. Nothing in it is lost, nothing came twice, whatever else happened; so only the messages
+of the other pages need be looked at one by one (messages.py). In a clean run those are few: the last seconds, and what
+was under way at a fault.
+
+That two kinds hold the same messages is told by counts, by 64 bits that say which offsets there are (so none twice),
+and by the exclusive or of a 64-bit hash of each key and offset: two sets that differ look alike once in 2^64 pages.
+Numbers only, and few groups, so Spark adds them up in place; a page costs one row of shuffle where its messages would
+cost 192.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+QUEUE = ("topic", "broker_name", "queue_id")
+_BITS = 6
+"""A page has 2^6 offsets: one bit each in a long."""
+
+NOWHERE = -1
+_KINDS = ("sends", "receipts", "reads")
+
+
+def place() -> Column:
+    """The queue of a row as one number."""
+    return F.xxhash64(*QUEUE)
+
+
+def page() -> Column:
+    """The page of a row within its queue; NOWHERE where its offset is not known."""
+    return F.coalesce(F.shiftright(F.col("offset"), _BITS), F.lit(NOWHERE).cast("long"))
+
+
+def pages(history: DataFrame) -> DataFrame:
+    """place, page, sends (how many acknowledged ones), is_plain: one row a page.
+
+    Rows without an offset, and the sends of which nobody knows whether they were stored, are in pages NOWHERE.
+    """
+    event, type_ = F.col("event"), F.col("type")
+    is_send, is_receipt, is_read = event == "send", event == "receive", event == "read"
+    acknowledged = is_send & (type_ == "ok")
+    rows = history.where((is_send & type_.isin("ok", "info")) | is_receipt | is_read).select(
+        place().alias("place"),
+        page().alias("page"),
+        F.when(F.col("msg_key").isNotNull(), F.xxhash64("msg_key", "offset")).alias("hash"),
+        F.call_function(
+            "shiftleft", F.lit(1).cast("long"), F.col("offset").bitwiseAND((1 << _BITS) - 1).cast("int")
+        ).alias("bit"),
+        F.when(acknowledged, F.coalesce("attempt", F.lit(1))).otherwise(0).alias("tries"),
+        acknowledged.alias("sends"),
+        is_receipt.alias("receipts"),
+        is_read.alias("reads"),
+    )
+    none = F.lit(0).cast("long")
+    of_kind = {
+        f"{kind}_{what}": made
+        for kind in _KINDS
+        for what, made in {
+            "n": F.sum(F.when(F.col(kind), 1).otherwise(0)),
+            "bits": F.bit_or(F.when(F.col(kind), F.col("bit")).otherwise(none)),
+            "hash": F.bit_xor(F.when(F.col(kind), F.col("hash")).otherwise(none)),
+        }.items()
+    }
+    counted = rows.groupBy("place", "page").agg(
+        F.sum("tries").alias("tries"),
+        F.count(F.when(F.col("hash").isNull(), True)).alias("nameless"),
+        *(made.alias(name) for name, made in of_kind.items()),
+    )
+    alike = [F.col(f"{kind}_{what}") == F.col(f"sends_{what}") for kind in _KINDS[1:] for what in ("n", "bits", "hash")]
+    is_plain = (
+        (F.col("page") != NOWHERE)
+        & (F.col("nameless") == 0)
+        & (F.col("tries") == F.col("sends_n"))
+        & (F.bit_count("sends_bits") == F.col("sends_n"))
+    )
+    for condition in alike:
+        is_plain &= condition
+    return counted.select("place", "page", F.col("sends_n").alias("sends"), is_plain.alias("is_plain"))
