@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..verdict import Validity, Verdict
+from .sentences import told
 from .values import phrases
 
 LONGEST = 60
@@ -21,6 +22,11 @@ def brief(values: Mapping[str, object]) -> str:
     return ", ".join(
         text if name == "formula" else f"{name} {text}" for name, text in phrases(flat) if len(text) <= LONGEST
     )
+
+
+def measured(v: Verdict) -> str:
+    """What the check measured, in a line or two."""
+    return "; ".join(told(v)[:2]) or brief(v.measured)
 
 
 def verdict_table(verdicts: Sequence[Verdict], *, title: str) -> Table:
@@ -39,7 +45,7 @@ def verdict_table(verdicts: Sequence[Verdict], *, title: str) -> Table:
             f"[{style}]{v.verdict}[/]",
             str(v.examined),
             str(v.violations),
-            brief(v.measured),
+            measured(v),
             v.why if v.verdict is Validity.UNKNOWN and v.why else brief(v.allowed),
         )
     return table

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+NEVER = "never"
+"""The formula of a check whose bound is that it happens at no time."""
+
 
 def label(key: str) -> str:
     """`tolerance_ms` as "tolerance"."""
@@ -26,8 +29,10 @@ def phrase(value: object, *, milliseconds: bool = False) -> str:
 
 
 def phrases(values: Mapping[str, object], *, milliseconds: bool = False) -> Iterator[tuple[str, str]]:
-    """(label, text) of each entry that says something, in order."""
+    """(label, text) of each entry that says something, in order. The bound of what may never happen is no time."""
     for key, value in values.items():
+        if key == "bound_ms" and values.get("formula") == NEVER:
+            continue
         text = phrase(value, milliseconds=milliseconds or key.endswith("_ms"))
         if text:
             yield label(key), text

@@ -7,7 +7,8 @@ from html import escape
 from typing import Any
 
 from ...verdict import Validity, Verdict
-from ..values import label, phrase, phrases
+from ..sentences import told
+from ..values import NEVER, label, phrase, phrases
 from .places import Place
 from .stretches import seconds
 
@@ -33,6 +34,8 @@ def verdict_rows(v: Verdict, place: Place, examples: Sequence[Place]) -> str:
 
 def _measured(v: Verdict) -> str:
     """What was measured; where it is a time against a bound, first how much of the bound it took."""
+    if said := told(v):
+        return f"<div>{escape('. '.join(text[:1].upper() + text[1:] for text in said))}.</div>"
     measured, bound = v.measured.get("max_ms"), v.allowed.get("bound_ms")
     if not isinstance(measured, int | float) or not isinstance(bound, int | float):
         return _pairs(v.measured)
@@ -48,7 +51,9 @@ def _allowed(allowed: Mapping[str, Any]) -> str:
     """The bound and where it comes from."""
     said = dict(phrases(allowed))
     bound, formula, tolerance, row = (said.pop(key, "") for key in ("bound", "formula", "tolerance", "row"))
-    first = f"<b>{escape(bound)}</b> {escape(formula)}" if bound else escape(formula)
+    if formula == NEVER:
+        bound, formula = NEVER, ""
+    first = f"<b>{escape(bound)}</b> {escape(formula)}".rstrip() if bound else escape(formula)
     if tolerance and bound:
         first += f' <span class="key">+ {escape(tolerance)} tolerance</span>'
     rest = "".join(_pair(name, text) for name, text in said.items())

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...checkers.world import Fault, World
 from ...verdict import Validity, Verdict
+from ..values import NEVER
 from .stretches import seconds
 
 KINDS = {
@@ -81,6 +82,8 @@ def _over(v: Verdict) -> str:
     if not isinstance(measured, int | float) or not isinstance(bound, int | float) or measured <= bound:
         return v.why.rstrip(".")
     formula = v.allowed.get("formula")
+    if formula == NEVER:
+        return v.why.rstrip(".")
     tail = f" ({formula})" if formula else ""
     who = _who(v.examples[0]) if v.examples else ""
     return f"{who}{seconds(measured)} measured, {seconds(bound)} allowed{tail}"

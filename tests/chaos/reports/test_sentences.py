@@ -1,0 +1,80 @@
+"""What a check measured, as a person would say it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nemesrv.chaos.checkers.world import World
+from nemesrv.chaos.reports.html.places import Place
+from nemesrv.chaos.reports.html.verdict_table import verdict_rows
+from nemesrv.chaos.reports.html.words import sentence
+from nemesrv.chaos.reports.sentences import told
+from nemesrv.chaos.reports.table import brief, measured
+from nemesrv.chaos.verdict import Validity, Verdict
+from tests.chaos.reports.recorded import story
+
+PLACE = Place(check="availability", from_ms=0.0, to_ms=1.0, section="sends", lane=None, text="", bad=False)
+
+
+def availability(**more: Any) -> Verdict:
+    values: dict[str, Any] = {
+        "send": 0.969999,
+        "pull": 1.0,
+        "name_server_call": 0.999999,
+        "quiet": 1.0,
+        "quiet_operations": 1335,
+        "quiet_stretches": [[2000.0, 20000.0], [98000.0, 150000.0]],
+        "bucket_ms": 2000.0,
+        "series": {"send": [[8, 0], [8, 1], [4, 3], [8, 6]], "pull": [[9, 0]], "name_server_call": [[4, 1]]},
+        **more,
+    }
+    return Verdict(name="availability", verdict=Validity.VALID, examined=1919, measured=values)
+
+
+def test_availability_is_told_in_three_sentences_and_never_rounded_up() -> None:
+    assert told(availability()) == [
+        "96.99 % of sends, all pulls and 99.99 % of look-ups succeeded",
+        "when it was quiet, 2.0 to 20.0 s and 98.0 to 150.0 s, all 1,335 operations succeeded",
+        "at worst, from 6.0 to 8.0 s, 6 of 8 sends failed",
+    ]
+
+
+def test_of_many_quiet_times_three_are_named() -> None:
+    stretches = [[1000.0 * at, 1000.0 * at + 500] for at in range(5)]
+    assert told(availability(quiet_stretches=stretches, quiet=0.5, series={}))[1:] == [
+        "when it was quiet, 0.0 to 0.5 s, 1.0 to 1.5 s, 2.0 to 2.5 s and 2 more times, "
+        "50 % of 1,335 operations succeeded"
+    ]
+
+
+def test_without_a_quiet_time_or_an_operation_it_says_so() -> None:
+    assert told(availability(quiet_stretches=[], series={}))[1:] == ["no time was quiet"]
+    assert told(availability(quiet=None, quiet_operations=0, quiet_stretches=[[0.0, 1000.0]], series={}))[1:] == [
+        "when it was quiet, 0.0 to 1.0 s, no operation ended"
+    ]
+    assert told(Verdict.nothing_examined("availability", "nothing")) == []
+
+
+def test_the_page_has_the_sentences_in_place_of_the_numbers_and_the_table_the_first_two() -> None:
+    row = verdict_rows(availability(), PLACE, ())
+    assert "96.99 % of sends, all pulls" in row
+    assert "At worst, from 6.0 to 8.0 s" in row
+    assert "series" not in row
+    assert measured(availability()).endswith("all 1,335 operations succeeded")
+
+
+def never(verdict: Validity = Validity.VALID, **more: Any) -> Verdict:
+    allowed = {"bound_ms": 0.0, "formula": "never", "tolerance_ms": 500.0, "row": "a live broker stays"}
+    return Verdict(name="no_false_eviction", verdict=verdict, examined=3, allowed=allowed, **more)
+
+
+def test_what_may_never_happen_has_no_bound_in_seconds() -> None:
+    assert brief(never().allowed) == "never, tolerance 0.5 s, row a live broker stays"
+    row = verdict_rows(never(), PLACE, ())
+    assert "<b>never</b>" in row
+    assert "0.0 s" not in row
+
+
+def test_what_happened_although_it_never_may_is_told_without_a_bound() -> None:
+    verdict = never(Validity.INVALID, violations=2, measured={"max_ms": 40_000.0}, why="2 drops of live brokers")
+    assert "no_false_eviction is INVALID: 2 drops of live brokers." in sentence([verdict], World.of_rows(story().rows))
