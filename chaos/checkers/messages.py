@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from .pages import QUEUE, page, pages, place
-from .shared import is_shared, kept, once, traffic
+from .pages import QUEUE, page, pages, place, spans
+from .shared import is_shared, kept, once, traffic, within
 
 _BROADCAST_MAX = 200_000
 """Pages or keys up to which they are sent to every task; beyond, both sides are shuffled."""
@@ -49,14 +49,17 @@ def _told_apart(history: DataFrame) -> Messages:
         F.sum(F.when(is_plain, sends)).alias("plain"),
         F.sum(F.when(~is_plain, sends)).alias("others"),
         F.count(F.when(~is_plain, True)).alias("pages"),
+        F.max(F.greatest("live_to", "read_to")).alias("end_ms"),
     ).collect()[0]
     plain = counts["plain"] or 0
     if plain <= (counts["others"] or 0):
         return Messages(0, kept(history, "by key", lambda: _by_key(_rows(traffic(history)))))
     where = ["place", "page"]
-    looked_into = _small(found.where(~is_plain).select(*where), counts["pages"])
-    rows = _rows(traffic(history))
-    others = kept(history, "by key", lambda: _by_key(rows.join(looked_into, where, "left_semi")))
+    not_plain, rows = found.where(~is_plain), _rows(traffic(history))
+    looked_into = _small(not_plain.select(*where), counts["pages"])
+    in_time = within(F.col("time_ms"), spans(not_plain, counts["end_ms"]))
+    of_others = rows.where(in_time).join(looked_into, where, "left_semi")
+    others = kept(history, "by key", lambda: _by_key(of_others))
     strays = others.where((F.col("acknowledged") == 0) & (F.col("unsure") == 0)).select("msg_key")
     count = strays.count()
     if not count:
@@ -68,7 +71,7 @@ def _told_apart(history: DataFrame) -> Messages:
         lambda: rows.join(keys, "msg_key", "left_semi").join(looked_into, where, "left_anti"),
     )
     moved = elsewhere.where("is_acknowledged").count()
-    both = rows.join(looked_into, where, "left_semi").unionByName(elsewhere)
+    both = of_others.unionByName(elsewhere)
     return Messages(plain - moved, kept(history, "by key with strays", lambda: _by_key(both)))
 
 

@@ -22,7 +22,8 @@ QUEUE = ("topic", "broker_name", "queue_id")
 _BITS = 6
 """A page has 2^6 offsets: one bit each in a long."""
 
-NOWHERE = -1
+_NOWHERE_MS = 30_000.0
+SPANS = 64
 _KINDS = ("sends", "receipts", "reads")
 
 
@@ -32,14 +33,16 @@ def place() -> Column:
 
 
 def page() -> Column:
-    """The page of a row within its queue; NOWHERE where its offset is not known."""
-    return F.coalesce(F.shiftright(F.col("offset"), _BITS), F.lit(NOWHERE).cast("long"))
+    """The page of a row within its queue; where its offset is not known a negative one, another every half minute."""
+    nowhere = F.lit(-1).cast("long") - F.floor(F.col("time_ms") / _NOWHERE_MS)
+    return F.coalesce(F.shiftright(F.col("offset"), _BITS), nowhere)
 
 
 def pages(history: DataFrame) -> DataFrame:
-    """place, page, sends (how many acknowledged ones), is_plain: one row a page.
+    """place, page, sends (how many acknowledged ones), is_plain, and from when to when its rows are: one row a page.
 
-    Rows without an offset, and the sends of which nobody knows whether they were stored, are in pages NOWHERE.
+    live_from, live_to: of its sends and receipts; read_from, read_to: of its final reads. Rows without an offset, such
+    as the sends of which nobody knows whether they were stored, are in pages of their own, and never plain.
     """
     event, type_ = F.col("event"), F.col("type")
     is_send, is_receipt, is_read = event == "send", event == "receive", event == "read"
@@ -55,6 +58,7 @@ def pages(history: DataFrame) -> DataFrame:
         acknowledged.alias("sends"),
         is_receipt.alias("receipts"),
         is_read.alias("reads"),
+        "time_ms",
     )
     none = F.lit(0).cast("long")
     of_kind = {
@@ -70,14 +74,32 @@ def pages(history: DataFrame) -> DataFrame:
         F.sum("tries").alias("tries"),
         F.count(F.when(F.col("hash").isNull(), True)).alias("nameless"),
         *(made.alias(name) for name, made in of_kind.items()),
+        F.min(F.when(~F.col("reads"), F.col("time_ms"))).alias("live_from"),
+        F.max(F.when(~F.col("reads"), F.col("time_ms"))).alias("live_to"),
+        F.min(F.when(F.col("reads"), F.col("time_ms"))).alias("read_from"),
+        F.max(F.when(F.col("reads"), F.col("time_ms"))).alias("read_to"),
     )
     alike = [F.col(f"{kind}_{what}") == F.col(f"sends_{what}") for kind in _KINDS[1:] for what in ("n", "bits", "hash")]
     is_plain = (
-        (F.col("page") != NOWHERE)
+        (F.col("page") >= 0)
         & (F.col("nameless") == 0)
         & (F.col("tries") == F.col("sends_n"))
         & (F.bit_count("sends_bits") == F.col("sends_n"))
     )
     for condition in alike:
         is_plain &= condition
-    return counted.select("place", "page", F.col("sends_n").alias("sends"), is_plain.alias("is_plain"))
+    return counted.select(
+        *("place", "page", F.col("sends_n").alias("sends"), is_plain.alias("is_plain")),
+        *("live_from", "live_to", "read_from", "read_to"),
+    )
+
+
+def spans(of_pages: DataFrame, end_ms: float) -> list[tuple[float, float]]:
+    """From when to when the rows of these pages are, as at most 2 · SPANS stretches of time."""
+    found: list[tuple[float, float]] = []
+    for kind in ("live", "read"):
+        start, end = F.col(f"{kind}_from"), F.col(f"{kind}_to")
+        slots = of_pages.where(start.isNotNull()).groupBy(F.floor(start * SPANS / max(end_ms, 1.0)).alias("slot"))
+        rows = slots.agg(F.min(start).alias("start"), F.max(end).alias("end")).collect()
+        found += [(row["start"], row["end"]) for row in rows]
+    return found
