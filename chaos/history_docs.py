@@ -39,7 +39,13 @@ EVENTS: tuple[Event, ...] = (
         "phase start or end took effect; one row per process (target null) or directed link (source dials target); "
         "value: the numbers of the fault, e.g. latency_ms, jitter_ms",
     ),
-    Event("verified", "harness", ("fault_id", "value"), "a measurement that proves a fault"),
+    Event(
+        "verified",
+        "harness",
+        ("fault_id", "value"),
+        "a measurement that proves a fault; of a bandwidth limit: value has the link, stream, rate_kb_s (allowed), "
+        "kb_s (measured), bytes and took_ms",
+    ),
     # Every node
     Event("started", "every node", ("address", "value"), "this process of the node begins its work"),
     Event("stopped", "every node", (), "this process of the node has ended cleanly"),

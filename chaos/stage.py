@@ -17,6 +17,7 @@ from ..actors.cluster import Cluster
 from ..remoting.clock import Clock, RealClock
 from ..remoting.network import Address
 from ..remoting.recording import Recorder
+from .faults.bandwidth_proof import BesideTheHarness
 from .faults.book import LinkFaultBook, ScaledClock
 from .faults.links import LinkFaults
 from .faults.process import Processes
@@ -121,6 +122,7 @@ class RealStage:
         stack.enter_context(ProxyLagProbe(api, ports, self.clock, lateness))
         self._links = LinkFaults(api, self.clock, record)
         self._links.open(upstreams, ports)
+        self._links.watcher = stack.enter_context(BesideTheHarness(self.clock, self._links.way, record))
         return stack.enter_context(Cluster(self.harness.ray, self.clock)), self._links
 
     def told(self, addresses: Mapping[str, Address]) -> dict[str, Address]:

@@ -37,6 +37,15 @@ class UnderFault:
     state: LinkState | None = field(default_factory=LinkState)
 
 
+class Watcher(Protocol):
+    """Is told of every fault, from the thread that begins and ends them."""
+
+    def begun(self, fault_id: str, fault: LinkFault, links: Sequence[Link]) -> None: ...
+
+    def ending(self, fault_id: str) -> None:
+        """Called before the fault is taken from its links; more than once when that fails."""
+
+
 class LinkFaultBook(ABC):
     """The links and the faults on them. Context manager: leaving it heals everything.
 
@@ -52,6 +61,7 @@ class LinkFaultBook(ABC):
         self._links: dict[Link, UnderFault] = {}
         self._active: dict[str, tuple[LinkFault, list[Link]]] = {}
         self._begun = 0
+        self.watcher: Watcher | None = None
         self._lock = threading.RLock()
 
     @abstractmethod
@@ -98,6 +108,8 @@ class LinkFaultBook(ABC):
             except BaseException:
                 self._take_back(fault_id, chosen)
                 raise
+            if self.watcher is not None:
+                self.watcher.begun(fault_id, fault, begun)
             return fault_id
 
     def _take_back(self, fault_id: str, chosen: Mapping[Link, UnderFault]) -> None:
@@ -115,6 +127,8 @@ class LinkFaultBook(ABC):
             if fault_id not in self._active:
                 return
             fault, links = self._active[fault_id]
+            if self.watcher is not None:
+                self.watcher.ending(fault_id)
             failed: list[ToxiproxyError] = []
             for link in tuple(links):
                 under = self._under(link)

@@ -23,10 +23,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ...remoting.network import Address
+from ...remoting.network import Address, TcpNetwork
 from ...remoting.recording import Recorder
 from ..ports import PortHolder
 from ..topology import EXTERNAL, Link
+from .bandwidth_proof import Way
 from .book import LinkFaultBook, ScaledClock, UnderFault
 from .kinds import (
     Bandwidth,
@@ -96,6 +97,11 @@ class LinkFaults(LinkFaultBook):
     def dials_of(self, node: str) -> dict[Address, Address]:
         """For TcpNetwork: the address that is told of each peer to the address at which `node` must dial it."""
         return {self.told(proxy.peer): proxy.listen for link, proxy in self._proxies.items() if link.node == node}
+
+    def way(self, link: Link) -> Way:
+        """How anyone else reaches the link's peer: through its proxy, and around it."""
+        proxy = self._proxies[link]
+        return Way(TcpNetwork(), proxy.listen, proxy.peer)
 
     def _prepare(self, link: Link) -> None:
         """Lay down the chain of toxics. HarnessError for a fault that no proxy can inject."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 
 from ...remoting.network import Address
 from ...remoting.recording import Recorder
+from ..faults.bandwidth_proof import BandwidthProofs, Way
 from ..faults.book import LinkFaultBook, UnderFault
 from ..faults.kinds import LinkState
 from ..topology import Link
 from .loop import VirtualClock
-from .network import MemoryNetwork
+from .network import MemoryNetwork, NodeNetwork
 
 
 class MemoryLinkFaults(LinkFaultBook):
@@ -20,7 +22,7 @@ class MemoryLinkFaults(LinkFaultBook):
 
     def __init__(self, network: MemoryNetwork, clock: VirtualClock, record: Recorder) -> None:
         super().__init__(clock, record)
-        self._network = network
+        self._network, self._time = network, clock
         self._peers: dict[Link, Address] = {}
 
     def open(self, upstreams: Mapping[Link, Address]) -> None:
@@ -30,6 +32,23 @@ class MemoryLinkFaults(LinkFaultBook):
             self._peers[link] = peer
             self._links[link] = UnderFault(link=link)
             self._record("link", source=link.node, target=link.peer, address=str(peer), injection="memory")
+
+    def watch_bandwidth(self, stack: ExitStack) -> None:
+        """Limits prove themselves from now on, by a process of the harness's own that ends with `stack`."""
+        process = self._network.scheduler.process("bandwidth-proof")
+
+        def way(link: Link) -> Way:
+            return Way(NodeNetwork(self._network, process, link.node), self._peers[link])
+
+        async def note(event: str, /, **fields: object) -> None:
+            self._record(event, **fields)
+
+        def end() -> None:
+            process.kill()
+            process.bury()
+
+        stack.callback(end)
+        self.watcher = BandwidthProofs(self._time, self._time.scale, way, process.create_task, note)
 
     def dials_of(self, node: str) -> dict[Address, Address]:
         """Each peer of `node`, dialled at its own address."""

@@ -61,6 +61,7 @@ class VirtualStage:
         cluster = stack.enter_context(VirtualCluster(self.scheduler, self.clock, self._seed, self._run_until_done))
         self._links = MemoryLinkFaults(cluster.network, self.clock, record)
         self._links.open(upstreams)
+        self._links.watch_bandwidth(stack)
         return cluster, self._links
 
     def told(self, addresses: Mapping[str, Address]) -> dict[str, Address]:
