@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import sys
 import time
 from collections.abc import Mapping
@@ -52,7 +51,7 @@ def judge(where: str, master: str | None) -> dict[str, Any]:
             "cpu_s": _cpu_s(pid) - before_s,
             "checks": took,
             "jvm_peak": _peak(pid),
-            "python_peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            "python_peak": _peak(os.getpid()),
             "verdicts": {verdict.name: str(verdict.verdict) for verdict in verdicts},
             "why": {verdict.name: verdict.why for verdict in verdicts if verdict.why},
         }
@@ -69,7 +68,7 @@ def _cpu_s(pid: int | None) -> float:
 
 
 def _peak(pid: int | None) -> int:
-    """Bytes that the driver's JVM had at most; 0 where the system does not say."""
+    """Bytes that a process had at most, its parent's before `exec` not counted; 0 where the system does not say."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
