@@ -11,7 +11,7 @@ from nemesrv.clients.send_result import SendError, SendResult
 from nemesrv.remoting.errors import ClientError, ConnectionLost, RequestTimeout, ResponseError, RocketMQError
 from nemesrv.remoting.message import Message
 from nemesrv.remoting.profile import Profile
-from tests.clients.test_producer import BOTH, MESSAGE, Bench, bench
+from tests.clients.producer_bench import BOTH, MESSAGE, Bench, bench
 
 
 async def error_of(b: Bench, **options: Any) -> RocketMQError:
