@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 from pyspark import SparkContext, StorageLevel
-from pyspark.java_gateway import launch_gateway
+from pyspark.java_gateway import java_import, launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
@@ -85,6 +85,8 @@ def session(master: str | None = None, *, log_file: Path | None = None, large: b
     try:
         with open(log_file or os.devnull, "ab") as said:
             gateway = launch_gateway(conf, popen_kwargs={"stdout": said, "stderr": said})
+        # Named here it is found at once; PySpark's own wildcards let the JVM look through all jars at each mention.
+        java_import(gateway.jvm, "org.apache.spark.api.python.PythonUtils")
         return SparkSession(SparkContext(conf=conf, gateway=gateway))
     except Exception as exc:
         lines = str(exc).strip().splitlines()
@@ -144,6 +146,7 @@ def check_history(history: DataFrame, checks: Iterable[str], plans: Mapping[str,
     partition; and one row a message is kept on disk, so that the checks of messages share one shuffle.
     """
     spark, large = history.sparkSession, plans is not SMALL_PLANS
+    spark.sparkContext.setLocalProperty("callSite.long", "a check")  # else each RDD walks the JVM's stack for it
     with ExitStack() as stack:
         judged = stack.enter_context(_parts(history) if large else _cached(history, StorageLevel.MEMORY_AND_DISK))
         if large:

@@ -29,6 +29,9 @@ _ANY = {
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.session.timeZone": "UTC",
     "spark.log.level": "ERROR",
+    # Where a column was made is of use to people at a prompt; to note it is two thirds of all calls into the JVM.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    "spark.sql.dataFrameQueryContext.enabled": "false",
 }
 _HERE = {
     "spark.driver.bindAddress": "127.0.0.1",
@@ -41,12 +44,14 @@ _QUICK_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 _LASTING_JVM = "-XX:+UseParallelGC"
 
 SMALL_PLANS: Mapping[str, str] = {
-    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",  # in one partition any join is without a shuffle, and without a job
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 _LARGE_PLANS = {
+    "spark.sql.autoBroadcastJoinThreshold": "10m",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",

@@ -16,15 +16,18 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+import numpy as np
+import numpy.typing as npt
 
 from ..windows import Timers
 from .world import World
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 RESUME_GRACE_MS = 1000.0
 PROXIES = "toxiproxy"
@@ -70,17 +73,34 @@ class Tolerance:
 def frame(history: DataFrame, rows: Sequence[tuple[Any, ...]], schema: str) -> DataFrame:
     """A small table of this check, to be broadcast. `schema` as in SQL: `id int, node string`.
 
-    Written as VALUES, because that is planned as a local relation: no job, no Python objects, no partitions. Thousands
-    of rows are one JSON text instead, for a parser takes its time over each literal.
+    Written as VALUES, because that is planned as a local relation: no Python objects, no partitions. Thousands of rows
+    are one JSON text instead, for a parser takes its time over each literal.
     """
+    from pyspark.sql import functions as F
+
+    return F.broadcast(_table(history, rows, schema))
+
+
+def table(history: DataFrame, rows: Sequence[tuple[Any, ...]], schema: str) -> DataFrame:
+    """The same, to be joined by equality to rows in one partition: without the job that each broadcast is."""
+    return _table(history, rows, schema).coalesce(1).hint("shuffle_hash")
+
+
+def _table(history: DataFrame, rows: Sequence[tuple[Any, ...]], schema: str) -> DataFrame:
     if len(rows) > _LITERALS_MAX:
-        return F.broadcast(_from_json(history, rows, schema))
+        return _from_json(history, rows, schema)
     columns = [column.split() for column in schema.split(",")]
     shown = rows or [(None,) * len(columns)]
     values = ", ".join(f"({', '.join(map(_literal, row))})" for row in shown)
     cast = ", ".join(f"CAST({name} AS {type_}) AS {name}" for name, type_ in columns)
     query = f"SELECT {cast} FROM VALUES {values} AS t({', '.join(name for name, _ in columns)})"
-    return F.broadcast(history.sparkSession.sql(query if rows else f"{query} WHERE false"))
+    return history.sparkSession.sql(query if rows else f"{query} WHERE false")
+
+
+def looked_up(key: str, values: Mapping[str, float]) -> str:
+    """SQL: what `values` have for the text `key` is, null for nothing. For a few values, instead of a join."""
+    pairs = ", ".join(f"{_literal(name)}, {_literal(float(value))}" for name, value in values.items())
+    return f"map({pairs})[{key}]" if values else "CAST(NULL AS double)"
 
 
 _LITERALS_MAX = 200
@@ -124,27 +144,8 @@ def measure(history: DataFrame, world: World, windows: Iterable[LagWindow]) -> d
         asked[window.node, window.from_ms, window.to_ms].append(window.id)
     if not asked:
         return {}
-    lags = history.where((F.col("event") == "timer_lag") & F.col("lag_ms").isNotNull()).select(
-        "node",
-        "lag_ms",
-        F.col("time_ms").alias("until"),
-        (F.col("time_ms") - F.coalesce("duration_ms", F.lit(0))).alias("since"),
-    )
-    pauses = [(fault.source, fault.start_ms, fault.end_ms + RESUME_GRACE_MS) for fault in world.pauses()]
-    if pauses:
-        paused = frame(history, pauses, "p_node string, p_from double, p_to double")
-        during = (
-            (F.col("node") == F.col("p_node")) & (F.col("since") < F.col("p_to")) & (F.col("until") > F.col("p_from"))
-        )
-        lags = lags.join(paused, during, "left_anti")
-    rows = [(number, *window) for number, window in enumerate(asked)]
-    rows += [(-1 - number, PROXIES, from_ms, to_ms) for number, (_, from_ms, to_ms) in enumerate(asked)]
-    wanted = frame(history, rows, "id int, w_node string, w_from double, w_to double")
-    within = (
-        (F.col("node") == F.col("w_node")) & (F.col("since") <= F.col("w_to")) & (F.col("until") >= F.col("w_from"))
-    )
-    found = lags.join(wanted, within).groupBy("id").agg(F.max("lag_ms").alias("lag_ms")).collect()
-    latest = {row["id"]: row["lag_ms"] for row in found}
+    _, late = world.once(("lateness", id(history)), lambda: (history, _Lateness.read(history, world)))
+    latest = _latest(history, world, [*asked]) if late is None else late.latest([*asked])
     largest: dict[int, float] = {}
     for number, ids in enumerate(asked.values()):
         if number in latest:  # what nobody measured at the node itself is not measured
@@ -152,6 +153,95 @@ def measure(history: DataFrame, world: World, windows: Iterable[LagWindow]) -> d
             for id_ in ids:
                 largest[id_] = max(largest.get(id_, lag_ms), lag_ms)
     return largest
+
+
+_Span = tuple[str, float, float]
+"""Node, from, to."""
+
+MEASUREMENTS_MAX = 200_000
+"""So many measurements (twenty nodes for forty minutes) are read once for all windows of all checks; of more, Spark
+picks what each check asks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Lateness:
+    """All measurements of a history by node: since, until, lag_ms."""
+
+    of_node: Mapping[str, tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]]
+
+    @classmethod
+    def read(cls, history: DataFrame, world: World) -> _Lateness | None:
+        """None when there are too many to hold."""
+        from pyspark.sql import functions as F
+
+        found = (
+            _measurements(history)
+            .limit(MEASUREMENTS_MAX + 1)
+            .groupBy("node")
+            .agg(*(F.collect_list(name).alias(name) for name in ("since", "until", "lag_ms")))
+            .collect()
+        )
+        if sum(len(row["lag_ms"]) for row in found) > MEASUREMENTS_MAX:
+            return None
+        pauses = _pauses(world)
+        of_node = {}
+        for node, *columns in found:
+            since, until, lag_ms = (np.array(column, dtype=np.float64) for column in columns)
+            counts = np.full(len(lag_ms), True)
+            for source, from_ms, to_ms in pauses:
+                if source == node:
+                    counts &= ~((since < to_ms) & (until > from_ms))
+            of_node[node] = since[counts], until[counts], lag_ms[counts]
+        return cls(of_node)
+
+    def latest(self, spans: Sequence[_Span]) -> dict[int, float]:
+        """As `_latest`."""
+        found: dict[int, float] = {}
+        for number, (node, from_ms, to_ms) in enumerate(spans):
+            for id_, source in ((number, node), (-1 - number, PROXIES)):
+                if source in self.of_node:
+                    since, until, lag_ms = self.of_node[source]
+                    within = lag_ms[(since <= to_ms) & (until >= from_ms)]
+                    if len(within):
+                        found[id_] = float(within.max())
+        return found
+
+
+def _pauses(world: World) -> list[_Span]:
+    return [(fault.source, fault.start_ms, fault.end_ms + RESUME_GRACE_MS) for fault in world.pauses()]
+
+
+def _measurements(history: DataFrame) -> DataFrame:
+    """node, lag_ms, until, since: every measurement."""
+    from pyspark.sql import functions as F
+
+    return history.where("event = 'timer_lag' AND lag_ms IS NOT NULL").select(
+        "node",
+        "lag_ms",
+        F.col("time_ms").alias("until"),
+        F.expr("time_ms - coalesce(duration_ms, 0)").alias("since"),
+    )
+
+
+def _latest(history: DataFrame, world: World, spans: Sequence[_Span]) -> dict[int, float]:
+    """Place of the span → the largest lateness of its node in it; -1 - place → that of Toxiproxy."""
+    from pyspark.sql import functions as F
+
+    lags, pauses = _measurements(history), _pauses(world)
+    if pauses:
+        paused = frame(history, pauses, "p_node string, p_from double, p_to double")
+        during = (
+            (F.col("node") == F.col("p_node")) & (F.col("since") < F.col("p_to")) & (F.col("until") > F.col("p_from"))
+        )
+        lags = lags.join(paused, during, "left_anti")
+    rows = [(number, *span) for number, span in enumerate(spans)]
+    rows += [(-1 - number, PROXIES, from_ms, to_ms) for number, (_, from_ms, to_ms) in enumerate(spans)]
+    wanted = frame(history, rows, "id int, w_node string, w_from double, w_to double")
+    within = (
+        (F.col("node") == F.col("w_node")) & (F.col("since") <= F.col("w_to")) & (F.col("until") >= F.col("w_from"))
+    )
+    found = lags.join(wanted, within).groupBy("id").agg(F.max("lag_ms").alias("lag_ms")).collect()
+    return {row["id"]: row["lag_ms"] for row in found}
 
 
 def tolerance(timers: Timers, lag_ms: float | None, chained: int) -> Tolerance:

@@ -27,10 +27,8 @@ CHAINED_TIMERS = 4
 
 def rows_of(history: DataFrame, *events: str) -> DataFrame:
     """The rows of clients' selections; `start` tells the prober's starts apart and is empty for everyone else."""
-    is_prober = F.col("role") == PROBER
-    return history.where(F.col("event").isin(*events)).withColumn(
-        "start", F.when(is_prober, F.coalesce("op_id", F.lit(""))).otherwise(F.lit(""))
-    )
+    start = f"if(role = '{PROBER}', coalesce(op_id, ''), '') AS start"
+    return history.where(F.col("event").isin(*events)).selectExpr("*", start)
 
 
 def shown(rows: DataFrame, rule: str | Column, was: Column) -> DataFrame:
@@ -41,72 +39,51 @@ def shown(rows: DataFrame, rule: str | Column, was: Column) -> DataFrame:
 
 def _failures(history: DataFrame) -> DataFrame:
     """who, failed, f_ms: when a NameServer failed this client for certain."""
-    event = F.col("event")
-    unanswered = (event == "name_server_call") & F.col("type").isin("fail", "info") & F.col("code").isNull()
-    unreachable = (event == "channel") & (F.col("f") == "connect_failed")
+    unanswered = "event = 'name_server_call' AND type IN ('fail', 'info') AND code IS NULL"
+    unreachable = "event = 'channel' AND f = 'connect_failed'"
     return (
         rows_of(history, "name_server_call", "channel")
-        .where(unanswered | unreachable)
-        .select(
-            *[F.col(column).alias(f"f_{column}") for column in WHO],
-            F.when(event == "channel", F.col("address")).otherwise(F.col("name_server")).alias("failed"),
-            F.col("time_ms").alias("f_ms"),
-            (F.col("time_ms") - F.coalesce("duration_ms", F.lit(0.0))).alias("f_began_ms"),
+        .where(f"({unanswered}) OR ({unreachable})")
+        .selectExpr(
+            *(f"{column} AS f_{column}" for column in WHO),
+            "if(event = 'channel', address, name_server) AS failed",
+            "time_ms AS f_ms",
         )
     )
 
 
 def left_without_reason(choices: DataFrame, history: DataFrame, world: World, n: int) -> DataFrame:
     """Choices of another NameServer although nothing says that the current one failed."""
-    later = choices.where((F.col("rank") > 1) & (F.col("role") != PROBER) & F.lit(n > 1))
-    failures = _failures(history)
-    failed_before = (
-        (F.col("node") == F.col("f_node"))
-        & (F.col("incarnation") == F.col("f_incarnation"))
-        & (F.col("start") == F.col("f_start"))
-        & (F.col("old") == F.col("failed"))
-        & (F.col("f_ms") >= F.col("old_ms"))
-        & (F.col("f_ms") <= F.col("time_ms"))
-    )
-    unexplained = later.join(failures, failed_before, "left_anti")
+    later = choices.where(f"rank > 1 AND role != '{PROBER}' AND {n} > 1")
+    of_the_old = "node = {0}_node AND incarnation = {0}_incarnation AND start = {0}_start"
+    of_the_old += " AND old = {1} AND {0}_ms >= old_ms AND {0}_ms <= time_ms"
+    unexplained = later.join(_failures(history), F.expr(of_the_old.format("f", "failed")), "left_anti")
     explained = frame(history, _explaining(world), "x_node string, x_address string, x_from double, x_to double")
     # The close itself must fall into the fault; the choice may follow as late as the next call. A channel that was
     # used for nothing for I is closed by either side, and that is nobody's fault.
     closes = _closes(history)
-    during = (
-        ((F.col("x_node") == F.col("c_node")) | (F.col("x_node") == "*"))
-        & ((F.col("x_address") == F.col("closed")) | (F.col("x_address") == "*"))
-        & (F.col("c_ms") >= F.col("x_from"))
-        & (F.col("c_ms") <= F.col("x_to"))
-    )
-    closed_before = (
-        (F.col("node") == F.col("c_node"))
-        & (F.col("incarnation") == F.col("c_incarnation"))
-        & (F.col("start") == F.col("c_start"))
-        & (F.col("old") == F.col("closed"))
-        & (F.col("c_ms") >= F.col("old_ms"))
-        & (F.col("c_ms") <= F.col("time_ms"))
-    )
-    idle = F.col("c_ms") - F.col("used_ms") >= F.lit(0.95 * world.timers.I_ms)
-    innocent = closes.where(idle).unionByName(closes.where(~idle).join(explained, during, "left_semi")).coalesce(1)
-    return shown(unexplained.join(innocent, closed_before, "left_anti"), "sticky", F.col("old"))
+    during = "(x_node = c_node OR x_node = '*') AND (x_address = closed OR x_address = '*')"
+    during += " AND c_ms >= x_from AND c_ms <= x_to"
+    idle = f"c_ms - used_ms >= {0.95 * world.timers.I_ms!r}D"
+    of_a_fault = closes.where(f"NOT {idle}").join(explained, F.expr(during), "left_semi")
+    innocent = closes.where(idle).union(of_a_fault).coalesce(1)
+    unfounded = unexplained.join(innocent, F.expr(of_the_old.format("c", "closed")), "left_anti")
+    return shown(unfounded, "sticky", F.col("old"))
 
 
 def _closes(history: DataFrame) -> DataFrame:
     """who, closed, c_ms, used_ms: each close of a channel, and when it was last opened or answered a call."""
-    is_channel = F.col("event") == "channel"
-    peer = F.when(is_channel, F.col("address")).otherwise(F.col("name_server"))
     of_one = Window.partitionBy(*WHO, "peer").orderBy("time_ms", "seq")
     return (
         rows_of(history, "channel", "name_server_call")
-        .withColumn("peer", peer)
-        .withColumn("used_ms", F.coalesce(F.lag("time_ms").over(of_one), "time_ms"))
-        .where(is_channel & (F.col("f") == "close"))
-        .select(
-            *[F.col(column).alias(f"c_{column}") for column in WHO],
-            F.col("peer").alias("closed"),
-            F.col("time_ms").alias("c_ms"),
-            "used_ms",
+        .selectExpr(*WHO, "time_ms", "seq", "event", "f", "if(event = 'channel', address, name_server) AS peer")
+        .withColumn("before_ms", F.lag("time_ms").over(of_one))
+        .where("event = 'channel' AND f = 'close'")
+        .selectExpr(
+            *(f"{column} AS c_{column}" for column in WHO),
+            "peer AS closed",
+            "time_ms AS c_ms",
+            "coalesce(before_ms, time_ms) AS used_ms",
         )
     )
 
@@ -133,37 +110,32 @@ def _explaining(world: World) -> list[tuple[str, str, float, float]]:
 
 def repeated_calls(history: DataFrame, n: int) -> DataFrame:
     """First calls begun after a call without an answer, made to the same NameServer with no choice in between."""
-    event = F.col("event")
-    began = F.when(event == "name_server_call", F.col("time_ms") - F.coalesce("duration_ms", F.lit(0.0)))
     rows = (
         rows_of(history, "name_server_call", "name_server_chosen", "channel")
-        .where((event != "channel") | (F.col("f") == "open"))
-        .withColumn("at_ms", F.coalesce(began, "time_ms"))
+        .where(f"{n} > 1 AND (event != 'channel' OR f = 'open')")
+        .selectExpr(
+            *(*WHO, "role", "time_ms", "seq", "name_server", "event = 'name_server_call' AS is_call"),
+            # Ordered by when calls began.
+            "if(event = 'name_server_call', time_ms - coalesce(duration_ms, 0D), time_ms) AS at_ms",
+            "if(event = 'name_server_call' AND type = 'info' AND code IS NULL, time_ms, NULL) AS lost",
+            "if(event = 'name_server_call', NULL, time_ms) AS moved",
+        )
     )
-    # Ordered by when calls began: `failed_until` is the latest end so far of an unanswered call, per NameServer asked.
     of_one = Window.partitionBy(*WHO).orderBy("at_ms", "seq")
     before = of_one.rowsBetween(Window.unboundedPreceding, -1)
     after = of_one.rowsBetween(1, Window.unboundedFollowing)
-    lost = (event == "name_server_call") & (F.col("type") == "info") & F.col("code").isNull()
-    moved_at = F.when(event != "name_server_call", F.col("time_ms"))
     return shown(
-        rows.where(F.lit(n > 1))
-        .withColumns(
-            {
-                "lost_ms": F.max(F.when(lost, F.col("time_ms"))).over(before),
-                "lost_at": F.max_by("name_server", F.when(lost, F.col("time_ms"))).over(before),
-                "moved_ms": F.max(moved_at).over(before),
-                # A call that chooses records its choice while it runs, that is after it began.
-                "moves_ms": F.min(moved_at).over(after),
-            }
-        )
-        .where(
-            (event == "name_server_call")
-            & (F.col("role") != PROBER)
-            & (F.col("at_ms") >= F.col("lost_ms"))
-            & (F.col("name_server") == F.col("lost_at"))
-            & (F.coalesce("moved_ms", F.lit(-1.0)) < F.col("lost_ms"))
-            & ~F.coalesce(F.col("moves_ms") <= F.col("time_ms"), F.lit(False))
+        rows.select(
+            *("time_ms", "node", "start", "name_server", "role", "is_call", "at_ms"),
+            # The latest end so far of an unanswered call, and the NameServer that was asked.
+            F.max("lost").over(before).alias("lost_ms"),
+            F.max_by("name_server", "lost").over(before).alias("lost_at"),
+            F.max("moved").over(before).alias("moved_ms"),
+            # A call that chooses records its choice while it runs, that is after it began.
+            F.min("moved").over(after).alias("moves_ms"),
+        ).where(
+            f"is_call AND role != '{PROBER}' AND at_ms >= lost_ms AND name_server = lost_at"
+            " AND coalesce(moved_ms, -1D) < lost_ms AND NOT coalesce(moves_ms <= time_ms, false)"
         ),
         "moves on",
         F.lit("called again after a call without an answer"),
@@ -172,17 +144,16 @@ def repeated_calls(history: DataFrame, n: int) -> DataFrame:
 
 def silent_reconnects(history: DataFrame, configured: list[str]) -> DataFrame:
     """Channels to a NameServer opened again after a close, although it was not chosen again."""
-    event = F.col("event")
-    address = F.when(event == "channel", F.col("address")).otherwise(F.col("name_server"))
-    of_one = Window.partitionBy(*WHO, "peer").orderBy("time_ms", "seq")
+    of_one = Window.partitionBy(*WHO, "name_server").orderBy("time_ms", "seq")
     rows = (
         rows_of(history, "name_server_chosen", "channel")
-        .withColumn("peer", address)
-        .where(F.col("peer").isin(configured) & (F.col("role") != PROBER))
-        .withColumn("what", F.when(event == "channel", F.col("f")).otherwise(F.lit("chosen")))
+        .selectExpr(
+            *(*WHO, "role", "time_ms", "seq", "if(event = 'channel', address, name_server) AS name_server"),
+            "if(event = 'channel', f, 'chosen') AS what",
+        )
+        .where(F.col("name_server").isin(configured) & (F.col("role") != PROBER))
         .withColumn("what_before", F.lag("what").over(of_one))
-        .where((F.col("what") == "open") & F.col("what_before").isin("close", "connect_failed"))
-        .withColumn("name_server", F.col("peer"))
+        .where("what = 'open' AND what_before IN ('close', 'connect_failed')")
     )
     return shown(rows, "moves on", F.lit("connected again without being chosen"))
 

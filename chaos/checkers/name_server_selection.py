@@ -31,6 +31,7 @@ from pyspark.sql import functions as F
 from ..client_profiles import Advance, Attempts, ClientProfile, Order, profile_of
 from ..statistics.start_choice import ALPHA, POWER, detectable_bias, method, p_value, plan, starts_needed
 from ..verdict import EXAMPLES_MAX, Validity, Verdict
+from .by_value import made_once
 from .findings import rounded
 from .name_server_calls import TRIED, TRIES_RULES, WHO, broken_calls, judged_tries, rows_of, shown, tries_of
 from .world import World
@@ -53,17 +54,19 @@ def name_server_selection(history: DataFrame, world: World) -> Verdict:
         profile = profile_of(workload.get("client_profile"), world.timers.profile)
     except KeyError as exc:
         return Verdict.nothing_examined(NAME, f"the run names a client profile that does not exist: {exc}")
-    example = F.when(F.col("rule") != TRIED, F.struct("time_ms", "node", "start", "name_server", "was"))
-    is_first = F.when(F.col("rank") == 1, "first").otherwise("later")
-    made = _choices(history, configured).groupBy(is_first.alias("rule"), "name_server").agg(F.count("*").alias("n"))
+    example = f"if(rule = '{TRIED}', NULL, struct(time_ms, node, start, name_server, was))"
+    made = (
+        _choices(history, world)
+        .groupBy(F.expr("if(rank = 1, 'first', 'later') AS rule"), "name_server")
+        .agg(F.expr("count(*) AS n"))
+    )
     rows = (
         judged_rows(history, world, profile)
         .groupBy("rule")
         .agg(
-            F.count("*").alias("n"),
-            F.slice(F.array_sort(F.collect_list(example)), 1, EXAMPLES_MAX).alias("examples"),
+            F.expr("count(*) AS n"),
+            F.expr(f"slice(array_sort(collect_list({example})), 1, {EXAMPLES_MAX}) AS examples"),
         )
-        .select("rule", "n", "examples", F.lit(None).cast("string").alias("name_server"))
         .unionByName(made, allowMissingColumns=True)
         .coalesce(1)
         .collect()
@@ -76,61 +79,63 @@ def judged_rows(history: DataFrame, world: World, profile: ClientProfile) -> Dat
     """rule, time_ms, node, start, name_server, was: what breaks the profile's rules (but for the one about all first
     choices), and the calls that kept those of a call, under the rule TRIED."""
     configured = [node.address for node in world.of_kind("name_server") if node.address]
-    choices = _choices(history, configured)
+    choices = _choices(history, world)
     return reduce(
-        DataFrame.unionByName,
+        DataFrame.union,
         [
-            _broken_choices(choices, profile, len(configured)),
+            _broken_choices(choices, profile, configured),
             judged_tries(tries_of(history, profile, len(configured), world)),
             *broken_calls(choices, history, profile, configured, world),
         ],
     )
 
 
-def _choices(history: DataFrame, configured: list[str]) -> DataFrame:
+def _choices(history: DataFrame, world: World) -> DataFrame:
     """One row per choice: who, time_ms, seq, name_server, rank (1 = first), index, old choice, and the list in use."""
+    return made_once(history, world, "choices", lambda: _made_choices(history))
+
+
+def _made_choices(history: DataFrame) -> DataFrame:
     of_one = Window.partitionBy(*WHO).orderBy("time_ms", "seq")
-    is_list = F.col("event") == "name_server_list"
-    choice = F.from_json("value", "old string, index int, reason string")
-    listed = F.when(is_list, F.from_json("value", "array<string>"))
+    is_list = "event = 'name_server_list'"
     return (
         rows_of(history, "name_server_list", "name_server_chosen")
-        .withColumn("choice", choice)
-        .withColumn("listed", F.last(listed, ignorenulls=True).over(of_one))
-        .withColumn("list_number", F.sum(is_list.cast("int")).over(of_one))
-        .where(~is_list)
-        .withColumns(
-            {
-                "rank": F.row_number().over(of_one),
-                "index": F.col("choice.index"),
-                "old": F.lag("name_server").over(of_one),
-                "old_ms": F.lag("time_ms").over(of_one),
-                "old_index": F.lag("choice.index").over(of_one),
-                "same_list": F.lag("list_number").over(of_one) == F.col("list_number"),
-            }
+        .selectExpr(
+            *(*WHO, "role", "time_ms", "seq", "name_server", f"{is_list} AS is_list"),
+            f"if({is_list}, NULL, from_json(value, 'index int').index) AS index",
+            f"if({is_list}, from_json(value, 'array<string>'), NULL) AS in_list",
         )
-        .withColumn("configured", F.array(*[F.lit(address) for address in configured]))
         .select(
-            *(*WHO, "role", "time_ms", "seq", "name_server", "rank", "index", "old", "old_ms", "old_index"),
-            *("same_list", "listed", "configured"),
+            *(*WHO, "role", "time_ms", "seq", "name_server", "index", "is_list"),
+            F.last("in_list", ignorenulls=True).over(of_one).alias("listed"),
+            F.sum(F.col("is_list").cast("int")).over(of_one).alias("list_number"),
+        )
+        .where("NOT is_list")
+        .select(
+            *(*WHO, "role", "time_ms", "seq", "name_server", "index", "listed"),
+            F.row_number().over(of_one).alias("rank"),
+            F.lag("name_server").over(of_one).alias("old"),
+            F.lag("time_ms").over(of_one).alias("old_ms"),
+            F.lag("index").over(of_one).alias("old_index"),
+            (F.lag("list_number").over(of_one) == F.col("list_number")).alias("same_list"),
         )
     )
 
 
-def _broken_choices(choices: DataFrame, profile: ClientProfile, n: int) -> DataFrame:
-    listed, index = F.col("listed"), F.col("index")
+def _broken_choices(choices: DataFrame, profile: ClientProfile, configured: list[str]) -> DataFrame:
+    listed, index, as_given = F.col("listed"), F.col("index"), F.array(*[F.lit(address) for address in configured])
     listed_at = F.element_at("listed", index + 1)
     in_order = index == F.pmod(F.col("old_index") + 1, F.size("listed"))
-    as_configured = listed.eqNullSafe(F.col("configured"))
+    as_configured = listed.eqNullSafe(as_given)
     if profile.order is Order.SHUFFLED:
-        as_configured = F.sort_array("listed").eqNullSafe(F.sort_array("configured"))
+        as_configured = F.sort_array("listed").eqNullSafe(F.sort_array(as_given))
     rule = (
         F.when(listed.isNull() | ~as_configured, str(profile.order))
         .when(~F.coalesce((index >= 0) & (index < F.size("listed")), F.lit(False)), "in order")
         .when(~listed_at.eqNullSafe(F.col("name_server")), "in order")
         .when(F.col("same_list") & ~F.coalesce(in_order, F.lit(False)), "in order")
     )
-    start = profile.start.place(n)
+    start = profile.start.place(len(configured))
     if start is not None:
         rule = rule.when((F.col("rank") == 1) & (index != start), "start")
     disordered = choices.withColumn("rule", rule).where(F.col("rule").isNotNull())

@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from ..verdict import Verdict
 from ..windows import Timers
 from .findings import Finding, rounded, verdict_of
-from .lag import LagWindow, Tolerance, frame, may_time_out, measure, tolerance
+from .lag import LagWindow, Tolerance, may_time_out, measure, table, tolerance
 from .pairs import Demand, Obligation, obligations
 from .world import World
 
@@ -64,62 +64,54 @@ def no_false_eviction(history: DataFrame, world: World) -> Verdict:
 
 def _collected(history: DataFrame, world: World, held: Sequence[Obligation]) -> DataFrame:
     """One row a pair (id null): first registration, drops by reason, those too soon. One row a stretch with drops."""
-    event, timers = F.col("event"), world.timers
+    timers = world.timers
     by_pair = Window.partitionBy("name_server", "incarnation", "broker").orderBy("time_ms", "seq")
-    accepted = (F.col("event") == "registration") & (F.coalesce("code", F.lit(0)) == 0)
+    accepted = F.expr("if(event = 'registration' AND coalesce(code, 0) = 0, time_ms, NULL)")
     rows = (
-        history.where(event.isin("registration", "broker_dropped") & (F.coalesce("broker_id", F.lit(0)) == 0))
-        .where(F.col("time_ms") < world.end_ms)
+        history.where("event IN ('registration', 'broker_dropped') AND coalesce(broker_id, 0) = 0")
+        .where(f"time_ms < {world.end_ms!r}D")
         .select(
-            *("event", "incarnation", "time_ms", "seq", "code"),
+            *("incarnation", "time_ms", "seq", (F.col("event") == "broker_dropped").alias("is_drop")),
             F.col("node").alias("name_server"),
             F.col("broker_name").alias("broker"),
             F.get_json_object("value", "$.reason").alias("reason"),
+            accepted.alias("accepted_ms"),
         )
-        .withColumn("registered_ms", F.last(F.when(accepted, F.col("time_ms")), ignorenulls=True).over(by_pair))
+        .withColumn("age_ms", F.col("time_ms") - F.last("accepted_ms", ignorenulls=True).over(by_pair))
+        .selectExpr(
+            *("name_server", "incarnation", "broker", "time_ms", "reason", "is_drop", "accepted_ms"),
+            "if(is_drop, age_ms, NULL) AS age_ms",
+            f"CASE reason WHEN 'expired' THEN {timers.E_ms!r}D WHEN 'idle' THEN {timers.I_ms!r}D END AS due_ms",
+        )
+        .selectExpr("*", "greatest(due_ms - age_ms, 0D) AS short_ms")
     )
-    is_drop = F.col("event") == "broker_dropped"
-    age = F.when(is_drop, F.col("time_ms") - F.col("registered_ms"))
-    due = F.when(F.col("reason") == "expired", timers.E_ms).when(F.col("reason") == "idle", timers.I_ms)
-    drop = F.struct("time_ms", "reason", F.col("age_ms"), "short_ms")
-    rows = rows.withColumn("age_ms", age).withColumn("short_ms", F.greatest(due - F.col("age_ms"), F.lit(0.0)))
-    soon = is_drop & (F.col("short_ms") > F.lit(timers.delivery_ms))
-    keys = ("name_server", "incarnation", "broker")
-    pairs = rows.groupBy(*keys).agg(
-        F.min(F.when(accepted, F.col("time_ms"))).alias("since_ms"),
+    soon = f"is_drop AND short_ms > {timers.delivery_ms!r}D"
+    drop = "struct(time_ms, reason, age_ms, short_ms)"
+    pairs = rows.groupBy("name_server", "incarnation", "broker").agg(
+        F.expr("min(accepted_ms) AS since_ms"),
         *(
-            F.count(F.when(is_drop & (F.col("reason") == reason), True)).alias(reason)
+            F.expr(f"count_if(is_drop AND reason = '{reason}') AS {reason}")
             for reason in ("closed", "exception", "expired", "idle", "unregistered")
         ),
-        F.min(F.when(due.isNotNull(), F.col("age_ms"))).alias("least_age_ms"),
-        F.count(F.when(soon, True)).alias("n"),
-        F.slice(F.array_sort(F.collect_list(F.when(soon, drop))), 1, _DROPS_MAX).alias("drops"),
+        F.expr("min(if(due_ms IS NULL, NULL, age_ms)) AS least_age_ms"),
+        F.expr(f"count_if({soon}) AS n"),
+        F.expr(f"slice(array_sort(collect_list(if({soon}, {drop}, NULL))), 1, {_DROPS_MAX}) AS drops"),
     )
-    stretch = frame(
+    stretch = table(
         history,
         [(o.id, o.name_server, o.incarnation, o.broker, o.from_ms, o.to_ms) for o in held],
         "id int, h_name_server string, h_incarnation int, h_broker string, from_ms double, to_ms double",
     )
-    inside = (
-        (F.col("name_server") == F.col("h_name_server"))
-        & (F.col("incarnation") == F.col("h_incarnation"))
-        & (F.col("broker") == F.col("h_broker"))
-        & (F.col("time_ms") >= F.col("from_ms"))
-        & (F.col("time_ms") < F.col("to_ms"))
-    )
-    over = F.least(F.col("time_ms") - F.col("from_ms"), F.col("to_ms") - F.col("time_ms"))
+    inside = "name_server = h_name_server AND incarnation = h_incarnation AND broker = h_broker"
+    inside += " AND time_ms >= from_ms AND time_ms < to_ms"
+    longest = "collect_list(struct(least(time_ms - from_ms, to_ms - time_ms) AS over_ms, time_ms, reason, age_ms))"
     of_stretch = (
-        rows.where(is_drop)
-        .join(stretch, inside)
-        .withColumn("over_ms", over)
+        rows.where("is_drop")
+        .join(stretch, F.expr(inside))
         .groupBy("id")
         .agg(
-            F.count("*").alias("n"),
-            F.slice(
-                F.sort_array(F.collect_list(F.struct("over_ms", "time_ms", "reason", "age_ms")), asc=False),
-                1,
-                _DROPS_MAX,
-            ).alias("longest"),
+            F.expr("count(*) AS n"),
+            F.expr(f"slice(sort_array({longest}, false), 1, {_DROPS_MAX}) AS longest"),
         )
     )
     return pairs.unionByName(of_stretch, allowMissingColumns=True).coalesce(1)

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from ..verdict import Verdict
 from .absences import Absence, absences
 from .findings import Finding, rounded, verdict_of
-from .lag import LagWindow, Tolerance, frame, measure, tolerance
+from .lag import LagWindow, Tolerance, measure, table, tolerance
 from .pairs import Down, downs
 from .routes import presence
 from .world import World
@@ -72,10 +72,10 @@ def _in_tables(history: DataFrame, world: World, down: Sequence[Down]) -> DataFr
     schema += ", since_ms double, from_ms double, to_ms double"
     joined = (
         presence(history, world)
-        .join(frame(history, rows, schema), ["name_server", "incarnation", "broker"])
-        .where((F.col("s") < F.col("to_ms")) & (F.col("e") > F.col("since_ms")))
+        .join(table(history, rows, schema), ["name_server", "incarnation", "broker"])
+        .where("s < to_ms AND e > since_ms")
     )
-    return _returns(joined, "table", F.lit(world.timers.delivery_ms))
+    return _returns(joined, "table", f"since_ms - {world.timers.delivery_ms!r}D")
 
 
 def _in_clients(history: DataFrame, world: World, lost: Sequence[Absence]) -> DataFrame:
@@ -83,42 +83,41 @@ def _in_clients(history: DataFrame, world: World, lost: Sequence[Absence]) -> Da
     rows = [(a.id, a.client, a.broker, a.start_ms, a.route_from_ms, a.end_ms) for a in lost]
     schema = "id int, client string, broker string, start_ms double, from_ms double, to_ms double"
     of_topic = Window.partitionBy("id", "topic").orderBy("s", "seq")
-    held = F.map_keys(F.from_json("value", "brokers map<string,map<string,string>>").getField("brokers"))
+    held = "map_keys(from_json(value, 'brokers map<string,map<string,string>>').brokers) AS held"
     taken = (
-        history.where((F.col("event") == "route_changed") & F.col("role").isin("producer", "consumer"))
-        .select(F.col("node").alias("client"), "topic", F.col("time_ms").alias("s"), "seq", held.alias("held"))
-        .join(frame(history, rows, schema), "client")
-        .where(F.col("s") < F.col("to_ms"))
-        .withColumn("present", F.coalesce(F.array_contains("held", F.col("broker")), F.lit(False)))
+        history.where("event = 'route_changed' AND role IN ('producer', 'consumer')")
+        .selectExpr("node AS client", "topic", "time_ms AS s", "seq", held)
+        .join(table(history, rows, schema), "client")
+        .where("s < to_ms")
+        .selectExpr(
+            *("id", "topic", "s", "seq", "start_ms", "from_ms", "to_ms"),
+            "coalesce(array_contains(held, broker), false) AS present",
+        )
         .withColumn("before", F.lag("present").over(of_topic))
-        .where(F.coalesce(F.col("before") != F.col("present"), F.lit(True)))
+        .where("coalesce(before != present, true)")
         .withColumn("e", F.least(F.coalesce(F.lead("s").over(of_topic), F.col("to_ms")), F.col("to_ms")))
         # A route that never named the broker is no drop, and one that it lost before is another absence's.
-        .where(F.col("before").isNotNull() & (F.col("s") >= F.col("start_ms")))
+        .where("before IS NOT NULL AND s >= start_ms")
     )
-    return _returns(taken, "client", F.lit(_MOMENT_MS), dropped_from="start_ms")
+    return _returns(taken, "client", f"start_ms - {_MOMENT_MS}D")
 
 
-def _returns(stretches: DataFrame, of: str, early: Any, dropped_from: str = "since_ms") -> DataFrame:
-    dropped = ~F.col("present") & (F.col("s") >= F.col(dropped_from) - early)
-    back = F.col("present") & (F.col("s") > F.col("from_ms"))
-    over = F.least(F.col("s") - F.col("from_ms"), F.col("to_ms") - F.col("s"))
-    by_topic = (
-        stretches.withColumn("over_ms", F.when(back, over))
+def _returns(stretches: DataFrame, of: str, dropped_from: str) -> DataFrame:
+    """of, id, examined, topics, of stretches `present` or not in the routes; drops count from `dropped_from`."""
+    over = "if(present AND s > from_ms, least(s - from_ms, to_ms - s), NULL) AS over_ms"
+    dropped = f"if(NOT present AND s >= {dropped_from}, s, NULL) AS dropped"
+    topics = "sort_array(collect_list(if(over_ms IS NULL, NULL, struct(over_ms, topic, stretch, dropped_ms))), false)"
+    return (
+        stretches.selectExpr("id", "topic", "s", "e", over, dropped)
         .groupBy("id", "topic")
         .agg(
-            F.min(F.when(dropped, F.col("s"))).alias("dropped_ms"),
-            F.max("over_ms").alias("over_ms"),
-            F.max_by(F.struct("s", "e"), "over_ms").alias("stretch"),
+            F.expr("min(dropped) AS dropped_ms"),
+            F.expr("max(over_ms) AS over_ms"),
+            F.expr("max_by(struct(s, e), over_ms) AS stretch"),
         )
-        .where(F.col("dropped_ms").isNotNull())
-    )
-    return by_topic.groupBy(F.lit(of).alias("of"), "id").agg(
-        F.count("*").alias("examined"),
-        F.sort_array(
-            F.collect_list(F.when(F.col("over_ms").isNotNull(), F.struct("over_ms", "topic", "stretch", "dropped_ms"))),
-            asc=False,
-        ).alias("topics"),
+        .where("dropped_ms IS NOT NULL")
+        .groupBy(F.lit(of).alias("of"), "id")
+        .agg(F.expr("count(*) AS examined"), F.expr(f"{topics} AS topics"))
     )
 
 

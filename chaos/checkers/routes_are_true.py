@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from ..verdict import Verdict
 from ..windows import topic_window
 from .findings import Finding, rounded, verdict_of
-from .lag import LagWindow, Tolerance, frame, may_time_out, measure, tolerance
+from .lag import LagWindow, Tolerance, frame, may_time_out, measure, table, tolerance
 from .pairs import Demand, Obligation, obligations
-from .routes import presence, topics
+from .routes import presence, topic_changes, topics
 from .turns import turn_findings
 from .world import World
 
@@ -93,42 +93,34 @@ def _broker_incarnation(world: World, obligation: Obligation) -> int:
     return living[-1] if living else -1
 
 
-def _due(history: DataFrame, world: World, demanded: DataFrame) -> DataFrame:
+def _due(history: DataFrame, world: World, rows: Sequence[tuple[Any, ...]], schema: str) -> DataFrame:
     """The obligations for each topic: a topic that the broker made while it was up is due R + B later."""
-    starts = frame(
-        history,
-        [(life.node, life.incarnation, life.start_ms) for life in world.lives],
-        "t_broker string, t_incarnation int, started double",
-    )
-    exists = F.col("value").isNotNull() & (F.col("value") != "null")
     has = (
-        history.where(F.col("event") == "topic")
-        .groupBy(F.col("node").alias("t_broker"), F.col("incarnation").alias("t_incarnation"), "topic")
-        .agg(
-            F.min(F.when(exists, F.col("time_ms"))).alias("made"),
-            F.min(F.when(~exists, F.col("time_ms"))).alias("gone"),
-        )
-        .where(F.col("made").isNotNull())
-        .join(starts, ["t_broker", "t_incarnation"])
+        topic_changes(history, world)
+        .groupBy("broker", "incarnation", "topic", "started")
+        .agg(F.expr("min(if(is_there, time_ms, NULL)) AS made"), F.expr("min(if(is_there, NULL, time_ms)) AS gone"))
+        .where("made IS NOT NULL")
+        .withColumnsRenamed({"broker": "t_broker", "incarnation": "t_incarnation"})
     )
-    same = (F.col("broker") == F.col("t_broker")) & (F.col("broker_incarnation") == F.col("t_incarnation"))
-    late_due = F.greatest("from_ms", F.col("made") + F.lit(topic_window(world.timers).latest_ms))
+    same = "want AND broker = t_broker AND broker_incarnation = t_incarnation"
+    made_ms = topic_window(world.timers).latest_ms
+    columns = ("id", "want", "name_server", "incarnation", "broker", "topic", "at_ms")
     held = (
-        demanded.where("want")
-        .join(has, same)
-        .withColumn("due", F.when(F.col("made") > F.col("started"), late_due).otherwise(F.col("from_ms")))
-        .withColumn("until", F.least("to_ms", F.coalesce("gone", "to_ms")))
-        .where(F.col("due") < F.col("until"))
+        has.join(table(history, rows, schema), F.expr(same))
+        .selectExpr(
+            *columns,
+            f"if(made > started, greatest(from_ms, made + {made_ms!r}D), from_ms) AS due",
+            "least(to_ms, coalesce(gone, to_ms)) AS until",
+            *("fine_ms", "possible_ms"),
+        )
+        .where("due < until")
     )
     absent = (
-        demanded.where(~F.col("want"))
-        .crossJoin(topics(history))
-        .withColumn("due", F.col("from_ms"))
-        .withColumn("until", F.col("to_ms"))
+        topics(history, world)
+        .crossJoin(frame(history, [row for row in rows if not row[1]], schema))
+        .selectExpr(*columns, "from_ms AS due", "to_ms AS until", "fine_ms", "possible_ms")
     )
-    columns = ["id", "want", "keep", "name_server", "incarnation", "broker", "topic", "at_ms", "due", "until"]
-    columns += ["fine_ms", "possible_ms"]
-    return held.select(columns).unionByName(absent.select(columns)).coalesce(1)
+    return held.union(absent).coalesce(1)
 
 
 def _judged(
@@ -137,61 +129,45 @@ def _judged(
     """One row per obligation: examined, wrong, late, settled_ms (when the last topic was right) and the worst topic."""
     rows = [
         (
-            *(o.id, o.demand is not Demand.DROP, o.demand is Demand.KEEP, o.name_server, o.incarnation, o.broker),
-            *(_broker_incarnation(world, o), o.at_ms, o.from_ms, o.to_ms),
-            *(tolerances[o.id].fine_ms, tolerances[o.id].possible_ms),
+            *(o.id, o.demand is not Demand.DROP, o.name_server, o.incarnation, o.broker, _broker_incarnation(world, o)),
+            *(o.at_ms, o.from_ms, o.to_ms, tolerances[o.id].fine_ms, tolerances[o.id].possible_ms),
         )
         for o in demanded
     ]
-    schema = "id int, want boolean, keep boolean, name_server string, incarnation int, broker string"
-    schema += ", broker_incarnation int, at_ms double, from_ms double, to_ms double, fine_ms double, possible_ms double"
-    due = _due(history, world, frame(history, rows, schema))
-    held = presence(history, world).where(F.col("e") > 0)
-    against = (
-        (F.col("present") != F.col("want")) & (F.col("s") < F.col("until")) & (F.col("e") > F.least("at_ms", "due"))
+    schema = "id int, want boolean, name_server string, incarnation int, broker string, broker_incarnation int"
+    schema += ", at_ms double, from_ms double, to_ms double, fine_ms double, possible_ms double"
+    due = _due(history, world, rows, schema)
+    keys = ("name_server", "incarnation", "broker", "topic")
+    held = (
+        presence(history, world).where("e > 0").selectExpr(*(f"{key} AS h_{key}" for key in keys), "present", "s", "e")
     )
-    keys = ["name_server", "incarnation", "broker", "topic"]
-    wrong_stretches = held.join(due, keys).where(against)
-    over = _overshoot()
-    worst = (
-        wrong_stretches.withColumn("over_ms", over)
-        .groupBy("id", "topic")
-        .agg(
-            F.max("over_ms").alias("over_ms"),
-            # A moment at the far end belongs to the next change, which took effect before its row was written.
-            F.max(F.when((F.col("s") < F.col("due")) | (over > F.col("fine_ms")), F.least("e", "until"))).alias(
-                "settled_ms"
-            ),
-            F.max_by(F.struct("s", "e"), "over_ms").alias("stretch"),
-        )
-    )
-    status = F.when(F.col("over_ms") <= F.col("fine_ms"), "fine").when(F.col("over_ms") <= F.col("possible_ms"), "late")
+    against = " AND ".join(f"{key} = h_{key}" for key in keys)
+    against += " AND present != want AND s < until AND e > least(at_ms, due)"
+    # How far a wrong stretch reaches into the obligation from its nearer end; 0 when it ends before.
+    over = """
+        CASE WHEN s IS NULL THEN 0D
+             ELSE greatest(least(least(e, until) - due, until - greatest(s, due)), 0D) END AS over_ms"""
     return (
-        due.join(worst, ["id", "topic"], "left")
-        .withColumn("over_ms", F.coalesce("over_ms", F.lit(0.0)))
-        .withColumn("status", status.otherwise("wrong"))
+        due.join(held.hint("shuffle_hash"), F.expr(against), "left")
+        .selectExpr("*", over)
+        .groupBy("id", "topic", "fine_ms", "possible_ms")
+        .agg(
+            F.expr("max(over_ms) AS over_ms"),
+            # A moment at the far end belongs to the next change, which took effect before its row was written.
+            F.expr("max(CASE WHEN s < due OR over_ms > fine_ms THEN least(e, until) END) AS settled_ms"),
+            F.expr("max_by(struct(s, e), if(s IS NULL, NULL, struct(over_ms, s))) AS stretch"),
+        )
         .groupBy("id")
         .agg(
-            F.count("*").alias("examined"),
-            _count("wrong").alias("wrong"),
-            _count("late").alias("late"),
-            F.max("settled_ms").alias("settled_ms"),
-            F.max("over_ms").alias("over_ms"),
-            F.max_by("topic", "over_ms").alias("topic"),
-            F.max_by("stretch", "over_ms").alias("stretch"),
+            F.expr("count(*) AS examined"),
+            F.expr("count_if(over_ms > fine_ms AND over_ms > possible_ms) AS wrong"),
+            F.expr("count_if(over_ms > fine_ms AND over_ms <= possible_ms) AS late"),
+            F.expr("max(settled_ms) AS settled_ms"),
+            F.expr("max(over_ms) AS over_ms"),
+            F.expr("max_by(topic, struct(over_ms, topic)) AS topic"),
+            F.expr("max_by(stretch, struct(over_ms, topic)) AS stretch"),
         )
     )
-
-
-def _count(status: str) -> Column:
-    return F.count(F.when(F.col("status") == status, True))
-
-
-def _overshoot() -> Column:
-    """How far a wrong stretch reaches into the obligation from its nearer end; 0 when it ends before."""
-    into = F.least("e", "until") - F.col("due")
-    back = F.col("until") - F.greatest("s", "due")
-    return F.greatest(F.least(into, back), F.lit(0.0))
 
 
 def _finding(obligation: Obligation, tolerance_: Tolerance, row: Mapping[str, Any]) -> Finding:

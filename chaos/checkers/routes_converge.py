@@ -21,10 +21,11 @@ from pyspark.sql import functions as F
 
 from ..verdict import Verdict
 from ..windows import topic_window
+from .by_value import made_once
 from .findings import Finding, rounded, verdict_of
-from .lag import LagWindow, Tolerance, frame, may_time_out, measure, tolerance
+from .lag import LagWindow, Tolerance, frame, may_time_out, measure, table, tolerance
 from .pairs import BEGIN, Label, State, pair_states
-from .routes import route_stretches, topics
+from .routes import route_stretches, topic_changes, topics
 from .world import World
 
 NAME = "routes_converge"
@@ -62,7 +63,11 @@ def routes_converge(history: DataFrame, world: World) -> Verdict:
     seen = {row["id"]: row.asDict() for row in _judged(history, world, found, tolerances).collect()}
     for id_ in _stalled(history, world, found, seen):
         seen[id_] |= {"wrong": 0, "late": seen[id_]["wrong"] + seen[id_]["late"]}
-    findings = [_finding(segment, tolerances[segment.id], seen.get(segment.id, {})) for segment in found]
+    routes = _routes(history, world, found, seen)
+    findings = [
+        _finding(segment, tolerances[segment.id], seen.get(segment.id, {}), routes.get(segment.id, (None, None)))
+        for segment in found
+    ]
     return verdict_of(
         NAME,
         findings,
@@ -125,128 +130,126 @@ def _stalled(
     return {id_ for id_, lag_ms in lags.items() if may_time_out(timers, lag_ms, timers.B_ms)}
 
 
+def _held(history: DataFrame, world: World) -> DataFrame:
+    """name_server, incarnation, topic, s, e, route: as `route_stretches`, with the route as a number, which is enough
+    to compare. With 64 bits two of a million routes are alike once in 40 million runs."""
+    number = "if(value IS NULL, NULL, xxhash64(value)) AS route"
+    columns = ("name_server", "incarnation", "topic", "s", "e", number)
+    return made_once(history, world, "held", lambda: route_stretches(history, world).selectExpr(*columns))
+
+
 def _judged(
     history: DataFrame, world: World, found: Sequence[Segment], tolerances: Mapping[int, Tolerance]
 ) -> DataFrame:
     """One row per segment: examined, wrong, late, converged_at_ms (null: never differed), and the worst topic."""
-    rows = [
-        (
-            s.id,
-            *member,
-            s.members[0][0],
-            s.start_ms,
-            s.from_ms,
-            s.to_ms,
-            tolerances[s.id].fine_ms,
-            tolerances[s.id].possible_ms,
-        )
-        for s in found
-        for member in s.members
-    ]
-    schema = "id int, name_server string, incarnation int, reference string, start_ms double, from_ms double"
-    schema += ", to_ms double, fine_ms double, possible_ms double"
-    members = frame(history, rows, schema)
-    overlaps = (F.col("s") < F.col("to_ms")) & (F.col("e") > F.col("start_ms"))
+    rows = [(s.id, *member, member[0] == s.members[0][0], s.start_ms, s.to_ms) for s in found for member in s.members]
+    schema = "id int, name_server string, incarnation int, is_reference boolean, start_ms double, to_ms double"
     held = (
-        route_stretches(history, world)
-        .join(members, ["name_server", "incarnation"])
-        .where(overlaps)
-        .select(
-            *("id", "topic", "name_server", "value", "to_ms"),
-            (F.col("name_server") == F.col("reference")).alias("is_reference"),
-            F.greatest("s", "start_ms").alias("s"),
-            F.least("e", "to_ms").alias("e"),
+        _held(history, world)
+        .join(table(history, rows, schema), ["name_server", "incarnation"])
+        .where("s < to_ms AND e > start_ms")
+        .selectExpr(
+            *("id", "topic", "name_server", "incarnation", "route", "is_reference"),
+            "greatest(s, start_ms) AS s",
+            "least(e, to_ms) AS e",
         )
     )
-    reference = held.where("is_reference").select(
-        "id", "topic", F.col("value").alias("r_value"), F.col("s").alias("r_s"), F.col("e").alias("r_e")
+    reference = held.where("is_reference").selectExpr(
+        "id", "topic", "incarnation AS r_incarnation", "route AS r_route", "s AS r_s", "e AS r_e"
     )
-    differs = (F.col("s") < F.col("r_e")) & (F.col("e") > F.col("r_s")) & ~F.col("value").eqNullSafe(F.col("r_value"))
     pieces = (
-        held.where(~F.col("is_reference"))
-        .join(reference, ["id", "topic"])
-        .where(differs)
-        .select(
-            "id",
-            "topic",
-            "name_server",
-            F.greatest("s", "r_s").alias("s"),
-            F.least("e", "r_e").alias("e"),
-            "value",
-            "r_value",
+        held.where("NOT is_reference")
+        .join(reference.hint("shuffle_hash"), ["id", "topic"])
+        .where("s < r_e AND e > r_s AND NOT route <=> r_route")
+        .selectExpr(
+            *("id", "topic", "name_server", "incarnation", "r_incarnation"),
+            "greatest(s, r_s) AS s",
+            "least(e, r_e) AS e",
         )
     )
     # Neighbouring pieces are one stretch: what matters is how long the two differed, not how often either changed.
     of_pair = Window.partitionBy("id", "topic", "name_server").orderBy("s")
+    starts = (F.coalesce(F.lag("e").over(of_pair), F.lit(-1.0)) < F.col("s")).cast("int")
     stretches = (
-        pieces.withColumn("starts", (F.coalesce(F.lag("e").over(of_pair), F.lit(-1.0)) < F.col("s")).cast("int"))
+        pieces.withColumn("starts", starts)
         .withColumn("island", F.sum("starts").over(of_pair))
         .groupBy("id", "topic", "name_server", "island")
         .agg(
-            F.min("s").alias("s"),
-            F.max("e").alias("e"),
-            F.max_by("value", "s").alias("value"),
-            F.max_by("r_value", "s").alias("r_value"),
+            F.expr("min(s) AS s"),
+            F.expr("max(e) AS e"),
+            F.expr("max_by(struct(s AS at, incarnation, r_incarnation), s) AS last"),
         )
     )
-    due = _due(history, world, found, tolerances)
-    into = F.least("e", "to_ms") - F.col("due")
-    back = F.col("to_ms") - F.greatest("s", "due")
-    over = F.when(F.col("e").isNull(), 0.0).otherwise(F.greatest(F.least(into, back), F.lit(0.0)))
-    status = F.when(F.col("over_ms") <= F.col("fine_ms"), "fine").when(F.col("over_ms") <= F.col("possible_ms"), "late")
+    over = """
+        CASE WHEN due < to_ms AND e IS NOT NULL
+             THEN greatest(least(least(e, to_ms) - due, to_ms - greatest(s, due)), 0D) ELSE 0D END AS over_ms"""
+    # A moment at the far end belongs to the next change, which took effect before its row was written.
     worst = (
-        due.join(stretches, ["id", "topic"], "left")
-        .withColumn("over_ms", F.when(F.col("due") < F.col("to_ms"), over).otherwise(0.0))
+        _due(history, world, found, tolerances)
+        .join(stretches.hint("shuffle_hash"), ["id", "topic"], "left")
+        .selectExpr("*", over)
         .groupBy("id", "topic", "due", "to_ms", "fine_ms", "possible_ms")
         .agg(
-            F.max("over_ms").alias("over_ms"),
-            # A moment at the far end belongs to the next change, which took effect before its row was written.
-            F.max(F.when((F.col("s") < F.col("due")) | (F.col("over_ms") > F.col("fine_ms")), F.col("e"))).alias(
-                "settled_ms"
-            ),
-            F.max_by(F.struct("name_server", "s", "e", "value", "r_value"), "over_ms").alias("stretch"),
+            F.expr("max(over_ms) AS over_ms"),
+            F.expr("max(CASE WHEN s < due OR over_ms > fine_ms THEN e END) AS settled_ms"),
+            F.expr("max_by(struct(name_server, s, e, last), struct(over_ms, name_server, s)) AS stretch"),
         )
-        .withColumn("status", F.when(F.col("due") >= F.col("to_ms"), "early").otherwise(status.otherwise("wrong")))
     )
     return worst.groupBy("id").agg(
-        F.count(F.when(F.col("status") != "early", True)).alias("examined"),
-        F.count(F.when(F.col("status") == "wrong", True)).alias("wrong"),
-        F.count(F.when(F.col("status") == "late", True)).alias("late"),
-        F.max("settled_ms").alias("settled_ms"),
-        F.max("over_ms").alias("over_ms"),
-        F.max_by("topic", "over_ms").alias("topic"),
-        F.max_by("stretch", "over_ms").alias("stretch"),
+        F.expr("count_if(due < to_ms) AS examined"),
+        F.expr("count_if(due < to_ms AND over_ms > fine_ms AND over_ms > possible_ms) AS wrong"),
+        F.expr("count_if(due < to_ms AND over_ms > fine_ms AND over_ms <= possible_ms) AS late"),
+        F.expr("max(settled_ms) AS settled_ms"),
+        F.expr("max(over_ms) AS over_ms"),
+        F.expr("max_by(topic, struct(over_ms, topic)) AS topic"),
+        F.expr("max_by(stretch, struct(over_ms, topic)) AS stretch"),
     )
 
 
 def _due(history: DataFrame, world: World, found: Sequence[Segment], tolerances: Mapping[int, Tolerance]) -> DataFrame:
     """id, topic, due: when the topic must be equal; later than the segment's own window where the topic is new."""
-    starts = frame(
-        history,
-        [(life.node, life.incarnation, life.start_ms) for life in world.lives],
-        "node string, incarnation int, started double",
-    )
-    changes = (
-        history.where(F.col("event") == "topic")
-        .select("node", "incarnation", "topic", "time_ms")
-        .join(starts, ["node", "incarnation"])
-        .where(F.col("time_ms") > F.col("started"))
-        .select(F.col("topic").alias("c_topic"), "time_ms")
-    )
     rows = [(s.id, s.from_ms, s.to_ms, tolerances[s.id].fine_ms, tolerances[s.id].possible_ms) for s in found]
     judged = frame(history, rows, "id int, from_ms double, to_ms double, fine_ms double, possible_ms double")
-    in_time = (F.col("topic") == F.col("c_topic")) & (F.col("time_ms") < F.col("to_ms"))
-    new_ms = F.max("time_ms") + F.lit(topic_window(world.timers).latest_ms)
+    changes = topic_changes(history, world).where("time_ms > started").selectExpr("topic AS c_topic", "time_ms")
+    window_ms = topic_window(world.timers).latest_ms
     return (
-        topics(history)
+        topics(history, world)
         .crossJoin(judged)
-        .join(changes, in_time, "left")
+        .join(changes.hint("shuffle_hash"), F.expr("topic = c_topic AND time_ms < to_ms"), "left")
         .groupBy("id", "topic", "from_ms", "to_ms", "fine_ms", "possible_ms")
-        .agg(F.greatest("from_ms", F.coalesce(new_ms, F.col("from_ms"))).alias("due"))
+        .agg(F.expr(f"greatest(from_ms, coalesce(max(time_ms) + {window_ms!r}D, from_ms)) AS due"))
     )
 
 
-def _finding(segment: Segment, tolerance_: Tolerance, row: Mapping[str, Any]) -> Finding:
+def _routes(
+    history: DataFrame, world: World, found: Sequence[Segment], seen: Mapping[int, Mapping[str, Any]]
+) -> dict[int, tuple[str | None, str | None]]:
+    """id → the routes that the reference and the other NameServer held last where they differed too long."""
+    asked = []
+    for segment in found:
+        row = seen.get(segment.id, {})
+        if row.get("wrong") or row.get("late"):
+            name_server, last = row["stretch"]["name_server"], row["stretch"]["last"]
+            what = (row["topic"], last["at"])
+            asked.append((segment.id, True, segment.members[0][0], last["r_incarnation"], *what))
+            asked.append((segment.id, False, name_server, last["incarnation"], *what))
+    if not asked:
+        return {}
+    schema = "id int, is_reference boolean, name_server string, incarnation int, topic string, at double"
+    held = (
+        route_stretches(history, world)
+        .join(table(history, asked, schema), ["name_server", "incarnation", "topic"])
+        .where("s <= at AND at < e")
+        .select("id", "is_reference", "value")
+        .collect()
+    )
+    values = {(row["id"], row["is_reference"]): row["value"] for row in held}
+    return {id_: (values.get((id_, True)), values.get((id_, False))) for id_, *_ in asked}
+
+
+def _finding(
+    segment: Segment, tolerance_: Tolerance, row: Mapping[str, Any], routes: tuple[str | None, str | None]
+) -> Finding:
     latest = segment.latest
     settled_ms = row.get("settled_ms")
     recent = latest.at_ms >= segment.start_ms or row.get("wrong") or row.get("late")
@@ -257,7 +260,7 @@ def _finding(segment: Segment, tolerance_: Tolerance, row: Mapping[str, Any]) ->
         example = {
             "topic": row["topic"],
             "name_servers": [segment.members[0][0], stretch["name_server"]],
-            "routes": [stretch["r_value"], stretch["value"]],
+            "routes": [*routes],
             "differ_from_ms": rounded(stretch["s"]),
             "differ_to_ms": rounded(stretch["e"]),
             "due_ms": rounded(segment.from_ms),

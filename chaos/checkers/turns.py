@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from ..windows import NEVER
 from .findings import Finding, rounded
-from .lag import LagWindow, frame, measure, tolerance
+from .lag import LagWindow, frame, measure, table, tolerance
 from .pairs import Turns, all_turns
 from .routes import presence
 from .world import World
@@ -97,7 +97,7 @@ def _stretches(history: DataFrame, world: World, turns: Sequence[Turns], shifted
             missing_ms = world.timers.C_ms + (world.timers.R_ms if number in shifted else missing_ms)
         where = (number, t.name_server, t.incarnation, t.broker, t.from_ms, t.to_ms)
         rows.append((*where, t.from_ms + pulse.first_ms, pulse.held_ms, missing_ms))
-    asked = frame(history, rows, f"{_SCHEMA}, first_ms double, held_ms double, missing_ms double")
+    asked = table(history, rows, f"{_SCHEMA}, first_ms double, held_ms double, missing_ms double")
     length = F.col("e") - F.col("s")
     over = (
         F.when(F.col("present") & (F.col("s") <= F.col("from_ms")), F.col("e") - F.col("first_ms"))
