@@ -153,7 +153,7 @@ _HEAD = """# The history of a run
 
 `<run>/history/part-00000.parquet`: one row an event, ordered by `time_ms`, `node`, `seq`. Written from
 `chaos/history.py` and `chaos/history_docs.py`; a test compares. While a run lasts, each process appends JSON lines to
-`<run>/history/_raw/<node>.<incarnation>.jsonl`; a process killed with SIGKILL loses at most its last 50 ms. A history
+`<run>/history/_raw/<node>.<incarnation>.jsonl`; a process killed with SIGKILL loses at most its last 20 ms. A history
 that is judged while it grows (`nemesrv up --check`) also has `_live/`: micro-batches, carried rows, a checkpoint.
 
 A history of more than a million events has several files, `part-00000.parquet`, `part-00001.parquet` …: each row group

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..verdict import Validity, Verdict, worst
-from .table import brief, measured
+from .table import allowed, brief, measured
 
 _SIGN = {Validity.VALID: "✅", Validity.INVALID: "❌", Validity.UNKNOWN: "❔"}
 
@@ -28,9 +28,9 @@ def summary(scenario: str, seed: int, profile: str, verdicts: Sequence[Verdict],
         "|---|---|---:|---:|---|---|",
     ]
     for v in verdicts:
-        allowed = v.why if v.verdict is Validity.UNKNOWN and v.why else brief(v.allowed)
+        may = v.why if v.verdict is Validity.UNKNOWN and v.why else allowed(v)
         cells = (f"`{v.name}`", f"{_SIGN[v.verdict]} {v.verdict}", f"{v.examined:,}", f"{v.violations:,}")
-        lines.append(f"| {' | '.join(map(_cell, (*cells, measured(v), allowed)))} |")
+        lines.append(f"| {' | '.join(map(_cell, (*cells, measured(v), may)))} |")
     for v in verdicts:
         if v.verdict is not Validity.VALID:
             lines += ["", f"**`{v.name}`** {_cell(v.why)}"]

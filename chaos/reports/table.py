@@ -11,7 +11,7 @@ from ..verdict import Validity, Verdict
 from .sentences import told
 from .values import phrases
 
-LONGEST = 60
+LONGEST, FORMULA_LONGEST = 60, 140
 
 _STYLE = {Validity.VALID: "green", Validity.INVALID: "bold red", Validity.UNKNOWN: "yellow"}
 
@@ -20,13 +20,21 @@ def brief(values: Mapping[str, object]) -> str:
     """A verdict's numbers and short texts; the nested and the long are left to report.html and verdicts.json."""
     flat = {key: value for key, value in values.items() if isinstance(value, int | float | str)}
     return ", ".join(
-        text if name == "formula" else f"{name} {text}" for name, text in phrases(flat) if len(text) <= LONGEST
+        text if name == "formula" else f"{name} {text}"
+        for name, text in phrases(flat)
+        if len(text) <= (FORMULA_LONGEST if name == "formula" else LONGEST)
     )
 
 
 def measured(v: Verdict) -> str:
     """What the check measured, in a line or two."""
     return "; ".join(told(v)[:2]) or brief(v.measured)
+
+
+def allowed(v: Verdict) -> str:
+    """What the check allows, in a line or two; a tolerance only where there is a bound that it widens."""
+    bounded = v.allowed.get("bound_ms") is not None
+    return brief({name: value for name, value in v.allowed.items() if bounded or name != "tolerance_ms"})
 
 
 def verdict_table(verdicts: Sequence[Verdict], *, title: str) -> Table:
@@ -46,7 +54,7 @@ def verdict_table(verdicts: Sequence[Verdict], *, title: str) -> Table:
             str(v.examined),
             str(v.violations),
             measured(v),
-            v.why if v.verdict is Validity.UNKNOWN and v.why else brief(v.allowed),
+            v.why if v.verdict is Validity.UNKNOWN and v.why else allowed(v),
         )
     return table
 

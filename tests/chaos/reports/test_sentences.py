@@ -9,7 +9,7 @@ from nemesrv.chaos.reports.html.places import Place
 from nemesrv.chaos.reports.html.verdict_table import verdict_rows
 from nemesrv.chaos.reports.html.words import sentence
 from nemesrv.chaos.reports.sentences import told
-from nemesrv.chaos.reports.table import brief, measured
+from nemesrv.chaos.reports.table import allowed, measured
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.reports.recorded import story
 
@@ -64,15 +64,21 @@ def test_the_page_has_the_sentences_in_place_of_the_numbers_and_the_table_the_fi
 
 
 def never(verdict: Validity = Validity.VALID, **more: Any) -> Verdict:
-    allowed = {"bound_ms": 0.0, "formula": "never", "tolerance_ms": 500.0, "row": "a live broker stays"}
-    return Verdict(name="no_false_eviction", verdict=verdict, examined=3, allowed=allowed, **more)
+    bounded = {"bound_ms": 0.0, "formula": "never", "tolerance_ms": 500.0, "row": "a live broker stays"}
+    return Verdict(name="no_false_eviction", verdict=verdict, examined=3, allowed=bounded, **more)
 
 
 def test_what_may_never_happen_has_no_bound_in_seconds() -> None:
-    assert brief(never().allowed) == "never, tolerance 0.5 s, row a live broker stays"
+    assert allowed(never()) == "never, tolerance 0.5 s, row a live broker stays"
     row = verdict_rows(never(), PLACE, ())
     assert "<b>never</b>" in row
     assert "0.0 s" not in row
+
+
+def test_a_tolerance_is_told_only_where_there_is_a_bound_that_it_widens() -> None:
+    lost = {"bound_ms": None, "formula": "0 lost", "tolerance_ms": 0, "row": "an acknowledged send is durable"}
+    verdict = Verdict(name="no_acknowledged_loss", verdict=Validity.VALID, examined=3, allowed=lost)
+    assert allowed(verdict) == "0 lost, row an acknowledged send is durable"
 
 
 def test_what_happened_although_it_never_may_is_told_without_a_bound() -> None:
