@@ -139,21 +139,31 @@ def by_event(history: DataFrame, control: DataFrame) -> DataFrame:
     return whole
 
 
-def check_history(history: DataFrame, checks: Iterable[str], plans: Mapping[str, str] = SMALL_PLANS) -> list[Verdict]:
+def check_history(
+    history: DataFrame,
+    checks: Iterable[str],
+    plans: Mapping[str, str] = SMALL_PLANS,
+    world: World | None = None,
+) -> list[Verdict]:
     """One verdict per named check, in order. A check that fails is UNKNOWN, with the error's text.
 
-    A small history is kept in memory whole. Of a large one (its own `plans`) only what is no traffic is, in one
-    partition; and one row a message is kept on disk, so that the checks of messages share one shuffle.
+    A small history is kept in memory whole, but for one that comes with its `world`: who observed it keeps it. Of a
+    large one (its own `plans`) only what is no traffic is, in one partition; and one row a message is kept on disk, so
+    that the checks of messages share one shuffle.
     """
     spark, large = history.sparkSession, plans is not SMALL_PLANS
     spark.sparkContext.setLocalProperty("callSite.long", "a check")  # else each RDD walks the JVM's stack for it
     with ExitStack() as stack:
-        judged = stack.enter_context(_parts(history) if large else _cached(history, StorageLevel.MEMORY_AND_DISK))
+        judged = history
         if large:
+            judged = stack.enter_context(_parts(history))
             stack.enter_context(one_shuffle(judged, history))
             stack.callback(use, spark, plans)
             use(spark, SMALL_PLANS)
-        world = World.observe(judged)
+        elif world is None:
+            judged = stack.enter_context(cached(history))
+        if world is None:
+            world = World.observe(judged)
         return [_verdict_of(name, judged, world, plans) for name in checks]
 
 
@@ -167,9 +177,10 @@ def _verdict_of(name: str, history: DataFrame, world: World, plans: Mapping[str,
 
 
 @contextmanager
-def _cached(rows: DataFrame, level: StorageLevel) -> Iterator[DataFrame]:
+def cached(rows: DataFrame) -> Iterator[DataFrame]:
+    """The rows, kept in memory meanwhile."""
     try:
-        yield rows.persist(level)
+        yield rows.persist(StorageLevel.MEMORY_AND_DISK)
     finally:
         rows.unpersist()
 
@@ -178,9 +189,9 @@ def _cached(rows: DataFrame, level: StorageLevel) -> Iterator[DataFrame]:
 def _parts(history: DataFrame) -> Iterator[DataFrame]:
     """The history by_event, with what is no traffic read once and kept in one partition."""
     control = history.where(~F.col("event").isin(*TRAFFIC)).repartition(1)
-    with _cached(control, StorageLevel.MEMORY_AND_DISK) as cached:
-        cached.count()
-        yield by_event(history, cached)
+    with cached(control) as kept:
+        kept.count()
+        yield by_event(history, kept)
 
 
 def check_run(run_dir: Path | str, checks: Iterable[str], spark: SparkSession) -> list[Verdict]:

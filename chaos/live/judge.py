@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +26,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from ..checkers import CHECKS
 from ..checkers.lag import frame
 from ..checkers.world import World
-from ..spark import HISTORY_SCHEMA, check_history
+from ..spark import HISTORY_SCHEMA, cached, check_history
 from ..spark_settings import SMALL_PLANS, plans_for
 from ..verdict import Validity, Verdict
 from .carry import (
@@ -116,12 +117,16 @@ class LiveJudge:
         if not self.rows:
             return [Verdict.nothing_examined(name, "nothing was recorded") for name in self.checks]
         self._plans = plans_for(self.spark, (self.carried_rows + self._fresh_rows) * ROW_BYTES)
-        history, due = self._read([*self._carry, *self._fresh]), self._fresh_rows >= self._wait_rows
+        due = self._fresh_rows >= self._wait_rows
         wanted = [name for name in self.checks if only is None or name in only or (due and name in self._counted)]
-        rest = self._judged(history, wanted) if wanted else {}
-        found = [self._whole(name, rest[name]) for name in wanted]
-        if due:
-            self._try_to_seal(history, rest)
+        if not wanted and not due:
+            return []
+        with self._kept([*self._carry, *self._fresh]) as history:
+            world = World.observe(history)
+            rest = self._judged(history, wanted, world)
+            found = [self._whole(name, rest[name]) for name in wanted]
+            if due:
+                self._try_to_seal(history, world, rest)
         return found
 
     def environment(self) -> DataFrame:
@@ -137,12 +142,22 @@ class LiveJudge:
         rows = self.spark.read.schema(_CARRY_SCHEMA).parquet(*paths)
         return rows.coalesce(1) if self._plans is SMALL_PLANS else rows
 
-    def _judged(self, history: DataFrame, names: Sequence[str]) -> dict[str, Verdict]:
+    @contextmanager
+    def _kept(self, paths: Sequence[str]) -> Iterator[DataFrame]:
+        """The rows of these files; in memory when they are few, for many queries read them."""
+        rows = self._read(paths)
+        if self._plans is SMALL_PLANS:
+            with cached(rows) as kept:
+                yield kept
+        else:
+            yield rows
+
+    def _judged(self, history: DataFrame, names: Sequence[str], world: World) -> dict[str, Verdict]:
         found = {name: undeclared(name) for name in names}
         for reads in (MESSAGES, OPERATIONS):
             declared = [name for name in names if name in MERGES and MERGES[name].reads == reads]
             if declared:
-                verdicts = check_history(seen(history, reads), declared, self._plans)
+                verdicts = check_history(_seen(history, reads, world), declared, self._plans, world)
                 found |= zip(declared, verdicts, strict=True)
         return found
 
@@ -156,8 +171,7 @@ class LiveJudge:
 
     # -- sealing
 
-    def _try_to_seal(self, history: DataFrame, rest: dict[str, Verdict]) -> None:
-        world = World.observe(history)
+    def _try_to_seal(self, history: DataFrame, world: World, rest: dict[str, Verdict]) -> None:
         until_ms = world.end_ms - MARGIN_MS
         force = self.carried_rows + self._fresh_rows > self.max_rows
         floor = world.run.get("availability_floor") is not None and "availability" in self.checks
@@ -167,20 +181,20 @@ class LiveJudge:
         operations = rest.get("availability")
         short = operations is not None and bool(operations.examined) and operations.verdict is not Validity.VALID
         carried(history, world, until_ms, short=short).coalesce(1).write.mode("overwrite").parquet(path)
-        carry = self._read([path])
-        after = self._judged(carry, self._counted)
-        try:
-            sealed = {
-                name: self._sealed[name].plus(MERGES[name], rest[name], verdict) for name, verdict in after.items()
-            }
-        except Inconsistent as exc:
-            log.info("a seal at %.0f ms was refused: %s", until_ms, exc)
-            self.refused += 1
-            self._wait_rows = self._fresh_rows + self.seal_rows
-            return
-        for queue, offset in highest_offsets(seen(history, MESSAGES), seen(carry, MESSAGES)).items():
-            self._offsets[queue] = max(offset, self._offsets.get(queue, -1))
-        self.carried_rows = carry.count()
+        with self._kept([path]) as carry:
+            after = self._judged(carry, self._counted, World.observe(carry))
+            try:
+                sealed = {
+                    name: self._sealed[name].plus(MERGES[name], rest[name], verdict) for name, verdict in after.items()
+                }
+            except Inconsistent as exc:
+                log.info("a seal at %.0f ms was refused: %s", until_ms, exc)
+                self.refused += 1
+                self._wait_rows = self._fresh_rows + self.seal_rows
+                return
+            for queue, offset in highest_offsets(seen(history, MESSAGES), seen(carry, MESSAGES)).items():
+                self._offsets[queue] = max(offset, self._offsets.get(queue, -1))
+            self.carried_rows = carry.count()
         self._sealed |= sealed
         self._archive += self._fresh
         for old in self._carry:
@@ -205,8 +219,9 @@ class LiveJudge:
         if not count:
             return
         names = [name for name in self._counted if MERGES[name].reads == MESSAGES]
-        without = self._judged(self._read(self._carry), names)
-        with_ = self._judged(self._read([*self._carry, path]), names)
+        with self._kept(self._carry) as before, self._kept([*self._carry, path]) as after:
+            without = self._judged(before, names, World.observe(before))
+            with_ = self._judged(after, names, World.observe(after))
         for name in names:
             try:
                 step = Sealed().plus(MERGES[name], with_[name], without[name])
@@ -218,3 +233,8 @@ class LiveJudge:
         self._carry.append(path)
         self.carried_rows += count
         self.taken_back += 1
+
+
+def _seen(history: DataFrame, reads: str, world: World) -> DataFrame:
+    """`seen`, which lives as long as the World: that knows by identity what was found out about a history."""
+    return world.once(("seen", reads, id(history)), lambda: (history, seen(history, reads)))[1]
