@@ -5,11 +5,19 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
+from nemesrv.chaos.checkers import lag
 from nemesrv.chaos.checkers.lag import LagWindow, measure
 from nemesrv.chaos.checkers.world import World
 from tests.chaos.histories import Story
 
 pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(params=["read once", "asked each time"], autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few measurements are held here, of many Spark picks what is asked for: both give the same."""
+    if request.param == "asked each time":
+        monkeypatch.setattr(lag, "MEASUREMENTS_MAX", 0)
 
 
 def lateness(spark: SparkSession, story: Story) -> dict[int, float]:
@@ -32,3 +40,11 @@ def test_the_larger_lateness_counts_and_only_within_the_window(spark: SparkSessi
     story.at(15).event("toxiproxy", "timer_lag", lag_ms=20.0, duration_ms=1000.0)
     story.at(30).event("toxiproxy", "timer_lag", lag_ms=900.0, duration_ms=1000.0)
     assert lateness(spark, story) == {0: 70.0, 1: 20.0}
+
+
+def test_what_a_paused_node_measured_is_left_out_up_to_a_second_past_its_resume(spark: SparkSession) -> None:
+    story = Story(profile="4.9")
+    story.at(9).fault("f1", "pause", "sigstop", "ns-0").at(12).fault("f1", "pause", "sigstop", "ns-0", end=True)
+    story.at(12.5).event("ns-0", "timer_lag", lag_ms=3000.0, duration_ms=3500.0)
+    story.at(15).event("ns-0", "timer_lag", lag_ms=2.0, duration_ms=1000.0)
+    assert lateness(spark, story) == {0: 2.0}
