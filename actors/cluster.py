@@ -391,11 +391,11 @@ class Cluster:
 
         process, member.process, member.state = member.process, None, NodeState.GONE
         handle, member.handle = member.handle, None
+        ended = process is None or process.gone(SIGNAL_LIMIT_S)
         if handle is not None and ray.is_initialized():
             with suppress(Exception):  # it is gone already, or Ray is: both are what is wanted
                 ray.kill(handle, no_restart=True)
         if process is not None:
-            ended = process.gone(SIGNAL_LIMIT_S)
             process.close()
             if not ended:
                 raise ClusterError(f"{name} (pid {process.pid}) outlived SIGKILL for {SIGNAL_LIMIT_S} s")

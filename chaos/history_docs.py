@@ -40,6 +40,12 @@ EVENTS: tuple[Event, ...] = (
         "value: the numbers of the fault, e.g. latency_ms, jitter_ms",
     ),
     Event(
+        "gone",
+        "harness",
+        ("fault_id", "source"),
+        "the process that this fault ended is gone, and its connections are closed",
+    ),
+    Event(
         "verified",
         "harness",
         ("fault_id", "value"),

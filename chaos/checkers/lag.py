@@ -8,6 +8,7 @@ stand one behind the other in the window's formula, is added to the bound:
     overshoot ≤ delivery + lateness             UNKNOWN: the machine may have been the cause
     beyond                                      INVALID
 
+A process that a fault ends measures nothing any more: how long it took to be gone (`gone`) counts as its lateness.
 Rows of a node that was paused are no measure of the machine: they are left out, up to one second past its resume.
 """
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 RESUME_GRACE_MS = 1000.0
+DYING_MS = 1000.0
 PROXIES = "toxiproxy"
 """The node whose lateness concerns everybody: every byte goes through it (chaos/faults/proxy_lag.py)."""
 UNLIMITED_MS = 1e15
@@ -145,11 +147,22 @@ def measure(history: DataFrame, world: World, windows: Iterable[LagWindow]) -> d
     if not asked:
         return {}
     _, late = world.once(("lateness", id(history)), lambda: (history, _Lateness.read(history, world)))
-    latest = _latest(history, world, [*asked]) if late is None else late.latest([*asked])
+    spans = [*asked]
+    dying = {number: found for number, span in enumerate(spans) if (found := _ends(world, *span))}
+    unknown = dict.fromkeys(
+        (node.name, *end) for ends in dying.values() for end, took in ends if took is None for node in world.nodes
+    )
+    wanted = [*spans, *unknown]
+    latest = _latest(history, world, wanted) if late is None else late.latest(wanted)
+    anybody: dict[_Moment, float] = defaultdict(float)
+    for number, (_, from_ms, to_ms) in enumerate(unknown, len(spans)):
+        anybody[from_ms, to_ms] = max(anybody[from_ms, to_ms], latest.get(number, 0.0))
     largest: dict[int, float] = {}
     for number, ids in enumerate(asked.values()):
         if number in latest:  # what nobody measured at the node itself is not measured
             lag_ms = max(latest[number], latest.get(-1 - number, 0.0))
+            for end, took_ms in dying.get(number, ()):
+                lag_ms = max(lag_ms, anybody[end] if took_ms is None else took_ms)
             for id_ in ids:
                 largest[id_] = max(largest.get(id_, lag_ms), lag_ms)
     return largest
@@ -157,6 +170,21 @@ def measure(history: DataFrame, world: World, windows: Iterable[LagWindow]) -> d
 
 _Span = tuple[str, float, float]
 """Node, from, to."""
+_Moment = tuple[float, float]
+
+
+def _ends(world: World, node: str, from_ms: float, to_ms: float) -> list[tuple[_Moment, float | None]]:
+    """How long the processes of the node that a fault ended in that time took to be gone, connections and all.
+
+    A dying process measures nothing. None where nobody recorded it: then the latest of all nodes in the second that
+    followed stands for it.
+    """
+    return [
+        ((fault.start_ms, fault.start_ms + DYING_MS), None if fault.gone_ms is None else fault.gone_ms - fault.start_ms)
+        for fault in world.process_faults(node)
+        if fault.ends_process and from_ms <= fault.start_ms <= to_ms
+    ]
+
 
 MEASUREMENTS_MAX = 200_000
 """So many measurements (twenty nodes for forty minutes) are read once for all windows of all checks; of more, Spark

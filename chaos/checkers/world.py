@@ -11,7 +11,7 @@ import json
 import math
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,7 +20,7 @@ from ..windows import Loss, Timers
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-ENVIRONMENT_EVENTS = ("run_begin", "run_end", "phase", "node", "started", "stopped", "fault")
+ENVIRONMENT_EVENTS = ("run_begin", "run_end", "phase", "node", "started", "stopped", "fault", "gone")
 """The events that say what the harness did; the rows of all others are traffic."""
 
 _COLUMNS = (
@@ -61,6 +61,8 @@ class Fault:
     start_ms: float
     end_ms: float
     value: Mapping[str, Any] = field(default_factory=dict)
+    gone_ms: float | None = None
+    """When the process that it ended was gone, with its connections; None where nobody recorded it."""
 
     def loss(self, timers: Timers) -> Loss:
         return Loss.of(self.fault, self.injection, self.stream, self.value, timers)
@@ -210,10 +212,15 @@ def _object(value: object) -> dict[str, Any]:
     return dict(value) if isinstance(value, Mapping) else {}
 
 
-def _faults(rows: Iterable[Mapping[str, Any]]) -> tuple[Fault, ...]:
+def _faults(rows: Sequence[Mapping[str, Any]]) -> tuple[Fault, ...]:
     """Each `start` row until the next row of its fault_id, source and target, when that is an `end` row."""
     open_: dict[tuple[Any, ...], Mapping[str, Any]] = {}
     found: list[Fault] = []
+    gone = [row for row in rows if row["event"] == "gone"]
+
+    def same(one: Mapping[str, Any], fault: Mapping[str, Any]) -> bool:
+        of = one.get("fault_id"), one["source"]
+        return of == (fault.get("fault_id"), fault["source"]) and one["time_ms"] >= fault["time_ms"]
 
     def close(row: Mapping[str, Any], end_ms: float) -> None:
         found.append(
@@ -227,6 +234,7 @@ def _faults(rows: Iterable[Mapping[str, Any]]) -> tuple[Fault, ...]:
                 start_ms=float(row["time_ms"]),
                 end_ms=end_ms,
                 value=_object(row.get("value")),
+                gone_ms=next((of["time_ms"] for of in gone if same(of, row) and of["time_ms"] <= end_ms), None),
             )
         )
 

@@ -6,7 +6,8 @@
     pause    sigstop     connections stay and are acknowledged by the kernel, nothing is answered
 
 A fault's `start` row is recorded as soon as the signal is sent (a stop's: when the node has left), its `end` row when
-the node runs on, or listens again.
+the node runs on, or listens again. Between the two a `gone` row says when the process was gone and its connections with
+it: a busy machine takes its time over that, and it is no NameServer's fault.
 """
 
 from __future__ import annotations
@@ -118,6 +119,8 @@ class ProcessFaults:
                 self._note(fault_id, fault, node, "start")
 
             act(node, on_effect=took_effect)
+            if fault != "pause":
+                self._record("gone", fault_id=fault_id, source=node)
             return fault_id
 
     def _end(self, node: str, faults: tuple[ProcessFault, ...], act: Callable[..., float]) -> None:

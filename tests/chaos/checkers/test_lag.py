@@ -48,3 +48,27 @@ def test_what_a_paused_node_measured_is_left_out_up_to_a_second_past_its_resume(
     story.at(12.5).event("ns-0", "timer_lag", lag_ms=3000.0, duration_ms=3500.0)
     story.at(15).event("ns-0", "timer_lag", lag_ms=2.0, duration_ms=1000.0)
     assert lateness(spark, story) == {0: 2.0}
+
+
+def killed(*, gone_s: float | None) -> Story:
+    """ns-0 is killed at 15 s; broker-a is 700 ms late just then, and 9,000 ms long after."""
+    story = Story(profile="4.9")
+    story.node("ns-0").node("broker-a").at(14).event("ns-0", "timer_lag", lag_ms=2.0, duration_ms=1000.0)
+    story.at(15).fault("f1", "kill", "sigkill", "ns-0")
+    if gone_s is not None:
+        story.at(gone_s).event("harness", "gone", fault_id="f1", source="ns-0")
+    story.at(15.8).event("broker-a", "timer_lag", lag_ms=700.0, duration_ms=1000.0)
+    return story.at(19).event("broker-a", "timer_lag", lag_ms=9_000.0, duration_ms=1000.0)
+
+
+def test_how_long_a_killed_process_took_to_be_gone_is_its_lateness(spark: SparkSession) -> None:
+    assert lateness(spark, killed(gone_s=16.25)) == {0: 1_250.0}
+
+
+def test_a_death_that_nobody_timed_may_have_taken_what_any_node_was_late_just_then(spark: SparkSession) -> None:
+    assert lateness(spark, killed(gone_s=None)) == {0: 700.0}
+
+
+def test_a_death_before_the_window_does_not_count_in_it(spark: SparkSession) -> None:
+    history = killed(gone_s=16.25).frame(spark)
+    assert measure(history, World.observe(history), [LagWindow(0, "ns-0", 10_000, 14_500)]) == {0: 2.0}
