@@ -280,3 +280,34 @@ def tolerance(timers: Timers, lag_ms: float | None, chained: int) -> Tolerance:
 def may_time_out(timers: Timers, lag_ms: float | None, patience_ms: float) -> bool:
     """Whether both ends of a healthy pair were together so late that a time-out of `patience_ms` may have run out."""
     return lag_ms is not None and 2 * lag_ms + timers.delivery_ms >= patience_ms
+
+
+class Missing(NamedTuple):
+    """A stretch in which a registration should have been there; the lateness of `nodes` may be why it was not."""
+
+    nodes: Sequence[str]
+    from_ms: float
+    to_ms: float
+
+
+def never_registered(history: DataFrame, world: World, missing: Mapping[int, Missing]) -> set[int]:
+    """The ids whose stretch the machine explains: time and again it stood still for as long as a registration waits.
+
+    The broker then gives the registration up and closes its channel, and the NameServer rightly drops it. But the next
+    one follows within R, so one stall explains no more than R + B + C: a longer stretch needs another one in each.
+    """
+    timers = world.timers
+    period_ms = timers.R_ms + timers.B_ms + timers.C_ms
+    windows: list[LagWindow] = []
+    of_id: dict[int, list[int]] = {}
+    count = 0
+    for id_, (nodes, from_ms, to_ms) in missing.items():
+        periods = max(1, math.ceil((to_ms - from_ms) / period_ms))
+        of_id[id_] = []
+        for number in range(periods):
+            begin_ms = from_ms + (number - 1) * period_ms
+            of_id[id_].append(count)
+            windows += [LagWindow(count, node, begin_ms, begin_ms + 2 * period_ms) for node in nodes]
+            count += 1
+    lags = measure(history, world, windows)
+    return {id_ for id_, parts in of_id.items() if all(may_time_out(timers, lags.get(n), timers.B_ms) for n in parts)}

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from ..verdict import Verdict
 from ..windows import topic_window
 from .findings import Finding, rounded, verdict_of
-from .lag import LagWindow, Tolerance, frame, may_time_out, measure, table, tolerance
+from .lag import LagWindow, Missing, Tolerance, frame, measure, never_registered, table, tolerance
 from .pairs import Demand, Obligation, obligations
 from .routes import presence, topic_changes, topics
 from .turns import turn_findings
@@ -66,25 +66,18 @@ def _tolerances(history: DataFrame, world: World, demanded: Sequence[Obligation]
 def _stalled(
     history: DataFrame, world: World, demanded: Sequence[Obligation], seen: Mapping[int, Mapping[str, Any]]
 ) -> set[int]:
-    """The obligations where a broker was missing, and the machine stood still for as long as a registration waits.
-
-    The broker then gives the registration up and closes its channel, and the NameServer rightly drops it.
-    """
-    timers = world.timers
-    windows = [
-        LagWindow(
-            o.id,
-            node,
-            min(o.at_ms, seen[o.id]["stretch"]["s"]) - timers.R_ms - timers.B_ms,
-            min(seen[o.id]["stretch"]["e"], o.to_ms),
+    """The obligations where a broker was missing, and the machine explains why it did not register."""
+    # After a heal it is the first registration that counts; in peace what made the broker be dropped counts too.
+    missing = {
+        o.id: Missing(
+            (o.name_server, o.broker),
+            stretch["s"] if o.demand is Demand.KEEP else max(o.at_ms, stretch["s"]),
+            min(stretch["e"], o.to_ms),
         )
         for o in demanded
-        if o.demand is not Demand.DROP and seen.get(o.id, {}).get("wrong")
-        for node in (o.name_server, o.broker)
-    ]
-    return {
-        id_ for id_, lag_ms in measure(history, world, windows).items() if may_time_out(timers, lag_ms, timers.B_ms)
+        if o.demand is not Demand.DROP and seen.get(o.id, {}).get("wrong") and (stretch := seen[o.id]["stretch"])
     }
+    return never_registered(history, world, missing)
 
 
 def _broker_incarnation(world: World, obligation: Obligation) -> int:

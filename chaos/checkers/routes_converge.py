@@ -23,7 +23,7 @@ from ..verdict import Verdict
 from ..windows import topic_window
 from .by_value import made_once
 from .findings import Finding, rounded, verdict_of
-from .lag import LagWindow, Tolerance, frame, may_time_out, measure, table, tolerance
+from .lag import LagWindow, Missing, Tolerance, frame, measure, never_registered, table, tolerance
 from .pairs import BEGIN, Label, State, pair_states
 from .routes import route_stretches, topic_changes, topics
 from .world import World
@@ -114,20 +114,18 @@ def segments(world: World) -> list[Segment]:
 def _stalled(
     history: DataFrame, world: World, found: Sequence[Segment], seen: Mapping[int, Mapping[str, Any]]
 ) -> set[int]:
-    """The segments whose difference the machine explains: it stood still for as long as a registration waits.
-
-    The broker then gives the registration up and closes its channel, and one NameServer rightly drops it.
-    """
-    timers = world.timers
+    """The segments whose difference the machine explains: a broker did not register at one of the NameServers."""
     brokers = [node.name for node in world.of_kind("broker")]
-    windows = [
-        LagWindow(s.id, node, stretch["s"] - timers.R_ms - timers.B_ms, min(stretch["e"], s.to_ms))
+    missing = {
+        s.id: Missing(
+            (*(name_server for name_server, _ in s.members), *brokers),
+            max(s.start_ms, stretch["s"]),
+            min(stretch["e"], s.to_ms),
+        )
         for s in found
         if seen.get(s.id, {}).get("wrong") and (stretch := seen[s.id]["stretch"])
-        for node in (*(name_server for name_server, _ in s.members), *brokers)
-    ]
-    lags = measure(history, world, windows)
-    return {id_ for id_, lag_ms in lags.items() if may_time_out(timers, lag_ms, timers.B_ms)}
+    }
+    return never_registered(history, world, missing)
 
 
 def _held(history: DataFrame, world: World) -> DataFrame:

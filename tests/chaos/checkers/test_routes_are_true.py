@@ -157,6 +157,15 @@ def test_a_broker_missing_where_the_machine_stood_still_as_long_as_a_registratio
     assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
 
 
+def test_one_stall_explains_no_more_than_one_missed_registration(spark: SparkSession) -> None:
+    """R + B + C = 39 s after it the broker is back; who stays away for 80 s must have met another."""
+    story = cluster().at(60).route("ns-1", "orders", "broker-b").at(140).route("ns-1", "orders", "broker-a", "broker-b")
+    story.at(58).lag(3_000, "ns-1", until_s=61)
+    assert check(story.end(180), spark).verdict is Validity.INVALID
+    story.at(101).lag(3_000, "ns-1", until_s=103)
+    assert check(story, spark).verdict is Validity.UNKNOWN
+
+
 def test_a_topic_that_one_name_server_never_got_is_invalid_after_a_tick_and_its_time_out(spark: SparkSession) -> None:
     story = cluster().at(60).topic("broker-a", "payments").at(60.1).route("ns-0", "payments", "broker-a")
     assert check(story.end(90), spark).verdict is Validity.VALID  # 30 s: not yet due, R + B = 36 s
