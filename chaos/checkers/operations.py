@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
@@ -55,40 +54,25 @@ class _Stall(NamedTuple):
     start_ms: float
     end_ms: float
     took_ms: float
-    node: str | None
-    """Whose operation was slow; None where everybody's stood still."""
+    node: str
+    """Whose operation was slow."""
 
 
 class Stalls:
     """When the machine, or its proxies, stood still, so that operations may have timed out that nothing disturbed.
 
-    Nodes measure how late their own timers fire, but nobody measures Toxiproxy, through which every byte goes. Two
-    things give it away: a send or look-up that succeeded, but took a third of T; and two thirds of T, and five times
-    the usual, in which no operation of any client on any link ended, neither well nor badly. More than a tenth of the
-    run without an end is an outage and no stall.
+    Nodes measure how late their own timers fire, and the harness how late Toxiproxy is (lag.py). What both miss, a
+    stall of one link alone, a send or look-up gives away that succeeded, but took a third of T. That in a stretch
+    nothing ended at all says nothing: in an outage it is the same.
     """
 
     def __init__(self, world: World, seen: Sequence[Slot]) -> None:
         self._width_ms, self._timeout_ms = bucket_ms(world), world.timers.T_ms
         self._found = [
-            _Stall(slot.bucket * self._width_ms - slot.slowest_ms, (slot.bucket + 1) * self._width_ms, *of)
+            _Stall(slot.bucket * self._width_ms - took_ms, (slot.bucket + 1) * self._width_ms, took_ms, slot.node)
             for slot in seen
-            if slot.slowest_ms is not None and slot.slowest_ms >= self._timeout_ms / 3
-            for of in [(slot.slowest_ms, slot.node)]
+            if (took_ms := slot.slowest_ms) is not None and took_ms >= self._timeout_ms / 3
         ]
-        self._found += self._pauses(seen)
-
-    def _pauses(self, seen: Sequence[Slot]) -> list[_Stall]:
-        ends = {at_ms for s in seen for at_ms in (s.first_good_ms, s.first_bad_ms, s.last_ms) if at_ms is not None}
-        if len(ends) < 2:
-            return []
-        span_ms = max(ends) - min(ends)
-        usual_ms = span_ms / sum(slot.good + slot.bad for slot in seen)
-        least_ms = max(self._timeout_ms * 2 / 3, 5 * usual_ms)
-        pauses = [
-            _Stall(start, end, end - start, None) for start, end in pairwise(sorted(ends)) if end - start >= least_ms
-        ]
-        return pauses if sum(pause.took_ms for pause in pauses) <= span_ms / 10 else []
 
     def explain(self, slot: Slot) -> bool:
         """Whether operations that ended badly in this slot may have met a stall."""
@@ -101,7 +85,7 @@ class Stalls:
             (
                 stall.took_ms
                 for stall in self._found
-                if stall.start_ms < to_ms and stall.end_ms > from_ms and (stall.node is None or stall.node != but)
+                if stall.start_ms < to_ms and stall.end_ms > from_ms and stall.node != but
             ),
             default=0.0,
         )

@@ -84,15 +84,19 @@ def test_a_failure_beside_successes_that_took_a_third_of_the_time_out_is_unknown
     assert "stood still" in verdict.why
 
 
-def test_a_failure_after_a_time_in_which_nothing_at_all_ended_is_unknown(spark: SparkSession) -> None:
-    story = cluster(clients=("producer-0", "producer-1"))
-    for tenth in range(10, 1000):
-        if not 500 <= tenth < 530:
-            story.at(tenth / 10).event(f"producer-{tenth % 2}", "send", type="ok", duration_ms=10)
-    story.at(53.1).event("producer-0", "send", type="info", duration_ms=3000)
-    assert check(story.end(100), spark).verdict is Validity.UNKNOWN
-    story.at(70.1).event("producer-0", "send", type="info", duration_ms=3000)
-    assert check(story, spark).verdict is Validity.INVALID
+def test_a_failure_while_the_proxies_stood_still_is_unknown_and_after_an_unexplained_silence_invalid(
+    spark: SparkSession,
+) -> None:
+    def silent(story: Story) -> Story:
+        for tenth in range(10, 1000):
+            if not 500 <= tenth < 530:
+                story.at(tenth / 10).event(f"producer-{tenth % 2}", "send", type="ok", duration_ms=10)
+        return story.at(53.1).event("producer-0", "send", type="info", duration_ms=3000).end(100)
+
+    clients = ("producer-0", "producer-1")
+    assert check(silent(cluster(clients=clients)), spark).verdict is Validity.INVALID
+    story = silent(cluster(clients=clients)).at(50).lag(2900, "toxiproxy", until_s=53)
+    assert check(story, spark).verdict is Validity.UNKNOWN
 
 
 @pytest.mark.parametrize(("floor", "expected"), [(0.8, Validity.VALID), (0.9, Validity.INVALID)])
