@@ -23,12 +23,14 @@ from .timeline import Timelines
 UP, CLOSED, SILENT = 0, 1, 2
 """What a broker is to someone who sends to it."""
 
-HARNESS, PROBER = "harness", "prober"
+HARNESS, PROBER, TOXIPROXY = "harness", "prober", "toxiproxy"
 SYSTEM_TOPICS = ("TBW102", "SELF_TEST_TOPIC")
 Steps = list[tuple[float, int]]
 
 
 def role_of(node: str) -> str:
+    if node == TOXIPROXY:  # the harness measures its lateness
+        return HARNESS
     return "name_server" if node.startswith("ns-") else node.partition("-")[0]
 
 

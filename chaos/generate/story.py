@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ..history import Row, to_table
 from .columns import Columns, holding_id
-from .control import PROBER, Control, Simulation, role_of
+from .control import PROBER, TOXIPROXY, Control, Simulation, role_of
 from .defects import Planted
 from .plan import ROWS_A_MESSAGE, Plan
 from .traffic import Rows, Traffic, rows
@@ -60,6 +60,7 @@ class Story:
         processes = sorted(
             {(row["node"], row["incarnation"]) for row in self.control.rows}
             | {(node, max(0, inc)) for node, steps in self.control.lives.items() for _, inc in steps}
+            | {process for _, process in self.lag}
         )
         self._who = {process: number for number, process in enumerate(processes)}
         for lag, (node, incarnation) in self.lag:
@@ -187,9 +188,12 @@ class Story:
 
 
 def _lag_rows(plan: Plan, control: Control) -> list[tuple[Rows, tuple[str, int]]]:
-    """Each process's `timer_lag`: while it runs, and not while it is paused; the prober's until the final reads."""
+    """Each process's `timer_lag`: while it runs, and not while it is paused; the prober's until the final reads.
+
+    Toxiproxy's as well, which has no faults.
+    """
     found: list[tuple[Rows, tuple[str, int]]] = []
-    for number, (node, steps) in enumerate(sorted(control.lives.items())):
+    for number, (node, steps) in enumerate([*sorted(control.lives.items()), (TOXIPROXY, [(0.0, 0)])]):
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence((plan.seed, 1, number))))
         until_ms = plan.settled_ms if node == PROBER else plan.end_ms
         for (from_ms, incarnation), (to_ms, _) in zip(steps, [*steps[1:], (until_ms, -1)], strict=True):

@@ -110,6 +110,21 @@ def timers_late(rows: Rows, rng: random.Random) -> Rows:
     return [{**row, "lag_ms": rng.uniform(50.0, 9_000.0)} if place in slow else row for place, row in enumerate(rows)]
 
 
+def proxies_late(rows: Rows, rng: random.Random) -> Rows:
+    """Toxiproxy stood still at times, and sends timed out in one of them."""
+    late = _some([row if row["node"] == "toxiproxy" else {**row, "event": ""} for row in rows], rng, "timer_lag")
+    found = [{**row, "lag_ms": rng.uniform(50.0, 9_000.0)} if place in late else row for place, row in enumerate(rows)]
+    if not late:
+        return found
+    stall = rows[rng.choice(late)]
+    from_ms = stall["time_ms"] - (stall["duration_ms"] or 0.0)
+
+    def timed_out(row: dict[str, Any]) -> bool:
+        return row["event"] == "send" and row["type"] == "ok" and from_ms <= row["time_ms"] <= stall["time_ms"]
+
+    return [{**row, "type": "info"} if timed_out(row) else row for row in found]
+
+
 def lost_brokers_used(rows: Rows, rng: random.Random) -> Rows:
     """Clients go on with a broker, or come to it, at any time."""
     found = [*rows]
@@ -146,6 +161,7 @@ DAMAGES: Sequence[Callable[[Rows, random.Random], Rows]] = (
     routes_differ,
     routes_late,
     timers_late,
+    proxies_late,
     lost_brokers_used,
     moved_on_without_reason,
     sends_failed,
