@@ -185,7 +185,9 @@ class ToxiproxyServer:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
-                    start_new_session=True,  # Ctrl-C is for us; we stop it after the links are healed
+                    # Ctrl-C is for us; we stop it after the links are healed. No session of its own: Linux shares the
+                    # processors among sessions (sched_autogroup), and Spark's low priority is none beside another one.
+                    process_group=0,
                     preexec_fn=die_with_parent if sys.platform == "linux" else None,
                 )
             except OSError as exc:
