@@ -53,6 +53,7 @@ class Reach(StrEnum):
     SYN_DROPPED = "SYN dropped"
     UNANSWERED = "accepts, never answers"
     CLOSES = "closes"
+    RESETS = "resets at its next bytes"
 
     @classmethod
     def of(cls, loss: Loss, injection: str, delay: Delay | None, timers: Timers) -> Reach | None:
@@ -61,8 +62,10 @@ class Reach(StrEnum):
             return cls.UNANSWERED if delay.round_trip_min_ms >= timers.A_ms else None
         if loss is Loss.CLOSED:
             return cls.REFUSED
-        if loss in (Loss.CRASH, Loss.GRACEFUL, Loss.RESET):
+        if loss in (Loss.CRASH, Loss.GRACEFUL):
             return cls.CLOSES
+        if loss is Loss.RESET:
+            return cls.RESETS
         if loss in (Loss.SILENT, Loss.BACKWARD_PACKETS) and injection.startswith("packet"):
             return cls.SYN_DROPPED
         if loss in (Loss.SILENT, Loss.BACKWARD_PACKETS, Loss.BACKWARD_PROXY, Loss.DROPPED):
@@ -95,6 +98,8 @@ def calls_failed(
         return 0
     if reach is Reach.REFUSED:
         return dead if era is ClientEra.FROM_5_3_0 else 0
+    if reach is Reach.RESETS:  # the dial succeeds, and the call itself meets the reset
+        return dead
     seldom = calls_apart_ms >= probe_ms
     probes = era in (ClientEra.FROM_5_0_0, ClientEra.FROM_5_1_4)
     if reach is Reach.UNANSWERED:
@@ -115,7 +120,8 @@ def calls_failed(
 def leave_window(timers: Timers, reach: Reach, era: ClientEra | None = None, *, name_servers: int = 3) -> Window:
     """When a client has chosen another NameServer than the one that is lost: found out at a poll, left at the next.
 
-    A channel that closes says so by itself, so the next call chooses; one that does not answer costs one call first.
+    A channel that closes says so by itself, so the next call chooses; one that does not answer, or is reset by the
+    call's own bytes, costs one call first.
     """
     era = era or ClientEra.of_profile(timers.profile)
     row = f"client leaves a NameServer: {reach}, client {era}"

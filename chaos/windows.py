@@ -297,8 +297,9 @@ def staleness_window(timers: Timers, failed_calls: float, *, ends_round: bool = 
 def failed_calls(profile: Profile, loss: Loss) -> int:
     """k: calls that fail before a client with other NameServers left has moved on from one lost in this way.
 
-    4.9 tries the whole list within one call, so a refused dial costs none; 5.3 tries one address a call.
+    4.9 tries the whole list within one call, so a refused dial costs none; 5.3 tries one address a call. Where the
+    call's own bytes reset the channel, it is that call that fails.
     """
-    if loss in (Loss.CRASH, Loss.GRACEFUL, Loss.CLOSED, Loss.RESET):
+    if loss in (Loss.CRASH, Loss.GRACEFUL, Loss.CLOSED):
         return 0 if profile is Profile.V4_9 else 1
     return 0 if loss is Loss.HARMLESS else 1

@@ -38,6 +38,20 @@ class Cause:
         return self.start_ms <= at_ms < self.end_ms
 
 
+RESEND_MAX_MS = 120_000.0
+"""The longest that a kernel waits before it sends unanswered data again (Linux, TCP_RTO_MAX), in the machine's time."""
+
+
+def resend_ms(cause: Cause, at_ms: float) -> float:
+    """How long after `at_ms` what was sent before may still wait, because a fault lost its packets.
+
+    Each time the kernel waits twice as long, so no longer than the fault has lasted. 0 for what a proxy did.
+    """
+    if not cause.injection.startswith("packet") or at_ms < cause.end_ms:
+        return 0.0
+    return max(0.0, cause.end_ms - at_ms + min(cause.end_ms - cause.start_ms, RESEND_MAX_MS))
+
+
 def leave_ms(world: World) -> float:
     """How long a clean stop may have been under way when it is recorded: it unregisters at each NameServer in turn."""
     return world.timers.A_ms * len(world.of_kind("name_server"))

@@ -104,11 +104,11 @@ def shared_slots(history: DataFrame, world: World) -> tuple[list[float], list[Sl
     Kept with the World, which is made anew for each history, and each time that a growing one is judged.
     """
 
-    def count() -> tuple[list[float], list[Slot]]:
+    def count() -> tuple[DataFrame, list[float], list[Slot]]:
         edges = sorted({edge for stretch in calm(world) for edge in stretch} | {m.at_ms for m in moments(world)})
-        return edges, slots(history, world, edges)
+        return history, edges, slots(history, world, edges)  # kept with it, so that its id stays its own
 
-    return world.once(("slots", id(history)), count)
+    return world.once(("slots", id(history)), count)[1:]
 
 
 def slots(history: DataFrame, world: World, edges: Sequence[float], *operations: str) -> list[Slot]:

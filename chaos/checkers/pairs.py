@@ -22,7 +22,7 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from ..windows import NEVER, Loss, Pulse, Timers, Window, drop_window, pulse_of, return_window
-from .causes import Cause, leave_ms, link_causes, process_causes
+from .causes import Cause, leave_ms, link_causes, process_causes, resend_ms
 from .world import Life, World
 
 
@@ -232,9 +232,18 @@ class Pair:
         if cause.loss is not Loss.GRACEFUL:
             if cause.loss is Loss.RESET and cause.stream == "downstream":
                 return Window(0, NEVER, "not bounded", str(cause.loss))
-            return drop_window(self.timers, cause.loss)
+            return self._resent(drop_window(self.timers, cause.loss), cause, at_ms)
         window = drop_window(self.timers, cause.loss, dead_name_servers=self._dead_name_servers(at_ms))
-        return window._replace(latest_ms=window.latest_ms + self.leave_ms)
+        return self._resent(window._replace(latest_ms=window.latest_ms + self.leave_ms), cause, at_ms)
+
+    def _resent(self, window: Window, cause: Cause, at_ms: float) -> Window:
+        """Later by as long as a kernel may wait until it sends again what was lost: a close comes behind that."""
+        if cause.on != "broker" or not cause.loss.closes:
+            return window
+        late_ms = max((resend_ms(link, at_ms) for link in self.causes if link.on == "link"), default=0.0)
+        if not late_ms:
+            return window
+        return window._replace(latest_ms=window.latest_ms + late_ms, formula=f"{window.formula} + TCP's resending")
 
     def _dead_name_servers(self, at_ms: float) -> int:
         world = self.world

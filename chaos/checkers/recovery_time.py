@@ -12,7 +12,8 @@ Per client and operation, q being the queues of the brokers lost to it, k the fa
 | pull      | two long polls of 15 + 5 s; where a broker is lost, t_rm + P + Qr before: it may hold no other  |
 | look-up   | P + (k·P + A) + J                                                                              |
 
-A client that has lost every broker, or every NameServer, is bounded only from the heal on, R + C + P later. What ends
+A client that has lost every broker, or every NameServer, is bounded only from the heal on, R + C + P later; a consumer
+whose group has fewer queues left than consumers, from R + C + P + Qr after the heal on. What ends
 in another fault before its bound is not judged, nor is a client that is itself stopped or paused. The percentiles are
 over all that recovered, judged or not.
 """
@@ -170,6 +171,15 @@ def bound(world: World, client: str, operation: str, moment: Moment) -> Window:
         waits_ms = back.latest_ms + timers.P_ms + poll_delay_ms(timers, len(brokers))
         waits, timers_ = f"{back.formula} + P + J (A·{len(brokers)} brokers) + ", 4
     missing = returned or gone
+    workload = world.run.get("workload") or {}
+    queues = int(workload.get("queues") or 4)
+    consumers = 0 if workload.get("broadcasting") else len(world.of_kind("consumer"))
+    if operation == "pull" and queues * (len(brokers) - len(missing)) < consumers:
+        if gone or queues * len(brokers) < consumers:
+            return Window(0, NEVER, "never", "fewer queues than consumers are left, so one may have none to pull")
+        back = return_window(timers)
+        waits_ms = back.latest_ms + timers.P_ms + timers.Qr_ms + poll_delay_ms(timers, len(missing))
+        waits, timers_ = f"{back.formula} + P + Qr + J (A·{len(missing)} brokers) + ", 5
     leaving = [
         client_leave_window(
             timers,
@@ -187,10 +197,9 @@ def bound(world: World, client: str, operation: str, moment: Moment) -> Window:
             latest_ms, formula = latest_ms + leave.latest_ms, f"{leave.formula} + {formula}"
             timers_ = leave.timers + 1
         return Window(0, waits_ms + latest_ms, waits + formula, "consumer's first answered pull", timers_)
-    workload = world.run.get("workload") or {}
     each_ms = timers.T_ms + 1000.0 / float(workload.get("sends_per_s") or 1.0)
-    queues = len(missing) * int(workload.get("queues") or 4)
-    latest_ms, formula = (queues + 2) * each_ms, f"({queues} lost queues + 2)·(T + 1/rate)"
+    tried = len(missing) * queues
+    latest_ms, formula = (tried + 2) * each_ms, f"({tried} lost queues + 2)·(T + 1/rate)"
     if leave is not None and leave.latest_ms + 2 * each_ms < latest_ms:
         latest_ms, formula = leave.latest_ms + 2 * each_ms, f"{leave.formula} + 2·(T + 1/rate)"
         timers_ = leave.timers + 1

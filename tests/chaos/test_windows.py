@@ -138,7 +138,7 @@ def k(era: ClientEra, reach: Reach, n: int, dead: int = 1, apart_s: float = 30) 
 
 
 OLD, V491, V500, V514, V530 = ClientEra
-REFUSED, SYN, DEAF, CLOSES = Reach
+REFUSED, SYN, DEAF, CLOSES, RESETS = Reach
 SECTION_4: list[tuple[str, ClientEra, Any, Any]] = [
     *(("port refused", era, k(era, REFUSED, 3), 0) for era in (OLD, V491, V500, V514)),
     ("port refused: one failed call per dead entry met", V530, k(V530, REFUSED, 3), 1),
@@ -164,6 +164,7 @@ SECTION_4: list[tuple[str, ClientEra, Any, Any]] = [
     ("accepts, never answers: same code", V514, k(V514, DEAF, 3), NEVER),
     ("accepts, never answers: 1 failed call", V530, k(V530, DEAF, 3), 1),
     *(("closes", era, k(era, CLOSES, 3), 0) for era in ClientEra),
+    *(("reset by the call itself: 1 failed call", era, k(era, RESETS, 3), 1) for era in ClientEra),
     *(("every NameServer lost", era, k(era, CLOSES, 3, dead=3), NEVER) for era in ClientEra),
     ("staleness k·P + A, k = 0", V491, staleness_window(V4, 0).latest_ms, 3_000),
     ("staleness k·P + A, k = 1", V530, staleness_window(V5, 1).latest_ms, 33_000),
@@ -171,6 +172,7 @@ SECTION_4: list[tuple[str, ClientEra, Any, Any]] = [
     ("staleness of a client that never leaves", OLD, staleness_window(V4, NEVER).latest_ms, NEVER),
     ("up to 4.5.2 a failed call costs A", OLD, staleness_window(V4, 1, ends_round=False).latest_ms, 6_000),
     ("left: a channel that closes", V491, leave_window(V4, CLOSES).latest_ms, 33_000),
+    ("left: the call resets the channel", V491, leave_window(V4, RESETS).latest_ms, 63_000),
     ("left: a refused port", V530, leave_window(V5, REFUSED).latest_ms, 33_000),
     ("left: one call fails first", V491, leave_window(V4, DEAF).latest_ms, 63_000),
     ("left: one call fails first", V530, leave_window(V5, DEAF).latest_ms, 63_000),
@@ -290,7 +292,7 @@ def test_the_profiles_are_4_9_8_and_5_3_3_and_no_version_is_refused_by_name() ->
         (Loss.CLOSED, "toxiproxy.disabled", None, REFUSED),
         (Loss.CRASH, "sigkill", None, CLOSES),
         (Loss.GRACEFUL, "sigterm", None, CLOSES),
-        (Loss.RESET, "toxiproxy.reset_peer", None, CLOSES),
+        (Loss.RESET, "toxiproxy.reset_peer", None, RESETS),
         (Loss.SILENT, "sigstop", None, DEAF),
         (Loss.SILENT, "toxiproxy.bandwidth.rate=0", None, DEAF),
         (Loss.BACKWARD_PROXY, "toxiproxy.bandwidth.rate=0", None, DEAF),

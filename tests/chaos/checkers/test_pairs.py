@@ -63,6 +63,19 @@ def test_a_silent_broker_is_kept_for_e_minus_r_and_gone_after_e_plus_s() -> None
     ]
 
 
+LOSS = ("packet_loss", "packet_loss", "broker-a", "ns-0", "both")
+
+
+def test_a_close_comes_behind_what_a_kernel_sends_again_after_a_time_of_lost_packets() -> None:
+    lives = (("ns-0", 0, math.inf), ("broker-a", 0, 140), ("broker-a", 300, math.inf))
+    assert demanded(world(fault(LOSS, 100, 130), fault(KILL, 140, 290), lives=lives))[2:4] == [
+        ("drop", 160, 290),  # it may wait as long again as packets were lost: 30 s, of which 10 s are over
+        ("drop", 290, 300),
+    ]
+    held = (LINK[0], LINK[1], *LOSS[2:])
+    assert demanded(world(fault(held, 100, 130), fault(KILL, 140, 290), lives=lives))[2] == ("drop", 140, 290)
+
+
 def test_a_short_silence_demands_nothing_but_that_the_broker_is_kept_until_the_heal() -> None:
     assert demanded(world(fault(LINK, 100, 120))) == [("return", 33, 100), ("keep", 100, 120), ("return", 153, 600)]
 
