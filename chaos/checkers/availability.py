@@ -6,7 +6,9 @@
 
 Two floors. In quiet (no fault in force, and R + C + P + J + A + T since the last) every operation must succeed. From
 one fault or heal to the next a producer that goes round its queues may fail once on each lost queue of each round:
-its floor is 1 less the lost brokers' share, and two rounds' worth for beginning anywhere. Pulls and look-ups have no
+its floor is 1 less the lost brokers' share, and two rounds' worth for beginning anywhere. A send that spent its whole
+budget on a hung broker has by then picked the queue for its retry, which the next send passes over: with few queues
+that is a larger share (`passed_over`), and with q·(brokers - lost) ≤ lost none may be left. Pulls and look-ups have no
 such floor: a consumer retries a lost queue every second, however many others it serves. A scenario may set one floor
 for everything after its first fault (`availability_floor`). Operations that never ended are not counted. Failures that
 timers as late as a third of T explain, or a stall of the proxies (`operations.Stalls`), make it UNKNOWN.
@@ -26,7 +28,7 @@ from ..verdict import EXAMPLES_MAX, Validity, Verdict
 from .disturbances import Stretch, calm, settle_ms
 from .findings import rounded
 from .lag import LagWindow, measure
-from .operations import OPERATIONS, Slot, Stalls, bucket_ms, shared_slots
+from .operations import OPERATIONS, Slot, Stalls, bucket_ms, passed_over, shared_slots
 from .reach import Moment, lost, moments
 from .world import World
 
@@ -133,9 +135,12 @@ def _producers(
             counts[slot.node][2] += slot.bad if stalls.explain(slot) else 0
         for client, (good, bad, stalled) in sorted(counts.items()):
             gone = len(lost(world, client, "broker", start_ms, for_ms=settle_ms(world)))
-            rounds = math.ceil((good + bad) * gone / brokers) + 2 * gone * queues
+            share = max(gone / brokers, passed_over(brokers, gone, queues))
+            if share >= 1:
+                continue
+            rounds = math.ceil((good + bad) * share) + 2 * gone * queues
             examined += good + bad
-            if bad > rounds and gone < brokers:
+            if bad > rounds:
                 floor = max(0.0, 1 - rounds / (good + bad))
                 why = f"more failed than {gone} of {brokers} lost brokers explain"
                 short.append(Shortfall("send", client, *segment, good, bad, floor, why, bad - stalled <= rounds))

@@ -91,6 +91,15 @@ class Stalls:
         )
 
 
+def passed_over(brokers: int, lost: int, queues: int) -> float:
+    """The share of sends that fail at most when each that fails on a lost broker takes one good queue of the round.
+
+    One of each lost broker's queues is met a round, because a retry goes to another broker's; 1 where no queue is left.
+    Source: `DefaultMQProducerImpl.sendDefaultImpl`, which picks the queue of the next try before it looks at the time.
+    """
+    return 1.0 if queues * (brokers - lost) <= lost else lost / (queues * (brokers - lost))
+
+
 def bucket_ms(world: World) -> float:
     """The width of a bucket: a round number of milliseconds, at least 1 s, that makes no more than BUCKETS_MAX."""
     least_ms = max(1000.0, world.end_ms / (BUCKETS_MAX - 1))

@@ -8,7 +8,8 @@ Per client and operation, q being the queues of the brokers lost to it, k the fa
 | operation | bound                                                                                          |
 |-----------|------------------------------------------------------------------------------------------------|
 | send      | (q + 2)·(T + 1/rate): the send under way, one on each lost queue in turn, and the good one;    |
-|           | or, if sooner, when the producer has left the lost brokers (t_rm + P), and two sends           |
+|           | or, if sooner, when the producer has left the lost brokers (t_rm + P), and two sends; with so  |
+|           | few queues that each failure's retry takes a good one away (`passed_over`), only that          |
 | pull      | two long polls of 15 + 5 s; where a broker is lost, t_rm + P + Qr before: it may hold no other  |
 | look-up   | P + (k·P + A) + J                                                                              |
 
@@ -42,7 +43,7 @@ from ..windows import (
 )
 from .findings import Finding, rounded, verdict_of
 from .lag import LagWindow, Tolerance, measure, tolerance
-from .operations import Slot, Stalls, shared_slots
+from .operations import Slot, Stalls, passed_over, shared_slots
 from .reach import Moment, lost, moments, undisturbed
 from .world import World
 
@@ -200,7 +201,8 @@ def bound(world: World, client: str, operation: str, moment: Moment) -> Window:
     each_ms = timers.T_ms + 1000.0 / float(workload.get("sends_per_s") or 1.0)
     tried = len(missing) * queues
     latest_ms, formula = (tried + 2) * each_ms, f"({tried} lost queues + 2)·(T + 1/rate)"
-    if leave is not None and leave.latest_ms + 2 * each_ms < latest_ms:
+    none_left = passed_over(len(brokers), len(missing), queues) >= 1 if brokers else False
+    if leave is not None and (none_left or leave.latest_ms + 2 * each_ms < latest_ms):
         latest_ms, formula = leave.latest_ms + 2 * each_ms, f"{leave.formula} + 2·(T + 1/rate)"
         timers_ = leave.timers + 1
     return Window(0, waits_ms + latest_ms, waits + formula, "producer's first good send", timers_)

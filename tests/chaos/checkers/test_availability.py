@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nemesrv.chaos.checkers.availability import availability
+from nemesrv.chaos.checkers.operations import passed_over
 from nemesrv.chaos.checkers.world import World
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.histories import Story, cluster
@@ -25,7 +26,7 @@ def check(story: Story, spark: SparkSession) -> Verdict:
 
 def sends(failed: set[int], *, until_s: int = 400, lag_ms: float | None = 1.0, **run: Any) -> Story:
     """A send every second; those that began in `failed` seconds fail. broker-a of two is paused from 100 to 200 s."""
-    story = cluster(clients=("producer-0",), workload=WORKLOAD, **run)
+    story = cluster(clients=("producer-0",), **{"workload": WORKLOAD, **run})
     story.at(100).fault(*PAUSE).at(200).fault(*PAUSE, end=True)
     for second in range(10, until_s):
         type_ = "info" if second in failed else "ok"
@@ -68,6 +69,30 @@ def test_more_failures_than_the_lost_queues_explain_are_invalid(spark: SparkSess
     verdict = check(sends(set(range(110, 190))), spark)
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 80)
     assert verdict.examples[0]["why"] == "more failed than 1 of 2 lost brokers explain"
+
+
+@pytest.mark.parametrize(
+    ("brokers", "lost", "queues", "share"),
+    [
+        (3, 0, 4, 0.0),
+        (3, 1, 4, 1 / 8),
+        (3, 1, 1, 1 / 2),
+        (2, 1, 1, 1.0),
+        (4, 2, 1, 1.0),
+        (2, 2, 8, 1.0),
+        (4, 2, 2, 1 / 2),
+    ],
+)
+def test_a_retry_that_comes_too_late_takes_a_good_queue_of_the_round(
+    brokers: int, lost: int, queues: int, share: float
+) -> None:
+    assert passed_over(brokers, lost, queues) == share
+
+
+def test_with_two_queues_of_which_one_hangs_all_sends_may_fail(spark: SparkSession) -> None:
+    failing = set(range(100, 200))
+    assert check(sends(failing, workload={**WORKLOAD, "queues": 1}), spark).verdict is Validity.VALID
+    assert check(sends(failing), spark).verdict is Validity.INVALID
 
 
 def test_failures_while_timers_are_later_than_a_time_out_are_unknown(spark: SparkSession) -> None:

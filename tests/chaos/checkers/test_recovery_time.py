@@ -103,6 +103,23 @@ def test_a_client_without_any_broker_left_is_bounded_from_the_heal_on(spark: Spa
     assert verdict.examined == 2
 
 
+def test_a_consumer_may_have_nothing_to_pull_where_its_group_has_fewer_queues_left_than_consumers(
+    spark: SparkSession,
+) -> None:
+    def idle_while_the_broker_is_lost(queues: int) -> Story:
+        story = cluster(clients=("consumer-0", "consumer-1"), workload={**WORKLOAD, "queues": queues})
+        story.at(100).fault(*KILL).at(500).fault(*KILL, end=True).restarted("broker-a")
+        for at_s in (90, 550, 690):
+            story.at(at_s).event("consumer-0", "pull", type="ok", code=0, duration_ms=100)
+        return story.end(700)
+
+    verdict = check(idle_while_the_broker_is_lost(queues=1), spark)
+    assert (verdict.verdict, verdict.examined) == (Validity.VALID, 1)  # from the heal on
+    assert verdict.allowed["bound_ms"] == (33 + 30 + 20 + 3 + 40) * 1000  # R + C + P + Qr + J + 2·20 s
+    verdict = check(idle_while_the_broker_is_lost(queues=4), spark)
+    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
+
+
 def test_without_a_fault_or_without_anything_at_all_nothing_is_examined(spark: SparkSession) -> None:
     for story in (Story(), send(cluster(clients=("producer-0",)), 50).end(100)):
         verdict = check(story, spark)
