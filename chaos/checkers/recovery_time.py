@@ -159,53 +159,89 @@ def bound(world: World, client: str, operation: str, moment: Moment) -> Window:
     if operation == LOOK_UP:
         return _look_up_bound(world, client, moment)
     timers, brokers = world.timers, world.of_kind("broker")
+    back, k = _back(world, len(brokers)), _calls(world)
     gone = lost(world, client, "broker", moment.at_ms)
-    hung = sum(not loss.closes for loss in gone.values())
+    missing = lost(world, client, "broker", moment.at_ms, for_ms=back.latest_ms)  # healed, but not yet in the routes
     if brokers and len(gone) == len(brokers):
         return Window(0, NEVER, "never", "every broker is lost to the client")
-    returned: dict[str, Any] = {}
-    if moment.phase == "end":  # what has just been healed may not be in the routes yet
-        returned = lost(world, client, "broker", moment.at_ms, for_ms=return_window(timers).latest_ms)
-    waits_ms, waits, timers_ = 0.0, "", 2
-    if brokers and len(returned) == len(brokers):
-        back = return_window(timers)
-        waits_ms = back.latest_ms + timers.P_ms + poll_delay_ms(timers, len(brokers))
-        waits, timers_ = f"{back.formula} + P + J (A·{len(brokers)} brokers) + ", 4
-    missing = returned or gone
-    workload = world.run.get("workload") or {}
-    queues = int(workload.get("queues") or 4)
-    consumers = 0 if workload.get("broadcasting") else len(world.of_kind("consumer"))
-    if operation == "pull" and queues * (len(brokers) - len(missing)) < consumers:
-        if gone or queues * len(brokers) < consumers:
-            return Window(0, NEVER, "never", "fewer queues than consumers are left, so one may have none to pull")
-        back = return_window(timers)
-        waits_ms = back.latest_ms + timers.P_ms + timers.Qr_ms + poll_delay_ms(timers, len(missing))
-        waits, timers_ = f"{back.formula} + P + Qr + J (A·{len(missing)} brokers) + ", 5
+    hung = sum(not loss.closes for loss in gone.values())
+    waits = Window(0, 0, "", "", 2)
+    if brokers and len(missing) == len(brokers):
+        waits = back
     leaving = [
         client_leave_window(
-            timers,
-            drop_window(timers, loss),
-            consumer=operation == "pull",
-            hung_brokers=hung,
-            failed_calls=_calls(world),
+            timers, drop_window(timers, loss), consumer=operation == "pull", hung_brokers=hung, failed_calls=k
         )
         for loss in missing.values()
     ]
     leave = max(leaving, key=lambda window: window.latest_ms, default=None)
+    workload = world.run.get("workload") or {}
+    queues = int(workload.get("queues") or 4)
     if operation == "pull":
-        latest_ms, formula = 2 * HOLD_MS, f"2·{HOLD_MS / 1000:g} s"
-        if leave is not None and not waits_ms:
+        consumers = 1 if workload.get("broadcasting") else max(1, len(world.of_kind("consumer")))
+        if brokers and (idle := _idle(world, client, moment, queues, consumers, missing, gone)) is not None:
+            if idle:
+                return Window(0, NEVER, "never", idle)
+            shares = Window(0, back.latest_ms + timers.Qr_ms, f"{back.formula} + Qr", "", 5)
+            waits = max(waits, shares, key=lambda window: window.latest_ms)
+        latest_ms, formula, chained = 2 * HOLD_MS, f"2·{HOLD_MS / 1000:g} s", waits.timers
+        if leave is not None and not waits.latest_ms:
             latest_ms, formula = latest_ms + leave.latest_ms, f"{leave.formula} + {formula}"
-            timers_ = leave.timers + 1
-        return Window(0, waits_ms + latest_ms, waits + formula, "consumer's first answered pull", timers_)
+            chained = leave.timers + 1
+        return _after(waits, latest_ms, formula, "consumer's first answered pull", chained)
     each_ms = timers.T_ms + 1000.0 / float(workload.get("sends_per_s") or 1.0)
     tried = len(missing) * queues
-    latest_ms, formula = (tried + 2) * each_ms, f"({tried} lost queues + 2)·(T + 1/rate)"
-    none_left = passed_over(len(brokers), len(missing), queues) >= 1 if brokers else False
+    latest_ms, formula, chained = (tried + 2) * each_ms, f"({tried} lost queues + 2)·(T + 1/rate)", waits.timers
+    none_left = bool(brokers) and passed_over(len(brokers), len(missing), queues) >= 1
     if leave is not None and (none_left or leave.latest_ms + 2 * each_ms < latest_ms):
         latest_ms, formula = leave.latest_ms + 2 * each_ms, f"{leave.formula} + 2·(T + 1/rate)"
-        timers_ = leave.timers + 1
-    return Window(0, waits_ms + latest_ms, waits + formula, "producer's first good send", timers_)
+        chained = leave.timers + 1
+    return _after(waits, latest_ms, formula, "producer's first good send", chained)
+
+
+def _back(world: World, hung: int) -> Window:
+    """When a client has a broker in its routes that has just been healed, NameServers lost meanwhile included."""
+    timers, k, table = world.timers, _calls(world), return_window(world.timers)
+    latest_ms = table.latest_ms + timers.P_ms + poll_delay_ms(timers, hung)
+    formula = f"{table.formula} + P + J (A·{hung} brokers)"
+    if k:
+        latest_ms, formula = latest_ms + k * timers.P_ms + timers.A_ms, f"{formula} + {k}·P + A"
+    return Window(0, latest_ms, formula, "client has a healed broker in its routes", 4 + k)
+
+
+def _after(waits: Window, latest_ms: float, formula: str, row: str, chained: int) -> Window:
+    before = f"{waits.formula} + " if waits.latest_ms else ""
+    return Window(0, waits.latest_ms + latest_ms, before + formula, row, chained)
+
+
+def _idle(
+    world: World,
+    client: str,
+    moment: Moment,
+    queues: int,
+    consumers: int,
+    missing: Mapping[str, Any],
+    gone: Mapping[str, Any],
+) -> str | None:
+    """Why the consumer may have no queue that it can pull from: None when it must have one; empty when it will again.
+
+    Queues are handed out in stretches (AllocateMessageQueueAveragely), so one stretch may lie on the lost brokers; only
+    a broker that the NameServers drop loses its queues to others.
+    """
+    every = queues * len(world.of_kind("broker"))
+    left = every - queues * len(missing)
+    if every < consumers:
+        return "the group has fewer queues than consumers, so one may have none to pull"
+    kept = [
+        broker
+        for broker in missing
+        if any(fault.start_ms <= moment.at_ms < fault.end_ms for fault in world.link_faults(client, broker))
+    ]
+    if kept and every // consumers <= queues * len(missing):
+        return "all its queues may lie on brokers that only it cannot reach, and those stay in the routes"
+    if left >= consumers:
+        return None
+    return "fewer queues than consumers are left, so one may have none to pull" if gone else ""
 
 
 def _look_up_bound(world: World, client: str, moment: Moment) -> Window:
