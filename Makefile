@@ -35,6 +35,9 @@ differential: setup ## 100,000 random operations a profile on Apache's own NameS
 live-differential: setup ## 1,000 random histories judged whole and in parts (hours on 2 cores; may be stopped and run again)
 	@$(PY) -m tests.chaos.live.differential --histories $${HISTORIES:-1000} --out runs/live-differential.jsonl
 
+random-scenarios: setup ## 400 random scenarios with nothing planted, in which no check may find anything (about 40 minutes on 2 cores)
+	@$(PY) -m tests.chaos.virtual.random_scenarios --scenarios $${SCENARIOS:-400}
+
 fuzz: setup ## ten million wrong inputs to everything that reads bytes (about 15 minutes on 2 cores)
 	@$(PY) -m tests.fuzz
 
@@ -44,4 +47,4 @@ mutation: setup ## mutants of the route table and the selection code, and what t
 bench: setup ## the benchmarks, each beside its baseline
 	@.venv/bin/nemesrv bench
 
-.PHONY: help setup demo test check format test-fast selftest differential live-differential fuzz mutation bench
+.PHONY: help setup demo test check format test-fast selftest differential live-differential random-scenarios fuzz mutation bench
