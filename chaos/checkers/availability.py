@@ -5,13 +5,14 @@
                    buckets of equal length, at most 200
 
 Two floors. In quiet (no fault in force, and R + C + P + J + A + T since the last) every operation must succeed. From
-one fault or heal to the next a producer that goes round its queues may fail once on each lost queue of each round:
-its floor is 1 less the lost brokers' share, and two rounds' worth for beginning anywhere. A send that spent its whole
+one fault or heal to the next a producer that goes round its queues may fail once on each lost queue of each round: its
+floor is 1 less the lost brokers' share, and two rounds' worth for beginning anywhere. A send that spent its whole
 budget on a hung broker has by then picked the queue for its retry, which the next send passes over: with few queues
-that is a larger share (`passed_over`), and with q·(brokers - lost) ≤ lost none may be left. Pulls and look-ups have no
-such floor: a consumer retries a lost queue every second, however many others it serves. A scenario may set one floor
-for everything after its first fault (`availability_floor`). Operations that never ended are not counted. Failures that
-timers as late as a third of T explain, or a stall of the proxies (`operations.Stalls`), make it UNKNOWN.
+that is a larger share (`passed_over`), and with q·(brokers - lost) ≤ lost none may be left. Messages of a sharding key
+fail as long as their queue is lost. Pulls and look-ups have no such floor: a consumer retries a lost queue every
+second, however many others it serves. A scenario may set one floor for everything after its first fault
+(`availability_floor`). Operations that never ended are not counted. Failures that timers as late as a third of T
+explain, or a stall of the proxies (`operations.Stalls`), make it UNKNOWN.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from ..verdict import EXAMPLES_MAX, Validity, Verdict
 from .disturbances import Stretch, calm, settle_ms
 from .findings import rounded
 from .lag import LagWindow, measure
-from .operations import OPERATIONS, Slot, Stalls, bucket_ms, passed_over, shared_slots
+from .operations import OPERATIONS, Slot, Stalls, bucket_ms, share_lost, shared_slots, turns_lost
 from .reach import Moment, lost, moments
 from .world import World
 
@@ -135,10 +136,10 @@ def _producers(
             counts[slot.node][2] += slot.bad if stalls.explain(slot) else 0
         for client, (good, bad, stalled) in sorted(counts.items()):
             gone = len(lost(world, client, "broker", start_ms, for_ms=settle_ms(world)))
-            share = max(gone / brokers, passed_over(brokers, gone, queues))
+            share = share_lost(world, brokers, gone, queues)
             if share >= 1:
                 continue
-            rounds = math.ceil((good + bad) * share) + 2 * gone * queues
+            rounds = math.ceil((good + bad) * share) + 2 * turns_lost(world, brokers, gone, queues)
             examined += good + bad
             if bad > rounds:
                 floor = max(0.0, 1 - rounds / (good + bad))

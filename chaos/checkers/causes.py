@@ -60,7 +60,8 @@ def leave_ms(world: World) -> float:
 def process_causes(world: World, node: str, on: str = "broker") -> Sequence[Cause]:
     """When this node's process is not running or not answering: its faults, and the gaps between its lives.
 
-    A clean stop of a broker begins `leave_ms` before its row. The end of the run is not one of them.
+    A clean stop of a broker begins `leave_ms` before its row, but not before its process did. The end of the run is not
+    one of them.
     """
 
     def found() -> Sequence[Cause]:
@@ -68,8 +69,13 @@ def process_causes(world: World, node: str, on: str = "broker") -> Sequence[Caus
         if on != "broker":
             return causes
         early_ms = leave_ms(world)
+        begun = [life.start_ms for life in world.lives_of(node)]
+
+        def began_ms(cause: Cause) -> float:  # not before the process that stopped
+            return max([cause.start_ms - early_ms, *(at_ms for at_ms in begun if at_ms < cause.start_ms)])
+
         return [
-            replace(c, start_ms=c.start_ms - early_ms) if c.loss is Loss.GRACEFUL and c.start_ms < world.end_ms else c
+            replace(c, start_ms=began_ms(c)) if c.loss is Loss.GRACEFUL and c.start_ms < world.end_ms else c
             for c in causes
         ]
 

@@ -100,6 +100,25 @@ def passed_over(brokers: int, lost: int, queues: int) -> float:
     return 1.0 if queues * (brokers - lost) <= lost else lost / (queues * (brokers - lost))
 
 
+def turns_lost(world: World, brokers: int, lost: int, queues: int) -> int:
+    """How many sends in a row may meet `lost` of the brokers: each of their queues in its turn.
+
+    Messages of a sharding key keep to their queue, so there it is each key whose queue is lost.
+    """
+    workload = world.run.get("workload") or {}
+    keys = int(workload.get("ordered_keys") or 0) if workload.get("ordered") else 0
+    return lost * queues * max(1, math.ceil(keys / (queues * brokers)))
+
+
+def share_lost(world: World, brokers: int, lost: int, queues: int) -> float:
+    """The share of sends that may fail while so many brokers are lost: 1 where all may."""
+    workload = world.run.get("workload") or {}
+    of_keys = 0.0
+    if workload.get("ordered"):
+        of_keys = turns_lost(world, brokers, lost, queues) / max(1, int(workload.get("ordered_keys") or 1))
+    return min(1.0, max(lost / brokers, passed_over(brokers, lost, queues), of_keys))
+
+
 def bucket_ms(world: World) -> float:
     """The width of a bucket: a round number of milliseconds, at least 1 s, that makes no more than BUCKETS_MAX."""
     least_ms = max(1000.0, world.end_ms / (BUCKETS_MAX - 1))

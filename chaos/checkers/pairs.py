@@ -168,7 +168,8 @@ class Pair:
             causes = [cause for cause in self.causes if cause.active(state.start_ms)]
             if state.up or any(_unsteady(cause) for cause in causes):
                 continue
-            if found and found[-1][2] == state.start_ms and not self._lets_out(state.start_ms):
+            lets_in = self._lets_out(state.start_ms) or self._stops_again(state.start_ms)
+            if found and found[-1][2] == state.start_ms and not lets_in:
                 found[-1] = (*found[-1][:2], state.end_ms, found[-1][3])
                 continue
             # A clean stop is recorded when it is over; until then the broker may still register with the others.
@@ -180,6 +181,11 @@ class Pair:
     def _lets_out(self, at_ms: float) -> bool:
         """Whether what a link held, or what a stopped process had not read yet, arrives now."""
         return any(cause.on != "broker" or not cause.loss.closes for cause in self._ending.get(at_ms, ()))
+
+    def _stops_again(self, at_ms: float) -> bool:
+        """Whether the broker's process was started then, and stopped cleanly so soon that it may be leaving already."""
+        leaves = any(c.on == "broker" and c.loss is Loss.GRACEFUL for c in self._starting.get(at_ms, ()))
+        return leaves and any(cause.on == "broker" for cause in self._ending.get(at_ms, ()))
 
     def turns(self) -> list[Turns]:
         """The stretches of which the table says how long the broker is held and missing by turns."""
@@ -292,7 +298,7 @@ class Pair:
         ended = {cause.on for cause in self._ending.get(now_ms, ())}
         began = [cause for cause in active if cause.start_ms == now_ms]
         at_ms, settled_ms, window = before.at_ms, before.settled_ms, before.window
-        if before.up or "link" in ended:
+        if before.up or "link" in ended or self._stops_again(now_ms):
             # What the link held arrives at its heal, registrations included, so every window starts again.
             at_ms, settled_ms, began = now_ms, NEVER, active
         for cause in began:

@@ -43,7 +43,7 @@ from ..windows import (
 )
 from .findings import Finding, rounded, verdict_of
 from .lag import LagWindow, Tolerance, measure, tolerance
-from .operations import Slot, Stalls, passed_over, shared_slots
+from .operations import Slot, Stalls, passed_over, shared_slots, turns_lost
 from .reach import Moment, lost, moments, undisturbed
 from .world import World
 
@@ -190,7 +190,7 @@ def bound(world: World, client: str, operation: str, moment: Moment) -> Window:
             chained = leave.timers + 1
         return _after(waits, latest_ms, formula, "consumer's first answered pull", chained)
     each_ms = timers.T_ms + 1000.0 / float(workload.get("sends_per_s") or 1.0)
-    tried = len(missing) * queues
+    tried = turns_lost(world, len(brokers), len(missing), queues) if brokers else 0
     latest_ms, formula, chained = (tried + 2) * each_ms, f"({tried} lost queues + 2)·(T + 1/rate)", waits.timers
     none_left = bool(brokers) and passed_over(len(brokers), len(missing), queues) >= 1
     if leave is not None and (none_left or leave.latest_ms + 2 * each_ms < latest_ms):

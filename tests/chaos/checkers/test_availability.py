@@ -95,6 +95,13 @@ def test_with_two_queues_of_which_one_hangs_all_sends_may_fail(spark: SparkSessi
     assert check(sends(failing), spark).verdict is Validity.INVALID
 
 
+def test_messages_of_a_sharding_key_fail_as_long_as_their_queue_is_lost(spark: SparkSession) -> None:
+    failing = {second for second in range(100, 200) if second % 10 < 7}
+    keys = {"ordered": True, "ordered_keys": 12}  # of eight queues four are lost, so up to eight of twelve keys
+    assert check(sends(failing, workload={**WORKLOAD, **keys}), spark).verdict is Validity.VALID
+    assert check(sends(failing), spark).verdict is Validity.INVALID
+
+
 def test_failures_while_timers_are_later_than_a_time_out_are_unknown(spark: SparkSession) -> None:
     story = sends({50})
     verdict = check(story.at(48).lag(1500, "broker-b", until_s=51), spark)

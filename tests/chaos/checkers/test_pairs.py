@@ -125,6 +125,14 @@ def test_a_clean_stop_may_have_unregistered_before_it_is_recorded() -> None:
     assert demanded(world(fault(stop, 100), lives=lives)) == [("return", 33, 97), ("drop", 100, 600)]
 
 
+def test_a_broker_that_is_stopped_as_soon_as_it_was_started_may_have_registered_meanwhile() -> None:
+    stop = ("stop", "sigterm", "broker-a", None, None)
+    lives = (("ns-0", 0, math.inf), ("broker-a", 0, 100), ("broker-a", 300, 300.5), ("broker-a", 500, math.inf))
+    stopped_twice = world(fault(stop, 100, 300), fault(stop, 300.5, 500), lives=lives)
+    assert demanded(stopped_twice) == [("return", 33, 97), ("drop", 100, 300), ("drop", 303, 500), ("return", 533, 600)]
+    assert [(d.from_ms / 1000, d.to_ms / 1000) for d in downs(stopped_twice)] == [(100, 300), (303, 500)]
+
+
 def test_the_end_of_the_run_is_no_fault() -> None:
     lives = (("ns-0", 0, 601), ("broker-a", 0, 601))
     assert demanded(world(lives=lives)) == [("return", 33, 600)]
