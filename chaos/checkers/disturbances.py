@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..windows import Loss, Timers, Window, failed_calls, poll_delay_ms, return_window, staleness_window
+from .causes import leave_ms
 from .world import Fault, World
 
 
@@ -66,7 +67,17 @@ def harmful(world: World) -> list[Fault]:
 
 def disturbed(world: World, before_ms: float = 0.0, after_ms: float = 0.0) -> list[Stretch]:
     """The stretches with a harmful fault in force, each from `before_ms` earlier until `after_ms` later; merged."""
-    return merged(Stretch(f.start_ms - before_ms, f.end_ms + after_ms) for f in harmful(world))
+    return merged(Stretch(felt_from_ms(world, f) - before_ms, f.end_ms + after_ms) for f in harmful(world))
+
+
+def felt_from_ms(world: World, fault: Fault) -> float:
+    """When the fault may have been felt first: its row comes when it is complete.
+
+    A link's fault was asked for before, and a broker or NameServer that stops cleanly serves nobody on its way.
+    """
+    asked_ms = fault.value.get("asked_ms")
+    early_ms = leave_ms(world) if fault.loss(world.timers) is Loss.GRACEFUL else 0.0
+    return min(fault.start_ms - early_ms, fault.start_ms if asked_ms is None else float(asked_ms))
 
 
 def merged(stretches: Iterable[Stretch]) -> list[Stretch]:

@@ -24,6 +24,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from ..checkers import CHECKS
+from ..checkers.causes import leave_ms
 from ..checkers.lag import frame
 from ..checkers.world import World
 from ..spark import HISTORY_SCHEMA, cached, check_history
@@ -56,7 +57,8 @@ MAX_ROWS = 2_000_000
 ROW_BYTES = 20
 """Of a history in Parquet, about; it decides whether there are many rows to plan for."""
 MARGIN_MS = 10_000.0
-"""A seal lies this far back: what is younger may still change, a message under way for instance."""
+"""A seal lies at least this far back: what is younger may still change, a message under way for instance, or a broker
+that is on its way to a clean stop, which is recorded when it is over."""
 
 
 @dataclass(slots=True)
@@ -172,7 +174,7 @@ class LiveJudge:
     # -- sealing
 
     def _try_to_seal(self, history: DataFrame, world: World, rest: dict[str, Verdict]) -> None:
-        until_ms = world.end_ms - MARGIN_MS
+        until_ms = world.end_ms - max(MARGIN_MS, 2 * leave_ms(world))
         force = self.carried_rows + self._fresh_rows > self.max_rows
         floor = world.run.get("availability_floor") is not None and "availability" in self.checks
         if floor or not (force or quiet_at(world, until_ms)):

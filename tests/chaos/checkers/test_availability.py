@@ -102,6 +102,20 @@ def test_messages_of_a_sharding_key_fail_as_long_as_their_queue_is_lost(spark: S
     assert check(sends(failing), spark).verdict is Validity.INVALID
 
 
+def test_a_fault_may_be_felt_before_its_row_which_comes_when_it_is_complete(spark: SparkSession) -> None:
+    def pull_fails_at(at_s: float, fault: tuple[str, ...], value: object = None) -> Story:
+        story = cluster(clients=("consumer-0",)).at(50).event("consumer-0", "pull", type="ok", code=0, duration_ms=10)
+        story.at(at_s).event("consumer-0", "pull", type="info", duration_ms=10)
+        return story.at(100).fault(*fault, value=value).end(150)
+
+    stop, kill = ("f1", "stop", "sigterm", "broker-a"), ("f1", "kill", "sigkill", "broker-a")
+    cut = ("f1", "cut", "toxiproxy.disabled", "consumer-0", "broker-a")
+    assert check(pull_fails_at(99.5, stop), spark).verdict is Validity.VALID
+    assert check(pull_fails_at(99.5, kill), spark).verdict is Validity.INVALID
+    assert check(pull_fails_at(99.95, cut, {"asked_ms": 99_900.0}), spark).verdict is Validity.VALID
+    assert check(pull_fails_at(99.85, cut, {"asked_ms": 99_900.0}), spark).verdict is Validity.INVALID
+
+
 def test_failures_while_timers_are_later_than_a_time_out_are_unknown(spark: SparkSession) -> None:
     story = sends({50})
     verdict = check(story.at(48).lag(1500, "broker-b", until_s=51), spark)
