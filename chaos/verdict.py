@@ -27,6 +27,9 @@ def worst(verdicts: Iterable[Validity]) -> Validity:
     return max(verdicts, key=_BADNESS.__getitem__, default=Validity.UNKNOWN)
 
 
+_FAILED = "the check failed"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """One check's result. Times in milliseconds of RocketMQ time; every value can be written as JSON."""
@@ -53,7 +56,12 @@ class Verdict:
     def of_failed_check(cls, name: str, error: BaseException) -> Self:
         """UNKNOWN, because the check itself failed; `why` names the error."""
         text = str(error).strip().splitlines()
-        return cls.nothing_examined(name, f"the check failed: {type(error).__name__}: {text[0] if text else ''}")
+        return cls.nothing_examined(name, f"{_FAILED}: {type(error).__name__}: {text[0] if text else ''}")
+
+    @property
+    def check_failed(self) -> bool:
+        """Whether it is one of `of_failed_check`."""
+        return self.why.startswith(_FAILED)
 
     def to_json(self) -> dict[str, Any]:
         """As an entry of `checks` in verdicts.json."""

@@ -159,7 +159,8 @@ def bound(world: World, client: str, operation: str, moment: Moment) -> Window:
     if operation == LOOK_UP:
         return _look_up_bound(world, client, moment)
     timers, brokers = world.timers, world.of_kind("broker")
-    back, k = _back(world, len(brokers)), _calls(world)
+    k = _calls(world)
+    back = _back(world, k)
     gone = lost(world, client, "broker", moment.at_ms)
     missing = lost(world, client, "broker", moment.at_ms, for_ms=back.latest_ms)  # healed, but not yet in the routes
     if brokers and len(gone) == len(brokers):
@@ -179,9 +180,9 @@ def bound(world: World, client: str, operation: str, moment: Moment) -> Window:
     queues = int(workload.get("queues") or 4)
     if operation == "pull":
         consumers = 1 if workload.get("broadcasting") else max(1, len(world.of_kind("consumer")))
-        if brokers and (idle := _idle(world, client, moment, queues, consumers, missing, gone)) is not None:
-            if idle:
-                return Window(0, NEVER, "never", idle)
+        if idle := _may_stay_idle(world, client, moment, queues, consumers, missing, gone):
+            return Window(0, NEVER, "never", idle)
+        if brokers and queues * (len(brokers) - len(missing)) < consumers:  # one without a queue until they are back
             shares = Window(0, back.latest_ms + timers.Qr_ms, f"{back.formula} + Qr", "", 5)
             waits = max(waits, shares, key=lambda window: window.latest_ms)
         latest_ms, formula, chained = 2 * HOLD_MS, f"2·{HOLD_MS / 1000:g} s", waits.timers
@@ -199,13 +200,14 @@ def bound(world: World, client: str, operation: str, moment: Moment) -> Window:
     return _after(waits, latest_ms, formula, "producer's first good send", chained)
 
 
-def _back(world: World, hung: int) -> Window:
-    """When a client has a broker in its routes that has just been healed, NameServers lost meanwhile included."""
-    timers, k, table = world.timers, _calls(world), return_window(world.timers)
-    latest_ms = table.latest_ms + timers.P_ms + poll_delay_ms(timers, hung)
-    formula = f"{table.formula} + P + J (A·{hung} brokers)"
+def _back(world: World, k: int) -> Window:
+    """When a client has a broker in its routes that has just been healed; `k`: calls that fail meanwhile."""
+    timers, brokers, table = world.timers, len(world.of_kind("broker")), return_window(world.timers)
+    latest_ms = table.latest_ms + timers.P_ms + poll_delay_ms(timers, brokers)
+    formula = f"{table.formula} + P + J (A·{brokers} brokers)"
     if k:
-        latest_ms, formula = latest_ms + k * timers.P_ms + timers.A_ms, f"{formula} + {k}·P + A"
+        stale = staleness_window(timers, k)
+        latest_ms, formula = latest_ms + stale.latest_ms, f"{formula} + {stale.formula}"
     return Window(0, latest_ms, formula, "client has a healed broker in its routes", 4 + k)
 
 
@@ -214,7 +216,7 @@ def _after(waits: Window, latest_ms: float, formula: str, row: str, chained: int
     return Window(0, waits.latest_ms + latest_ms, before + formula, row, chained)
 
 
-def _idle(
+def _may_stay_idle(
     world: World,
     client: str,
     moment: Moment,
@@ -222,26 +224,27 @@ def _idle(
     consumers: int,
     missing: Mapping[str, Any],
     gone: Mapping[str, Any],
-) -> str | None:
-    """Why the consumer may have no queue that it can pull from: None when it must have one; empty when it will again.
+) -> str:
+    """Why the consumer may have no queue that it can pull from, for as long as the fault lasts; empty: it will have.
 
     Queues are handed out in stretches (AllocateMessageQueueAveragely), so one stretch may lie on the lost brokers; only
     a broker that the NameServers drop loses its queues to others.
     """
-    every = queues * len(world.of_kind("broker"))
-    left = every - queues * len(missing)
-    if every < consumers:
+    brokers = len(world.of_kind("broker"))
+    if not brokers:
+        return ""
+    if queues * brokers < consumers:
         return "the group has fewer queues than consumers, so one may have none to pull"
-    kept = [
-        broker
+    cut_off = any(
+        fault.start_ms <= moment.at_ms < fault.end_ms
         for broker in missing
-        if any(fault.start_ms <= moment.at_ms < fault.end_ms for fault in world.link_faults(client, broker))
-    ]
-    if kept and every // consumers <= queues * len(missing):
+        for fault in world.link_faults(client, broker)
+    )
+    if cut_off and queues * brokers // consumers <= queues * len(missing):
         return "all its queues may lie on brokers that only it cannot reach, and those stay in the routes"
-    if left >= consumers:
-        return None
-    return "fewer queues than consumers are left, so one may have none to pull" if gone else ""
+    if gone and queues * (brokers - len(missing)) < consumers:
+        return "fewer queues than consumers are left, so one may have none to pull"
+    return ""
 
 
 def _look_up_bound(world: World, client: str, moment: Moment) -> Window:

@@ -25,8 +25,6 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from ..windows import poll_delay_ms, return_window
-
 if TYPE_CHECKING:
     from ..checkers.world import World
 
@@ -50,17 +48,12 @@ TRAFFIC = ("send", "send_attempt", "pull", "receive", "read")
 
 def settle_ms(world: World) -> float:
     """How long after a change of the world nothing that it caused can still be open, drops by expiry apart."""
+    from ..checkers import disturbances
+
     timers, brokers = world.timers, len(world.of_kind("broker"))
     stale_ms = timers.P_ms + timers.A_ms if any(fault.target is None for fault in world.faults) else 0.0
     shared_ms = timers.H_ms + timers.Qr_ms + timers.A_ms
-    return _calm_after_ms(world) + shared_ms + stale_ms + brokers * timers.A_ms + timers.lateness_cap_ms
-
-
-def _calm_after_ms(world: World) -> float:
-    """From then on after a heal every operation must succeed (availability.py)."""
-    timers = world.timers
-    polled_ms = timers.P_ms + poll_delay_ms(timers, len(world.of_kind("broker")))
-    return return_window(timers).latest_ms + polled_ms + timers.A_ms + timers.T_ms
+    return disturbances.settle_ms(world) + shared_ms + stale_ms + brokers * timers.A_ms + timers.lateness_cap_ms
 
 
 def longest_window_ms(world: World) -> float:
@@ -149,16 +142,16 @@ def _finished(rows: DataFrame, world: World, until_ms: float) -> DataFrame:
 
 
 def _operations(history: DataFrame, world: World, until_ms: float, short: bool) -> DataFrame:
-    from ..checkers.disturbances import harmful, quiet
+    from ..checkers.disturbances import calm, harmful
 
     event, type_ = F.col("event"), F.col("type")
     changes = sorted({at_ms for fault in world.faults for at_ms in (fault.start_ms, fault.end_ms)})
     harmed = {at_ms for fault in harmful(world) for at_ms in (fault.start_ms, fault.end_ms)}
     last_ms = max((at_ms for at_ms in harmed if at_ms <= until_ms), default=-math.inf)
     begun = F.col("time_ms") - F.coalesce("duration_ms", F.lit(0.0))
-    calm = F.lit(False)
-    for stretch in quiet(world, _calm_after_ms(world)):
-        calm = calm | ((begun >= stretch.start_ms) & (F.col("time_ms") <= stretch.end_ms))
+    in_calm = F.lit(False)
+    for stretch in calm(world):
+        in_calm = in_calm | ((begun >= stretch.start_ms) & (F.col("time_ms") <= stretch.end_ms))
     good = (type_ == "ok") | ((event != "send") & F.col("code").isNotNull())
     closed_ms = -1e15 if short else max(last_ms, -1e15)
     slow = good & (event == "send") & (F.coalesce("duration_ms", F.lit(0.0)) >= world.timers.T_ms / 3)
@@ -170,7 +163,7 @@ def _operations(history: DataFrame, world: World, until_ms: float, short: bool) 
         history.where(event.isin("send", "pull") & (type_ != "invoke"))
         .withColumn("_good", good)
         .withColumn("_segment", passed)
-        .withColumn("_sealable", ((calm & good) | (~calm & (begun < F.lit(closed_ms)))) & ~slow)
+        .withColumn("_sealable", ((in_calm & good) | (~in_calm & (begun < F.lit(closed_ms)))) & ~slow)
     )
     of_segment = Window.partitionBy("event", "node", "_segment", "_good").orderBy("time_ms", "seq")
     of_client = Window.partitionBy("event", "node", "_good").orderBy(F.desc("time_ms"), F.desc("seq"))

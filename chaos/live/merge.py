@@ -94,7 +94,7 @@ class Sealed:
         if not merge.counted:
             return self
         examined, violations = before.examined - carried.examined, before.violations - carried.violations
-        if examined < 0 or violations < 0 or carried.why.startswith("the check failed"):
+        if examined < 0 or violations < 0 or carried.check_failed:
             raise Inconsistent(f"{before.name}: {_shown(before)} became {_shown(carried)}")
         undecided = before.verdict is Validity.UNKNOWN and before.examined and carried.verdict is not Validity.UNKNOWN
         return replace(
@@ -121,7 +121,7 @@ class Sealed:
 
     def with_(self, merge: Merge, rest: Verdict) -> Verdict:
         """The verdict of everything, `rest` being that of the carried and new rows."""
-        if not merge.counted or rest.why.startswith("the check failed"):
+        if not merge.counted or rest.check_failed:
             return rest
         examined, violations = self.examined + rest.examined, self.violations + rest.violations
         measured = {name: value for name, value in rest.measured.items() if name not in merge.partial}

@@ -98,7 +98,7 @@ def wrong(seed: int, out: Path, spark: Any) -> list[Verdict]:
     shutil.rmtree(folder, ignore_errors=True)
     record_virtual(random_scenario(seed), seed, folder)
     verdicts = check_run(folder, CHECK_NAMES, spark)
-    found = [v for v in verdicts if v.verdict is Validity.INVALID or v.why.startswith("the check failed")]
+    found = [v for v in verdicts if v.verdict is Validity.INVALID or v.check_failed]
     if not found:
         shutil.rmtree(folder)
     return found
