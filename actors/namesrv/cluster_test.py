@@ -17,12 +17,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...remoting import headers
 from ...remoting.bodies import TopicRouteData
 from ...remoting.codes import LanguageCode, RequestCode, ResponseCode
 from ...remoting.command import RemotingCommand
 from ...remoting.errors import ProtocolError, RocketMQError
 from ...remoting.header_fields import HeaderError
+from ...remoting.headers import GetRouteInfoRequestHeader
 from ...remoting.network import Address
 from ...remoting.node import NodeContext
 from ...remoting.transport import RemotingClient
@@ -101,7 +101,7 @@ class ClusterTestRequestProcessor(DefaultRequestProcessor):
         if request.code != RequestCode.GET_ROUTEINFO_BY_TOPIC and not self._5_x:
             return super().__call__(caller, request)
         try:
-            header = headers.GetRouteInfoRequestHeader.from_ext_fields(request.ext_fields)
+            header = GetRouteInfoRequestHeader.from_ext_fields(request.ext_fields)
         except HeaderError as exc:
             return self.refused_field(exc)
         zone = header.zone_name if self._5_x and header.zone_mode else None

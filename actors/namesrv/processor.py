@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from ...remoting import fastjson, headers
+from ...remoting import fastjson
 from ...remoting.bodies import (
     BrokerMemberGroup,
     DataVersion,
@@ -32,6 +32,27 @@ from ...remoting.codes import V3_0_11, V4_9_4, RequestCode, ResponseCode
 from ...remoting.command import RemotingCommand
 from ...remoting.errors import ProtocolError
 from ...remoting.header_fields import HeaderError
+from ...remoting.headers import (
+    AddWritePermOfBrokerRequestHeader,
+    AddWritePermOfBrokerResponseHeader,
+    BrokerHeartbeatRequestHeader,
+    DeleteKVConfigRequestHeader,
+    DeleteTopicFromNamesrvRequestHeader,
+    GetBrokerMemberGroupRequestHeader,
+    GetKVConfigRequestHeader,
+    GetKVConfigResponseHeader,
+    GetKVListByNamespaceRequestHeader,
+    GetRouteInfoRequestHeader,
+    GetTopicsByClusterRequestHeader,
+    QueryDataVersionRequestHeader,
+    QueryDataVersionResponseHeader,
+    RegisterBrokerRequestHeader,
+    RegisterBrokerResponseHeader,
+    RegisterTopicRequestHeader,
+    UnRegisterBrokerRequestHeader,
+    WipeWritePermOfBrokerRequestHeader,
+    WipeWritePermOfBrokerResponseHeader,
+)
 from ...remoting.network import Address
 from ...remoting.profile import Profile
 from ...remoting.properties import format_properties, parse_properties
@@ -153,7 +174,7 @@ class DefaultRequestProcessor:
 
     def route_info_by_topic(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
         """105: the topic's route in the dialect the client reads, or code 17."""
-        header = headers.GetRouteInfoRequestHeader.from_ext_fields(request.ext_fields)
+        header = GetRouteInfoRequestHeader.from_ext_fields(request.ext_fields)
         if not self._ready():
             self._log.warning("name server not ready. request code %s ", request.code)
             return _refused("name server not ready")
@@ -196,7 +217,7 @@ class DefaultRequestProcessor:
     # -- brokers -----------------------------------------------------------------------------------------------------
 
     def _register_broker(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
-        header = headers.RegisterBrokerRequestHeader.from_ext_fields(request.ext_fields)
+        header = RegisterBrokerRequestHeader.from_ext_fields(request.ext_fields)
         for name, value in (("brokerName", header.broker_name), ("brokerAddr", header.broker_addr)):
             if not value:  # what Java reads from an empty text in a ROCKETMQ header is null
                 raise HeaderError(name, None)
@@ -211,7 +232,7 @@ class DefaultRequestProcessor:
         return response
 
     def _registered(
-        self, caller: Caller, request: RemotingCommand, header: headers.RegisterBrokerRequestHeader
+        self, caller: Caller, request: RemotingCommand, header: RegisterBrokerRequestHeader
     ) -> RemotingCommand:
         if header.body_crc32 and zlib.crc32(request.body) & 0x7FFFFFFF != header.body_crc32:
             self._log.warning("receive registerBroker request,crc32 not match,from %s", caller.remote_address)
@@ -254,14 +275,12 @@ class DefaultRequestProcessor:
         if not self._5_x or self.config.return_order_topic_config_to_broker:
             order_conf = self._kv.namespace(ORDER_TOPIC_CONFIG)
         return RemotingCommand.response(
-            header=headers.RegisterBrokerResponseHeader(
-                ha_server_addr=result.ha_server_addr, master_addr=result.master_addr
-            ),
+            header=RegisterBrokerResponseHeader(ha_server_addr=result.ha_server_addr, master_addr=result.master_addr),
             body=b"" if order_conf is None else KVTable(table=order_conf).encode(),
         )
 
     def _unregister_broker(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
-        header = headers.UnRegisterBrokerRequestHeader.from_ext_fields(request.ext_fields)
+        header = UnRegisterBrokerRequestHeader.from_ext_fields(request.ext_fields)
         unregistration = Unregistration(
             cluster_name=header.cluster_name,
             broker_name=header.broker_name,
@@ -278,13 +297,13 @@ class DefaultRequestProcessor:
         return RemotingCommand.response()
 
     def _query_data_version(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
-        header = headers.QueryDataVersionRequestHeader.from_ext_fields(request.ext_fields)
+        header = QueryDataVersionRequestHeader.from_ext_fields(request.ext_fields)
         version = DataVersion.decode(request.body)
         changed, held = self._table.query_data_version(
             header.cluster_name, header.broker_addr, version, now_ms=self._clock.now_ms()
         )
         return RemotingCommand.response(
-            header=headers.QueryDataVersionResponseHeader(changed=changed),
+            header=QueryDataVersionResponseHeader(changed=changed),
             body=b"" if held is None else self._encoded(held),
         )
 
@@ -296,12 +315,12 @@ class DefaultRequestProcessor:
         return fastjson.dumps(fields)
 
     def _broker_heartbeat(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
-        header = headers.BrokerHeartbeatRequestHeader.from_ext_fields(request.ext_fields)
+        header = BrokerHeartbeatRequestHeader.from_ext_fields(request.ext_fields)
         self._table.heartbeat(header.cluster_name, header.broker_addr, now_ms=self._clock.now_ms())
         return RemotingCommand.response()
 
     def _broker_member_group(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
-        header = headers.GetBrokerMemberGroupRequestHeader.from_ext_fields(request.ext_fields)
+        header = GetBrokerMemberGroupRequestHeader.from_ext_fields(request.ext_fields)
         group = BrokerMemberGroup(
             cluster=header.cluster_name,
             broker_name=header.broker_name,
@@ -311,18 +330,18 @@ class DefaultRequestProcessor:
         return RemotingCommand.response(remark=NO_CODE_SET, body=body)
 
     def _wipe_write_perm_of_broker(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
-        header = headers.WipeWritePermOfBrokerRequestHeader.from_ext_fields(request.ext_fields)
+        header = WipeWritePermOfBrokerRequestHeader.from_ext_fields(request.ext_fields)
         count = self._table.wipe_write_perm(header.broker_name)
         self._log.info(
             "wipe write perm of broker[%s], client: %s, %s", header.broker_name, caller.remote_address, count
         )
-        return RemotingCommand.response(header=headers.WipeWritePermOfBrokerResponseHeader(wipe_topic_count=count))
+        return RemotingCommand.response(header=WipeWritePermOfBrokerResponseHeader(wipe_topic_count=count))
 
     def _add_write_perm_of_broker(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
-        header = headers.AddWritePermOfBrokerRequestHeader.from_ext_fields(request.ext_fields)
+        header = AddWritePermOfBrokerRequestHeader.from_ext_fields(request.ext_fields)
         count = self._table.add_write_perm(header.broker_name)
         self._log.info("add write perm of broker[%s], client: %s, %s", header.broker_name, caller.remote_address, count)
-        return RemotingCommand.response(header=headers.AddWritePermOfBrokerResponseHeader(add_topic_count=count))
+        return RemotingCommand.response(header=AddWritePermOfBrokerResponseHeader(add_topic_count=count))
 
     # -- topics ------------------------------------------------------------------------------------------------------
 
@@ -336,12 +355,12 @@ class DefaultRequestProcessor:
         return _topic_list(self._table.topics())
 
     def _delete_topic(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
-        header = headers.DeleteTopicFromNamesrvRequestHeader.from_ext_fields(request.ext_fields)
+        header = DeleteTopicFromNamesrvRequestHeader.from_ext_fields(request.ext_fields)
         self._table.delete_topic(header.topic, header.cluster_name)
         return RemotingCommand.response()
 
     def _register_topic(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
-        header = headers.RegisterTopicRequestHeader.from_ext_fields(request.ext_fields)
+        header = RegisterTopicRequestHeader.from_ext_fields(request.ext_fields)
         if request.body:
             self._table.register_topic(header.topic, TopicRouteData.decode(request.body).queue_datas)
         return RemotingCommand.response()
@@ -349,7 +368,7 @@ class DefaultRequestProcessor:
     def _topics_by_cluster(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
         if not self._lists_topics():
             return _refused("disable")
-        header = headers.GetTopicsByClusterRequestHeader.from_ext_fields(request.ext_fields)
+        header = GetTopicsByClusterRequestHeader.from_ext_fields(request.ext_fields)
         return _topic_list(self._table.topics_of_cluster(header.cluster))
 
     def _system_topic_list(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
@@ -383,22 +402,22 @@ class DefaultRequestProcessor:
         return RemotingCommand.response()
 
     def _get_kv_config(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
-        header = headers.GetKVConfigRequestHeader.from_ext_fields(request.ext_fields)
+        header = GetKVConfigRequestHeader.from_ext_fields(request.ext_fields)
         value = self._kv.get(header.namespace, header.key)
         if value is not None:
-            return RemotingCommand.response(header=headers.GetKVConfigResponseHeader(value=value))
+            return RemotingCommand.response(header=GetKVConfigResponseHeader(value=value))
         namespace, key = header.namespace[:_SHOWN_MAX], header.key[:_SHOWN_MAX]
         remark = f"No config item, Namespace: {namespace} Key: {key}"
         return RemotingCommand.response(ResponseCode.QUERY_NOT_FOUND, remark, header={})
 
     def _delete_kv_config(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
-        header = headers.DeleteKVConfigRequestHeader.from_ext_fields(request.ext_fields)
+        header = DeleteKVConfigRequestHeader.from_ext_fields(request.ext_fields)
         self._kv.delete(header.namespace, header.key)
         self._after_kv(header.namespace)
         return RemotingCommand.response()
 
     def _kv_list_by_namespace(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
-        header = headers.GetKVListByNamespaceRequestHeader.from_ext_fields(request.ext_fields)
+        header = GetKVListByNamespaceRequestHeader.from_ext_fields(request.ext_fields)
         items = self._kv.namespace(header.namespace)
         if items is not None:
             return RemotingCommand.response(body=KVTable(table=items).encode())

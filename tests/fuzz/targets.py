@@ -13,13 +13,24 @@ from dataclasses import dataclass
 from random import Random
 
 from nemesrv.actors.namesrv.config import NamesrvConfig
-from nemesrv.remoting import bodies, compression, fastjson, headers, register_rows
+from nemesrv.remoting import (
+    broker_headers,
+    client_bodies,
+    compression,
+    fastjson,
+    namesrv_headers,
+    register_body,
+    register_rows,
+    route_bodies,
+)
+from nemesrv.remoting.bodies import QueueData, RegisterBrokerBody, TopicConfig
 from nemesrv.remoting.body_fields import Body
 from nemesrv.remoting.codes import SerializeType
 from nemesrv.remoting.errors import LocalProtocolError, RemoteProtocolError
 from nemesrv.remoting.fastjson import ObjectKey
 from nemesrv.remoting.frame import FrameReader, decode_frame, encode_frame
 from nemesrv.remoting.header_fields import HeaderFields
+from nemesrv.remoting.headers import SendMessageRequestHeader
 from nemesrv.remoting.message import StoredMessage
 from nemesrv.remoting.message_batch import decode_batch, encode_item
 from nemesrv.remoting.message_properties import format_properties, parse_properties
@@ -169,7 +180,10 @@ def _without_nulls(value: object) -> object:
 
 
 BODIES: tuple[type[Body], ...] = tuple(
-    body for body in vars(bodies).values() if isinstance(body, type) and issubclass(body, Body) and body is not Body
+    body
+    for module in (client_bodies, register_body, route_bodies)
+    for body in vars(module).values()
+    if isinstance(body, type) and issubclass(body, Body) and body.__module__ == module.__name__
 )
 
 
@@ -196,7 +210,7 @@ def registration(data: bytes) -> None:
     """Of some sender's version; what was read is written, in one form or the other."""
     version = (0, 79, 409, 479)[len(data) % 4]
     try:
-        read = bodies.RegisterBrokerBody.decode(data, version=version)
+        read = RegisterBrokerBody.decode(data, version=version)
     except RemoteProtocolError as exc:
         _brief(exc)
         return
@@ -215,7 +229,7 @@ class RowsUnderFuzz:
 
     def __call__(self, data: bytes) -> None:
         try:
-            whole = bodies.RegisterBrokerBody.decode(data)
+            whole = RegisterBrokerBody.decode(data)
         except RemoteProtocolError:
             whole = None
         try:
@@ -247,7 +261,7 @@ def _has_a_key_twice(data: bytes) -> bool:
     return len(set(keys)) < len(keys)
 
 
-def _numbers(row: bodies.TopicConfig | bodies.QueueData) -> tuple[int, ...]:
+def _numbers(row: TopicConfig | QueueData) -> tuple[int, ...]:
     return row.read_queue_nums, row.write_queue_nums, row.perm, row.topic_sys_flag
 
 
@@ -322,7 +336,8 @@ def properties_file(data: bytes) -> None:
 
 HEADERS: tuple[type[HeaderFields], ...] = tuple(
     each
-    for each in vars(headers).values()
+    for module in (namesrv_headers, broker_headers)
+    for each in vars(module).values()
     if isinstance(each, type) and issubclass(each, HeaderFields) and each is not HeaderFields
 )
 
@@ -338,10 +353,10 @@ def ext_fields(data: bytes) -> None:
             continue
         assert kind.from_ext_fields(made.to_ext_fields()) == made
     try:
-        sent = headers.SendMessageRequestHeader.from_v2(fields)
+        sent = SendMessageRequestHeader.from_v2(fields)
     except RemoteProtocolError:
         return
-    assert headers.SendMessageRequestHeader.from_v2(sent.to_v2()) == sent
+    assert SendMessageRequestHeader.from_v2(sent.to_v2()) == sent
 
 
 def _plain(check: Callable[[bytes], None]) -> Callable[[], Callable[[bytes], None]]:

@@ -7,11 +7,26 @@ from typing import Any
 
 import pytest
 
-from nemesrv.remoting import headers
 from nemesrv.remoting.bodies import ClusterInfo, HeartbeatData, RegisterBrokerBody, TopicList, TopicRouteData
 from nemesrv.remoting.codes import LanguageCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.frame import decode_frame, encode_frame
+from nemesrv.remoting.headers import (
+    ConsumerSendMsgBackRequestHeader,
+    GetConsumerListByGroupRequestHeader,
+    GetEarliestMsgStoretimeRequestHeader,
+    GetMaxOffsetRequestHeader,
+    GetMinOffsetRequestHeader,
+    GetRouteInfoRequestHeader,
+    PullMessageRequestHeader,
+    QueryConsumerOffsetRequestHeader,
+    RegisterBrokerRequestHeader,
+    SearchOffsetRequestHeader,
+    SendMessageRequestHeader,
+    UnregisterClientRequestHeader,
+    UpdateConsumerOffsetRequestHeader,
+    ViewMessageRequestHeader,
+)
 from nemesrv.remoting.message import Message, StoredMessage
 from nemesrv.remoting.message_batch import decode_batch, encode_batch
 from nemesrv.remoting.message_properties import parse_properties
@@ -19,20 +34,20 @@ from nemesrv.remoting.message_properties import parse_properties
 GOLDEN = {path.stem: path for path in sorted(Path(__file__).with_name("golden").glob("*.hex"))}
 
 HEADERS: dict[int, Any] = {
-    11: headers.PullMessageRequestHeader,
-    14: headers.QueryConsumerOffsetRequestHeader,
-    15: headers.UpdateConsumerOffsetRequestHeader,
-    29: headers.SearchOffsetRequestHeader,
-    30: headers.GetMaxOffsetRequestHeader,
-    31: headers.GetMinOffsetRequestHeader,
-    32: headers.GetEarliestMsgStoretimeRequestHeader,
-    33: headers.ViewMessageRequestHeader,
-    35: headers.UnregisterClientRequestHeader,
-    36: headers.ConsumerSendMsgBackRequestHeader,
-    38: headers.GetConsumerListByGroupRequestHeader,
-    103: headers.RegisterBrokerRequestHeader,
-    105: headers.GetRouteInfoRequestHeader,
-    361: headers.PullMessageRequestHeader,
+    11: PullMessageRequestHeader,
+    14: QueryConsumerOffsetRequestHeader,
+    15: UpdateConsumerOffsetRequestHeader,
+    29: SearchOffsetRequestHeader,
+    30: GetMaxOffsetRequestHeader,
+    31: GetMinOffsetRequestHeader,
+    32: GetEarliestMsgStoretimeRequestHeader,
+    33: ViewMessageRequestHeader,
+    35: UnregisterClientRequestHeader,
+    36: ConsumerSendMsgBackRequestHeader,
+    38: GetConsumerListByGroupRequestHeader,
+    103: RegisterBrokerRequestHeader,
+    105: GetRouteInfoRequestHeader,
+    361: PullMessageRequestHeader,
 }
 NOT_READ = {"bname", "ReqT"}
 """Fields of RpcRequestHeader and of lite pulling that no server of ours has a use for."""
@@ -79,7 +94,7 @@ def test_a_request_header_of_apaches_loses_nothing(name: str) -> None:
 @_each([*_named("client-310"), *_named("client-320")])
 def test_a_send_header_of_apaches_is_written_back_in_its_letters(name: str) -> None:
     command = _command(name)
-    assert headers.SendMessageRequestHeader.from_v2(command.ext_fields).to_v2() == command.ext_fields
+    assert SendMessageRequestHeader.from_v2(command.ext_fields).to_v2() == command.ext_fields
 
 
 @_each(_named("client-320"))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nemesrv.remoting import bodies, fastjson
+from nemesrv.remoting import client_bodies, fastjson, register_body, route_bodies
 from nemesrv.remoting.bodies import (
     BrokerData,
     BrokerMemberGroup,
@@ -35,6 +35,7 @@ from nemesrv.remoting.bodies import (
     RegisterBrokerBody,
     SubscriptionData,
     SubscriptionGroupConfig,
+    SubscriptionGroupWrapper,
     TopicConfig,
     TopicConfigSerializeWrapper,
     TopicList,
@@ -42,7 +43,7 @@ from nemesrv.remoting.bodies import (
     TopicRouteData,
     TopicStatsTable,
 )
-from nemesrv.remoting.body_fields import Long
+from nemesrv.remoting.body_fields import Body, Long
 from nemesrv.remoting.errors import RemoteProtocolError
 from nemesrv.remoting.message import MessageQueue
 from nemesrv.remoting.profile import Profile
@@ -402,7 +403,7 @@ def test_numbers_booleans_and_texts_are_converted_as_fastjson_does():
 
 def test_a_shared_object_is_read_through_its_reference():
     text = b'{"dataVersion":{"counter":3,"timestamp":5},"subscriptionGroupTable":{},"x":{"$ref":"$.dataVersion"}}'
-    assert bodies.SubscriptionGroupWrapper.decode(text).data_version == DataVersion(counter=3, timestamp=5)
+    assert SubscriptionGroupWrapper.decode(text).data_version == DataVersion(counter=3, timestamp=5)
     shared = b'{"subscriptionTable":{"a":{"topic":"a"},"b":{"$ref":"$.subscriptionTable.a"}},"connectionSet":[]}'
     assert ConsumerConnection.decode(shared).subscription_table["b"] == SubscriptionData(topic="a")
 
@@ -454,7 +455,12 @@ def some(body):
     return st.builds(body, **{name: values(hints[name]) for name in body.__dataclass_fields__})
 
 
-BODIES = [body for name, body in vars(bodies).items() if isinstance(body, type) and body.__name__ == name]
+BODIES = [
+    body
+    for module in (route_bodies, register_body, client_bodies)
+    for body in vars(module).values()
+    if isinstance(body, type) and issubclass(body, Body) and body.__module__ == module.__name__
+]
 
 
 @settings(max_examples=15, deadline=None)

@@ -7,7 +7,7 @@ import typing
 
 import pytest
 
-from nemesrv.remoting import headers
+from nemesrv.remoting import broker_headers, namesrv_headers
 from nemesrv.remoting.codes import RequestCode
 from nemesrv.remoting.errors import RemoteProtocolError
 from nemesrv.remoting.header_fields import plan
@@ -22,11 +22,17 @@ from nemesrv.remoting.headers import (
     QueryDataVersionResponseHeader,
     QueryMessageRequestHeader,
     RegisterBrokerRequestHeader,
+    RegisterBrokerResponseHeader,
     SendMessageRequestHeader,
     UnregisterClientRequestHeader,
 )
 
-CLASSES = [getattr(headers, name) for name in headers.__all__ if name not in ("HeaderError", "HeaderFields")]
+CLASSES = [
+    each
+    for module in (namesrv_headers, broker_headers)
+    for each in vars(module).values()
+    if isinstance(each, type) and issubclass(each, HeaderFields) and each.__module__ == module.__name__
+]
 every_class = pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
 
 REGISTRATION = RegisterBrokerRequestHeader(
@@ -107,7 +113,7 @@ def test_unknown_fields_are_ignored() -> None:
 
 
 def test_no_ext_fields_at_all_means_that_everything_is_missing() -> None:
-    assert headers.RegisterBrokerResponseHeader.from_ext_fields(None) == headers.RegisterBrokerResponseHeader()
+    assert RegisterBrokerResponseHeader.from_ext_fields(None) == RegisterBrokerResponseHeader()
     with pytest.raises(HeaderError, match="topic"):
         GetRouteInfoRequestHeader.from_ext_fields(None)
 
