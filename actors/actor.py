@@ -22,10 +22,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from ..remoting.clock import Clock
-from ..remoting.network import Address, Network, TcpNetwork
-from ..remoting.node import Node, NodeContext
-from ..remoting.recording import Recorder, ignore
+from ..remoting.node.clock import Clock
+from ..remoting.node.network import Address, Network, TcpNetwork
+from ..remoting.node.node import Node, NodeContext
+from ..remoting.node.recording import Recorder, ignore
 
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _PR_SET_PDEATHSIG = 1
@@ -37,7 +37,7 @@ class ClosableRecorder(Protocol):
 
 
 class OpensRecorder(Protocol):
-    """Travels to the actor's process and opens the history file there (chaos.history.RecorderSpec)."""
+    """Travels to the actor's process and opens the history file there (chaos.history.recorder.RecorderSpec)."""
 
     def open(self) -> ClosableRecorder: ...
 
@@ -46,7 +46,7 @@ class OpensRecorder(Protocol):
 
 @runtime_checkable
 class Probe(Protocol):
-    """Something that watches the process itself, e.g. how late its timers fire (chaos.history.LagProbe)."""
+    """Something that watches the process itself, e.g. how late its timers fire (chaos.history.recorder.LagProbe)."""
 
     def start(self, record: Recorder, clock: Clock) -> None: ...
 
@@ -84,7 +84,7 @@ class Listening(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a process is to its node where it is not one of the operating system's (chaos/virtual/)."""
+    """What a process is to its node where it is not one of the operating system's (chaos/experiment/virtual/)."""
 
     network: Network
     log: logging.Logger

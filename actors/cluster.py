@@ -27,8 +27,8 @@ from types import TracebackType
 from typing import Any
 
 from ..chaos.errors import HarnessError
-from ..remoting.clock import RealClock
-from ..remoting.network import Address
+from ..remoting.node.clock import RealClock
+from ..remoting.node.network import Address
 from .actor import Listening, NodeActor, NodeSpec
 from .processes import Process, Reaper, alive, family, signals_deferred
 

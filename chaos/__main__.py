@@ -125,9 +125,9 @@ def check(run_dir: tuple[str, ...], spark_master: str | None, checks: str | None
     RUN_DIR is a run folder, or whatever Spark can read: a folder of Parquet files, hdfs://..., s3a://.... Of those, and
     of histories beyond some 400,000 events, only the verdicts are written.
     """
-    from .check_stored import belongs_here, check_stored
     from .runner import EXIT_STATUS, check_again
-    from .spark import require_java
+    from .spark.check_stored import belongs_here, check_stored
+    from .spark.judge import require_java
     from .verdict import worst
 
     stored = [where for where in run_dir if belongs_here(where, checks)]
@@ -145,7 +145,7 @@ def check(run_dir: tuple[str, ...], spark_master: str | None, checks: str | None
 @click.argument("run_dir", type=click.Path(path_type=Path))
 def report(run_dir: Path) -> None:
     """Write report.html and junit.xml of a run again, from its verdicts."""
-    from .run_folder import RunFolder
+    from .experiment.run_folder import RunFolder
     from .runner import write_reports
 
     write_reports(RunFolder(run_dir))
@@ -173,7 +173,7 @@ def up(
 ) -> None:
     """A cluster that stays up until Ctrl-C."""
     from .live.judged_up import checks_named
-    from .up import bring_up
+    from .live.up import bring_up
 
     if slaves:
         raise ScenarioError("--slaves", "", str(slaves), "0: this version has no slave brokers")
@@ -227,12 +227,12 @@ class _AdminCommands(click.Group):
     """The sub-commands of admin.py, which is imported when the first is looked up."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        from .admin import admin as group
+        from .commands.admin import admin as group
 
         return group.list_commands(ctx)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        from .admin import admin as group
+        from .commands.admin import admin as group
 
         return group.get_command(ctx, cmd_name)
 
@@ -321,7 +321,7 @@ def power(
 @click.option("--defect", help="Plant this defect; `list` lists them, with the checks that find each.")
 def generate(events: int, seed: int, out: Path, profile: str, defect: str | None) -> None:
     """Make up a history with known verdicts, of any size. The same seed makes the same history."""
-    from ..remoting.profile import Profile
+    from ..remoting.node.profile import Profile
     from .generate import DEFECTS, write
 
     if defect == "list":

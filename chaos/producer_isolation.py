@@ -4,14 +4,14 @@
 
 By the versions of the Java client, from the project's failure-detection table (`MQFaultStrategy`,
 `LatencyFaultToleranceImpl`). An isolated broker is used all the same when no other is available; the switch is off by
-default. It is a bound on clients, not their program, which has a table of its own (clients/fault_strategy.py).
+default. It is a bound on clients, not their program, which has a table of its own (clients/producer/fault_strategy.py).
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from .windows import Window
+from .oracle.windows import Window
 
 
 class Isolation(NamedTuple):

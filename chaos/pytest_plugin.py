@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from .harness import Harness
+    from .experiment.harness import Harness
+    from .experiment.session import RunningCluster
     from .scenarios.model import Scenario
-    from .session import RunningCluster
 
 MARKER = "nemesrv"
 FIXTURE = "nemesrv_cluster"
@@ -68,7 +68,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def nemesrv_harness() -> Iterator[Harness]:
     """Ray and Spark, shared by all clusters of the session."""
-    from .harness import Harness
+    from .experiment.harness import Harness
 
     with Harness() as harness:
         yield harness
@@ -77,11 +77,11 @@ def nemesrv_harness() -> Iterator[Harness]:
 @pytest.fixture
 def nemesrv_cluster(request: pytest.FixtureRequest, nemesrv_harness: Harness) -> Iterator[RunningCluster]:
     """NameServers, brokers, producers and consumers, up and at work, as the test's marker has them."""
-    from .run_folder import RunFolder
+    from .experiment.run_folder import RunFolder
+    from .experiment.session import session
+    from .experiment.stage import RealStage
+    from .experiment.virtual.stage import VirtualStage
     from .runner import judge_run, require_parts
-    from .session import session
-    from .stage import RealStage
-    from .virtual.stage import VirtualStage
 
     scenario, virtual = scenario_of(request.node, request.config)
     require_parts(virtual=virtual)

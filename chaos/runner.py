@@ -16,18 +16,18 @@ import click
 from ..actors.cluster import ClusterError
 from .defects import Defect
 from .errors import HarnessError, ScenarioError
-from .experiment import Experiment
+from .experiment.experiment import Experiment
+from .experiment.harness import Harness
+from .experiment.run_folder import RunFolder
+from .experiment.stage import RealStage, Stage
+from .experiment.virtual.stage import VirtualStage
 from .faults.toxiproxy import find_server
-from .harness import Harness
 from .reports.junit import junit
 from .reports.summary import append, replay_line, summary
 from .reports.table import print_table
-from .run_folder import RunFolder
 from .scenarios.model import Scenario, TimersModel
-from .spark import check_run, require_java
-from .stage import RealStage, Stage
+from .spark.judge import check_run, require_java
 from .verdict import Validity, Verdict, worst
-from .virtual.stage import VirtualStage
 
 EXIT_STATUS = {Validity.VALID: 0, Validity.INVALID: 1, Validity.UNKNOWN: 3}
 _VERSIONS_OF = ("nemesrv", "ray", "pyspark", "toxiproxy-python", "uvloop")

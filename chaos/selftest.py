@@ -16,8 +16,8 @@ from rich.table import Table
 
 from .defects import DEFECTS, Defect
 from .errors import ScenarioError
-from .harness import Harness
-from .run_folder import RunFolder
+from .experiment.harness import Harness
+from .experiment.run_folder import RunFolder
 from .runner import Judged, Options, require_parts, run_one
 from .scenarios.model import CHECK_NAMES, SHIPPED_DIR, Scenario, find, load
 from .verdict import Validity

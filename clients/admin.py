@@ -10,47 +10,42 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 
 from ..remoting import fastjson
-from ..remoting.bodies import (
-    ClusterInfo,
-    ConsumeStats,
-    GetConsumerListByGroupResponseBody,
-    KVTable,
-    TopicList,
-    TopicRouteData,
-    TopicStatsTable,
-)
+from ..remoting.bodies.client import ConsumeStats, GetConsumerListByGroupResponseBody, TopicStatsTable
+from ..remoting.bodies.route import ClusterInfo, KVTable, TopicList, TopicRouteData
 from ..remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE, LanguageCode, RequestCode
 from ..remoting.command import Header, RemotingCommand
 from ..remoting.errors import ClientError, RemoteProtocolError
-from ..remoting.headers import (
-    AddWritePermOfBrokerRequestHeader,
-    AddWritePermOfBrokerResponseHeader,
+from ..remoting.headers.broker import (
     CreateTopicRequestHeader,
-    DeleteKVConfigRequestHeader,
-    DeleteTopicFromNamesrvRequestHeader,
     DeleteTopicRequestHeader,
     GetConsumerListByGroupRequestHeader,
     GetConsumeStatsRequestHeader,
+    GetTopicStatsInfoRequestHeader,
+    PullMessageRequestHeader,
+)
+from ..remoting.headers.namesrv import (
+    AddWritePermOfBrokerRequestHeader,
+    AddWritePermOfBrokerResponseHeader,
+    DeleteKVConfigRequestHeader,
+    DeleteTopicFromNamesrvRequestHeader,
     GetKVConfigRequestHeader,
     GetKVConfigResponseHeader,
     GetKVListByNamespaceRequestHeader,
     GetRouteInfoRequestHeader,
-    GetTopicStatsInfoRequestHeader,
-    PullMessageRequestHeader,
     PutKVConfigRequestHeader,
     WipeWritePermOfBrokerRequestHeader,
     WipeWritePermOfBrokerResponseHeader,
 )
 from ..remoting.message import StoredMessage
-from ..remoting.network import Address
-from ..remoting.node import NodeContext
-from ..remoting.profile import Profile
+from ..remoting.node.network import Address
+from ..remoting.node.node import NodeContext
+from ..remoting.node.profile import Profile
 from ..remoting.properties import format_properties, parse_properties
 from ..remoting.transport import RemotingClient
 from . import broker_calls
 from .config import TBW102
+from .consumer.pull import PullStatus, pull, pull_sys_flag
 from .name_server_client import NameServerClient
-from .pull import PullStatus, pull, pull_sys_flag
 
 ADMIN_TIMEOUT_S = 5.0
 TOOLS_CONSUMER_GROUP = "TOOLS_CONSUMER"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..remoting.codes import MASTER_ID, RequestCode, ResponseCode
 from ..remoting.command import Header, RemotingCommand
 from ..remoting.errors import ClientError, ResponseError
-from ..remoting.headers import (
+from ..remoting.headers.broker import (
     GetMaxOffsetRequestHeader,
     GetMaxOffsetResponseHeader,
     GetMinOffsetRequestHeader,
@@ -19,7 +19,7 @@ from ..remoting.headers import (
     SearchOffsetResponseHeader,
 )
 from ..remoting.message import MessageQueue
-from ..remoting.network import Address
+from ..remoting.node.network import Address
 from ..remoting.transport import RemotingClient
 from .client_instance import FindBrokerResult, MQClientInstance
 

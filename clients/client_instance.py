@@ -17,21 +17,21 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
-from ..remoting.bodies import (
+from ..remoting.bodies.client import (
     ConsumerData,
     GetConsumerListByGroupResponseBody,
     HeartbeatData,
     ProducerData,
     SubscriptionData,
-    TopicRouteData,
 )
+from ..remoting.bodies.route import TopicRouteData
 from ..remoting.codes import MASTER_ID, LanguageCode, RequestCode, ResponseCode
 from ..remoting.command import Header, RemotingCommand
 from ..remoting.errors import ClientError, ResponseError, RocketMQError
-from ..remoting.headers import GetConsumerListByGroupRequestHeader, UnregisterClientRequestHeader
+from ..remoting.headers.broker import GetConsumerListByGroupRequestHeader, UnregisterClientRequestHeader
 from ..remoting.message import MessageQueue
-from ..remoting.network import Address
-from ..remoting.node import NodeContext
+from ..remoting.node.network import Address
+from ..remoting.node.node import NodeContext
 from ..remoting.transport import Connection, RemotingClient
 from .config import DEFAULT_INSTANCE_NAME, TBW102, ClientConfig
 from .config import RETRY_GROUP_TOPIC_PREFIX as RETRY_GROUP_TOPIC_PREFIX

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..remoting.network import Address
-from ..remoting.profile import Profile
+from ..remoting.node.network import Address
+from ..remoting.node.profile import Profile
 
 DEFAULT_INSTANCE_NAME = "DEFAULT"
 TBW102 = "TBW102"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ..remoting.clock import Clock
+from ..remoting.node.clock import Clock
 
 LOCK_TIMEOUT_S = 3.0
 """`MQClientInstance.LOCK_TIMEOUT_MILLIS`, `NettyRemotingClient.LOCK_TIMEOUT_MILLIS`."""

@@ -18,14 +18,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from ..remoting.bodies import TopicRouteData
+from ..remoting.bodies.route import TopicRouteData
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import RemotingCommand
 from ..remoting.errors import ConnectError, ResponseError, RocketMQError, TooManyRequests, TransportError
-from ..remoting.headers import GetRouteInfoRequestHeader
-from ..remoting.network import Address
-from ..remoting.node import NodeContext
-from ..remoting.profile import Profile
+from ..remoting.headers.namesrv import GetRouteInfoRequestHeader
+from ..remoting.node.network import Address
+from ..remoting.node.node import NodeContext
+from ..remoting.node.profile import Profile
 from ..remoting.transport import RemotingClient
 from .locks import try_lock
 from .name_servers import NameServerSelector

@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ..remoting.network import Address
+from ..remoting.node.network import Address
 
 START_INDEX_BOUND = 999
 """The start index is uniform in 0..998 (`NettyRemotingClient.initValueIndex`)."""

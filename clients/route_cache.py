@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from ..remoting.bodies import TopicRouteData
+from ..remoting.bodies.route import TopicRouteData
 from ..remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE
 from ..remoting.message import MessageQueue
-from ..remoting.network import Address
-from ..remoting.recording import Recorder
+from ..remoting.node.network import Address
+from ..remoting.node.recording import Recorder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

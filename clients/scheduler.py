@@ -12,8 +12,8 @@ import heapq
 import logging
 from collections.abc import Awaitable, Callable
 
-from ..remoting.clock import Clock
 from ..remoting.errors import RocketMQError
+from ..remoting.node.clock import Clock
 
 Job = Callable[[], Awaitable[object]]
 

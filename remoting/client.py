@@ -9,13 +9,13 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from .clock import Clock
 from .codes import FLAG_ONEWAY, LanguageCode
 from .command import RemotingCommand
 from .connection import Connection, Endpoint, Handler
 from .errors import ConnectError, RequestTimeout, TooManyRequests
 from .frame import FRAME_MAX
-from .network import Address, Network
+from .node.clock import Clock
+from .node.network import Address, Network
 
 V5_1_4 = 441
 

@@ -20,7 +20,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import cast
 
-from .clock import Clock, Timer
 from .codes import FLAG_RESPONSE, LanguageCode, ResponseCode
 from .command import DEFAULT_LANGUAGE, DEFAULT_VERSION, RemotingCommand
 from .errors import (
@@ -32,7 +31,8 @@ from .errors import (
     TooManyRequests,
 )
 from .frame import FRAME_MAX, FrameReader, decode_frame, encode_frame
-from .network import Address
+from .node.clock import Clock, Timer
+from .node.network import Address
 
 MAX_UNSENT = 2 * FRAME_MAX
 MAX_SERVED = 8192

@@ -24,7 +24,7 @@ from . import compression, message_properties
 from .errors import LocalProtocolError, RemoteProtocolError
 from .message_id import offset_msg_id, pack_host, unpack_host
 from .message_properties import PROPERTIES_MAX, format_properties, parse_properties
-from .network import Address
+from .node.network import Address
 
 MAGIC_V1 = -626843481  # 0xDAA320A7
 MAGIC_V2 = -626843477  # 0xDAA320AB, for topic names over 127 bytes; clients before 5.x cannot read it

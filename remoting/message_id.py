@@ -15,7 +15,7 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from .errors import LocalProtocolError, RemoteProtocolError
-from .network import Address
+from .node.network import Address
 
 
 @lru_cache(maxsize=8192)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection
 
-from .clock import Clock
 from .codes import V4_9_8, LanguageCode
 from .connection import Connection, Endpoint, FastPath, Handler
 from .frame import FRAME_MAX
-from .network import Address, Listener, Network
+from .node.clock import Clock
+from .node.network import Address, Listener, Network
 
 
 class RemotingServer:

@@ -18,15 +18,15 @@ from nemesrv.actors.namesrv.config import NamesrvConfig
 from nemesrv.actors.namesrv.server import NameServer
 from nemesrv.clients.admin import AdminClient
 from nemesrv.clients.config import ProducerConfig
-from nemesrv.clients.consumer_config import MessageModel
-from nemesrv.clients.producer import DefaultMQProducer
+from nemesrv.clients.consumer.config import MessageModel
+from nemesrv.clients.producer.producer import DefaultMQProducer
 from nemesrv.remoting.errors import ConnectError, RocketMQError
 from nemesrv.remoting.message import Message
-from nemesrv.remoting.network import Address, Listener, ProtocolFactory
-from nemesrv.remoting.node import NodeContext
-from nemesrv.remoting.profile import Profile
+from nemesrv.remoting.node.network import Address, Listener, ProtocolFactory
+from nemesrv.remoting.node.node import NodeContext
+from nemesrv.remoting.node.profile import Profile
 
-from .clients.consumers import Consuming
+from .clients.consumer.consumers import Consuming
 from .virtual import MemoryNetwork, VirtualClock, run
 
 PROFILES = pytest.mark.parametrize("profile", [Profile.V4_9, Profile.V5_X])

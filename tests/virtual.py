@@ -1,7 +1,7 @@
 """A virtual clock and an in-memory network for tests of nodes: hours pass in milliseconds, nothing sleeps.
 
-`run(coro_fn)` runs in one process of the scheduler that whole runs have (chaos/virtual/loop.py). The network is a
-simpler one than theirs: no links, no latency, and faults by address.
+`run(coro_fn)` runs in one process of the scheduler that whole runs have (chaos/experiment/virtual/loop.py). The network
+is a simpler one than theirs: no links, no latency, and faults by address.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
-from nemesrv.chaos.virtual.loop import WALL_ORIGIN_MS, Scheduler
-from nemesrv.remoting.clock import Timer
+from nemesrv.chaos.experiment.virtual.loop import WALL_ORIGIN_MS, Scheduler
 from nemesrv.remoting.errors import ConnectError
-from nemesrv.remoting.network import Address, Listener, ProtocolFactory
+from nemesrv.remoting.node.clock import Timer
+from nemesrv.remoting.node.network import Address, Listener, ProtocolFactory
 
 T = TypeVar("T")
 

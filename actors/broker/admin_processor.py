@@ -9,24 +9,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from ...remoting.bodies import (
-    Connection as ClientConnection,
-)
-from ...remoting.bodies import (
+from ...remoting.bodies.client import Connection as ClientConnection
+from ...remoting.bodies.client import (
     ConsumerConnection,
     ConsumeStats,
     GroupList,
-    KVTable,
     OffsetWrapper,
     ProducerConnection,
     SubscriptionGroupConfig,
-    TopicConfig,
     TopicOffset,
     TopicStatsTable,
 )
+from ...remoting.bodies.route import KVTable, TopicConfig
 from ...remoting.codes import ResponseCode
 from ...remoting.command import RemotingCommand
-from ...remoting.headers import (
+from ...remoting.headers.broker import (
     CreateTopicRequestHeader,
     DeleteSubscriptionGroupRequestHeader,
     DeleteTopicRequestHeader,
@@ -39,7 +36,7 @@ from ...remoting.headers import (
     QueryTopicConsumeByWhoRequestHeader,
 )
 from ...remoting.message import MessageQueue
-from ...remoting.profile import Profile
+from ...remoting.node.profile import Profile
 from ...remoting.properties import format_properties, parse_properties
 from ...remoting.transport import Connection
 from ..config_error import ConfigError

@@ -13,9 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ...remoting.bodies import ConsumerData, HeartbeatData, SubscriptionData
+from ...remoting.bodies.client import ConsumerData, HeartbeatData, SubscriptionData
 from ...remoting.codes import LanguageCode
-from ...remoting.network import Address
+from ...remoting.node.network import Address
 
 CHANNEL_EXPIRED_MS = 120_000
 

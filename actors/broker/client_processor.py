@@ -9,16 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import cast
 
-from ...remoting.bodies import (
-    ConsumerIdList,
-    HeartbeatData,
-    LockBatchRequestBody,
-    LockBatchResponseBody,
-)
+from ...remoting.bodies.client import ConsumerIdList, HeartbeatData, LockBatchRequestBody, LockBatchResponseBody
 from ...remoting.codes import LanguageCode, RequestCode, ResponseCode
 from ...remoting.command import RemotingCommand
 from ...remoting.errors import RocketMQError
-from ...remoting.headers import (
+from ...remoting.headers.broker import (
     GetConsumerListByGroupRequestHeader,
     NotifyConsumerIdsChangedRequestHeader,
     QueryConsumerOffsetRequestHeader,

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
 from ...remoting.codes import PERM_READ, PERM_WRITE
-from ...remoting.network import Address
-from ...remoting.profile import Profile
+from ...remoting.node.network import Address
+from ...remoting.node.profile import Profile
 from ..config_error import ConfigError
 
 _DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"

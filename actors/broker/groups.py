@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from ...remoting.bodies import DataVersion, SubscriptionGroupConfig, SubscriptionGroupWrapper
+from ...remoting.bodies.client import SubscriptionGroupConfig, SubscriptionGroupWrapper
+from ...remoting.bodies.route import DataVersion
 from ...remoting.errors import RocketMQError
 from .config import BrokerConfig
 from .files import read_whole, write_whole

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from ...remoting.codes import RequestCode, ResponseCode
 from ...remoting.command import RemotingCommand
 from ...remoting.errors import ProtocolError
-from ...remoting.header_fields import HeaderError
+from ...remoting.headers.fields import HeaderError
 from ...remoting.transport import Connection
 from .admin_processor import AdminProcessor
 from .client_processor import ClientProcessor

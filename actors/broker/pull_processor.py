@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-from ...remoting.bodies import SubscriptionData, SubscriptionGroupConfig, TopicConfig
+from ...remoting.bodies.client import SubscriptionData, SubscriptionGroupConfig
+from ...remoting.bodies.route import TopicConfig
 from ...remoting.codes import MASTER_ID, PERM_READ, RequestCode, ResponseCode
 from ...remoting.command import RemotingCommand
-from ...remoting.headers import PullMessageRequestHeader, PullMessageResponseHeader
-from ...remoting.profile import Profile
+from ...remoting.headers.broker import PullMessageRequestHeader, PullMessageResponseHeader
+from ...remoting.node.profile import Profile
 from ...remoting.transport import Connection
 from .long_poll import HeldPull
 from .services import HeldRequest, Services, refuse

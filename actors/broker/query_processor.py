@@ -10,7 +10,7 @@ from collections.abc import Awaitable
 
 from ...remoting.codes import ResponseCode
 from ...remoting.command import RemotingCommand
-from ...remoting.headers import (
+from ...remoting.headers.broker import (
     GetEarliestMsgStoretimeRequestHeader,
     GetEarliestMsgStoretimeResponseHeader,
     GetMaxOffsetRequestHeader,

@@ -19,24 +19,19 @@ import zlib
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 
-from ...remoting.bodies import (
-    DataVersion,
-    KVTable,
-    RegisterBrokerBody,
-    TopicConfig,
-    TopicConfigSerializeWrapper,
-)
+from ...remoting.bodies.register import RegisterBrokerBody, TopicConfigSerializeWrapper
+from ...remoting.bodies.route import DataVersion, KVTable, TopicConfig
 from ...remoting.codes import PERM_READ, PERM_WRITE, LanguageCode, RequestCode, ResponseCode
 from ...remoting.command import RemotingCommand
 from ...remoting.errors import ResponseError, RocketMQError
-from ...remoting.headers import (
+from ...remoting.headers.namesrv import (
     QueryDataVersionRequestHeader,
     QueryDataVersionResponseHeader,
     RegisterBrokerRequestHeader,
     UnRegisterBrokerRequestHeader,
 )
-from ...remoting.network import Address
-from ...remoting.profile import Profile
+from ...remoting.node.network import Address
+from ...remoting.node.profile import Profile
 from ...remoting.transport import RemotingClient
 from .services import Services
 

@@ -14,15 +14,9 @@ from pathlib import Path
 import orjson
 
 from ...remoting import fastjson
-from ...remoting.clock import Timer
 from ...remoting.message import StoredMessage
-from ...remoting.message_properties import (
-    REAL_QUEUE_ID,
-    REAL_TOPIC,
-    TAGS,
-    format_properties,
-    tags_code,
-)
+from ...remoting.message_properties import REAL_QUEUE_ID, REAL_TOPIC, TAGS, format_properties, tags_code
+from ...remoting.node.clock import Timer
 from .files import read_whole, write_whole
 from .services import Services
 from .store import MessageIllegal, PutMessage, StoreFull

@@ -8,14 +8,12 @@ Upstream: `SendMessageProcessor`, `AbstractSendMessageProcessor`.
 
 from __future__ import annotations
 
-from ...remoting.bodies import MULTI_TAG, SubscriptionGroupConfig, TopicConfig
+from ...remoting.bodies.client import SubscriptionGroupConfig
+from ...remoting.bodies.route import MULTI_TAG, TopicConfig
 from ...remoting.codes import PERM_READ, PERM_WRITE, V3_4_9, RequestCode, ResponseCode
 from ...remoting.command import RemotingCommand
 from ...remoting.errors import RemoteProtocolError
-from ...remoting.headers import (
-    ConsumerSendMsgBackRequestHeader,
-    SendMessageRequestHeader,
-)
+from ...remoting.headers.broker import ConsumerSendMsgBackRequestHeader, SendMessageRequestHeader
 from ...remoting.message import StoredMessage
 from ...remoting.message_batch import decode_batch
 from ...remoting.message_id import UniqIdGenerator, offset_msg_id
@@ -35,7 +33,7 @@ from ...remoting.message_properties import (
     parse_properties,
     tags_code,
 )
-from ...remoting.profile import Profile
+from ...remoting.node.profile import Profile
 from ...remoting.transport import Connection
 from .schedule import parked
 from .services import Services, refuse

@@ -14,11 +14,11 @@ from collections.abc import Callable, Coroutine, Sequence
 from ipaddress import ip_address
 from pathlib import Path
 
-from ...remoting.bodies import TopicConfig
+from ...remoting.bodies.route import TopicConfig
 from ...remoting.codes import LanguageCode
 from ...remoting.command import RemotingCommand
-from ...remoting.network import Address
-from ...remoting.node import NodeContext
+from ...remoting.node.network import Address
+from ...remoting.node.node import NodeContext
 from ...remoting.transport import Connection, RemotingClient, RemotingServer
 from .admin_processor import AdminProcessor
 from .client_processor import ClientProcessor

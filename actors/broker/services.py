@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from ...remoting.codes import ResponseCode
 from ...remoting.command import RemotingCommand
-from ...remoting.network import Address
-from ...remoting.node import NodeContext
-from ...remoting.profile import Profile
+from ...remoting.node.network import Address
+from ...remoting.node.node import NodeContext
+from ...remoting.node.profile import Profile
 from .client_manager import ClientManager
 from .config import BrokerConfig
 from .groups import SubscriptionGroups

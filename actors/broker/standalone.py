@@ -12,9 +12,9 @@ import logging
 import random
 from dataclasses import replace
 
-from ...remoting.clock import RealClock
-from ...remoting.network import Address, TcpNetwork
-from ...remoting.node import NodeContext
+from ...remoting.node.clock import RealClock
+from ...remoting.node.network import Address, TcpNetwork
+from ...remoting.node.node import NodeContext
 from ..config_error import ConfigError
 from ..standalone import (
     BAD_CONFIG,

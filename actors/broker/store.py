@@ -22,7 +22,7 @@ import orjson
 from ...remoting.errors import LocalProtocolError, RemoteProtocolError
 from ...remoting.message import BLANK_MAGIC, StoredMessage, encode_record
 from ...remoting.message_properties import DELAY, TAGS, tags_code
-from ...remoting.network import Address
+from ...remoting.node.network import Address
 from .commit_log import CommitLog, StoreError
 from .consume_queue import ConsumeQueue
 from .files import write_whole

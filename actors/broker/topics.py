@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from ...remoting.bodies import DataVersion, TopicConfig, TopicConfigSerializeWrapper
+from ...remoting.bodies.register import TopicConfigSerializeWrapper
+from ...remoting.bodies.route import DataVersion, TopicConfig
 from ...remoting.codes import PERM_INHERIT, PERM_READ, PERM_WRITE
 from ...remoting.errors import RocketMQError
-from ...remoting.profile import Profile
+from ...remoting.node.profile import Profile
 from .config import BrokerConfig
 from .files import read_whole, write_whole
 

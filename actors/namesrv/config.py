@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from ...remoting.profile import Profile
+from ...remoting.node.profile import Profile
 from ..config_error import ConfigError
 from .tables import RouteOptions
 

@@ -18,7 +18,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...remoting import fastjson
-from ...remoting.bodies import (
+from ...remoting.bodies.register_rows import read_rows
+from ...remoting.bodies.route import (
     BrokerMemberGroup,
     DataVersion,
     GetBrokerMemberGroupResponseBody,
@@ -27,12 +28,11 @@ from ...remoting.bodies import (
     TopicQueueMappingInfo,
     TopicRouteData,
 )
-from ...remoting.clock import Clock
 from ...remoting.codes import V3_0_11, V4_9_4, RequestCode, ResponseCode
 from ...remoting.command import RemotingCommand
 from ...remoting.errors import ProtocolError
-from ...remoting.header_fields import HeaderError
-from ...remoting.headers import (
+from ...remoting.headers.fields import HeaderError
+from ...remoting.headers.namesrv import (
     AddWritePermOfBrokerRequestHeader,
     AddWritePermOfBrokerResponseHeader,
     BrokerHeartbeatRequestHeader,
@@ -53,11 +53,11 @@ from ...remoting.headers import (
     WipeWritePermOfBrokerRequestHeader,
     WipeWritePermOfBrokerResponseHeader,
 )
-from ...remoting.network import Address
-from ...remoting.profile import Profile
+from ...remoting.node.clock import Clock
+from ...remoting.node.network import Address
+from ...remoting.node.profile import Profile
+from ...remoting.node.recording import Recorder
 from ...remoting.properties import format_properties, parse_properties
-from ...remoting.recording import Recorder
-from ...remoting.register_rows import read_rows
 from ..config_error import ConfigError
 from .config import NamesrvConfig
 from .kv_config import ORDER_TOPIC_CONFIG, KVConfig

@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from logging import INFO, WARNING
 
-from ...remoting.bodies import BrokerData, ClusterInfo, DataVersion, QueueData, TopicRouteData
+from ...remoting.bodies.register_rows import NO_PIECES, Pieces, Row
+from ...remoting.bodies.route import BrokerData, ClusterInfo, DataVersion, QueueData, TopicRouteData
 from ...remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE
-from ...remoting.profile import Profile
-from ...remoting.register_rows import NO_PIECES, Pieces, Row
+from ...remoting.node.profile import Profile
 from .limits import NAME_MAX, mappings_size, why_refused, why_rows_refused
 from .tables import (
     BROKER_CHANNEL_EXPIRED_MS,

@@ -19,17 +19,17 @@ from ...remoting.codes import LanguageCode, RequestCode, ResponseCode
 from ...remoting.command import RemotingCommand
 from ...remoting.errors import ProtocolError, RocketMQError
 from ...remoting.frame import decode_frame, encode_frame
-from ...remoting.headers import NotifyMinBrokerIdChangeRequestHeader
-from ...remoting.network import Address
-from ...remoting.node import NodeContext
-from ...remoting.profile import Profile
-from ...remoting.recording import ignore
+from ...remoting.headers.namesrv import NotifyMinBrokerIdChangeRequestHeader
+from ...remoting.node.network import Address
+from ...remoting.node.node import NodeContext
+from ...remoting.node.profile import Profile
+from ...remoting.node.recording import ignore
 from ...remoting.transport import Connection, RemotingClient, RemotingServer
 from .channel_log import ChannelLog
-from .cluster_test import ClusterTestRequestProcessor, FetchAddresses, ProductEnvironment
 from .config import NamesrvConfig
 from .kv_config import KVConfig
 from .processor import Caller, DefaultRequestProcessor
+from .product_environment import ClusterTestRequestProcessor, FetchAddresses, ProductEnvironment
 from .route_cache import RouteCache, may_be_route_request
 from .route_table import RouteTable, canonical
 from .tables import Dropped, DropReason, MinBrokerIdChanged

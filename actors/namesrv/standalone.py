@@ -16,10 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from ...remoting.clock import RealClock
-from ...remoting.network import Address, TcpNetwork
-from ...remoting.node import NodeContext
-from ...remoting.profile import Profile
+from ...remoting.node.clock import RealClock
+from ...remoting.node.network import Address, TcpNetwork
+from ...remoting.node.node import NodeContext
+from ...remoting.node.profile import Profile
 from ..standalone import (
     BAD_CONFIG,
     CANNOT_RUN,
@@ -33,8 +33,8 @@ from ..standalone import (
     stop_on_signal,
 )
 from .address_server import DEFAULT_DOMAIN, DEFAULT_SUBGROUP, AddressServer
-from .cluster_test import FetchAddresses
 from .config import ADDR_KEY, DOMAIN_KEY, SUBGROUP_KEY, NamesrvConfig
+from .product_environment import FetchAddresses
 from .server import NameServer
 
 FILES_MAX = 1_048_576

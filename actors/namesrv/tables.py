@@ -20,10 +20,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from ...remoting.bodies import BrokerData, DataVersion, QueueData
+from ...remoting.bodies.register_rows import NO_PIECES, Pieces, Row
+from ...remoting.bodies.route import BrokerData, DataVersion, QueueData
 from ...remoting.codes import MASTER_ID, PERM_INHERIT, PERM_READ, PERM_WRITE
-from ...remoting.profile import Profile
-from ...remoting.register_rows import NO_PIECES, Pieces, Row
+from ...remoting.node.profile import Profile
 
 BROKER_CHANNEL_EXPIRED_MS = 120_000
 """How long a broker may be silent, unless its 5.x registration says otherwise."""

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from logging import DEBUG, INFO, WARNING
 
 from ...remoting.codes import PERM_WRITE
-from ...remoting.profile import Profile
+from ...remoting.node.profile import Profile
 from .tables import (
     BrokerGroup,
     Dropped,

@@ -6,11 +6,12 @@ import socket
 import zlib
 from collections.abc import Iterable
 
-from ...remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig, TopicConfigSerializeWrapper
+from ...remoting.bodies.register import RegisterBrokerBody, TopicConfigSerializeWrapper
+from ...remoting.bodies.route import DataVersion, TopicConfig
 from ...remoting.codes import RequestCode, SerializeType
 from ...remoting.command import RemotingCommand
 from ...remoting.frame import decode_frame, encode_frame
-from ...remoting.headers import RegisterBrokerRequestHeader
+from ...remoting.headers.namesrv import RegisterBrokerRequestHeader
 from .measure import BenchError, Server, Shot
 
 OPAQUE = 123_456_789

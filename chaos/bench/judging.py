@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from ..checkers import CHECKS, Check
-from ..spark_settings import SMALL_BYTES
-from ..storage import local_size
+from ..spark.settings import SMALL_BYTES
+from ..spark.storage import local_size
 
 
 def judge(where: str, master: str | None) -> dict[str, Any]:
     """Seconds from the session's start on, for all checks and for each, peaks of memory, and the verdicts."""
-    from .. import spark as spark_module
+    from ..spark import judge as spark_module
 
     took: dict[str, float] = {}
 

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
-from ...remoting.bodies import TopicConfig
+from ...remoting.bodies.route import TopicConfig
 from ...remoting.codes import SerializeType
 from . import frames, measure
 from .figures import OURS, Aim, Figures

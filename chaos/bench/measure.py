@@ -19,7 +19,7 @@ from pathlib import Path
 from shutil import which
 from typing import NamedTuple
 
-from ...remoting.network import Address
+from ...remoting.node.network import Address
 
 HERE = Path(__file__).parent
 

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ...remoting.network import Address
+from ...remoting.node.network import Address
 from . import java, measure
 from .figures import OURS, Figures
 from .footprint import footprint, resident

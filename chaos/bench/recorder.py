@@ -26,11 +26,11 @@ from rich.console import Console
 
 from ...actors.namesrv.config import NamesrvConfig
 from ...actors.namesrv.server import NameServer
-from ...remoting.clock import RealClock
-from ...remoting.network import Address, TcpNetwork
-from ...remoting.node import NodeContext
-from ...remoting.recording import ignore
-from ..history import LagProbe, RecorderSpec
+from ...remoting.node.clock import RealClock
+from ...remoting.node.network import Address, TcpNetwork
+from ...remoting.node.node import NodeContext
+from ...remoting.node.recording import ignore
+from ..history.recorder import LagProbe, RecorderSpec
 from . import frames, measure
 from .figures import OURS, Aim, Figures
 from .measure import BenchError, Server, Tools

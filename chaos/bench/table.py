@@ -10,12 +10,12 @@ from ...actors.actor import NodeSpec
 from ...actors.cluster import Cluster, ClusterError, RayHost
 from ...actors.namesrv.config import NamesrvConfig
 from ...actors.namesrv.server import NameServer
-from ...remoting.clock import RealClock
-from ...remoting.network import Address
-from ...remoting.node import NodeContext
+from ...remoting.node.clock import RealClock
+from ...remoting.node.network import Address
+from ...remoting.node.node import NodeContext
 from ..errors import HarnessError, ScenarioError
-from ..ports import PortHolder
-from ..spark import require_java
+from ..faults.ports import PortHolder
+from ..spark.judge import require_java
 from . import checks, namesrv, recorder
 from .measure import BenchError, Server, cpus, pin
 

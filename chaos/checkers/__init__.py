@@ -1,8 +1,8 @@
 """Checkers: each one pure function from history DataFrames to one verdict.
 
-    history rows ──► world.py (Spark: lives, faults)  ──► pairs.py (plain: who must be in whose table, and when)
+    history rows ──► world.py (Spark: lives, faults)  ──► obligations.py (plain: who must be in whose table, and when)
          │                                                        │
-         └──────────────► <check>.py (Spark: what was) ◄──────────┘  + lag.py (how late the machine was) ──► Verdict
+         └──────────────► <check>.py (Spark: what was) ◄──────────┘  + tolerance.py (the machine's lateness) ──► Verdict
 
 A check is `name(history, world) -> Verdict`; `world.timers` are the run's timers. CHECKS imports Spark when a check is
 called, not before.
@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from ..oracle.world import World
     from ..verdict import Verdict
-    from .world import World
 
 Check = Callable[["DataFrame", "World"], "Verdict"]
 

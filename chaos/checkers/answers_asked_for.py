@@ -10,10 +10,10 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from ..oracle.world import World
 from ..verdict import EXAMPLES_MAX, Validity, Verdict
+from .dataframes.shared import parts_of
 from .findings import rounded
-from .shared import parts_of
-from .world import World
 
 NAME = "answers_asked_for"
 _OPERATIONS = ("name_server_call", "send_attempt", "pull")

@@ -25,13 +25,13 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame
 
+from ..oracle.quiet import Stretch, calm, settle_ms
+from ..oracle.reach import Moment, lost, moments
+from ..oracle.world import World
 from ..verdict import EXAMPLES_MAX, Validity, Verdict
-from .disturbances import Stretch, calm, settle_ms
+from .dataframes.operations import OPERATIONS, Slot, Stalls, bucket_ms, share_lost, shared_slots, turns_lost
 from .findings import rounded
-from .lag import LagWindow, measure
-from .operations import OPERATIONS, Slot, Stalls, bucket_ms, share_lost, shared_slots, turns_lost
-from .reach import Moment, lost, moments
-from .world import World
+from .tolerance import LagWindow, measure
 
 NAME = "availability"
 _HOPS = 3

@@ -17,12 +17,12 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from ..oracle.lost_brokers import Absence, absences
+from ..oracle.world import World
 from ..verdict import Verdict
-from .absences import Absence, absences
+from .dataframes.shared import traffic, within
 from .findings import Finding, rounded, verdict_of
-from .lag import LagWindow, Tolerance, frame, measure, tolerance
-from .shared import traffic, within
-from .world import World
+from .tolerance import LagWindow, Tolerance, frame, measure, tolerance
 
 NAME = "dead_brokers_avoided"
 _SHOWN = 60

@@ -24,11 +24,11 @@ from typing import Any
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from ..oracle.lost_name_servers import Exile, exiles
+from ..oracle.world import World
 from ..verdict import Verdict
 from .findings import Finding, rounded, verdict_of
-from .lag import LagWindow, Tolerance, frame, measure, tolerance
-from .stays import Exile, exiles
-from .world import World
+from .tolerance import LagWindow, Tolerance, frame, measure, tolerance
 
 NAME = "dead_name_servers_left"
 _SHOWN = 60

@@ -23,14 +23,14 @@ from typing import Any, NamedTuple
 from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 
+from ..oracle.quiet import Stretch, aftermath_ms, disturbed, members_window
+from ..oracle.world import World
 from ..verdict import EXAMPLES_MAX, Validity, Verdict
-from .disturbances import Stretch, aftermath_ms, disturbed, members_window
+from .dataframes.messages import messages
+from .dataframes.plain_pages import QUEUE
+from .dataframes.shared import traffic
 from .findings import rounded
-from .lag import UNLIMITED_MS, LagWindow, Tolerance, measure, tolerance
-from .messages import messages
-from .pages import QUEUE
-from .shared import traffic
-from .world import World
+from .tolerance import UNLIMITED_MS, LagWindow, Tolerance, measure, tolerance
 
 NAME = "duplicates"
 COMMIT_MS = 10_000.0

@@ -24,13 +24,13 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from ..oracle.windows import Loss
+from ..oracle.world import Fault, World
 from ..verdict import EXAMPLES_MAX, Validity, Verdict
-from ..windows import Loss
+from .dataframes.operations import shared_slots
+from .dataframes.shared import parts_of, within
 from .findings import rounded
-from .lag import RESUME_GRACE_MS, frame
-from .operations import shared_slots
-from .shared import parts_of, within
-from .world import Fault, World
+from .tolerance import RESUME_GRACE_MS, frame
 
 NAME = "exercised"
 _SHOWN = 60

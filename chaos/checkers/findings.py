@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..verdict import EXAMPLES_MAX, Validity, Verdict
-from .lag import Tolerance
+from .tolerance import Tolerance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,9 +10,9 @@ import math
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from ..client_profiles import Advance, ClientProfile, Outcome
-from .lag import frame
-from .world import World
+from ..oracle.client_profiles import Advance, ClientProfile, Outcome
+from ..oracle.world import World
+from .tolerance import frame
 
 PROBER = "prober"
 WHO = ("node", "incarnation", "start")

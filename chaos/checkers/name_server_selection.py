@@ -28,13 +28,13 @@ from typing import Any
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from ..client_profiles import Advance, Attempts, ClientProfile, Order, profile_of
-from ..statistics.start_choice import ALPHA, POWER, detectable_bias, method, p_value, plan, starts_needed
+from ..oracle.client_profiles import Advance, Attempts, ClientProfile, Order, profile_of
+from ..oracle.start_choice import ALPHA, POWER, detectable_bias, method, p_value, plan, starts_needed
+from ..oracle.world import World
 from ..verdict import EXAMPLES_MAX, Validity, Verdict
-from .by_value import made_once
+from .dataframes.by_value import made_once
 from .findings import rounded
 from .name_server_calls import TRIED, TRIES_RULES, WHO, broken_calls, judged_tries, rows_of, shown, tries_of
-from .world import World
 
 NAME = "name_server_selection"
 BIAS = 0.1

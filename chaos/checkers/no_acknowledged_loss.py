@@ -11,11 +11,11 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from ..oracle.world import World
 from ..verdict import EXAMPLES_MAX, Validity, Verdict
+from .dataframes.messages import acknowledged_sends, messages
+from .dataframes.plain_pages import QUEUE, place
 from .findings import rounded
-from .messages import acknowledged_sends, messages
-from .pages import QUEUE, place
-from .world import World
 
 NAME = "no_acknowledged_loss"
 _COUNTS = ("acknowledged", "received", "only_in_final_reads", "lost", "unread")

@@ -1,6 +1,6 @@
 """No NameServer drops a broker that is alive and reaches it, and none gives up a silent one too soon.
 
-    live and reachable   in every stretch in which the broker must be in the table (pairs.py: RETURN, KEEP) no
+    live and reachable   in every stretch in which the broker must be in the table (obligations.py: RETURN, KEEP) no
                          `broker_dropped` row, whatever its reason
     too soon             a drop for silence (expired, idle) comes no earlier than E, or I, after the last registration
                          that this NameServer accepted, in any stretch and under any fault
@@ -19,12 +19,12 @@ from typing import Any
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from ..oracle.obligations import Demand, Obligation, obligations
+from ..oracle.windows import Timers
+from ..oracle.world import World
 from ..verdict import Verdict
-from ..windows import Timers
 from .findings import Finding, rounded, verdict_of
-from .lag import LagWindow, Tolerance, may_time_out, measure, table, tolerance
-from .pairs import Demand, Obligation, obligations
-from .world import World
+from .tolerance import LagWindow, Tolerance, may_time_out, measure, table, tolerance
 
 NAME = "no_false_eviction"
 _DROPS_MAX = 50

@@ -17,13 +17,13 @@ from typing import Any
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from ..oracle.lost_brokers import Absence, absences
+from ..oracle.obligations import Down, downs
+from ..oracle.world import World
 from ..verdict import Verdict
-from .absences import Absence, absences
+from .dataframes.routes import presence
 from .findings import Finding, rounded, verdict_of
-from .lag import LagWindow, Tolerance, measure, table, tolerance
-from .pairs import Down, downs
-from .routes import presence
-from .world import World
+from .tolerance import LagWindow, Tolerance, measure, table, tolerance
 
 NAME = "no_resurrection"
 _ROW = "a broker that is down sends no registration"

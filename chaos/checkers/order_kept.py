@@ -23,12 +23,12 @@ from typing import Any
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from ..oracle.world import World
 from ..verdict import EXAMPLES_MAX, Validity, Verdict
+from .dataframes.messages import acknowledged_sends
+from .dataframes.plain_pages import QUEUE, place
+from .dataframes.shared import is_shared, traffic
 from .findings import rounded
-from .messages import acknowledged_sends
-from .pages import QUEUE, place
-from .shared import is_shared, traffic
-from .world import World
 
 NAME = "order_kept"
 _PAGE_BITS = 3

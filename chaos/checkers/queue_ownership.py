@@ -16,11 +16,11 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from ..oracle.queue_owners import Holding, Judged, Piece, Queue, Tables, holdings, judged, pieces
+from ..oracle.world import World
 from ..verdict import Verdict
 from .findings import Finding, rounded, verdict_of
-from .lag import LagWindow, Tolerance, measure, tolerance
-from .ownership import Holding, Judged, Piece, Queue, Tables, holdings, judged, pieces
-from .world import World
+from .tolerance import LagWindow, Tolerance, measure, tolerance
 
 NAME = "queue_ownership"
 _COLUMNS = ("time_ms", "seq", "node", "incarnation", "topic", "value")

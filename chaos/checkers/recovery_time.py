@@ -30,8 +30,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from ..verdict import Verdict
-from ..windows import (
+from ..oracle.reach import Moment, lost, moments, undisturbed
+from ..oracle.windows import (
     NEVER,
     Window,
     client_leave_window,
@@ -41,11 +41,11 @@ from ..windows import (
     return_window,
     staleness_window,
 )
+from ..oracle.world import World
+from ..verdict import Verdict
+from .dataframes.operations import Slot, Stalls, passed_over, shared_slots, turns_lost
 from .findings import Finding, rounded, verdict_of
-from .lag import LagWindow, Tolerance, measure, tolerance
-from .operations import Slot, Stalls, passed_over, shared_slots, turns_lost
-from .reach import Moment, lost, moments, undisturbed
-from .world import World
+from .tolerance import LagWindow, Tolerance, measure, tolerance
 
 NAME = "recovery_time"
 HOLD_MS = 20_000.0

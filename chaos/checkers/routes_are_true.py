@@ -1,9 +1,9 @@
 """Each NameServer's routes equal what is really alive and reachable, within the window of the last change.
 
-For each NameServer process and broker, pairs.py says when the broker must be in the table (RETURN, KEEP) and when it
-must not (DROP). Held means: in the route of every topic that the broker has had for longer than R + B. Measured are
-the time of each drop and of each return. Where a fault makes the broker come and go, turns.py says how
-long each time.
+For each NameServer process and broker, obligations.py says when the broker must be in the table (RETURN, KEEP) and when
+it must not (DROP). Held means: in the route of every topic that the broker has had for longer than R + B. Measured are
+the time of each drop and of each return. Where a fault makes the broker come and go, route_flapping.py says how long
+each time.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from ..oracle.obligations import Demand, Obligation, obligations
+from ..oracle.windows import topic_window
+from ..oracle.world import World
 from ..verdict import Verdict
-from ..windows import topic_window
+from .dataframes.routes import presence, topic_changes, topics
 from .findings import Finding, rounded, verdict_of
-from .lag import LagWindow, Missing, Tolerance, frame, measure, never_registered, table, tolerance
-from .pairs import Demand, Obligation, obligations
-from .routes import presence, topic_changes, topics
-from .turns import turn_findings
-from .world import World
+from .route_flapping import turn_findings
+from .tolerance import LagWindow, Missing, Tolerance, frame, measure, never_registered, table, tolerance
 
 NAME = "routes_are_true"
 _SHOWN = 60

@@ -19,14 +19,14 @@ from typing import Any
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from ..oracle.obligations import BEGIN, Label, State, pair_states
+from ..oracle.windows import topic_window
+from ..oracle.world import World
 from ..verdict import Verdict
-from ..windows import topic_window
-from .by_value import made_once
+from .dataframes.by_value import made_once
+from .dataframes.routes import route_stretches, topic_changes, topics
 from .findings import Finding, rounded, verdict_of
-from .lag import LagWindow, Missing, Tolerance, frame, measure, never_registered, table, tolerance
-from .pairs import BEGIN, Label, State, pair_states
-from .routes import route_stretches, topic_changes, topics
-from .world import World
+from .tolerance import LagWindow, Missing, Tolerance, frame, measure, never_registered, table, tolerance
 
 NAME = "routes_converge"
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from ...actors.broker.processor import Answer
 from ...actors.broker.server import Broker
 from ...actors.broker.store import Append, PutMessage
-from ...remoting.bodies import DataVersion, TopicConfig
+from ...remoting.bodies.route import DataVersion, TopicConfig
 from ...remoting.codes import FLAG_ONEWAY, RequestCode
 from ...remoting.command import RemotingCommand
-from ...remoting.network import Address
+from ...remoting.node.network import Address
 from ...remoting.transport import Connection
 from ..topology import NodeKind
 from .model import Defect, checks, in_its_parts, replace_part

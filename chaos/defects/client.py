@@ -11,9 +11,9 @@ from typing import Any
 
 from ...clients.client_instance import MQClientInstance
 from ...clients.name_server_client import NameServerClient
-from ...remoting.bodies import TopicRouteData
+from ...remoting.bodies.route import TopicRouteData
 from ...remoting.errors import ConnectError, RocketMQError, TopicNotExist, TransportError
-from ...remoting.node import Node
+from ...remoting.node.node import Node
 from ..topology import NodeKind
 from ..workloads.consumer import ConsumerNode
 from ..workloads.prober import ProberNode

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ...clients.allocation import allocate_averagely
-from ...clients.process_queue import ProcessQueue
-from ...clients.rebalance import Rebalancer
+from ...clients.consumer.allocation import allocate_averagely
+from ...clients.consumer.process_queue import ProcessQueue
+from ...clients.consumer.rebalance import Rebalancer
 from ...remoting.message import MessageQueue, StoredMessage
 from ..topology import NodeKind
 from ..workloads.consumer import ConsumerNode

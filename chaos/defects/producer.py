@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...clients.publish_table import Publish
-from ...clients.queue_selection import QueueRing
-from ...clients.send_record import SendRecord
-from ...clients.send_request import SendRequest
-from ...clients.send_result import SendResult, SendStatus
+from ...clients.producer.publish_table import Publish
+from ...clients.producer.queue_selection import QueueRing
+from ...clients.producer.send_record import SendRecord
+from ...clients.producer.send_request import SendRequest
+from ...clients.producer.send_result import SendResult, SendStatus
 from ...remoting.errors import ClientError, RocketMQError, TransportError
 from ...remoting.message import MessageQueue
 from ..topology import NodeKind

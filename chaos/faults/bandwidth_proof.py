@@ -22,13 +22,13 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, cast
 
-from ...remoting.clock import Clock, RealClock
 from ...remoting.codes import RequestCode
 from ...remoting.command import RemotingCommand
 from ...remoting.errors import RocketMQError
 from ...remoting.frame import FrameReader, encode_frame
-from ...remoting.network import Address, Network
-from ...remoting.recording import Recorder
+from ...remoting.node.clock import Clock, RealClock
+from ...remoting.node.network import Address, Network
+from ...remoting.node.recording import Recorder
 from ..topology import Link
 from .kinds import Bandwidth, Direction, LinkFault
 

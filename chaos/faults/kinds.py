@@ -1,6 +1,7 @@
 """Faults of a link as data, and what faults that overlap on one link amount to. Nothing is injected here.
 
-What each looks like to the peers stands in links.py; the network in memory does the same (chaos/virtual/network.py).
+What each looks like to the peers stands in links.py; the network in memory does the same
+(chaos/experiment/virtual/network.py).
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-from ...remoting.clock import RealClock
-from ...remoting.recording import Recorder
-from ..ports import PortHolder
+from ...remoting.node.clock import RealClock
+from ...remoting.node.recording import Recorder
+from .ports import PortHolder
 from .toxiproxy import Toxiproxy
 
 log = logging.getLogger("nemesrv.toxiproxy")

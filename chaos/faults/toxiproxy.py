@@ -27,10 +27,10 @@ import tenacity
 from toxiproxy.api import APIConsumer
 from toxiproxy.exceptions import InvalidToxic, NotFound, ProxyExists
 
-from ...remoting.network import Address
+from ...remoting.node.network import Address
 from ..errors import ToxiproxyError
-from ..ports import PortHolder
 from .kinds import Direction as Direction
+from .ports import PortHolder
 
 CALL_LIMIT_S = 8.0
 START_LIMIT_S = 10.0

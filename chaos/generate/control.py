@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from ...remoting.profile import Profile
-from ..history import Row
+from ...remoting.node.profile import Profile
+from ..history.recorder import Row
 from .plan import BEGIN_MS, TRAFFIC_MS, Kind, Plan, PlannedFault
 from .timeline import Timelines
 

@@ -12,8 +12,8 @@ import random
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from ...remoting.profile import Profile
-from ..windows import Timers
+from ...remoting.node.profile import Profile
+from ..oracle.windows import Timers
 
 BEGIN_MS = 2_000.0
 """Until then every node has started and every NameServer knows every broker."""

@@ -9,14 +9,14 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ...remoting.profile import Profile
-from ..clustered import write_clustered
-from ..history import Row, parquet_path
+from ...remoting.node.profile import Profile
+from ..history.clustered import write_clustered
+from ..history.recorder import Row, parquet_path
 from ..scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel
 from .columns import plain
-from .defects import Planted, defect_of
 from .plan import ROWS_A_MESSAGE, Plan, plan_of, random_plan
-from .story import SLICE_ROWS, Story
+from .planted import Planted, defect_of
+from .run import SLICE_ROWS, Story
 
 ORDERED_ROWS = 1_000_000
 """A history up to this size is one file in order of time, as a recorded run's; beyond, row groups are of one event."""

@@ -26,7 +26,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 if TYPE_CHECKING:
-    from ..checkers.world import World
+    from ..oracle.world import World
 
 MESSAGES, OPERATIONS = "messages", "operations"
 FOR = "_for"
@@ -48,7 +48,7 @@ TRAFFIC = ("send", "send_attempt", "pull", "receive", "read")
 
 def settle_ms(world: World) -> float:
     """How long after a change of the world nothing that it caused can still be open, drops by expiry apart."""
-    from ..checkers import disturbances
+    from ..oracle import quiet as disturbances
 
     timers, brokers = world.timers, len(world.of_kind("broker"))
     stale_ms = timers.P_ms + timers.A_ms if any(fault.target is None for fault in world.faults) else 0.0
@@ -142,7 +142,7 @@ def _finished(rows: DataFrame, world: World, until_ms: float) -> DataFrame:
 
 
 def _operations(history: DataFrame, world: World, until_ms: float, short: bool) -> DataFrame:
-    from ..checkers.disturbances import calm, harmful
+    from ..oracle.quiet import calm, harmful
 
     event, type_ = F.col("event"), F.col("type")
     changes = sorted({at_ms for fault in world.faults for at_ms in (fault.start_ms, fault.end_ms)})

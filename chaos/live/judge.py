@@ -24,11 +24,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from ..checkers import CHECKS
-from ..checkers.causes import leave_ms
-from ..checkers.lag import frame
-from ..checkers.world import World
-from ..spark import HISTORY_SCHEMA, cached, check_history
-from ..spark_settings import SMALL_PLANS, plans_for
+from ..checkers.tolerance import frame
+from ..oracle.causes import leave_ms
+from ..oracle.world import World
+from ..spark.judge import HISTORY_SCHEMA, cached, check_history
+from ..spark.settings import SMALL_PLANS, plans_for
 from ..verdict import Validity, Verdict
 from .carry import (
     FOR,

@@ -18,18 +18,18 @@ from typing import Any
 
 import click
 
-from ...remoting.clock import RealClock
-from ...remoting.network import Address
+from ...remoting.node.clock import RealClock
+from ...remoting.node.network import Address
 from ..checkers import CHECKS
 from ..errors import ScenarioError
-from ..history import HistoryWriter, LagProbe, RecorderSpec, to_parquet
-from ..nodes import timers_of
-from ..run_folder import RunFolder
+from ..experiment.nodes import timers_of
+from ..experiment.run_folder import RunFolder
+from ..faults.outside import OutsideFaults
+from ..history.recorder import HistoryWriter, LagProbe, RecorderSpec, to_parquet
 from ..runner import Judged, write_verdicts
 from ..scenarios.model import Scenario
 from ..topology import NodeKind, Topology
 from ..verdict import Verdict
-from .outside import OutsideFaults
 from .watch import LiveWatch
 
 UP_CHECKS = ("routes_converge", "routes_are_true", "no_false_eviction", "no_resurrection")

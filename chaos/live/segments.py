@@ -21,7 +21,7 @@ from typing import NamedTuple
 import orjson
 import pyarrow.parquet as pq
 
-from ..history import Row, raw_dir, to_table
+from ..history.recorder import Row, raw_dir, to_table
 
 IDLE_S = 1.0
 """Of the machine's time."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...remoting.clock import RealClock
+from ...remoting.node.clock import RealClock
 from ..errors import HarnessError
 from ..verdict import Verdict
 from .judge import LiveJudge
@@ -54,7 +54,7 @@ class LiveWatch:
 
     def start(self) -> None:
         """Begin. HarnessError at once when there is no Java."""
-        from ..spark import require_java
+        from ..spark.judge import require_java
 
         require_java()
         _ = self._segments.folder
@@ -79,7 +79,7 @@ class LiveWatch:
 
     def close(self) -> None:
         """No query, thread or JVM is left. May be called at any moment, and twice."""
-        from ..spark import stop
+        from ..spark.judge import stop
 
         self._ends.set()
         if self._thread.is_alive():
@@ -106,7 +106,7 @@ class LiveWatch:
             self._error = exc
 
     def _begin(self) -> None:
-        from ..spark import session
+        from ..spark.judge import session
 
         folder = live_dir(self._run_dir)
         self._spark = session()

@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..errors import ScenarioError
-from ..history import parquet_path, raw_dir
+from ..history.recorder import parquet_path, raw_dir
 from .samples import METRICS, RunSamples
 from .two_samples import Comparison, Kind, Outcome, compare_all
 
@@ -85,7 +85,7 @@ def _spark(master: str | None) -> Iterator[SparkSession]:
     """The session of this process; one that was started for this is ended."""
     from pyspark.sql import SparkSession
 
-    from ..spark import session, stop
+    from ..spark.judge import session, stop
 
     before = SparkSession.getActiveSession()
     spark = session(master)
@@ -97,7 +97,7 @@ def _spark(master: str | None) -> Iterator[SparkSession]:
 
 
 def _read(folder: Path, spark: SparkSession) -> RunSamples:
-    from ..spark import load
+    from ..spark.judge import load
     from .samples import samples_of
 
     history = load(folder, spark).cache()

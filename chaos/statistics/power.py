@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from ..errors import ScenarioError
+from ..oracle.start_choice import ALPHA, POWER, Plan, detectable_bias, plan, shares, starts_needed
 from ..scenarios.model import Scenario
-from .start_choice import ALPHA, POWER, Plan, detectable_bias, plan, shares, starts_needed
 
 
 def planned(

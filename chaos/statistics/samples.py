@@ -22,13 +22,13 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from ..checkers.causes import Cause, link_causes, process_causes
-from ..checkers.disturbances import Stretch, merged
-from ..checkers.lag import frame
-from ..checkers.operations import Slot, slots
-from ..checkers.reach import moments
+from ..checkers.dataframes.operations import Slot, slots
 from ..checkers.recovery_time import recoveries
-from ..checkers.world import Life, World
+from ..checkers.tolerance import frame
+from ..oracle.causes import Cause, link_causes, process_causes
+from ..oracle.quiet import Stretch, merged
+from ..oracle.reach import moments
+from ..oracle.world import Life, World
 from .two_samples import Kind
 
 METRICS: Mapping[str, Kind] = {

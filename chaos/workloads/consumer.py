@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...clients.client_instance import MQClientInstance
-from ...clients.consumer import DefaultMQPushConsumer
-from ...clients.consumer_config import ConsumerConfig
+from ...clients.consumer.config import ConsumerConfig
+from ...clients.consumer.consumer import DefaultMQPushConsumer
 from ...remoting.message import StoredMessage
-from ...remoting.network import Address
-from ...remoting.node import NodeContext
+from ...remoting.node.network import Address
+from ...remoting.node.node import NodeContext
 
 
 class ConsumerNode:

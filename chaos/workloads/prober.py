@@ -15,9 +15,9 @@ from ...clients.config import ClientConfig
 from ...clients.name_server_client import NameServerClient
 from ...remoting.codes import LanguageCode
 from ...remoting.errors import RocketMQError
-from ...remoting.network import Address
-from ...remoting.node import NodeContext
-from ...remoting.recording import ignore
+from ...remoting.node.network import Address
+from ...remoting.node.node import NodeContext
+from ...remoting.node.recording import ignore
 from ...remoting.transport import RemotingClient
 
 FINAL_READ_TRIES = 3

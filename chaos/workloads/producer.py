@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from ...clients.client_instance import MQClientInstance
 from ...clients.config import ProducerConfig
-from ...clients.producer import DefaultMQProducer
+from ...clients.producer.producer import DefaultMQProducer
 from ...remoting import message_properties
 from ...remoting.errors import RocketMQError
 from ...remoting.message import Message
-from ...remoting.network import Address
-from ...remoting.node import NodeContext
+from ...remoting.node.network import Address
+from ...remoting.node.node import NodeContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,8 @@ import sys
 from dataclasses import dataclass, field
 from typing import Any
 
-from nemesrv.remoting.network import Address, Listener
-from nemesrv.remoting.node import NodeContext
+from nemesrv.remoting.node.network import Address, Listener
+from nemesrv.remoting.node.node import NodeContext
 
 
 class _Echo(asyncio.Protocol):

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from nemesrv.actors.actor import NodeActor, NodeSpec
-from nemesrv.chaos.history import LagProbe, RecorderSpec, read_raw
-from nemesrv.remoting.clock import Clock, RealClock
+from nemesrv.chaos.history.recorder import LagProbe, RecorderSpec, read_raw
 from nemesrv.remoting.errors import ConnectError
-from nemesrv.remoting.network import Address
-from nemesrv.remoting.recording import Recorder
+from nemesrv.remoting.node.clock import Clock, RealClock
+from nemesrv.remoting.node.network import Address
+from nemesrv.remoting.node.recording import Recorder
 
 from .nodes import TinyNode
 

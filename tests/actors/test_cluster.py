@@ -19,16 +19,16 @@ import tenacity
 from nemesrv.actors.actor import NodeSpec
 from nemesrv.actors.cluster import Cluster, ClusterError, NodeState, RayHost, sweep
 from nemesrv.actors.processes import Process, family
-from nemesrv.chaos.faults.links import BlackHole, LinkFaults
-from nemesrv.chaos.faults.process import ProcessFaults
+from nemesrv.chaos.faults.ports import PortHolder
+from nemesrv.chaos.faults.processes import ProcessFaults
 from nemesrv.chaos.faults.toxiproxy import ToxiproxyServer
-from nemesrv.chaos.history import LagProbe, RecorderSpec, read_raw
-from nemesrv.chaos.ports import PortHolder
+from nemesrv.chaos.faults.toxiproxy_links import BlackHole, LinkFaults
+from nemesrv.chaos.history.recorder import LagProbe, RecorderSpec, read_raw
 from nemesrv.chaos.topology import Link
-from nemesrv.remoting.clock import RealClock
-from nemesrv.remoting.network import Address
+from nemesrv.remoting.node.clock import RealClock
+from nemesrv.remoting.node.network import Address
 
-from ..chaos.sockets import Rows, dial, is_quiet, is_refused, read_exactly
+from ..chaos.faults.sockets import Rows, dial, is_quiet, is_refused, read_exactly
 from .nodes import TinyNode
 
 pytestmark = pytest.mark.ray
@@ -293,8 +293,8 @@ DRIVER = textwrap.dedent(
     from functools import partial
     from nemesrv.actors.actor import NodeSpec
     from nemesrv.actors.cluster import Cluster, RayHost
-    from nemesrv.chaos.ports import PortHolder
-    from nemesrv.remoting.clock import RealClock
+    from nemesrv.chaos.faults.ports import PortHolder
+    from nemesrv.remoting.node.clock import RealClock
     from tests.actors.nodes import TinyNode
     ports, clock = PortHolder(), RealClock.starting_now()
     with RayHost(workers=2) as host, Cluster(host, clock) as cluster:

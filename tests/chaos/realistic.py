@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from itertools import count
 
-from tests.chaos.histories import Story, address_of, cluster
+from tests.chaos.builder import Story, address_of, cluster
 
 BROKERS = ("broker-a", "broker-b", "broker-c")
 CLIENTS = ("producer-0", "producer-1", "consumer-0", "consumer-1", "prober")

@@ -9,8 +9,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from nemesrv.chaos.client_profiles import Advance, Attempts, ClientProfile, Order, Outcome
-from tests.chaos.histories import Story
+from nemesrv.chaos.oracle.client_profiles import Advance, Attempts, ClientProfile, Order, Outcome
+from tests.chaos.builder import Story
 
 CONNECT_S, ANSWER_S = 0.001, 0.005
 

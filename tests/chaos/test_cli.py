@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .commands import nemesrv
+from .programs import nemesrv
 
 
 def test_scenarios_lists_what_ships_one_line_each(tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ from xml.etree import ElementTree as ET
 import pytest
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
-from nemesrv.chaos.history import read_rows
+from nemesrv.chaos.history.recorder import read_rows
 
-from .commands import NEMESRV, nemesrv, processes_of
+from .programs import NEMESRV, nemesrv, processes_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.ray, pytest.mark.spark, pytest.mark.toxiproxy, pytest.mark.timeout(900)]
 

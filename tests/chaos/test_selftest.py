@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from nemesrv.chaos.defects import DEFECTS
 from nemesrv.chaos.runner import Judged, record_virtual
 from nemesrv.chaos.selftest import Outcome, plan_of, scenario_of
-from nemesrv.chaos.spark import check_run
+from nemesrv.chaos.spark.judge import check_run
 
 pytestmark = pytest.mark.spark
 

@@ -21,16 +21,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nemesrv.remoting.bodies import (
-    BrokerData,
-    GetConsumerListByGroupResponseBody,
-    HeartbeatData,
-    QueueData,
-    TopicRouteData,
-)
+from nemesrv.remoting.bodies.client import GetConsumerListByGroupResponseBody, HeartbeatData
+from nemesrv.remoting.bodies.route import BrokerData, QueueData, TopicRouteData
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
-from nemesrv.remoting.headers import (
+from nemesrv.remoting.headers.broker import (
     GetConsumerListByGroupRequestHeader,
     GetMaxOffsetResponseHeader,
     NotifyConsumerIdsChangedRequestHeader,
@@ -39,8 +34,8 @@ from nemesrv.remoting.headers import (
 )
 from nemesrv.remoting.message_batch import decode_batch
 from nemesrv.remoting.message_id import offset_msg_id
-from nemesrv.remoting.network import Address, ProtocolFactory
-from nemesrv.remoting.node import NodeContext
+from nemesrv.remoting.node.network import Address, ProtocolFactory
+from nemesrv.remoting.node.node import NodeContext
 from nemesrv.remoting.transport import Connection, RemotingServer
 from tests.virtual import MemoryNetwork, VirtualClock
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nemesrv.remoting.message import StoredMessage, raw_properties
-from nemesrv.remoting.network import Address
+from nemesrv.remoting.node.network import Address
 
 
 def stored(

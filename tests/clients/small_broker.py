@@ -11,21 +11,15 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from nemesrv.remoting.bodies import (
-    BrokerData,
-    GetConsumerListByGroupResponseBody,
-    HeartbeatData,
-    QueueData,
-    TopicRouteData,
-)
+from nemesrv.remoting.bodies.client import GetConsumerListByGroupResponseBody, HeartbeatData
+from nemesrv.remoting.bodies.route import BrokerData, QueueData, TopicRouteData
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
-from nemesrv.remoting.headers import (
+from nemesrv.remoting.headers.broker import (
     ConsumerSendMsgBackRequestHeader,
     GetConsumerListByGroupRequestHeader,
     GetMaxOffsetResponseHeader,
     GetMinOffsetResponseHeader,
-    GetRouteInfoRequestHeader,
     NotifyConsumerIdsChangedRequestHeader,
     PullMessageRequestHeader,
     PullMessageResponseHeader,
@@ -37,8 +31,9 @@ from nemesrv.remoting.headers import (
     UnregisterClientRequestHeader,
     UpdateConsumerOffsetRequestHeader,
 )
+from nemesrv.remoting.headers.namesrv import GetRouteInfoRequestHeader
 from nemesrv.remoting.message import StoredMessage
-from nemesrv.remoting.network import Address
+from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.transport import Connection, RemotingServer
 from tests.virtual import MemoryNetwork, VirtualClock
 

@@ -12,14 +12,16 @@ import pytest
 from nemesrv.actors.namesrv.config import NamesrvConfig
 from nemesrv.actors.namesrv.server import NameServer
 from nemesrv.clients.admin import AdminClient
-from nemesrv.remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig, TopicConfigSerializeWrapper
+from nemesrv.remoting.bodies.register import RegisterBrokerBody, TopicConfigSerializeWrapper
+from nemesrv.remoting.bodies.route import DataVersion, TopicConfig
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.errors import ClientError, QueryNotFound, RemoteProtocolError, ResponseError, TopicNotExist
-from nemesrv.remoting.headers import CreateTopicRequestHeader, PullMessageRequestHeader, RegisterBrokerRequestHeader
+from nemesrv.remoting.headers.broker import CreateTopicRequestHeader, PullMessageRequestHeader
+from nemesrv.remoting.headers.namesrv import RegisterBrokerRequestHeader
 from nemesrv.remoting.message import StoredMessage
-from nemesrv.remoting.network import Address
-from nemesrv.remoting.node import NodeContext
+from nemesrv.remoting.node.network import Address
+from nemesrv.remoting.node.node import NodeContext
 from nemesrv.remoting.transport import RemotingClient
 from tests.virtual import MemoryNetwork, VirtualClock, run
 

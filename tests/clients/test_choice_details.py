@@ -12,16 +12,16 @@ from collections import Counter
 
 import pytest
 
-from nemesrv.clients.allocation import allocate_averagely, java_order, sort_queues
-from nemesrv.clients.fault_strategy import MQFaultStrategy
+from nemesrv.clients.consumer.allocation import allocate_averagely, java_order, sort_queues
 from nemesrv.clients.name_servers import NameServerSelector
-from nemesrv.clients.queue_selection import QueueRing
+from nemesrv.clients.producer.fault_strategy import MQFaultStrategy
+from nemesrv.clients.producer.queue_selection import QueueRing
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.errors import ConnectError, RequestTimeout, ResponseError, TooManyRequests, TopicNotExist
 from nemesrv.remoting.message import MessageQueue
-from nemesrv.remoting.network import Address, ProtocolFactory
-from nemesrv.remoting.profile import Profile
+from nemesrv.remoting.node.network import Address, ProtocolFactory
+from nemesrv.remoting.node.profile import Profile
 from tests.clients.test_name_server_client import BOTH, Bench, bench
 
 V4, V5 = Profile.V4_9, Profile.V5_X

@@ -9,13 +9,13 @@ import pytest
 from nemesrv.clients.client_instance import MQClientInstance
 from nemesrv.clients.config import ClientConfig
 from nemesrv.clients.route_cache import TopicPublishInfo
-from nemesrv.remoting.bodies import ConsumerData, SubscriptionData
+from nemesrv.remoting.bodies.client import ConsumerData, SubscriptionData
 from nemesrv.remoting.codes import LanguageCode, RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.errors import ClientError, ConnectError
 from nemesrv.remoting.message import MessageQueue
-from nemesrv.remoting.network import Address
-from nemesrv.remoting.profile import Profile
+from nemesrv.remoting.node.network import Address
+from nemesrv.remoting.node.profile import Profile
 from tests.clients.fakes import FakeBroker, FakeNameServer, World, route
 from tests.virtual import run
 

@@ -18,8 +18,8 @@ from nemesrv.remoting.errors import (
     TooManyRequests,
     TopicNotExist,
 )
-from nemesrv.remoting.network import Address
-from nemesrv.remoting.profile import Profile
+from nemesrv.remoting.node.network import Address
+from nemesrv.remoting.node.profile import Profile
 from tests.clients.fakes import FakeNameServer, World, route
 from tests.virtual import run
 

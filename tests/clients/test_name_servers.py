@@ -9,7 +9,7 @@ import pytest
 
 from nemesrv.clients.config import parse_name_servers
 from nemesrv.clients.name_servers import START_INDEX_BOUND, NameServerSelector
-from nemesrv.remoting.network import Address
+from nemesrv.remoting.node.network import Address
 
 A, B, C, D = (Address("10.0.0.1", port) for port in (1, 2, 3, 4))
 

@@ -15,9 +15,9 @@ from nemesrv.clients.route_cache import (
     route_changed,
     subscribe_set,
 )
-from nemesrv.remoting.bodies import BrokerData, QueueData, TopicRouteData
+from nemesrv.remoting.bodies.route import BrokerData, QueueData, TopicRouteData
 from nemesrv.remoting.message import MessageQueue
-from nemesrv.remoting.network import Address
+from nemesrv.remoting.node.network import Address
 
 A = BrokerData(cluster="c", broker_name="broker-a", broker_addrs={0: "10.0.0.1:1"})
 B = BrokerData(cluster="c", broker_name="broker-b", broker_addrs={0: "10.0.0.1:2", 1: "10.0.0.1:3"})

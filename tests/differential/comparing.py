@@ -9,7 +9,7 @@ from nemesrv.remoting.codes import V4_9_8, RequestCode, SerializeType
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.errors import RemoteProtocolError
 from nemesrv.remoting.frame import decode_frame
-from nemesrv.remoting.profile import Profile
+from nemesrv.remoting.node.profile import Profile
 from nemesrv.remoting.properties import parse_properties
 
 from .peers import V4_9_7

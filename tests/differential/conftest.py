@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from nemesrv.remoting.profile import Profile
+from nemesrv.remoting.node.profile import Profile
 
 from ..interop.conftest import need
 from .machine import prepare

@@ -9,7 +9,7 @@ import hypothesis.strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from nemesrv.remoting.codes import RequestCode, ResponseCode
-from nemesrv.remoting.profile import Profile
+from nemesrv.remoting.node.profile import Profile
 
 from . import operations
 from .operations import Register, Topic, command

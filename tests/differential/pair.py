@@ -13,7 +13,7 @@ from nemesrv.remoting import fastjson
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.frame import decode_frame, encode_frame
-from nemesrv.remoting.profile import Profile
+from nemesrv.remoting.node.profile import Profile
 
 from . import operations
 from .comparing import Different, canonical, compare, opaque_of

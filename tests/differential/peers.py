@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Self
 
 from nemesrv.remoting.codes import V4_9_8
-from nemesrv.remoting.network import Address
-from nemesrv.remoting.profile import Profile
+from nemesrv.remoting.node.network import Address
+from nemesrv.remoting.node.profile import Profile
 
 from ..interop import programs
 from ..interop.jars import Jars

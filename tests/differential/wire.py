@@ -7,7 +7,7 @@ import socket
 import struct
 from collections.abc import Iterable
 
-from nemesrv.remoting.network import Address
+from nemesrv.remoting.node.network import Address
 
 ANSWER_TIMEOUT_S = 5.0
 _RESET = struct.pack("ii", 1, 0)

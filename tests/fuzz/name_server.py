@@ -13,9 +13,9 @@ from nemesrv.actors.namesrv.route_cache import may_be_route_request
 from nemesrv.actors.namesrv.server import NameServer
 from nemesrv.remoting.connection import Connection
 from nemesrv.remoting.frame import FrameReader, decode_frame
-from nemesrv.remoting.network import Address, TcpNetwork
-from nemesrv.remoting.node import NodeContext
-from nemesrv.remoting.profile import Profile
+from nemesrv.remoting.node.network import Address, TcpNetwork
+from nemesrv.remoting.node.node import NodeContext
+from nemesrv.remoting.node.profile import Profile
 
 TICK_MS = 50
 SCAN_EVERY = 100

@@ -6,23 +6,17 @@ import zlib
 from pathlib import Path
 
 from nemesrv.remoting import compression
-from nemesrv.remoting.bodies import (
-    BrokerData,
-    DataVersion,
-    QueueData,
-    RegisterBrokerBody,
-    TopicConfig,
-    TopicConfigSerializeWrapper,
-    TopicRouteData,
-)
+from nemesrv.remoting.bodies.register import RegisterBrokerBody, TopicConfigSerializeWrapper
+from nemesrv.remoting.bodies.route import BrokerData, DataVersion, QueueData, TopicConfig, TopicRouteData
 from nemesrv.remoting.codes import LanguageCode, RequestCode, SerializeType
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.compression import CompressionType
 from nemesrv.remoting.frame import decode_frame, encode_frame
-from nemesrv.remoting.headers import RegisterBrokerRequestHeader, SendMessageRequestHeader
+from nemesrv.remoting.headers.broker import SendMessageRequestHeader
+from nemesrv.remoting.headers.namesrv import RegisterBrokerRequestHeader
 from nemesrv.remoting.message import StoredMessage, blank_record
 from nemesrv.remoting.message_batch import BatchItem, encode_item
-from nemesrv.remoting.network import Address
+from nemesrv.remoting.node.network import Address
 
 GOLDEN = Path(__file__).parent.parent / "interop" / "golden"
 CONVERSATIONS = Path(__file__).parent.parent / "remoting" / "golden"

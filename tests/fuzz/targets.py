@@ -13,24 +13,30 @@ from dataclasses import dataclass
 from random import Random
 
 from nemesrv.actors.namesrv.config import NamesrvConfig
-from nemesrv.remoting import (
-    broker_headers,
-    client_bodies,
-    compression,
-    fastjson,
-    namesrv_headers,
-    register_body,
-    register_rows,
-    route_bodies,
+from nemesrv.remoting import compression, fastjson
+from nemesrv.remoting.bodies import (
+    client as client_bodies,
 )
-from nemesrv.remoting.bodies import QueueData, RegisterBrokerBody, TopicConfig
-from nemesrv.remoting.body_fields import Body
+from nemesrv.remoting.bodies import (
+    register as register_body,
+)
+from nemesrv.remoting.bodies import (
+    register_rows,
+)
+from nemesrv.remoting.bodies import (
+    route as route_bodies,
+)
+from nemesrv.remoting.bodies.fields import Body
+from nemesrv.remoting.bodies.register import RegisterBrokerBody
+from nemesrv.remoting.bodies.route import QueueData, TopicConfig
 from nemesrv.remoting.codes import SerializeType
 from nemesrv.remoting.errors import LocalProtocolError, RemoteProtocolError
 from nemesrv.remoting.fastjson import ObjectKey
 from nemesrv.remoting.frame import FrameReader, decode_frame, encode_frame
-from nemesrv.remoting.header_fields import HeaderFields
-from nemesrv.remoting.headers import SendMessageRequestHeader
+from nemesrv.remoting.headers import broker as broker_headers
+from nemesrv.remoting.headers import namesrv as namesrv_headers
+from nemesrv.remoting.headers.broker import SendMessageRequestHeader
+from nemesrv.remoting.headers.fields import HeaderFields
 from nemesrv.remoting.message import StoredMessage
 from nemesrv.remoting.message_batch import decode_batch, encode_item
 from nemesrv.remoting.message_properties import format_properties, parse_properties

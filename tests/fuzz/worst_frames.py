@@ -14,7 +14,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 
 from nemesrv.remoting import fastjson
-from nemesrv.remoting.bodies import RegisterBrokerBody
+from nemesrv.remoting.bodies.register import RegisterBrokerBody
 from nemesrv.remoting.errors import RemoteProtocolError
 from nemesrv.remoting.frame import FRAME_MAX, decode_frame
 

@@ -19,14 +19,14 @@ from nemesrv.actors.namesrv.config import NamesrvConfig
 from nemesrv.actors.namesrv.server import NameServer
 from nemesrv.clients.admin import AdminClient
 from nemesrv.clients.config import ProducerConfig
-from nemesrv.clients.producer import DefaultMQProducer
+from nemesrv.clients.producer.producer import DefaultMQProducer
 from nemesrv.remoting.codes import RequestCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.connection import Connection
 from nemesrv.remoting.frame import FrameReader, decode_frame
 from nemesrv.remoting.message import Message
-from nemesrv.remoting.network import Address
-from nemesrv.remoting.profile import Profile
+from nemesrv.remoting.node.network import Address
+from nemesrv.remoting.node.profile import Profile
 
 from . import programs
 from .conftest import CLIENTS, SERVERS

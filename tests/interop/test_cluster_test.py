@@ -12,10 +12,10 @@ import orjson
 import pytest
 
 from nemesrv.remoting import fastjson
-from nemesrv.remoting.clock import RealClock
 from nemesrv.remoting.codes import RequestCode
 from nemesrv.remoting.command import RemotingCommand
-from nemesrv.remoting.network import Address, TcpNetwork
+from nemesrv.remoting.node.clock import RealClock
+from nemesrv.remoting.node.network import Address, TcpNetwork
 from nemesrv.remoting.transport import RemotingClient
 from tests.actors.namesrv.helpers import Caller, topic
 from tests.address_server import address_server

@@ -7,26 +7,27 @@ from typing import Any
 
 import pytest
 
-from nemesrv.remoting.bodies import ClusterInfo, HeartbeatData, RegisterBrokerBody, TopicList, TopicRouteData
+from nemesrv.remoting.bodies.client import HeartbeatData
+from nemesrv.remoting.bodies.register import RegisterBrokerBody
+from nemesrv.remoting.bodies.route import ClusterInfo, TopicList, TopicRouteData
 from nemesrv.remoting.codes import LanguageCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.frame import decode_frame, encode_frame
-from nemesrv.remoting.headers import (
+from nemesrv.remoting.headers.broker import (
     ConsumerSendMsgBackRequestHeader,
     GetConsumerListByGroupRequestHeader,
     GetEarliestMsgStoretimeRequestHeader,
     GetMaxOffsetRequestHeader,
     GetMinOffsetRequestHeader,
-    GetRouteInfoRequestHeader,
     PullMessageRequestHeader,
     QueryConsumerOffsetRequestHeader,
-    RegisterBrokerRequestHeader,
     SearchOffsetRequestHeader,
     SendMessageRequestHeader,
     UnregisterClientRequestHeader,
     UpdateConsumerOffsetRequestHeader,
     ViewMessageRequestHeader,
 )
+from nemesrv.remoting.headers.namesrv import GetRouteInfoRequestHeader, RegisterBrokerRequestHeader
 from nemesrv.remoting.message import Message, StoredMessage
 from nemesrv.remoting.message_batch import decode_batch, encode_batch
 from nemesrv.remoting.message_properties import parse_properties

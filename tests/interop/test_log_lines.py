@@ -10,18 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from nemesrv.remoting.bodies import (
-    DataVersion,
-    QueueData,
-    RegisterBrokerBody,
-    TopicConfig,
-    TopicConfigSerializeWrapper,
-    TopicRouteData,
-)
+from nemesrv.remoting.bodies.register import RegisterBrokerBody, TopicConfigSerializeWrapper
+from nemesrv.remoting.bodies.route import DataVersion, QueueData, TopicConfig, TopicRouteData
 from nemesrv.remoting.codes import LanguageCode, RequestCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.frame import decode_frame, encode_frame
-from nemesrv.remoting.headers import RegisterBrokerRequestHeader
+from nemesrv.remoting.headers.namesrv import RegisterBrokerRequestHeader
 
 from . import programs
 from .conftest import SERVERS, need

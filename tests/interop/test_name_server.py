@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nemesrv.clients.admin import AdminClient
-from nemesrv.remoting.bodies import ClusterInfo
+from nemesrv.remoting.bodies.route import ClusterInfo
 from nemesrv.remoting.errors import TopicNotExist
 
 from . import programs

@@ -12,14 +12,14 @@ import pytest
 
 from nemesrv.clients.admin import AdminClient
 from nemesrv.clients.config import ProducerConfig
-from nemesrv.clients.consumer import DefaultMQPushConsumer
-from nemesrv.clients.consumer_config import ConsumeFromWhere, ConsumerConfig, MessageModel
-from nemesrv.clients.producer import DefaultMQProducer
-from nemesrv.clients.send_result import SendResult, SendStatus
+from nemesrv.clients.consumer.config import ConsumeFromWhere, ConsumerConfig, MessageModel
+from nemesrv.clients.consumer.consumer import DefaultMQPushConsumer
+from nemesrv.clients.producer.producer import DefaultMQProducer
+from nemesrv.clients.producer.send_result import SendResult, SendStatus
 from nemesrv.remoting.errors import ResponseError
 from nemesrv.remoting.message import Message, MessageQueue, StoredMessage
-from nemesrv.remoting.network import Address
-from nemesrv.remoting.profile import Profile
+from nemesrv.remoting.node.network import Address
+from nemesrv.remoting.node.profile import Profile
 
 from .conftest import PREFIX, Apache, World
 from .waiting import context, soon

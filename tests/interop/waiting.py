@@ -11,10 +11,10 @@ from typing import TypeVar
 from tenacity import AsyncRetrying, Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from nemesrv.clients.admin import AdminClient
-from nemesrv.remoting.clock import RealClock
 from nemesrv.remoting.errors import ResponseError
-from nemesrv.remoting.network import Address, TcpNetwork
-from nemesrv.remoting.node import NodeContext
+from nemesrv.remoting.node.clock import RealClock
+from nemesrv.remoting.node.network import Address, TcpNetwork
+from nemesrv.remoting.node.node import NodeContext
 
 T = TypeVar("T")
 

@@ -18,9 +18,9 @@ MUTATED = (
     "actors/namesrv/tables.py",
     "clients/name_servers.py",
     "clients/name_server_client.py",
-    "clients/fault_strategy.py",
-    "clients/queue_selection.py",
-    "clients/allocation.py",
+    "clients/producer/fault_strategy.py",
+    "clients/producer/queue_selection.py",
+    "clients/consumer/allocation.py",
 )
 """The NameServer's tables, and every rule by which a client chooses a NameServer, a broker or a queue."""
 
@@ -28,7 +28,7 @@ TESTS = ("tests/actors/namesrv", "tests/clients")
 LEFT_OUT = (
     "tests/actors/namesrv/test_hard_peers.py",
     "tests/actors/namesrv/test_standalone.py",
-    "tests/clients/test_producer_with_servers.py",
+    "tests/clients/producer/test_producer_with_servers.py",
 )
 RANDOM = "tests/actors/namesrv/test_standing.py::test_both_ways_lead_to_the_same_tables"
 """Left out, too: what random inputs kill, the next run may not, and where the machine is slow it fails by itself."""

@@ -15,7 +15,7 @@ def test_the_wheel_puts_only_nemesrv_into_site_packages_and_carries_its_data(whe
         "nemesrv/py.typed",
         "nemesrv/remoting/frame.py",
         "nemesrv/actors/namesrv/route_table.py",
-        "nemesrv/clients/producer.py",
+        "nemesrv/clients/producer/producer.py",
         "nemesrv/chaos/scenarios/broker-partition.yaml",
         "nemesrv/chaos/pytest_plugin.py",
     ):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from nemesrv.remoting.codes import LanguageCode, RequestCode, ResponseCode
 from nemesrv.remoting.command import DEFAULT_VERSION, RemotingCommand
-from nemesrv.remoting.headers import GetRouteInfoRequestHeader
-from nemesrv.remoting.profile import Profile
+from nemesrv.remoting.headers.namesrv import GetRouteInfoRequestHeader
+from nemesrv.remoting.node.profile import Profile
 
 
 def test_a_request_carries_its_header_as_ext_fields() -> None:

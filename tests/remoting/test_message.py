@@ -28,7 +28,7 @@ from nemesrv.remoting.message_properties import (
     parse_properties,
     tags_code,
 )
-from nemesrv.remoting.network import Address
+from nemesrv.remoting.node.network import Address
 
 GOLDEN = bytes.fromhex(
     """0000008d daa320a7 3610a686 00000002 00000000 0000000000000005 0000000000000400 00000000

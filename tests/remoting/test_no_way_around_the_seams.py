@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[2]
 FOLDERS = ("remoting", "actors", "clients", "chaos/workloads")
 
 EXCEPTIONS = {
-    "remoting/clock.py": "it is the seam to time",
-    "remoting/network.py": "it is the seam to connections",
+    "remoting/node/clock.py": "it is the seam to time",
+    "remoting/node/network.py": "it is the seam to connections",
     "actors/actor.py": "the Ray shell, which makes a node's context",
     "actors/cluster.py": "the driver's side of the Ray shells, no node",
     "actors/processes.py": "kills and watches processes for the driver, no node",

@@ -10,22 +10,11 @@ import pytest
 from nemesrv.remoting import connection as connection_module
 from nemesrv.remoting.codes import LanguageCode, SerializeType
 from nemesrv.remoting.command import RemotingCommand
-from nemesrv.remoting.errors import (
-    LocalProtocolError,
-    TooManyRequests,
-)
+from nemesrv.remoting.errors import LocalProtocolError, TooManyRequests
 from nemesrv.remoting.frame import FRAME_MAX, encode_frame
-from nemesrv.remoting.network import Address, Listener, ProtocolFactory
+from nemesrv.remoting.node.network import Address, Listener, ProtocolFactory
 from nemesrv.remoting.transport import Connection
-from tests.remoting.transport_world import (
-    ADDRESS,
-    World,
-    frame,
-    in_world,
-    request,
-    settle,
-    warnings,
-)
+from tests.remoting.transport_world import ADDRESS, World, frame, in_world, request, settle, warnings
 from tests.virtual import MemoryNetwork, run
 
 # -- calls

@@ -12,11 +12,11 @@ import pytest
 import uvloop
 
 from nemesrv.remoting import connection as connection_module
-from nemesrv.remoting.clock import RealClock
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.errors import ConnectError, ConnectionLost
 from nemesrv.remoting.frame import encode_frame
-from nemesrv.remoting.network import Address, TcpNetwork
+from nemesrv.remoting.node.clock import RealClock
+from nemesrv.remoting.node.network import Address, TcpNetwork
 from nemesrv.remoting.transport import Connection, RemotingClient, RemotingServer
 
 LOG = logging.getLogger("nemesrv.test")

@@ -11,7 +11,7 @@ import pytest
 
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.frame import FrameReader, decode_frame, encode_frame
-from nemesrv.remoting.network import Address, ProtocolFactory
+from nemesrv.remoting.node.network import Address, ProtocolFactory
 from nemesrv.remoting.transport import Connection, RemotingClient, RemotingServer
 from tests.virtual import MemoryNetwork, VirtualClock, run
 

@@ -15,13 +15,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ...checkers.absences import Absence, absences
-from ...checkers.lag import tolerance
-from ...checkers.oracle import Kind
-from ...checkers.stays import exiles
-from ...checkers.world import World
+from ...checkers.tolerance import tolerance
+from ...oracle.lost_brokers import Absence, absences
+from ...oracle.lost_name_servers import exiles
+from ...oracle.world import World
 from .codes import Array
 from .data import Recorded, Traffic
+from .intervals import Kind
 from .rules import Lateness, bound, rules, wrong
 from .stretches import Lane, Mark, Stretch, seconds, span, thin, thin_marks
 from .words import Names

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from ...checkers.lag import Tolerance, tolerance
-from ...checkers.oracle import Kind
-from ...checkers.pairs import Demand, Obligation, obligations
-from ...checkers.world import Life, World
+from ...checkers.tolerance import Tolerance, tolerance
+from ...oracle.obligations import Demand, Obligation, obligations
+from ...oracle.world import Life, World
 from .data import Recorded
+from .intervals import Kind
 from .rules import Lateness, bound, rules, wrong
 from .stretches import Lane, Stretch, seconds, span, thin
 

@@ -23,7 +23,7 @@ import numpy as np
 from bokeh.embed import components
 from bokeh.resources import Resources
 
-from ...checkers.world import World
+from ...oracle.world import World
 from ...verdict import Verdict, worst
 from . import data, lanes, plots, series
 from .canvas import Band, Canvas

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from ...checkers.world import World
+from ...oracle.world import World
 from ...verdict import Validity, Verdict
 
 _FROM = ("at_ms", "wrong_from_ms", "from_ms", "since_ms", "start_ms", "sent_ms", "time_ms", "last_use_ms", "first_ms")

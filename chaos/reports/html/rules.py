@@ -15,12 +15,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ...checkers.lag import RESUME_GRACE_MS, Tolerance
-from ...checkers.oracle import Interval, Kind, Rule, intervals
-from ...checkers.world import World
-from ...windows import Window
+from ...checkers.tolerance import RESUME_GRACE_MS, Tolerance
+from ...oracle.windows import Window
+from ...oracle.world import World
 from .codes import Array
 from .data import Lags
+from .intervals import Interval, Kind, Rule, intervals
 from .stretches import Stretch, seconds, span
 
 _SAYS = {

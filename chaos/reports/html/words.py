@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from ...checkers.world import Fault, World
+from ...oracle.world import Fault, World
 from ...verdict import Validity, Verdict
 from ..values import NEVER
 from .stretches import seconds

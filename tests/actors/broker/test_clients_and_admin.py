@@ -9,23 +9,22 @@ from typing import Any
 import pytest
 
 from nemesrv.remoting import fastjson
-from nemesrv.remoting.bodies import (
+from nemesrv.remoting.bodies.client import (
     ConsumerConnection,
     ConsumerData,
     ConsumerIdList,
     ConsumeStats,
     HeartbeatData,
-    KVTable,
     LockBatchRequestBody,
     LockBatchResponseBody,
     ProducerData,
     SubscriptionData,
     SubscriptionGroupConfig,
     SubscriptionGroupWrapper,
-    TopicConfig,
-    TopicConfigSerializeWrapper,
     TopicStatsTable,
 )
+from nemesrv.remoting.bodies.register import TopicConfigSerializeWrapper
+from nemesrv.remoting.bodies.route import KVTable, TopicConfig
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.message import MessageQueue, StoredMessage

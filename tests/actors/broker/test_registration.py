@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from nemesrv.remoting.bodies import DataVersion, KVTable
+from nemesrv.remoting.bodies.route import DataVersion, KVTable
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
-from nemesrv.remoting.network import Address
-from nemesrv.remoting.profile import Profile
+from nemesrv.remoting.node.network import Address
+from nemesrv.remoting.node.profile import Profile
 from tests.virtual import run
 
 from .world import PROFILES, World

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from nemesrv.remoting.bodies import ConsumerData, HeartbeatData, SubscriptionData
+from nemesrv.remoting.bodies.client import ConsumerData, HeartbeatData, SubscriptionData
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.message import Message, StoredMessage
 from nemesrv.remoting.message_batch import encode_batch
 from nemesrv.remoting.message_id import parse_offset_msg_id
 from nemesrv.remoting.message_properties import format_properties
-from nemesrv.remoting.network import Address
-from nemesrv.remoting.profile import Profile
+from nemesrv.remoting.node.network import Address
+from nemesrv.remoting.node.profile import Profile
 from tests.virtual import run
 
 from .world import PROFILES, World, send_header

@@ -17,11 +17,11 @@ import pytest
 
 from nemesrv.actors.broker.config import BrokerConfig
 from nemesrv.actors.config_error import ConfigError
-from nemesrv.remoting.clock import RealClock
 from nemesrv.remoting.codes import RequestCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.message import StoredMessage
-from nemesrv.remoting.network import Address, TcpNetwork
+from nemesrv.remoting.node.clock import RealClock
+from nemesrv.remoting.node.network import Address, TcpNetwork
 from nemesrv.remoting.transport import RemotingClient
 
 from .world import send_header

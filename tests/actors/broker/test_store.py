@@ -23,7 +23,7 @@ from nemesrv.actors.broker.store import (
 )
 from nemesrv.remoting.message import StoredMessage
 from nemesrv.remoting.message_properties import format_properties, tags_code
-from nemesrv.remoting.network import Address
+from nemesrv.remoting.node.network import Address
 
 BORN = Address("10.0.0.9", 50000)
 STORE = Address("10.0.0.1", 10911)
@@ -325,7 +325,7 @@ def test_what_append_returned_for_survives_sigkill(tmp_path: Path) -> None:
 import itertools
 from pathlib import Path
 from nemesrv.actors.broker.store import MessageStore, PutMessage
-from nemesrv.remoting.network import Address
+from nemesrv.remoting.node.network import Address
 store = MessageStore(Path({str(tmp_path)!r}), file_size=1 << 16, max_message_size=512)
 store.open()
 for number in itertools.count():

@@ -10,13 +10,14 @@ from typing import Any
 
 from nemesrv.actors.broker.config import BrokerConfig
 from nemesrv.actors.broker.server import Broker
-from nemesrv.remoting.bodies import HeartbeatData, RegisterBrokerBody
+from nemesrv.remoting.bodies.client import HeartbeatData
+from nemesrv.remoting.bodies.register import RegisterBrokerBody
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
-from nemesrv.remoting.headers import SendMessageRequestHeader
-from nemesrv.remoting.network import Address
-from nemesrv.remoting.node import NodeContext
-from nemesrv.remoting.profile import Profile
+from nemesrv.remoting.headers.broker import SendMessageRequestHeader
+from nemesrv.remoting.node.network import Address
+from nemesrv.remoting.node.node import NodeContext
+from nemesrv.remoting.node.profile import Profile
 from nemesrv.remoting.transport import Connection, RemotingClient, RemotingServer
 from tests.virtual import MemoryNetwork, VirtualClock
 

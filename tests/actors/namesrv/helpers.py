@@ -12,14 +12,15 @@ from nemesrv.actors.namesrv.config import NamesrvConfig
 from nemesrv.actors.namesrv.route_table import RouteTable
 from nemesrv.actors.namesrv.server import NameServer
 from nemesrv.actors.namesrv.tables import Registered, Registration
-from nemesrv.remoting.bodies import DataVersion, QueueData, RegisterBrokerBody, TopicConfig, TopicConfigSerializeWrapper
+from nemesrv.remoting.bodies.register import RegisterBrokerBody, TopicConfigSerializeWrapper
+from nemesrv.remoting.bodies.register_rows import Row
+from nemesrv.remoting.bodies.route import DataVersion, QueueData, TopicConfig
 from nemesrv.remoting.codes import LanguageCode, RequestCode
 from nemesrv.remoting.command import RemotingCommand
-from nemesrv.remoting.headers import RegisterBrokerRequestHeader
-from nemesrv.remoting.network import Address
-from nemesrv.remoting.node import NodeContext
-from nemesrv.remoting.profile import Profile
-from nemesrv.remoting.register_rows import Row
+from nemesrv.remoting.headers.namesrv import RegisterBrokerRequestHeader
+from nemesrv.remoting.node.network import Address
+from nemesrv.remoting.node.node import NodeContext
+from nemesrv.remoting.node.profile import Profile
 from nemesrv.remoting.transport import RemotingClient
 from tests.virtual import MemoryNetwork, VirtualClock
 

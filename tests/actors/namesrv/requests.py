@@ -6,7 +6,7 @@ from typing import Any
 
 from nemesrv.remoting import fastjson
 from nemesrv.remoting.command import RemotingCommand
-from nemesrv.remoting.profile import Profile
+from nemesrv.remoting.node.profile import Profile
 
 V4, V5 = Profile.V4_9, Profile.V5_X
 

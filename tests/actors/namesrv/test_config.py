@@ -9,7 +9,7 @@ import pytest
 from nemesrv.actors.config_error import ConfigError
 from nemesrv.actors.namesrv.config import NamesrvConfig
 from nemesrv.actors.namesrv.kv_config import KVConfig
-from nemesrv.remoting.profile import Profile
+from nemesrv.remoting.node.profile import Profile
 from nemesrv.remoting.properties import format_properties, parse_properties
 
 

@@ -14,7 +14,7 @@ from nemesrv.remoting import fastjson
 from nemesrv.remoting.codes import RequestCode, SerializeType
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.frame import decode_frame, encode_frame
-from nemesrv.remoting.profile import Profile
+from nemesrv.remoting.node.profile import Profile
 from nemesrv.remoting.properties import parse_properties
 from tests.virtual import run
 

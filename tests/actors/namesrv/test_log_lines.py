@@ -11,7 +11,7 @@ import re
 import pytest
 
 from nemesrv.remoting.codes import RequestCode
-from nemesrv.remoting.profile import Profile
+from nemesrv.remoting.node.profile import Profile
 from tests.virtual import run
 
 from .helpers import BOTH, LISTEN, World, topic, version

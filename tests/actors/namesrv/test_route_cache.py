@@ -7,11 +7,11 @@ import random
 import pytest
 
 from nemesrv.actors.namesrv.route_cache import MAX_FRAME, RouteCache
-from nemesrv.remoting.bodies import TopicConfig
+from nemesrv.remoting.bodies.route import TopicConfig
 from nemesrv.remoting.codes import LanguageCode, RequestCode, SerializeType
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.frame import decode_frame, encode_frame
-from nemesrv.remoting.profile import Profile
+from nemesrv.remoting.node.profile import Profile
 from tests.actors.namesrv.helpers import BOTH, World, topic, version
 from tests.virtual import run
 

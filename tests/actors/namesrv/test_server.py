@@ -10,8 +10,8 @@ import pytest
 from nemesrv.actors.namesrv.tables import Unregistration
 from nemesrv.remoting.codes import RequestCode
 from nemesrv.remoting.command import RemotingCommand
-from nemesrv.remoting.network import Address
-from nemesrv.remoting.profile import Profile
+from nemesrv.remoting.node.network import Address
+from nemesrv.remoting.node.profile import Profile
 from nemesrv.remoting.transport import Connection, RemotingServer
 from tests.actors.namesrv.helpers import BOTH, LISTEN, World, topic, version
 from tests.virtual import run

@@ -10,16 +10,11 @@ from hypothesis import strategies as st
 
 from nemesrv.actors.namesrv.route_table import RouteTable
 from nemesrv.actors.namesrv.tables import DropReason, Registration, RouteOptions, Unregistration
-from nemesrv.remoting import register_rows
-from nemesrv.remoting.bodies import (
-    DataVersion,
-    QueueData,
-    RegisterBrokerBody,
-    TopicConfig,
-    TopicConfigSerializeWrapper,
-)
-from nemesrv.remoting.profile import Profile
-from nemesrv.remoting.register_rows import NO_PIECES, read_rows
+from nemesrv.remoting.bodies import register_rows
+from nemesrv.remoting.bodies.register import RegisterBrokerBody, TopicConfigSerializeWrapper
+from nemesrv.remoting.bodies.register_rows import NO_PIECES, read_rows
+from nemesrv.remoting.bodies.route import DataVersion, QueueData, TopicConfig
+from nemesrv.remoting.node.profile import Profile
 from tests.actors.namesrv.helpers import BOTH
 
 

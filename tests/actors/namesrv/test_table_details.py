@@ -22,8 +22,8 @@ from nemesrv.actors.namesrv.tables import (
     ShownTopics,
     Unregistration,
 )
-from nemesrv.remoting.bodies import QueueData
-from nemesrv.remoting.profile import Profile
+from nemesrv.remoting.bodies.route import QueueData
+from nemesrv.remoting.node.profile import Profile
 from tests.actors.namesrv.helpers import BOTH, perms, register, registration, row, table_with, topic, version
 
 V4, V5 = Profile.V4_9, Profile.V5_X

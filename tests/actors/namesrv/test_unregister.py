@@ -6,7 +6,7 @@ import pytest
 
 from nemesrv.actors.namesrv.route_table import RouteTable
 from nemesrv.actors.namesrv.tables import Dropped, DropReason, RouteOptions, Unregistration
-from nemesrv.remoting.profile import Profile
+from nemesrv.remoting.node.profile import Profile
 from tests.actors.namesrv.helpers import BOTH, perms, register, registration, table_with
 
 V4, V5 = Profile.V4_9, Profile.V5_X

@@ -8,10 +8,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nemesrv.chaos.checkers.availability import availability
-from nemesrv.chaos.checkers.operations import passed_over
-from nemesrv.chaos.checkers.world import World
+from nemesrv.chaos.checkers.dataframes.operations import passed_over
+from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.histories import Story, cluster
+from tests.chaos.builder import Story, cluster
 
 pytestmark = pytest.mark.spark
 

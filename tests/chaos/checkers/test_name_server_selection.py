@@ -6,9 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nemesrv.chaos.checkers.name_server_selection import first_choices_needed, name_server_selection
-from nemesrv.chaos.checkers.world import World
+from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.histories import Story, address_of, cluster
+from tests.chaos.builder import Story, address_of, cluster
 
 pytestmark = pytest.mark.spark
 

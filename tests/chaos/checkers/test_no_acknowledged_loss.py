@@ -6,9 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nemesrv.chaos.checkers.no_acknowledged_loss import no_acknowledged_loss
-from nemesrv.chaos.checkers.world import World
+from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.histories import Story
+from tests.chaos.builder import Story
 
 pytestmark = pytest.mark.spark
 

@@ -6,9 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nemesrv.chaos.checkers.no_false_eviction import no_false_eviction
-from nemesrv.chaos.checkers.world import World
+from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.histories import Story, cluster
+from tests.chaos.builder import Story, cluster
 
 pytestmark = pytest.mark.spark
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from nemesrv.chaos.checkers.ownership import Holding, Piece, Tables, holdings, judged, pieces, readable
 from nemesrv.chaos.checkers.queue_ownership import queue_ownership
-from nemesrv.chaos.checkers.world import World
+from nemesrv.chaos.oracle.queue_owners import Holding, Piece, Tables, holdings, judged, pieces, readable
+from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.histories import Story, cluster, route_of
+from tests.chaos.builder import Story, cluster, route_of
 
 KILL = ("f1", "kill", "sigkill", "broker-a")
 A, B = ([[broker, queue_id] for queue_id in range(4)] for broker in ("broker-a", "broker-b"))

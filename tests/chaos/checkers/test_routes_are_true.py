@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nemesrv.chaos.checkers.routes_are_true import routes_are_true
-from nemesrv.chaos.checkers.world import World
+from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.histories import Story, cluster
+from tests.chaos.builder import Story, cluster
 
 pytestmark = pytest.mark.spark
 

@@ -6,9 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nemesrv.chaos.checkers.routes_converge import routes_converge
-from nemesrv.chaos.checkers.world import World
+from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.histories import Story, cluster, route_of
+from tests.chaos.builder import Story, cluster, route_of
 
 pytestmark = pytest.mark.spark
 

@@ -12,8 +12,8 @@ import pytest
 
 from nemesrv.chaos import generate
 from nemesrv.chaos.generate import writing
-from nemesrv.chaos.history import read_rows
-from nemesrv.chaos.history_docs import EVENTS
+from nemesrv.chaos.history.docs import EVENTS
+from nemesrv.chaos.history.recorder import read_rows
 from nemesrv.chaos.scenarios.model import load
 
 STAMPED = {"time_ms", "seq", "node", "role", "incarnation", "event"}

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos import generate, history, spark_settings
+from nemesrv.chaos import generate
 from nemesrv.chaos.checkers import CHECKS
+from nemesrv.chaos.history import recorder as history
+from nemesrv.chaos.spark import settings as spark_settings
 from nemesrv.chaos.verdict import Validity
 
 pytestmark = pytest.mark.spark
@@ -24,7 +26,7 @@ def test_every_check_but_exercised_has_a_defect() -> None:
 
 @pytest.mark.parametrize("seed", [11])
 def test_no_check_finds_a_fault_in_a_random_history(seed: int, spark: Any, tmp_path: Path) -> None:
-    from nemesrv.chaos.spark import check_run
+    from nemesrv.chaos.spark.judge import check_run
 
     history.write_parquet(generate.random_rows(seed), tmp_path)
     assert [v for v in check_run(tmp_path, CHECKS, spark) if v.verdict is Validity.INVALID] == []
@@ -32,7 +34,7 @@ def test_no_check_finds_a_fault_in_a_random_history(seed: int, spark: Any, tmp_p
 
 @pytest.mark.parametrize("defect", generate.DEFECTS)
 def test_a_planted_defect_is_found_by_its_checks(defect: str, spark: Any, tmp_path: Path) -> None:
-    from nemesrv.chaos.spark import check_run
+    from nemesrv.chaos.spark.judge import check_run
 
     history.write_parquet(generate.random_rows(3, defect), tmp_path)
     names = sorted(generate.DEFECTS[defect].found_by)
@@ -42,7 +44,7 @@ def test_a_planted_defect_is_found_by_its_checks(defect: str, spark: Any, tmp_pa
 def test_a_history_planned_as_a_large_one_gets_the_same_verdicts(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from nemesrv.chaos.spark import check_run
+    from nemesrv.chaos.spark.judge import check_run
 
     history.write_parquet(generate.random_rows(3, "lost_message"), tmp_path)
     names = ["routes_are_true", "no_acknowledged_loss", "order_kept"]

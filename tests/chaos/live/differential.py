@@ -27,11 +27,11 @@ import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
 from nemesrv.chaos.checkers import CHECKS
-from nemesrv.chaos.history import to_table
+from nemesrv.chaos.history.recorder import to_table
 from nemesrv.chaos.live.carry import TRAFFIC
 from nemesrv.chaos.live.judge import LiveJudge
 from nemesrv.chaos.live.merge import MERGES
-from nemesrv.chaos.spark import HISTORY_SCHEMA, check_history
+from nemesrv.chaos.spark.judge import HISTORY_SCHEMA, check_history
 from nemesrv.chaos.verdict import Verdict
 from tests.chaos.live.histories import Rows, random_history
 
@@ -144,8 +144,8 @@ def main() -> int:
 
 
 def _run(seeds: Sequence[int], checks: Sequence[str], asked: argparse.Namespace) -> list[dict[str, Any]]:
-    from nemesrv.chaos.spark import session, stop
-    from nemesrv.chaos.spark_settings import SMALL_PLANS, use
+    from nemesrv.chaos.spark.judge import session, stop
+    from nemesrv.chaos.spark.settings import SMALL_PLANS, use
 
     if asked.out:
         asked.out.parent.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 from nemesrv.chaos.generate import DEFECTS, random_plan
 from nemesrv.chaos.generate.plan import Plan
-from nemesrv.chaos.generate.story import Story
+from nemesrv.chaos.generate.run import Story
 from nemesrv.chaos.generate.writing import _rows
 
 Rows = list[dict[str, Any]]

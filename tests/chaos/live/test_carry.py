@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from nemesrv.chaos.checkers.world import World
-from nemesrv.chaos.history import to_table
+from nemesrv.chaos.history.recorder import to_table
 from nemesrv.chaos.live.carry import quiet_at, settle_ms
 from nemesrv.chaos.live.judge import LiveJudge
-from tests.chaos.histories import Story, cluster
+from nemesrv.chaos.oracle.world import World
+from tests.chaos.builder import Story, cluster
 
 CUT = ("f1", "cut", "toxiproxy.disabled", "broker-a", "ns-0")
 KILL = ("f1", "kill", "sigkill", "broker-a")

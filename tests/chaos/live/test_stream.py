@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from nemesrv.chaos.history import to_table
+from nemesrv.chaos.history.recorder import to_table
 from nemesrv.chaos.live.judge import LiveJudge
 from nemesrv.chaos.live.segments import live_dir
 from nemesrv.chaos.live.stream import start_query
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.histories import Story, cluster
+from tests.chaos.builder import Story, cluster
 
 pytestmark = pytest.mark.spark
 CHECK = "no_acknowledged_loss"

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
-from nemesrv.chaos.history import parquet_path, read_rows
-from tests.chaos.commands import NEMESRV, nemesrv, processes_of
+from nemesrv.chaos.history.recorder import parquet_path, read_rows
+from tests.chaos.programs import NEMESRV, nemesrv, processes_of
 
 CHECKS = "routes_converge,routes_are_true"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nemesrv.chaos.history import write_parquet
+from nemesrv.chaos.history.recorder import write_parquet
 from nemesrv.chaos.reports.html import Run
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.histories import Story, address_of, cluster
+from tests.chaos.builder import Story, address_of, cluster
 
 BROKERS = ("broker-a", "broker-b")
 KILL_S, STALE_UNTIL_S, END_S = 20.0, 60.0, 90.0

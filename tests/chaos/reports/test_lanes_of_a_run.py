@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nemesrv.chaos.checkers.world import World
-from nemesrv.chaos.history import parquet_path, to_table, write_parquet
+from nemesrv.chaos.history.recorder import parquet_path, to_table, write_parquet
+from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.reports.html import data, series
 from nemesrv.chaos.reports.html.clients import client_lanes
 from nemesrv.chaos.reports.html.holdings import pair_lanes
@@ -19,7 +19,7 @@ from nemesrv.chaos.reports.html.places import place_of_example, place_of_verdict
 from nemesrv.chaos.reports.html.stretches import Lane, Stretch
 from nemesrv.chaos.reports.html.words import Names, sentence
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.histories import address_of, cluster
+from tests.chaos.builder import address_of, cluster
 from tests.chaos.reports.recorded import END_S, KILL_S, STALE_UNTIL_S, VERDICTS, recorded, story
 
 

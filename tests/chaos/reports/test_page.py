@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nemesrv.chaos.history import arrow_schema, parquet_path, to_table
+from nemesrv.chaos.history.recorder import arrow_schema, parquet_path, to_table
 from nemesrv.chaos.reports.html import Run, html_report
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.histories import Story, cluster
+from tests.chaos.builder import Story, cluster
 from tests.chaos.reports.recorded import RUN, VERDICTS, recorded
 
 MOST_BYTES = 5_000_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nemesrv.chaos.checkers.world import World
+from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.reports.html.places import Place
 from nemesrv.chaos.reports.html.verdict_table import verdict_rows
 from nemesrv.chaos.reports.html.words import sentence

@@ -10,18 +10,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nemesrv.chaos.errors import ScenarioError
-from nemesrv.chaos.history import write_parquet
-from nemesrv.chaos.statistics.compare import (
-    compare,
-    compare_runs,
-    exit_status,
-    run_folders,
-    settings_that_differ,
-)
+from nemesrv.chaos.history.recorder import write_parquet
+from nemesrv.chaos.statistics.compare import compare, compare_runs, exit_status, run_folders, settings_that_differ
 from nemesrv.chaos.statistics.samples import METRICS, RunSamples
 from nemesrv.chaos.statistics.two_samples import Comparison, Outcome
-from tests.chaos.commands import nemesrv
-from tests.chaos.histories import Story, cluster, route_of
+from tests.chaos.builder import Story, cluster, route_of
+from tests.chaos.programs import nemesrv
 
 STALE, AVAILABLE = "staleness, clients", "availability, send"
 

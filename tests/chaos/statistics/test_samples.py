@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from nemesrv.chaos.checkers.world import World
+from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.statistics.samples import RunSamples, changes, samples_of
-from tests.chaos.histories import Story, cluster, route_of
+from tests.chaos.builder import Story, cluster, route_of
 
 pytestmark = pytest.mark.spark
 

@@ -8,14 +8,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from nemesrv.chaos.statistics.two_samples import (
-    Comparison,
-    Kind,
-    Outcome,
-    attainable_p,
-    compare_all,
-    hodges_lehmann,
-)
+from nemesrv.chaos.statistics.two_samples import Comparison, Kind, Outcome, attainable_p, compare_all, hodges_lehmann
 
 ALPHA = 0.05
 

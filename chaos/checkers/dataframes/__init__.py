@@ -1,0 +1,1 @@
+"""What the checks have in common over DataFrames: small tables, routes, operations, messages."""

@@ -1,0 +1,259 @@
+"""One experiment: cluster up, workload, faults, heal, settle, final reads. It records; it never judges.
+
+    listen ─► links ─► start ─► topic routable ─┬─ steady ─ fault ─ … ─ heal ─ settle ─┬─ final reads ─ end
+                                                 └─ producers send, consumers receive ──┘
+
+Whatever happens, on the way out every fault is healed, every process and proxy of the run is gone, and what was
+recorded has been merged into the run folder's Parquet file.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+from ...actors.actor import ClosableRecorder, NodeSpec
+from ...actors.processes import signals_deferred
+from ...remoting.node.network import Address
+from ..defects import Defect
+from ..errors import HarnessError
+from ..faults.injector import LinkFaultBook
+from ..faults.kinds import Bandwidth, BlackHole, Cut, Latency, LinkFault, PacketLoss, Reset
+from ..faults.processes import ProcessFaults
+from ..history.recorder import to_parquet
+from ..scenarios.model import ActionModel, Scenario, is_chosen
+from ..topology import Link, NodeKind
+from .nodes import NodePlan, timers_of
+from .run_folder import RunFolder
+from .stage import Nodes, Result, Stage
+
+log = logging.getLogger("nemesrv.experiment")
+
+ROUTABLE_LIMIT_S = 60.0
+"""RocketMQ seconds that the fresh cluster may take until every NameServer routes the topic to every broker."""
+HARNESS = "harness"
+PROBER = "prober"
+
+
+def _quiet(_text: str) -> None:
+    """The progress of a run that nobody watches."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Experiment:
+    """`run` does it once, on the given stage. `say` is told each phase, for a person who waits."""
+
+    scenario: Scenario
+    seed: int
+    folder: RunFolder
+    stage: Stage
+    defect: Defect | None = None
+    say: Callable[[str], None] = _quiet
+    _recording: bool = field(init=False, default=False)
+    _record: ClosableRecorder = field(init=False)
+    _cluster: Nodes = field(init=False)
+    _links: LinkFaultBook = field(init=False)
+    _processes: ProcessFaults = field(init=False)
+    _told: dict[str, Address] = field(init=False)
+    _probing: Result | None = field(init=False, default=None)
+
+    def run(self) -> None:
+        """The history is in the run folder. HarnessError or ClusterError when the experiment itself failed."""
+        with self.running():
+            begin_s = self._now_s()
+            for action in self.scenario.timeline:
+                self.stage.sleep_until(begin_s + action.at_s)
+                self.act(action)
+            if not self.scenario.timeline:
+                self.stage.sleep_until(begin_s + self.scenario.steady_s)
+            self.finish()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Within the block the cluster is up and its workload runs; after it the history is in the run folder.
+
+        The block acts, and calls `finish` at its end; left in another way, what was recorded can be judged all the
+        same. HarnessError or ClusterError when the experiment itself failed.
+        """
+        stack = ExitStack()
+        try:
+            self._set_up(stack)
+            self._begin()
+            yield
+        finally:
+            with signals_deferred(patient=True):
+                try:
+                    stack.close()
+                finally:
+                    if self._recording:
+                        to_parquet(self.folder.path)
+
+    # -- coming up
+
+    def _set_up(self, stack: ExitStack) -> None:
+        scenario, stage = self.scenario, self.stage
+        topology = scenario.topology()
+        stage.begin(self.folder, self.seed, scenario.timers.time_scale, self.say)
+        self._record = stage.recorder_spec(HARNESS, HARNESS).open()
+        stack.callback(self._record.close)
+        self._recording = True
+        timers = timers_of(scenario)
+        self._record(
+            "run_begin",
+            value={
+                "scenario": scenario.name,
+                "seed": self.seed,
+                "profile": scenario.cluster.profile,
+                "time_scale": scenario.timers.time_scale,
+                "timers": timers.to_json(),
+                "workload": scenario.workload.model_dump(mode="json"),
+                "timeline": [action.do for action in scenario.timeline],
+                "availability_floor": scenario.availability_floor,
+                "defect": self.defect.name if self.defect else None,
+            },
+        )
+        listen = stage.addresses(topology.servers)
+        upstreams = {link: listen[link.peer] for link in topology.links}
+        self._cluster, self._links = stage.set_up(stack, self._record, upstreams, self.say)
+        self._told = stage.told(listen)
+        for name, kind in topology.kinds.items():
+            address = self._told.get(name)
+            self._record("node", source=name, address=address and str(address), value={"kind": str(kind)})
+
+        stack.callback(self._links.heal_all)
+        self._processes = ProcessFaults(self._cluster, self._record)
+        self.say(f"starting {len(topology.nodes)} nodes")
+        plan = NodePlan(scenario=scenario, listen=listen, told=self._told, defect=self.defect)
+        self._cluster.listen(self._spec(plan, name, topology.kinds[name]) for name in topology.nodes)
+        for group in ((NodeKind.NAME_SERVER,), (NodeKind.BROKER, NodeKind.PROBER)):
+            self._cluster.start(*topology.of(*group))
+        brokers = self._brokers()
+        self._cluster.call(PROBER, "create_topic", brokers)
+        self._await_routes(brokers)
+        self._cluster.start(*topology.of(NodeKind.CONSUMER, NodeKind.PRODUCER))
+
+    def _spec(self, plan: NodePlan, name: str, kind: NodeKind) -> NodeSpec:
+        return NodeSpec(
+            name=name,
+            role=str(kind),
+            factory=plan.factory(name, kind),
+            clock=self.stage.clock,
+            seed=self.seed,
+            recorder_spec=self.stage.recorder_spec(name, str(kind)),
+            probe=self.stage.probe,
+            data_dir=self.folder.data.resolve() / name,
+            log_file=self.folder.logs.resolve() / f"{name}.log",
+            links=self.stage.dials_of(name),
+        )
+
+    def _brokers(self) -> dict[str, Address]:
+        return {name: self._told[name] for name in self.scenario.topology().of(NodeKind.BROKER)}
+
+    def _await_routes(self, brokers: dict[str, Address]) -> None:
+        if self.defect is not None:
+            return  # a planted defect may keep a broker from ever being routable; the checkers will say so
+        try:
+            self._cluster.call(PROBER, "await_routes", brokers, ROUTABLE_LIMIT_S, timeout_s=ROUTABLE_LIMIT_S + 30)
+        except TimeoutError as exc:
+            raise HarnessError(
+                f"not every NameServer routed the topic to every broker within {ROUTABLE_LIMIT_S:g} s of RocketMQ "
+                f"time: see {self.folder.logs}"
+            ) from exc
+
+    # -- the experiment
+
+    def _begin(self) -> None:
+        self._phase("steady")
+        for name in self._producers:
+            self._cluster.call(name, "begin")
+        if self.scenario.workload.client_starts:
+            self._probing = self._cluster.submit(PROBER, "probe", self.scenario.workload.client_starts)
+
+    @property
+    def addresses(self) -> Mapping[str, Address]:
+        """Where clients reach each server: through a proxy of their own, where the scenario has external clients."""
+        return self._told
+
+    @property
+    def now_s(self) -> float:
+        """RocketMQ seconds since the experiment's origin."""
+        return self._now_s()
+
+    def wait(self, seconds: float) -> None:
+        """Return when so many seconds of RocketMQ time have passed."""
+        self.stage.sleep_until(self._now_s() + seconds)
+
+    def act(self, action: ActionModel) -> None:
+        """Do one action of a timeline now, whatever its `at_s`."""
+        self._phase("heal" if action.do in ("heal", "resume", "restart") else "fault", f"{action.do}")
+        if action.do == "heal":
+            self._links.heal_all()
+        elif action.links:
+            self._links.begin(_link_fault(action), self._chosen_links(action))
+        else:
+            for node in action.nodes:
+                getattr(self._processes, action.do)(node)
+
+    def finish(self) -> None:
+        """Heal, settle, let the workload end, and read every queue."""
+        scenario, cluster = self.scenario, self._cluster
+        self._links.heal_all()
+        self._processes.heal_all()
+        self._phase("settle", f"settling {scenario.settle_s:g} s")
+        self.wait(scenario.settle_s)
+        if self._probing is not None:
+            self._probing.result(timeout=60)
+        for name in self._producers:
+            cluster.call(name, "finish")
+        self._phase("final_reads", "final reads")
+        cluster.call(PROBER, "read_all", self._brokers(), timeout_s=120)
+        self.stage.last_writes()
+        self._phase("end")
+        self._record("run_end")
+
+    @property
+    def _producers(self) -> tuple[str, ...]:
+        return self.scenario.topology().of(NodeKind.PRODUCER)
+
+    def _phase(self, phase: str, text: str | None = None) -> None:
+        self._record("phase", phase=phase)
+        self.say(f"{self._now_s():6.1f} s  {text or phase}")
+
+    def _now_s(self) -> float:
+        return self.stage.clock.monotonic_s()
+
+    def _chosen_links(self, action: ActionModel) -> tuple[Link, ...]:
+        links: dict[Link, None] = {}
+        for expression in action.links:
+            found = (
+                self._links_to_chosen() if is_chosen(expression) else self.scenario.topology().parse_links(expression)
+            )
+            links |= dict.fromkeys(found)
+        return tuple(links)
+
+    def _links_to_chosen(self) -> list[Link]:
+        names = {address: name for name, address in self._told.items()}
+        links = []
+        for client in self.scenario.topology().of(NodeKind.PRODUCER, NodeKind.CONSUMER):
+            chosen = self._cluster.call(client, "chosen_name_server")
+            if chosen is not None:
+                links.append(Link(client, names[chosen]))
+        return links
+
+
+def _link_fault(action: ActionModel) -> LinkFault:
+    if action.do == "cut":
+        return Cut(stream=action.stream)
+    if action.do == "black_hole":
+        return BlackHole(stream=action.stream)
+    if action.do == "latency":
+        assert action.latency_ms is not None
+        return Latency(stream=action.stream, latency_ms=action.latency_ms, jitter_ms=action.jitter_ms)
+    if action.do == "bandwidth":
+        assert action.rate_kb_s is not None
+        return Bandwidth(stream=action.stream, rate_kb_s=action.rate_kb_s)
+    if action.do == "packet_loss":
+        return PacketLoss(stream=action.stream)
+    return Reset(stream=action.stream)

@@ -1,0 +1,131 @@
+"""What several runs share: Ray, the Spark session, the ports. Started once, ended on every way out.
+
+Spark's JVM starts in a thread of its own while the cluster runs, at the lowest priority, because a starting JVM would
+make every timer of a small machine late; `spark()` waits for it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from ...actors.cluster import RayHost
+from ...actors.processes import family, signals_deferred
+from ..errors import HarnessError
+from ..faults.ports import PortHolder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SPARK_NICENESS = 19
+SPARK_LIMIT_S = 180
+
+
+class Harness:
+    """Context manager. `ports` are held for as long as it lives.
+
+    `gentle`: Spark starts behind everybody else, because nodes run on the machine's clock. On the virtual clock nobody
+    can be made late, and on a loaded machine the lowest priority may never get its turn.
+    """
+
+    def __init__(self, *, spark_master: str | None = None, gentle: bool = True) -> None:
+        self._gentle = gentle
+        self.ports = PortHolder()
+        self.ray = RayHost(workers=14)
+        self._spark_master = spark_master
+        self._spark: Future[SparkSession] = Future()
+        self._spark_thread: threading.Thread | None = None
+        self._hurried = False
+
+    def start_spark(self) -> None:
+        """Begin to start the session; a second call does nothing. HarnessError at once when there is no Java."""
+        if self._spark_thread is None:
+            from ..spark.judge import require_java
+
+            require_java()
+            self._spark_thread = threading.Thread(target=self._start_spark, name="spark-start", daemon=True)
+            self._spark_thread.start()
+
+    def _start_spark(self) -> None:
+        try:
+            from ..spark.judge import session
+            from ..spark.warm_up import rehearse
+
+            if self._gentle and sys.platform == "linux":  # a niceness is the thread's own there; the JVM inherits it
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), SPARK_NICENESS)
+            spark = session(self._spark_master)
+            if self._gentle:
+                rehearse(spark)
+        except BaseException as exc:
+            self._spark.set_exception(exc)
+        else:
+            self._spark.set_result(spark)
+
+    def spark(self) -> SparkSession:
+        """The session, once it has started. Raises HarnessError when it could not."""
+        self.start_spark()
+        try:
+            spark = self._spark.result(timeout=SPARK_LIMIT_S)
+        except TimeoutError as exc:
+            raise HarnessError(
+                f"Spark did not start within {SPARK_LIMIT_S} s: see whether the machine is overloaded"
+            ) from exc
+        self._hurry()
+        return spark
+
+    def _hurry(self) -> None:
+        """From now on Spark is waited for, so it gets the priority of everybody else, where we may give it."""
+        if sys.platform != "linux" or self._hurried or not self._gentle:
+            return
+        from ..spark.judge import jvm_pid
+
+        self._hurried = True
+        niceness, pid = os.getpriority(os.PRIO_PROCESS, 0), jvm_pid()
+        if pid is not None:
+            for thread in Path(f"/proc/{pid}/task").glob("[0-9]*"):
+                with suppress(OSError):  # a thread that has ended, or a user who may not raise a priority
+                    os.setpriority(os.PRIO_PROCESS, int(thread.name), niceness)
+
+    def close(self) -> None:
+        """End Spark and its JVM, and give the ports back."""
+        try:
+            self.ray.stop()
+        finally:
+            self.ports.close()
+            if self._spark_thread is not None:
+                self._end_spark(self._spark_thread)
+
+    def _end_spark(self, starting: threading.Thread) -> None:
+        from ..spark.judge import stop
+
+        if self._spark.done():
+            if self._spark.exception() is None:
+                stop(self._spark.result())
+            return
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)  # that its JVM is gone is no news
+        while starting.is_alive():  # nobody waits for it any more, and at its priority it could take long
+            for process in family(os.getpid(), _is_spark):
+                process.send(signal.SIGKILL)
+                process.close()
+            starting.join(timeout=0.2)
+
+    def __enter__(self) -> Harness:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        with signals_deferred(patient=True):
+            self.close()
+
+
+def _is_spark(command: str) -> bool:
+    return "org.apache.spark" in command or "spark-submit" in command

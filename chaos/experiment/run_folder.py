@@ -1,0 +1,79 @@
+"""The folder a run leaves behind: `runs/SCENARIO/TIMESTAMP/`, its files, and the link `runs/latest`.
+
+Layout and file names are fixed by the interface: scenario.yaml, history/, verdicts.json, junit.xml, report.html, logs/.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from ..errors import HarnessError
+from ..scenarios.model import Scenario, load
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    path: Path
+
+    @classmethod
+    def create(cls, scenario_name: str, out: Path | None = None, *, root: Path = Path("runs")) -> RunFolder:
+        """A new, empty run folder: `out`, or a time-stamped one under `root`. HarnessError when it cannot be made."""
+        if out is None:
+            base = root / scenario_name / datetime.now().strftime("%Y%m%d-%H%M%S")
+            path, turn = base, 1
+            while path.exists():
+                turn += 1
+                path = base.with_name(f"{base.name}-{turn}")
+        else:
+            path = out
+        try:
+            if path.exists() and any(path.iterdir()):
+                raise HarnessError(f"{path} is not empty: name an empty or new folder with --out")
+            for inner in ("history/_raw", "logs", "data"):
+                (path / inner).mkdir(parents=True, exist_ok=True)
+        except OSError as exc:
+            raise HarnessError(f"the run folder {path} cannot be made: {exc.strerror}") from exc
+        folder = cls(path)
+        if out is None:
+            folder._link_latest(root)
+        return folder
+
+    def _link_latest(self, root: Path) -> None:
+        link, temporary = root / "latest", root / f".latest-{os.getpid()}"
+        temporary.unlink(missing_ok=True)
+        temporary.symlink_to(self.path.relative_to(root))
+        temporary.replace(link)
+
+    @property
+    def scenario_file(self) -> Path:
+        return self.path / "scenario.yaml"
+
+    @property
+    def verdicts_file(self) -> Path:
+        return self.path / "verdicts.json"
+
+    @property
+    def junit_file(self) -> Path:
+        return self.path / "junit.xml"
+
+    @property
+    def report_file(self) -> Path:
+        return self.path / "report.html"
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    @property
+    def data(self) -> Path:
+        """Where brokers and NameServers keep their own files."""
+        return self.path / "data"
+
+    def scenario(self) -> Scenario:
+        """The scenario as run. HarnessError when the folder is none of a run."""
+        if not self.scenario_file.is_file():
+            raise HarnessError(f"{self.path} is no run folder: it has no scenario.yaml")
+        return load(self.scenario_file)

@@ -1,0 +1,204 @@
+"""An experiment that a test conducts step by step: faults when the test says so, and a verdict at the end.
+
+    with session(scenario, folder, stage, judge) as cluster:
+        cluster.black_hole("broker-a <-> ns-0", for_s=155)
+        cluster.must_be_valid("routes_converge")
+
+Each step is also written down as a timeline, so that the run folder's scenario.yaml repeats the experiment without the
+test (but for what the test's own clients did). Times are seconds of RocketMQ time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from ..errors import HarnessError
+from ..reports.table import brief
+from ..scenarios.model import ActionModel, Scenario, parse
+from ..topology import NodeKind
+from ..verdict import Validity, Verdict
+from .experiment import Experiment
+from .run_folder import RunFolder
+from .stage import Stage
+
+Judge = Callable[[RunFolder, Scenario], Sequence[Verdict]]
+"""Judges a recorded run and writes its reports."""
+
+
+class NotValid(AssertionError):
+    """A check said INVALID or UNKNOWN; the text has each of them with its reason and first counterexample."""
+
+
+class RunningCluster:
+    """NameServers, brokers and their workload, up; and the control of what happens to them.
+
+    A step that makes no sense (a link that is none, a node that is not there) raises ScenarioError and changes nothing.
+    """
+
+    def __init__(self, experiment: Experiment, judge: Judge, *, end: Callable[[], None]) -> None:
+        self._experiment, self._judge, self._end = experiment, judge, end
+        self._begin_s = experiment.now_s
+        self._scenario = experiment.scenario
+        self._timeline: list[ActionModel] = []
+        self.verdicts: Sequence[Verdict] | None = None
+        """What was judged; None while the experiment runs."""
+
+    # -- what there is
+
+    @property
+    def name_servers(self) -> tuple[str, ...]:
+        """host:port of each NameServer, as a client of yours should dial it: through its own proxies."""
+        return self._addresses(NodeKind.NAME_SERVER)
+
+    @property
+    def name_server_list(self) -> str:
+        """The same in one text, as RocketMQ's clients take it (`namesrvAddr`)."""
+        return ";".join(self.name_servers)
+
+    @property
+    def brokers(self) -> dict[str, str]:
+        """Broker name to host:port, as a client of yours should dial it."""
+        names = self.scenario.topology().of(NodeKind.BROKER)
+        return dict(zip(names, self._addresses(NodeKind.BROKER), strict=True))
+
+    @property
+    def scenario(self) -> Scenario:
+        """What this run is, with the steps so far as its timeline."""
+        return self._scenario.model_copy(update={"timeline": tuple(self._timeline)})
+
+    @property
+    def seed(self) -> int:
+        return self._experiment.seed
+
+    @property
+    def run_dir(self) -> Path:
+        return self._experiment.folder.path
+
+    @property
+    def now_s(self) -> float:
+        """Since the workload began."""
+        return self._experiment.now_s - self._begin_s
+
+    def _addresses(self, kind: NodeKind) -> tuple[str, ...]:
+        if not self._scenario.cluster.external:
+            raise HarnessError("a cluster on the virtual clock has no addresses that a client could dial")
+        return tuple(str(self._experiment.addresses[name]) for name in self._scenario.topology().of(kind))
+
+    # -- what happens to it
+
+    def black_hole(self, *links: str, stream: str = "both", for_s: float | None = None) -> None:
+        """Bytes on these links are held until the heal. `for_s`: wait so long, then heal everything."""
+        self._act("black_hole", for_s, links=links, stream=stream)
+
+    def cut(self, *links: str, for_s: float | None = None) -> None:
+        """These links close, and dials are refused."""
+        self._act("cut", for_s, links=links)
+
+    def latency(
+        self, *links: str, latency_ms: float, jitter_ms: float = 0, stream: str = "both", for_s: float | None = None
+    ) -> None:
+        """Every byte of these links comes so much later."""
+        self._act("latency", for_s, links=links, stream=stream, latency_ms=latency_ms, jitter_ms=jitter_ms)
+
+    def bandwidth(self, *links: str, rate_kb_s: int, stream: str = "both", for_s: float | None = None) -> None:
+        """These links carry at most so much."""
+        self._act("bandwidth", for_s, links=links, stream=stream, rate_kb_s=rate_kb_s)
+
+    def reset(self, *links: str, for_s: float | None = None) -> None:
+        """Connections over these links are reset at their next bytes."""
+        self._act("reset", for_s, links=links)
+
+    def kill(self, *nodes: str) -> None:
+        """SIGKILL."""
+        self._act("kill", nodes=nodes)
+
+    def stop(self, *nodes: str) -> None:
+        """A clean end: a broker takes its leave."""
+        self._act("stop", nodes=nodes)
+
+    def pause(self, *nodes: str) -> None:
+        """SIGSTOP."""
+        self._act("pause", nodes=nodes)
+
+    def resume(self, *nodes: str) -> None:
+        """SIGCONT."""
+        self._act("resume", nodes=nodes)
+
+    def restart(self, *nodes: str) -> None:
+        """A new process over the same files and port."""
+        self._act("restart", nodes=nodes)
+
+    def heal(self) -> None:
+        """End every fault of a link."""
+        self._act("heal")
+
+    def wait(self, seconds: float) -> None:
+        """Let so much RocketMQ time pass."""
+        self._running()
+        self._experiment.wait(seconds)
+
+    def _act(self, do: str, for_s: float | None = None, **settings: Any) -> None:
+        self._running()
+        entry = {"at_s": round(self.now_s, 3), "do": do, **settings}
+        document = {**self._scenario.model_dump(mode="json"), "timeline": [entry]}
+        (action,) = parse(document, file="this step").timeline
+        self._experiment.act(action)
+        self._timeline.append(action)
+        if for_s is not None:
+            self.wait(for_s)
+            self.heal()
+
+    def _running(self) -> None:
+        if self.verdicts is not None:
+            raise HarnessError("the experiment has been judged: nothing can happen to it any more")
+
+    # -- what it comes to
+
+    def check(self, *checks: str) -> Sequence[Verdict]:
+        """Heal, settle, read every queue, end the cluster, and judge; by the marker's checks when none is named."""
+        if self.verdicts is None:
+            if checks:
+                document = {**self._scenario.model_dump(mode="json"), "checks": list(checks)}
+                self._scenario = parse(document, file="this check")
+            if self._timeline:  # whoever repeats it is to wait as long
+                self._timeline.append(ActionModel(at_s=round(self.now_s, 3), do="heal"))
+            else:
+                self._scenario = self._scenario.model_copy(update={"steady_s": round(self.now_s, 3)})
+            self._experiment.finish()
+            self._end()
+            self._experiment.folder.scenario_file.write_text(self.scenario.to_yaml(), encoding="utf-8")
+            self.verdicts = self._judge(self._experiment.folder, self.scenario)
+        return self.verdicts
+
+    def must_be_valid(self, *checks: str) -> None:
+        """`check`, and NotValid when any of them is not VALID."""
+        wrong = [verdict for verdict in self.check(*checks) if verdict.verdict is not Validity.VALID]
+        if wrong:
+            raise NotValid("\n".join(map(_told, wrong)))
+
+
+def _told(verdict: Verdict) -> str:
+    lines = [f"{verdict.name} is {verdict.verdict}: {verdict.why or f'{verdict.violations} violations'}"]
+    lines += [f"    {brief(example)}" for example in verdict.examples[:3]]
+    return "\n".join(lines)
+
+
+@contextmanager
+def session(scenario: Scenario, folder: RunFolder, stage: Stage, judge: Judge) -> Iterator[RunningCluster]:
+    """A running cluster for the block. Whatever happens in it, nothing is left running, and the history can be judged.
+
+    `scenario` has a seed and no timeline. HarnessError or ClusterError when the experiment itself fails.
+    """
+    assert scenario.seed is not None
+    folder.scenario_file.write_text(scenario.to_yaml(), encoding="utf-8")
+    experiment = Experiment(scenario=scenario, seed=scenario.seed, folder=folder, stage=stage)
+    with ExitStack() as running:
+        running.enter_context(experiment.running())
+        cluster = RunningCluster(experiment, judge, end=running.close)
+        try:
+            yield cluster
+        finally:
+            folder.scenario_file.write_text(cluster.scenario.to_yaml(), encoding="utf-8")

@@ -1,0 +1,140 @@
+"""Where an experiment takes place: the parts that differ between the real clock and the virtual one.
+
+`RealStage` is Ray actors, Toxiproxy and the machine's time; chaos/experiment/virtual/stage.py is one process, a network
+in memory and a virtual clock. The experiment itself (experiment.py) knows neither.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ...actors.actor import NodeSpec, OpensRecorder, Probe
+from ...actors.cluster import Cluster
+from ...remoting.node.clock import Clock, RealClock
+from ...remoting.node.network import Address
+from ...remoting.node.recording import Recorder
+from ..faults.bandwidth_proof import BesideTheHarness
+from ..faults.injector import LinkFaultBook, ScaledClock
+from ..faults.processes import Processes
+from ..faults.proxy_lag import TOXIPROXY, ProxyLagProbe
+from ..faults.toxiproxy import ToxiproxyServer
+from ..faults.toxiproxy_links import LinkFaults
+from ..history.recorder import LagProbe, RecorderSpec
+from ..topology import Link
+from .harness import Harness
+from .run_folder import RunFolder
+
+HARNESS_ROLE = "harness"
+LAST_WRITE_S = 0.1
+"""Of the machine's time: longer than a node may keep an event in memory."""
+
+
+class Result(Protocol):
+    def result(self, timeout: float | None = None) -> Any: ...
+
+
+class Nodes(Processes, Protocol):
+    """All nodes of the experiment, by name (actors/cluster.py)."""
+
+    def listen(self, specs: Iterable[NodeSpec]) -> dict[str, Address | None]: ...
+    def start(self, *names: str) -> None: ...
+    def call(self, name: str, method: str, *args: Any, timeout_s: float = 30.0, **kwargs: Any) -> Any: ...
+    def submit(self, name: str, method: str, *args: Any, **kwargs: Any) -> Result: ...
+
+
+class StageClock(Clock, ScaledClock, Protocol):
+    """The time of nodes and harness alike."""
+
+
+class Stage(Protocol):
+    """Methods are called in this order; what is to be undone at the end goes on `stack`."""
+
+    @property
+    def clock(self) -> StageClock: ...
+
+    def begin(self, folder: RunFolder, seed: int, scale: float, say: Callable[[str], None]) -> None:
+        """Start what is slow. From here on there is a clock, whose origin is this moment."""
+
+    def recorder_spec(self, node: str, role: str) -> OpensRecorder: ...
+
+    @property
+    def probe(self) -> Callable[[], Probe]: ...
+
+    def addresses(self, names: Iterable[str]) -> dict[str, Address]:
+        """Where each of these servers is to listen."""
+
+    def set_up(
+        self, stack: ExitStack, record: Recorder, upstreams: Mapping[Link, Address], say: Callable[[str], None]
+    ) -> tuple[Nodes, LinkFaultBook]:
+        """No node yet, and every link open."""
+
+    def told(self, addresses: Mapping[str, Address]) -> dict[str, Address]:
+        """What everybody is told instead of the servers' own `addresses`: the same, or where outsiders reach them."""
+
+    def dials_of(self, node: str) -> dict[Address, Address]:
+        """Each address that is told to the address at which `node` must dial it."""
+
+    def sleep_until(self, at_s: float) -> None:
+        """Return when the clock shows that."""
+
+    def last_writes(self) -> None:
+        """Return when every node has written what it recorded so far."""
+
+
+@dataclass(slots=True)
+class RealStage:
+    """Ray actors behind Toxiproxy, on the machine's clock."""
+
+    harness: Harness
+    clock: RealClock = field(init=False)
+    _folder: RunFolder = field(init=False)
+    _links: LinkFaults = field(init=False)
+
+    def begin(self, folder: RunFolder, seed: int, scale: float, say: Callable[[str], None]) -> None:
+        self._folder = folder
+        self.harness.start_spark()
+        say("starting Ray")
+        self.harness.ray.start()
+        self.clock = RealClock.starting_now(scale)
+
+    def recorder_spec(self, node: str, role: str) -> RecorderSpec:
+        return RecorderSpec.for_run(self._folder.path.resolve(), node, role, 0, self.clock)
+
+    @property
+    def probe(self) -> Callable[[], Probe]:
+        return LagProbe
+
+    def addresses(self, names: Iterable[str]) -> dict[str, Address]:
+        return {name: self.harness.ports.take() for name in names}
+
+    def set_up(
+        self, stack: ExitStack, record: Recorder, upstreams: Mapping[Link, Address], say: Callable[[str], None]
+    ) -> tuple[Cluster, LinkFaults]:
+        say("starting Toxiproxy and its links")
+        ports = self.harness.ports
+        api = stack.enter_context(ToxiproxyServer(self._folder.logs / "toxiproxy.log", ports=ports))
+        lateness = self.recorder_spec(TOXIPROXY, HARNESS_ROLE).open()
+        stack.callback(lateness.close)
+        stack.enter_context(ProxyLagProbe(api, ports, self.clock, lateness))
+        self._links = LinkFaults(api, self.clock, record)
+        self._links.open(upstreams, ports)
+        self._links.watcher = stack.enter_context(BesideTheHarness(self.clock, self._links.way, record))
+        return stack.enter_context(Cluster(self.harness.ray, self.clock)), self._links
+
+    def told(self, addresses: Mapping[str, Address]) -> dict[str, Address]:
+        return {name: self._links.told(address) for name, address in addresses.items()}
+
+    def dials_of(self, node: str) -> dict[Address, Address]:
+        return self._links.dials_of(node)
+
+    def sleep_until(self, at_s: float) -> None:
+        left_s = at_s - self.clock.monotonic_s()
+        if left_s > 0:
+            time.sleep(left_s / self.clock.scale)
+
+    def last_writes(self) -> None:
+        time.sleep(LAST_WRITE_S)

@@ -1,0 +1,241 @@
+"""Nodes on virtual time, and what a harness can do to any of them by name: actors/cluster.py without processes.
+
+Each node has its own ProcessLoop, and around it the same NodeActor as in a Ray worker. Methods return when the thing
+asked for has happened; virtual time goes on meanwhile, the machine's hardly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import random
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any
+
+from ....actors.actor import Listening, NodeActor, NodeSpec, Surroundings
+from ....actors.broker.server import Broker
+from ....actors.cluster import LISTEN_LIMIT_S, START_LIMIT_S, STOP_LIMIT_S, ClusterError, NodeState
+from ....remoting.node.network import Address
+from .logs import node_logger
+from .loop import ProcessLoop, Scheduler, VirtualClock
+from .network import MemoryNetwork, NodeNetwork
+
+PATIENCE = 10
+"""Limits of a real cluster are seconds of the machine, here they are so many virtual ones."""
+
+
+@dataclasses.dataclass(slots=True)
+class _Member:
+    spec: NodeSpec
+    process: ProcessLoop
+    actor: NodeActor
+    log_closed: Callable[[], None]
+    state: NodeState = NodeState.STARTING
+    address: Address | None = None
+
+
+class Answer:
+    """A call that goes on while virtual time does."""
+
+    def __init__(self, cluster: VirtualCluster, name: str, method: str, task: asyncio.Task[Any]) -> None:
+        self._cluster, self._name, self._method, self._task = cluster, name, method, task
+
+    def result(self, timeout: float | None = None) -> Any:
+        """What the node's own method returned; its exceptions come through. ClusterError when it takes too long."""
+        limit_s = 30.0 if timeout is None else timeout
+        return self._cluster.finish(self._name, self._method, self._task, limit_s, own_errors=True)
+
+
+class VirtualCluster:
+    """Nodes by name. `run` makes virtual time go on until a future is done, or raises TimeoutError."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        clock: VirtualClock,
+        seed: int,
+        run: Callable[[asyncio.Future[Any], float], None],
+    ) -> None:
+        self._scheduler, self._clock, self._run = scheduler, clock, run
+        self.network = MemoryNetwork(scheduler, random.Random(f"{seed}/network"))
+        self._members: dict[str, _Member] = {}
+        self._graves: list[tuple[ProcessLoop, NodeActor]] = []
+        self._pids = 0
+
+    # -- coming up
+
+    def listen(self, specs: Iterable[NodeSpec]) -> dict[str, Address | None]:
+        """Each new node is bound; where it listens. None works before `start`."""
+        specs = tuple(specs)
+        for spec in specs:
+            self._members[spec.name] = self._launch(spec)
+        return self._bind([spec.name for spec in specs])
+
+    def _launch(self, spec: NodeSpec) -> _Member:
+        self._pids += 1
+        log, log_closed = node_logger(spec, self._clock)
+        process = self._scheduler.process(spec.name, log)
+        around = Surroundings(network=NodeNetwork(self.network, process, spec.name), log=log, pid=self._pids)
+        return _Member(spec, process, NodeActor(spec, surroundings=around), log_closed)
+
+    def _bind(self, names: list[str]) -> dict[str, Address | None]:
+        asked = {name: self._begin(name, self._members[name].actor.listen()) for name in names}
+        for name, task in asked.items():
+            listening = self.finish(name, "listen", task, LISTEN_LIMIT_S)
+            assert isinstance(listening, Listening)
+            self._members[name].address = listening.address
+        return {name: self._members[name].address for name in names}
+
+    def start(self, *names: str) -> None:
+        """The nodes named, or all that have not started, work."""
+        chosen = names or tuple(n for n, m in self._members.items() if m.state is NodeState.STARTING)
+        asked = {name: self._begin(name, self._member(name).actor.start()) for name in chosen}
+        for name, task in asked.items():
+            self.finish(name, "start", task, START_LIMIT_S)
+            self._members[name].state = NodeState.RUNNING
+
+    # -- asking
+
+    def call(self, name: str, method: str, *args: Any, timeout_s: float = 30.0, **kwargs: Any) -> Any:
+        """What the node's own method returns; its own exceptions come through."""
+        return self.submit(name, method, *args, **kwargs).result(timeout_s)
+
+    def submit(self, name: str, method: str, *args: Any, **kwargs: Any) -> Answer:
+        """The same without waiting."""
+        task = self._begin(name, self._running(name).actor.call(method, args, kwargs))
+        return Answer(self, name, method, task)
+
+    def _begin(self, name: str, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        return self._members[name].process.create_task(work)
+
+    def finish(self, name: str, what: str, task: asyncio.Task[Any], limit_s: float, *, own_errors: bool = False) -> Any:
+        """The result of a task of that node."""
+        try:
+            self._run(task, limit_s * PATIENCE)
+        except TimeoutError as exc:
+            raise ClusterError(f"{name} did not answer `{what}` within {limit_s * PATIENCE:g} virtual s") from exc
+        try:
+            return task.result()
+        except asyncio.CancelledError as exc:
+            raise ClusterError(f"{name} gave up `{what}`") from exc
+        except Exception as exc:
+            if own_errors:
+                raise
+            raise ClusterError(f"{name} failed to {what}: {type(exc).__name__}: {exc}") from exc
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._members)
+
+    def address(self, name: str) -> Address | None:
+        """Where the node listens, the same after every restart; None for a node that only dials."""
+        return self._member(name).address
+
+    def incarnation(self, name: str) -> int:
+        return self._member(name).spec.incarnation
+
+    def state(self, name: str) -> NodeState:
+        return self._member(name).state
+
+    # -- faults
+
+    def kill(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
+        """As SIGKILL: no callback of it ever runs again, and its kernel closes what it had open."""
+        member = self._member(name)
+        if member.state is NodeState.GONE:
+            raise ClusterError(f"{name} is not running: restart it first")
+        member.process.kill()
+        time_ms = self._effect(on_effect)
+        self._bury(member)
+        return time_ms
+
+    def stop(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
+        """A clean end: the node leaves, then its process ends; when it had left."""
+        member = self._running(name)
+        self.finish(name, "stop", self._begin(name, member.actor.stop()), STOP_LIMIT_S)
+        time_ms = self._effect(on_effect)
+        member.process.kill()
+        self._bury(member)
+        return time_ms
+
+    def pause(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
+        """As SIGSTOP: nothing of it runs; its kernel goes on accepting connections and bytes."""
+        member = self._running(name)
+        member.process.pause()
+        member.state = NodeState.PAUSED
+        return self._effect(on_effect)
+
+    def resume(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
+        """As SIGCONT."""
+        member = self._member(name)
+        if member.state is not NodeState.PAUSED:
+            raise ClusterError(f"{name} is {member.state} and cannot be resumed")
+        member.state = NodeState.RUNNING
+        member.process.resume()
+        return self._effect(on_effect)
+
+    def restart(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
+        """A process of the next incarnation over the same files and port; when it listened. It works on return."""
+        member = self._member(name)
+        if member.state is NodeState.PAUSED:
+            self.kill(name)
+        elif member.state is not NodeState.GONE:
+            self.stop(name)
+        self._members[name] = self._launch(member.spec.next_incarnation())
+        now = self._bind([name])[name]
+        if now != member.address:
+            raise ClusterError(f"{name} listened at {member.address} and came back at {now}: give it a fixed port")
+        time_ms = self._effect(on_effect)
+        self.start(name)
+        return time_ms
+
+    # -- going down
+
+    def shutdown(self) -> None:
+        """Every process is killed, and what is left of their coroutines ended."""
+        for member in self._members.values():
+            if member.state is not NodeState.GONE:
+                member.process.kill()
+                self._bury(member)
+        for process, _ in self._graves:
+            process.bury()
+        self._graves.clear()
+
+    def __enter__(self) -> VirtualCluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+
+    # -- helpers
+
+    def _effect(self, on_effect: Callable[[], None] | None) -> float:
+        time_ms = self._clock.monotonic_s() * 1000
+        if on_effect is not None:
+            on_effect()
+        return time_ms
+
+    def _bury(self, member: _Member) -> None:
+        """The kernel closes connections and files of a dead process; its coroutines rest until the end."""
+        member.state = NodeState.GONE
+        self.network.vanish(member.process)
+        member.actor.die()
+        node = member.actor.node
+        if isinstance(node, Broker):
+            node.store.abandon()
+        member.log_closed()
+        self._graves.append((member.process, member.actor))
+
+    def _member(self, name: str) -> _Member:
+        member = self._members.get(name)
+        if member is None:
+            raise ClusterError(f"there is no node called {name}; there are {', '.join(self._members) or 'none'}")
+        return member
+
+    def _running(self, name: str) -> _Member:
+        member = self._member(name)
+        if member.state is NodeState.GONE:
+            raise ClusterError(f"{name} is not running: restart it first")
+        if member.state is NodeState.PAUSED:
+            raise ClusterError(f"{name} is paused: resume it first")
+        return member

@@ -1,0 +1,289 @@
+"""Virtual time: one scheduler, and for each node an event loop of its own, as each real node has its own process.
+
+    Scheduler.run(until)      what is ready, in the order in which it became so ──► then on to the next timer's time
+      ├─ ProcessLoop ns-0     runs
+      ├─ ProcessLoop broker-a paused: what becomes due is put off until `resume`, first what came in, then timers
+      └─ ProcessLoop ...      dead: whatever was scheduled, or still schedules itself, is dropped
+
+Nothing ever waits, and no order depends on the machine: equal times are taken in the order in which they were asked
+for. What this is not: a whole asyncio event loop. It has timers, tasks and futures, and no sockets, threads, signals or
+subprocesses, which a node must not touch anyhow (remoting/node/node.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import AbstractAsyncContextManager, suppress
+from contextvars import Context, copy_context
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from ....remoting.node.clock import Timer
+
+Callback = Callable[..., object]
+WALL_ORIGIN_MS = 1_700_000_000_000
+"""What a node's wall clock shows at the origin: always the same, so that ids made of it repeat."""
+
+_set_running_loop = asyncio._set_running_loop
+
+
+class _State(Enum):
+    RUNNING = "running"
+    PAUSED = "paused"
+    DEAD = "dead"
+
+
+class Scheduled:
+    """A callback of one loop; `came_in`: it brings something from outside, as a read of a socket does."""
+
+    __slots__ = ("args", "callback", "came_in", "context", "done", "loop", "when_s")
+
+    def __init__(
+        self, loop: ProcessLoop, when_s: float, callback: Callback, args: tuple[Any, ...], context: Context | None
+    ) -> None:
+        self.loop, self.when_s, self.callback, self.args = loop, when_s, callback, args
+        self.context = context if context is not None else copy_context()
+        self.came_in = False
+        self.done = False
+
+    def cancel(self) -> None:
+        self.done = True
+        self.args = ()
+
+    def cancelled(self) -> bool:
+        return self.done
+
+    def when(self) -> float:
+        return self.when_s
+
+    def __repr__(self) -> str:
+        return f"<{self.callback!r} of {self.loop} at {self.when_s} s>"
+
+
+class Scheduler:
+    """All loops of one experiment and their common time. Only one runs at a time, and only within `run`."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.turns = 0
+        """Callbacks run so far, to see where time goes."""
+        self._ready: deque[Scheduled] = deque()
+        self._timers: list[tuple[float, int, Scheduled]] = []
+        self._asked = 0
+        self._stopping = False
+
+    def process(self, name: str, log: logging.Logger | None = None) -> ProcessLoop:
+        """A new loop that runs."""
+        return ProcessLoop(self, name, log or logging.getLogger(f"nemesrv.{name}"))  # type: ignore[abstract]
+
+    def run(self, until_s: float) -> bool:
+        """Everything up to `until_s` has run and it is that time; or, sooner, True when something said `stop`."""
+        ready, timers = self._ready, self._timers
+        running: ProcessLoop | None = None
+        before = asyncio._get_running_loop()
+        self._stopping = False
+        try:
+            while not self._stopping:
+                if ready:
+                    handle = ready.popleft()
+                elif timers and timers[0][0] <= until_s:
+                    when_s, _, handle = heapq.heappop(timers)
+                    if handle.done:
+                        continue
+                    if when_s > self.now_s:
+                        self.now_s = when_s
+                else:
+                    self.now_s = max(self.now_s, until_s)
+                    return False
+                if handle.done:
+                    continue
+                loop = handle.loop
+                if loop.state is not _State.RUNNING:
+                    loop._put_off(handle)
+                    continue
+                if loop is not running:
+                    _set_running_loop(loop)
+                    running = loop
+                handle.done = True
+                self.turns += 1
+                try:
+                    handle.context.run(handle.callback, *handle.args)
+                except (SystemExit, KeyboardInterrupt):
+                    raise
+                except BaseException as exc:
+                    loop.call_exception_handler({"message": f"callback {handle.callback!r} failed", "exception": exc})
+            return True
+        finally:
+            _set_running_loop(before)
+
+    def stop(self) -> None:
+        """`run` returns after the callback that is running."""
+        self._stopping = True
+
+    def run_until_done(self, future: asyncio.Future[Any], limit_s: float) -> None:
+        """`future` is done. TimeoutError when it is not within `limit_s` of virtual time."""
+        if not future.done():
+            future.add_done_callback(lambda _: self.stop(), context=Context())
+            self.run(self.now_s + limit_s)
+        if not future.done():
+            raise TimeoutError(f"not within {limit_s:g} s of virtual time")
+
+    def _soon(self, handle: Scheduled) -> None:
+        self._ready.append(handle)
+
+    def _at(self, handle: Scheduled) -> None:
+        self._asked += 1
+        heapq.heappush(self._timers, (handle.when_s, self._asked, handle))
+
+
+class ProcessLoop(asyncio.AbstractEventLoop):
+    """The event loop of one process on virtual time. It can be stopped as SIGSTOP does, and killed."""
+
+    def __init__(self, scheduler: Scheduler, name: str, log: logging.Logger) -> None:
+        self.scheduler, self.name, self.log = scheduler, name, log
+        self.state = _State.RUNNING
+        self._came_in: list[Scheduled] = []
+        self._overdue: list[Scheduled] = []
+        self._soon, self._at = scheduler._soon, scheduler._at
+        self._on_error: Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object] | None = None
+        self._unfinished: list[asyncio.Task[Any]] = []
+
+    def __repr__(self) -> str:
+        return f"<{self.name}, {self.state.value}>"
+
+    # -- what is done to a process
+
+    def pause(self) -> None:
+        """Nothing of it runs until `resume`; what comes in waits."""
+        if self.state is _State.RUNNING:
+            self.state = _State.PAUSED
+
+    def resume(self) -> None:
+        """It runs on: first what came in meanwhile, then the timers that are overdue."""
+        if self.state is _State.PAUSED:
+            self.state = _State.RUNNING
+            put_off, self._came_in, self._overdue = self._came_in + self._overdue, [], []
+            for handle in put_off:
+                self._soon(handle)
+
+    def kill(self) -> None:
+        """Nothing of it ever runs again.
+
+        Its unfinished tasks are kept, because a coroutine that is thrown away runs its `finally` blocks at a moment
+        that Python's memory management chooses. `bury` ends them.
+        """
+        if self.state is not _State.DEAD:
+            self.state = _State.DEAD
+            self._came_in, self._overdue = [], []
+            self._unfinished = list(asyncio.all_tasks(self))
+
+    def bury(self) -> None:
+        """End what is left of the tasks of a dead process, whose files and connections are closed by now."""
+        unfinished, self._unfinished = self._unfinished, []
+        before = asyncio._get_running_loop()
+        _set_running_loop(self)
+        try:
+            for task in unfinished:
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
+                coroutine = task.get_coro()
+                with suppress(Exception):  # one that awaits in its `finally` cannot: nobody runs it any more
+                    if coroutine is not None:
+                        coroutine.close()
+        finally:
+            _set_running_loop(before)
+
+    def _put_off(self, handle: Scheduled) -> None:
+        if self.state is _State.PAUSED:
+            (self._came_in if handle.came_in else self._overdue).append(handle)
+
+    def came_in(self, when_s: float, callback: Callback, *args: Any) -> None:
+        """`callback` runs at `when_s`, as one that the kernel wakes the process for."""
+        handle = Scheduled(self, when_s, callback, args, _EMPTY)
+        handle.came_in = True
+        self._at(handle)
+
+    # -- asyncio's side
+
+    def time(self) -> float:
+        return self.scheduler.now_s
+
+    def call_soon(self, callback: Callback, *args: Any, context: Context | None = None) -> Scheduled:  # type: ignore[override]
+        handle = Scheduled(self, self.scheduler.now_s, callback, args, context)
+        if self.state is not _State.DEAD:
+            self._soon(handle)
+        return handle
+
+    def call_at(self, when: float, callback: Callback, *args: Any, context: Context | None = None) -> Scheduled:  # type: ignore[override]
+        handle = Scheduled(self, when, callback, args, context)
+        if self.state is not _State.DEAD:
+            self._at(handle)
+        return handle
+
+    def call_later(self, delay: float, callback: Callback, *args: Any, context: Context | None = None) -> Scheduled:  # type: ignore[override]
+        return self.call_at(self.scheduler.now_s + delay, callback, *args, context=context)
+
+    def call_soon_threadsafe(self, callback: Callback, *args: Any, context: Context | None = None) -> Scheduled:  # type: ignore[override]
+        return self.call_soon(callback, *args, context=context)
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return asyncio.Future(loop=self)
+
+    def create_task(
+        self,
+        coro: Coroutine[Any, Any, Any] | Generator[Any, None, Any],
+        *,
+        name: str | None = None,
+        context: Context | None = None,
+    ) -> asyncio.Task[Any]:
+        return asyncio.Task(coro, loop=self, name=name, context=context)
+
+    def get_debug(self) -> bool:
+        return False
+
+    def is_running(self) -> bool:
+        return self.state is _State.RUNNING
+
+    def is_closed(self) -> bool:
+        return self.state is _State.DEAD
+
+    def set_exception_handler(self, handler: Any) -> None:
+        self._on_error = handler
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        if self.state is _State.DEAD:
+            return
+        if self._on_error is not None:
+            self._on_error(self, context)
+        else:
+            self.log.error("%s", context.get("message"), exc_info=context.get("exception"))
+
+
+_EMPTY = Context()
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualClock:
+    """The scheduler's time. It is never late, and needs no scale: hours pass in seconds anyhow."""
+
+    scheduler: Scheduler
+    scale: float = 1.0
+
+    def monotonic_s(self) -> float:
+        return self.scheduler.now_s
+
+    def now_ms(self) -> int:
+        return WALL_ORIGIN_MS + int(self.scheduler.now_s * 1000)
+
+    async def sleep(self, delay_s: float) -> None:
+        await asyncio.sleep(delay_s)
+
+    def call_later(self, delay_s: float, callback: Callback, *args: object) -> Timer:
+        return asyncio.get_running_loop().call_later(delay_s, callback, *args)
+
+    def timeout(self, delay_s: float | None) -> AbstractAsyncContextManager[object]:
+        return asyncio.timeout(delay_s)

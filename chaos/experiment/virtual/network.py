@@ -1,0 +1,415 @@
+"""The network in memory: connections as two pipes of bytes, each link behind a proxy with Toxiproxy's behaviour.
+
+    dialler ═ upstream pipe ══► gate ─► delay ─► [reset] ═► peer       the same chain in each direction
+            ◄═ downstream pipe ═
+
+A byte takes a LAN's time (0.1 to 0.4 ms, seeded) and overtakes none before it. What a proxy does to a dial is kept too:
+it is accepted although the peer may be gone, and closed when the proxy finds out. Lost packets
+are sent again by the kernels, ever more rarely, so that a heal is noticed late. Not modelled: segments and windows (one
+write is one segment, and a sender is never held up, whatever waits in a pipe), and that a kernel gives a connection up
+after a quarter of an hour of lost packets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import random
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ....remoting.errors import ConnectError
+from ....remoting.node.network import Address, Listener, ProtocolFactory
+from ...faults.kinds import DirectionState, LinkState
+from ...topology import Link
+from .loop import ProcessLoop, Scheduled, Scheduler
+
+MIN_TRIP_S, MAX_TRIP_S = 0.000_1, 0.000_4
+SLICE_S = 0.1
+"""A slow link hands on a long chunk in slices of this time, as Toxiproxy's bandwidth toxic does."""
+MIN_RESEND_S, MAX_RESEND_S = 0.2, 120.0
+"""A kernel sends unanswered data again after the first, then after twice as long, up to the second (TCP_RTO_*)."""
+FIRST_SYN_S = 1.0
+"""The same for the first packet of a dial; it is the dialler who gives up, by its own time limit."""
+_REFUSED = os.strerror(errno.ECONNREFUSED)
+_CLOSE = b""
+"""In a pipe: the sender has closed."""
+FREE = DirectionState()
+
+
+class MemoryTransport(asyncio.Transport):
+    """One end of a connection, in one process."""
+
+    def __init__(self, process: ProcessLoop, local: Address, remote: Address) -> None:
+        super().__init__()
+        self.process, self._local, self._remote = process, local, remote
+        self.out: Pipe
+        self.protocol: Any = None
+        self.gone = False
+        """This end is closed, by itself or by its peer."""
+        self._unread: list[bytes] | None = None
+        self.forget: Callable[[], object] = lambda: None
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return {"peername": tuple(self._remote), "sockname": tuple(self._local)}.get(name, default)
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self.protocol = protocol
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        return self.protocol  # type: ignore[no-any-return]
+
+    def is_closing(self) -> bool:
+        return self.gone
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """A pipe takes everything."""
+
+    def pause_reading(self) -> None:
+        if self._unread is None:
+            self._unread = []
+
+    def resume_reading(self) -> None:
+        unread, self._unread = self._unread, None
+        for data in unread or ():
+            self.process.call_soon(self.receive, data)
+
+    def write(self, data: Any) -> None:
+        if data and not self.gone:
+            self.out.put(bytes(data))
+
+    def writelines(self, list_of_data: Any) -> None:
+        self.write(b"".join(list_of_data))
+
+    def close(self) -> None:
+        if not self.gone:
+            self._end(None)
+            self.out.put(_CLOSE)
+
+    def abort(self) -> None:
+        self.close()
+
+    def vanish(self) -> None:
+        """The kernel closes it, because its process is dead."""
+        if not self.gone:
+            self.gone = True
+            self.forget()
+            self.out.put(_CLOSE)
+
+    def _end(self, exc: Exception | None) -> None:
+        self.gone = True
+        self.forget()
+        self.process.call_soon(self.protocol.connection_lost, exc)
+
+    # What comes in, each in a turn of this end's own process
+
+    def receive(self, data: bytes) -> None:
+        if self.gone:
+            return
+        if self._unread is not None:
+            self._unread.append(data)
+        elif data:
+            self.protocol.data_received(data)
+        else:
+            self.cut_off(None)
+
+    def cut_off(self, exc: Exception | None) -> None:
+        """The connection has ended, by no act of this end."""
+        if not self.gone:
+            self.gone = True
+            self.forget()
+            if self.protocol is not None:
+                if exc is None:
+                    self.protocol.eof_received()
+                self.protocol.connection_lost(exc)
+
+    def accepted(self, factory: ProtocolFactory) -> None:
+        """The server's program takes the connection that its kernel made."""
+        if not self.gone:
+            self.protocol = factory()
+            self.protocol.connection_made(self)
+
+
+class Pipe:
+    """One direction of one connection: what was written and has not been handed on yet."""
+
+    __slots__ = (
+        "_busy_until_s",
+        "_in_flight",
+        "_latest_s",
+        "_network",
+        "_timer",
+        "_waiting",
+        "born_in_reset",
+        "cut",
+        "sever",
+        "state",
+        "to",
+    )
+
+    def __init__(self, network: MemoryNetwork, to: MemoryTransport, state: DirectionState) -> None:
+        self._network, self.to, self.state = network, to, state
+        self._waiting: deque[tuple[float, float, bytes]] = deque()
+        self._latest_s = 0.0
+        self._busy_until_s = 0.0
+        self._in_flight = False
+        self._timer: Scheduled | None = None
+        self.sever: Callable[[Exception | None], None] = _ignore
+        self.born_in_reset = state.reset
+        self.cut = False
+
+    def put(self, data: bytes) -> None:
+        """Written now."""
+        if self.cut:
+            return
+        if not self._waiting and self.state == FREE:
+            self._hand_on(data)
+        else:
+            network = self._network
+            self._waiting.append((network.scheduler.now_s, network.rng.uniform(-1, 1), data))
+            if len(self._waiting) == 1:
+                self.pump()
+
+    def close_off(self) -> None:
+        """All that waits is lost, and all that is written from now on."""
+        self.cut = True
+        self._waiting.clear()
+
+    def not_before(self, at_s: float) -> None:
+        """Nothing arrives sooner than that."""
+        self._latest_s = max(self._latest_s, at_s)
+
+    def retune(self, state: DirectionState) -> None:
+        """From now on this is done to the bytes, those that wait included."""
+        stalled = self.state.lost or self._in_flight
+        self.state = state
+        if not state.unacknowledged:
+            self._in_flight = False
+        if stalled and self._waiting and not (state.lost or self._in_flight):
+            self._wait_until(self._sent_again_s(self._waiting[0][0]))
+        else:
+            self.pump()
+
+    def _sent_again_s(self, written_s: float) -> float:
+        """When the sender's kernel next sends what has had no answer since `written_s`."""
+        at_s, wait_s = written_s, MIN_RESEND_S
+        while at_s < self._network.scheduler.now_s:
+            at_s += wait_s
+            wait_s = min(2 * wait_s, MAX_RESEND_S)
+        return at_s
+
+    def _wait_until(self, at_s: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._network.loop.call_at(at_s, self.pump)
+
+    def pump(self) -> None:
+        """Hand on what may go now, and come back when the next may."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        waiting, state, now_s = self._waiting, self.state, self._network.scheduler.now_s
+        while waiting:
+            if state.lost or self._in_flight:
+                return
+            self._in_flight = state.unacknowledged  # it still leaves, and then the sender waits for its answer
+            written_s, luck, data = waiting[0]
+            if data:  # a close passes by itself, but not what was written before it
+                gated_s = self._through_gate_at(written_s, data)
+                if gated_s is None:
+                    return
+                latency_ms, jitter_ms = state.delay_ms or (0, 0)
+                at_s = gated_s + max(0.0, latency_ms + luck * jitter_ms) / 1000
+                if at_s > now_s:
+                    self._in_flight = False
+                    self._wait_until(at_s)
+                    return
+                if state.reset:
+                    self.sever(ConnectionResetError(errno.ECONNRESET, "reset") if self.born_in_reset else None)
+                    return
+                if state.rate_kb_s:
+                    self._busy_until_s = gated_s
+                    longest = self._slice(state.rate_kb_s)
+                    if len(data) > longest:
+                        waiting[0] = (written_s, luck, data[longest:])
+                        self._hand_on(data[:longest])
+                        continue
+            waiting.popleft()
+            self._hand_on(data)
+
+    def _through_gate_at(self, written_s: float, data: bytes) -> float | None:
+        """When the first of `data` is through the gate; None while it is held without end."""
+        rate_kb_s = self.state.rate_kb_s
+        if rate_kb_s is None:
+            return written_s
+        if rate_kb_s == 0:
+            return None
+        return max(written_s, self._busy_until_s) + min(len(data), self._slice(rate_kb_s)) / (rate_kb_s * 1000)
+
+    @staticmethod
+    def _slice(rate_kb_s: int) -> int:
+        return int(rate_kb_s * 1000 * SLICE_S)
+
+    def _hand_on(self, data: bytes) -> None:
+        at_s = self._latest_s = max(self._network.arrival_s(), self._latest_s)
+        self.to.process.came_in(at_s, self.to.receive, data)
+
+    def end_at_once(self, exc: Exception | None) -> None:
+        """The receiving end is told that the connection has ended, after what is on its way already."""
+        at_s = self._latest_s = max(self._network.arrival_s(), self._latest_s)
+        self.to.process.came_in(at_s, self.to.cut_off, exc)
+
+
+def _ignore(_exc: Exception | None) -> None:
+    """Nobody is there to be told."""
+
+
+class Connection:
+    """Two ends and the two pipes between them."""
+
+    def __init__(self, network: MemoryNetwork, wire: Wire, ours: MemoryTransport, theirs: MemoryTransport) -> None:
+        self._ends = (ours, theirs)
+        self.upstream = ours.out = Pipe(network, theirs, wire.state.upstream)
+        self.downstream = theirs.out = Pipe(network, ours, wire.state.downstream)
+        self._wire = wire
+        wire.connections[self] = None
+        for end in self._ends:
+            end.forget = self._end_gone
+            network.ends_of(end.process)[end] = None
+        for pipe in (self.upstream, self.downstream):
+            pipe.sever = lambda exc, pipe=pipe: self.sever(pipe, exc)  # type: ignore[misc]
+        self._network = network
+
+    def _end_gone(self) -> None:
+        for end in self._ends:
+            if end.gone:
+                self._network.ends_of(end.process).pop(end, None)
+        if all(end.gone for end in self._ends):
+            self._wire.connections.pop(self, None)
+
+    def sever(self, at: Pipe | None = None, exc: Exception | None = None) -> None:
+        """The proxy closes both sides; the one that pipe `at` leads to sees `exc`."""
+        for pipe in (self.upstream, self.downstream):
+            pipe.close_off()
+            pipe.end_at_once(exc if pipe is at else None)
+
+    def retune(self, state: LinkState) -> None:
+        self.upstream.retune(state.upstream)
+        self.downstream.retune(state.downstream)
+
+
+class Wire:
+    """One link: what is done to it, and the connections over it."""
+
+    def __init__(self) -> None:
+        self.state = LinkState()
+        self.connections: dict[Connection, None] = {}
+
+    def become(self, state: LinkState) -> None:
+        """Do this to the link from now on."""
+        self.state = state
+        for connection in tuple(self.connections):
+            if not state.enabled:
+                connection.sever()
+            else:
+                connection.retune(state)
+
+
+class MemoryNetwork:
+    """What all nodes of one experiment share. `rng` decides how long each chunk takes."""
+
+    def __init__(self, scheduler: Scheduler, rng: random.Random) -> None:
+        self.scheduler, self.rng = scheduler, rng
+        self.loop = scheduler.process("network")
+        self.wires: dict[tuple[str, Address], Wire] = {}
+        self._listening: dict[Address, tuple[ProcessLoop, ProtocolFactory]] = {}
+        self._ends: dict[ProcessLoop, dict[MemoryTransport, None]] = {}
+        self._dialled = 0
+
+    def lay(self, links: Mapping[Link, Address]) -> None:
+        """A wire for each link, to the address of its peer."""
+        for link, address in links.items():
+            self.wires[link.node, address] = Wire()
+
+    def ends_of(self, process: ProcessLoop) -> dict[MemoryTransport, None]:
+        """The open ends of connections in that process, oldest first."""
+        return self._ends.setdefault(process, {})
+
+    def arrival_s(self) -> float:
+        """When a chunk that is sent now arrives."""
+        return self.scheduler.now_s + MIN_TRIP_S + (MAX_TRIP_S - MIN_TRIP_S) * self.rng.random()
+
+    def vanish(self, process: ProcessLoop) -> None:
+        """The kernel closes all that a dead process had open."""
+        for address in [address for address, (owner, _) in self._listening.items() if owner is process]:
+            del self._listening[address]
+        for end in tuple(self._ends.pop(process, ())):
+            end.vanish()
+
+    async def connect(
+        self, process: ProcessLoop, node: str, address: Address, factory: ProtocolFactory
+    ) -> asyncio.BaseProtocol:
+        """As Network.connect, for a node in that process."""
+        wire = self.wires.get((node, address))
+        if wire is None:
+            raise ConnectError(f"connect to {address} failed: this node has no link to it")
+        await asyncio.sleep(2 * (self.arrival_s() - self.scheduler.now_s))
+        wait_s = FIRST_SYN_S
+        while wire.state.upstream.lost or wire.state.downstream.lost:
+            await asyncio.sleep(wait_s)
+            wait_s *= 2
+        if not wire.state.enabled:
+            raise ConnectError(f"connect to {address} failed: {_REFUSED}")
+        self._dialled += 1
+        local = Address("10.0.3.1", 32768 + self._dialled % 28232)
+        server, accept = self._listening.get(address, (self.loop, None))
+        ours, theirs = MemoryTransport(process, local, address), MemoryTransport(server, address, local)
+        connection = Connection(self, wire, ours, theirs)
+        if accept is None:
+            connection.sever()
+        else:
+            at_s = self.arrival_s()
+            connection.upstream.not_before(at_s)
+            server.came_in(at_s, theirs.accepted, accept)
+        ours.protocol = factory()
+        ours.protocol.connection_made(ours)
+        return ours.protocol  # type: ignore[no-any-return]
+
+    def listen(self, process: ProcessLoop, address: Address, factory: ProtocolFactory) -> Listener:
+        """As Network.listen, for a node in that process."""
+        if address in self._listening:
+            raise OSError(errno.EADDRINUSE, f"address {address} already in use")
+        self._listening[address] = (process, factory)
+        return _MemoryListener(self, address)
+
+    def close_listener(self, address: Address) -> None:
+        self._listening.pop(address, None)
+
+
+class _MemoryListener:
+    def __init__(self, network: MemoryNetwork, address: Address) -> None:
+        self._network, self.address = network, address
+
+    async def close(self) -> None:
+        self._network.close_listener(self.address)
+
+
+class NodeNetwork:
+    """One process's way into the network: what a node gets as its Network."""
+
+    def __init__(self, network: MemoryNetwork, process: ProcessLoop, node: str) -> None:
+        self._network, self._process, self._node = network, process, node
+
+    def set_links(self, links: Mapping[Address, Address]) -> None:
+        """Nothing to set: who may dial whom is the network's own."""
+
+    async def connect(self, address: Address, factory: ProtocolFactory) -> asyncio.BaseProtocol:
+        return await self._network.connect(self._process, self._node, address, factory)
+
+    async def listen(self, address: Address, factory: ProtocolFactory) -> Listener:
+        return self._network.listen(self._process, address, factory)

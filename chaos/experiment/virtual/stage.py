@@ -1,0 +1,87 @@
+"""The virtual stage of an experiment: one process, one scheduler, nothing that waits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from ....actors.actor import Probe
+from ....actors.processes import signals_deferred
+from ....remoting.node.network import Address
+from ....remoting.node.recording import Recorder
+from ...topology import Link
+from ..harness import Harness
+from ..run_folder import RunFolder
+from .cluster import VirtualCluster
+from .links import MemoryLinkFaults
+from .loop import Scheduler, VirtualClock
+from .record import MemoryRecorderSpec, VirtualLagProbe
+
+SLICE_S = 5.0
+"""Virtual seconds that pass between two looks at whether the person wants it to end."""
+
+
+@dataclass(slots=True)
+class VirtualStage:
+    """`harness`, where there is one, starts Spark meanwhile."""
+
+    harness: Harness | None = None
+    scheduler: Scheduler = field(default_factory=Scheduler)
+    clock: VirtualClock = field(init=False)
+    _folder: RunFolder = field(init=False)
+    _seed: int = field(init=False)
+    _links: MemoryLinkFaults = field(init=False)
+
+    def begin(self, folder: RunFolder, seed: int, scale: float, say: Callable[[str], None]) -> None:
+        if self.harness is not None:
+            self.harness.start_spark()
+        self._folder, self._seed = folder, seed
+        self.clock = VirtualClock(self.scheduler, scale)
+
+    def recorder_spec(self, node: str, role: str) -> MemoryRecorderSpec:
+        return MemoryRecorderSpec(self._folder.path, node, role, 0, self.clock)
+
+    @property
+    def probe(self) -> Callable[[], Probe]:
+        return VirtualLagProbe
+
+    def addresses(self, names: Iterable[str]) -> dict[str, Address]:
+        """The ports are RocketMQ's own, each server has an address of its own."""
+        return {
+            name: Address(f"10.0.1.{number}", 9876) if name.startswith("ns-") else Address(f"10.0.2.{number}", 10911)
+            for number, name in enumerate(names, start=1)
+        }
+
+    def set_up(
+        self, stack: ExitStack, record: Recorder, upstreams: Mapping[Link, Address], say: Callable[[str], None]
+    ) -> tuple[VirtualCluster, MemoryLinkFaults]:
+        cluster = stack.enter_context(VirtualCluster(self.scheduler, self.clock, self._seed, self._run_until_done))
+        self._links = MemoryLinkFaults(cluster.network, self.clock, record)
+        self._links.open(upstreams)
+        self._links.watch_bandwidth(stack)
+        return cluster, self._links
+
+    def told(self, addresses: Mapping[str, Address]) -> dict[str, Address]:
+        return dict(addresses)  # nobody outside can dial into the network in memory
+
+    def dials_of(self, node: str) -> dict[Address, Address]:
+        return self._links.dials_of(node)
+
+    def sleep_until(self, at_s: float) -> None:
+        while self.scheduler.now_s < at_s:
+            with signals_deferred():
+                self.scheduler.run(min(at_s, self.scheduler.now_s + SLICE_S))
+
+    def last_writes(self) -> None:
+        """Nothing is ever on its way."""
+
+    def _run_until_done(self, future: asyncio.Future[Any], limit_s: float) -> None:
+        end_s = self.scheduler.now_s + limit_s
+        while not future.done():
+            if self.scheduler.now_s >= end_s:
+                raise TimeoutError(f"not within {limit_s:g} s of virtual time")
+            with signals_deferred():
+                self.scheduler.run_until_done(future, min(end_s, self.scheduler.now_s + SLICE_S))

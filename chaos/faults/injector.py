@@ -1,0 +1,207 @@
+"""The faults that are on the links of an experiment, and their rows in the history; who injects them is a subclass.
+
+`LinkFaults` (links.py) injects through Toxiproxy, `MemoryLinkFaults` (chaos/experiment/virtual/links.py) in the network
+in memory.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import ClassVar, Protocol, Self
+
+from ...remoting.node.recording import Recorder
+from ..errors import HarnessError, ToxiproxyError
+from ..topology import Link
+from .kinds import Bandwidth, Cut, Latency, LinkFault, LinkState, PacketLoss, combine
+
+
+class ScaledClock(Protocol):
+    """The time axis of the history, and how many RocketMQ seconds pass in one of the machine's."""
+
+    @property
+    def scale(self) -> float: ...
+
+    def monotonic_s(self) -> float: ...
+
+
+@dataclass(slots=True, kw_only=True)
+class UnderFault:
+    """One link: the faults on it, and the state they have put it in (None: a call failed, nobody knows)."""
+
+    link: Link
+    active: dict[str, LinkFault] = field(default_factory=dict)
+    state: LinkState | None = field(default_factory=LinkState)
+
+
+class Watcher(Protocol):
+    """Is told of every fault, from the thread that begins and ends them."""
+
+    def begun(self, fault_id: str, fault: LinkFault, links: Sequence[Link]) -> None: ...
+
+    def ending(self, fault_id: str) -> None:
+        """Called before the fault is taken from its links; more than once when that fails."""
+
+
+class LinkFaultBook(ABC):
+    """The links and the faults on them. Context manager: leaving it heals everything.
+
+    `record` gets one `fault` row a link when a fault begins and one when it ends, right after the call took effect.
+    Methods raise ToxiproxyError when Toxiproxy refuses; a fault that could not begin on every link begins on none.
+    """
+
+    loses_packets: ClassVar[bool] = False
+    """Whether single packets can be lost here."""
+
+    def __init__(self, clock: ScaledClock, record: Recorder) -> None:
+        self._clock, self._record = clock, record
+        self._links: dict[Link, UnderFault] = {}
+        self._active: dict[str, tuple[LinkFault, list[Link]]] = {}
+        self._begun = 0
+        self.watcher: Watcher | None = None
+        self._lock = threading.RLock()
+
+    @abstractmethod
+    def _prepare(self, link: Link) -> None:
+        """Do what is slow, before a fault on several links, so that they go down close together."""
+
+    @abstractmethod
+    def _inject(self, link: Link, now: LinkState | None, wanted: LinkState) -> None:
+        """Bring the link from the state `now` (None: unknown) to the one `wanted`."""
+
+    def _apply(self, under: UnderFault) -> None:
+        now, wanted = under.state, combine(under.active.values(), self._clock.scale)
+        under.state = None
+        self._inject(under.link, now, wanted)
+        under.state = wanted
+
+    @property
+    def active(self) -> dict[str, tuple[LinkFault, tuple[Link, ...]]]:
+        """Faults that have begun and not ended, by id."""
+        return {fault_id: (fault, tuple(links)) for fault_id, (fault, links) in self._active.items()}
+
+    def begin(self, fault: LinkFault, links: Sequence[Link], *, fault_id: str | None = None) -> str:
+        """The id of the fault, now in effect on every one of the links."""
+        with self._lock:
+            self._begun += 1
+            fault_id = fault_id or f"{fault.name}-{self._begun}"
+            if fault_id in self._active:
+                raise HarnessError(f"a fault called {fault_id} is already active: give each fault an id of its own")
+            if isinstance(fault, PacketLoss) and not self.loses_packets:
+                raise HarnessError("packet_loss cannot be injected through a proxy: use --clock virtual")
+            chosen = {link: self._under(link) for link in links}
+            if not isinstance(fault, Cut):
+                for link in chosen:
+                    self._prepare(link)
+            begun: list[Link] = []
+            self._active[fault_id] = (fault, begun)
+            try:
+                for link, under in chosen.items():
+                    asked_ms = self._now_ms()
+                    under.active[fault_id] = fault
+                    self._apply(under)
+                    begun.append(link)
+                    self._note(fault_id, fault, link, "start", asked_ms)
+            except BaseException:
+                self._take_back(fault_id, chosen)
+                raise
+            if self.watcher is not None:
+                self.watcher.begun(fault_id, fault, begun)
+            return fault_id
+
+    def _take_back(self, fault_id: str, chosen: Mapping[Link, UnderFault]) -> None:
+        """End a fault that is only half begun; the error that stopped it matters more than one met here."""
+        for link, under in chosen.items():
+            if under.active.pop(fault_id, None) is not None and link not in self._active[fault_id][1]:
+                with suppress(ToxiproxyError):
+                    self._apply(under)
+        with suppress(ToxiproxyError):
+            self.end(fault_id)
+
+    def end(self, fault_id: str) -> None:
+        """Heal one fault; others on the same links stay. Nothing happens when it has ended already."""
+        with self._lock:
+            if fault_id not in self._active:
+                return
+            fault, links = self._active[fault_id]
+            if self.watcher is not None:
+                self.watcher.ending(fault_id)
+            failed: list[ToxiproxyError] = []
+            for link in tuple(links):
+                under = self._under(link)
+                under.active.pop(fault_id, None)
+                asked_ms = self._now_ms()
+                try:
+                    self._apply(under)
+                except ToxiproxyError as exc:  # heal the other links all the same; heal_all will try this one again
+                    failed.append(exc)
+                else:
+                    links.remove(link)
+                    self._note(fault_id, fault, link, "end", asked_ms)
+            if failed:
+                text = f"{fault_id} could not be healed on {len(failed)} links: {failed[0]}"
+                raise ToxiproxyError(text) from failed[0]
+            del self._active[fault_id]
+
+    def heal_all(self) -> None:
+        """Heal every fault, the newest first. Tries all of them before it raises the first failure."""
+        with self._lock:
+            failed: ToxiproxyError | None = None
+            for fault_id in reversed(tuple(self._active)):
+                try:
+                    self.end(fault_id)
+                except ToxiproxyError as exc:
+                    failed = failed or exc
+            if failed is not None:
+                raise failed
+
+    @contextmanager
+    def fault(self, fault: LinkFault, links: Sequence[Link]) -> Iterator[str]:
+        """The fault holds within the block."""
+        fault_id = self.begin(fault, links)
+        try:
+            yield fault_id
+        finally:
+            self.end(fault_id)
+
+    def _under(self, link: Link) -> UnderFault:
+        under = self._links.get(link)
+        if under is None:
+            raise HarnessError(f"link {link} has no proxy; there are {len(self._links)} links")
+        return under
+
+    def _now_ms(self) -> float:
+        return self._clock.monotonic_s() * 1000
+
+    def _note(self, fault_id: str, fault: LinkFault, link: Link, phase: str, asked_ms: float) -> None:
+        self._record(
+            "fault",
+            fault_id=fault_id,
+            fault=fault.name,
+            injection=fault.injection,
+            source=link.node,
+            target=link.peer,
+            stream=fault.stream,
+            phase=phase,
+            value={"asked_ms": asked_ms, **_numbers(fault)},
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.heal_all()
+
+
+def _numbers(fault: LinkFault) -> dict[str, float]:
+    if isinstance(fault, Latency):
+        return {"latency_ms": fault.latency_ms, "jitter_ms": fault.jitter_ms}
+    if isinstance(fault, Bandwidth):
+        return {"rate_kb_s": fault.rate_kb_s}
+    return {}

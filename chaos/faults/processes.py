@@ -1,0 +1,149 @@
+"""Faults of whole processes: kill, stop, pause, resume, restart, each with its rows in the history.
+
+    fault    injection   what peers see
+    kill     sigkill     the kernel closes every connection; what was not written is lost
+    stop     sigterm     a clean end: a broker takes its leave of every NameServer first
+    pause    sigstop     connections stay and are acknowledged by the kernel, nothing is answered
+
+A fault's `start` row is recorded as soon as the signal is sent (a stop's: when the node has left), its `end` row when
+the node runs on, or listens again. Between the two a `gone` row says when the process was gone and its connections with
+it: a busy machine takes its time over that, and it is no NameServer's fault.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Literal, Protocol
+
+from ...remoting.node.recording import Recorder
+from ..errors import HarnessError
+
+ProcessFault = Literal["kill", "stop", "pause"]
+INJECTION: dict[ProcessFault, str] = {"kill": "sigkill", "stop": "sigterm", "pause": "sigstop"}
+
+
+class Processes(Protocol):
+    """What is asked of the cluster; `on_effect` is called at the moment that counts as the fault's own."""
+
+    def kill(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float: ...
+    def stop(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float: ...
+    def pause(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float: ...
+    def resume(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float: ...
+    def restart(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float: ...
+
+
+class ProcessFaults:
+    """Context manager: leaving it resumes what is paused and starts again what was killed or stopped."""
+
+    def __init__(self, processes: Processes, record: Recorder) -> None:
+        self._processes, self._record = processes, record
+        self._active: dict[str, tuple[str, ProcessFault]] = {}
+        self._begun = 0
+        self._lock = threading.RLock()
+
+    @property
+    def active(self) -> dict[str, ProcessFault]:
+        """The fault that each affected node is under."""
+        return {node: fault for node, (_, fault) in self._active.items()}
+
+    def kill(self, node: str, *, fault_id: str | None = None) -> str:
+        """The id of the fault; the process is gone."""
+        return self._begin("kill", node, fault_id, self._processes.kill)
+
+    def stop(self, node: str, *, fault_id: str | None = None) -> str:
+        """The id of the fault; the node has left and its process is gone."""
+        return self._begin("stop", node, fault_id, self._processes.stop)
+
+    def pause(self, node: str, *, fault_id: str | None = None) -> str:
+        """The id of the fault; no thread of the process runs."""
+        return self._begin("pause", node, fault_id, self._processes.pause)
+
+    def resume(self, node: str) -> None:
+        """End a pause."""
+        self._end(node, ("pause",), self._processes.resume)
+
+    def restart(self, node: str) -> None:
+        """End a kill or a stop: a new process over the same files and port. A node that runs is stopped first."""
+        with self._lock:
+            if node not in self._active:
+                self.stop(node)
+            self._end(node, ("kill", "stop"), self._processes.restart)
+
+    def heal_all(self) -> None:
+        """End every fault, in the order in which they began. Tries all of them before it raises the first failure."""
+        with self._lock:
+            failed: HarnessError | None = None
+            for node, fault in self.active.items():
+                try:
+                    if fault == "pause":
+                        self.resume(node)
+                    else:
+                        self.restart(node)
+                except HarnessError as exc:
+                    failed = failed or exc
+            if failed is not None:
+                raise failed
+
+    @contextmanager
+    def killed(self, node: str) -> Iterator[str]:
+        yield from self._held(node, self.kill, self.restart)
+
+    @contextmanager
+    def stopped(self, node: str) -> Iterator[str]:
+        yield from self._held(node, self.stop, self.restart)
+
+    @contextmanager
+    def paused(self, node: str) -> Iterator[str]:
+        yield from self._held(node, self.pause, self.resume)
+
+    def _held(self, node: str, begin: Callable[[str], str], end: Callable[[str], None]) -> Iterator[str]:
+        fault_id = begin(node)
+        try:
+            yield fault_id
+        finally:
+            if node in self._active:
+                end(node)
+
+    def _begin(self, fault: ProcessFault, node: str, fault_id: str | None, act: Callable[..., float]) -> str:
+        with self._lock:
+            if node in self._active:
+                raise HarnessError(f"{node} cannot be hit by {fault}: it is under {self._active[node][1]} already")
+            self._begun += 1
+            fault_id = fault_id or f"{fault}-{self._begun}"
+
+            def took_effect() -> None:
+                self._active[node] = (fault_id, fault)
+                self._note(fault_id, fault, node, "start")
+
+            act(node, on_effect=took_effect)
+            if fault != "pause":
+                self._record("gone", fault_id=fault_id, source=node)
+            return fault_id
+
+    def _end(self, node: str, faults: tuple[ProcessFault, ...], act: Callable[..., float]) -> None:
+        with self._lock:
+            fault_id, fault = self._active.get(node, ("", None))
+            if fault is None or fault not in faults:
+                raise HarnessError(f"{node} is under {fault or 'no fault'}, and not under {' or '.join(faults)}")
+
+            def took_effect() -> None:
+                del self._active[node]
+                self._note(fault_id, fault, node, "end")
+
+            act(node, on_effect=took_effect)
+
+    def _note(self, fault_id: str, fault: ProcessFault, node: str, phase: str) -> None:
+        self._record(
+            "fault", fault_id=fault_id, fault=fault, injection=INJECTION[fault], source=node, target=None, phase=phase
+        )
+
+    def __enter__(self) -> ProcessFaults:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.heal_all()

@@ -1,0 +1,156 @@
+"""Faults on links: as calls for a timeline (`begin`, `end`) and as context managers; all healed on every way out.
+
+    fault        how it is injected              what peers see                                     (windows.md, 5)
+    cut          proxy disabled                  connections close, dials are refused: a crash, no partition
+    black_hole   bandwidth toxic with rate 0     bytes and closes are held, and arrive after the heal over the same
+                                                 connection; dials still succeed: a short partition
+    latency      latency toxic                   every byte later, in each direction named
+    bandwidth    bandwidth toxic                 at most so many KB/s, in each direction named
+    reset        reset_peer toxic                a connection made meanwhile is reset at its first bytes, an older one
+                                                 closes at its next bytes
+
+The `timeout` toxic is not used: removing it closes every connection, a heal that no network has.
+
+Toxics of one chain are not independent. Adding one after a black hole lets out what it holds; removing one before it
+blocks Toxiproxy for good, or loses bytes after 5 s. So the chain of a direction is laid down once, before its first
+fault, and afterwards only retuned in place; what overlapping faults add up to is computed here:
+
+    bytes ──► gate (bandwidth) ──► delay (latency) ──► [reset] ──►       at rest both have toxicity 0: every byte passes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ...remoting.node.network import Address, TcpNetwork
+from ...remoting.node.recording import Recorder
+from ..topology import EXTERNAL, Link
+from .bandwidth_proof import Way
+from .injector import LinkFaultBook, ScaledClock, UnderFault
+from .kinds import (
+    Bandwidth,
+    BlackHole,
+    Cut,
+    Direction,
+    DirectionState,
+    Latency,
+    LinkFault,
+    LinkState,
+    Reset,
+    Stream,
+    combine,
+)
+from .ports import PortHolder
+from .toxiproxy import Toxiproxy
+
+__all__ = [
+    "DIRECTIONS",
+    "Bandwidth",
+    "BlackHole",
+    "Cut",
+    "DirectionState",
+    "Latency",
+    "LinkFault",
+    "LinkFaults",
+    "LinkState",
+    "Reset",
+    "Stream",
+    "combine",
+]
+DIRECTIONS: tuple[Direction, Direction] = ("upstream", "downstream")
+
+
+class _Proxy(NamedTuple):
+    """The one of a link."""
+
+    name: str
+    listen: Address
+    peer: Address
+
+
+class LinkFaults(LinkFaultBook):
+    """The proxies of all links and the faults on them."""
+
+    def __init__(self, api: Toxiproxy, clock: ScaledClock, record: Recorder) -> None:
+        super().__init__(clock, record)
+        self._api = api
+        self._proxies: dict[Link, _Proxy] = {}
+        self._outside: dict[Address, Address] = {}
+        self._laid: set[Link] = set()
+
+    def open(self, upstreams: Mapping[Link, Address], ports: PortHolder) -> dict[Link, Address]:
+        """One proxy a link: link to its peer's own address in, link to the address to dial instead out."""
+        made = {link: _Proxy(str(link), ports.take(), peer) for link, peer in upstreams.items()}
+        self._api.create({proxy.name: (proxy.listen, proxy.peer) for proxy in made.values()})
+        self._proxies |= made
+        self._outside |= {proxy.peer: proxy.listen for link, proxy in made.items() if link.node == EXTERNAL}
+        for link, proxy in made.items():
+            self._links[link] = UnderFault(link=link)
+            self._record("link", source=link.node, target=link.peer, address=str(proxy.listen), injection="toxiproxy")
+        return {link: proxy.listen for link, proxy in made.items()}
+
+    def told(self, peer: Address) -> Address:
+        """What everybody is told instead of a peer's own address: where outsiders reach it, when there are any."""
+        return self._outside.get(peer, peer)
+
+    def dials_of(self, node: str) -> dict[Address, Address]:
+        """For TcpNetwork: the address that is told of each peer to the address at which `node` must dial it."""
+        return {self.told(proxy.peer): proxy.listen for link, proxy in self._proxies.items() if link.node == node}
+
+    def way(self, link: Link) -> Way:
+        """How anyone else reaches the link's peer: through its proxy, and around it."""
+        proxy = self._proxies[link]
+        return Way(TcpNetwork(), proxy.listen, proxy.peer)
+
+    def _prepare(self, link: Link) -> None:
+        """Lay down the chain of toxics. HarnessError for a fault that no proxy can inject."""
+        if link in self._laid:
+            return
+        proxy = self._proxies[link].name
+        for direction in DIRECTIONS:
+            self._api.add_toxic(proxy, _gate(direction), "bandwidth", direction, {"rate": 0}, 0.0)
+            self._api.add_toxic(proxy, _delay(direction), "latency", direction, {"latency": 0}, 0.0)
+        self._laid.add(link)
+
+    def _inject(self, link: Link, now: LinkState | None, wanted: LinkState) -> None:
+        proxy = self._proxies[link].name
+        if now is None or wanted.enabled != now.enabled:
+            self._api.set_enabled(proxy, wanted.enabled)
+        if link in self._laid:
+            self._retune(proxy, "upstream", now and now.upstream, wanted.upstream)
+            self._retune(proxy, "downstream", now and now.downstream, wanted.downstream)
+
+    def _retune(self, proxy: str, direction: Direction, now: DirectionState | None, wanted: DirectionState) -> None:
+        if now is None or wanted.rate_kb_s != now.rate_kb_s:
+            # Through toxicity 0, because a rate must not grow under a chunk that is being doled out: Toxiproxy would
+            # slice past the chunk's end.
+            if now is None or now.rate_kb_s is not None:
+                self._api.update_toxic(proxy, _gate(direction), toxicity=0.0)
+            if wanted.rate_kb_s is not None:
+                self._api.update_toxic(proxy, _gate(direction), toxicity=1.0, attributes={"rate": wanted.rate_kb_s})
+        if now is None or wanted.delay_ms != now.delay_ms:
+            latency, jitter = wanted.delay_ms or (0, 0)
+            self._api.update_toxic(
+                proxy,
+                _delay(direction),
+                toxicity=0.0 if wanted.delay_ms is None else 1.0,
+                attributes={"latency": latency, "jitter": jitter},
+            )
+        if now is None or wanted.reset != now.reset:
+            if wanted.reset:
+                self._api.add_toxic(proxy, _reset(direction), "reset_peer", direction, {"timeout": 0})
+            else:
+                self._api.remove_toxic(proxy, _reset(direction))
+
+
+def _gate(direction: Direction) -> str:
+    return f"gate_{direction}"
+
+
+def _delay(direction: Direction) -> str:
+    return f"delay_{direction}"
+
+
+def _reset(direction: Direction) -> str:
+    return f"reset_peer_{direction}"

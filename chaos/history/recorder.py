@@ -1,0 +1,401 @@
+"""The history of a run: one row an event, from every node and from the harness, on one time axis.
+
+While a run lasts each process appends JSON lines to its own file, `<run>/history/_raw/<node>.<incarnation>.jsonl`.
+At the end `to_parquet` merges them into `<run>/history/part-00000.parquet` (large ones: clustered.py). Spark ignores
+the folder `_raw`, because its name begins with an underscore. Times are milliseconds of RocketMQ time since the
+experiment's origin.
+
+What a process killed with SIGKILL can lose: events wait at most 20 ms in memory, then go to the kernel with one
+`write` to a descriptor in append mode, and what the kernel has outlives the process. A line torn by the kill is
+skipped by the reader; it can only be the last of its file. This module starts no JVM.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ...remoting.node.clock import Clock
+from ...remoting.node.network import Address
+from ...remoting.node.recording import Recorder
+from ..errors import HarnessError
+
+log = logging.getLogger("nemesrv.history")
+
+BUFFER_S = 0.020
+"""How long an event may wait in memory, in seconds of the machine's time."""
+
+Row = dict[str, Any]
+
+
+class Column(NamedTuple):
+    name: str
+    type: str
+    """string | long | int | double: both Spark's and our words; Arrow's are in _ARROW."""
+    nullable: bool
+    doc: str
+
+
+SCHEMA: tuple[Column, ...] = (
+    Column("time_ms", "double", False, "when it happened: RocketMQ milliseconds since the experiment's origin"),
+    Column("seq", "long", False, "position among the events of this node's incarnation, from 0"),
+    Column("node", "string", False, "who recorded it: ns-0, broker-a, producer-0, prober, reader, harness …"),
+    Column("role", "string", False, "name_server, broker, producer, consumer, prober, reader or harness"),
+    Column("incarnation", "int", False, "0 for the first process of this node, one more after each restart"),
+    Column("event", "string", False, "what happened; the list is below"),
+    Column("type", "string", True, "of an operation: invoke, ok, fail (it certainly had no effect) or info (unknown)"),
+    Column("f", "string", True, "which function or change, within the event"),
+    Column("op_id", "string", True, "joins the rows of one operation (or, for the prober, of one start)"),
+    Column("topic", "string", True, "topic"),
+    Column("broker_name", "string", True, "broker name"),
+    Column("broker_id", "long", True, "0 = master"),
+    Column("address", "string", True, "host:port of the peer as the node knows it, never a proxy's"),
+    Column("name_server", "string", True, "host:port of a NameServer as the node knows it"),
+    Column("queue_id", "int", True, "queue of the topic at that broker"),
+    Column("offset", "long", True, "queue offset, in messages"),
+    Column("msg_key", "string", True, "the message's key, unique in a run"),
+    Column("code", "int", True, "RocketMQ's response code"),
+    Column("attempt", "int", True, "0 for the first try of an operation"),
+    Column("duration_ms", "double", True, "how long it took, or the span that a measurement covers"),
+    Column("lag_ms", "double", True, "how late timers of this process fired at most"),
+    Column("fault_id", "string", True, "joins the rows of one fault"),
+    Column("fault", "string", True, "kind of fault: kill, stop, pause, black_hole, cut, latency, bandwidth, reset …"),
+    Column("injection", "string", True, "the way it was injected, which decides the window that applies"),
+    Column("source", "string", True, "the node that is affected, or that dials the link"),
+    Column("target", "string", True, "the peer of the link; null for a fault of a process"),
+    Column("stream", "string", True, "both, upstream (dialler to peer) or downstream"),
+    Column("phase", "string", True, "start or end of a fault; or the phase of the run that begins"),
+    Column("value", "string", True, "anything else, as JSON text with sorted keys"),
+)
+
+COLUMNS = frozenset(column.name for column in SCHEMA)
+_STAMPED = frozenset({"time_ms", "seq", "node", "role", "incarnation", "event"})
+_ALLOWED = COLUMNS - _STAMPED
+_ARROW: Mapping[str, pa.DataType] = {
+    "string": pa.string(),
+    "long": pa.int64(),
+    "int": pa.int32(),
+    "double": pa.float64(),
+}
+
+
+def arrow_schema() -> pa.Schema:
+    """SCHEMA in Arrow's terms."""
+    return pa.schema([pa.field(c.name, _ARROW[c.type], nullable=c.nullable) for c in SCHEMA])
+
+
+def _plain(value: object) -> object:
+    """What orjson cannot write by itself: sets as sorted lists, bytes as text, the rest (an Address, say) as str()."""
+    if type(value) is Address:  # by far the most frequent
+        return str(value)
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return str(value)
+
+
+def raw_dir(run_dir: Path | str) -> Path:
+    return Path(run_dir) / "history" / "_raw"
+
+
+def parquet_path(run_dir: Path | str) -> Path:
+    """The first file of the run's history, and its only one unless the history is large."""
+    return Path(run_dir) / "history" / "part-00000.parquet"
+
+
+_LINE = orjson.OPT_APPEND_NEWLINE
+
+
+class EventLines:
+    """One process's events as lines of its file: who recorded them, numbered from 0.
+
+    {"node":"ns-0","role":"name_server","incarnation":0,"event":"route", │ "topic":…,"value":…,"time_ms":…,"seq":…}
+    the same for each event of that name: encoded once                   │ encoded for each
+    """
+
+    __slots__ = ("_clock", "_heads", "_who", "seq")
+
+    def __init__(self, node: str, role: str, incarnation: int, clock: Clock) -> None:
+        self._who = {"node": node, "role": role, "incarnation": incarnation}
+        self._clock = clock
+        self._heads: dict[str, bytes] = {}
+        self.seq = 0
+
+    def line(self, event: str, fields: dict[str, object]) -> bytes:
+        """The next line, stamped with the clock's time. Takes `fields` over and does not check them: check_fields."""
+        fields["time_ms"] = self._clock.monotonic_s() * 1000.0
+        fields["seq"] = self.seq
+        try:
+            rest = orjson.dumps(fields, _plain, _LINE)
+        except TypeError:  # a key that is no string; allowing those costs each row a quarter more
+            rest = orjson.dumps(fields, _plain, _LINE | orjson.OPT_NON_STR_KEYS)
+        self.seq += 1
+        return (self._heads.get(event) or self._head(event)) + rest[1:]
+
+    def _head(self, event: str) -> bytes:
+        head = self._heads[event] = orjson.dumps({**self._who, "event": event})[:-1] + b","
+        return head
+
+
+def check_fields(event: str, fields: Mapping[str, object]) -> None:
+    """TypeError when a field is no column of the history."""
+    if not _ALLOWED.issuperset(fields):
+        unknown = ", ".join(sorted(fields.keys() - _ALLOWED))
+        raise TypeError(f"event {event!r} has fields that are no columns of the history: {unknown}")
+
+
+class HistoryWriter:
+    """A Recorder that appends to one JSONL file. Safe to call from several threads; `close` when the node ends."""
+
+    def __init__(self, path: Path, node: str, role: str, incarnation: int, clock: Clock) -> None:
+        self.path = path
+        self._node, self._lines = node, EventLines(node, role, incarnation, clock)
+        self._buffer = bytearray()  # one block: thousands of small objects cost more in page faults than all the rest
+        self._oldest_s = 0.0
+        self._scheduled: asyncio.TimerHandle | None = None
+        self._lock = threading.RLock()
+        self._fd: int | None = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+
+    def __call__(self, event: str, /, **fields: object) -> None:
+        """Append one event. TypeError when a field is no column; OSError when the disk refuses. No-op once closed."""
+        check_fields(event, fields)
+        with self._lock:
+            if self._fd is None:
+                return
+            first = not self._buffer
+            self._buffer += self._lines.line(event, fields)
+            now_s = time.monotonic()
+            if first:
+                self._oldest_s = now_s
+                self._schedule()
+            elif now_s - self._oldest_s >= BUFFER_S:  # the loop is busy or gone: do not wait for its timer
+                self.flush()
+
+    def _schedule(self) -> None:
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            self.flush()
+        else:
+            self._scheduled = loop.call_later(BUFFER_S, self._flush_from_timer)
+
+    def _flush_from_timer(self) -> None:
+        try:
+            self.flush()
+        except OSError as exc:  # the next event raises it where someone can act on it
+            log.error("history of %s cannot be written to %s: %s", self._node, self.path, exc)
+
+    def flush(self) -> None:
+        """Everything recorded so far is with the kernel."""
+        with self._lock:
+            if self._scheduled is not None:
+                self._scheduled.cancel()
+                self._scheduled = None
+            if self._fd is None:
+                return
+            while self._buffer:
+                del self._buffer[: os.write(self._fd, self._buffer)]
+
+    def close(self) -> None:
+        """Flush and close; later events are ignored, so that a node's last callbacks cannot fail on it."""
+        with self._lock:
+            if self._fd is None:
+                return
+            try:
+                self.flush()
+            finally:
+                os.close(self._fd)
+                self._fd = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecorderSpec:
+    """Where and as whom a process records; can be pickled, so that the process itself opens the file."""
+
+    path: Path
+    node: str
+    role: str
+    incarnation: int
+    clock: Clock
+
+    @classmethod
+    def for_run(cls, run_dir: Path | str, node: str, role: str, incarnation: int, clock: Clock) -> RecorderSpec:
+        """The spec with the file name that `to_parquet` looks for."""
+        return cls(raw_dir(run_dir) / f"{node}.{incarnation}.jsonl", node, role, incarnation, clock)
+
+    def for_incarnation(self, incarnation: int) -> RecorderSpec:
+        """The spec of the process that follows: the same folder and node, a file of its own."""
+        path = self.path.with_name(f"{self.node}.{incarnation}.jsonl")
+        return RecorderSpec(path, self.node, self.role, incarnation, self.clock)
+
+    def open(self) -> HistoryWriter:
+        """A writer at the end of the file, whose folder is made when missing. Raises OSError."""
+        Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+        return HistoryWriter(Path(self.path), self.node, self.role, self.incarnation, self.clock)
+
+
+@dataclass(slots=True)
+class LagProbe:
+    """Measures how late timers fire in this process, and records it: the tolerance of the checks is made of this.
+
+    Sleeps STEP_S of the machine's time again and again; each `timer_lag` row holds the largest lateness since the
+    row before (`lag_ms`) and the span it covers (`duration_ms`), both in RocketMQ milliseconds. One row per RocketMQ
+    second, but at least one each 250 ms and at most one each 50 ms of the machine's time.
+    """
+
+    STEP_S = 0.020
+    _task: asyncio.Task[None] | None = field(default=None, init=False)
+
+    def start(self, record: Recorder, clock: Clock) -> None:
+        """Begin, on the running loop."""
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._measure(record, clock))
+
+    async def stop(self) -> None:
+        """End; the lateness seen since the last row is recorded first."""
+        if self._task is not None:
+            task, self._task = self._task, None
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _measure(self, record: Recorder, clock: Clock) -> None:
+        scale = float(getattr(clock, "scale", 1.0))
+        step_s = self.STEP_S * scale
+        every_s = min(max(1.0, 0.050 * scale), 0.250 * scale)
+        since_s = clock.monotonic_s()
+        late_s = 0.0
+        try:
+            while True:
+                asked_s = clock.monotonic_s()
+                await clock.sleep(step_s)
+                now_s = clock.monotonic_s()
+                late_s = max(late_s, now_s - asked_s - step_s)
+                if now_s - since_s >= every_s:
+                    record("timer_lag", lag_ms=late_s * 1000, duration_ms=(now_s - since_s) * 1000)
+                    since_s, late_s = now_s, 0.0
+        finally:
+            record("timer_lag", lag_ms=late_s * 1000, duration_ms=(clock.monotonic_s() - since_s) * 1000)
+
+
+class Merged(NamedTuple):
+    path: Path
+    rows: int
+    torn: int
+    """Lines that could not be read: at most one for each process that was killed."""
+
+
+def read_raw(path: Path) -> Iterator[Row | None]:
+    """Each line of a JSONL file as a row; None for a line that is torn."""
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                row = orjson.loads(line)
+            except orjson.JSONDecodeError:
+                yield None
+                continue
+            complete = isinstance(row, dict) and row.keys() >= _STAMPED
+            yield row if complete else None
+
+
+def _cell(value: object, type_: str) -> object:
+    """`value` as the column's type; None when it cannot be that."""
+    if value is None:
+        return None
+    try:
+        if type_ == "string":
+            return value if isinstance(value, str) else orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
+        if type_ == "double":
+            return float(value)  # type: ignore[arg-type]
+        return int(value)  # type: ignore[call-overload]
+    except (TypeError, ValueError):
+        log.warning("a history cell %r is no %s and is left empty", value, type_)
+        return None
+
+
+def _json_text(value: object) -> str | None:
+    return None if value is None else orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _array(column: Column, rows: Sequence[Row]) -> pa.Array:
+    cells = [row.get(column.name) for row in rows]
+    if column.name == "value":
+        return pa.array([_json_text(cell) for cell in cells], pa.string())
+    type_ = _ARROW[column.type]
+    try:
+        return pa.array(cells, type_)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        return pa.array([_cell(cell, column.type) for cell in cells], type_)
+
+
+def to_table(rows: Sequence[Row]) -> pa.Table:
+    """Rows, `value` still an object, as an Arrow table in the history's schema and order: time_ms, node, seq."""
+    ordered = sorted(rows, key=lambda row: (row["time_ms"], row["node"], row["incarnation"], row["seq"]))
+    return pa.Table.from_arrays([_array(column, ordered) for column in SCHEMA], schema=arrow_schema())
+
+
+def write_parquet(rows: Sequence[Row], run_dir: Path | str) -> Path:
+    """Write `rows` as the run's history, replacing what was there; never half a file."""
+    path = parquet_path(run_dir)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.tmp")
+    pq.write_table(to_table(rows), temporary, compression="zstd")
+    for old in path.parent.glob("part-*.parquet"):
+        if old != path:  # of a large history that was here before
+            old.unlink()
+    os.replace(temporary, path)
+    return path
+
+
+IN_MEMORY_BYTES = 256 * 1024 * 1024
+"""Raw recordings up to this size (a million events) are merged in memory, into one file in order of time."""
+
+
+def to_parquet(run_dir: Path | str) -> Merged:
+    """Merge what every process recorded into the run's Parquet file, or files. HarnessError when nothing was recorded.
+
+    More than IN_MEMORY_BYTES are merged slice by slice, into files whose row groups are of one event each.
+    """
+    files = sorted(raw_dir(run_dir).glob("*.jsonl"))
+    if not files:
+        raise HarnessError(f"{raw_dir(run_dir)} holds no recorded events")
+    if sum(file.stat().st_size for file in files) > IN_MEMORY_BYTES:
+        from .clustered import merge
+
+        return merge(run_dir)
+    rows: list[Row] = []
+    torn = 0
+    for path in files:
+        before = torn
+        for row in read_raw(path):
+            if row is None:
+                torn += 1
+            else:
+                rows.append(row)
+        if torn > before:
+            log.info("%s: %d torn line(s) skipped", path.name, torn - before)
+    return Merged(write_parquet(rows, run_dir), len(rows), torn)
+
+
+def read_rows(run_dir: Path | str) -> list[Row]:
+    """The run's history as a list of dicts in order, `value` decoded; for reports and tests of small runs."""
+    files = sorted(parquet_path(run_dir).parent.glob("part-*.parquet"))
+    table = pa.concat_tables([pq.read_table(file) for file in files or [parquet_path(run_dir)]])
+    if len(files) > 1:
+        table = table.sort_by([(name, "ascending") for name in ("time_ms", "node", "incarnation", "seq")])
+    rows: list[Row] = table.to_pylist()
+    for row in rows:
+        if row["value"] is not None:
+            row["value"] = orjson.loads(row["value"])
+    return rows

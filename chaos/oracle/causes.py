@@ -1,0 +1,105 @@
+"""Why a node may not reach another: faults of its process, gaps between its lives, and faults of the link.
+
+Plain functions over `World`, each computed once for a node or a link, because every pair of nodes asks for them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from .windows import Delay, Loss, Timers
+from .world import Fault, World
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One reason for a broker not to reach a NameServer (or a client)."""
+
+    start_ms: float
+    end_ms: float
+    on: str
+    """broker, link or name_server"""
+    loss: Loss
+    fault_id: str
+    injection: str = ""
+    stream: str | None = None
+    delay: Delay | None = None
+    """How late a latency fault makes what passes."""
+
+    @classmethod
+    def of(cls, fault: Fault, on: str, timers: Timers) -> Cause:
+        delay = Delay.of(fault.injection, fault.stream, fault.value)
+        loss = fault.loss(timers)
+        return cls(fault.start_ms, fault.end_ms, on, loss, fault.fault_id, fault.injection, fault.stream, delay)
+
+    def active(self, at_ms: float) -> bool:
+        return self.start_ms <= at_ms < self.end_ms
+
+
+RESEND_MAX_MS = 120_000.0
+"""The longest that a kernel waits before it sends unanswered data again (Linux, TCP_RTO_MAX), in the machine's time."""
+
+
+def resend_ms(cause: Cause, at_ms: float) -> float:
+    """How long after `at_ms` what was sent before may still wait, because a fault lost its packets.
+
+    Each time the kernel waits twice as long, so no longer than the fault has lasted. 0 for what a proxy did.
+    """
+    if not cause.injection.startswith("packet") or at_ms < cause.end_ms:
+        return 0.0
+    return max(0.0, cause.end_ms - at_ms + min(cause.end_ms - cause.start_ms, RESEND_MAX_MS))
+
+
+def leave_ms(world: World) -> float:
+    """How long a clean stop may have been under way when it is recorded: it unregisters at each NameServer in turn."""
+    return world.timers.A_ms * len(world.of_kind("name_server"))
+
+
+def process_causes(world: World, node: str, on: str = "broker") -> Sequence[Cause]:
+    """When this node's process is not running or not answering: its faults, and the gaps between its lives.
+
+    A clean stop of a broker begins `leave_ms` before its row, but not before its process did. The end of the run is not
+    one of them.
+    """
+
+    def found() -> Sequence[Cause]:
+        causes = _process_causes(world, node, on)
+        if on != "broker":
+            return causes
+        early_ms = leave_ms(world)
+        begun = [life.start_ms for life in world.lives_of(node)]
+
+        def began_ms(cause: Cause) -> float:  # not before the process that stopped
+            return max([cause.start_ms - early_ms, *(at_ms for at_ms in begun if at_ms < cause.start_ms)])
+
+        return [
+            replace(c, start_ms=began_ms(c)) if c.loss is Loss.GRACEFUL and c.start_ms < world.end_ms else c
+            for c in causes
+        ]
+
+    return world.once(("process causes", node, on), found)
+
+
+def _process_causes(world: World, node: str, on: str) -> list[Cause]:
+    causes = [Cause.of(fault, on, world.timers) for fault in world.process_faults(node)]
+    by_start = {cause.start_ms: cause for cause in reversed(causes)}
+    gap_ms = -math.inf
+    for start_ms, end_ms in [*((life.start_ms, life.end_ms) for life in world.lives_of(node)), (math.inf, math.inf)]:
+        if start_ms > gap_ms:
+            ended_by = by_start.get(gap_ms)
+            loss, fault_id = (ended_by.loss, ended_by.fault_id) if ended_by else (Loss.GRACEFUL, "")
+            causes.append(Cause(gap_ms, start_ms, on, loss, fault_id))
+        gap_ms = end_ms
+    return causes
+
+
+def link_causes(world: World, source: str, target: str) -> Sequence[Cause]:
+    """When the link by which `source` dials `target` is not as it should be."""
+
+    def found() -> Sequence[Cause]:
+        causes = (Cause.of(fault, "link", world.timers) for fault in world.link_faults(source, target))
+        return [cause for cause in causes if cause.loss is not Loss.HARMLESS]
+
+    return world.once(("link causes", source, target), found)

@@ -1,0 +1,101 @@
+"""For each client and NameServer: when the NameServer was lost to the client, and from when it must have been left.
+
+    NameServer lost ── found out at a poll (P) ── one call fails (A), where nothing closes ──┬─ left ─── back
+    or chosen while it is lost ──────────────────────────────────────────────────────────────┘
+
+Plain functions over `World`. Which NameServer a client had chosen only the record knows: an exile says what holds for
+a client that has chosen this one. Not judged: a lone NameServer, and faults that may let calls through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .causes import Cause, link_causes, process_causes
+from .lost_brokers import alive, hung_brokers, merged
+from .name_server_windows import Reach, leave_window
+from .windows import NEVER, Window, poll_delay_ms
+from .world import World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exile:
+    """A NameServer is lost to one process of a client in [start_ms, end_ms)."""
+
+    id: int
+    client: str
+    incarnation: int
+    name_server: str
+    address: str
+    fault_id: str
+    start_ms: float
+    end_ms: float
+    window: Window
+    """From the loss, or from a later choice of this NameServer: by then another one is chosen."""
+
+    @property
+    def from_ms(self) -> float:
+        """A client that had chosen it before must have left it by then."""
+        return self.start_ms + self.window.latest_ms
+
+
+def exiles(world: World) -> tuple[Exile, ...]:
+    """Every stretch of every (client process, NameServer) that outlasts the client's window."""
+    return world.once("exiles", lambda: tuple(_exiles(world)))
+
+
+def _exiles(world: World) -> list[Exile]:
+    found: list[Exile] = []
+    name_servers = world.of_kind("name_server")
+    if len(name_servers) < 2:
+        return found
+    gone = {node.name: process_causes(world, node.name, "name_server") for node in name_servers}
+    for client in world.of_kind("producer", "consumer"):
+        for node in name_servers:
+            causes = [*gone[node.name], *(c for c in link_causes(world, client.name, node.name) if _matters(world, c))]
+            for start_ms, end_ms, fault_id in merged(causes, world.end_ms):
+                here = [cause for cause in causes if cause.start_ms < end_ms and cause.end_ms > start_ms]
+                window = _window(world, client.name, start_ms, here)
+                if window is None or not alive(world, client.name, start_ms, end_ms):
+                    continue
+                life = next(life for life in world.lives_of(client.name) if life.start_ms <= start_ms < life.end_ms)
+                exile = Exile(
+                    id=len(found),
+                    client=client.name,
+                    incarnation=life.incarnation,
+                    name_server=node.name,
+                    address=node.address or "",
+                    fault_id=fault_id,
+                    start_ms=start_ms,
+                    end_ms=end_ms,
+                    window=window,
+                )
+                if exile.from_ms < end_ms:
+                    found.append(exile)
+    return found
+
+
+def _matters(world: World, cause: Cause) -> bool:
+    """Whether calls may go without an answer: not where every round trip is over within A."""
+    return cause.delay is None or cause.delay.round_trip_max_ms >= world.timers.A_ms
+
+
+def _window(world: World, client: str, start_ms: float, causes: Sequence[Cause]) -> Window | None:
+    """The widest window of these causes, J later; None when one of them may let calls through."""
+    timers, widest = world.timers, Window(0, 0, "", "")
+    for cause in causes:
+        reach = Reach.of(cause.loss, cause.injection, cause.delay, timers)
+        if reach is None:
+            return None
+        window = leave_window(timers, reach, name_servers=len(world.of_kind("name_server")))
+        widest = max(widest, window, key=lambda window: window.latest_ms)
+    if widest.latest_ms == NEVER:
+        return None
+    hung = hung_brokers(world, client, start_ms, start_ms + widest.latest_ms)
+    if not hung:
+        return widest
+    return widest._replace(
+        latest_ms=widest.latest_ms + poll_delay_ms(timers, hung),
+        formula=f"{widest.formula} + J (A·{hung} hung brokers)",
+    )

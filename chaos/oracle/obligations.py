@@ -1,0 +1,410 @@
+"""For each NameServer process and broker: when the broker must be in its table, when it must not, and when neither.
+
+    link, broker and NameServer        up ──────────────┐                         ┌────────────── up
+    (faults, lives)                                     └───────── down ──────────┘
+    obligation        … RETURN, must hold ──────────────┤ KEEP ┤      ├─ DROP, ───┤        ├─ RETURN …
+                                                        └ earliest drop   must not └ R + C ┘
+                                                        └─ latest drop ┘  hold
+
+Plain functions over `World`: no Spark, no clock. The windows are those of windows.py, chosen by the injection of each
+fault. Where the table promises nothing (NEVER), and while the NameServer is paused, nothing is demanded. Where it
+promises that the broker comes and goes, there are `turns` to take instead.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import groupby, pairwise
+from typing import NamedTuple
+
+from .causes import Cause, leave_ms, link_causes, process_causes, resend_ms
+from .windows import NEVER, Loss, Pulse, Timers, Window, drop_window, pulse_of, return_window
+from .world import Life, World
+
+
+class Label(NamedTuple):
+    """The change that began a state: which fault, and whether it began or was healed."""
+
+    fault_id: str
+    phase: str
+
+    def __str__(self) -> str:
+        return f"{self.fault_id} {self.phase}" if self.fault_id else "begin"
+
+
+BEGIN = Label("", "begin")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """A stretch in which nothing changed for one pair."""
+
+    name_server: str
+    incarnation: int
+    broker: str
+    start_ms: float
+    end_ms: float
+    up: bool
+    judged: bool
+    """False while the NameServer is paused, or while the table bounds nothing."""
+    at_ms: float
+    """The change that the window counts from."""
+    settled_ms: float
+    """When the table of the NameServer must have followed; NEVER where nothing bounds it."""
+    window: Window
+    label: Label
+
+
+class Demand(StrEnum):
+    RETURN = "return"
+    KEEP = "keep"
+    DROP = "drop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obligation:
+    """In [from_ms, to_ms) the NameServer must hold the broker (RETURN, KEEP), or must not (DROP)."""
+
+    id: int
+    demand: Demand
+    name_server: str
+    incarnation: int
+    broker: str
+    at_ms: float
+    from_ms: float
+    to_ms: float
+    window: Window
+    label: Label
+
+
+_UNSTEADY = frozenset({Loss.BACKWARD_PROXY, Loss.SLOW, Loss.OTHER})
+"""Registrations get through now and then, or for a moment: presence comes and goes while the fault lasts."""
+
+
+def _unsteady(cause: Cause) -> bool:
+    return cause.loss in _UNSTEADY or (cause.loss is Loss.RESET and cause.stream == "downstream")
+
+
+def _changes_nothing(cause: Cause, timers: Timers) -> bool:
+    """Whether registrations go on landing and being answered, so that the broker must stay in the table."""
+    if cause.loss is Loss.STUCK or (cause.loss is Loss.BACKWARD_PROXY and not timers.Z):
+        return True
+    if cause.on == "name_server":  # what it missed waits in its sockets; a longer pause makes brokers close theirs
+        return not cause.loss.closes and cause.end_ms - cause.start_ms <= timers.B_ms - timers.C_ms
+    return cause.delay is not None and cause.delay.round_trip_max_ms < min(timers.B_ms, timers.C_ms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turns:
+    """In [from_ms, to_ms) the NameServer holds the broker for a while, misses it for a while, and so on."""
+
+    name_server: str
+    incarnation: int
+    broker: str
+    from_ms: float
+    to_ms: float
+    pulse: Pulse
+    fault_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Down:
+    """In [from_ms, to_ms) nothing of the broker reaches the NameServer, and nothing that was held arrives."""
+
+    id: int
+    name_server: str
+    incarnation: int
+    broker: str
+    since_ms: float
+    """Since when the broker may have been dropped: a clean stop takes its time, and registers elsewhere meanwhile."""
+    from_ms: float
+    to_ms: float
+    label: Label
+
+
+class Pair:
+    """One NameServer process and one broker: walks through the changes between them."""
+
+    def __init__(self, world: World, life: Life, broker: str) -> None:
+        self.world, self.timers, self.life, self.broker = world, world.timers, life, broker
+        self.end_ms = min(life.end_ms, world.end_ms)
+        pauses = [c for c in process_causes(world, life.node, "name_server") if not c.loss.closes]
+        causes = [*process_causes(world, broker), *link_causes(world, broker, life.node), *pauses]
+        causes = [c for c in causes if c.start_ms < c.end_ms and not _changes_nothing(c, world.timers)]
+        self.causes = sorted(causes, key=lambda cause: cause.start_ms)
+        self._starting: dict[float, list[Cause]] = defaultdict(list)
+        self._ending: dict[float, list[Cause]] = defaultdict(list)
+        for cause in self.causes:
+            self._starting[cause.start_ms].append(cause)
+            self._ending[cause.end_ms].append(cause)
+        self.leave_ms = leave_ms(world)
+        ended = [f for f in world.process_faults(life.node) if f.start_ms < life.start_ms and f.end_ms < NEVER]
+        self.beginning = Label(ended[-1].fault_id, "end") if ended else BEGIN
+
+    def states(self) -> list[State]:
+        """Every stretch in which nothing changed, in order of time, up to the end of what is judged."""
+        start_ms = self.life.start_ms
+        if start_ms >= self.end_ms:
+            return []
+        times = {at_ms for at_ms in (*self._starting, *self._ending) if start_ms < at_ms < self.end_ms}
+        ordered = [start_ms, *sorted(times), self.end_ms]
+        states: list[State] = []
+        active = [cause for cause in self.causes if cause.active(start_ms)]
+        for begin_ms, end_ms in pairwise(ordered):
+            if begin_ms > start_ms:
+                active = [cause for cause in active if cause.end_ms > begin_ms]
+                active += [cause for cause in self._starting.get(begin_ms, ()) if cause.end_ms > begin_ms]
+            states.append(self._state(begin_ms, end_ms, active, states[-1] if states else None))
+        return states
+
+    def downs(self, states: Sequence[State]) -> list[tuple[float, float, float, Label]]:
+        """Since, from, to and beginning of each stretch in which a broker that was dropped cannot come back."""
+        found: list[tuple[float, float, float, Label]] = []
+        for state in states:
+            causes = [cause for cause in self.causes if cause.active(state.start_ms)]
+            if state.up or any(_unsteady(cause) for cause in causes):
+                continue
+            lets_in = self._lets_out(state.start_ms) or self._stops_again(state.start_ms)
+            if found and found[-1][2] == state.start_ms and not lets_in:
+                found[-1] = (*found[-1][:2], state.end_ms, found[-1][3])
+                continue
+            # A clean stop is recorded when it is over; until then the broker may still register with the others.
+            leaving = any(cause.loss is Loss.GRACEFUL and cause.start_ms == state.start_ms for cause in causes)
+            from_ms = state.start_ms + leaving * self.leave_ms
+            found.append((state.start_ms, from_ms, state.end_ms, state.label))
+        return [stretch for stretch in found if stretch[1] < stretch[2]]
+
+    def _lets_out(self, at_ms: float) -> bool:
+        """Whether what a link held, or what a stopped process had not read yet, arrives now."""
+        return any(cause.on != "broker" or not cause.loss.closes for cause in self._ending.get(at_ms, ()))
+
+    def _stops_again(self, at_ms: float) -> bool:
+        """Whether the broker's process was started then, and stopped cleanly so soon that it may be leaving already."""
+        leaves = any(c.on == "broker" and c.loss is Loss.GRACEFUL for c in self._starting.get(at_ms, ()))
+        return leaves and any(cause.on == "broker" for cause in self._ending.get(at_ms, ()))
+
+    def turns(self) -> list[Turns]:
+        """The stretches of which the table says how long the broker is held and missing by turns."""
+        found: list[Turns] = []
+        for cause in self.causes:
+            pulse = pulse_of(self.timers, cause.loss, cause.stream, cause.delay) if cause.on == "link" else None
+            from_ms, to_ms = max(cause.start_ms, self.life.start_ms), min(cause.end_ms, self.end_ms)
+            # Another cause in between, or so shortly before that the broker was not back yet, leaves nothing to tell.
+            # At the run's own beginning the record says whether it was there.
+            since_ms = from_ms - return_window(self.timers).latest_ms
+            others = (
+                other
+                for other in self.causes
+                if other is not cause and -NEVER < other.start_ms < to_ms and other.end_ms > since_ms
+            )
+            settled = since_ms >= self.life.start_ms or self.life == self.world.lives_of(self.life.node)[0]
+            if pulse is not None and from_ms < to_ms and settled and not any(others):
+                found.append(
+                    Turns(
+                        name_server=self.life.node,
+                        incarnation=self.life.incarnation,
+                        broker=self.broker,
+                        from_ms=from_ms,
+                        to_ms=to_ms,
+                        pulse=pulse,
+                        fault_id=cause.fault_id,
+                    )
+                )
+        return found
+
+    def keep(self, run: Sequence[State]) -> Window:
+        """How long after the beginning of `run`, all of it down, no cause can have made the broker leave the table."""
+        begin_ms, until_ms = run[0].start_ms, run[-1].end_ms
+        window = run[0].window
+        first = bisect_left(self.causes, begin_ms, key=lambda cause: cause.start_ms)
+        for cause in self.causes[first:]:
+            if cause.start_ms >= until_ms:
+                break
+            if begin_ms <= cause.start_ms < until_ms:
+                drop = self._drop(cause, cause.start_ms)
+                earliest_ms = 0.0 if cause.on == "name_server" else drop.earliest_ms
+                if cause.start_ms + earliest_ms < until_ms:
+                    until_ms, window = cause.start_ms + earliest_ms, drop
+        for state in run[1:]:  # what a link held, or a stopped process missed, arrives when that ends
+            if state.start_ms < until_ms and self._ending.get(state.start_ms):
+                until_ms = state.start_ms
+        return window._replace(earliest_ms=until_ms - begin_ms)
+
+    def _drop(self, cause: Cause, at_ms: float) -> Window:
+        if cause.loss is not Loss.GRACEFUL:
+            if cause.loss is Loss.RESET and cause.stream == "downstream":
+                return Window(0, NEVER, "not bounded", str(cause.loss))
+            return self._resent(drop_window(self.timers, cause.loss), cause, at_ms)
+        window = drop_window(self.timers, cause.loss, dead_name_servers=self._dead_name_servers(at_ms))
+        return self._resent(window._replace(latest_ms=window.latest_ms + self.leave_ms), cause, at_ms)
+
+    def _resent(self, window: Window, cause: Cause, at_ms: float) -> Window:
+        """Later by as long as a kernel may wait until it sends again what was lost: a close comes behind that."""
+        if cause.on != "broker" or not cause.loss.closes:
+            return window
+        late_ms = max((resend_ms(link, at_ms) for link in self.causes if link.on == "link"), default=0.0)
+        if not late_ms:
+            return window
+        return window._replace(latest_ms=window.latest_ms + late_ms, formula=f"{window.formula} + TCP's resending")
+
+    def _dead_name_servers(self, at_ms: float) -> int:
+        world = self.world
+        return sum(
+            any(
+                cause.active(at_ms)
+                for cause in (*process_causes(world, other.name), *link_causes(world, self.broker, other.name))
+            )
+            for other in world.of_kind("name_server")
+            if other.name != self.life.node
+        )
+
+    def _state(self, begin_ms: float, end_ms: float, active: list[Cause], before: State | None) -> State:
+        if not active:
+            window = return_window(self.timers)
+            at_ms, settled_ms = begin_ms, begin_ms + window.latest_ms
+        elif before is None:  # a NameServer process starts with an empty table, and this broker cannot get into it
+            window, at_ms, settled_ms = Window(0, 0, "empty table", "NameServer restart"), begin_ms, begin_ms
+        else:
+            at_ms, settled_ms, window = self._dropping(begin_ms, before, active)
+        if any(_unsteady(cause) for cause in active):
+            settled_ms = NEVER
+        return State(
+            name_server=self.life.node,
+            incarnation=self.life.incarnation,
+            broker=self.broker,
+            start_ms=begin_ms,
+            end_ms=end_ms,
+            up=not active,
+            judged=settled_ms < NEVER and all(cause.on != "name_server" for cause in active),
+            at_ms=at_ms,
+            settled_ms=settled_ms,
+            window=window,
+            label=self._label(begin_ms),
+        )
+
+    def _label(self, at_ms: float) -> Label:
+        changed = [Label(cause.fault_id, "start") for cause in self._starting.get(at_ms, ())]
+        changed += [Label(cause.fault_id, "end") for cause in self._ending.get(at_ms, ())]
+        if at_ms == self.life.start_ms:
+            changed.append(self.beginning)
+        return max(changed, key=lambda label: label.fault_id != "", default=BEGIN)
+
+    def _dropping(self, now_ms: float, before: State, active: list[Cause]) -> tuple[float, float, Window]:
+        """When the broker must have left the table: the first of all causes that can make it leave."""
+        ended = {cause.on for cause in self._ending.get(now_ms, ())}
+        began = [cause for cause in active if cause.start_ms == now_ms]
+        at_ms, settled_ms, window = before.at_ms, before.settled_ms, before.window
+        if before.up or "link" in ended or self._stops_again(now_ms):
+            # What the link held arrives at its heal, registrations included, so every window starts again.
+            at_ms, settled_ms, began = now_ms, NEVER, active
+        for cause in began:
+            drop = self._drop(cause, now_ms)
+            # A dying process's close cannot pass a link that holds everything: that link's own window stays.
+            held = (
+                cause.on == "broker"
+                and cause.loss.closes
+                and any(
+                    other.on == "link" and other.loss.swallows_closes and other.start_ms < cause.start_ms
+                    for other in active
+                )
+            )
+            if cause.on != "name_server" and not held and (settled_ms == NEVER or now_ms + drop.latest_ms < settled_ms):
+                at_ms, settled_ms, window = now_ms, now_ms + drop.latest_ms, drop
+        if "name_server" in ended and settled_ms < now_ms + self.timers.S_ms:
+            row = "NameServer paused while the broker was lost"
+            at_ms, settled_ms, window = now_ms, now_ms + self.timers.S_ms, Window(0, self.timers.S_ms, "S", row)
+        return at_ms, settled_ms, window
+
+
+def pair_states(world: World) -> Sequence[State]:
+    """Every stretch of every (NameServer process, broker), in order of time per pair."""
+    return world.once("pair states", lambda: [state for _, states in _pairs(world) for state in states])
+
+
+def _pairs(world: World) -> Sequence[tuple[Pair, Sequence[State]]]:
+    def walk() -> Sequence[tuple[Pair, Sequence[State]]]:
+        pairs = (
+            Pair(world, life, broker.name)
+            for name_server in world.of_kind("name_server")
+            for life in world.lives_of(name_server.name)
+            for broker in world.of_kind("broker")
+        )
+        return [(pair, pair.states()) for pair in pairs]
+
+    return world.once("pairs", walk)
+
+
+def all_turns(world: World) -> Sequence[Turns]:
+    """Where a broker comes and goes, and for how long each time."""
+    return world.once("turns", lambda: [turns for pair, _ in _pairs(world) for turns in pair.turns()])
+
+
+def downs(world: World) -> Sequence[Down]:
+    """When a broker that a NameServer has dropped must stay out of its table."""
+
+    def found() -> Sequence[Down]:
+        stretches = ((pair, stretch) for pair, states in _pairs(world) for stretch in pair.downs(states))
+        return [
+            Down(
+                id=id_,
+                name_server=pair.life.node,
+                incarnation=pair.life.incarnation,
+                broker=pair.broker,
+                since_ms=since_ms,
+                from_ms=from_ms,
+                to_ms=to_ms,
+                label=label,
+            )
+            for id_, (pair, (since_ms, from_ms, to_ms, label)) in enumerate(stretches)
+        ]
+
+    return world.once("downs", found)
+
+
+def obligations(world: World) -> Sequence[Obligation]:
+    """What each NameServer process's table had to hold, or not, and from when until when."""
+    return world.once("obligations", lambda: _obligations(world))
+
+
+def _obligations(world: World) -> list[Obligation]:
+    found: list[Obligation] = []
+    for pair, states in _pairs(world):
+        runs = [list(run) for _, run in groupby(states, key=lambda state: state.up)]
+        for index, run in enumerate(runs):
+            if run[0].up:
+                (state,) = run
+                _demand(found, Demand.RETURN, state, state.settled_ms, state.end_ms, state.window)
+                continue
+            held_before = index > 0 and runs[index - 1][0].settled_ms <= run[0].start_ms
+            if held_before:
+                keep = pair.keep(run)
+                _demand(found, Demand.KEEP, run[0], run[0].start_ms, run[0].start_ms + keep.earliest_ms, keep)
+            for state in run:
+                if state.judged:
+                    from_ms = max(state.settled_ms, state.start_ms)
+                    _demand(found, Demand.DROP, state, from_ms, state.end_ms, state.window)
+    return found
+
+
+def _demand(
+    found: list[Obligation], demand: Demand, state: State, from_ms: float, to_ms: float, window: Window
+) -> None:
+    if from_ms < to_ms:
+        found.append(
+            Obligation(
+                id=len(found),
+                demand=demand,
+                name_server=state.name_server,
+                incarnation=state.incarnation,
+                broker=state.broker,
+                at_ms=state.start_ms if demand is Demand.KEEP else state.at_ms,
+                from_ms=from_ms,
+                to_ms=to_ms,
+                window=window,
+                label=state.label,
+            )
+        )

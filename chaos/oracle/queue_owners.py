@@ -1,0 +1,251 @@
+"""Who owned which queue, and when a consumer group must have shared its queues: the plain half of queue_ownership.
+
+    change (member, route, broker)  ├──── window ────┤ judged: one owner each ├──── next change …
+
+Rows in, stretches and pieces out: no Spark, so that it can be tested and reused on rows from anywhere. They are few:
+`assigned` rows come with rebalances and `route` rows with changes of a table, not with traffic.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from .quiet import Stretch, members_window, sharing_window, without
+from .windows import Loss, Window, drop_window, failed_calls, return_window, staleness_window
+from .world import Fault, World
+
+Queue = tuple[str, int]
+"""Broker name and queue id, within one topic."""
+
+_READABLE = 4
+
+
+class Holding(NamedTuple):
+    """One consumer process owns the queue in [start_ms, end_ms)."""
+
+    node: str
+    start_ms: float
+    end_ms: float
+
+
+class Change(NamedTuple):
+    """Something after which the group may share its queues anew until `due_ms`."""
+
+    at_ms: float
+    due_ms: float
+    window: Window
+    what: str
+
+
+class Judged(NamedTuple):
+    """In [start_ms, end_ms) each of `queues` must have one owner; `change` is the last thing that moved before."""
+
+    topic: str
+    change: Change
+    start_ms: float
+    end_ms: float
+    queues: tuple[Queue, ...]
+
+
+class Piece(NamedTuple):
+    """The queue had these owners, not one, in [start_ms, end_ms)."""
+
+    queue: Queue
+    start_ms: float
+    end_ms: float
+    owners: tuple[str, ...]
+
+
+def holdings(world: World, assigned: Iterable[Mapping[str, Any]]) -> dict[str, dict[Queue, list[Holding]]]:
+    """topic → queue → who owned it, from `assigned` rows whose `value` is [[broker_name, queue_id], …]."""
+    rows: dict[tuple[str, int, str], list[tuple[float, int, frozenset[Queue]]]] = defaultdict(list)
+    for row in assigned:
+        queues = frozenset((str(broker), int(queue_id)) for broker, queue_id in row["value"] or ())
+        key = (row["node"], row["incarnation"], row["topic"])
+        rows[key].append((row["time_ms"], row["seq"], queues))
+    found: dict[str, dict[Queue, list[Holding]]] = defaultdict(lambda: defaultdict(list))
+    for (node, incarnation, topic), states in rows.items():
+        ends = [life.end_ms for life in world.lives_of(node) if life.incarnation == incarnation]
+        life_end_ms = max(ends, default=math.inf)
+        since: dict[Queue, float] = {}
+        for at_ms, _, queues in sorted(states):
+            for queue in [queue for queue in since if queue not in queues]:
+                found[topic][queue].append(Holding(node, since.pop(queue), at_ms))
+            for queue in queues:
+                since.setdefault(queue, at_ms)
+        for queue, start_ms in since.items():
+            found[topic][queue].append(Holding(node, start_ms, life_end_ms))
+    return found
+
+
+def readable(route: Mapping[str, Any] | None) -> frozenset[Queue]:
+    """The queues that a consumer takes from a `route` row's value."""
+    if not route:
+        return frozenset()
+    return frozenset(
+        (broker, queue_id)
+        for broker, (read, _write, perm, *_) in (route.get("queues") or {}).items()
+        if int(perm) & _READABLE
+        for queue_id in range(int(read))
+    )
+
+
+class Tables:
+    """What each NameServer process routed a topic to, and when that changed."""
+
+    def __init__(self, world: World, routes: Iterable[Mapping[str, Any]]) -> None:
+        self._world = world
+        self._states: dict[tuple[str, str, int], list[tuple[float, int, frozenset[Queue]]]] = defaultdict(list)
+        for row in routes:
+            key = (row["topic"], row["node"], row["incarnation"])
+            self._states[key].append((row["time_ms"], row["seq"], readable(row["value"])))
+        for states in self._states.values():
+            states.sort()
+
+    def changes(self, topic: str) -> list[tuple[float, bool]]:
+        """(when, whether a queue was added) for each change of the topic's readable queues in any table."""
+        found = []
+        for (of_topic, _, _), states in self._states.items():
+            before: frozenset[Queue] = frozenset()
+            for at_ms, _, queues in states if of_topic == topic else ():
+                if queues != before:
+                    found.append((at_ms, bool(queues - before)))
+                before = queues
+        return sorted(found)
+
+    def at(self, topic: str, at_ms: float) -> frozenset[Queue] | None:
+        """The queues that every living NameServer routes to at that moment; None when they differ, or none lives."""
+        seen: set[frozenset[Queue]] = set()
+        for node in self._world.of_kind("name_server"):
+            for life in self._world.lives_of(node.name):
+                if life.start_ms <= at_ms < life.end_ms:
+                    states = self._states.get((topic, node.name, life.incarnation), [])
+                    position = bisect_right(states, at_ms, key=lambda state: state[0])
+                    seen.add(states[position - 1][2] if position else frozenset())
+        return seen.pop() if len(seen) == 1 else None
+
+
+def judged(world: World, topics: Iterable[str], tables: Tables) -> list[Judged]:
+    """Every stretch in which every queue of a topic must have one owner in each group."""
+    starts = [life.start_ms for node in world.of_kind("consumer") for life in world.lives_of(node.name)]
+    if not starts:
+        return []
+    found = []
+    common = _common_changes(world)
+    for topic in sorted(topics):
+        changes = [*common, *_route_changes(world, tables.changes(topic), min(starts))]
+        blocked = [Stretch(change.at_ms, change.due_ms) for change in changes]
+        for start_ms, end_ms in without(min(starts), world.end_ms, blocked):
+            queues = tables.at(topic, start_ms)
+            if queues:
+                last = max(
+                    (change for change in changes if change.due_ms <= start_ms), key=lambda change: change.due_ms
+                )
+                found.append(Judged(topic, last, start_ms, end_ms, tuple(sorted(queues))))
+    return found
+
+
+def _route_changes(world: World, changes: Sequence[tuple[float, bool]], first_ms: float) -> list[Change]:
+    """What a consumer that starts later fetches at its start is no change to it."""
+    brokers = len(world.of_kind("broker"))
+    found = []
+    for at_ms, grows in changes:
+        if at_ms < first_ms:
+            continue
+        window = sharing_window(world.timers, brokers=brokers, grows=grows)
+        stale = _staleness(world, at_ms, at_ms + window.latest_ms)
+        if stale is not None:
+            latest_ms, chained = window.latest_ms + stale.latest_ms, window.timers + stale.timers
+            window = window._replace(latest_ms=latest_ms, formula=f"{window.formula} + {stale.formula}", timers=chained)
+        found.append(Change(at_ms, at_ms + window.latest_ms, window, "route changed"))
+    return found
+
+
+def _staleness(world: World, from_ms: float, to_ms: float) -> Window | None:
+    """What lost NameServers add to the time in which consumers learn of a change; None without any."""
+    calls = 0
+    consumers = [node.name for node in world.of_kind("consumer")]
+    for node in world.of_kind("name_server"):
+        faults = [*world.process_faults(node.name), *(f for c in consumers for f in world.link_faults(c, node.name))]
+        losses = [fault.loss(world.timers) for fault in faults if fault.overlaps(from_ms - world.timers.P_ms, to_ms)]
+        calls += max((max(1, failed_calls(world.timers.profile, loss)) for loss in losses), default=0)
+    return staleness_window(world.timers, calls) if calls else None
+
+
+def _common_changes(world: World) -> list[Change]:
+    """Changes that concern every topic: members that come and go, brokers and links that fail and heal."""
+    timers = world.timers
+    brokers = [node.name for node in world.of_kind("broker")]
+    name_servers = [node.name for node in world.of_kind("name_server")]
+    members, shrinks = members_window(timers), sharing_window(timers, brokers=len(brokers), grows=False)
+    back = _after(return_window(timers), sharing_window(timers, brokers=len(brokers)))
+    again = members._replace(latest_ms=members.latest_ms + timers.H_ms, formula=f"H + {members.formula}", timers=3)
+    found: list[Change] = []
+
+    def add(at_ms: float, window: Window, what: str) -> None:
+        if at_ms < world.end_ms:
+            found.append(Change(at_ms, at_ms + window.latest_ms, window, what))
+
+    def throughout(fault: Fault, after: Window, what: str) -> None:
+        found.append(Change(fault.start_ms, fault.end_ms + after.latest_ms, after, what))
+
+    for node in world.of_kind("consumer"):
+        for life in world.lives_of(node.name):
+            add(life.start_ms, members, f"{node.name} started")
+            add(life.end_ms, members, f"{node.name} ended")
+        for fault in world.process_faults(node.name):
+            if not fault.loss(timers).closes:
+                throughout(fault, again, f"{fault.fault_id} of {node.name}")
+        for broker in brokers:
+            for fault in _harmful(world, world.link_faults(node.name, broker)):
+                throughout(fault, back, f"{fault.fault_id} of {node.name} -> {broker}")
+    for broker in brokers:
+        for fault in _harmful(world, world.process_faults(broker)):
+            drop = drop_window(timers, fault.loss(timers))
+            if math.isfinite(drop.latest_ms):
+                add(fault.start_ms, _after(drop, shrinks), f"{fault.fault_id} of {broker} began")
+                add(fault.end_ms, back, f"{fault.fault_id} of {broker} ended")
+            else:
+                throughout(fault, back, f"{fault.fault_id} of {broker}")
+        for name_server in name_servers:
+            for fault in _harmful(world, world.link_faults(broker, name_server)):
+                throughout(fault, back, f"{fault.fault_id} of {broker} -> {name_server}")
+    for node in world.of_kind("name_server"):
+        for life in world.lives_of(node.name)[1:]:
+            add(life.start_ms, return_window(timers), f"{node.name} started again, empty")
+    return found
+
+
+def _harmful(world: World, faults: Iterable[Fault]) -> list[Fault]:
+    return [fault for fault in faults if fault.loss(world.timers) is not Loss.HARMLESS]
+
+
+def _after(first: Window, then: Window) -> Window:
+    """Both, one behind the other."""
+    latest_ms, formula = first.latest_ms + then.latest_ms, f"({first.formula}) + {then.formula}"
+    return Window(0, latest_ms, formula, then.row, first.timers + then.timers)
+
+
+def pieces(queue: Queue, held: Iterable[Holding], from_ms: float, to_ms: float) -> list[Piece]:
+    """Where in [from_ms, to_ms) the queue did not have exactly one owner."""
+    within = [
+        Holding(h.node, max(h.start_ms, from_ms), min(h.end_ms, to_ms))
+        for h in held
+        if h.start_ms < to_ms and h.end_ms > from_ms
+    ]
+    edges = sorted({from_ms, to_ms, *(edge for h in within for edge in (h.start_ms, h.end_ms))})
+    found: list[Piece] = []
+    for start_ms, end_ms in pairwise(edges):
+        owners = tuple(sorted({h.node for h in within if h.start_ms <= start_ms and h.end_ms >= end_ms}))
+        if len(owners) == 1:
+            continue
+        if found and found[-1].end_ms == start_ms and found[-1].owners == owners:
+            found[-1] = found[-1]._replace(end_ms=end_ms)
+        else:
+            found.append(Piece(queue, start_ms, end_ms, owners))
+    return found

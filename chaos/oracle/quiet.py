@@ -1,0 +1,138 @@
+"""When the run was disturbed, and how long a disturbance lives on in clients that share queues. Plain, no Spark.
+
+    fault ├──────────────┤ heal
+          ├──────────────┴── R + C ── P + J ── H ── Qr ──┤   until here two consumers may still disagree
+                              tables   routes   members  rebalance
+
+`quiet` is the rest: no fault in force and every table, route, member list and allocation has had its time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from .causes import leave_ms
+from .windows import Loss, Timers, Window, failed_calls, poll_delay_ms, return_window, staleness_window
+from .world import Fault, World
+
+
+class Stretch(NamedTuple):
+    start_ms: float
+    end_ms: float
+
+
+def members_window(timers: Timers) -> Window:
+    """When a group has shared its queues anew after a member came or went: notified at once, else at the next round."""
+    return Window(0, timers.Qr_ms + timers.A_ms, "Qr + A", "rebalance after a member of the group came or went", 2)
+
+
+def sharing_window(timers: Timers, *, brokers: int, grows: bool = True) -> Window:
+    """When a group has shared its queues anew after a route changed.
+
+    A poll brings the route; where a broker is new, a heartbeat tells it the members; a rebalance acts on both. J: a
+    hung broker holds up the poll.
+    """
+    latest_ms = timers.P_ms + poll_delay_ms(timers, brokers) + timers.Qr_ms + timers.A_ms
+    formula = f"P + J (A·{brokers} brokers) + Qr + A"
+    if grows:
+        latest_ms, formula = latest_ms + timers.H_ms, f"P + J (A·{brokers} brokers) + H + Qr + A"
+    return Window(0, latest_ms, formula, "consumers rebalance after a route changed", 4 if grows else 3)
+
+
+def aftermath_ms(world: World) -> float:
+    """How long after its end a fault may still show in who owns which queue: R + C, and the sharing window."""
+    brokers = len(world.of_kind("broker"))
+    name_servers = len(world.of_kind("name_server"))
+    stale_ms = staleness_window(world.timers, name_servers).latest_ms if name_servers else 0.0
+    after_ms = return_window(world.timers).latest_ms + sharing_window(world.timers, brokers=brokers).latest_ms
+    return after_ms + (stale_ms if _name_servers_hit(world) else 0.0)
+
+
+def _name_servers_hit(world: World) -> bool:
+    names = {node.name for node in world.of_kind("name_server")}
+    clients = {node.name for node in world.of_kind("producer", "consumer")}
+    return any(
+        failed_calls(world.timers.profile, fault.loss(world.timers)) > 0
+        for fault in world.faults
+        if (fault.target is None and fault.source in names) or (fault.source in clients and fault.target in names)
+    )
+
+
+def harmful(world: World) -> list[Fault]:
+    """The faults that can disturb anything, in order of time."""
+    return [fault for fault in world.faults if fault.loss(world.timers) is not Loss.HARMLESS]
+
+
+def disturbed(world: World, before_ms: float = 0.0, after_ms: float = 0.0) -> list[Stretch]:
+    """The stretches with a harmful fault in force, each from `before_ms` earlier until `after_ms` later; merged."""
+    return merged(Stretch(felt_from_ms(world, f) - before_ms, f.end_ms + after_ms) for f in harmful(world))
+
+
+def felt_from_ms(world: World, fault: Fault) -> float:
+    """When the fault may have been felt first: its row comes when it is complete.
+
+    A link's fault was asked for before, and a broker or NameServer that stops cleanly serves nobody on its way.
+    """
+    asked_ms = fault.value.get("asked_ms")
+    early_ms = leave_ms(world) if fault.loss(world.timers) is Loss.GRACEFUL else 0.0
+    return min(fault.start_ms - early_ms, fault.start_ms if asked_ms is None else float(asked_ms))
+
+
+def merged(stretches: Iterable[Stretch]) -> list[Stretch]:
+    """The same time as disjoint stretches in order."""
+    found: list[Stretch] = []
+    for start_ms, end_ms in sorted(stretches):
+        if start_ms >= end_ms:
+            continue
+        if found and start_ms <= found[-1].end_ms:
+            found[-1] = Stretch(found[-1].start_ms, max(found[-1].end_ms, end_ms))
+        else:
+            found.append(Stretch(start_ms, end_ms))
+    return found
+
+
+def without(start_ms: float, end_ms: float, taken: Iterable[Stretch]) -> list[Stretch]:
+    """What is left of [start_ms, end_ms) outside of `taken`."""
+    left: list[Stretch] = []
+    for stretch in merged(taken):
+        if stretch.start_ms > start_ms:
+            left.append(Stretch(start_ms, min(stretch.start_ms, end_ms)))
+        start_ms = max(start_ms, stretch.end_ms)
+        if start_ms >= end_ms:
+            break
+    else:
+        left.append(Stretch(start_ms, end_ms))
+    return [stretch for stretch in left if stretch.start_ms < stretch.end_ms]
+
+
+def clients_began_ms(world: World) -> float:
+    """When the last of the clients was started for the first time; 0 without any."""
+    starts = [
+        min((life.start_ms for life in world.lives_of(node.name)), default=0.0)
+        for node in world.of_kind("producer", "consumer")
+    ]
+    return max(starts, default=0.0)
+
+
+def settle_ms(world: World) -> float:
+    """How long after a heal an operation may still fail: R + C + P + J + A + T."""
+    timers = world.timers
+    back_ms = return_window(timers).latest_ms + timers.P_ms + poll_delay_ms(timers, len(world.of_kind("broker")))
+    return back_ms + timers.A_ms + timers.T_ms
+
+
+def calm(world: World) -> list[Stretch]:
+    """The quiet stretches in which every operation must succeed."""
+    return quiet(world, settle_ms(world))
+
+
+def quiet(world: World, settle_ms: float, *, from_ms: float | None = None) -> list[Stretch]:
+    """The stretches without a harmful fault, `settle_ms` after the end of the one before.
+
+    The first begins at `from_ms`; None: when the last client has started. Empty when a fault never ended.
+    """
+    begin_ms = clients_began_ms(world) if from_ms is None else from_ms
+    end_ms = world.end_ms if math.isfinite(world.end_ms) else 0.0
+    return without(begin_ms, end_ms, disturbed(world, after_ms=settle_ms))

@@ -1,0 +1,56 @@
+"""What a client can reach at one moment of the run: which brokers and NameServers are lost to it, and how. Plain."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .windows import Loss
+from .world import Fault, World
+
+
+class Moment(NamedTuple):
+    """A fault began everywhere, or ended everywhere."""
+
+    at_ms: float
+    fault_id: str
+    phase: str
+    """start or end, as in `fault` rows."""
+
+
+def moments(world: World) -> list[Moment]:
+    """Begin and end of every harmful fault within the run, in order of time.
+
+    A fault on many links begins, and ends, link by link: its moment is when the last of them has.
+    """
+    starts: dict[str, float] = {}
+    ends: dict[str, float] = {}
+    for fault in world.faults:
+        if fault.loss(world.timers) is Loss.HARMLESS:
+            continue
+        starts[fault.fault_id] = max(starts.get(fault.fault_id, fault.start_ms), fault.start_ms)
+        ends[fault.fault_id] = max(ends.get(fault.fault_id, fault.end_ms), fault.end_ms)
+    found = [Moment(at_ms, fault_id, "start") for fault_id, at_ms in starts.items()]
+    found += [Moment(at_ms, fault_id, "end") for fault_id, at_ms in ends.items()]
+    return sorted(moment for moment in found if moment.at_ms < world.end_ms)
+
+
+def faults_between(world: World, client: str, target: str) -> tuple[Fault, ...]:
+    """Whatever keeps `client` from reaching `target` at some time: of the process, or of the link."""
+    found = (*world.process_faults(target), *world.link_faults(client, target))
+    return tuple(fault for fault in found if fault.loss(world.timers) is not Loss.HARMLESS)
+
+
+def lost(world: World, client: str, kind: str, at_ms: float, *, for_ms: float = 0.0) -> dict[str, Loss]:
+    """Nodes of `kind` lost to the client at some time in [at_ms - for_ms, at_ms], and in which way."""
+    found: dict[str, Loss] = {}
+    for node in world.of_kind(kind):
+        for fault in faults_between(world, client, node.name):
+            if fault.start_ms <= at_ms and fault.end_ms > at_ms - for_ms:
+                found[node.name] = fault.loss(world.timers)
+    return found
+
+
+def undisturbed(world: World, node: str, from_ms: float, to_ms: float) -> bool:
+    """Whether one process of the node ran throughout, and nothing was done to it."""
+    hit = any(fault.overlaps(from_ms, to_ms) for fault in world.process_faults(node))
+    return not hit and any(life.start_ms <= from_ms and life.end_ms >= to_ms for life in world.lives_of(node))

@@ -1,0 +1,97 @@
+"""RocketMQ's timers in a run, under the symbols of the project's failure-detection table, with each profile's defaults.
+
+They are what every window is computed from (windows.py, name_server_windows.py). Read from Apache RocketMQ 4.9.8 and
+5.3.3; the class and field that sets each stands beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from ...remoting.node.profile import Profile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timers:
+    """The timers of a run in RocketMQ milliseconds, under the symbols of the table."""
+
+    profile: Profile = Profile.V4_9
+    R_ms: float = 30_000  # BrokerConfig.registerNameServerPeriod, clamped to 10..60 s
+    B_ms: float = 6_000  # BrokerConfig.registerBrokerTimeoutMills
+    E_ms: float = 120_000  # RouteInfoManager.BROKER_CHANNEL_EXPIRED_TIME
+    S_ms: float = 10_000  # expiry scan period
+    I_ms: float = 120_000  # NettyServerConfig.serverChannelMaxIdleTimeSeconds
+    h_ms: float | None = None  # light heartbeat, acting-master only
+    P_ms: float = 30_000  # ClientConfig.pollNameServerInterval
+    A_ms: float = 3_000  # ClientConfig.mqClientApiTimeout
+    C_ms: float = 3_000  # NettyClientConfig.connectTimeoutMillis
+    H_ms: float = 30_000  # ClientConfig.heartbeatBrokerInterval
+    T_ms: float = 3_000  # DefaultMQProducer.sendMsgTimeout, all attempts together
+    Qr_ms: float = 20_000  # RebalanceService.waitInterval
+    Z: bool = True  # NettyClientConfig.clientCloseSocketIfTimeout: false up to 4.9.0
+    time_scale: float = 1.0
+    """How many RocketMQ milliseconds pass in one of the machine's."""
+
+    def __post_init__(self) -> None:
+        for spec in fields(self):
+            value = getattr(self, spec.name)
+            if spec.name not in ("profile", "Z") and value is not None and not 0 < value < math.inf:
+                raise ValueError(f"timer {spec.name} is {value!r}; allowed is a positive number")
+
+    @classmethod
+    def for_profile(cls, profile: Profile | str, *, acting_master: bool = False, **overrides: Any) -> Timers:
+        """The defaults of a profile with `overrides` (field names); ValueError for an unknown or impossible one."""
+        profile = Profile(profile)
+        defaults: dict[str, Any] = {"profile": profile}
+        if profile is Profile.V5_X:
+            defaults |= {"B_ms": 24_000, "S_ms": 5_000}
+            if acting_master:
+                defaults |= {"E_ms": 10_000, "h_ms": 1_000}
+        elif acting_master:
+            raise ValueError("slave-acting-master exists in profile 5.x only")
+        known = {spec.name for spec in fields(cls)} - {"profile"}
+        if unknown := overrides.keys() - known:
+            raise ValueError(f"unknown timer {sorted(unknown)[0]!r}; allowed are {', '.join(sorted(known))}")
+        return cls(**defaults | {name: value for name, value in overrides.items() if value is not None})
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Timers:
+        """From the value of a `run_begin` row: profile, time_scale and `timers` (symbol_ms: number)."""
+        known = {spec.name for spec in fields(cls)} - {"profile"}
+        overrides = {name: value for name, value in (document.get("timers") or {}).items() if name in known}
+        if document.get("time_scale") is not None:
+            overrides["time_scale"] = document["time_scale"]
+        return cls.for_profile(document.get("profile") or Profile.V4_9, **overrides)
+
+    def to_json(self) -> dict[str, Any]:
+        """Symbol to milliseconds, as `run_begin` keeps it under `timers`."""
+        document = asdict(self)
+        del document["profile"], document["time_scale"]
+        return {name: value for name, value in document.items() if value is not None}
+
+    def with_(self, **changes: Any) -> Timers:
+        return replace(self, **changes)
+
+    @property
+    def silence_ms(self) -> float:
+        """How long a NameServer bears a silent broker: until it expires or its channel counts as idle."""
+        return min(self.E_ms, self.I_ms)
+
+    @property
+    def beat_ms(self) -> float:
+        """Longest time between two signs of life of a healthy broker: h where there is a light heartbeat, else R."""
+        return self.R_ms if self.h_ms is None else self.h_ms
+
+    @property
+    def delivery_ms(self) -> float:
+        """What "at once" may take: one close through kernel, proxy and event loop, 45 ms of a machine's time at most
+        when measured on the Java programs, here in RocketMQ time."""
+        return 50.0 * self.time_scale
+
+    @property
+    def lateness_cap_ms(self) -> float:
+        """A machine whose timers fired later than this altogether cannot be judged: a tenth of R."""
+        return self.R_ms / 10

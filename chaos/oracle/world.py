@@ -1,0 +1,277 @@
+"""What the harness did to whom: when each node lived, and when each fault of a process or a link lasted.
+
+Derived from the rows `run_begin`, `run_end`, `phase`, `node`, `started`, `stopped` and `fault`, which are as many as
+the scenario is long and not as the history is: Spark only picks them out (`observe`), and the rest is plain Python that
+works on rows from anywhere (`of_rows`). Look-ups by node, link and kind are indexed, because every rule asks them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .windows import Loss, Timers
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+ENVIRONMENT_EVENTS = ("run_begin", "run_end", "phase", "node", "started", "stopped", "fault", "gone")
+"""The events that say what the harness did; the rows of all others are traffic."""
+
+_COLUMNS = (
+    *("time_ms", "seq", "node", "incarnation", "event", "fault_id", "fault", "injection", "source", "target"),
+    *("stream", "phase", "address", "value"),
+)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeInfo:
+    name: str
+    kind: str
+    address: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """One process of a node: from the moment it was started until it ended (inf: it did not)."""
+
+    node: str
+    incarnation: int
+    start_ms: float
+    end_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault of a process (`target` None) or of a directed link, `source` being the one that dials."""
+
+    fault_id: str
+    fault: str
+    injection: str
+    source: str
+    target: str | None
+    stream: str | None
+    start_ms: float
+    end_ms: float
+    value: Mapping[str, Any] = field(default_factory=dict)
+    gone_ms: float | None = None
+    """When the process that it ended was gone, with its connections; None where nobody recorded it."""
+
+    def loss(self, timers: Timers) -> Loss:
+        return Loss.of(self.fault, self.injection, self.stream, self.value, timers)
+
+    def overlaps(self, from_ms: float, to_ms: float) -> bool:
+        return self.start_ms < to_ms and self.end_ms > from_ms
+
+    @property
+    def ends_process(self) -> bool:
+        """Whether the process is gone afterwards, and does not merely stand still."""
+        return self.target is None and (
+            self.fault in ("kill", "stop", "restart") or self.injection in ("sigkill", "sigterm")
+        )
+
+
+class _Index:
+    """The World's tables by the keys that rules ask for, and what was computed from them once."""
+
+    __slots__ = ("by_kind", "links", "lives", "memo", "processes")
+
+    def __init__(self, world: World) -> None:
+        by_kind: dict[str, list[NodeInfo]] = defaultdict(list)
+        lives: dict[str, list[Life]] = defaultdict(list)
+        processes: dict[str, list[Fault]] = defaultdict(list)
+        links: dict[tuple[str, str], list[Fault]] = defaultdict(list)
+        for node in world.nodes:
+            by_kind[node.kind].append(node)
+        for life in world.lives:
+            lives[life.node].append(life)
+        for fault in world.faults:
+            if fault.target is None:
+                processes[fault.source].append(fault)
+            else:
+                links[fault.source, fault.target].append(fault)
+        self.by_kind = {kind: tuple(nodes) for kind, nodes in by_kind.items()}
+        self.lives = {node: tuple(found) for node, found in lives.items()}
+        self.processes = {node: tuple(found) for node, found in processes.items()}
+        self.links = {link: tuple(found) for link, found in links.items()}
+        self.memo: dict[Hashable, Any] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """The environment of one run."""
+
+    timers: Timers
+    nodes: tuple[NodeInfo, ...] = ()
+    lives: tuple[Life, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    end_ms: float = 0.0
+    """Where judging ends: before the harness takes the cluster down."""
+    run: Mapping[str, Any] = field(default_factory=dict)
+    """What `run_begin` says of the run: scenario, seed, profile, client_profile …"""
+    _index: _Index = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_index", _Index(self))
+
+    @classmethod
+    def observe(cls, history: DataFrame, timers: Timers | None = None) -> World:
+        """From the history, of which only the harness's rows are collected. `timers` None: those of `run_begin`."""
+        from pyspark.sql import functions as F
+
+        picked = history.where(F.col("event").isin(*ENVIRONMENT_EVENTS)).select(*_COLUMNS)
+        rows = [row.asDict() for row in picked.collect()]
+        last_ms = None
+        if not any(_ends_judging(row) for row in rows):  # the harness died, or the run still lasts
+            last_ms = history.agg(F.max("time_ms")).collect()[0][0]
+        return cls.of_rows(rows, timers, last_ms=last_ms)
+
+    @classmethod
+    def of_rows(
+        cls, rows: Iterable[Mapping[str, Any]], timers: Timers | None = None, *, last_ms: float | None = None
+    ) -> World:
+        """From rows as `read_rows` or Spark give them, in any order; a row's `value` may be an object or its JSON text.
+
+        Where nothing says that the run has ended, judging ends at `last_ms`, or at the last of these rows.
+        """
+        picked: list[Mapping[str, Any]] = []
+        latest_ms = 0.0
+        for row in rows:
+            latest_ms = max(latest_ms, row["time_ms"])
+            if row["event"] in ENVIRONMENT_EVENTS:
+                picked.append(row)
+        picked.sort(key=lambda row: (row["time_ms"], row.get("incarnation") or 0, row["seq"]))
+        begin = next((row for row in picked if row["event"] == "run_begin"), None)
+        run = _object(begin.get("value")) if begin else {}
+        nodes = {
+            str(row["source"]): NodeInfo(
+                str(row["source"]), str(_object(row.get("value")).get("kind", "")), row.get("address")
+            )
+            for row in picked
+            if row["event"] == "node"
+        }
+        faults = _faults(picked)
+        return cls(
+            timers=Timers.from_json(run) if timers is None else timers,
+            nodes=tuple(node for _, node in sorted(nodes.items())),
+            lives=_lives(picked, faults),
+            faults=faults,
+            end_ms=min(
+                (float(row["time_ms"]) for row in picked if _ends_judging(row)),
+                default=float(latest_ms if last_ms is None else last_ms),
+            ),
+            run=run,
+        )
+
+    def of_kind(self, *kinds: str) -> tuple[NodeInfo, ...]:
+        found = self._index.by_kind
+        if len(kinds) == 1:
+            return found.get(kinds[0], ())
+        return tuple(node for node in self.nodes if node.kind in kinds)
+
+    def lives_of(self, node: str) -> tuple[Life, ...]:
+        return self._index.lives.get(node, ())
+
+    def process_faults(self, node: str) -> tuple[Fault, ...]:
+        return self._index.processes.get(node, ())
+
+    def link_faults(self, source: str, target: str) -> tuple[Fault, ...]:
+        return self._index.links.get((source, target), ())
+
+    def pauses(self) -> tuple[Fault, ...]:
+        """The faults that stop a process without ending it: its timers are late by design."""
+        return tuple(f for f in self.faults if f.target is None and f.loss(self.timers) is Loss.SILENT)
+
+    def once(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """What `compute` gives, computed once for this World and `key`. Treat it as read-only."""
+        memo = self._index.memo
+        if key not in memo:
+            memo[key] = compute()
+        found: T = memo[key]
+        return found
+
+
+def _ends_judging(row: Mapping[str, Any]) -> bool:
+    return row["event"] == "run_end" or (row["event"] == "phase" and row.get("phase") == "end")
+
+
+def _object(value: object) -> dict[str, Any]:
+    """The object that `value` is, or is the JSON text of; an empty one for anything else."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return {}
+    return dict(value) if isinstance(value, Mapping) else {}
+
+
+def _faults(rows: Sequence[Mapping[str, Any]]) -> tuple[Fault, ...]:
+    """Each `start` row until the next row of its fault_id, source and target, when that is an `end` row."""
+    open_: dict[tuple[Any, ...], Mapping[str, Any]] = {}
+    found: list[Fault] = []
+    gone = [row for row in rows if row["event"] == "gone"]
+
+    def same(one: Mapping[str, Any], fault: Mapping[str, Any]) -> bool:
+        of = one.get("fault_id"), one["source"]
+        return of == (fault.get("fault_id"), fault["source"]) and one["time_ms"] >= fault["time_ms"]
+
+    def close(row: Mapping[str, Any], end_ms: float) -> None:
+        found.append(
+            Fault(
+                fault_id=row.get("fault_id") or "",
+                fault=row.get("fault") or "",
+                injection=row.get("injection") or "",
+                source=row["source"],
+                target=row.get("target"),
+                stream=row.get("stream"),
+                start_ms=float(row["time_ms"]),
+                end_ms=end_ms,
+                value=_object(row.get("value")),
+                gone_ms=next((of["time_ms"] for of in gone if same(of, row) and of["time_ms"] <= end_ms), None),
+            )
+        )
+
+    for row in rows:
+        if row["event"] != "fault":
+            continue
+        key = (row.get("fault_id"), row["source"], row.get("target"))
+        before = open_.pop(key, None)
+        if before is not None:
+            close(before, float(row["time_ms"]) if row.get("phase") == "end" else math.inf)
+        if row.get("phase") == "start":
+            open_[key] = row
+    for row in open_.values():
+        close(row, math.inf)
+    return tuple(sorted(found, key=lambda fault: (fault.start_ms, fault.fault_id, fault.source, fault.target or "")))
+
+
+def _lives(rows: Iterable[Mapping[str, Any]], faults: Iterable[Fault]) -> tuple[Life, ...]:
+    """Each `started` until `stopped`, the next `started`, or the fault that ended the process, whichever is first."""
+    of_node: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        if row["event"] in ("started", "stopped"):
+            of_node[row["node"]].append(row)
+    ends: dict[str, list[float]] = defaultdict(list)
+    for fault in faults:
+        if fault.ends_process:
+            ends[fault.source].append(fault.start_ms)
+    lives: list[Life] = []
+    for node, changes in sorted(of_node.items()):
+        deaths = sorted(ends[node])
+        for position, row in enumerate(changes):
+            if row["event"] != "started":
+                continue
+            start_ms = float(row["time_ms"])
+            end_ms = float(changes[position + 1]["time_ms"]) if position + 1 < len(changes) else math.inf
+            at = bisect_left(deaths, start_ms)
+            if at < len(deaths) and deaths[at] < end_ms:
+                end_ms = deaths[at]
+            lives.append(Life(node, int(row.get("incarnation") or 0), start_ms, end_ms))
+    return tuple(lives)

@@ -1,0 +1,1 @@
+"""The push consumer: rebalance, pulls, consumption, offsets."""

@@ -1,0 +1,88 @@
+"""What a user sets on a push consumer, with RocketMQ's names and defaults, and which topics it wants.
+
+Upstream: `DefaultMQPushConsumer`, `DefaultMQPushConsumerImpl`, `ProcessQueue`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ..client_instance import RETRY_GROUP_TOPIC_PREFIX
+from ..config import ClientConfig, require_positive
+from .process_queue import FlowLimits
+
+SUB_ALL = "*"
+
+
+def retry_topic(group: str) -> str:
+    """The topic to which a group's failed messages go back."""
+    return RETRY_GROUP_TOPIC_PREFIX + group
+
+
+class MessageModel(StrEnum):
+    """The value is the wire's."""
+
+    CLUSTERING = "CLUSTERING"
+    BROADCASTING = "BROADCASTING"
+
+
+class ConsumeFromWhere(StrEnum):
+    """Where a group starts on a queue that it never consumed. The value is the wire's."""
+
+    LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
+    FIRST_OFFSET = "CONSUME_FROM_FIRST_OFFSET"
+    TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerConfig(ClientConfig):
+    """A push consumer's settings. Defaults: `DefaultMQPushConsumer`."""
+
+    consumer_group: str = "DEFAULT_CONSUMER"
+    subscriptions: tuple[tuple[str, str], ...] = ()
+    """(topic, expression) pairs; an expression is `*` or tags joined by `||`."""
+    message_model: MessageModel = MessageModel.CLUSTERING
+    consume_from_where: ConsumeFromWhere = ConsumeFromWhere.LAST_OFFSET
+    consume_timestamp_ms: int = 0
+    """Where TIMESTAMP starts."""
+    consume_thread_max: int = 20
+    """How many listener calls run at once."""
+    consume_message_batch_max_size: int = 1
+    """How many messages one listener call gets."""
+    pull_batch_size: int = 32
+    pull_threshold_for_queue: int = 1_000
+    pull_threshold_size_for_queue_mib: int = 100
+    consume_concurrently_max_span: int = 2_000
+    max_reconsume_times: int = 16
+    """How often a message that fails comes back before it goes to the dead-letter topic."""
+    post_subscription_when_pull: bool = False
+    pull_time_delay_when_exception_ms: int = 1_000
+    rebalance_interval_ms: int = 20_000
+    await_termination_when_shutdown_ms: int = 0
+    """How long stopping waits for listener calls that run."""
+
+    def __post_init__(self) -> None:
+        ClientConfig.__post_init__(self)
+        require_positive(
+            self,
+            (
+                "consume_thread_max",
+                "consume_message_batch_max_size",
+                "pull_batch_size",
+                "pull_threshold_for_queue",
+                "pull_threshold_size_for_queue_mib",
+                "consume_concurrently_max_span",
+                "rebalance_interval_ms",
+            ),
+        )
+        if not self.consumer_group:
+            raise ValueError("consumer_group is empty; it must be a name")
+
+    @property
+    def flow_limits(self) -> FlowLimits:
+        return FlowLimits(
+            messages=self.pull_threshold_for_queue,
+            size_bytes=self.pull_threshold_size_for_queue_mib * 1024 * 1024,
+            span=self.consume_concurrently_max_span,
+        )

@@ -1,0 +1,162 @@
+"""Hands pulled messages to the listener and settles what it answers.
+
+At most `consume_thread_max` listener calls run at once. Success finishes the messages; a failure sends them back to
+the broker for a later retry (clustering) or drops them (broadcasting). Messages of a queue that was dropped in the
+meantime are left to the queue's next owner. Upstream: `ConsumeMessageConcurrentlyService`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from ...remoting import message_properties
+from ...remoting.message import MessageQueue, StoredMessage
+from ...remoting.node.node import NodeContext
+from .config import ConsumerConfig, retry_topic
+from .offset_store import OffsetStore
+from .process_queue import ProcessQueue
+
+Listener = Callable[[list[StoredMessage]], Awaitable[bool] | bool]
+"""True when the messages are consumed; False or an exception when they shall come again. Bodies come as stored: a
+listener reads `inflated_body`."""
+
+SendBack = Callable[[MessageQueue, StoredMessage], Awaitable[bool]]
+"""True when the broker will deliver the message again."""
+
+CONSUME_AGAIN_DELAY_S = 5.0
+"""After a failed send-back the same process tries the message again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    queue: MessageQueue
+    process_queue: ProcessQueue
+    messages: list[StoredMessage]
+
+
+class ConsumeService:
+    """`send_back` None means broadcasting."""
+
+    def __init__(
+        self,
+        context: NodeContext,
+        config: ConsumerConfig,
+        listener: Listener,
+        offsets: OffsetStore,
+        send_back: SendBack | None,
+    ) -> None:
+        self._context, self._config, self._listener = context, config, listener
+        self._offsets, self._send_back = offsets, send_back
+        self._batches: asyncio.Queue[_Batch] = asyncio.Queue()
+        self._workers: list[asyncio.Task[None]] = []
+        self._retries: set[asyncio.Task[None]] = set()
+        self._running = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._stopping = False
+
+    def start(self) -> None:
+        self._workers = [asyncio.create_task(self._work()) for _ in range(self._config.consume_thread_max)]
+
+    async def stop(self) -> None:
+        """No listener call begins after this is called; those that run get the configured time to end."""
+        self._stopping = True
+        if self._config.await_termination_when_shutdown_ms:
+            try:
+                async with self._context.clock.timeout(self._config.await_termination_when_shutdown_ms / 1000):
+                    await self._idle.wait()
+            except TimeoutError:
+                self._context.log.warning("%d listener calls still run at shutdown", self._running)
+        tasks = [*self._workers, *self._retries]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def submit(self, queue: MessageQueue, process_queue: ProcessQueue, messages: list[StoredMessage]) -> None:
+        """Queue messages for the listener, in batches of at most `consume_message_batch_max_size`."""
+        size = self._config.consume_message_batch_max_size
+        for start in range(0, len(messages), size):
+            self._batches.put_nowait(_Batch(queue, process_queue, messages[start : start + size]))
+
+    async def _work(self) -> None:
+        while True:
+            batch = await self._batches.get()
+            if self._stopping or batch.process_queue.dropped:
+                continue
+            self._running += 1
+            self._idle.clear()
+            try:
+                await self._consume(batch)
+            except Exception:
+                self._context.log.exception("consuming %s failed", batch.queue)
+            finally:
+                self._running -= 1
+                if not self._running:
+                    self._idle.set()
+
+    async def _consume(self, batch: _Batch) -> None:
+        consumed = await self._call_listener(batch)
+        if consumed:
+            self._record_received(batch)
+        if batch.process_queue.dropped:
+            self._context.log.warning("%s was dropped while its messages were consumed", batch.queue)
+            return
+        finished = batch.messages if consumed else await self._settle_failure(batch)
+        offset = batch.process_queue.finish(message.queue_offset for message in finished)
+        if offset is not None and not batch.process_queue.dropped:
+            self._offsets.update(batch.queue, offset)
+
+    async def _call_listener(self, batch: _Batch) -> bool:
+        messages = [restore_topic(message, self._config.consumer_group) for message in batch.messages]
+        try:
+            outcome = self._listener(messages)
+            return bool(await outcome if inspect.isawaitable(outcome) else outcome)
+        except Exception:
+            self._context.log.warning("the listener failed on %s", batch.queue, exc_info=True)
+            return False
+
+    def _record_received(self, batch: _Batch) -> None:
+        for message in batch.messages:
+            self._context.record(
+                "receive",
+                msg_key=message.keys,
+                topic=restore_topic(message, self._config.consumer_group).topic,
+                broker_name=batch.queue.broker_name,
+                queue_id=batch.queue.queue_id,
+                offset=message.queue_offset,
+                op_id=batch.process_queue.op_id,
+            )
+
+    async def _settle_failure(self, batch: _Batch) -> list[StoredMessage]:
+        """Those messages that this process is done with; the rest it tries again itself, later."""
+        if self._send_back is None:
+            self._context.log.warning(
+                "broadcasting: %d failed messages of %s dropped", len(batch.messages), batch.queue
+            )
+            return batch.messages
+        finished, again = [], []
+        for message in batch.messages:
+            if await self._send_back(batch.queue, message):
+                finished.append(message)
+            else:
+                again.append(replace(message, reconsume_times=message.reconsume_times + 1))
+        if again:
+            task = asyncio.create_task(self._submit_later(replace(batch, messages=again)))
+            self._retries.add(task)
+            task.add_done_callback(self._retries.discard)
+        return finished
+
+    async def _submit_later(self, batch: _Batch) -> None:
+        await self._context.clock.sleep(CONSUME_AGAIN_DELAY_S)
+        self._batches.put_nowait(batch)
+
+
+def restore_topic(message: StoredMessage, group: str) -> StoredMessage:
+    """A message of the group's retry topic under its original topic; any other as it is."""
+    original = message.properties.get(message_properties.RETRY_TOPIC)
+    if original and message.topic == retry_topic(group):
+        return replace(message, topic=original)
+    return message

@@ -1,0 +1,138 @@
+"""The push consumer: it is given queues, pulls them, and calls a listener with what comes.
+
+    MQClientInstance ──routes, 40──► Rebalancer ──queue won──► PullService ──messages──► ConsumeService ──► listener
+                                         └──────── drop ───────────┘                           │
+                                     OffsetStore ◄──────────────── offsets ────────────────────┘
+
+In clustering the members of a group share a topic's queues; in broadcasting each has all of them. Messages are
+consumed at least once: what was not committed comes again. Upstream: `DefaultMQPushConsumerImpl`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from ...remoting.bodies.client import ConsumerData, SubscriptionData
+from ...remoting.message import MessageQueue
+from ...remoting.node.network import Address
+from ...remoting.node.node import NodeContext
+from ..client_instance import MQClientInstance
+from .config import SUB_ALL, ConsumerConfig, MessageModel, retry_topic
+from .consume_service import ConsumeService, Listener
+from .offset_store import LocalFileOffsetStore, OffsetStore, RemoteBrokerOffsetStore
+from .pull_service import PullService
+from .rebalance import Rebalancer
+from .send_back import SendBackService
+
+
+class DefaultMQPushConsumer:
+    """A node. With `client` it shares that instance, which its owner starts and stops."""
+
+    def __init__(
+        self,
+        context: NodeContext,
+        config: ConsumerConfig,
+        listener: Listener,
+        *,
+        client: MQClientInstance | None = None,
+    ) -> None:
+        self._context, self._config = context, config
+        self._owns_client = client is None
+        self.client = client or MQClientInstance(context, config, config.namesrv_addr)
+        clustering = config.message_model is MessageModel.CLUSTERING
+        self._send_back = SendBackService(context, config, self.client) if clustering else None
+        self._offsets = self._offset_store()
+        self._consume_service = ConsumeService(context, config, listener, self._offsets, self._send_back)
+        self._rebalancer = Rebalancer(
+            context,
+            config,
+            self.client,
+            self._offsets,
+            self._initial_subscriptions(),
+            on_queue_taken=lambda *taken: self._pull_service.pull_queue(*taken),
+        )
+        self._pull_service = PullService(
+            context, config, self.client, self._rebalancer, self._offsets, self._consume_service
+        )
+
+    def _offset_store(self) -> OffsetStore:
+        group, log = self._config.consumer_group, self._context.log
+        if self._config.message_model is MessageModel.CLUSTERING:
+            return RemoteBrokerOffsetStore(self.client, group, log=log)
+        data_dir = self._context.data_dir
+        return LocalFileOffsetStore(None if data_dir is None else offsets_path(data_dir, group), log=log)
+
+    def _initial_subscriptions(self) -> list[SubscriptionData]:
+        now_ms = self._context.clock.now_ms()
+        pairs = list(self._config.subscriptions)
+        if self._config.message_model is MessageModel.CLUSTERING:
+            pairs.append((retry_topic(self._config.consumer_group), SUB_ALL))
+        return [SubscriptionData.of(topic, expression, sub_version=now_ms) for topic, expression in pairs]
+
+    # -- lifecycle
+
+    async def listen(self) -> Address | None:
+        return None
+
+    async def start(self) -> None:
+        """Join the group and begin to consume.
+
+        Raises ClientError when the group has a consumer on this client already, TransportError when no NameServer
+        answers; nothing is left running then.
+        """
+        self.client.register_consumer(self._config.consumer_group, self)
+        self._consume_service.start()
+        try:
+            if self._owns_client:
+                await self.client.start()
+            for data in self.subscriptions():
+                await self.client.update_route(data.topic)
+        except BaseException:
+            await self.stop()
+            raise
+        await self.client.send_heartbeat_to_all()
+        self._rebalancer.start()
+
+    async def stop(self) -> None:
+        """Leave the group: commit, tell the brokers, close. What no listener has finished stays for the others."""
+        await self._rebalancer.stop()
+        await self._pull_service.stop()
+        await self._consume_service.stop()
+        await self.persist_offsets()
+        self._rebalancer.release_all()
+        if self._send_back is not None:
+            await self._send_back.stop()
+        await self.client.unregister_consumer(self._config.consumer_group)
+        if self._owns_client:
+            await self.client.stop()
+
+    # -- what the instance asks (ConsumerInner)
+
+    def subscriptions(self) -> Iterable[SubscriptionData]:
+        """What is subscribed to now; in clustering the group's retry topic too."""
+        return tuple(self._rebalancer.subscriptions.values())
+
+    def consumer_data(self) -> ConsumerData:
+        """This consumer's part of the heartbeat."""
+        return ConsumerData(
+            group_name=self._config.consumer_group,
+            message_model=self._config.message_model.value,
+            consume_from_where=self._config.consume_from_where.value,
+            subscription_data_set=tuple(self.subscriptions()),
+        )
+
+    async def persist_offsets(self) -> None:
+        """Commit the offsets of the queues held now."""
+        await self._offsets.persist(list(self._rebalancer.process_queues))
+
+    def on_consumer_ids_changed(self) -> None:
+        self._rebalancer.wake()
+
+    def update_subscribe_info(self, topic: str, queues: frozenset[MessageQueue]) -> None:
+        self._rebalancer.update_subscribe_info(topic, queues)
+
+
+def offsets_path(data_dir: Path, group: str) -> Path:
+    """Where a broadcasting consumer keeps its offsets."""
+    return data_dir / "rocketmq_offsets" / group / "offsets.json"

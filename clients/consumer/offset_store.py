@@ -1,0 +1,130 @@
+"""Where a consumer group has got to, per queue: at the broker in clustering, in a file of this client in broadcasting.
+
+Both keep a table in memory that consuming updates; `persist*` writes it out. A lost write only repeats messages.
+Upstream: `RemoteBrokerOffsetStore`, `LocalFileOffsetStore` (whose file has object keys; ours is plain JSON).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Collection
+from pathlib import Path
+
+from ...remoting.codes import RequestCode
+from ...remoting.command import RemotingCommand
+from ...remoting.errors import ClientError, RocketMQError
+from ...remoting.headers.broker import UpdateConsumerOffsetRequestHeader
+from ...remoting.message import MessageQueue
+from ..broker_calls import OFFSET_CALL_TIMEOUT_S, consumer_offset, find_broker
+from ..client_instance import MQClientInstance
+
+
+class OffsetStore(ABC):
+    """The table in memory; where it is kept is the subclass's."""
+
+    def __init__(self) -> None:
+        self._offsets: dict[MessageQueue, int] = {}
+
+    def update(self, queue: MessageQueue, offset: int, *, increase_only: bool = True) -> None:
+        """Note that all before `offset` is consumed; with `increase_only` an older offset is ignored."""
+        if increase_only:
+            offset = max(offset, self._offsets.get(queue, offset))
+        self._offsets[queue] = offset
+
+    def in_memory(self, queue: MessageQueue) -> int | None:
+        """The offset as this process knows it."""
+        return self._offsets.get(queue)
+
+    def forget(self, queue: MessageQueue) -> None:
+        """Drop what memory holds, so that the next owner's progress is not overwritten."""
+        self._offsets.pop(queue, None)
+
+    @abstractmethod
+    async def read(self, queue: MessageQueue) -> int | None:
+        """The offset as it was persisted, now in memory too; None when the group never was here.
+
+        Raises RocketMQError when that cannot be known.
+        """
+
+    @abstractmethod
+    async def persist(self, queues: Collection[MessageQueue]) -> None:
+        """Write out the offsets of `queues` that memory holds. A failure is logged, not raised."""
+
+
+class RemoteBrokerOffsetStore(OffsetStore):
+    """Clustering: the master of the queue's broker keeps it. Updates are oneway: nobody knows that they arrived."""
+
+    def __init__(self, instance: MQClientInstance, group: str, *, log: logging.Logger) -> None:
+        super().__init__()
+        self._instance, self._group, self._log = instance, group, log
+
+    async def read(self, queue: MessageQueue) -> int | None:
+        broker = await find_broker(self._instance, queue)
+        offset = await consumer_offset(
+            self._instance.remoting, broker.address, self._group, queue.topic, queue.queue_id
+        )
+        if offset is not None:
+            self.update(queue, offset, increase_only=False)
+        return offset
+
+    async def persist(self, queues: Collection[MessageQueue]) -> None:
+        for queue in queues:
+            offset = self._offsets.get(queue)
+            if offset is None:
+                continue
+            try:
+                await self._send(queue, offset)
+            except RocketMQError as exc:
+                self._log.warning("group %s: offset %d of %s not committed: %s", self._group, offset, queue, exc)
+
+    async def _send(self, queue: MessageQueue, offset: int) -> None:
+        broker = await find_broker(self._instance, queue)
+        header = UpdateConsumerOffsetRequestHeader(
+            consumer_group=self._group, topic=queue.topic, queue_id=queue.queue_id, commit_offset=offset
+        )
+        request = RemotingCommand.request(RequestCode.UPDATE_CONSUMER_OFFSET, header, oneway=True)
+        await self._instance.remoting.oneway(broker.address, request, timeout_s=OFFSET_CALL_TIMEOUT_S)
+
+
+class LocalFileOffsetStore(OffsetStore):
+    """Broadcasting: one JSON file of this client and group, replaced whole. Without a path, memory is all there is."""
+
+    def __init__(self, path: Path | None, *, log: logging.Logger) -> None:
+        super().__init__()
+        self._path, self._log = path, log
+        self._persisted: dict[MessageQueue, int] = self._load()
+        self._offsets.update(self._persisted)
+
+    def _load(self) -> dict[MessageQueue, int]:
+        if self._path is None or not self._path.exists():
+            return {}
+        try:
+            rows = json.loads(self._path.read_bytes())["offsets"]
+            return {MessageQueue(row["topic"], row["brokerName"], row["queueId"]): int(row["offset"]) for row in rows}
+        except (OSError, ValueError, KeyError, TypeError) as exc:
+            raise ClientError(f"consumer offsets in {self._path} cannot be read: {exc!r}") from exc
+
+    async def read(self, queue: MessageQueue) -> int | None:
+        offset = self._persisted.get(queue)
+        if offset is not None:
+            self.update(queue, offset, increase_only=False)
+        return offset
+
+    async def persist(self, queues: Collection[MessageQueue]) -> None:
+        self._persisted.update({queue: self._offsets[queue] for queue in queues if queue in self._offsets})
+        if self._path is None:
+            return
+        rows = [
+            {"topic": queue.topic, "brokerName": queue.broker_name, "queueId": queue.queue_id, "offset": offset}
+            for queue, offset in sorted(self._persisted.items())
+        ]
+        scratch = self._path.with_suffix(".tmp")
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            scratch.write_text(json.dumps({"offsets": rows}, indent=1))
+            os.replace(scratch, self._path)
+        except OSError as exc:
+            self._log.warning("consumer offsets not written to %s: %s", self._path, exc)

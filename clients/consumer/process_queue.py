@@ -1,0 +1,90 @@
+"""The messages of one queue that were pulled and are not finished: what may be committed, and when to stop pulling.
+
+Pure: time is an argument. The commit offset is the smallest unfinished one, so a crash repeats messages and never
+skips one. Upstream: `ProcessQueue`, limits of `DefaultMQPushConsumer`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ...remoting.message import StoredMessage
+
+PULL_MAX_IDLE_MS = 120_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowLimits:
+    """Pulling pauses above any of these, per queue (`pullThresholdForQueue`, `…SizeForQueue`, `…MaxSpan`)."""
+
+    messages: int = 1000
+    size_bytes: int = 100 * 1024 * 1024
+    span: int = 2000
+
+
+class ProcessQueue:
+    """Messages in flight by queue offset. `dropped` is final: a dropped queue is replaced, never revived."""
+
+    def __init__(self, *, now_ms: int, op_id: str | None = None) -> None:
+        self.dropped = False
+        self.op_id = op_id
+        """Names this holding of the queue in the history: what it received, from taking it to dropping it."""
+        self.last_pull_ms = now_ms
+        self._messages: dict[int, StoredMessage] = {}
+        self._offsets: list[int] = []  # the keys of _messages, sorted
+        self._size_bytes = 0
+        self._max_offset = -1
+
+    def __repr__(self) -> str:
+        state = ", dropped" if self.dropped else ""
+        return f"<ProcessQueue {len(self._messages)} messages, {self._size_bytes} B{state}>"
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def __contains__(self, queue_offset: int) -> bool:
+        return queue_offset in self._messages
+
+    @property
+    def size_bytes(self) -> int:
+        """Body bytes in flight."""
+        return self._size_bytes
+
+    @property
+    def span(self) -> int:
+        """Distance between the smallest and the largest offset in flight."""
+        return self._offsets[-1] - self._offsets[0] if self._offsets else 0
+
+    def put(self, messages: Iterable[StoredMessage]) -> None:
+        """Take what one pull brought. An offset already in flight counts once, and the newer message stays."""
+        for message in messages:
+            old = self._messages.get(message.queue_offset)
+            if old is None:
+                insort(self._offsets, message.queue_offset)
+            self._messages[message.queue_offset] = message
+            self._size_bytes += len(message.body) - (len(old.body) if old is not None else 0)
+            self._max_offset = max(self._max_offset, message.queue_offset)
+
+    def finish(self, queue_offsets: Iterable[int]) -> int | None:
+        """The offset that may now be committed; None when nothing was in flight.
+
+        That is the smallest unfinished offset, or the one after the largest ever taken when all are finished.
+        """
+        if not self._messages:
+            return None
+        for queue_offset in queue_offsets:
+            message = self._messages.pop(queue_offset, None)
+            if message is not None:
+                del self._offsets[bisect_left(self._offsets, queue_offset)]
+                self._size_bytes -= len(message.body)
+        return self._offsets[0] if self._offsets else self._max_offset + 1
+
+    def over_limit(self, limits: FlowLimits) -> bool:
+        """True while pulling must pause."""
+        return len(self._messages) > limits.messages or self._size_bytes > limits.size_bytes or self.span > limits.span
+
+    def is_pull_expired(self, *, now_ms: int) -> bool:
+        """True when nothing was pulled for so long that the queue must be taken anew."""
+        return now_ms - self.last_pull_ms > PULL_MAX_IDLE_MS

@@ -1,0 +1,178 @@
+"""The pull loops of a push consumer: one for each queue it holds, ended by dropping the queue.
+
+A loop asks its broker, which holds the request up to 15 s when there is nothing new; hands what it gets to the
+listener; and asks again from the next offset. It pauses while too much is in flight, and after errors.
+Upstream: `DefaultMQPushConsumerImpl.pullMessage`, `PullAPIWrapper.pullKernelImpl`, `PullMessageService`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from ...remoting.codes import MASTER_ID, ResponseCode
+from ...remoting.errors import ResponseError, RocketMQError
+from ...remoting.headers.broker import PullMessageRequestHeader
+from ...remoting.message import MessageQueue
+from ...remoting.node.network import Address
+from ...remoting.node.node import NodeContext
+from ...remoting.node.profile import Profile
+from ..broker_calls import find_broker
+from ..client_instance import MQClientInstance
+from .config import ConsumerConfig, MessageModel
+from .consume_service import ConsumeService
+from .offset_store import OffsetStore
+from .process_queue import ProcessQueue
+from .pull import PullResult, PullStatus, matching_tags, pull, pull_sys_flag
+from .rebalance import Rebalancer
+
+BROKER_SUSPEND_MAX_MS = 15_000
+PULL_TIMEOUT_S = 30.0
+FLOW_CONTROL_PAUSE_S = 0.050
+BROKER_FLOW_CONTROL_PAUSE_S = 0.020
+FIRST_PULL_DELAY_5X_S = 0.5
+ILLEGAL_OFFSET_DELAY_4_9_S = 10.0
+PULL_BATCH_BYTES_5X = 262_144
+
+
+class PullService:
+    """`pull_queue` is what the rebalancer calls for a queue it won."""
+
+    def __init__(
+        self,
+        context: NodeContext,
+        config: ConsumerConfig,
+        instance: MQClientInstance,
+        rebalancer: Rebalancer,
+        offsets: OffsetStore,
+        consume_service: ConsumeService,
+    ) -> None:
+        self._context, self._config, self._instance = context, config, instance
+        self._rebalancer, self._offsets, self._consume_service = rebalancer, offsets, consume_service
+        self._suggested_broker_ids: dict[MessageQueue, int] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def stop(self) -> None:
+        """No loop runs after this; requests under way are given up."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def pull_queue(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
+        """Pull `queue` from `offset` until `process_queue` is dropped."""
+        task = asyncio.create_task(self._loop(queue, process_queue, offset))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _loop(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
+        sleep = self._context.clock.sleep
+        if self._config.profile is Profile.V5_X:
+            await sleep(FIRST_PULL_DELAY_5X_S)
+        while not process_queue.dropped:
+            process_queue.last_pull_ms = self._context.clock.now_ms()
+            if process_queue.over_limit(self._config.flow_limits):
+                await sleep(FLOW_CONTROL_PAUSE_S)
+                continue
+            try:
+                result = await self._pull(queue, offset)
+            except RocketMQError as exc:
+                await sleep(self._pause_after(queue, exc))
+                continue
+            except Exception:
+                self._context.log.exception("pulling %s failed", queue)
+                await sleep(self._config.pull_time_delay_when_exception_ms / 1000)
+                continue
+            if process_queue.dropped:
+                self._context.log.info("what was pulled from %s is left to its new owner", queue)
+                return
+            if result.status is PullStatus.OFFSET_ILLEGAL:
+                await self._mend_offset(queue, process_queue, offset, result.next_begin_offset)
+                return
+            offset = result.next_begin_offset
+            self._deliver(queue, process_queue, result)
+
+    def _pause_after(self, queue: MessageQueue, exc: RocketMQError) -> float:
+        self._context.log.warning("pulling %s failed: %s", queue, exc)
+        if isinstance(exc, ResponseError) and exc.code == ResponseCode.FLOW_CONTROL:
+            return BROKER_FLOW_CONTROL_PAUSE_S
+        return self._config.pull_time_delay_when_exception_ms / 1000
+
+    def _deliver(self, queue: MessageQueue, process_queue: ProcessQueue, result: PullResult) -> None:
+        messages = matching_tags(result.messages, self._rebalancer.subscriptions[queue.topic].tags_set)
+        if messages:
+            process_queue.put(messages)
+            self._consume_service.submit(queue, process_queue, messages)
+        elif not len(process_queue):
+            # Nothing in flight stands before what was skipped: without this the group would never get past it.
+            self._offsets.update(queue, result.next_begin_offset)
+
+    async def _mend_offset(self, queue: MessageQueue, process_queue: ProcessQueue, asked: int, right: int) -> None:
+        """Commit the offset that the broker named, and take the queue anew from there at a rebalance."""
+        process_queue.dropped = True
+        self._context.log.warning("%s has no offset %d, going on at %d", queue, asked, right)
+        if self._config.profile is Profile.V4_9:
+            await self._context.clock.sleep(ILLEGAL_OFFSET_DELAY_4_9_S)
+        if self._rebalancer.process_queues.get(queue) is not process_queue:
+            return  # a rebalance gave it up, or took it anew, meanwhile
+        self._offsets.update(queue, right, increase_only=False)
+        await self._rebalancer.drop(queue)
+        if self._config.profile is Profile.V5_X:
+            self._rebalancer.wake()
+
+    async def _pull(self, queue: MessageQueue, offset: int) -> PullResult:
+        """One pull, recorded. Raises RocketMQError."""
+        broker = await find_broker(self._instance, queue, self._suggested_broker_ids.get(queue, MASTER_ID))
+        committed = None
+        if self._config.message_model is MessageModel.CLUSTERING:
+            committed = self._offsets.in_memory(queue)
+        subscription = self._rebalancer.subscriptions[queue.topic]
+        header = PullMessageRequestHeader(
+            consumer_group=self._config.consumer_group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            queue_offset=offset,
+            max_msg_nums=self._config.pull_batch_size,
+            sys_flag=pull_sys_flag(
+                commit_offset=bool(committed) and not broker.slave,
+                suspend=True,
+                subscription=self._config.post_subscription_when_pull,
+            ),
+            commit_offset=-1 if committed is None else committed,
+            suspend_timeout_millis=BROKER_SUSPEND_MAX_MS,
+            subscription=subscription.sub_string if self._config.post_subscription_when_pull else None,
+            sub_version=subscription.sub_version,
+            expression_type=subscription.expression_type,
+            max_msg_bytes=PULL_BATCH_BYTES_5X if self._config.profile is Profile.V5_X else None,
+        )
+        begin_s = self._context.clock.monotonic_s()
+        self._record("invoke", broker.address, queue, offset)
+        try:
+            result = await pull(self._instance.remoting, broker.address, header, timeout_s=PULL_TIMEOUT_S)
+        except RocketMQError as exc:
+            code = exc.code if isinstance(exc, ResponseError) else None
+            self._record("fail" if exc.definite else "info", broker.address, queue, offset, code, begin_s)
+            raise
+        self._record("ok", broker.address, queue, offset, result.status.value, begin_s)
+        self._suggested_broker_ids[queue] = result.suggest_which_broker_id
+        return result
+
+    def _record(
+        self,
+        type_: str,
+        address: Address,
+        queue: MessageQueue,
+        offset: int,
+        code: int | None = None,
+        begin_s: float | None = None,
+    ) -> None:
+        duration_ms = None if begin_s is None else (self._context.clock.monotonic_s() - begin_s) * 1000
+        self._context.record(
+            "pull",
+            type=type_,
+            broker_name=queue.broker_name,
+            address=str(address),
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            offset=offset,
+            code=None if code is None else int(code),
+            duration_ms=duration_ms,
+        )

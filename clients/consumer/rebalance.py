@@ -1,0 +1,237 @@
+"""Which queues this consumer works on, and from where: every 20 s, and at once when the group's members change.
+
+    for each topic:  queues of the cached route ──┐
+                     member ids from one broker ──┴─► averaging allocation ─► drop queues lost, take queues won
+
+Broadcasting takes all queues. A topic whose queues or members are unknown stays as it was. A queue that was not
+pulled for 120 s is dropped and taken anew. Upstream: `RebalanceImpl`, `RebalancePushImpl`, `RebalanceService`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from ...remoting.bodies.client import SubscriptionData
+from ...remoting.errors import RocketMQError
+from ...remoting.message import MessageQueue
+from ...remoting.node.node import NodeContext
+from ...remoting.node.profile import Profile
+from ..broker_calls import find_broker, max_offset, search_offset
+from ..client_instance import RETRY_GROUP_TOPIC_PREFIX, MQClientInstance
+from .allocation import allocate_averagely
+from .config import ConsumeFromWhere, ConsumerConfig, MessageModel
+from .offset_store import OffsetStore
+from .process_queue import ProcessQueue
+
+UNBALANCED_RETRY_S = 1.0
+"""5.x looks again this soon when a round left work undone (`rocketmq.client.rebalance.minInterval`)."""
+
+OnQueueTaken = Callable[[MessageQueue, ProcessQueue, int], None]
+"""A queue was won: pull it, from this offset."""
+
+
+class Rebalancer:
+    """Owns the table of process queues. Rounds never overlap."""
+
+    def __init__(
+        self,
+        context: NodeContext,
+        config: ConsumerConfig,
+        instance: MQClientInstance,
+        offsets: OffsetStore,
+        subscriptions: Iterable[SubscriptionData],
+        on_queue_taken: OnQueueTaken,
+    ) -> None:
+        self._context, self._config, self._instance, self._offsets = context, config, instance, offsets
+        self._on_queue_taken = on_queue_taken
+        self.subscriptions: dict[str, SubscriptionData] = {data.topic: data for data in subscriptions}
+        self.process_queues: dict[MessageQueue, ProcessQueue] = {}
+        self._subscribe_info: dict[str, frozenset[MessageQueue]] = {}
+        self._taken = 0
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Rebalance now, and from now on."""
+        self._wake.set()
+        self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        """No round runs after this; the queues held stay held."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    def release_all(self) -> None:
+        """Hold no queue any more. Nothing is committed here."""
+        topics = {queue.topic for queue in self.process_queues}
+        for queue, process_queue in self.process_queues.items():
+            process_queue.dropped = True
+            self._record_holding("queue_dropped", queue, process_queue, self._offsets.in_memory(queue))
+        self.process_queues.clear()
+        for topic in sorted(topics):
+            self._record_assigned(topic)
+
+    def update_subscribe_info(self, topic: str, queues: frozenset[MessageQueue]) -> None:
+        """Note the readable queues of `topic`; the next round acts on them."""
+        if topic in self.subscriptions:
+            self._subscribe_info[topic] = queues
+
+    def wake(self) -> None:
+        """Rebalance as soon as the round that runs is over."""
+        self._wake.set()
+
+    async def _run(self) -> None:
+        interval_s = self._config.rebalance_interval_ms / 1000
+        wait_s = interval_s
+        while True:
+            try:
+                async with self._context.clock.timeout(wait_s):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass
+            self._wake.clear()
+            balanced = await self.rebalance()
+            wait_s = interval_s if balanced or self._config.profile is Profile.V4_9 else UNBALANCED_RETRY_S
+
+    async def rebalance(self) -> bool:
+        """One round over all topics; True when every topic ended with just the queues it should have."""
+        balanced = True
+        for topic in list(self.subscriptions):
+            try:
+                balanced = await self._rebalance_topic(topic) and balanced
+            except RocketMQError as exc:
+                if not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+                    self._context.log.warning("rebalance of %s failed: %s", topic, exc)
+                    balanced = False
+            except Exception:
+                self._context.log.exception("rebalance of %s failed", topic)
+                balanced = False
+        return balanced
+
+    async def _rebalance_topic(self, topic: str) -> bool:
+        mine = await self._allocate(topic)
+        if mine is None:
+            return True
+        if await self._take_and_drop(topic, mine):
+            await self._announce(topic)
+        return set(self.working_queues(topic)) == mine
+
+    def working_queues(self, topic: str) -> list[MessageQueue]:
+        """The queues of `topic` that are held and not dropped, in order."""
+        return sorted(queue for queue, held in self.process_queues.items() if queue.topic == topic and not held.dropped)
+
+    async def _allocate(self, topic: str) -> set[MessageQueue] | None:
+        """The queues that should be mine; None when that cannot be known now."""
+        queues = self._subscribe_info.get(topic)
+        if queues is None and not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+            self._context.log.warning("rebalance: topic %s has no route yet", topic)
+        if self._config.message_model is MessageModel.BROADCASTING:
+            return None if queues is None else set(queues)
+        client_ids = await self._instance.find_consumer_id_list(topic, self._config.consumer_group)
+        if queues is None or client_ids is None:
+            return None
+        if self._instance.client_id not in client_ids:
+            self._context.log.info("the broker does not list %s among %s yet", self._instance.client_id, client_ids)
+        return set(allocate_averagely(self._instance.client_id, queues, client_ids))
+
+    async def _take_and_drop(self, topic: str, mine: set[MessageQueue]) -> bool:
+        """Make the table of `topic` be `mine`; True when something changed."""
+        now_ms = self._context.clock.now_ms()
+        lost = [
+            queue
+            for queue, process_queue in self.process_queues.items()
+            if queue.topic == topic and (queue not in mine or process_queue.is_pull_expired(now_ms=now_ms))
+        ]
+        for queue in lost:
+            self.process_queues[queue].dropped = True
+        for queue in lost:
+            await self.drop(queue)
+        won = [await self._take(queue) for queue in sorted(mine) if queue not in self.process_queues]
+        return bool(lost) or any(won)
+
+    async def drop(self, queue: MessageQueue) -> None:
+        """Give up `queue`: commit what is consumed of it, then forget its offset."""
+        process_queue = self.process_queues.get(queue)
+        if process_queue is None:
+            return
+        process_queue.dropped = True
+        committed = self._offsets.in_memory(queue)
+        await self._offsets.persist([queue])
+        if self.process_queues.get(queue) is not process_queue:
+            return  # dropped by another task meanwhile, and perhaps taken anew
+        self._record_holding("queue_dropped", queue, process_queue, committed)
+        self._offsets.forget(queue)
+        del self.process_queues[queue]
+        self._context.log.info("group %s dropped %s", self._config.consumer_group, queue)
+
+    async def _take(self, queue: MessageQueue) -> bool:
+        self._offsets.forget(queue)
+        try:
+            offset = await self._start_offset(queue)
+        except RocketMQError as exc:
+            self._context.log.warning("%s not taken, its start offset is unknown: %s", queue, exc)
+            return False
+        process_queue = ProcessQueue(now_ms=self._context.clock.now_ms(), op_id=f"take-{self._taken}")
+        self._taken += 1
+        self.process_queues[queue] = process_queue
+        self._record_holding("queue_taken", queue, process_queue, offset)
+        self._context.log.info("group %s took %s at %d", self._config.consumer_group, queue, offset)
+        self._on_queue_taken(queue, process_queue, offset)
+        return True
+
+    async def _start_offset(self, queue: MessageQueue) -> int:
+        """The committed offset, else the one that `consume_from_where` says. Raises RocketMQError when unknown."""
+        committed = await self._offsets.read(queue)
+        if committed is not None:
+            return committed
+        is_retry = queue.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
+        match self._config.consume_from_where:
+            case ConsumeFromWhere.FIRST_OFFSET:
+                return 0  # below the queue's first offset the broker answers 21, and that mends it
+            case ConsumeFromWhere.LAST_OFFSET:
+                return 0 if is_retry else await self._max_offset(queue)
+            case ConsumeFromWhere.TIMESTAMP:
+                if is_retry:
+                    return await self._max_offset(queue)
+                return await self._search_offset(queue, self._config.consume_timestamp_ms)
+
+    async def _max_offset(self, queue: MessageQueue) -> int:
+        instance, broker = self._instance, await find_broker(self._instance, queue)
+        return await max_offset(
+            instance.remoting, broker.address, queue.topic, queue.queue_id, timeout_s=instance.api_timeout_s
+        )
+
+    async def _search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:
+        instance, broker = self._instance, await find_broker(self._instance, queue)
+        return await search_offset(
+            instance.remoting,
+            broker.address,
+            queue.topic,
+            queue.queue_id,
+            timestamp_ms,
+            timeout_s=instance.api_timeout_s,
+        )
+
+    async def _announce(self, topic: str) -> None:
+        """Tell the history and, with a new subscription version, the brokers."""
+        self._record_assigned(topic)
+        self.subscriptions[topic] = replace(self.subscriptions[topic], sub_version=self._context.clock.now_ms())
+        await self._instance.send_heartbeat_to_all()
+
+    def _record_holding(self, event: str, queue: MessageQueue, held: ProcessQueue, offset: int | None) -> None:
+        self._context.record(
+            event,
+            op_id=held.op_id,
+            topic=queue.topic,
+            broker_name=queue.broker_name,
+            queue_id=queue.queue_id,
+            offset=offset,
+        )
+
+    def _record_assigned(self, topic: str) -> None:
+        value = [[queue.broker_name, queue.queue_id] for queue in self.working_queues(topic)]
+        self._context.record("assigned", topic=topic, value=value)

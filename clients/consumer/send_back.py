@@ -1,0 +1,101 @@
+"""Gives a message that could not be consumed back to the group: to its broker (36), else as a new message.
+
+The broker keeps it in the group's retry topic and delivers it after a delay that grows with each failure, until it
+has failed too often. When the message's broker does not take it, it is sent to the retry topic as any message is,
+wherever that has a queue. Upstream: `DefaultMQPushConsumerImpl.sendMessageBack`, `sendMessageBackAsNormalMessage`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...remoting import message_properties
+from ...remoting.codes import RequestCode
+from ...remoting.errors import ClientError, RocketMQError
+from ...remoting.headers.broker import ConsumerSendMsgBackRequestHeader
+from ...remoting.message import Message, MessageQueue, StoredMessage
+from ...remoting.node.node import NodeContext
+from ...remoting.node.recording import ignore
+from ..broker_calls import call
+from ..client_instance import MQClientInstance
+from ..config import ProducerConfig
+from ..producer.producer import DefaultMQProducer
+from .config import ConsumerConfig, retry_topic
+from .consume_service import restore_topic
+
+SEND_BACK_TIMEOUT_S = 5.0
+CLIENT_INNER_PRODUCER_GROUP = "CLIENT_INNER_PRODUCER"
+FIRST_RETRY_DELAY_LEVEL = 3
+DELAY_LEVEL_BY_BROKER = 0
+"""The broker picks the delay from the number of failures."""
+
+
+class SendBackService:
+    """Call it with a queue and a message of it."""
+
+    def __init__(self, context: NodeContext, config: ConsumerConfig, instance: MQClientInstance) -> None:
+        self._context, self._config, self._instance = context, config, instance
+        self._producer: DefaultMQProducer | None = None
+
+    async def __call__(self, queue: MessageQueue, message: StoredMessage) -> bool:
+        """Whether the group will get the message again."""
+        try:
+            await self._send_to_broker(queue, message)
+            return True
+        except RocketMQError as exc:
+            self._context.log.warning("%s offset %d not sent back: %s", queue, message.queue_offset, exc)
+        try:
+            await self._send_anew(message)
+            return True
+        except RocketMQError as exc:
+            self._context.log.warning("%s offset %d not sent anew either: %s", queue, message.queue_offset, exc)
+            return False
+
+    async def stop(self) -> None:
+        """Send nothing any more."""
+        if self._producer is not None:
+            await self._producer.stop()
+
+    async def _send_to_broker(self, queue: MessageQueue, message: StoredMessage) -> None:
+        address = self._instance.find_broker_address_in_publish(queue.broker_name)
+        if address is None:
+            raise ClientError(f"Broker[{queue.broker_name}] master node does not exist")
+        header = ConsumerSendMsgBackRequestHeader(
+            offset=message.physical_offset,
+            group=self._config.consumer_group,
+            delay_level=DELAY_LEVEL_BY_BROKER,
+            origin_msg_id=message.msg_id,
+            origin_topic=restore_topic(message, self._config.consumer_group).topic,
+            max_reconsume_times=self._config.max_reconsume_times,
+        )
+        await call(
+            self._instance.remoting,
+            address,
+            RequestCode.CONSUMER_SEND_MSG_BACK,
+            header,
+            timeout_s=SEND_BACK_TIMEOUT_S,
+        )
+
+    async def _send_anew(self, message: StoredMessage) -> None:
+        group = self._config.consumer_group
+        properties = dict(message.properties)
+        properties.pop("TRAN_MSG", None)
+        properties[message_properties.ORIGIN_MESSAGE_ID] = (
+            properties.get(message_properties.ORIGIN_MESSAGE_ID) or message.msg_id
+        )
+        properties[message_properties.RETRY_TOPIC] = restore_topic(message, group).topic
+        properties[message_properties.RECONSUME_TIME] = str(message.reconsume_times + 1)
+        properties[message_properties.MAX_RECONSUME_TIMES] = str(self._config.max_reconsume_times)
+        properties[message_properties.DELAY] = str(FIRST_RETRY_DELAY_LEVEL + message.reconsume_times)
+        anew = Message(retry_topic(group), message.inflated_body, properties=properties, flag=message.flag)
+        producer = await self._started_producer()
+        await producer.send(anew)
+
+    async def _started_producer(self) -> DefaultMQProducer:
+        if self._producer is None:
+            # What it sends is no operation of the workload, so the history does not hear of it.
+            context = replace(self._context, record=ignore)
+            config = ProducerConfig(producer_group=CLIENT_INNER_PRODUCER_GROUP, profile=self._config.profile)
+            self._producer = DefaultMQProducer(context, config, client=self._instance)
+            await self._producer.start()
+        return self._producer

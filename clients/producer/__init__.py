@@ -1,0 +1,1 @@
+"""The producer: sends, retries, queue selection and the fault strategy."""

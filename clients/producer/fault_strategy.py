@@ -1,0 +1,184 @@
+"""Which queue a producer sends to, and which brokers it avoids after slow or failed sends. Pure; time is an argument.
+
+Off by default: queues in turn, a retry avoids the broker that has just failed. On (`send_latency_fault_enable`), each
+attempt isolates its broker for a while that depends on its latency (highest bucket not above it):
+
+| profile | latency ms: isolation ms                                                                  | failure is |
+|---------|-------------------------------------------------------------------------------------------|------------|
+| 4.9     | 50: 0, 100: 0, 550: 30000, 1000: 60000, 2000: 120000, 3000: 180000, 15000: 600000         | 30000 ms   |
+| 5.x     | 50: 0, 100: 0, 550: 2000, 1800: 5000, 3000: 6000, 5000: 10000, 15000: 30000                | 10000 ms   |
+
+4.9 takes the next available broker even if it is the one that just failed, else one of the better half of the isolated.
+5.x wants available and another one, else reachable and another one, else the next; and starts each retry at a random
+place. Reachability is lost on a broker's error code, or on a transport failure when the detector runs, and comes back
+with a good send or a good probe. Upstream: `MQFaultStrategy`, `LatencyFaultToleranceImpl` (4.9.8, 5.3.3).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ...remoting.message import MessageQueue
+from ...remoting.node.profile import Profile
+from .queue_selection import QueueRing
+
+LATENCY_TABLE_4_9 = (
+    (50, 0),
+    (100, 0),
+    (550, 30_000),
+    (1_000, 60_000),
+    (2_000, 120_000),
+    (3_000, 180_000),
+    (15_000, 600_000),
+)
+LATENCY_TABLE_5_X = ((50, 0), (100, 0), (550, 2_000), (1_800, 5_000), (3_000, 6_000), (5_000, 10_000), (15_000, 30_000))
+DETECT_INTERVAL_MS = 2_000
+"""A broker is probed no oftener than this (`ClientConfig.detectInterval`)."""
+DETECT_TIMEOUT_MS = 200
+
+
+@dataclass(slots=True)
+class _FaultItem:
+    latency_ms: int = 0
+    available_from_ms: int = 0
+    reachable: bool = True
+    probe_from_ms: int = 0
+
+
+class MQFaultStrategy:
+    """The brokers' fault items, by broker name. `rng` picks starting places only."""
+
+    def __init__(
+        self, profile: Profile, rng: random.Random, *, enabled: bool = False, detector_enabled: bool = False
+    ) -> None:
+        self._profile = profile
+        self._enabled = enabled
+        self._detector_enabled = detector_enabled and profile is Profile.V5_X
+        self._items: dict[str, _FaultItem] = {}
+        self._which_item_worst = rng.randrange(1 << 31)
+
+    def isolation_ms(self, latency_ms: int, *, failed: bool = False) -> int:
+        """How long a broker is avoided after an attempt that took `latency_ms`, or failed."""
+        if self._profile is Profile.V4_9:
+            table, counted_ms = LATENCY_TABLE_4_9, 30_000 if failed else latency_ms
+        else:
+            table, counted_ms = LATENCY_TABLE_5_X, 10_000 if failed else latency_ms
+        return max((isolation for bucket, isolation in table if counted_ms >= bucket), default=0)
+
+    def attempt_succeeded(self, broker_name: str, latency_ms: int, *, now_ms: int) -> None:
+        self._update(broker_name, latency_ms, self.isolation_ms(latency_ms), True, now_ms)
+
+    def transport_failed(self, broker_name: str, latency_ms: int, *, now_ms: int) -> None:
+        """No connection or no answer (`RemotingException`)."""
+        isolation_ms = self.isolation_ms(latency_ms, failed=True)
+        self._update(broker_name, latency_ms, isolation_ms, not self._detector_enabled, now_ms)
+
+    def client_refused(self, broker_name: str, latency_ms: int, *, now_ms: int) -> None:
+        """No address of the broker (`MQClientException`): a failure to 4.9, to 5.x only its latency counts."""
+        isolation_ms = self.isolation_ms(latency_ms, failed=self._profile is Profile.V4_9)
+        self._update(broker_name, latency_ms, isolation_ms, True, now_ms)
+
+    def broker_refused(self, broker_name: str, latency_ms: int, *, now_ms: int) -> None:
+        """An error code (`MQBrokerException`)."""
+        self._update(broker_name, latency_ms, self.isolation_ms(latency_ms, failed=True), False, now_ms)
+
+    def async_failed(self, broker_name: str, latency_ms: int, *, now_ms: int) -> None:
+        """An asynchronous attempt that failed in any way: isolated, reachable."""
+        self._update(broker_name, latency_ms, self.isolation_ms(latency_ms, failed=True), True, now_ms)
+
+    def _update(self, broker_name: str, latency_ms: int, isolation_ms: int, reachable: bool, now_ms: int) -> None:
+        if not self._enabled:
+            return
+        item = self._items.setdefault(broker_name, _FaultItem())
+        item.latency_ms = latency_ms
+        item.reachable = reachable
+        if self._profile is Profile.V4_9:
+            item.available_from_ms = now_ms + isolation_ms
+        elif isolation_ms > 0:
+            # 5.x never shortens an isolation: a quick answer does not end one that is under way.
+            item.available_from_ms = max(item.available_from_ms, now_ms + isolation_ms)
+
+    def is_available(self, broker_name: str, *, now_ms: int) -> bool:
+        item = self._items.get(broker_name)
+        return item is None or now_ms >= item.available_from_ms
+
+    def is_reachable(self, broker_name: str) -> bool:
+        item = self._items.get(broker_name)
+        return item is None or item.reachable
+
+    def select(
+        self,
+        ring: QueueRing,
+        last_broker_name: str | None,
+        *,
+        now_ms: int,
+        write_queue_nums: Mapping[str, int],
+        retry: bool = False,
+    ) -> MessageQueue:
+        """The queue of the next attempt. `write_queue_nums`: the route's writable rows, by broker name.
+
+        `last_broker_name` is the broker of this call's attempt before, `retry` whether there was one.
+        """
+        if not self._enabled:
+            return ring.next_on_another_broker(last_broker_name)
+        if self._profile is Profile.V4_9:
+            return self._select_4_9(ring, now_ms, write_queue_nums)
+        if retry:
+            ring.reset()
+
+        def other(queue: MessageQueue) -> bool:
+            return queue.broker_name != last_broker_name
+
+        return (
+            ring.next_that(lambda queue: other(queue) and self.is_available(queue.broker_name, now_ms=now_ms))
+            or ring.next_that(lambda queue: other(queue) and self.is_reachable(queue.broker_name))
+            or ring.next()
+        )
+
+    def _select_4_9(self, ring: QueueRing, now_ms: int, write_queue_nums: Mapping[str, int]) -> MessageQueue:
+        found = ring.ahead_that(lambda queue: self.is_available(queue.broker_name, now_ms=now_ms))
+        if found is not None:
+            return found
+        broker_name = self._one_of_the_better_half(now_ms)
+        queue_nums = write_queue_nums.get(broker_name, 0)
+        queue = ring.next()
+        if queue_nums > 0:
+            return MessageQueue(queue.topic, broker_name, ring.next_number() % queue_nums)
+        # The broker has no writable row in this topic; Java forgets its fault item, too.
+        self._items.pop(broker_name, None)
+        return queue
+
+    def _one_of_the_better_half(self, now_ms: int) -> str:
+        """An isolated broker; there is one, for otherwise every broker would be available."""
+        best_first = sorted(
+            self._items,
+            key=lambda name: (
+                now_ms < self._items[name].available_from_ms,
+                self._items[name].latency_ms,
+                self._items[name].available_from_ms,
+            ),
+        )
+        half = len(best_first) // 2
+        if half == 0:
+            return best_first[0]
+        self._which_item_worst += 1
+        return best_first[self._which_item_worst % half]
+
+    def due_probes(self, *, now_ms: int) -> tuple[str, ...]:
+        """The brokers that the detector probes in this round; each waits DETECT_INTERVAL_MS for its next."""
+        if not self._detector_enabled:
+            return ()
+        due = tuple(name for name, item in self._items.items() if now_ms >= item.probe_from_ms)
+        for name in due:
+            self._items[name].probe_from_ms = now_ms + DETECT_INTERVAL_MS
+        return due
+
+    def probe_succeeded(self, broker_name: str) -> None:
+        if broker_name in self._items:
+            self._items[broker_name].reachable = True
+
+    def forget(self, broker_name: str) -> None:
+        """The broker has no address any more."""
+        self._items.pop(broker_name, None)

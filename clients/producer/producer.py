@@ -1,0 +1,213 @@
+"""A producer: send and wait, send asynchronously, oneway, in batches; with Java's retries (sender.py).
+
+Every call ends in a result or in one RocketMQError whose `definite` holds for the whole call: it is true only when no
+try may have been stored. Upstream: `DefaultMQProducer`, `DefaultMQProducerImpl`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from ...remoting.codes import RequestCode, ResponseCode
+from ...remoting.command import RemotingCommand
+from ...remoting.errors import ClientError, RocketMQError
+from ...remoting.headers.broker import GetMaxOffsetRequestHeader
+from ...remoting.message import Message, MessageQueue
+from ...remoting.message_id import UniqIdGenerator
+from ...remoting.node.node import NodeContext
+from ...remoting.node.profile import Profile
+from ..client_instance import MQClientInstance
+from ..config import ProducerConfig
+from ..scheduler import FixedRateScheduler
+from . import send_request
+from .fault_strategy import DETECT_TIMEOUT_MS, MQFaultStrategy
+from .publish_table import PublishTable
+from .send_record import SendRecord
+from .send_request import SendRequest
+from .send_result import SendResult
+from .sender import Sender
+
+SendCallback = Callable[[SendResult | None, RocketMQError | None], object]
+"""Called once, with the result or with the error of an asynchronous send."""
+
+DETECT_PERIOD_S = 3.0
+
+_T = TypeVar("_T", bound=SendResult | None)
+
+
+class DefaultMQProducer:
+    """Start it, send, stop it. With `client` it shares that instance, which its owner starts and stops.
+
+    `context.rng` picks the starting queue of each topic and the first NameServer. The history gets `send`,
+    `send_attempt` and the instance's events.
+    """
+
+    def __init__(self, context: NodeContext, config: ProducerConfig, *, client: MQClientInstance | None = None) -> None:
+        self._context = context
+        self._config = config
+        self._owns_client = client is None
+        self.client = client or MQClientInstance(context, config, config.namesrv_addr)
+        self._publish_table = PublishTable(self.client, config, context.rng)
+        self._fault = MQFaultStrategy(
+            config.profile,
+            context.rng,
+            enabled=config.send_latency_fault_enable,
+            detector_enabled=config.start_detector_enable,
+        )
+        self._sender = Sender(context, config, self.client, self._publish_table, self._fault)
+        self._detector = FixedRateScheduler(context.clock, context.log)
+        self._uniq_ids = UniqIdGenerator(config.client_ip, context.rng)
+        self._async_sends: set[asyncio.Task[SendResult]] = set()
+        self._running = False
+
+    async def start(self) -> None:
+        """Register the group and begin the client's jobs. ClientError when started twice or the group is taken."""
+        if self._running:
+            raise ClientError("The producer service state not OK, maybe started once")
+        self.client.register_producer(self._config.producer_group, self._publish_table)
+        self._running = True
+        if self._config.profile is Profile.V4_9:
+            # 4.9 polls the template topic's route from the start.
+            self._publish_table.want(self._config.create_topic_key)
+        if self._owns_client:
+            await self.client.start()
+        if self._config.start_detector_enable and self._config.profile is Profile.V5_X:
+            self._detector.add("broker detector", self._detect, initial_s=DETECT_PERIOD_S, period_s=DETECT_PERIOD_S)
+            self._detector.start()
+        await self.client.send_heartbeat_to_all()
+
+    async def stop(self) -> None:
+        """Tell every broker, end the jobs, close the channels; asynchronous sends under way are cancelled."""
+        if not self._running:
+            return
+        self._running = False
+        for task in list(self._async_sends):
+            task.cancel()
+        await asyncio.gather(*self._async_sends, return_exceptions=True)
+        await self._detector.stop()
+        await self.client.unregister_producer(self._config.producer_group)
+        if self._owns_client:
+            await self.client.stop()
+
+    async def send(
+        self, message: Message, *, queue: MessageQueue | None = None, timeout_ms: int | None = None
+    ) -> SendResult:
+        """Send and wait for the broker's answer; `timeout_ms` (default send_msg_timeout_ms) covers all tries.
+
+        With `queue` there is one try, at that queue. Raises ClientError (nothing was sent), ResponseError (a code
+        that is not retried), SendError (all tries failed), TooManyRequests; with `queue` TransportError as well.
+        """
+        return await self._send(send_request.single(message, self._config, self._next_id), queue, timeout_ms)
+
+    async def send_selected(
+        self,
+        message: Message,
+        select: Callable[[Sequence[MessageQueue]], MessageQueue],
+        *,
+        timeout_ms: int | None = None,
+    ) -> SendResult:
+        """As `send`, at the queue that `select` picks from the topic's writable ones, in order of broker name and id.
+
+        One try and no other queue, so that what shares a queue stays in order. Upstream: `sendSelectImpl`.
+        """
+        request = send_request.single(message, self._config, self._next_id)
+        self._check(request, None)
+        limit_ms = self._config.send_msg_timeout_ms if timeout_ms is None else timeout_ms
+        return await self._recorded(
+            request, lambda record: self._sender.send_selected(request, record, select, limit_ms)
+        )
+
+    async def send_batch(
+        self, messages: Sequence[Message], *, queue: MessageQueue | None = None, timeout_ms: int | None = None
+    ) -> SendResult:
+        """As `send`, all `messages` (of one topic) in one request; they get consecutive offsets."""
+        return await self._send(send_request.batch(messages, self._config, self._next_id), queue, timeout_ms)
+
+    async def send_oneway(self, message: Message, *, queue: MessageQueue | None = None) -> None:
+        """Send without an answer: returns when the request was handed to a connection. One try; raises as `send`."""
+        request = send_request.single(message, self._config, self._next_id)
+        self._check(request, queue)
+        timeout_ms = self._config.send_msg_timeout_ms
+        await self._recorded(request, lambda record: self._sender.send_oneway(request, record, queue, timeout_ms))
+
+    def send_async(
+        self, message: Message, callback: SendCallback | None = None, *, timeout_ms: int | None = None
+    ) -> asyncio.Task[SendResult]:
+        """Begin to send; the task gives the result, or raises ClientError, ResponseError, SendError, TransportError.
+
+        `callback` is called when it ends, unless it was cancelled. A message that no broker would take is refused
+        here and now (ClientError, LocalProtocolError).
+        """
+        request = send_request.single(message, self._config, self._next_id)
+        self._check(request, None)
+        limit_ms = self._config.send_msg_timeout_ms if timeout_ms is None else timeout_ms
+        call = self._recorded(request, lambda record: self._sender.send_async(request, record, limit_ms))
+        task = asyncio.create_task(call)
+        self._async_sends.add(task)
+
+        def ended(task: asyncio.Task[SendResult]) -> None:
+            self._async_sends.discard(task)
+            if callback is None or task.cancelled():
+                return
+            error = task.exception()
+            if error is None:
+                callback(task.result(), None)
+            elif isinstance(error, RocketMQError):
+                callback(None, error)
+
+        task.add_done_callback(ended)
+        return task
+
+    async def _send(self, request: SendRequest, queue: MessageQueue | None, timeout_ms: int | None) -> SendResult:
+        self._check(request, queue)
+        limit_ms = self._config.send_msg_timeout_ms if timeout_ms is None else timeout_ms
+        if queue is None:
+            return await self._recorded(request, lambda record: self._sender.send(request, record, limit_ms))
+        return await self._recorded(request, lambda record: self._sender.send_once(request, record, queue, limit_ms))
+
+    async def _recorded(self, request: SendRequest, call: Callable[[SendRecord], Awaitable[_T]]) -> _T:
+        """`call`'s outcome, with one invoke and one outcome in the history."""
+        record = SendRecord(self._context, request, tuple(self._next_id() for _ in request.messages))
+        record.invoked()
+        try:
+            result = await call(record)
+        except RocketMQError as exc:
+            record.failed(exc)
+            raise
+        except BaseException:
+            record.unknown()
+            raise
+        if result is None:
+            record.unknown()
+        else:
+            record.returned(result)
+        return result
+
+    def _check(self, request: SendRequest, queue: MessageQueue | None) -> None:
+        if not self._running:
+            raise ClientError("The producer service state not OK, not running")
+        if queue is not None and queue.topic != request.topic:
+            raise ClientError(f"the message's topic {request.topic} is not its queue's topic {queue.topic}")
+
+    def _next_id(self) -> str:
+        return self._uniq_ids.next_id(self._context.clock.now_ms())
+
+    async def _detect(self) -> None:
+        """One round of the detector: brokers that have a fault item and answer a probe are reachable again."""
+        topic = next(iter(self._publish_table.publish_topics()), None)
+        for broker_name in self._fault.due_probes(now_ms=int(self._context.clock.monotonic_s() * 1000)):
+            address = self.client.find_broker_address_in_publish(broker_name)
+            if address is None:
+                self._fault.forget(broker_name)
+                continue
+            header = GetMaxOffsetRequestHeader(topic=topic or "", queue_id=0)
+            command = RemotingCommand.request(RequestCode.GET_MAX_OFFSET, header, version=self._config.profile.version)
+            try:
+                response = await self.client.remoting.invoke(address, command, timeout_s=DETECT_TIMEOUT_MS / 1000)
+            except RocketMQError as exc:
+                self._context.log.debug("probe of %s failed: %r", broker_name, exc)
+                continue
+            if response.code == ResponseCode.SUCCESS:
+                self._fault.probe_succeeded(broker_name)

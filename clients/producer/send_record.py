@@ -1,0 +1,141 @@
+"""One send call as the history sees it: invoke, each attempt, and exactly one outcome.
+
+It also knows what no single attempt knows: whether any of them may have been stored, so that the call's error is
+`definite` only when nothing was.
+"""
+
+from __future__ import annotations
+
+from ...remoting.codes import ResponseCode
+from ...remoting.errors import ResponseError, RocketMQError
+from ...remoting.message import Message, MessageQueue
+from ...remoting.node.network import Address
+from ...remoting.node.node import NodeContext
+from .send_request import SendRequest
+from .send_result import SendError, SendResult, SendStatus
+
+_CODE_OF_STATUS = {
+    SendStatus.SEND_OK: ResponseCode.SUCCESS,
+    SendStatus.FLUSH_DISK_TIMEOUT: ResponseCode.FLUSH_DISK_TIMEOUT,
+    SendStatus.FLUSH_SLAVE_TIMEOUT: ResponseCode.FLUSH_SLAVE_TIMEOUT,
+    SendStatus.SLAVE_NOT_AVAILABLE: ResponseCode.SLAVE_NOT_AVAILABLE,
+}
+
+
+def outcome(error: RocketMQError) -> str:
+    """The history's word for an error: it certainly did not happen, or nobody knows."""
+    return "fail" if error.definite else "info"
+
+
+class SendRecord:
+    """Events `send` (one pair a message, under the message's own `op_id`) and `send_attempt` (under the first's)."""
+
+    def __init__(self, context: NodeContext, request: SendRequest, op_ids: tuple[str, ...]) -> None:
+        self._context = context
+        self._request = request
+        self._op_ids = op_ids
+        self._begin_s = context.clock.monotonic_s()
+        self._attempts = 0
+        self.maybe_stored = 0
+        """How many of its attempts may have stored the messages: each of them stores them once at most."""
+
+    def invoked(self) -> None:
+        for message, op_id in self._each():
+            self._send("invoke", message, op_id)
+
+    def returned(self, result: SendResult) -> None:
+        """`ok` when the broker stored as safely as configured, `info` for the other statuses."""
+        type_ = "ok" if result.status is SendStatus.SEND_OK else "info"
+        for index, (message, op_id) in enumerate(self._each()):
+            self._send(
+                type_,
+                message,
+                op_id,
+                broker_name=result.queue.broker_name,
+                queue_id=result.queue.queue_id,
+                offset=result.queue_offset + index,
+                code=int(_CODE_OF_STATUS[result.status]),
+                attempt=self.maybe_stored,
+                duration_ms=self._since_ms(self._begin_s),
+            )
+
+    def failed(self, error: RocketMQError) -> None:
+        """The outcome of `error`, after its `definite` was made that of the whole call."""
+        error.definite = error.definite and not self.maybe_stored
+        for message, op_id in self._each():
+            self._send(
+                outcome(error),
+                message,
+                op_id,
+                code=_code_of(error),
+                attempt=self.maybe_stored,
+                duration_ms=self._since_ms(self._begin_s),
+            )
+
+    def unknown(self) -> None:
+        """A oneway send that left, or a call that was cancelled: nobody will know."""
+        for message, op_id in self._each():
+            # An attempt that is cut off right now is not among them yet.
+            attempt = max(1, self.maybe_stored)
+            self._send("info", message, op_id, attempt=attempt, duration_ms=self._since_ms(self._begin_s))
+
+    def attempt(self, queue: MessageQueue, address: Address | None) -> Attempt:
+        """Begin the next attempt."""
+        number, self._attempts = self._attempts, self._attempts + 1
+        return Attempt(self, self._context, self._op_ids[0], number, queue, address)
+
+    def _each(self) -> zip[tuple[Message, str]]:
+        return zip(self._request.messages, self._op_ids, strict=True)
+
+    def _send(self, type_: str, message: Message, op_id: str, **fields: object) -> None:
+        msg_key = message.keys or message.uniq_key
+        self._context.record("send", type=type_, op_id=op_id, topic=message.topic, msg_key=msg_key, **fields)
+
+    def _since_ms(self, begin_s: float) -> float:
+        return (self._context.clock.monotonic_s() - begin_s) * 1000
+
+
+class Attempt:
+    """One try at one broker; a context manager whose body is the call. Leaving it records how it ended."""
+
+    def __init__(
+        self,
+        record: SendRecord,
+        context: NodeContext,
+        op_id: str,
+        number: int,
+        queue: MessageQueue,
+        address: Address | None,
+    ) -> None:
+        self._record, self._context, self._number = record, context, number
+        self._fields = {
+            "op_id": op_id,
+            "attempt": number,
+            "broker_name": queue.broker_name,
+            "address": None if address is None else str(address),
+            "queue_id": queue.queue_id,
+        }
+        self._begin_s = 0.0
+        self.code: int | None = None
+        """The broker's answer, set by the body."""
+
+    def __enter__(self) -> Attempt:
+        self._begin_s = self._context.clock.monotonic_s()
+        self._context.record("send_attempt", type="invoke", **self._fields)
+        return self
+
+    def __exit__(self, exc_type: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, RocketMQError):
+            type_ = outcome(error)
+            self.code = _code_of(error)
+        else:
+            type_ = "ok" if error is None and self.code == ResponseCode.SUCCESS else "info"
+        self._record.maybe_stored += type_ != "fail"
+        duration_ms = (self._context.clock.monotonic_s() - self._begin_s) * 1000
+        self._context.record("send_attempt", type=type_, code=self.code, duration_ms=duration_ms, **self._fields)
+
+
+def _code_of(error: RocketMQError) -> int | None:
+    if isinstance(error, SendError):
+        return error.code
+    return int(error.code) if isinstance(error, ResponseError) else None

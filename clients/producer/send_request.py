@@ -1,0 +1,147 @@
+"""A message or a batch made ready to send: checked, given its ids, compressed; and the request for one queue.
+
+Pure: the ids and the time are arguments. Upstream: `Validators.checkMessage`, `MessageBatch`,
+`DefaultMQProducerImpl.sendKernelImpl`, `tryToCompressMessage`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ...remoting import message_properties as names
+from ...remoting.codes import RequestCode
+from ...remoting.command import RemotingCommand
+from ...remoting.compression import CompressionType, compress, compressed_flags
+from ...remoting.errors import ClientError
+from ...remoting.headers.broker import SendMessageRequestHeader
+from ...remoting.message import Message, MessageQueue
+from ...remoting.message_batch import encode_batch
+from ...remoting.message_properties import format_properties
+from ...remoting.node.profile import Profile
+from ..config import RETRY_GROUP_TOPIC_PREFIX, ProducerConfig
+
+TOPIC_MAX_LENGTH = 127
+_TOPIC = re.compile(r"[%|a-zA-Z0-9_-]+")
+_NOT_ALLOWED_TO_SEND = frozenset(
+    {
+        "SCHEDULE_TOPIC_XXXX",
+        "RMQ_SYS_TRANS_HALF_TOPIC",
+        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+        "TRANS_CHECK_MAX_TIME_TOPIC",
+        "SELF_TEST_TOPIC",
+        "OFFSET_MOVED_EVENT",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendRequest:
+    """What is the same for every try of one send call."""
+
+    messages: tuple[Message, ...]
+    """One, or those of a batch, each with its UNIQ_KEY."""
+    body: bytes
+    """As it travels: compressed, or the batch encoding."""
+    sys_flag: int
+    properties: str
+    batch: bool
+    reconsume_times: int = 0
+    max_reconsume_times: int | None = None
+
+    @property
+    def topic(self) -> str:
+        return self.messages[0].topic
+
+    @property
+    def msg_id(self) -> str:
+        """What SendResult reports: the UNIQ_KEYs joined by commas."""
+        return ",".join(message.uniq_key or "" for message in self.messages)
+
+    def command(
+        self, queue: MessageQueue, config: ProducerConfig, *, now_ms: int, oneway: bool = False
+    ) -> RemotingCommand:
+        """The 310 or 320 that stores it in `queue`."""
+        header = SendMessageRequestHeader(
+            producer_group=config.producer_group,
+            topic=self.topic,
+            default_topic=config.create_topic_key,
+            default_topic_queue_nums=config.default_topic_queue_nums,
+            queue_id=queue.queue_id,
+            sys_flag=self.sys_flag,
+            born_timestamp=now_ms,
+            flag=0 if self.batch else self.messages[0].flag,
+            properties=self.properties,
+            reconsume_times=self.reconsume_times,
+            max_reconsume_times=self.max_reconsume_times,
+            batch=self.batch,
+            broker_name=queue.broker_name,
+        )
+        code = RequestCode.SEND_BATCH_MESSAGE if self.batch else RequestCode.SEND_MESSAGE_V2
+        return RemotingCommand.request(code, header.to_v2(), self.body, oneway=oneway, version=config.profile.version)
+
+
+def single(message: Message, config: ProducerConfig, next_id: Callable[[], str]) -> SendRequest:
+    """`message` ready to send. Raises ClientError or LocalProtocolError for one that no broker would take."""
+    _check(message, config)
+    message = _with_uniq_key(message, next_id)
+    properties = dict(message.properties)
+    reconsume_times, max_reconsume_times = 0, None
+    if message.topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+        # These two travel in the header and not with the message.
+        reconsume_times = int(properties.pop(names.RECONSUME_TIME, "0"))
+        text = properties.pop(names.MAX_RECONSUME_TIMES, None)
+        max_reconsume_times = None if text is None else int(text)
+    body, sys_flag = message.body, 0
+    if len(body) >= config.compress_msg_body_over_howmuch:
+        body = compress(body, CompressionType.ZLIB, config.compress_level)
+        sys_flag = compressed_flags(CompressionType.ZLIB)
+    return SendRequest(
+        messages=(message,),
+        body=body,
+        sys_flag=sys_flag,
+        properties=_properties(properties, config),
+        batch=False,
+        reconsume_times=reconsume_times,
+        max_reconsume_times=max_reconsume_times,
+    )
+
+
+def batch(messages: Sequence[Message], config: ProducerConfig, next_id: Callable[[], str]) -> SendRequest:
+    """`messages` as one batch, never compressed. Raises as `single`, and when they cannot travel together."""
+    for message in messages:
+        _check(message, config)
+    with_ids = tuple(_with_uniq_key(message, next_id) for message in messages)
+    body = encode_batch(with_ids)
+    _check_body_size(len(body), config)
+    wait = {names.WAIT: "true" if with_ids[0].wait_store_msg_ok else "false"}
+    return SendRequest(messages=with_ids, body=body, sys_flag=0, properties=_properties(wait, config), batch=True)
+
+
+def _properties(properties: dict[str, str], config: ProducerConfig) -> str:
+    return format_properties(properties, trailing_separator=config.profile is Profile.V5_X)
+
+
+def _with_uniq_key(message: Message, next_id: Callable[[], str]) -> Message:
+    return message if message.uniq_key else message.with_property(names.UNIQ_KEY, next_id())
+
+
+def _check(message: Message, config: ProducerConfig) -> None:
+    topic = message.topic
+    if not topic.strip():
+        raise ClientError("The specified topic is blank")
+    if len(topic) > TOPIC_MAX_LENGTH:
+        raise ClientError(f"The specified topic is longer than topic max length {TOPIC_MAX_LENGTH}.")
+    if not _TOPIC.fullmatch(topic):
+        raise ClientError(f"The specified topic[{topic}] contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$")
+    if topic in _NOT_ALLOWED_TO_SEND:
+        raise ClientError(f"Sending message to topic[{topic}] is forbidden.")
+    if not message.body:
+        raise ClientError("the message body length is zero")
+    _check_body_size(len(message.body), config)
+
+
+def _check_body_size(size: int, config: ProducerConfig) -> None:
+    if size > config.max_message_size:
+        raise ClientError(f"the message body size {size} is over max value, MAX: {config.max_message_size}")

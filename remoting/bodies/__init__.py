@@ -1,0 +1,1 @@
+"""The JSON bodies: routes, registration, clients; each with encode() and decode()."""

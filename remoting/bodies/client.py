@@ -1,0 +1,195 @@
+"""The bodies that clients and brokers exchange: heartbeats, consumers, queue locks, statistics.
+
+Enumerations travel by name and are plain text here: consume type CONSUME_PASSIVELY (push) or CONSUME_ACTIVELY (pull),
+message model CLUSTERING or BROADCASTING, consume from where CONSUME_FROM_LAST_OFFSET, _FIRST_OFFSET or _TIMESTAMP.
+Upstream: `protocol/heartbeat/*`, `protocol/body/*`, `protocol/admin/*`, `SubscriptionGroupConfig`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..headers.fields import wire
+from ..message import MessageQueue
+from ..message_properties import java_hash
+from .fields import Body, Long
+from .route import DataVersion
+
+SUB_ALL = "*"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionData(Body):
+    """What a consumer wants of one topic. No tags and `*` mean all of it."""
+
+    topic: str
+    sub_string: str = SUB_ALL
+    tags_set: frozenset[str] = frozenset()
+    code_set: frozenset[int] = frozenset()
+    """Java hashes of the tags."""
+    sub_version: Long = 0
+    expression_type: str = "TAG"
+    class_filter_mode: bool = False
+
+    @classmethod
+    def of(cls, topic: str, expression: str | None, *, sub_version: int = 0) -> SubscriptionData:
+        """From `*` or tags joined by `||`, as `FilterAPI.buildSubscriptionData`. Without any tag it is `*`."""
+        tags = frozenset(tag for part in (expression or "").split("||") if (tag := part.strip()))
+        if not tags or expression == SUB_ALL:
+            return cls(topic=topic, sub_version=sub_version)
+        return cls(
+            topic=topic,
+            sub_string=expression or SUB_ALL,
+            tags_set=tags,
+            code_set=frozenset(map(java_hash, tags)),
+            sub_version=sub_version,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerData(Body):
+    group_name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerData(Body):
+    group_name: str
+    consume_type: str = "CONSUME_PASSIVELY"
+    message_model: str = "CLUSTERING"
+    consume_from_where: str = "CONSUME_FROM_LAST_OFFSET"
+    subscription_data_set: tuple[SubscriptionData, ...] = ()
+    unit_mode: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeartbeatData(Body):
+    """The last two fields are 5.x's (None: left out)."""
+
+    client_id: str = wire("clientID")
+    producer_data_set: tuple[ProducerData, ...] = ()
+    consumer_data_set: tuple[ConsumerData, ...] = ()
+    heartbeat_fingerprint: int | None = None
+    without_sub: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckClientRequestBody(Body):
+    client_id: str
+    group: str
+    namespace: str | None = None
+    subscription_data: SubscriptionData
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetConsumerListByGroupResponseBody(Body):
+    """The client ids of a group's consumers."""
+
+    consumer_id_list: tuple[str, ...] = ()
+
+
+ConsumerIdList = GetConsumerListByGroupResponseBody
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupList(Body):
+    group_list: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection(Body):
+    """A client at a broker. `language` is a LanguageCode's name."""
+
+    client_addr: str
+    client_id: str
+    language: str | None = None
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerConnection(Body):
+    connection_set: tuple[Connection, ...] = ()
+    subscription_table: Mapping[str, SubscriptionData] = field(default_factory=dict)
+    consume_type: str | None = None
+    message_model: str | None = None
+    consume_from_where: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerConnection(Body):
+    connection_set: tuple[Connection, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockBatchRequestBody(Body):
+    """The queues that one orderly consumer wants to own."""
+
+    consumer_group: str
+    client_id: str
+    only_this_broker: bool = False
+    mq_set: frozenset[MessageQueue] = frozenset()
+
+
+UnlockBatchRequestBody = LockBatchRequestBody
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockBatchResponseBody(Body):
+    lock_ok_mq_set: frozenset[MessageQueue] = wire("lockOKMQSet", default=frozenset())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionGroupConfig(Body):
+    """How a broker serves one consumer group. The last five fields are 5.x's (None: left out)."""
+
+    group_name: str
+    consume_enable: bool = True
+    consume_from_min_enable: bool = True
+    consume_broadcast_enable: bool = True
+    retry_queue_nums: int = 1
+    retry_max_times: int = 16
+    broker_id: Long = 0
+    which_broker_when_consume_slowly: Long = 1
+    notify_consumer_ids_changed_enable: bool = True
+    consume_message_orderly: bool | None = None
+    group_retry_policy: object = None
+    group_sys_flag: int | None = None
+    consume_timeout_minute: int | None = None
+    attributes: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionGroupWrapper(Body):
+    """Every group at a broker (GET_ALL_SUBSCRIPTIONGROUP_CONFIG, and a broker's file)."""
+
+    subscription_group_table: Mapping[str, SubscriptionGroupConfig] = field(default_factory=dict)
+    data_version: DataVersion = field(default_factory=DataVersion)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicOffset(Body):
+    min_offset: Long = 0
+    max_offset: Long = 0
+    last_update_timestamp: Long = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicStatsTable(Body):
+    offset_table: Mapping[MessageQueue, TopicOffset] = field(default_factory=dict)
+    topic_put_tps: float | None = None
+    """5.x."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetWrapper(Body):
+    broker_offset: Long = 0
+    consumer_offset: Long = 0
+    pull_offset: Long | None = None
+    """5.x."""
+    last_timestamp: Long = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumeStats(Body):
+    offset_table: Mapping[MessageQueue, OffsetWrapper] = field(default_factory=dict)
+    consume_tps: float = 0.0

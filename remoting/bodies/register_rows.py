@@ -1,0 +1,179 @@
+"""The rows in a REGISTER_BROKER body, for a NameServer that has read nearly the same body before. Pure.
+
+A broker with ten thousand topics sends all of them every 30 s, a megabyte and a half of JSON in which nothing, or one
+topic, has changed. So a long body is cut between topics, and a piece with the bytes of a piece of last time is not
+read again:
+
+    {..."dataVersion":{...},"topicConfigTable":{ "a":{...},"b":{...} , "c":{...},"d":{...} , "e":{...}}}
+    |------------------ head ------------------|-------piece--------|-------piece--------|---- rest ----|
+
+Head and rest are a registration themselves, and read as one. A new piece is read as `{piece}`: if that is JSON, the
+piece is whole members of the table, because it begins where a member does, and how JSON reads does not depend on what
+follows. If it is not, the cut was wrong, and the whole body is read in one go, as is everything that is short,
+compressed or not standard JSON. Last time's cuts are tried first, so that one topic more shifts nothing.
+
+No map that a broker writes has a key twice; of a body that does, either value may be taken.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import orjson
+
+from .. import fastjson
+from ..codes import V3_0_11
+from ..errors import RemoteProtocolError
+from .register import RegisterBrokerBody, TopicConfigSerializeWrapper, check_count
+from .route import QueueData, TopicConfig
+
+PIECE = 16_384
+"""About the bytes of one piece: a hundred topics."""
+
+_TABLE = b'"topicConfigTable":{'
+_LAST_FIELD = b'"writeQueueNums":'  # names are sorted; where this is not so, bodies are not cut or cut in vain
+_BETWEEN = b'},"'
+_MARK = ""
+"""A member put where the pieces were: it must turn up in the registration's own table, and not elsewhere."""
+
+_numbers = itemgetter("readQueueNums", "writeQueueNums", "perm", "topicSysFlag", "order", "topicFilterType")
+
+Row = tuple[str, QueueData]
+"""A topic's name and how the broker holds it."""
+
+_Shared = dict[tuple[object, ...], QueueData]
+
+
+class Start(NamedTuple):
+    """Where a piece begins: the key there with its brace, and how far that is from where the one before begins."""
+
+    key: bytes
+    distance: int
+
+
+class Pieces(NamedTuple):
+    """The pieces of one body: where they begin, in order, and what identifies the bytes of each."""
+
+    starts: tuple[Start, ...] = ()
+    digests: frozenset[bytes] = frozenset()
+    shared: Mapping[tuple[object, ...], QueueData] = {}
+    """The rows met so far, by what they were made from: topics with the same numbers have the same row."""
+
+
+NO_PIECES = Pieces()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredRows:
+    """`body` has everything but the topics; `rows` has those, but for the ones that stood in last time's pieces."""
+
+    body: RegisterBrokerBody
+    rows: list[Row]
+    pieces: Pieces
+
+
+def read_rows(data: bytes, broker_name: str, *, version: int, last: Pieces = NO_PIECES) -> RegisteredRows:
+    """The registration in `data` from a broker of `version`, without the rows of those pieces that `last` has as well.
+
+    RemoteProtocolError as RegisterBrokerBody.decode.
+    """
+    shared, rows = dict(last.shared), list[Row]()
+    if version < V3_0_11 or data[:1] != b"{":
+        body = RegisterBrokerBody.decode(data, version=version)
+        _add_topics(body.topics, broker_name, shared, rows)
+        return RegisteredRows(body=body, rows=rows, pieces=NO_PIECES)
+    head_and_rest, starts, pieces = _cut(data, last.starts)
+    digests = [hashlib.sha256(piece, usedforsecurity=False).digest() for piece in pieces]
+    try:
+        for piece, digest in zip(pieces, digests, strict=True):
+            if digest not in last.digests:
+                _add_rows(orjson.loads(b"".join((b"{", piece, b"}"))), broker_name, shared, rows)
+        value = fastjson.loads(head_and_rest)
+        table = _taken_table(value)
+        if pieces and (table is None or table.pop(_MARK, None) != 0):
+            raise ValueError("it was another topicConfigTable")
+    except (ValueError, RemoteProtocolError):  # the cut was wrong; or it was right, and the next line says so again
+        starts, digests, rows = (), [], []
+        value = fastjson.loads(data)
+        table = _taken_table(value)
+    if table is not None:
+        check_count(len(table) + len(rows))
+        _add_rows(table, broker_name, shared, rows)
+    body = RegisterBrokerBody.from_json(value)
+    return RegisteredRows(body=body, rows=rows, pieces=Pieces(starts, frozenset(digests), shared))
+
+
+def _taken_table(value: object) -> dict[str, Any] | None:
+    """The topic table, taken out of a decoded registration; None where there is none."""
+    wrapper = value.get("topicConfigSerializeWrapper") if isinstance(value, dict) else None
+    if isinstance(wrapper, dict) and isinstance(wrapper.get("topicConfigTable"), dict):
+        table: dict[str, Any] = wrapper.pop("topicConfigTable")
+        return table
+    return None
+
+
+def _cut(data: bytes, last: tuple[Start, ...]) -> tuple[bytes, tuple[Start, ...], list[memoryview]]:
+    """Head, mark and rest, and the pieces between head and rest with their beginnings; of a short body all is rest."""
+    begin = at = data.find(_TABLE) + len(_TABLE)
+    starts, pieces = list[Start](), list[memoryview]()
+    if len(data) < 2 * PIECE or begin < len(_TABLE) or (b"$" in data and b'"$ref"' in data):
+        return data, (), pieces
+    view, wanted, distance = memoryview(data), iter(last[1:]), 0
+    while len(data) - at > 2 * PIECE:
+        end = next((end for start in wanted if (end := _find(data, at, start)) > at), 0)
+        if not end:
+            end = data.find(_BETWEEN, data.find(_LAST_FIELD, at + PIECE)) + 2
+            if end < at + PIECE:
+                break
+        pieces.append(view[at : end - 1])
+        starts.append(Start(data[at : data.find(b"{", at) + 1], distance))
+        at, distance = end, end - at
+    if not pieces:
+        return data, (), pieces
+    return b"".join((view[:begin], b'"', _MARK.encode(), b'":0,', view[at:])), tuple(starts), pieces
+
+
+def _find(data: bytes, at: int, start: Start) -> int:
+    if data.startswith(start.key, at + start.distance):
+        return at + start.distance
+    return data.find(start.key, at, at + 2 * PIECE)
+
+
+def _add_rows(table: Mapping[str, Any], broker_name: str, shared: _Shared, rows: list[Row]) -> None:
+    """The rows of a table's members, as `_add_topics` has them; quick where all is as brokers send it."""
+    for key, topic in table.items():
+        try:
+            numbers = _numbers(topic)
+            row = shared[numbers]
+            name, attributes = topic["topicName"], topic.get("attributes")
+            if type(name) is str and name and (not attributes or _texts(attributes)):
+                rows.append((name, row))
+                continue
+        except (AttributeError, KeyError, TypeError):
+            pass
+        wrapper = TopicConfigSerializeWrapper.from_json({"topicConfigTable": {key: topic}})
+        _add_topics(tuple(wrapper.topic_config_table.values()), broker_name, shared, rows)
+
+
+def _texts(attributes: object) -> bool:
+    return isinstance(attributes, dict) and all(isinstance(value, str) for value in attributes.values())
+
+
+def _add_topics(topics: Iterable[TopicConfig], broker_name: str, shared: _Shared, rows: list[Row]) -> None:
+    for topic in topics:
+        numbers = topic.read_queue_nums, topic.write_queue_nums, topic.perm, topic.topic_sys_flag
+        key = (*numbers, topic.order, topic.topic_filter_type)
+        row = shared.get(key)
+        if row is None:
+            row = shared[key] = QueueData(
+                broker_name=broker_name,
+                read_queue_nums=topic.read_queue_nums,
+                write_queue_nums=topic.write_queue_nums,
+                perm=topic.perm,
+                topic_sys_flag=topic.topic_sys_flag,
+            )
+        rows.append((topic.topic_name, row))

@@ -1,0 +1,180 @@
+"""The bodies that NameServers give out and take in, but for the registration itself (register.py).
+
+Upstream: `protocol/route/*`, `protocol/body/*`, `DataVersion`, `TopicConfig`, `KVConfigSerializeWrapper`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .. import fastjson
+from ..codes import PERM_READ, PERM_WRITE
+from ..errors import RemoteProtocolError
+from ..node.profile import Profile
+from .fields import Body, Long
+
+SINGLE_TAG = "SINGLE_TAG"
+MULTI_TAG = "MULTI_TAG"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataVersion(Body):
+    """Which state of a broker's topic table a payload is of. Equality is 5.x's, over all fields; 4.9's is `same`.
+
+    4.9 knows no stateVersion, and readers take its absence as 0: it is written only when it is not 0.
+    """
+
+    state_version: Long = 0
+    timestamp: Long = 0
+    counter: Long = 0
+
+    def same(self, other: DataVersion, profile: Profile) -> bool:
+        """Whether a NameServer of `profile` takes the two for one version."""
+        if profile is Profile.V4_9:
+            return (self.timestamp, self.counter) == (other.timestamp, other.counter)
+        return self == other
+
+    def next(self, *, now_ms: int, state_version: int | None = None) -> DataVersion:
+        """The version after a change of the table."""
+        state = self.state_version if state_version is None else state_version
+        return DataVersion(state_version=state, timestamp=now_ms, counter=self.counter + 1)
+
+    def to_json(self) -> dict[str, object]:
+        version: dict[str, object] = {"counter": self.counter, "timestamp": self.timestamp}
+        if self.state_version:
+            version["stateVersion"] = self.state_version
+        return version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicConfig(Body):
+    """One topic at one broker. `attributes` exist in 5.x only (None: left out)."""
+
+    topic_name: str
+    read_queue_nums: int = 16
+    write_queue_nums: int = 16
+    perm: int = PERM_READ | PERM_WRITE
+    topic_filter_type: str = SINGLE_TAG
+    topic_sys_flag: int = 0
+    order: bool = False
+    attributes: Mapping[str, str] | None = None
+
+    def to_line(self) -> str:
+        """As in a compressed registration, where topicSysFlag and order are lost."""
+        line = f"{self.topic_name} {self.read_queue_nums} {self.write_queue_nums} {self.perm} {self.topic_filter_type}"
+        return line if self.attributes is None else f"{line} {fastjson.dumps(dict(self.attributes)).decode()}"
+
+    @classmethod
+    def from_line(cls, line: str) -> TopicConfig:
+        """The topic of such a line. RemoteProtocolError; attributes that cannot be read are none, as in Java."""
+        name, *rest = line.split(" ")
+        if len(rest) < 4:
+            raise RemoteProtocolError(f"topic line {line[:80]!r:.80} has {len(rest) + 1} parts, not 5 or 6")
+        attributes: object = None
+        if len(rest) > 4:
+            try:
+                attributes = fastjson.loads(rest[4])
+            except RemoteProtocolError:
+                attributes = None
+        return cls.from_json(
+            {
+                "topicName": name,
+                "readQueueNums": rest[0],
+                "writeQueueNums": rest[1],
+                "perm": rest[2],
+                "topicFilterType": rest[3],
+                "attributes": attributes if isinstance(attributes, Mapping) else None,
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueData(Body):
+    """A topic's row: how one broker holds it."""
+
+    broker_name: str
+    read_queue_nums: int = 0
+    write_queue_nums: int = 0
+    perm: int = 0
+    topic_sys_flag: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerData(Body):
+    """A broker group: broker id (0 = master) to "host:port". The last two fields are 5.x's (None: left out)."""
+
+    cluster: str | None = None
+    broker_name: str
+    broker_addrs: Mapping[int, str] = field(default_factory=dict)
+    enable_acting_master: bool | None = None
+    zone_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicQueueMappingInfo(Body):
+    """Which logical queues of a static topic (5.x) are which physical ones at the broker `bname`."""
+
+    topic: str | None = None
+    scope: str = "__global__"
+    total_queues: int = 0
+    bname: str | None = None
+    epoch: Long = 0
+    dirty: bool = False
+    curr_id_map: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRouteData(Body):
+    """The route of one topic. Row and broker order mean nothing."""
+
+    queue_datas: tuple[QueueData, ...] = ()
+    broker_datas: tuple[BrokerData, ...] = ()
+    filter_server_table: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    order_topic_conf: str | None = None
+    topic_queue_mapping_by_broker: Mapping[str, object] | None = None
+
+    def encode(self, standard_json: bool = False) -> bytes:
+        """In standard JSON (every key quoted, `\\/`, `\\uXXXX`) for a client of V4_9_4 on or one that asks for it,
+        else in fastjson's own dialect with `brokerAddrs:{0:"..."}`."""
+        return fastjson.dumps(self.to_json(), browser_compatible=standard_json)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterInfo(Body):
+    """Every broker group by name, and the broker names of each cluster."""
+
+    broker_addr_table: Mapping[str, BrokerData] = field(default_factory=dict)
+    cluster_addr_table: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicList(Body):
+    topic_list: tuple[str, ...] = ()
+    broker_addr: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KVTable(Body):
+    """A null value is the same as none on the wire."""
+
+    table: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KVConfigSerializeWrapper(Body):
+    """A NameServer's KV file: namespace to key to value."""
+
+    config_table: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerMemberGroup(Body):
+    cluster: str | None = None
+    broker_name: str
+    broker_addrs: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetBrokerMemberGroupResponseBody(Body):
+    broker_member_group: BrokerMemberGroup

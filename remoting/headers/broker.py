@@ -1,0 +1,371 @@
+"""The headers of requests that a broker answers or sends (codes.md sections 2 and 3); import them from headers.py.
+
+Requests without a class here have no fields: 21, 25, 28, 34, 41, 42, 43, 45, 200, 201. Upstream: `protocol/header/**`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..codes import RequestCode
+from .fields import HeaderError, HeaderFields, as_text, parse, plan, wire
+
+# --- broker: messages -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendMessageRequestHeader(HeaderFields):
+    """10 under these names, 310 and 320 under letters (`SendMessageRequestHeaderV2`)."""
+
+    producer_group: str
+    topic: str
+    default_topic: str
+    default_topic_queue_nums: int
+    queue_id: int
+    """Negative: the broker picks."""
+    sys_flag: int
+    born_timestamp: int
+    flag: int
+    properties: str | None = None
+    reconsume_times: int | None = None
+    unit_mode: bool = False
+    batch: bool = False
+    max_reconsume_times: int | None = None
+    broker_name: str | None = wire("bname", default=None)
+
+    def to_v2(self) -> dict[str, str]:
+        """The ext fields of 310 and 320."""
+        return {
+            letter: as_text(value) for letter, name in _V2_LETTERS.items() if (value := getattr(self, name)) is not None
+        }
+
+    @classmethod
+    def from_v2(cls, fields: Mapping[str, str] | None) -> SendMessageRequestHeader:
+        """The header of a 310 or 320. HeaderError names the letter that is missing or unreadable."""
+        given = fields or {}
+        values: dict[str, object] = {}
+        for letter, (name, kind, required) in _v2_plan().items():
+            text = given.get(letter)
+            if text is None or (not text and kind is not str):
+                if required:
+                    raise HeaderError(letter, text)
+            else:
+                values[name] = text if kind is str else parse(letter, text, kind)
+        return cls(**values)  # type: ignore[arg-type]  # the plan holds each field's type
+
+    @classmethod
+    def for_code(cls, code: int, fields: Mapping[str, str] | None) -> SendMessageRequestHeader:
+        """The header of a 10, 310 or 320, whichever `code` is."""
+        return cls.from_ext_fields(fields) if code == RequestCode.SEND_MESSAGE else cls.from_v2(fields)
+
+
+_V2_LETTERS = {
+    "a": "producer_group",
+    "b": "topic",
+    "c": "default_topic",
+    "d": "default_topic_queue_nums",
+    "e": "queue_id",
+    "f": "sys_flag",
+    "g": "born_timestamp",
+    "h": "flag",
+    "i": "properties",
+    "j": "reconsume_times",
+    "k": "unit_mode",
+    "l": "max_reconsume_times",
+    "m": "batch",
+    "n": "broker_name",
+}
+_v2: dict[str, tuple[str, type, bool]] = {}
+
+
+def _v2_plan() -> dict[str, tuple[str, type, bool]]:
+    if not _v2:
+        fields = {field.name: field for field in plan(SendMessageRequestHeader)}
+        for letter, name in _V2_LETTERS.items():
+            _v2[letter] = (name, fields[name].kind, fields[name].required)
+    return _v2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendMessageResponseHeader(HeaderFields):
+    """Of 10, 310 and 320; for a batch the message ids are joined by commas and the queue offset is the first."""
+
+    msg_id: str
+    queue_id: int
+    queue_offset: int
+    transaction_id: str | None = None
+    batch_uniq_id: str | None = None
+    msg_region: str | None = wire("MSG_REGION", default=None)
+    trace_on: bool | None = wire("TRACE_ON", default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullMessageRequestHeader(HeaderFields):
+    """11, 361"""
+
+    consumer_group: str
+    topic: str
+    queue_id: int
+    queue_offset: int
+    max_msg_nums: int
+    sys_flag: int
+    commit_offset: int
+    suspend_timeout_millis: int
+    subscription: str | None = None
+    sub_version: int
+    expression_type: str | None = None
+    max_msg_bytes: int | None = None
+    request_source: int | None = None
+    proxy_forward_client_id: str | None = wire("proxyFrowardClientId", default=None)
+    broker_name: str | None = wire("bname", default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullMessageResponseHeader(HeaderFields):
+    suggest_which_broker_id: int
+    next_begin_offset: int
+    min_offset: int
+    max_offset: int
+    offset_delta: int | None = None
+    topic_sys_flag: int | None = None
+    group_sys_flag: int | None = None
+    forbidden_type: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryMessageRequestHeader(HeaderFields):
+    """12"""
+
+    topic: str
+    key: str
+    max_num: int
+    begin_timestamp: int
+    end_timestamp: int
+    unique_key_query: bool | None = wire("_UNIQUE_KEY_QUERY", default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryMessageResponseHeader(HeaderFields):
+    index_last_update_timestamp: int
+    index_last_update_phyoffset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewMessageRequestHeader(HeaderFields):
+    """33; the offset is the commit log's."""
+
+    topic: str | None = None
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerSendMsgBackRequestHeader(HeaderFields):
+    """36; the offset is the commit log's."""
+
+    offset: int
+    group: str
+    delay_level: int
+    origin_msg_id: str | None = None
+    origin_topic: str | None = None
+    unit_mode: bool = False
+    max_reconsume_times: int | None = None
+    broker_name: str | None = wire("bname", default=None)
+
+
+# --- broker: offsets ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryConsumerOffsetRequestHeader(HeaderFields):
+    """14"""
+
+    consumer_group: str
+    topic: str
+    queue_id: int
+    set_zero_if_not_found: bool | None = None
+    broker_name: str | None = wire("bname", default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryConsumerOffsetResponseHeader(HeaderFields):
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateConsumerOffsetRequestHeader(HeaderFields):
+    """15"""
+
+    consumer_group: str
+    topic: str
+    queue_id: int
+    commit_offset: int
+    broker_name: str | None = wire("bname", default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchOffsetRequestHeader(HeaderFields):
+    """29"""
+
+    topic: str
+    queue_id: int
+    timestamp: int
+    boundary_type: str | None = None
+    broker_name: str | None = wire("bname", default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchOffsetResponseHeader(HeaderFields):
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetMaxOffsetRequestHeader(HeaderFields):
+    """30"""
+
+    topic: str
+    queue_id: int
+    committed: bool | None = None
+    broker_name: str | None = wire("bname", default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetMaxOffsetResponseHeader(HeaderFields):
+    """The offset is the next to be written."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetMinOffsetRequestHeader(HeaderFields):
+    """31"""
+
+    topic: str
+    queue_id: int
+    broker_name: str | None = wire("bname", default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetMinOffsetResponseHeader(HeaderFields):
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetEarliestMsgStoretimeRequestHeader(HeaderFields):
+    """32"""
+
+    topic: str
+    queue_id: int
+    broker_name: str | None = wire("bname", default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetEarliestMsgStoretimeResponseHeader(HeaderFields):
+    timestamp: int
+
+
+# --- broker: clients, topics, administration ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnregisterClientRequestHeader(HeaderFields):
+    """35"""
+
+    client_id: str = wire("clientID")
+    producer_group: str | None = None
+    consumer_group: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetConsumerListByGroupRequestHeader(HeaderFields):
+    """38"""
+
+    consumer_group: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotifyConsumerIdsChangedRequestHeader(HeaderFields):
+    """40, from broker to client"""
+
+    consumer_group: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTopicRequestHeader(HeaderFields):
+    """17"""
+
+    topic: str
+    default_topic: str
+    read_queue_nums: int
+    write_queue_nums: int
+    perm: int
+    topic_filter_type: str = "SINGLE_TAG"
+    topic_sys_flag: int | None = None
+    order: bool = False
+    attributes: str | None = None
+    force: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteTopicRequestHeader(HeaderFields):
+    """215"""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetTopicConfigRequestHeader(HeaderFields):
+    """351"""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryTopicConsumeByWhoRequestHeader(HeaderFields):
+    """300"""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetTopicStatsInfoRequestHeader(HeaderFields):
+    """202"""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetConsumerConnectionListRequestHeader(HeaderFields):
+    """203"""
+
+    consumer_group: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetProducerConnectionListRequestHeader(HeaderFields):
+    """204"""
+
+    producer_group: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteSubscriptionGroupRequestHeader(HeaderFields):
+    """207"""
+
+    group_name: str
+    clean_offset: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetConsumeStatsRequestHeader(HeaderFields):
+    """208"""
+
+    consumer_group: str
+    topic: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetBrokerConfigResponseHeader(HeaderFields):
+    """26"""
+
+    version: str

@@ -1,0 +1,1 @@
+"""What every node is handed: clock, network, recorder and the profile of RocketMQ that it speaks."""

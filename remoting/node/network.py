@@ -1,0 +1,107 @@
+"""The one source of connections in a node: dial and listen, in asyncio's transport/protocol terms.
+
+`TcpNetwork` with links is how an experiment sees every byte: a node asks for its peer's own address and is connected
+to the proxy of that (node, peer) pair. An address without a link is refused, because traffic that goes around its
+proxy cannot be cut and would make every verdict worthless.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, Protocol
+
+from ..errors import ConnectError
+
+
+class Address(NamedTuple):
+    """host:port, as RocketMQ writes it."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """`"127.0.0.1:9876"` as an Address; ValueError with one sentence otherwise."""
+        host, colon, port = text.strip().rpartition(":")
+        if (
+            not colon
+            or not host
+            or set(host) & set(",;/ ")
+            or not port.isascii()
+            or not port.isdigit()
+            or not 0 <= int(port) <= 65535
+        ):
+            raise ValueError(f"address {text!r} is not host:port with a port of 0 to 65535")
+        return cls(host.strip("[]"), int(port))
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Listener(Protocol):
+    @property
+    def address(self) -> Address:
+        """Where it listens, the port the system chose included."""
+        ...
+
+    async def close(self) -> None:
+        """Stop accepting; connections already accepted are their protocols' business."""
+
+
+ProtocolFactory = Callable[[], asyncio.BaseProtocol]
+
+
+class Network(Protocol):
+    async def connect(self, address: Address, factory: ProtocolFactory) -> asyncio.BaseProtocol:
+        """The connected protocol. Raises ConnectError; a time limit is the caller's, through its clock."""
+        ...
+
+    async def listen(self, address: Address, factory: ProtocolFactory) -> Listener:
+        """Accept on `address` (port 0: any free one). Raises OSError when that cannot be had."""
+        ...
+
+
+class _TcpListener:
+    def __init__(self, server: asyncio.Server) -> None:
+        self._server = server
+        host, port = server.sockets[0].getsockname()[:2]
+        self.address = Address(host, port)
+
+    async def close(self) -> None:
+        self._server.close()
+
+
+class TcpNetwork:
+    """Real sockets. With `links`, every dial goes to the proxy that the harness made for that peer."""
+
+    def __init__(self, links: Mapping[Address, Address] | None = None) -> None:
+        self._links = None if links is None else dict(links)
+
+    def set_links(self, links: Mapping[Address, Address]) -> None:
+        """From now on dial only through `links`: peer's address to proxy's address."""
+        self._links = dict(links)
+
+    async def connect(self, address: Address, factory: ProtocolFactory) -> asyncio.BaseProtocol:
+        target = address
+        if self._links is not None:
+            linked = self._links.get(address)
+            if linked is None:
+                raise ConnectError(f"connect to {address} failed: this node has no link to it")
+            target = linked
+        try:
+            transport, protocol = await asyncio.get_running_loop().create_connection(factory, target.host, target.port)
+        except OSError as exc:
+            # asyncio's own text names the address again, and it would be the proxy's
+            reason = os.strerror(exc.errno) if exc.errno and exc.errno > 0 else exc.strerror or exc
+            raise ConnectError(f"connect to {address} failed: {reason}") from exc
+        sock = transport.get_extra_info("socket")
+        if sock is not None:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return protocol
+
+    async def listen(self, address: Address, factory: ProtocolFactory) -> Listener:
+        server = await asyncio.get_running_loop().create_server(factory, address.host, address.port, backlog=1024)
+        return _TcpListener(server)

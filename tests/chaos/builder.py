@@ -1,0 +1,142 @@
+"""Hand-written histories: a story in seconds of RocketMQ time, told event by event.
+
+story = cluster(name_servers=2, brokers=("broker-a", "broker-b"))
+story.at(20).fault("f1", "kill", "sigkill", "broker-a")
+story.at(20).route("ns-0", "orders", "broker-b")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from nemesrv.chaos.history.recorder import to_table
+
+ROLES = {"ns": "name_server"}
+
+
+def role_of(node: str) -> str:
+    prefix = node.split("-")[0]
+    return ROLES.get(prefix, prefix)
+
+
+def address_of(node: str) -> str:
+    prefix, _, rest = node.partition("-")
+    if prefix == "ns":
+        return f"127.0.0.1:{9876 + int(rest)}"
+    return f"127.0.0.1:{10911 + 100 * (ord(rest) - ord('a'))}"
+
+
+def route_of(*brokers: str) -> dict[str, Any] | None:
+    """The canonical route of a topic with 4 queues on each of these brokers; None without any."""
+    if not brokers:
+        return None
+    return {
+        "brokers": {broker: {"0": address_of(broker)} for broker in brokers},
+        "queues": {broker: [4, 4, 6, 0] for broker in brokers},
+    }
+
+
+class Story:
+    """Rows in the order told. `at(seconds)` sets the time of what follows."""
+
+    def __init__(self, **run: Any) -> None:
+        self.rows: list[dict[str, Any]] = []
+        self.now_s = 0.0
+        self.incarnations: dict[str, int] = {}
+        self.seqs: dict[tuple[str, int], int] = {}
+        self.nodes: list[str] = []
+        if run:
+            self.event("harness", "run_begin", value=run)
+
+    def at(self, seconds: float) -> Story:
+        self.now_s = seconds
+        return self
+
+    def event(self, node: str, event: str, /, **fields: Any) -> Story:
+        incarnation = self.incarnations.get(node, 0)
+        seq = self.seqs[node, incarnation] = self.seqs.get((node, incarnation), -1) + 1
+        row = {"time_ms": self.now_s * 1000.0, "seq": seq, "node": node, "role": role_of(node)}
+        self.rows.append(row | {"incarnation": incarnation, "event": event} | fields)
+        return self
+
+    def node(self, name: str) -> Story:
+        """The node exists, and its first process is started now."""
+        self.nodes.append(name)
+        listens = name.startswith(("ns-", "broker-"))
+        kind = role_of(name)
+        self.event("harness", "node", source=name, address=address_of(name) if listens else None, value={"kind": kind})
+        return self.event(name, "started")
+
+    def restarted(self, name: str) -> Story:
+        self.incarnations[name] = self.incarnations.get(name, 0) + 1
+        return self.event(name, "started")
+
+    def fault(
+        self,
+        fault_id: str,
+        fault: str,
+        injection: str,
+        source: str,
+        target: str | None = None,
+        *,
+        end: bool = False,
+        stream: str | None = None,
+        value: object = None,
+    ) -> Story:
+        fields = {"fault_id": fault_id, "fault": fault, "injection": injection, "source": source, "target": target}
+        stream = stream or ("both" if target else None)
+        return self.event("harness", "fault", phase="end" if end else "start", stream=stream, value=value, **fields)
+
+    def route(self, name_server: str, topic: str, *brokers: str) -> Story:
+        return self.event(name_server, "route", topic=topic, value=route_of(*brokers))
+
+    def topic(self, broker: str, topic: str) -> Story:
+        return self.event(broker, "topic", topic=topic, value={"read": 4, "write": 4, "perm": 6})
+
+    def lag(self, lag_ms: float, *nodes: str, until_s: float | None = None) -> Story:
+        """Timers of these nodes (default: all) were this late, from now until `until_s` (default: only now)."""
+        for node in nodes or self.nodes:
+            covered_s = (until_s or self.now_s) - self.now_s
+            here_s, self.now_s = self.now_s, until_s or self.now_s
+            self.event(node, "timer_lag", lag_ms=lag_ms, duration_ms=covered_s * 1000)
+            self.now_s = here_s
+        return self
+
+    def end(self, seconds: float, lag_ms: float | None = 1.0) -> Story:
+        """The run ends; unless None, every node measured `lag_ms` throughout."""
+        if lag_ms is not None:
+            self.at(0).lag(lag_ms, until_s=seconds)
+        return self.at(seconds).event("harness", "phase", phase="end")
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        return frame(spark, self.rows)
+
+
+def frame(spark: SparkSession, rows: Sequence[dict[str, Any]]) -> DataFrame:
+    """Rows as a history DataFrame, through the same conversion as a recorded run's."""
+    return spark.createDataFrame(to_table(rows)).coalesce(1)
+
+
+def cluster(
+    name_servers: int = 2,
+    brokers: Iterable[str] = ("broker-a", "broker-b"),
+    clients: Iterable[str] = (),
+    topic: str = "orders",
+    **run: Any,
+) -> Story:
+    """Everything started at 0 s, every broker has `topic`, and every NameServer holds its true route at 1 s."""
+    story = Story(profile="4.9", time_scale=1, **run)
+    brokers = tuple(brokers)
+    for index in range(name_servers):
+        story.node(f"ns-{index}")
+    for broker in brokers:
+        story.topic(broker, topic).node(broker)
+    for client in clients:
+        story.node(client)
+    story.at(1)
+    for index in range(name_servers):
+        story.route(f"ns-{index}", topic, *brokers)
+    return story

@@ -1,0 +1,24 @@
+"""No check finds anything in right nodes, whatever happens to them: a few of the random scenarios."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos.scenarios.model import load
+from tests.chaos.experiment.virtual.random_scenarios import random_scenario, told, wrong
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("seed", range(3))
+def test_no_check_says_invalid_of_a_random_scenario(spark: Any, tmp_path: Path, seed: int) -> None:
+    assert wrong(seed, tmp_path, spark) == [], told(random_scenario(seed))
+
+
+def test_a_random_scenario_is_the_same_for_its_seed_and_survives_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "scenario.yaml"
+    for seed in range(50):
+        file.write_text(random_scenario(seed).to_yaml())
+        assert load(file) == random_scenario(seed)

@@ -1,0 +1,184 @@
+"""Whole runs on the virtual clock: they repeat to the byte, are quick, and the checks find shipped scenarios VALID."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nemesrv.actors.cluster import ClusterError
+from nemesrv.chaos.errors import HarnessError, ScenarioError
+from nemesrv.chaos.history.recorder import read_rows
+from nemesrv.chaos.runner import Options, record_virtual, run_all
+from nemesrv.chaos.scenarios.model import Scenario, find, parse, shipped
+from nemesrv.chaos.verdict import Validity
+
+SHORT: dict[str, Any] = {
+    "name": "short",
+    "cluster": {"name_servers": 2, "brokers": 2},
+    "workload": {"client_starts": 10},
+    "timeline": [
+        {"at_s": 2, "do": "latency", "links": ["* <-> *"], "latency_ms": 20, "jitter_ms": 10},
+        {"at_s": 4, "do": "black_hole", "links": ["broker-a <-> ns-0"]},
+        {"at_s": 5, "do": "heal"},
+        {"at_s": 6, "do": "kill", "nodes": ["broker-a"]},
+        {"at_s": 7, "do": "pause", "nodes": ["ns-1"]},
+        {"at_s": 9, "do": "resume", "nodes": ["ns-1"]},
+        {"at_s": 12, "do": "restart", "nodes": ["broker-a"]},
+        {"at_s": 14, "do": "cut", "links": ["clients <-> chosen"]},
+        {"at_s": 15, "do": "stop", "nodes": ["ns-0"]},
+        {"at_s": 18, "do": "bandwidth", "links": ["clients <-> brokers"], "rate_kb_s": 5},
+        {"at_s": 19, "do": "reset", "links": ["producer-0 -> broker-b"]},
+    ],
+    "settle_s": 40,
+    "checks": ["no_acknowledged_loss"],
+}
+
+
+def short(profile: str = "4.9") -> Scenario:
+    return parse({**SHORT, "cluster": {**SHORT["cluster"], "profile": profile}}, file="short.yaml")
+
+
+def digest(folder: Path) -> dict[str, str]:
+    """File to hash, of everything that a run leaves but the brokers' own files."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for part in ("history", "logs")
+        for path in sorted((folder / part).rglob("*"))
+        if path.is_file()
+    }
+
+
+_IN_A_PROCESS = """
+import sys
+from pathlib import Path
+from tests.chaos.experiment.virtual.test_runs import record_virtual, short
+for profile in ("4.9", "5.x"):
+    record_virtual(short(profile), 7, Path(sys.argv[1]) / profile)
+"""
+
+
+def test_the_same_seed_gives_the_same_history_byte_for_byte_in_any_process(tmp_path: Path) -> None:
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", _IN_A_PROCESS, str(tmp_path / hash_seed)],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            cwd=Path(__file__).parents[4],
+        )
+        for hash_seed in ("1", "2")
+    ]
+    assert [process.wait() for process in running] == [0, 0]
+    for profile in ("4.9", "5.x"):
+        first = digest(tmp_path / "1" / profile)
+        assert first == digest(tmp_path / "2" / profile)
+        assert "history/part-00000.parquet" in first
+        assert "logs/broker-a.log" in first
+
+
+def test_another_seed_gives_another_history(tmp_path: Path) -> None:
+    histories = [
+        digest(record_virtual(short(), seed, tmp_path / str(seed)).path)["history/part-00000.parquet"]
+        for seed in (1, 2)
+    ]
+    assert histories[0] != histories[1]
+
+
+def test_a_run_of_minutes_at_rocketmqs_own_timers_takes_a_few_seconds_of_processor_time(tmp_path: Path) -> None:
+    begin_s = time.process_time()
+    folder = record_virtual(find("broker-partition"), 1, tmp_path / "run")
+    used_s = time.process_time() - begin_s
+    rows = read_rows(folder.path)
+    assert rows[-1]["time_ms"] > 240_000
+    assert folder.scenario().timers.time_scale == 1
+    assert used_s < 10
+
+
+def test_the_history_of_a_run_tells_what_the_harness_did_and_that_no_timer_was_late(tmp_path: Path) -> None:
+    rows = read_rows(record_virtual(short(), 3, tmp_path / "run").path)
+    phases = [row["phase"] for row in rows if row["event"] == "phase"]
+    assert phases[0] == "steady"
+    assert phases[-2:] == ["final_reads", "end"]
+    faults = {(row["fault"], row["injection"], row["phase"]) for row in rows if row["event"] == "fault"}
+    injected = {
+        ("latency", "toxiproxy.latency"),
+        ("black_hole", "toxiproxy.bandwidth.rate=0"),
+        ("kill", "sigkill"),
+        ("pause", "sigstop"),
+        ("stop", "sigterm"),
+        ("cut", "toxiproxy.disabled"),
+        ("bandwidth", "toxiproxy.bandwidth"),
+        ("reset", "toxiproxy.reset_peer"),
+    }
+    assert faults == {(*each, phase) for each in injected for phase in ("start", "end")}
+    assert {row["incarnation"] for row in rows if row["node"] == "broker-a"} == {0, 1}
+    lags = [row for row in rows if row["event"] == "timer_lag" and row["node"] != "ns-1"]
+    assert len(lags) > 400
+    assert {row["lag_ms"] for row in lags} == {0.0}
+    assert max(row["lag_ms"] for row in rows if row["event"] == "timer_lag" and row["node"] == "ns-1") > 1000
+    acknowledged = {row["msg_key"] for row in rows if row["event"] == "send" and row["type"] == "ok"}
+    assert len(acknowledged) > 200
+    assert acknowledged <= {row["msg_key"] for row in rows if row["event"] == "read"}
+
+
+def test_lost_packets_are_refused_where_every_byte_goes_through_a_proxy(tmp_path: Path) -> None:
+    lossy = {"at_s": 1, "do": "packet_loss", "links": ["broker-a <-> ns-0"]}
+    scenario = parse({**SHORT, "timeline": [lossy]}, file="lossy.yaml")
+    with pytest.raises(ScenarioError, match=r"timeline\.0\.do.*--clock virtual"):
+        run_all([scenario], Options(seed=1, out=tmp_path / "run"))
+    assert not (tmp_path / "run").exists()
+
+
+def test_where_only_answers_to_a_broker_are_lost_it_is_dropped_an_idle_time_after_the_next_registration(
+    tmp_path: Path,
+) -> None:
+    """Measured on the Java programs: exactly 120.0 s after the first registration that follows the fault."""
+    lossy = {"at_s": 5, "do": "packet_loss", "links": ["broker-a -> ns-0"], "stream": "downstream"}
+    scenario = parse({**SHORT, "timeline": [lossy], "settle_s": 1, "steady_s": 170}, file="lossy.yaml")
+    timeline = [*scenario.timeline, scenario.timeline[0].model_copy(update={"at_s": 170.0, "do": "heal", "links": ()})]
+    rows = read_rows(record_virtual(scenario.model_copy(update={"timeline": tuple(timeline)}), 1, tmp_path / "r").path)
+    (dropped,) = [row for row in rows if row["event"] == "broker_dropped"]
+    fault_ms = next(row["time_ms"] for row in rows if row["event"] == "fault")
+    registered = [row for row in rows if row["event"] == "register" and row["node"] == "broker-a"]
+    sent_ms = [row["time_ms"] - row["duration_ms"] for row in registered]
+    landed_ms = min(at_ms for at_ms in sent_ms if at_ms > fault_ms)
+    assert dropped["node"] == "ns-0"
+    assert dropped["time_ms"] - landed_ms == pytest.approx(120_000, abs=10)
+
+
+def test_a_folder_that_is_not_empty_is_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("kept")
+    with pytest.raises(HarnessError, match="not empty"):
+        record_virtual(short(), 1, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_a_run_that_fails_leaves_what_was_recorded_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from nemesrv.chaos.workloads.prober import ProberNode
+
+    async def fails(self: ProberNode, brokers: object) -> int:
+        raise OSError("planted")
+
+    monkeypatch.setattr(ProberNode, "read_all", fails)
+    with pytest.raises((OSError, ClusterError), match="planted"):
+        record_virtual(short(), 1, tmp_path / "run")
+    rows = read_rows(tmp_path / "run")
+    assert {"run_begin", "send", "receive"} <= {row["event"] for row in rows}
+    assert "run_end" not in {row["event"] for row in rows}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("name", "profile"), [(name, ("4.9", "5.x")[n % 2]) for n, name in enumerate(shipped())])
+def test_a_shipped_scenario_is_valid(name: str, profile: str, tmp_path: Path, spark: Any) -> None:
+    from nemesrv.chaos.spark.judge import check_run
+
+    scenario = find(name)
+    scenario = scenario.model_copy(update={"cluster": scenario.cluster.model_copy(update={"profile": profile})})
+    folder = record_virtual(scenario, 1, tmp_path / "run")
+    verdicts = check_run(folder.path, scenario.checks, spark)
+    assert {v.name: v.verdict for v in verdicts} == dict.fromkeys(scenario.checks, Validity.VALID)

@@ -1,0 +1,62 @@
+"""Ports that stay ours."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+
+from nemesrv.chaos.errors import HarnessError
+from nemesrv.chaos.faults.ports import FIRST, LAST, PortHolder
+from nemesrv.remoting.node.network import Address
+
+
+def listens_on(address: Address) -> bool:
+    async def body() -> bool:
+        try:
+            server = await asyncio.get_running_loop().create_server(asyncio.Protocol, *address)
+        except OSError:
+            return False
+        server.close()
+        return True
+
+    return asyncio.run(body())
+
+
+def test_a_held_port_can_be_listened_on_again_and_again():
+    with PortHolder() as ports:
+        address = ports.take()
+        assert FIRST <= address.port <= LAST
+        assert listens_on(address)
+        assert listens_on(address)
+
+
+def test_a_dial_to_a_held_port_that_nobody_listens_on_is_refused():
+    with PortHolder() as ports, pytest.raises(ConnectionRefusedError):
+        socket.create_connection(ports.take(), 1)
+
+
+def test_nobody_else_is_given_a_held_port_until_it_is_released():
+    with PortHolder() as ports, PortHolder() as others:
+        address = ports.take()
+        assert others._hold(address.port) is None
+        ports.close()
+        sock = others._hold(address.port)
+        assert sock is not None
+        sock.close()
+
+
+def test_a_port_in_use_is_not_taken():
+    with PortHolder() as ports, PortHolder() as others:
+        address = ports.take()
+        ports.close()
+        with socket.create_server(address):
+            assert others._hold(address.port) is None
+
+
+def test_no_free_port_is_an_error_that_says_so(monkeypatch: pytest.MonkeyPatch):
+    with PortHolder() as ports:
+        monkeypatch.setattr(ports, "_hold", lambda port: None)
+        with pytest.raises(HarnessError, match="no free port was found between 20000 and 29999"):
+            ports.take()

@@ -1,0 +1,67 @@
+"""Large recordings are merged slice by slice, and hold then what merging in memory gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nemesrv.chaos.generate import random_rows
+from nemesrv.chaos.history import clustered
+from nemesrv.chaos.history import recorder as history
+from nemesrv.chaos.history.recorder import raw_dir, read_rows, to_parquet
+
+
+def recorded(run_dir: Path) -> int:
+    """A random run as its processes would have left it, two of them killed in the middle of a line."""
+    import orjson
+
+    raw_dir(run_dir).mkdir(parents=True)
+    rows = random_rows(5)
+    for row in rows:
+        with (raw_dir(run_dir) / f"{row['node']}.{row['incarnation']}.jsonl").open("ab") as file:
+            file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
+    for node in ("producer-0", "ns-0"):
+        with (raw_dir(run_dir) / f"{node}.0.jsonl").open("ab") as file:
+            file.write(b'{"time_ms": 17.25, "seq": 9')
+    return len(rows)
+
+
+def test_slices_hold_what_memory_would(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    count = recorded(tmp_path)
+    whole, expected = to_parquet(tmp_path), read_rows(tmp_path)
+    assert (whole.rows, whole.torn) == (count, 2)
+
+    merged = clustered.merge(tmp_path, slice_rows=100)
+
+    assert (merged.rows, merged.torn) == (count, 2)
+    assert len(list((tmp_path / "history").glob("*.parquet"))) == -(-count // 100)
+    assert read_rows(tmp_path) == expected
+
+
+def test_a_large_recording_is_merged_in_slices_and_a_small_one_replaces_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = recorded(tmp_path)
+    monkeypatch.setattr(history, "IN_MEMORY_BYTES", 0)
+    monkeypatch.setattr(clustered.merge, "__defaults__", (50,))
+    assert to_parquet(tmp_path).rows == count
+    assert len(list((tmp_path / "history").glob("*.parquet"))) > 1
+    monkeypatch.undo()
+    assert to_parquet(tmp_path).rows == count
+    assert [file.name for file in (tmp_path / "history").glob("*.parquet")] == ["part-00000.parquet"]
+
+
+def test_a_merge_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded(tmp_path)
+    to_parquet(tmp_path)
+    before = read_rows(tmp_path)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(clustered, "to_table", full)
+    with pytest.raises(OSError, match="No space left"):
+        clustered.merge(tmp_path)
+    assert read_rows(tmp_path) == before
+    assert list((tmp_path / "history").glob(".*.tmp")) == []

@@ -1,0 +1,135 @@
+"""The start choice test is right: against tables, brute force and simulation, and over our own selector."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import random
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nemesrv.chaos.oracle.start_choice import CHI_SQUARE, EXACT, detectable_bias, p_value, plan, shares, starts_needed
+from nemesrv.chaos.scenarios.model import find
+from nemesrv.chaos.statistics.power import announcement
+from nemesrv.clients.name_servers import NameServerSelector
+from nemesrv.remoting.node.network import Address
+from tests.chaos.programs import nemesrv
+
+ALPHA, POWER, BIAS = 1e-3, 0.99, 0.1
+LIST = [Address("127.0.0.1", 9876 + i) for i in range(3)]
+
+
+def brute_force_p(counts: list[int]) -> float:
+    starts, n = sum(counts), len(counts)
+    squares, total = sum(c * c for c in counts), 0.0
+    for outcome in itertools.product(range(starts + 1), repeat=n):
+        if sum(outcome) == starts and sum(c * c for c in outcome) >= squares:
+            total += math.factorial(starts) / math.prod(math.factorial(c) for c in outcome) / n**starts
+    return total
+
+
+@pytest.mark.parametrize(
+    "counts", [[3, 1], [0, 7], [5, 4], [4, 2, 1], [6, 0, 0], [2, 2, 2], [3, 2, 0, 1], [4, 0, 0, 0]]
+)
+def test_the_p_value_is_the_sum_over_all_outcomes_at_least_as_uneven(counts: list[int]) -> None:
+    assert p_value(counts) == pytest.approx(brute_force_p(counts), rel=1e-9)
+
+
+def test_many_counts_are_judged_by_the_chi_square_tail_of_the_tables() -> None:
+    counts = [110, 90, 100, 95, 105, 100, 80, 120, 100]  # x = 10.5, 8 degrees
+    assert plan(900, 9, bias=BIAS, alpha=ALPHA).method == CHI_SQUARE
+    assert p_value(counts) == pytest.approx(0.231670, abs=1e-6)
+
+
+def test_nothing_and_a_list_of_one_are_never_uneven() -> None:
+    assert p_value([]) == p_value([0, 0]) == p_value([50]) == 1.0
+
+
+def test_a_bias_is_a_share_of_all_starts() -> None:
+    assert shares(3, 0.1) == pytest.approx((0.43333, 0.28333, 0.28333), abs=1e-4)
+    assert sum(shares(9, 0.5)) == pytest.approx(1)
+    assert shares(3, 2 / 3) == pytest.approx((1, 0, 0))
+    for name_servers, bias in ((3, 0.67), (3, -0.1), (1, 0.1)):
+        with pytest.raises(ValueError, match="bias"):
+            shares(name_servers, bias)
+
+
+def test_three_name_servers_need_813_starts_for_ten_points_at_alpha_one_in_a_thousand() -> None:
+    needed = starts_needed(3, bias=BIAS, power=POWER, alpha=ALPHA)
+    made = plan(needed, 3, bias=BIAS, alpha=ALPHA)
+    assert (needed, made.method) == (813, EXACT)
+    assert made.power >= POWER > plan(needed - 1, 3, bias=BIAS, alpha=ALPHA).power
+    assert 0.9e-3 < made.false_alarms <= ALPHA
+    assert detectable_bias(needed, 3, power=POWER, alpha=ALPHA) == pytest.approx(BIAS, rel=0.03)
+
+
+@pytest.mark.parametrize("name_servers", [2, 3, 4, 5, 9])
+def test_power_and_alpha_are_what_simulation_finds(name_servers: int) -> None:
+    """100,000 experiments each; the bounds are five standard errors, the seed is fixed."""
+    needed, tries = starts_needed(name_servers, bias=BIAS, power=POWER, alpha=ALPHA), 100_000
+    made = plan(needed, name_servers, bias=BIAS, alpha=ALPHA)
+    rng = np.random.default_rng(20261121 + name_servers)
+
+    def called_uneven(bias: float) -> float:
+        counts = rng.multinomial(needed, shares(name_servers, bias), size=tries)
+        squares = (counts * counts).sum(axis=1)
+        _levels, first, where = np.unique(squares, return_index=True, return_inverse=True)
+        # One outcome for each level of unevenness stands for all of its level.
+        called = np.array([p_value(counts[index].tolist()) <= ALPHA for index in first])
+        return float(called[where].mean())
+
+    assert called_uneven(BIAS) == pytest.approx(made.power, abs=5 * math.sqrt(0.99 * 0.01 / tries * 2))
+    assert called_uneven(0) == pytest.approx(made.false_alarms, abs=5 * math.sqrt(ALPHA / tries))
+
+
+def first_choices(starts: int, bias: float, rng: random.Random) -> list[int]:
+    """How often our own selector chose each NameServer first; with `bias` a wrapper prefers the first of the list."""
+    chosen: Counter[Address] = Counter()
+    for _ in range(starts):
+        selector = NameServerSelector(rng)
+        selector.update(LIST)
+        choice = selector.advance(None).new
+        # share of LIST[0] = 1/3 + q * 2/3, hence q = 1.5 * bias; the others lose alike.
+        chosen[LIST[0] if bias and rng.random() < 1.5 * bias else choice] += 1
+    return [chosen[address] for address in LIST]
+
+
+def test_our_own_selector_passes_and_a_bias_of_ten_points_is_found() -> None:
+    """100 experiments of 813 starts each: even choices called uneven 0 times of about 0.1, biased found 99 of 100."""
+    needed, rng = starts_needed(3, bias=BIAS, power=POWER, alpha=ALPHA), random.Random(4)
+    assert sum(p_value(first_choices(needed, 0, rng)) <= ALPHA for _ in range(100)) <= 2
+    assert sum(p_value(first_choices(needed, BIAS, rng)) <= ALPHA for _ in range(100)) >= 95
+
+
+def test_one_always_chosen_is_found_and_too_few_starts_find_nothing() -> None:
+    assert p_value([20, 0, 0]) < 1e-6
+    assert plan(5, 3, bias=2 / 3, alpha=1e-6).power == 0.0
+    assert detectable_bias(5, 3, power=POWER, alpha=1e-6) is None
+    assert starts_needed(3, bias=2 / 3, power=POWER, alpha=1e-6) == 14
+    with pytest.raises(ValueError, match="cannot be found"):
+        starts_needed(3, bias=0, power=POWER, alpha=ALPHA)
+
+
+def test_the_command_prints_the_starts_needed(tmp_path: Path) -> None:
+    done = nemesrv("power", "--json", cwd=tmp_path)
+    assert [(each["alpha"], each["starts"]) for each in json.loads(done.stdout)] == [(1e-3, 813), (1e-6, 1292)]
+    shown = nemesrv("power", "--starts", "97", cwd=tmp_path).stdout
+    assert "43.3 % of the starts in place of 33.3 %" in shown
+    wrong = nemesrv("power", "--bias", "0.8", cwd=tmp_path)
+    assert (wrong.returncode, "0.6667" in wrong.stderr) == (2, True)
+
+
+def test_the_shipped_scenario_starts_makes_the_starts_that_its_verdict_needs() -> None:
+    scenario = find("starts")
+    bias = scenario.workload.start_bias
+    assert bias == BIAS
+    needed = starts_needed(scenario.cluster.name_servers, bias=bias, power=POWER, alpha=1e-6)
+    assert needed <= scenario.workload.client_starts
+    assert announcement(scenario) == (
+        "1300 client starts; 1292 find one of 3 NameServers chosen 10 points too often with power 0.99 at alpha 1e-06"
+    )
+    assert announcement(find("smoke")) is None

@@ -1,0 +1,78 @@
+"""A run folder judged from end to end, and the ways in which judging itself can fail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos import generate
+from nemesrv.chaos.checkers import CHECKS
+from nemesrv.chaos.errors import HarnessError
+from nemesrv.chaos.history import recorder as history
+from nemesrv.chaos.verdict import Validity, Verdict
+from tests.chaos.realistic import broker_crash
+
+pytestmark = pytest.mark.spark
+
+
+def test_a_healthy_run_of_real_size_passes_every_check(spark: Any, tmp_path: Path) -> None:
+    from nemesrv.chaos.spark.judge import check_run
+
+    generate.write(tmp_path, events=15_000, seed=2)
+    verdicts = check_run(tmp_path, CHECKS, spark)
+    assert [(verdict.name, verdict.verdict, verdict.why) for verdict in verdicts] == [
+        (name, Validity.VALID, "") for name in CHECKS
+    ]
+    assert all(verdict.examined for verdict in verdicts)
+
+
+def test_a_run_that_never_got_to_merging_is_merged_when_it_is_checked(spark: Any, tmp_path: Path) -> None:
+    from nemesrv.chaos.spark.judge import load
+    from nemesrv.remoting.node.clock import RealClock
+
+    record = history.RecorderSpec.for_run(tmp_path, "ns-0", "name_server", 0, RealClock.starting_now()).open()
+    record("started")
+    record.close()
+    assert [row["event"] for row in load(tmp_path, spark).collect()] == ["started"]
+
+
+def test_an_unmergeable_run_is_a_failed_harness(spark: Any, tmp_path: Path) -> None:
+    from nemesrv.chaos.spark.judge import load
+
+    with pytest.raises(HarnessError, match="holds no recorded events"):
+        load(tmp_path, spark)
+
+
+def test_a_check_that_fails_is_unknown_and_does_not_stop_the_others(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nemesrv.chaos.spark import judge as spark_module
+
+    def broken(*_: object) -> Verdict:
+        raise ValueError("a bug in the check")
+
+    monkeypatch.setattr(spark_module, "CHECKS", {**CHECKS, "routes_converge": broken})
+    history.write_parquet(broker_crash(rows=0).rows, tmp_path)
+    first, second = spark_module.check_run(tmp_path, ["routes_converge", "no_acknowledged_loss"], spark)
+    assert (first.verdict, first.why) == (Validity.UNKNOWN, "the check failed: ValueError: a bug in the check")
+    assert (second.verdict, second.why) == (Validity.UNKNOWN, "no send was acknowledged")
+
+
+def test_a_check_that_does_not_exist_is_refused_before_anything_is_judged(spark: Any, tmp_path: Path) -> None:
+    from nemesrv.chaos.spark.judge import check_run
+
+    with pytest.raises(KeyError, match="no_such_check"):
+        check_run(tmp_path, ["no_such_check"], spark)
+
+
+def test_without_java_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    from nemesrv.chaos.spark.judge import require_java
+
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(HarnessError) as caught:
+        require_java()
+    assert "\n" not in str(caught.value)
+    assert "JDK 17" in str(caught.value)

@@ -1,0 +1,65 @@
+"""Histories are found wherever Spark reads: run folders, files, folders of files, URIs; and what is none is refused."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos import generate
+from nemesrv.chaos.errors import HarnessError, ScenarioError
+from nemesrv.chaos.generate import writing
+from nemesrv.chaos.spark.check_stored import belongs_here, named_checks
+from nemesrv.chaos.spark.storage import local_path, local_size
+
+
+def test_a_path_and_its_file_uri_are_one_place(tmp_path: Path) -> None:
+    assert local_path(tmp_path.as_uri()) == local_path(str(tmp_path)) == local_path(tmp_path) == tmp_path
+    assert local_path("hdfs://host/runs/1") is None
+    assert local_size("s3a://bucket/run") is None
+
+
+def test_what_lies_elsewhere_or_names_its_checks_gets_no_report(tmp_path: Path) -> None:
+    generate.write(tmp_path, events=2_000, seed=1)
+    assert not belongs_here(str(tmp_path), None)
+    assert belongs_here(str(tmp_path), "all")
+    assert belongs_here("hdfs://host/run", None)
+
+
+def test_a_check_that_does_not_exist_is_refused() -> None:
+    assert named_checks("routes_converge, no_acknowledged_loss") == ("routes_converge", "no_acknowledged_loss")
+    with pytest.raises(ScenarioError, match="no_such_check"):
+        named_checks("no_such_check")
+
+
+@pytest.mark.spark
+def test_a_folder_of_files_is_read_by_its_uri(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from nemesrv.chaos.spark.judge import load
+
+    monkeypatch.setattr(writing, "ORDERED_ROWS", 0)
+    written = generate.write(tmp_path / "run", events=8_000, seed=1, slice_rows=2_000)
+    shutil.move(tmp_path / "run" / "history", tmp_path / "just files")
+    (tmp_path / "just files" / "_SUCCESS").touch()
+    assert load((tmp_path / "just files").as_uri(), spark).count() == written.rows
+    assert load(f"{tmp_path}/just files/part-00000.parquet", spark).count() < written.rows
+
+
+@pytest.mark.spark
+def test_a_place_that_spark_cannot_read_is_said_in_one_sentence(spark: Any) -> None:
+    from nemesrv.chaos.spark.judge import load
+
+    with pytest.raises(
+        HarnessError, match=r"nosuch://host/run cannot be read: .*Spark needs that file system"
+    ) as caught:
+        load("nosuch://host/run", spark)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.spark
+def test_a_uri_without_a_history_is_said_so(spark: Any, tmp_path: Path) -> None:
+    from nemesrv.chaos.spark.storage import _elsewhere
+
+    with pytest.raises(HarnessError, match="holds no history"):
+        _elsewhere(tmp_path.as_uri(), spark)
