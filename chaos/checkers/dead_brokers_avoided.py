@@ -128,8 +128,8 @@ def _bounded_topics(history: DataFrame, found: Sequence[Absence]) -> DataFrame:
 def _finding(absence: Absence, tolerance_: Tolerance, row: Mapping[str, Any] | None) -> Finding:
     examined = int(bool(row and row["uses_after"]))
     over_ms = (row or {}).get("over_ms") or 0.0
-    wrong = int(over_ms > tolerance_.possible_ms)
-    late = int(not wrong and over_ms > tolerance_.fine_ms)
+    wrong = int(over_ms > tolerance_.unknown_up_to_ms)
+    late = int(not wrong and over_ms > tolerance_.valid_up_to_ms)
     last_ms = (row or {}).get("last_ms")
     example = None
     if row and (wrong or late):

@@ -24,7 +24,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from ..oracle.lost_name_servers import Exile, exiles
+from ..oracle.lost_name_servers import NameServerLoss, name_server_losses
 from ..oracle.world import World
 from ..verdict import Verdict
 from .findings import Finding, rounded, verdict_of
@@ -54,7 +54,7 @@ class _Call:
 def dead_name_servers_left(history: DataFrame, world: World) -> Verdict:
     """Examined: lost NameServers, per client that left them or that asked anyone after its window. Violations: those
     that were not left, or were asked."""
-    found = exiles(world)
+    found = name_server_losses(world)
     nothing = "no NameServer was lost to a client for longer than the client's window"
     if not found:
         return Verdict.nothing_examined(NAME, nothing)
@@ -70,9 +70,9 @@ def dead_name_servers_left(history: DataFrame, world: World) -> Verdict:
             calls[row["id"]] = [_Call(c["began_ms"], c["time_ms"], c["answered"]) for c in row["calls"]]
     judged = [e for e in found if asked.get(e.id) or any(visit.left_ms < e.end_ms for visit in visits[e.id])]
     windows = [
-        LagWindow(exile.id, node, exile.start_ms, exile.from_ms)
-        for exile in judged
-        for node in (exile.client, exile.name_server)
+        LagWindow(loss.id, node, loss.start_ms, loss.from_ms)
+        for loss in judged
+        for node in (loss.client, loss.name_server)
     ]
     lags = measure(history, world, windows)
     tolerances = {e.id: tolerance(world.timers, lags.get(e.id), e.window.timers) for e in judged}
@@ -87,13 +87,13 @@ def dead_name_servers_left(history: DataFrame, world: World) -> Verdict:
     return verdict_of(NAME, findings, measured=measured, nothing=nothing, noun=noun)
 
 
-def _exile_frame(history: DataFrame, found: Sequence[Exile]) -> DataFrame:
+def _exile_frame(history: DataFrame, found: Sequence[NameServerLoss]) -> DataFrame:
     rows = [(e.id, e.client, e.incarnation, e.address, e.start_ms, e.from_ms, e.end_ms) for e in found]
     schema = "id int, node string, incarnation int, lost string, start_ms double, from_ms double, end_ms double"
     return frame(history, rows, schema)
 
 
-def _visits(history: DataFrame, found: Sequence[Exile]) -> DataFrame:
+def _visits(history: DataFrame, found: Sequence[NameServerLoss]) -> DataFrame:
     """id, chosen_ms, left_ms: every visit to the lost NameServer that reaches into its loss."""
     of_one = Window.partitionBy("node", "incarnation").orderBy("time_ms", "seq")
     return (
@@ -118,7 +118,7 @@ def _no_calls() -> Any:
     return F.lit(None).cast(_CALLS)
 
 
-def _calls(history: DataFrame, found: Sequence[Exile]) -> DataFrame:
+def _calls(history: DataFrame, found: Sequence[NameServerLoss]) -> DataFrame:
     """id, asked (calls to anyone after the window), calls: those to the lost NameServer that ended after its loss."""
     rows = (
         history.where((F.col("event") == "name_server_call") & F.col("role").isin("producer", "consumer"))
@@ -138,26 +138,26 @@ def _calls(history: DataFrame, found: Sequence[Exile]) -> DataFrame:
     )
 
 
-def _during(exile: Exile, calls: Sequence[_Call]) -> list[_Call]:
+def _during(loss: NameServerLoss, calls: Sequence[_Call]) -> list[_Call]:
     """The calls that began while the NameServer was lost."""
-    return [call for call in calls if exile.start_ms <= call.began_ms < exile.end_ms]
+    return [call for call in calls if loss.start_ms <= call.began_ms < loss.end_ms]
 
 
 def _finding(
-    exile: Exile, visits: Sequence[_Visit], calls: Sequence[_Call], tolerance_: Tolerance, patience_ms: float
+    loss: NameServerLoss, visits: Sequence[_Visit], calls: Sequence[_Call], tolerance_: Tolerance, patience_ms: float
 ) -> Finding:
     """What one lost NameServer and one client came to."""
     overs: list[tuple[float, dict[str, Any]]] = []
-    allowed_ms = exile.window.latest_ms
+    allowed_ms = loss.window.latest_ms
     longest_ms: float | None = None
     for visit in visits:
-        since_ms, until_ms = max(visit.chosen_ms, exile.start_ms), min(visit.left_ms, exile.end_ms)
+        since_ms, until_ms = max(visit.chosen_ms, loss.start_ms), min(visit.left_ms, loss.end_ms)
         stayed_ms = until_ms - since_ms
-        if visit.left_ms < exile.end_ms or stayed_ms > allowed_ms:
+        if visit.left_ms < loss.end_ms or stayed_ms > allowed_ms:
             longest_ms = max(longest_ms or 0.0, stayed_ms)
         over_ms = stayed_ms - allowed_ms
         overs.append((over_ms, {"rule": "left", "at_ms": rounded(since_ms), "to_ms": rounded(until_ms)}))
-    for began_ms, over_ms, rule in _asked_again(exile, visits, calls):
+    for began_ms, over_ms, rule in _asked_again(loss, visits, calls):
         overs.append((over_ms, {"rule": rule, "at_ms": rounded(began_ms)}))
     for call in calls:
         if not call.answered:
@@ -166,24 +166,24 @@ def _finding(
                 (over_ms, {"rule": "in time", "at_ms": rounded(call.began_ms), "to_ms": rounded(call.ended_ms)})
             )
     over_ms, what = max(overs, key=lambda over: over[0], default=(0.0, {}))
-    wrong = over_ms > tolerance_.possible_ms
-    late = not wrong and over_ms > tolerance_.fine_ms
+    wrong = over_ms > tolerance_.unknown_up_to_ms
+    late = not wrong and over_ms > tolerance_.valid_up_to_ms
     example = None
     if wrong or late:
         example = {
-            "client": exile.client,
-            "name_server": exile.name_server,
-            "fault_id": exile.fault_id,
+            "client": loss.client,
+            "name_server": loss.name_server,
+            "fault_id": loss.fault_id,
             **what,
-            "lost_ms": rounded(exile.start_ms),
-            "back_ms": rounded(exile.end_ms),
-            "calls_failed": sum(not call.answered for call in _during(exile, calls)),
+            "lost_ms": rounded(loss.start_ms),
+            "back_ms": rounded(loss.end_ms),
+            "calls_failed": sum(not call.answered for call in _during(loss, calls)),
             "over_ms": rounded(over_ms),
         }
     return Finding(
         bound_ms=allowed_ms,
-        formula=exile.window.formula,
-        row=exile.window.row,
+        formula=loss.window.formula,
+        row=loss.window.row,
         tolerance=tolerance_,
         measured_ms=longest_ms,
         examined=1,
@@ -193,14 +193,16 @@ def _finding(
     )
 
 
-def _asked_again(exile: Exile, visits: Sequence[_Visit], calls: Sequence[_Call]) -> list[tuple[float, float, str]]:
+def _asked_again(
+    loss: NameServerLoss, visits: Sequence[_Visit], calls: Sequence[_Call]
+) -> list[tuple[float, float, str]]:
     """When a call to the lost NameServer began that should not have, how far out of bounds it was, and which rule."""
     found: list[tuple[float, float, str]] = []
-    for call in _during(exile, calls):
+    for call in _during(loss, calls):
         # A call and the choice that it makes, or the choice of another that it outlives, overlap.
         away_ms = min(
             (max(call.began_ms - visit.left_ms, visit.chosen_ms - call.ended_ms, 0.0) for visit in visits),
-            default=call.began_ms - exile.start_ms,
+            default=call.began_ms - loss.start_ms,
         )
         if away_ms > 0:
             found.append((call.began_ms, away_ms, "not behind"))
@@ -212,7 +214,7 @@ def _asked_again(exile: Exile, visits: Sequence[_Visit], calls: Sequence[_Call])
                 other.ended_ms
                 for other in calls
                 if not other.answered
-                and max(visit.chosen_ms, exile.start_ms) <= other.began_ms
+                and max(visit.chosen_ms, loss.start_ms) <= other.began_ms
                 and other.ended_ms < call.began_ms
             )
             first_ms = min(unanswered, default=None)
@@ -221,18 +223,18 @@ def _asked_again(exile: Exile, visits: Sequence[_Visit], calls: Sequence[_Call])
     return found
 
 
-def _left(found: Sequence[Exile], visits: Mapping[int, Sequence[_Visit]]) -> list[dict[str, Any]]:
+def _left(found: Sequence[NameServerLoss], visits: Mapping[int, Sequence[_Visit]]) -> list[dict[str, Any]]:
     """How long each client that was on a lost NameServer took to leave it; the longest first."""
     rows: list[dict[str, Any]] = [
         {
-            "client": exile.client,
-            "name_server": exile.name_server,
-            "fault_id": exile.fault_id,
-            "after_ms": rounded(visit.left_ms - exile.start_ms),
-            "bound_ms": rounded(exile.window.latest_ms),
+            "client": loss.client,
+            "name_server": loss.name_server,
+            "fault_id": loss.fault_id,
+            "after_ms": rounded(visit.left_ms - loss.start_ms),
+            "bound_ms": rounded(loss.window.latest_ms),
         }
-        for exile in found
-        for visit in visits[exile.id]
-        if visit.chosen_ms <= exile.start_ms and visit.left_ms < exile.end_ms
+        for loss in found
+        for visit in visits[loss.id]
+        if visit.chosen_ms <= loss.start_ms and visit.left_ms < loss.end_ms
     ]
     return sorted(rows, key=lambda row: -row["after_ms"])[:_SHOWN]

@@ -71,7 +71,7 @@ def duplicates(history: DataFrame, world: World) -> Verdict:
         "formula": f"first received up to {COMMIT_MS:.0f} ms before its queue changed hands (first commit), or "
         f"{rules.owners_ms:.0f} ms after (Qr + A); in a fault {within_ms:.0f} ms before it (commit + flush) until its "
         "aftermath is over; stored no oftener than tried",
-        "tolerance_ms": rounded(tolerance_.fine_ms),
+        "tolerance_ms": rounded(tolerance_.valid_up_to_ms),
         "row": "at-least-once: what was not committed comes again",
     }
     received = totals["messages"] + plain
@@ -171,8 +171,8 @@ def _over(rules: Rules) -> Column:
 
 def _kind(tolerance_: Tolerance) -> Column:
     over = F.col("over_ms")
-    wrong = (F.col("times") > 1) | (over > tolerance_.possible_ms)
-    return F.when(wrong, "wrong").when(over.isNull() | (over > tolerance_.fine_ms), "late")
+    wrong = (F.col("times") > 1) | (over > tolerance_.unknown_up_to_ms)
+    return F.when(wrong, "wrong").when(over.isNull() | (over > tolerance_.valid_up_to_ms), "late")
 
 
 def _copies(history: DataFrame, keys: DataFrame) -> DataFrame:

@@ -30,7 +30,7 @@ class Finding:
     def badness(self) -> tuple[bool, bool, float]:
         margin_ms = -float("inf")
         if self.measured_ms is not None:
-            margin_ms = self.measured_ms - self.bound_ms - self.tolerance.fine_ms
+            margin_ms = self.measured_ms - self.bound_ms - self.tolerance.valid_up_to_ms
         return self.wrong > 0, self.late > 0, margin_ms
 
 
@@ -44,7 +44,7 @@ def allowed(finding: Finding) -> dict[str, Any]:
     return {
         "bound_ms": rounded(finding.bound_ms),
         "formula": finding.formula,
-        "tolerance_ms": rounded(finding.tolerance.fine_ms),
+        "tolerance_ms": rounded(finding.tolerance.valid_up_to_ms),
         "row": finding.row,
     }
 
@@ -84,7 +84,9 @@ def verdict_of(
 
 
 def _says(finding: Finding) -> str:
-    return f"allowed {finding.bound_ms:.0f} + {finding.tolerance.fine_ms:.0f} ms ({finding.formula}; {finding.row})"
+    return (
+        f"allowed {finding.bound_ms:.0f} + {finding.tolerance.valid_up_to_ms:.0f} ms ({finding.formula}; {finding.row})"
+    )
 
 
 def _examples(findings: Iterable[Finding]) -> list[Mapping[str, Any]]:

@@ -32,7 +32,7 @@ from ..oracle.client_profiles import Advance, Attempts, ClientProfile, Order, pr
 from ..oracle.start_choice import ALPHA, POWER, detectable_bias, method, p_value, plan, starts_needed
 from ..oracle.world import World
 from ..verdict import EXAMPLES_MAX, Validity, Verdict
-from .dataframes.by_value import made_once
+from .dataframes.materialize import memoized_table
 from .findings import rounded
 from .name_server_calls import TRIED, TRIES_RULES, WHO, broken_calls, judged_tries, rows_of, shown, tries_of
 
@@ -92,7 +92,7 @@ def judged_rows(history: DataFrame, world: World, profile: ClientProfile) -> Dat
 
 def _choices(history: DataFrame, world: World) -> DataFrame:
     """One row per choice: who, time_ms, seq, name_server, rank (1 = first), index, old choice, and the list in use."""
-    return made_once(history, world, "choices", lambda: _made_choices(history))
+    return memoized_table(history, world, "choices", lambda: _made_choices(history))
 
 
 def _made_choices(history: DataFrame) -> DataFrame:

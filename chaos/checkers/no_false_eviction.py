@@ -19,7 +19,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from ..oracle.obligations import Demand, Obligation, obligations
+from ..oracle.obligations import Obligation, ObligationKind, obligations
 from ..oracle.windows import Timers
 from ..oracle.world import World
 from ..verdict import Verdict
@@ -39,7 +39,7 @@ Row = Mapping[str, Any]
 
 def no_false_eviction(history: DataFrame, world: World) -> Verdict:
     """Examined: stretches in which a registered broker had to stay, and drops for silence. Violations: drops."""
-    held = [o for o in obligations(world) if o.demand is not Demand.DROP]
+    held = [o for o in obligations(world) if o.demand is not ObligationKind.DROP]
     nothing = "no NameServer and broker lived together for longer than the window of their last change"
     if not held:
         return Verdict.nothing_examined(NAME, nothing)
@@ -174,8 +174,8 @@ def _registered(obligation: Obligation, pairs: Mapping[_Pair, Row]) -> bool:
 def _stay(o: Obligation, stalls: _Stalls, row: Row | None) -> Finding:
     tolerance_ = tolerance(stalls.timers, stalls.at(o.id), o.window.timers)
     drops = row["longest"] if row else []
-    wrong = [d for d in drops if d["over_ms"] > tolerance_.possible_ms and not _excused(stalls, o.id, d)]
-    late = [d for d in drops if d not in wrong and d["over_ms"] > tolerance_.fine_ms]
+    wrong = [d for d in drops if d["over_ms"] > tolerance_.unknown_up_to_ms and not _excused(stalls, o.id, d)]
+    late = [d for d in drops if d not in wrong and d["over_ms"] > tolerance_.valid_up_to_ms]
     unseen = row["n"] - len(drops) if row and len(wrong) == len(drops) else 0
     worst = (wrong or late or [None])[0]
     example = None
@@ -215,8 +215,8 @@ def _too_soon(world: World, pair: _Pair, row: Row, stalls: _Stalls) -> list[Find
         found.append(_silence(timers, "expired" if row["expired"] else "idle", tolerance(timers, 0.0, 1), in_time))
     for drop in row["drops"]:
         tolerance_ = tolerance(timers, stalls.at((pair, drop["time_ms"])) or 0.0, 1)
-        wrong = drop["short_ms"] > tolerance_.possible_ms
-        late = not wrong and drop["short_ms"] > tolerance_.fine_ms
+        wrong = drop["short_ms"] > tolerance_.unknown_up_to_ms
+        late = not wrong and drop["short_ms"] > tolerance_.valid_up_to_ms
         example = {
             "name_server": pair[0],
             "broker_name": pair[2],

@@ -125,8 +125,8 @@ def _finding(
     down: Sequence[Down], lost: Sequence[Absence], key: tuple[str, int], row: Row, tolerance_: Tolerance
 ) -> Finding:
     topics = row["topics"]
-    wrong = [t for t in topics if t["over_ms"] > tolerance_.possible_ms]
-    late = [t for t in topics if t not in wrong and t["over_ms"] > tolerance_.fine_ms]
+    wrong = [t for t in topics if t["over_ms"] > tolerance_.unknown_up_to_ms]
+    late = [t for t in topics if t not in wrong and t["over_ms"] > tolerance_.valid_up_to_ms]
     example: dict[str, Any] | None = None
     if wrong or late:
         worst = (wrong or late)[0]

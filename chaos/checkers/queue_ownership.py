@@ -98,8 +98,8 @@ def _finding(
             over_ms = max(over_ms, piece_over_ms)
             if worst is None or piece_over_ms > worst[0]:
                 worst = (piece_over_ms, piece)
-        wrong += over_ms > tolerance_.possible_ms
-        late += tolerance_.fine_ms < over_ms <= tolerance_.possible_ms
+        wrong += over_ms > tolerance_.unknown_up_to_ms
+        late += tolerance_.valid_up_to_ms < over_ms <= tolerance_.unknown_up_to_ms
     window = stretch.change.window
     return Finding(
         bound_ms=stretch.change.due_ms - stretch.change.at_ms,

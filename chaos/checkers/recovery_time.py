@@ -271,8 +271,8 @@ def _calls(world: World) -> int:
 
 def _finding(recovery: Recovery, tolerance_: Tolerance) -> Finding:
     over_ms = recovery.over_ms
-    wrong = int(over_ms > tolerance_.possible_ms)
-    late = int(not wrong and over_ms > tolerance_.fine_ms)
+    wrong = int(over_ms > tolerance_.unknown_up_to_ms)
+    late = int(not wrong and over_ms > tolerance_.valid_up_to_ms)
     example = None
     if wrong or late:
         example = {

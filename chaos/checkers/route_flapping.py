@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from ..oracle.obligations import Turns, all_turns
+from ..oracle.obligations import FlappingRoute, flapping_routes
 from ..oracle.windows import NEVER
 from ..oracle.world import World
 from .dataframes.routes import presence
@@ -27,9 +27,9 @@ _CHAINED = 2
 """A tick and a time-out."""
 
 
-def turn_findings(history: DataFrame, world: World) -> list[Finding]:
+def flapping_findings(history: DataFrame, world: World) -> list[Finding]:
     """One finding per stretch of turns and topic; none, and no job, where no fault makes brokers come and go."""
-    turns = [t for t in all_turns(world) if t.to_ms - t.from_ms > t.pulse.first_ms]
+    turns = [t for t in flapping_routes(world) if t.to_ms - t.from_ms > t.pulse.first_ms]
     if not turns:
         return []
     windows = [
@@ -44,8 +44,8 @@ def turn_findings(history: DataFrame, world: World) -> list[Finding]:
         turn = turns[row["id"]]
         tolerance_ = tolerance(world.timers, lags.get(row["id"]), _CHAINED)
         over_ms = max(row["over_ms"], 0.0)
-        wrong = over_ms > tolerance_.possible_ms
-        late = not wrong and over_ms > tolerance_.fine_ms
+        wrong = over_ms > tolerance_.unknown_up_to_ms
+        late = not wrong and over_ms > tolerance_.valid_up_to_ms
         example = {
             "name_server": turn.name_server,
             "broker_name": turn.broker,
@@ -72,7 +72,7 @@ def turn_findings(history: DataFrame, world: World) -> list[Finding]:
     return found
 
 
-def _shifted(history: DataFrame, world: World, turns: Sequence[Turns]) -> set[int]:
+def _shifted(history: DataFrame, world: World, turns: Sequence[FlappingRoute]) -> set[int]:
     """The turns during which the broker changed a topic."""
     rows = [(number, t.broker, t.from_ms - world.timers.R_ms, t.to_ms) for number, t in enumerate(turns)]
     asked = frame(history, rows, "id int, broker string, from_ms double, to_ms double")
@@ -85,7 +85,7 @@ def _shifted(history: DataFrame, world: World, turns: Sequence[Turns]) -> set[in
     return {row["id"] for row in changed.select("id").distinct().collect()}
 
 
-def _stretches(history: DataFrame, world: World, turns: Sequence[Turns], shifted: set[int]) -> DataFrame:
+def _stretches(history: DataFrame, world: World, turns: Sequence[FlappingRoute], shifted: set[int]) -> DataFrame:
     """id, topic, held_ms (the longest stay that began during the fault), over_ms and the worst stretch.
 
     Topics that the broker had in the NameServer's table when the fault began.

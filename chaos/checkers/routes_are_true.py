@@ -14,13 +14,13 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from ..oracle.obligations import Demand, Obligation, obligations
+from ..oracle.obligations import Obligation, ObligationKind, obligations
 from ..oracle.windows import topic_window
 from ..oracle.world import World
 from ..verdict import Verdict
 from .dataframes.routes import presence, topic_changes, topics
 from .findings import Finding, rounded, verdict_of
-from .route_flapping import turn_findings
+from .route_flapping import flapping_findings
 from .tolerance import LagWindow, Missing, Tolerance, frame, measure, never_registered, table, tolerance
 
 NAME = "routes_are_true"
@@ -38,10 +38,10 @@ def routes_are_true(history: DataFrame, world: World) -> Verdict:
     for id_ in _stalled(history, world, demanded, seen):
         seen[id_] |= {"wrong": 0, "late": seen[id_]["wrong"] + seen[id_]["late"]}
     findings = [_finding(o, tolerances[o.id], seen.get(o.id, {})) for o in demanded]
-    findings += turn_findings(history, world)
+    findings += flapping_findings(history, world)
     measured = {
-        "drops": _times(demanded, seen, Demand.DROP),
-        "returns": _times(demanded, seen, Demand.RETURN),
+        "drops": _times(demanded, seen, ObligationKind.DROP),
+        "returns": _times(demanded, seen, ObligationKind.RETURN),
     }
     return verdict_of(
         NAME,
@@ -55,7 +55,7 @@ def routes_are_true(history: DataFrame, world: World) -> Verdict:
 def _tolerances(history: DataFrame, world: World, demanded: Sequence[Obligation]) -> dict[int, Tolerance]:
     # A registration one period before the change is where φ is counted from.
     windows = [
-        LagWindow(o.id, node, o.at_ms - world.timers.R_ms, o.to_ms if o.demand is Demand.KEEP else o.from_ms)
+        LagWindow(o.id, node, o.at_ms - world.timers.R_ms, o.to_ms if o.demand is ObligationKind.KEEP else o.from_ms)
         for o in demanded
         for node in (o.name_server, o.broker)
     ]
@@ -71,11 +71,13 @@ def _stalled(
     missing = {
         o.id: Missing(
             (o.name_server, o.broker),
-            stretch["s"] if o.demand is Demand.KEEP else max(o.at_ms, stretch["s"]),
+            stretch["s"] if o.demand is ObligationKind.KEEP else max(o.at_ms, stretch["s"]),
             min(stretch["e"], o.to_ms),
         )
         for o in demanded
-        if o.demand is not Demand.DROP and seen.get(o.id, {}).get("wrong") and (stretch := seen[o.id]["stretch"])
+        if o.demand is not ObligationKind.DROP
+        and seen.get(o.id, {}).get("wrong")
+        and (stretch := seen[o.id]["stretch"])
     }
     return never_registered(history, world, missing)
 
@@ -104,14 +106,14 @@ def _due(history: DataFrame, world: World, rows: Sequence[tuple[Any, ...]], sche
             *columns,
             f"if(made > started, greatest(from_ms, made + {made_ms!r}D), from_ms) AS due",
             "least(to_ms, coalesce(gone, to_ms)) AS until",
-            *("fine_ms", "possible_ms"),
+            *("valid_up_to_ms", "unknown_up_to_ms"),
         )
         .where("due < until")
     )
     absent = (
         topics(history, world)
         .crossJoin(frame(history, [row for row in rows if not row[1]], schema))
-        .selectExpr(*columns, "from_ms AS due", "to_ms AS until", "fine_ms", "possible_ms")
+        .selectExpr(*columns, "from_ms AS due", "to_ms AS until", "valid_up_to_ms", "unknown_up_to_ms")
     )
     return held.union(absent).coalesce(1)
 
@@ -122,13 +124,20 @@ def _judged(
     """One row per obligation: examined, wrong, late, settled_ms (when the last topic was right) and the worst topic."""
     rows = [
         (
-            *(o.id, o.demand is not Demand.DROP, o.name_server, o.incarnation, o.broker, _broker_incarnation(world, o)),
-            *(o.at_ms, o.from_ms, o.to_ms, tolerances[o.id].fine_ms, tolerances[o.id].possible_ms),
+            *(
+                o.id,
+                o.demand is not ObligationKind.DROP,
+                o.name_server,
+                o.incarnation,
+                o.broker,
+                _broker_incarnation(world, o),
+            ),
+            *(o.at_ms, o.from_ms, o.to_ms, tolerances[o.id].valid_up_to_ms, tolerances[o.id].unknown_up_to_ms),
         )
         for o in demanded
     ]
     schema = "id int, want boolean, name_server string, incarnation int, broker string, broker_incarnation int"
-    schema += ", at_ms double, from_ms double, to_ms double, fine_ms double, possible_ms double"
+    schema += ", at_ms double, from_ms double, to_ms double, valid_up_to_ms double, unknown_up_to_ms double"
     due = _due(history, world, rows, schema)
     keys = ("name_server", "incarnation", "broker", "topic")
     held = (
@@ -143,18 +152,18 @@ def _judged(
     return (
         due.join(held.hint("shuffle_hash"), F.expr(against), "left")
         .selectExpr("*", over)
-        .groupBy("id", "topic", "fine_ms", "possible_ms")
+        .groupBy("id", "topic", "valid_up_to_ms", "unknown_up_to_ms")
         .agg(
             F.expr("max(over_ms) AS over_ms"),
             # A moment at the far end belongs to the next change, which took effect before its row was written.
-            F.expr("max(CASE WHEN s < due OR over_ms > fine_ms THEN least(e, until) END) AS settled_ms"),
+            F.expr("max(CASE WHEN s < due OR over_ms > valid_up_to_ms THEN least(e, until) END) AS settled_ms"),
             F.expr("max_by(struct(s, e), if(s IS NULL, NULL, struct(over_ms, s))) AS stretch"),
         )
         .groupBy("id")
         .agg(
             F.expr("count(*) AS examined"),
-            F.expr("count_if(over_ms > fine_ms AND over_ms > possible_ms) AS wrong"),
-            F.expr("count_if(over_ms > fine_ms AND over_ms <= possible_ms) AS late"),
+            F.expr("count_if(over_ms > valid_up_to_ms AND over_ms > unknown_up_to_ms) AS wrong"),
+            F.expr("count_if(over_ms > valid_up_to_ms AND over_ms <= unknown_up_to_ms) AS late"),
             F.expr("max(settled_ms) AS settled_ms"),
             F.expr("max(over_ms) AS over_ms"),
             F.expr("max_by(topic, struct(over_ms, topic)) AS topic"),
@@ -165,9 +174,9 @@ def _judged(
 
 def _finding(obligation: Obligation, tolerance_: Tolerance, row: Mapping[str, Any]) -> Finding:
     o = obligation
-    bound_ms = o.to_ms - o.at_ms if o.demand is Demand.KEEP else o.window.latest_ms
+    bound_ms = o.to_ms - o.at_ms if o.demand is ObligationKind.KEEP else o.window.latest_ms
     settled_ms = row.get("settled_ms")
-    measured_ms = settled_ms - o.at_ms if settled_ms is not None and o.demand is not Demand.KEEP else None
+    measured_ms = settled_ms - o.at_ms if settled_ms is not None and o.demand is not ObligationKind.KEEP else None
     example = None
     if row.get("wrong") or row.get("late"):
         stretch = row["stretch"]
@@ -175,7 +184,7 @@ def _finding(obligation: Obligation, tolerance_: Tolerance, row: Mapping[str, An
             "name_server": o.name_server,
             "broker_name": o.broker,
             "topic": row["topic"],
-            "demand": "must not hold" if o.demand is Demand.DROP else "must hold",
+            "demand": "must not hold" if o.demand is ObligationKind.DROP else "must hold",
             "since_ms": rounded(o.from_ms),
             "until_ms": rounded(o.to_ms),
             "wrong_from_ms": rounded(max(stretch["s"], o.from_ms)),
@@ -185,7 +194,7 @@ def _finding(obligation: Obligation, tolerance_: Tolerance, row: Mapping[str, An
         }
     return Finding(
         bound_ms=bound_ms,
-        formula=f"not before {o.window.formula}" if o.demand is Demand.KEEP else o.window.formula,
+        formula=f"not before {o.window.formula}" if o.demand is ObligationKind.KEEP else o.window.formula,
         row=o.window.row,
         tolerance=tolerance_,
         measured_ms=measured_ms,
@@ -197,7 +206,7 @@ def _finding(obligation: Obligation, tolerance_: Tolerance, row: Mapping[str, An
 
 
 def _times(
-    demanded: Sequence[Obligation], seen: Mapping[int, Mapping[str, Any]], demand: Demand
+    demanded: Sequence[Obligation], seen: Mapping[int, Mapping[str, Any]], demand: ObligationKind
 ) -> list[dict[str, Any]]:
     """How long each drop or return after a fault took, per NameServer and broker; the longest first."""
     found: dict[tuple[str, str, str], dict[str, Any]] = {}

@@ -19,11 +19,11 @@ from typing import Any
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from ..oracle.obligations import BEGIN, Label, State, pair_states
+from ..oracle.obligations import BEGIN, FaultEdge, RouteState, route_states
 from ..oracle.windows import topic_window
 from ..oracle.world import World
 from ..verdict import Verdict
-from .dataframes.by_value import made_once
+from .dataframes.materialize import memoized_table
 from .dataframes.routes import route_stretches, topic_changes, topics
 from .findings import Finding, rounded, verdict_of
 from .tolerance import LagWindow, Missing, Tolerance, frame, measure, never_registered, table, tolerance
@@ -41,9 +41,9 @@ class Segment:
     start_ms: float
     from_ms: float
     to_ms: float
-    latest: State
+    latest: RouteState
     """The pair whose window ends last: it decides the bound."""
-    label: Label
+    label: FaultEdge
     label_ms: float
     """When the change began that this segment belongs to; a fault of several links takes several moments."""
 
@@ -79,23 +79,23 @@ def routes_converge(history: DataFrame, world: World) -> Verdict:
 
 def segments(world: World) -> list[Segment]:
     """Every class of at least two NameServer processes between two changes, in order of time."""
-    states = pair_states(world)
+    states = route_states(world)
     times = sorted({state.start_ms for state in states} | {state.end_ms for state in states})
     lost = [fault for node in world.of_kind("name_server") for fault in world.process_faults(node.name)]
     found: list[Segment] = []
     label, label_ms = BEGIN, times[0] if times else 0.0
-    starting: dict[float, list[State]] = defaultdict(list)
+    starting: dict[float, list[RouteState]] = defaultdict(list)
     for state in states:
         starting[state.start_ms].append(state)
-    current: list[State] = []
+    current: list[RouteState] = []
     for start_ms, to_ms in itertools.pairwise(times):
         current = [state for state in current if state.end_ms > start_ms] + starting[start_ms]
         current.sort(key=lambda state: (state.name_server, state.incarnation, state.broker))
         began = [state.label for state in current if state.start_ms == start_ms and state.label.fault_id]
-        began += [Label(fault.fault_id, "start") for fault in lost if fault.start_ms == start_ms]
+        began += [FaultEdge(fault.fault_id, "start") for fault in lost if fault.start_ms == start_ms]
         if began and began[0] != label:
             label, label_ms = began[0], start_ms
-        by_process: dict[tuple[str, int], list[State]] = {}
+        by_process: dict[tuple[str, int], list[RouteState]] = {}
         for state in current:
             by_process.setdefault((state.name_server, state.incarnation), []).append(state)
         classes: dict[frozenset[str], list[tuple[str, int]]] = {}
@@ -133,7 +133,7 @@ def _held(history: DataFrame, world: World) -> DataFrame:
     to compare. With 64 bits two of a million routes are alike once in 40 million runs."""
     number = "if(value IS NULL, NULL, xxhash64(value)) AS route"
     columns = ("name_server", "incarnation", "topic", "s", "e", number)
-    return made_once(history, world, "held", lambda: route_stretches(history, world).selectExpr(*columns))
+    return memoized_table(history, world, "held", lambda: route_stretches(history, world).selectExpr(*columns))
 
 
 def _judged(
@@ -186,17 +186,17 @@ def _judged(
         _due(history, world, found, tolerances)
         .join(stretches.hint("shuffle_hash"), ["id", "topic"], "left")
         .selectExpr("*", over)
-        .groupBy("id", "topic", "due", "to_ms", "fine_ms", "possible_ms")
+        .groupBy("id", "topic", "due", "to_ms", "valid_up_to_ms", "unknown_up_to_ms")
         .agg(
             F.expr("max(over_ms) AS over_ms"),
-            F.expr("max(CASE WHEN s < due OR over_ms > fine_ms THEN e END) AS settled_ms"),
+            F.expr("max(CASE WHEN s < due OR over_ms > valid_up_to_ms THEN e END) AS settled_ms"),
             F.expr("max_by(struct(name_server, s, e, last), struct(over_ms, name_server, s)) AS stretch"),
         )
     )
     return worst.groupBy("id").agg(
         F.expr("count_if(due < to_ms) AS examined"),
-        F.expr("count_if(due < to_ms AND over_ms > fine_ms AND over_ms > possible_ms) AS wrong"),
-        F.expr("count_if(due < to_ms AND over_ms > fine_ms AND over_ms <= possible_ms) AS late"),
+        F.expr("count_if(due < to_ms AND over_ms > valid_up_to_ms AND over_ms > unknown_up_to_ms) AS wrong"),
+        F.expr("count_if(due < to_ms AND over_ms > valid_up_to_ms AND over_ms <= unknown_up_to_ms) AS late"),
         F.expr("max(settled_ms) AS settled_ms"),
         F.expr("max(over_ms) AS over_ms"),
         F.expr("max_by(topic, struct(over_ms, topic)) AS topic"),
@@ -206,15 +206,19 @@ def _judged(
 
 def _due(history: DataFrame, world: World, found: Sequence[Segment], tolerances: Mapping[int, Tolerance]) -> DataFrame:
     """id, topic, due: when the topic must be equal; later than the segment's own window where the topic is new."""
-    rows = [(s.id, s.from_ms, s.to_ms, tolerances[s.id].fine_ms, tolerances[s.id].possible_ms) for s in found]
-    judged = frame(history, rows, "id int, from_ms double, to_ms double, fine_ms double, possible_ms double")
+    rows = [
+        (s.id, s.from_ms, s.to_ms, tolerances[s.id].valid_up_to_ms, tolerances[s.id].unknown_up_to_ms) for s in found
+    ]
+    judged = frame(
+        history, rows, "id int, from_ms double, to_ms double, valid_up_to_ms double, unknown_up_to_ms double"
+    )
     changes = topic_changes(history, world).where("time_ms > started").selectExpr("topic AS c_topic", "time_ms")
     window_ms = topic_window(world.timers).latest_ms
     return (
         topics(history, world)
         .crossJoin(judged)
         .join(changes.hint("shuffle_hash"), F.expr("topic = c_topic AND time_ms < to_ms"), "left")
-        .groupBy("id", "topic", "from_ms", "to_ms", "fine_ms", "possible_ms")
+        .groupBy("id", "topic", "from_ms", "to_ms", "valid_up_to_ms", "unknown_up_to_ms")
         .agg(F.expr(f"greatest(from_ms, coalesce(max(time_ms) + {window_ms!r}D, from_ms)) AS due"))
     )
 

@@ -61,14 +61,14 @@ class Tolerance:
         return UNLIMITED_MS if self.lag_ms is None else self.lag_ms * self.timers
 
     @property
-    def fine_ms(self) -> float:
+    def valid_up_to_ms(self) -> float:
         """Up to here the overshoot is fine."""
         lateness_ms = 0.0 if self.lag_ms is None else self.lateness_ms
         return self.delivery_ms + min(lateness_ms, self.cap_ms)
 
     @property
-    def possible_ms(self) -> float:
-        """Up to here the machine's lateness may explain the overshoot; never less than `fine_ms`."""
+    def unknown_up_to_ms(self) -> float:
+        """Up to here the machine's lateness may explain the overshoot; never less than `valid_up_to_ms`."""
         return self.delivery_ms + self.lateness_ms
 
 
@@ -146,7 +146,7 @@ def measure(history: DataFrame, world: World, windows: Iterable[LagWindow]) -> d
         asked[window.node, window.from_ms, window.to_ms].append(window.id)
     if not asked:
         return {}
-    _, late = world.once(("lateness", id(history)), lambda: (history, _Lateness.read(history, world)))
+    _, late = world.memoized(("lateness", id(history)), lambda: (history, _Lateness.read(history, world)))
     spans = [*asked]
     dying = {number: found for number, span in enumerate(spans) if (found := _ends(world, *span))}
     unknown = dict.fromkeys(

@@ -19,7 +19,7 @@ from ...actors.processes import signals_deferred
 from ...remoting.node.network import Address
 from ..defects import Defect
 from ..errors import HarnessError
-from ..faults.injector import LinkFaultBook
+from ..faults.injector import LinkFaultInjector
 from ..faults.kinds import Bandwidth, BlackHole, Cut, Latency, LinkFault, PacketLoss, Reset
 from ..faults.processes import ProcessFaults
 from ..history.recorder import to_parquet
@@ -54,9 +54,9 @@ class Experiment:
     _recording: bool = field(init=False, default=False)
     _record: ClosableRecorder = field(init=False)
     _cluster: Nodes = field(init=False)
-    _links: LinkFaultBook = field(init=False)
+    _links: LinkFaultInjector = field(init=False)
     _processes: ProcessFaults = field(init=False)
-    _told: dict[str, Address] = field(init=False)
+    _advertised: dict[str, Address] = field(init=False)
     _probing: Result | None = field(init=False, default=None)
 
     def run(self) -> None:
@@ -117,15 +117,15 @@ class Experiment:
         listen = stage.addresses(topology.servers)
         upstreams = {link: listen[link.peer] for link in topology.links}
         self._cluster, self._links = stage.set_up(stack, self._record, upstreams, self.say)
-        self._told = stage.told(listen)
+        self._advertised = stage.advertised(listen)
         for name, kind in topology.kinds.items():
-            address = self._told.get(name)
+            address = self._advertised.get(name)
             self._record("node", source=name, address=address and str(address), value={"kind": str(kind)})
 
         stack.callback(self._links.heal_all)
         self._processes = ProcessFaults(self._cluster, self._record)
         self.say(f"starting {len(topology.nodes)} nodes")
-        plan = NodePlan(scenario=scenario, listen=listen, told=self._told, defect=self.defect)
+        plan = NodePlan(scenario=scenario, listen=listen, advertised=self._advertised, defect=self.defect)
         self._cluster.listen(self._spec(plan, name, topology.kinds[name]) for name in topology.nodes)
         for group in ((NodeKind.NAME_SERVER,), (NodeKind.BROKER, NodeKind.PROBER)):
             self._cluster.start(*topology.of(*group))
@@ -149,7 +149,7 @@ class Experiment:
         )
 
     def _brokers(self) -> dict[str, Address]:
-        return {name: self._told[name] for name in self.scenario.topology().of(NodeKind.BROKER)}
+        return {name: self._advertised[name] for name in self.scenario.topology().of(NodeKind.BROKER)}
 
     def _await_routes(self, brokers: dict[str, Address]) -> None:
         if self.defect is not None:
@@ -174,7 +174,7 @@ class Experiment:
     @property
     def addresses(self) -> Mapping[str, Address]:
         """Where clients reach each server: through a proxy of their own, where the scenario has external clients."""
-        return self._told
+        return self._advertised
 
     @property
     def now_s(self) -> float:
@@ -234,7 +234,7 @@ class Experiment:
         return tuple(links)
 
     def _links_to_chosen(self) -> list[Link]:
-        names = {address: name for name, address in self._told.items()}
+        names = {address: name for name, address in self._advertised.items()}
         links = []
         for client in self.scenario.topology().of(NodeKind.PRODUCER, NodeKind.CONSUMER):
             chosen = self._cluster.call(client, "chosen_name_server")

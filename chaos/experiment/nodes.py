@@ -28,11 +28,11 @@ Factory = Callable[[NodeContext], Node]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePlan:
-    """What all factories are made from. `listen`: where each server binds; `told`: the address its peers are told."""
+    """What all factories are made from. `listen`: where each server binds; `advertised`: what its peers dial."""
 
     scenario: Scenario
     listen: Mapping[str, Address]
-    told: Mapping[str, Address]
+    advertised: Mapping[str, Address]
     defect: Defect | None = None
 
     def factory(self, name: str, kind: NodeKind) -> Factory:
@@ -49,7 +49,7 @@ class NodePlan:
     @property
     def name_servers(self) -> tuple[Address, ...]:
         """The list that every broker and client is configured with."""
-        return tuple(address for name, address in self.told.items() if name.startswith("ns-"))
+        return tuple(address for name, address in self.advertised.items() if name.startswith("ns-"))
 
     def _client_settings(self) -> dict[str, object]:
         settings: dict[str, object] = {"namesrv_addr": self.name_servers, "profile": self.profile}
@@ -72,7 +72,7 @@ class NodePlan:
             profile=self.profile,
             **settings,  # type: ignore[arg-type]
         )
-        return partial(_make_broker, config, self.listen[name], self.told[name])
+        return partial(_make_broker, config, self.listen[name], self.advertised[name])
 
     def _producer(self, _name: str) -> Factory:
         workload = self.scenario.workload
@@ -125,8 +125,8 @@ def _make_name_server(config: NamesrvConfig, listen: Address, context: NodeConte
     return NameServer(context, config, listen=listen)
 
 
-def _make_broker(config: BrokerConfig, listen: Address, told: Address, context: NodeContext) -> Node:
-    return Broker(context, config, listen=listen, advertised=told)
+def _make_broker(config: BrokerConfig, listen: Address, advertised: Address, context: NodeContext) -> Node:
+    return Broker(context, config, listen=listen, advertised=advertised)
 
 
 def _planted(factory: Factory, defect: str, context: NodeContext) -> Node:

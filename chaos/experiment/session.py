@@ -177,10 +177,10 @@ class RunningCluster:
         """`check`, and NotValid when any of them is not VALID."""
         wrong = [verdict for verdict in self.check(*checks) if verdict.verdict is not Validity.VALID]
         if wrong:
-            raise NotValid("\n".join(map(_told, wrong)))
+            raise NotValid("\n".join(map(_advertised, wrong)))
 
 
-def _told(verdict: Verdict) -> str:
+def _advertised(verdict: Verdict) -> str:
     lines = [f"{verdict.name} is {verdict.verdict}: {verdict.why or f'{verdict.violations} violations'}"]
     lines += [f"    {brief(example)}" for example in verdict.examples[:3]]
     return "\n".join(lines)

@@ -17,8 +17,8 @@ from ...actors.cluster import Cluster
 from ...remoting.node.clock import Clock, RealClock
 from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
-from ..faults.bandwidth_proof import BesideTheHarness
-from ..faults.injector import LinkFaultBook, ScaledClock
+from ..faults.bandwidth_proof import BandwidthProofThread
+from ..faults.injector import LinkFaultInjector, ScaledClock
 from ..faults.processes import Processes
 from ..faults.proxy_lag import TOXIPROXY, ProxyLagProbe
 from ..faults.toxiproxy import ToxiproxyServer
@@ -69,10 +69,10 @@ class Stage(Protocol):
 
     def set_up(
         self, stack: ExitStack, record: Recorder, upstreams: Mapping[Link, Address], say: Callable[[str], None]
-    ) -> tuple[Nodes, LinkFaultBook]:
+    ) -> tuple[Nodes, LinkFaultInjector]:
         """No node yet, and every link open."""
 
-    def told(self, addresses: Mapping[str, Address]) -> dict[str, Address]:
+    def advertised(self, addresses: Mapping[str, Address]) -> dict[str, Address]:
         """What everybody is told instead of the servers' own `addresses`: the same, or where outsiders reach them."""
 
     def dials_of(self, node: str) -> dict[Address, Address]:
@@ -122,11 +122,11 @@ class RealStage:
         stack.enter_context(ProxyLagProbe(api, ports, self.clock, lateness))
         self._links = LinkFaults(api, self.clock, record)
         self._links.open(upstreams, ports)
-        self._links.watcher = stack.enter_context(BesideTheHarness(self.clock, self._links.way, record))
+        self._links.observer = stack.enter_context(BandwidthProofThread(self.clock, self._links.way, record))
         return stack.enter_context(Cluster(self.harness.ray, self.clock)), self._links
 
-    def told(self, addresses: Mapping[str, Address]) -> dict[str, Address]:
-        return {name: self._links.told(address) for name, address in addresses.items()}
+    def advertised(self, addresses: Mapping[str, Address]) -> dict[str, Address]:
+        return {name: self._links.advertised(address) for name, address in addresses.items()}
 
     def dials_of(self, node: str) -> dict[Address, Address]:
         return self._links.dials_of(node)

@@ -34,9 +34,9 @@ from .kinds import Bandwidth, Direction, LinkFault
 
 log = logging.getLogger("nemesrv.bandwidth")
 
-LASTS_S = 0.3
+EXCHANGE_S = 0.3
 """Of the machine's time: how long the limit should make an exchange take."""
-FEWEST, MOST = 2_000, 500_000
+QUERY_BYTES_MIN, QUERY_BYTES_MAX = 2_000, 500_000
 """Bytes of a long query."""
 MOST_ANSWERS = 250
 """Short queries in one exchange."""
@@ -49,12 +49,12 @@ LINKS_MAX = 4
 """Links of one fault that are measured."""
 SLACK = 1.25
 """A rate up to this many times the limit is the limit's doing."""
-FREE = 2.0
+BYPASS_FACTOR = 2.0
 
 _TOPIC = "nemesrv-bandwidth"
 
 
-class Way(NamedTuple):
+class Route(NamedTuple):
     """How the harness reaches a link's peer: over the link, and around it where that is possible."""
 
     network: Network
@@ -78,13 +78,13 @@ class Started(Protocol):
 
 
 class BandwidthProofs:
-    """What a LinkFaultBook tells of its faults. `spawn` runs a coroutine; `note` records a row from within one."""
+    """What a LinkFaultInjector tells of its faults. `spawn` runs a coroutine; `note` records a row from within one."""
 
     def __init__(
         self,
         clock: Clock,
         scale: float,
-        way: Callable[[Link], Way],
+        way: Callable[[Link], Route],
         spawn: Callable[[Coroutine[Any, Any, None]], Started],
         note: Callable[..., Awaitable[None]],
     ) -> None:
@@ -115,7 +115,7 @@ class BandwidthProofs:
                 await self._clock.sleep(PAUSE_S * self._scale)
                 continue
             attempts += 1
-            if over.kb_s <= SLACK * limit_kb_s and (around is None or around.kb_s >= FREE * limit_kb_s):
+            if over.kb_s <= SLACK * limit_kb_s and (around is None or around.kb_s >= BYPASS_FACTOR * limit_kb_s):
                 value = {
                     "source": link.node,
                     "target": link.peer,
@@ -131,13 +131,13 @@ class BandwidthProofs:
 
     async def _measure(self, network: Network, address: Address, direction: Direction, limit_kb_s: float) -> Measured:
         """OSError, ConnectError or TimeoutError when an exchange does not come to its end."""
-        due_s = LASTS_S * self._scale
+        due_s = EXCHANGE_S * self._scale
         limit_s = 2 * ROUNDS * (2 * due_s + PATIENCE_S * self._scale)
         async with self._clock.timeout(limit_s):
             exchanges = await network.connect(address, _Exchanges)
             assert isinstance(exchanges, _Exchanges)
             try:
-                wanted = min(max(FEWEST, int(limit_kb_s * 1000 * due_s)), MOST)
+                wanted = min(max(QUERY_BYTES_MIN, int(limit_kb_s * 1000 * due_s)), QUERY_BYTES_MAX)
                 short, long = _Asked(1, 0), _Asked(1, wanted)
                 if direction == "downstream":
                     answer = (await self._timed(exchanges, short)).came
@@ -212,13 +212,13 @@ class _Exchanges(asyncio.Protocol):
             self._transport.close()
 
 
-class BesideTheHarness:
+class BandwidthProofThread:
     """Proofs on the machine's time, in a thread of their own. Context manager: leaving it gives up what is not proved.
 
     `record` is called from that thread's helpers, where no event loop runs.
     """
 
-    def __init__(self, clock: RealClock, way: Callable[[Link], Way], record: Recorder) -> None:
+    def __init__(self, clock: RealClock, way: Callable[[Link], Route], record: Recorder) -> None:
         self._record = record
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="bandwidth-proof", daemon=True)

@@ -30,7 +30,7 @@ class ScaledClock(Protocol):
 
 
 @dataclass(slots=True, kw_only=True)
-class UnderFault:
+class LinkUnderFault:
     """One link: the faults on it, and the state they have put it in (None: a call failed, nobody knows)."""
 
     link: Link
@@ -38,7 +38,7 @@ class UnderFault:
     state: LinkState | None = field(default_factory=LinkState)
 
 
-class Watcher(Protocol):
+class FaultObserver(Protocol):
     """Is told of every fault, from the thread that begins and ends them."""
 
     def begun(self, fault_id: str, fault: LinkFault, links: Sequence[Link]) -> None: ...
@@ -47,7 +47,7 @@ class Watcher(Protocol):
         """Called before the fault is taken from its links; more than once when that fails."""
 
 
-class LinkFaultBook(ABC):
+class LinkFaultInjector(ABC):
     """The links and the faults on them. Context manager: leaving it heals everything.
 
     `record` gets one `fault` row a link when a fault begins and one when it ends, right after the call took effect.
@@ -59,10 +59,10 @@ class LinkFaultBook(ABC):
 
     def __init__(self, clock: ScaledClock, record: Recorder) -> None:
         self._clock, self._record = clock, record
-        self._links: dict[Link, UnderFault] = {}
+        self._links: dict[Link, LinkUnderFault] = {}
         self._active: dict[str, tuple[LinkFault, list[Link]]] = {}
         self._begun = 0
-        self.watcher: Watcher | None = None
+        self.observer: FaultObserver | None = None
         self._lock = threading.RLock()
 
     @abstractmethod
@@ -73,7 +73,7 @@ class LinkFaultBook(ABC):
     def _inject(self, link: Link, now: LinkState | None, wanted: LinkState) -> None:
         """Bring the link from the state `now` (None: unknown) to the one `wanted`."""
 
-    def _apply(self, under: UnderFault) -> None:
+    def _apply(self, under: LinkUnderFault) -> None:
         now, wanted = under.state, combine(under.active.values(), self._clock.scale)
         under.state = None
         self._inject(under.link, now, wanted)
@@ -109,11 +109,11 @@ class LinkFaultBook(ABC):
             except BaseException:
                 self._take_back(fault_id, chosen)
                 raise
-            if self.watcher is not None:
-                self.watcher.begun(fault_id, fault, begun)
+            if self.observer is not None:
+                self.observer.begun(fault_id, fault, begun)
             return fault_id
 
-    def _take_back(self, fault_id: str, chosen: Mapping[Link, UnderFault]) -> None:
+    def _take_back(self, fault_id: str, chosen: Mapping[Link, LinkUnderFault]) -> None:
         """End a fault that is only half begun; the error that stopped it matters more than one met here."""
         for link, under in chosen.items():
             if under.active.pop(fault_id, None) is not None and link not in self._active[fault_id][1]:
@@ -128,8 +128,8 @@ class LinkFaultBook(ABC):
             if fault_id not in self._active:
                 return
             fault, links = self._active[fault_id]
-            if self.watcher is not None:
-                self.watcher.ending(fault_id)
+            if self.observer is not None:
+                self.observer.ending(fault_id)
             failed: list[ToxiproxyError] = []
             for link in tuple(links):
                 under = self._under(link)
@@ -168,7 +168,7 @@ class LinkFaultBook(ABC):
         finally:
             self.end(fault_id)
 
-    def _under(self, link: Link) -> UnderFault:
+    def _under(self, link: Link) -> LinkUnderFault:
         under = self._links.get(link)
         if under is None:
             raise HarnessError(f"link {link} has no proxy; there are {len(self._links)} links")

@@ -26,8 +26,8 @@ from typing import NamedTuple
 from ...remoting.node.network import Address, TcpNetwork
 from ...remoting.node.recording import Recorder
 from ..topology import EXTERNAL, Link
-from .bandwidth_proof import Way
-from .injector import LinkFaultBook, ScaledClock, UnderFault
+from .bandwidth_proof import Route
+from .injector import LinkFaultInjector, LinkUnderFault, ScaledClock
 from .kinds import (
     Bandwidth,
     BlackHole,
@@ -69,7 +69,7 @@ class _Proxy(NamedTuple):
     peer: Address
 
 
-class LinkFaults(LinkFaultBook):
+class LinkFaults(LinkFaultInjector):
     """The proxies of all links and the faults on them."""
 
     def __init__(self, api: Toxiproxy, clock: ScaledClock, record: Recorder) -> None:
@@ -86,22 +86,22 @@ class LinkFaults(LinkFaultBook):
         self._proxies |= made
         self._outside |= {proxy.peer: proxy.listen for link, proxy in made.items() if link.node == EXTERNAL}
         for link, proxy in made.items():
-            self._links[link] = UnderFault(link=link)
+            self._links[link] = LinkUnderFault(link=link)
             self._record("link", source=link.node, target=link.peer, address=str(proxy.listen), injection="toxiproxy")
         return {link: proxy.listen for link, proxy in made.items()}
 
-    def told(self, peer: Address) -> Address:
+    def advertised(self, peer: Address) -> Address:
         """What everybody is told instead of a peer's own address: where outsiders reach it, when there are any."""
         return self._outside.get(peer, peer)
 
     def dials_of(self, node: str) -> dict[Address, Address]:
         """For TcpNetwork: the address that is told of each peer to the address at which `node` must dial it."""
-        return {self.told(proxy.peer): proxy.listen for link, proxy in self._proxies.items() if link.node == node}
+        return {self.advertised(proxy.peer): proxy.listen for link, proxy in self._proxies.items() if link.node == node}
 
-    def way(self, link: Link) -> Way:
+    def way(self, link: Link) -> Route:
         """How anyone else reaches the link's peer: through its proxy, and around it."""
         proxy = self._proxies[link]
-        return Way(TcpNetwork(), proxy.listen, proxy.peer)
+        return Route(TcpNetwork(), proxy.listen, proxy.peer)
 
     def _prepare(self, link: Link) -> None:
         """Lay down the chain of toxics. HarnessError for a fault that no proxy can inject."""

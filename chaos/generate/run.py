@@ -44,7 +44,7 @@ class Slice:
                 yield self.traffic[event]
 
 
-class Story:
+class GeneratedRun:
     """The whole of a run, slice by slice. `defect` may change what the simulation came to and what messages do."""
 
     def __init__(self, plan: Plan, defect: Planted | None = None) -> None:

@@ -16,7 +16,7 @@ from ..scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel
 from .columns import plain
 from .plan import ROWS_A_MESSAGE, Plan, plan_of, random_plan
 from .planted import Planted, defect_of
-from .run import SLICE_ROWS, Story
+from .run import SLICE_ROWS, GeneratedRun
 
 ORDERED_ROWS = 1_000_000
 """A history up to this size is one file in order of time, as a recorded run's; beyond, row groups are of one event."""
@@ -36,13 +36,15 @@ def random_rows(seed: int, defect: str | None = None) -> list[Row]:
     No check finds it INVALID; too small a run may be UNKNOWN to some. ValueError for a defect that does not exist.
     """
     planted, plan = defect_of(defect), random_plan(seed)
-    return _rows(Story(planted.plan(plan) if planted is not None and planted.plan is not None else plan, planted))
+    return _rows(
+        GeneratedRun(planted.plan(plan) if planted is not None and planted.plan is not None else plan, planted)
+    )
 
 
 def rows_of(events: int, seed: int, defect: str | None = None) -> list[Row]:
     """The rows that `write` would write, for tests of a few thousand."""
     planted = defect_of(defect)
-    return _rows(Story(_sized(events, seed, planted), planted))
+    return _rows(GeneratedRun(_sized(events, seed, planted), planted))
 
 
 def write(
@@ -65,14 +67,14 @@ def write(
     history.mkdir(parents=True, exist_ok=True)
     for old in history.glob("*.parquet"):
         old.unlink()
-    story = Story(plan, planted)
+    run = GeneratedRun(plan, planted)
     if events <= ORDERED_ROWS:
-        tables = [plain(table) for slice_ in story.slices(slice_rows) for table in slice_.tables()]
+        tables = [plain(table) for slice_ in run.slices(slice_rows) for table in slice_.tables()]
         table = pa.concat_tables(tables).sort_by([(name, "ascending") for name in ("time_ms", "node", "seq")])
         pq.write_table(table, parquet_path(folder), compression="zstd")
         count = len(table)
     else:
-        slices = story.slices(slice_rows)
+        slices = run.slices(slice_rows)
         count = write_clustered(((plain(table) for table in slice_.tables()) for slice_ in slices), history)
     _write_scenario(folder, plan)
     return Written(folder, count, plan)
@@ -82,13 +84,13 @@ def _sized(events: int, seed: int, planted: Planted | None, profile: Profile = P
     plan = plan_of(events, seed, profile)
     if planted is not None and planted.plan is not None:
         plan = planted.plan(plan)
-    fixed = Story(plan).fixed_rows
+    fixed = GeneratedRun(plan).fixed_rows
     return plan.with_messages((events - fixed) // ROWS_A_MESSAGE)
 
 
-def _rows(story: Story) -> list[Row]:
+def _rows(run: GeneratedRun) -> list[Row]:
     found: list[Row] = []
-    for slice_ in story.slices():
+    for slice_ in run.slices():
         found += [{name: value for name, value in row.items() if value is not None} for row in slice_.control]
         for table in slice_.traffic.values():
             for row in plain(table).to_pylist():

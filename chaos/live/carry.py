@@ -118,8 +118,10 @@ def _finished(rows: DataFrame, world: World, until_ms: float) -> DataFrame:
     # With broadcasting every consumer receives it; elsewhere one that came twice stays, because only the whole run's
     # lateness says what it is.
     broadcasting = bool((world.run.get("workload") or {}).get("broadcasting"))
-    once = F.col("receives") == F.col("receivers") if broadcasting else F.col("receives") == 1
-    stored_once = (F.col("oks") == 1) & (F.col("tries") <= 1) & (F.col("maybe") <= 1) & once & (F.col("receives") > 0)
+    received_once = F.col("receives") == F.col("receivers") if broadcasting else F.col("receives") == 1
+    stored_once = (
+        (F.col("oks") == 1) & (F.col("tries") <= 1) & (F.col("maybe") <= 1) & received_once & (F.col("receives") > 0)
+    )
     refused = (F.col("fails") == 1) & (F.col("receives") == 0)
     return (
         known.groupBy("_key")

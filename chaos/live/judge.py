@@ -239,4 +239,4 @@ class LiveJudge:
 
 def _seen(history: DataFrame, reads: str, world: World) -> DataFrame:
     """`seen`, which lives as long as the World: that knows by identity what was found out about a history."""
-    return world.once(("seen", reads, id(history)), lambda: (history, seen(history, reads)))[1]
+    return world.memoized(("seen", reads, id(history)), lambda: (history, seen(history, reads)))[1]

@@ -64,7 +64,7 @@ class JudgedUp:
         self.record: HistoryWriter = self._spec("harness", "harness").open()
         stack.callback(self.record.close)
 
-    def begin(self, topology: Topology, told: Mapping[str, Address]) -> None:
+    def begin(self, topology: Topology, advertised: Mapping[str, Address]) -> None:
         """The run is in the record, and Spark starts. HarnessError when there is no Java."""
         scenario = self._scenario
         self.record(
@@ -79,7 +79,7 @@ class JudgedUp:
         )
         for name, kind in topology.kinds.items():
             if kind is not NodeKind.EXTERNAL:
-                self.record("node", source=name, address=str(told[name]), value={"kind": str(kind)})
+                self.record("node", source=name, address=str(advertised[name]), value={"kind": str(kind)})
         self._watch.start()
 
     def node(self, name: str, kind: NodeKind) -> dict[str, Any]:

@@ -83,14 +83,14 @@ def _serve(
 
     # What clients are told is the external dialler's proxy; our own brokers reach it through their own links.
     external = {link: listen[link.peer] for link in topology.links if link.node == EXTERNAL}
-    told = {link.peer: address for link, address in links.open(external, ports).items()}
+    advertised = {link.peer: address for link, address in links.open(external, ports).items()}
     inner = {link: listen[link.peer] for link in topology.links if link.node != EXTERNAL}
     dials = links.open(inner, ports)
     if judge is not None:
-        judge.begin(topology, told)
+        judge.begin(topology, advertised)
 
     cluster = stack.enter_context(Cluster(host, clock))
-    plan = NodePlan(scenario=scenario, listen=listen, told=told)
+    plan = NodePlan(scenario=scenario, listen=listen, advertised=advertised)
     cluster.listen(
         NodeSpec(
             name=name,
@@ -99,7 +99,7 @@ def _serve(
             clock=clock,
             data_dir=folder / name,
             log_file=folder / f"{name}.log",
-            links={told[link.peer]: at for link, at in dials.items() if link.node == name},
+            links={advertised[link.peer]: at for link, at in dials.items() if link.node == name},
             **(judge.node(name, kind) if judge else {}),
         )
         for name, kind in topology.kinds.items()
@@ -107,15 +107,15 @@ def _serve(
     )
     for kind in (NodeKind.NAME_SERVER, NodeKind.BROKER):
         cluster.start(*topology.of(kind))
-    _announce(topology, told, api.url, as_json)
+    _announce(topology, advertised, api.url, as_json)
     if judge is not None:
         pids = {name: pid for name in cluster.names if (pid := cluster.pid(name)) is not None}
         judge.watch(stack, api.address, pids)
 
 
-def _announce(topology: Topology, told: Mapping[str, Address], toxiproxy: str, as_json: bool) -> None:
-    name_servers = [str(told[name]) for name in topology.of(NodeKind.NAME_SERVER)]
-    brokers = {name: {"0": str(told[name])} for name in topology.of(NodeKind.BROKER)}
+def _announce(topology: Topology, advertised: Mapping[str, Address], toxiproxy: str, as_json: bool) -> None:
+    name_servers = [str(advertised[name]) for name in topology.of(NodeKind.NAME_SERVER)]
+    brokers = {name: {"0": str(advertised[name])} for name in topology.of(NodeKind.BROKER)}
     if as_json:
         click.echo(json.dumps({"name_servers": name_servers, "brokers": brokers, "toxiproxy": toxiproxy}))
         return

@@ -79,7 +79,7 @@ def process_causes(world: World, node: str, on: str = "broker") -> Sequence[Caus
             for c in causes
         ]
 
-    return world.once(("process causes", node, on), found)
+    return world.memoized(("process causes", node, on), found)
 
 
 def _process_causes(world: World, node: str, on: str) -> list[Cause]:
@@ -102,4 +102,4 @@ def link_causes(world: World, source: str, target: str) -> Sequence[Cause]:
         causes = (Cause.of(fault, "link", world.timers) for fault in world.link_faults(source, target))
         return [cause for cause in causes if cause.loss is not Loss.HARMLESS]
 
-    return world.once(("link causes", source, target), found)
+    return world.memoized(("link causes", source, target), found)

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .causes import Cause, link_causes, process_causes
-from .obligations import State, pair_states
+from .obligations import RouteState, route_states
 from .windows import Loss, Window, client_leave_window, failed_calls, return_window
 from .world import World
 
@@ -43,13 +43,13 @@ class Absence:
 
 def absences(world: World) -> tuple[Absence, ...]:
     """Every stretch of every (client, broker) that outlasts the window of the client's routes."""
-    return world.once("absences", lambda: tuple(_absences(world)))
+    return world.memoized("absences", lambda: tuple(_absences(world)))
 
 
 def _absences(world: World) -> list[Absence]:
     found: list[Absence] = []
-    states: dict[str, list[State]] = defaultdict(list)
-    for state in pair_states(world):
+    states: dict[str, list[RouteState]] = defaultdict(list)
+    for state in route_states(world):
         states[state.broker].append(state)
     processes = broker_causes(world)
     for client in world.of_kind("producer", "consumer"):
@@ -106,7 +106,7 @@ def _others(broker: str, processes: Mapping[str, Sequence[Cause]], start_ms: flo
 
 def broker_causes(world: World) -> Mapping[str, Sequence[Cause]]:
     """Broker to the times when its process was not there or did not answer."""
-    return world.once(
+    return world.memoized(
         "broker causes", lambda: {node.name: process_causes(world, node.name) for node in world.of_kind("broker")}
     )
 
@@ -140,7 +140,7 @@ def merged(causes: Sequence[Cause], until_ms: float) -> list[tuple[float, float,
 
 
 def _absence(
-    world: World, states: Sequence[State], client: str, start_ms: float, end_ms: float
+    world: World, states: Sequence[RouteState], client: str, start_ms: float, end_ms: float
 ) -> tuple[float, Window] | None:
     """When the last NameServer that this client may ask has dropped the broker, and by which window; None: never."""
     latest: tuple[float, Window] | None = None
@@ -169,7 +169,7 @@ def _absence(
     return latest
 
 
-def _restarted_ms(world: World, state: State) -> float:
+def _restarted_ms(world: World, state: RouteState) -> float:
     """When this NameServer process was started, if it is not the node's first: the run began with filled tables."""
     later = world.lives_of(state.name_server)[1:]
     return next((life.start_ms for life in later if life.incarnation == state.incarnation), -math.inf)

@@ -20,7 +20,7 @@ from .world import World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exile:
+class NameServerLoss:
     """A NameServer is lost to one process of a client in [start_ms, end_ms)."""
 
     id: int
@@ -40,13 +40,13 @@ class Exile:
         return self.start_ms + self.window.latest_ms
 
 
-def exiles(world: World) -> tuple[Exile, ...]:
+def name_server_losses(world: World) -> tuple[NameServerLoss, ...]:
     """Every stretch of every (client process, NameServer) that outlasts the client's window."""
-    return world.once("exiles", lambda: tuple(_exiles(world)))
+    return world.memoized("exiles", lambda: tuple(_name_server_losses(world)))
 
 
-def _exiles(world: World) -> list[Exile]:
-    found: list[Exile] = []
+def _name_server_losses(world: World) -> list[NameServerLoss]:
+    found: list[NameServerLoss] = []
     name_servers = world.of_kind("name_server")
     if len(name_servers) < 2:
         return found
@@ -60,7 +60,7 @@ def _exiles(world: World) -> list[Exile]:
                 if window is None or not alive(world, client.name, start_ms, end_ms):
                     continue
                 life = next(life for life in world.lives_of(client.name) if life.start_ms <= start_ms < life.end_ms)
-                exile = Exile(
+                loss = NameServerLoss(
                     id=len(found),
                     client=client.name,
                     incarnation=life.incarnation,
@@ -71,8 +71,8 @@ def _exiles(world: World) -> list[Exile]:
                     end_ms=end_ms,
                     window=window,
                 )
-                if exile.from_ms < end_ms:
-                    found.append(exile)
+                if loss.from_ms < end_ms:
+                    found.append(loss)
     return found
 
 

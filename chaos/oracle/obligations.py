@@ -22,11 +22,11 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from .causes import Cause, leave_ms, link_causes, process_causes, resend_ms
-from .windows import NEVER, Loss, Pulse, Timers, Window, drop_window, pulse_of, return_window
+from .windows import NEVER, Flapping, Loss, Timers, Window, drop_window, flapping_of, return_window
 from .world import Life, World
 
 
-class Label(NamedTuple):
+class FaultEdge(NamedTuple):
     """The change that began a state: which fault, and whether it began or was healed."""
 
     fault_id: str
@@ -36,11 +36,11 @@ class Label(NamedTuple):
         return f"{self.fault_id} {self.phase}" if self.fault_id else "begin"
 
 
-BEGIN = Label("", "begin")
+BEGIN = FaultEdge("", "begin")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class RouteState:
     """A stretch in which nothing changed for one pair."""
 
     name_server: str
@@ -56,10 +56,10 @@ class State:
     settled_ms: float
     """When the table of the NameServer must have followed; NEVER where nothing bounds it."""
     window: Window
-    label: Label
+    label: FaultEdge
 
 
-class Demand(StrEnum):
+class ObligationKind(StrEnum):
     RETURN = "return"
     KEEP = "keep"
     DROP = "drop"
@@ -70,7 +70,7 @@ class Obligation:
     """In [from_ms, to_ms) the NameServer must hold the broker (RETURN, KEEP), or must not (DROP)."""
 
     id: int
-    demand: Demand
+    demand: ObligationKind
     name_server: str
     incarnation: int
     broker: str
@@ -78,7 +78,7 @@ class Obligation:
     from_ms: float
     to_ms: float
     window: Window
-    label: Label
+    label: FaultEdge
 
 
 _UNSTEADY = frozenset({Loss.BACKWARD_PROXY, Loss.SLOW, Loss.OTHER})
@@ -99,7 +99,7 @@ def _changes_nothing(cause: Cause, timers: Timers) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turns:
+class FlappingRoute:
     """In [from_ms, to_ms) the NameServer holds the broker for a while, misses it for a while, and so on."""
 
     name_server: str
@@ -107,7 +107,7 @@ class Turns:
     broker: str
     from_ms: float
     to_ms: float
-    pulse: Pulse
+    pulse: Flapping
     fault_id: str
 
 
@@ -123,10 +123,10 @@ class Down:
     """Since when the broker may have been dropped: a clean stop takes its time, and registers elsewhere meanwhile."""
     from_ms: float
     to_ms: float
-    label: Label
+    label: FaultEdge
 
 
-class Pair:
+class RouteObligations:
     """One NameServer process and one broker: walks through the changes between them."""
 
     def __init__(self, world: World, life: Life, broker: str) -> None:
@@ -143,16 +143,16 @@ class Pair:
             self._ending[cause.end_ms].append(cause)
         self.leave_ms = leave_ms(world)
         ended = [f for f in world.process_faults(life.node) if f.start_ms < life.start_ms and f.end_ms < NEVER]
-        self.beginning = Label(ended[-1].fault_id, "end") if ended else BEGIN
+        self.beginning = FaultEdge(ended[-1].fault_id, "end") if ended else BEGIN
 
-    def states(self) -> list[State]:
+    def states(self) -> list[RouteState]:
         """Every stretch in which nothing changed, in order of time, up to the end of what is judged."""
         start_ms = self.life.start_ms
         if start_ms >= self.end_ms:
             return []
         times = {at_ms for at_ms in (*self._starting, *self._ending) if start_ms < at_ms < self.end_ms}
         ordered = [start_ms, *sorted(times), self.end_ms]
-        states: list[State] = []
+        states: list[RouteState] = []
         active = [cause for cause in self.causes if cause.active(start_ms)]
         for begin_ms, end_ms in pairwise(ordered):
             if begin_ms > start_ms:
@@ -161,9 +161,9 @@ class Pair:
             states.append(self._state(begin_ms, end_ms, active, states[-1] if states else None))
         return states
 
-    def downs(self, states: Sequence[State]) -> list[tuple[float, float, float, Label]]:
+    def downs(self, states: Sequence[RouteState]) -> list[tuple[float, float, float, FaultEdge]]:
         """Since, from, to and beginning of each stretch in which a broker that was dropped cannot come back."""
-        found: list[tuple[float, float, float, Label]] = []
+        found: list[tuple[float, float, float, FaultEdge]] = []
         for state in states:
             causes = [cause for cause in self.causes if cause.active(state.start_ms)]
             if state.up or any(_unsteady(cause) for cause in causes):
@@ -187,11 +187,11 @@ class Pair:
         leaves = any(c.on == "broker" and c.loss is Loss.GRACEFUL for c in self._starting.get(at_ms, ()))
         return leaves and any(cause.on == "broker" for cause in self._ending.get(at_ms, ()))
 
-    def turns(self) -> list[Turns]:
+    def turns(self) -> list[FlappingRoute]:
         """The stretches of which the table says how long the broker is held and missing by turns."""
-        found: list[Turns] = []
+        found: list[FlappingRoute] = []
         for cause in self.causes:
-            pulse = pulse_of(self.timers, cause.loss, cause.stream, cause.delay) if cause.on == "link" else None
+            pulse = flapping_of(self.timers, cause.loss, cause.stream, cause.delay) if cause.on == "link" else None
             from_ms, to_ms = max(cause.start_ms, self.life.start_ms), min(cause.end_ms, self.end_ms)
             # Another cause in between, or so shortly before that the broker was not back yet, leaves nothing to tell.
             # At the run's own beginning the record says whether it was there.
@@ -204,7 +204,7 @@ class Pair:
             settled = since_ms >= self.life.start_ms or self.life == self.world.lives_of(self.life.node)[0]
             if pulse is not None and from_ms < to_ms and settled and not any(others):
                 found.append(
-                    Turns(
+                    FlappingRoute(
                         name_server=self.life.node,
                         incarnation=self.life.incarnation,
                         broker=self.broker,
@@ -216,7 +216,7 @@ class Pair:
                 )
         return found
 
-    def keep(self, run: Sequence[State]) -> Window:
+    def keep(self, run: Sequence[RouteState]) -> Window:
         """How long after the beginning of `run`, all of it down, no cause can have made the broker leave the table."""
         begin_ms, until_ms = run[0].start_ms, run[-1].end_ms
         window = run[0].window
@@ -262,7 +262,7 @@ class Pair:
             if other.name != self.life.node
         )
 
-    def _state(self, begin_ms: float, end_ms: float, active: list[Cause], before: State | None) -> State:
+    def _state(self, begin_ms: float, end_ms: float, active: list[Cause], before: RouteState | None) -> RouteState:
         if not active:
             window = return_window(self.timers)
             at_ms, settled_ms = begin_ms, begin_ms + window.latest_ms
@@ -272,7 +272,7 @@ class Pair:
             at_ms, settled_ms, window = self._dropping(begin_ms, before, active)
         if any(_unsteady(cause) for cause in active):
             settled_ms = NEVER
-        return State(
+        return RouteState(
             name_server=self.life.node,
             incarnation=self.life.incarnation,
             broker=self.broker,
@@ -286,14 +286,14 @@ class Pair:
             label=self._label(begin_ms),
         )
 
-    def _label(self, at_ms: float) -> Label:
-        changed = [Label(cause.fault_id, "start") for cause in self._starting.get(at_ms, ())]
-        changed += [Label(cause.fault_id, "end") for cause in self._ending.get(at_ms, ())]
+    def _label(self, at_ms: float) -> FaultEdge:
+        changed = [FaultEdge(cause.fault_id, "start") for cause in self._starting.get(at_ms, ())]
+        changed += [FaultEdge(cause.fault_id, "end") for cause in self._ending.get(at_ms, ())]
         if at_ms == self.life.start_ms:
             changed.append(self.beginning)
         return max(changed, key=lambda label: label.fault_id != "", default=BEGIN)
 
-    def _dropping(self, now_ms: float, before: State, active: list[Cause]) -> tuple[float, float, Window]:
+    def _dropping(self, now_ms: float, before: RouteState, active: list[Cause]) -> tuple[float, float, Window]:
         """When the broker must have left the table: the first of all causes that can make it leave."""
         ended = {cause.on for cause in self._ending.get(now_ms, ())}
         began = [cause for cause in active if cause.start_ms == now_ms]
@@ -320,34 +320,34 @@ class Pair:
         return at_ms, settled_ms, window
 
 
-def pair_states(world: World) -> Sequence[State]:
+def route_states(world: World) -> Sequence[RouteState]:
     """Every stretch of every (NameServer process, broker), in order of time per pair."""
-    return world.once("pair states", lambda: [state for _, states in _pairs(world) for state in states])
+    return world.memoized("pair states", lambda: [state for _, states in _route_obligations(world) for state in states])
 
 
-def _pairs(world: World) -> Sequence[tuple[Pair, Sequence[State]]]:
-    def walk() -> Sequence[tuple[Pair, Sequence[State]]]:
+def _route_obligations(world: World) -> Sequence[tuple[RouteObligations, Sequence[RouteState]]]:
+    def walk() -> Sequence[tuple[RouteObligations, Sequence[RouteState]]]:
         pairs = (
-            Pair(world, life, broker.name)
+            RouteObligations(world, life, broker.name)
             for name_server in world.of_kind("name_server")
             for life in world.lives_of(name_server.name)
             for broker in world.of_kind("broker")
         )
         return [(pair, pair.states()) for pair in pairs]
 
-    return world.once("pairs", walk)
+    return world.memoized("pairs", walk)
 
 
-def all_turns(world: World) -> Sequence[Turns]:
+def flapping_routes(world: World) -> Sequence[FlappingRoute]:
     """Where a broker comes and goes, and for how long each time."""
-    return world.once("turns", lambda: [turns for pair, _ in _pairs(world) for turns in pair.turns()])
+    return world.memoized("turns", lambda: [turns for pair, _ in _route_obligations(world) for turns in pair.turns()])
 
 
 def downs(world: World) -> Sequence[Down]:
     """When a broker that a NameServer has dropped must stay out of its table."""
 
     def found() -> Sequence[Down]:
-        stretches = ((pair, stretch) for pair, states in _pairs(world) for stretch in pair.downs(states))
+        stretches = ((pair, stretch) for pair, states in _route_obligations(world) for stretch in pair.downs(states))
         return [
             Down(
                 id=id_,
@@ -362,36 +362,36 @@ def downs(world: World) -> Sequence[Down]:
             for id_, (pair, (since_ms, from_ms, to_ms, label)) in enumerate(stretches)
         ]
 
-    return world.once("downs", found)
+    return world.memoized("downs", found)
 
 
 def obligations(world: World) -> Sequence[Obligation]:
     """What each NameServer process's table had to hold, or not, and from when until when."""
-    return world.once("obligations", lambda: _obligations(world))
+    return world.memoized("obligations", lambda: _obligations(world))
 
 
 def _obligations(world: World) -> list[Obligation]:
     found: list[Obligation] = []
-    for pair, states in _pairs(world):
+    for pair, states in _route_obligations(world):
         runs = [list(run) for _, run in groupby(states, key=lambda state: state.up)]
         for index, run in enumerate(runs):
             if run[0].up:
                 (state,) = run
-                _demand(found, Demand.RETURN, state, state.settled_ms, state.end_ms, state.window)
+                _demand(found, ObligationKind.RETURN, state, state.settled_ms, state.end_ms, state.window)
                 continue
             held_before = index > 0 and runs[index - 1][0].settled_ms <= run[0].start_ms
             if held_before:
                 keep = pair.keep(run)
-                _demand(found, Demand.KEEP, run[0], run[0].start_ms, run[0].start_ms + keep.earliest_ms, keep)
+                _demand(found, ObligationKind.KEEP, run[0], run[0].start_ms, run[0].start_ms + keep.earliest_ms, keep)
             for state in run:
                 if state.judged:
                     from_ms = max(state.settled_ms, state.start_ms)
-                    _demand(found, Demand.DROP, state, from_ms, state.end_ms, state.window)
+                    _demand(found, ObligationKind.DROP, state, from_ms, state.end_ms, state.window)
     return found
 
 
 def _demand(
-    found: list[Obligation], demand: Demand, state: State, from_ms: float, to_ms: float, window: Window
+    found: list[Obligation], demand: ObligationKind, state: RouteState, from_ms: float, to_ms: float, window: Window
 ) -> None:
     if from_ms < to_ms:
         found.append(
@@ -401,7 +401,7 @@ def _demand(
                 name_server=state.name_server,
                 incarnation=state.incarnation,
                 broker=state.broker,
-                at_ms=state.start_ms if demand is Demand.KEEP else state.at_ms,
+                at_ms=state.start_ms if demand is ObligationKind.KEEP else state.at_ms,
                 from_ms=from_ms,
                 to_ms=to_ms,
                 window=window,

@@ -67,10 +67,10 @@ def harmful(world: World) -> list[Fault]:
 
 def disturbed(world: World, before_ms: float = 0.0, after_ms: float = 0.0) -> list[Stretch]:
     """The stretches with a harmful fault in force, each from `before_ms` earlier until `after_ms` later; merged."""
-    return merged(Stretch(felt_from_ms(world, f) - before_ms, f.end_ms + after_ms) for f in harmful(world))
+    return merged(Stretch(earliest_effect_ms(world, f) - before_ms, f.end_ms + after_ms) for f in harmful(world))
 
 
-def felt_from_ms(world: World, fault: Fault) -> float:
+def earliest_effect_ms(world: World, fault: Fault) -> float:
     """When the fault may have been felt first: its row comes when it is complete.
 
     A link's fault was asked for before, and a broker or NameServer that stops cleanly serves nobody on its way.

@@ -151,7 +151,7 @@ def drop_window(timers: Timers, loss: Loss, *, dead_name_servers: int = 0) -> Wi
             return Window(0, NEVER, "not bounded", row)
 
 
-class Pulse(NamedTuple):
+class Flapping(NamedTuple):
     """A route that comes and goes while a fault lasts: there for at most `held_ms`, then missing for `missing_ms`."""
 
     first_ms: float
@@ -163,7 +163,7 @@ class Pulse(NamedTuple):
     row: str
 
 
-def pulse_of(timers: Timers, loss: Loss, stream: str | None = None, delay: Delay | None = None) -> Pulse | None:
+def flapping_of(timers: Timers, loss: Loss, stream: str | None = None, delay: Delay | None = None) -> Flapping | None:
     """How the route comes and goes when registrations land and their answers do not; None where it does not, or where
     the table has no figure (a broker that acts as master).
 
@@ -173,15 +173,15 @@ def pulse_of(timers: Timers, loss: Loss, stream: str | None = None, delay: Delay
     t, row = timers, str(Loss.BACKWARD_PROXY)
     if t.h_ms is not None or not t.Z:
         return None
-    turn = Pulse(t.R_ms + t.B_ms, t.B_ms, -t.B_ms % t.R_ms, "B of every R", row)
+    turn = Flapping(t.R_ms + t.B_ms, t.B_ms, -t.B_ms % t.R_ms, "B of every R", row)
     if loss is Loss.BACKWARD_PROXY:
         return turn
     if loss is Loss.RESET and stream == "downstream":
-        return Pulse(t.R_ms, 0, NEVER, "until the answer is reset", str(loss))
+        return Flapping(t.R_ms, 0, NEVER, "until the answer is reset", str(loss))
     if delay is not None and delay.round_trip_min_ms >= t.B_ms:
         # The registration comes late, its channel's close may overtake the delay: held for less, missing for longer.
         late_ms, unsteady_ms = delay.upstream_ms + delay.jitter_ms, 2 * delay.jitter_ms
-        return Pulse(
+        return Flapping(
             turn.first_ms + late_ms,
             turn.held_ms + unsteady_ms,
             turn.missing_ms + min(delay.upstream_ms, t.B_ms) + unsteady_ms,

@@ -189,7 +189,7 @@ class World:
         """The faults that stop a process without ending it: its timers are late by design."""
         return tuple(f for f in self.faults if f.target is None and f.loss(self.timers) is Loss.SILENT)
 
-    def once(self, key: Hashable, compute: Callable[[], T]) -> T:
+    def memoized(self, key: Hashable, compute: Callable[[], T]) -> T:
         """What `compute` gives, computed once for this World and `key`. Treat it as read-only."""
         memo = self._index.memo
         if key not in memo:

@@ -13,7 +13,7 @@ _STRETCHES = 3
 """So many quiet stretches are named, and how many more there are."""
 
 
-def told(v: Verdict) -> list[str]:
+def measured_sentences(v: Verdict) -> list[str]:
     """What was measured, the most important sentence first; none where the numbers speak for themselves."""
     return _availability(v.measured) if v.name == "availability" and v.measured else []
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..verdict import Validity, Verdict
-from .sentences import told
+from .sentences import measured_sentences
 from .values import phrases
 
 LONGEST, FORMULA_LONGEST = 60, 140
@@ -28,7 +28,7 @@ def brief(values: Mapping[str, object]) -> str:
 
 def measured(v: Verdict) -> str:
     """What the check measured, in a line or two."""
-    return "; ".join(told(v)[:2]) or brief(v.measured)
+    return "; ".join(measured_sentences(v)[:2]) or brief(v.measured)
 
 
 def allowed(v: Verdict) -> str:

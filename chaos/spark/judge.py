@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 )
 
 from ..checkers import CHECKS
-from ..checkers.dataframes.shared import TRAFFIC, one_shuffle
+from ..checkers.dataframes.shared import TRAFFIC, shared_scan
 from ..errors import HarnessError
 from ..history.recorder import SCHEMA, arrow_schema
 from ..oracle.world import World
@@ -157,7 +157,7 @@ def check_history(
         judged = history
         if large:
             judged = stack.enter_context(_parts(history))
-            stack.enter_context(one_shuffle(judged, history))
+            stack.enter_context(shared_scan(judged, history))
             stack.callback(use, spark, plans)
             use(spark, SMALL_PLANS)
         elif world is None:

@@ -86,10 +86,10 @@ def test_chance_follows_seed_name_and_incarnation(tmp_path: Path):
             await actor.stop()
 
     spec = spec_of(tmp_path)
-    once = asyncio.run(number(spec))
-    assert asyncio.run(number(spec)) == once
-    assert asyncio.run(number(dataclasses.replace(spec, seed=8))) != once
-    assert asyncio.run(number(spec.next_incarnation())) != once
+    memoized = asyncio.run(number(spec))
+    assert asyncio.run(number(spec)) == memoized
+    assert asyncio.run(number(dataclasses.replace(spec, seed=8))) != memoized
+    assert asyncio.run(number(spec.next_incarnation())) != memoized
 
 
 def test_the_next_incarnation_keeps_everything_but_its_number_and_history_file(tmp_path: Path):

@@ -255,8 +255,8 @@ def test_process_faults_write_their_rows_and_undo_themselves(cluster: Cluster, n
     assert faults.active == {}
     began = [("kill", "a", None, "start"), ("pause", "b", None, "start")]
     assert rows.faults() == [*began, ("kill", "a", None, "end"), ("pause", "b", None, "end")]
-    told = [row.get("injection") or f"{row['source']} {row['event']}" for row in rows]
-    assert told == ["sigkill", "a gone", "sigstop", "sigkill", "sigstop"]
+    advertised = [row.get("injection") or f"{row['source']} {row['event']}" for row in rows]
+    assert advertised == ["sigkill", "a gone", "sigstop", "sigkill", "sigstop"]
     assert {cluster.state("a"), cluster.state("b")} == {NodeState.RUNNING}
 
 

@@ -39,7 +39,7 @@ def route_of(*brokers: str) -> dict[str, Any] | None:
     }
 
 
-class Story:
+class HistoryBuilder:
     """Rows in the order told. `at(seconds)` sets the time of what follows."""
 
     def __init__(self, **run: Any) -> None:
@@ -51,18 +51,18 @@ class Story:
         if run:
             self.event("harness", "run_begin", value=run)
 
-    def at(self, seconds: float) -> Story:
+    def at(self, seconds: float) -> HistoryBuilder:
         self.now_s = seconds
         return self
 
-    def event(self, node: str, event: str, /, **fields: Any) -> Story:
+    def event(self, node: str, event: str, /, **fields: Any) -> HistoryBuilder:
         incarnation = self.incarnations.get(node, 0)
         seq = self.seqs[node, incarnation] = self.seqs.get((node, incarnation), -1) + 1
         row = {"time_ms": self.now_s * 1000.0, "seq": seq, "node": node, "role": role_of(node)}
         self.rows.append(row | {"incarnation": incarnation, "event": event} | fields)
         return self
 
-    def node(self, name: str) -> Story:
+    def node(self, name: str) -> HistoryBuilder:
         """The node exists, and its first process is started now."""
         self.nodes.append(name)
         listens = name.startswith(("ns-", "broker-"))
@@ -70,7 +70,7 @@ class Story:
         self.event("harness", "node", source=name, address=address_of(name) if listens else None, value={"kind": kind})
         return self.event(name, "started")
 
-    def restarted(self, name: str) -> Story:
+    def restarted(self, name: str) -> HistoryBuilder:
         self.incarnations[name] = self.incarnations.get(name, 0) + 1
         return self.event(name, "started")
 
@@ -85,18 +85,18 @@ class Story:
         end: bool = False,
         stream: str | None = None,
         value: object = None,
-    ) -> Story:
+    ) -> HistoryBuilder:
         fields = {"fault_id": fault_id, "fault": fault, "injection": injection, "source": source, "target": target}
         stream = stream or ("both" if target else None)
         return self.event("harness", "fault", phase="end" if end else "start", stream=stream, value=value, **fields)
 
-    def route(self, name_server: str, topic: str, *brokers: str) -> Story:
+    def route(self, name_server: str, topic: str, *brokers: str) -> HistoryBuilder:
         return self.event(name_server, "route", topic=topic, value=route_of(*brokers))
 
-    def topic(self, broker: str, topic: str) -> Story:
+    def topic(self, broker: str, topic: str) -> HistoryBuilder:
         return self.event(broker, "topic", topic=topic, value={"read": 4, "write": 4, "perm": 6})
 
-    def lag(self, lag_ms: float, *nodes: str, until_s: float | None = None) -> Story:
+    def lag(self, lag_ms: float, *nodes: str, until_s: float | None = None) -> HistoryBuilder:
         """Timers of these nodes (default: all) were this late, from now until `until_s` (default: only now)."""
         for node in nodes or self.nodes:
             covered_s = (until_s or self.now_s) - self.now_s
@@ -105,7 +105,7 @@ class Story:
             self.now_s = here_s
         return self
 
-    def end(self, seconds: float, lag_ms: float | None = 1.0) -> Story:
+    def end(self, seconds: float, lag_ms: float | None = 1.0) -> HistoryBuilder:
         """The run ends; unless None, every node measured `lag_ms` throughout."""
         if lag_ms is not None:
             self.at(0).lag(lag_ms, until_s=seconds)
@@ -126,17 +126,17 @@ def cluster(
     clients: Iterable[str] = (),
     topic: str = "orders",
     **run: Any,
-) -> Story:
+) -> HistoryBuilder:
     """Everything started at 0 s, every broker has `topic`, and every NameServer holds its true route at 1 s."""
-    story = Story(profile="4.9", time_scale=1, **run)
+    builder = HistoryBuilder(profile="4.9", time_scale=1, **run)
     brokers = tuple(brokers)
     for index in range(name_servers):
-        story.node(f"ns-{index}")
+        builder.node(f"ns-{index}")
     for broker in brokers:
-        story.topic(broker, topic).node(broker)
+        builder.topic(broker, topic).node(broker)
     for client in clients:
-        story.node(client)
-    story.at(1)
+        builder.node(client)
+    builder.at(1)
     for index in range(name_servers):
-        story.route(f"ns-{index}", topic, *brokers)
-    return story
+        builder.route(f"ns-{index}", topic, *brokers)
+    return builder

@@ -10,7 +10,7 @@ import random
 from dataclasses import dataclass, field
 
 from nemesrv.chaos.oracle.client_profiles import Advance, Attempts, ClientProfile, Order, Outcome
-from tests.chaos.builder import Story
+from tests.chaos.builder import HistoryBuilder
 
 CONNECT_S, ANSWER_S = 0.001, 0.005
 
@@ -19,7 +19,7 @@ CONNECT_S, ANSWER_S = 0.001, 0.005
 class ReferenceClient:
     """One client process. `defect` None is a clean twin."""
 
-    story: Story
+    builder: HistoryBuilder
     node: str
     profile: ClientProfile
     configured: list[str]
@@ -109,4 +109,4 @@ class ReferenceClient:
         return Outcome.ANSWERED, at_s + ANSWER_S
 
     def _event(self, at_s: float, event: str, **fields: object) -> None:
-        self.story.at(at_s).event(self.node, event, op_id=self.op_id, **fields)
+        self.builder.at(at_s).event(self.node, event, op_id=self.op_id, **fields)

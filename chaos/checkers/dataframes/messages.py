@@ -21,7 +21,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from .plain_pages import QUEUE, page, pages, place, spans
-from .shared import is_shared, kept, once, traffic, within
+from .shared import is_shared, memoized, persisted, traffic, within
 
 _BROADCAST_MAX = 200_000
 """Pages or keys up to which they are sent to every task; beyond, both sides are shuffled."""
@@ -36,14 +36,14 @@ class Messages(NamedTuple):
 
 
 def messages(history: DataFrame) -> Messages:
-    """Computed once for all who ask while `shared.one_shuffle` is open; outside of it none is taken for plain."""
+    """Computed once for all who ask while `shared.shared_scan` is open; outside of it none is taken for plain."""
     if not is_shared(history):
         return Messages(0, _by_key(_rows(traffic(history))))
-    return once(history, "messages", lambda: _told_apart(history))
+    return memoized(history, "messages", lambda: _told_apart(history))
 
 
 def _told_apart(history: DataFrame) -> Messages:
-    found = kept(history, "pages", lambda: pages(traffic(history)))
+    found = persisted(history, "pages", lambda: pages(traffic(history)))
     is_plain, sends = F.col("is_plain"), F.col("sends")
     counts = found.agg(
         F.sum(F.when(is_plain, sends)).alias("plain"),
@@ -53,26 +53,26 @@ def _told_apart(history: DataFrame) -> Messages:
     ).collect()[0]
     plain = counts["plain"] or 0
     if plain <= (counts["others"] or 0):
-        return Messages(0, kept(history, "by key", lambda: _by_key(_rows(traffic(history)))))
+        return Messages(0, persisted(history, "by key", lambda: _by_key(_rows(traffic(history)))))
     where = ["place", "page"]
     not_plain, rows = found.where(~is_plain), _rows(traffic(history))
     looked_into = _small(not_plain.select(*where), counts["pages"])
     in_time = within(F.col("time_ms"), spans(not_plain, counts["end_ms"]))
     of_others = rows.where(in_time).join(looked_into, where, "left_semi")
-    others = kept(history, "by key", lambda: _by_key(of_others))
+    others = persisted(history, "by key", lambda: _by_key(of_others))
     strays = others.where((F.col("acknowledged") == 0) & (F.col("unsure") == 0)).select("msg_key")
     count = strays.count()
     if not count:
         return Messages(plain, others)
     keys = _small(strays, count)
-    elsewhere = kept(
+    elsewhere = persisted(
         history,
         "of strays",
         lambda: rows.join(keys, "msg_key", "left_semi").join(looked_into, where, "left_anti"),
     )
     moved = elsewhere.where("is_acknowledged").count()
     both = of_others.unionByName(elsewhere)
-    return Messages(plain - moved, kept(history, "by key with strays", lambda: _by_key(both)))
+    return Messages(plain - moved, persisted(history, "by key with strays", lambda: _by_key(both)))
 
 
 def _small(rows: DataFrame, count: int) -> DataFrame:

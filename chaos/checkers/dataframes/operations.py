@@ -136,7 +136,7 @@ def shared_slots(history: DataFrame, world: World) -> tuple[list[float], list[Sl
         edges = sorted({edge for stretch in calm(world) for edge in stretch} | {m.at_ms for m in moments(world)})
         return history, edges, slots(history, world, edges)  # kept with it, so that its id stays its own
 
-    return world.once(("slots", id(history)), count)[1:]
+    return world.memoized(("slots", id(history)), count)[1:]
 
 
 def slots(history: DataFrame, world: World, edges: Sequence[float], *operations: str) -> list[Slot]:

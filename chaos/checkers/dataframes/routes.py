@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from ...oracle.world import World
 from ..tolerance import frame, looked_up
-from .by_value import made_once
+from .materialize import memoized_table
 
 _BEFORE_ALL_MS = -1.0
 """A process's table is empty before its first row, whenever that is."""
@@ -20,7 +20,7 @@ _EXISTS = "value IS NOT NULL AND value != 'null'"
 def topics(history: DataFrame, world: World) -> DataFrame:
     """topic: every topic that any NameServer held at any time."""
     held = f"event = 'route' AND {_EXISTS}"
-    return made_once(history, world, "topics", lambda: history.where(held).select("topic").distinct())
+    return memoized_table(history, world, "topics", lambda: history.where(held).select("topic").distinct())
 
 
 def topic_changes(history: DataFrame, world: World) -> DataFrame:
@@ -34,7 +34,7 @@ def topic_changes(history: DataFrame, world: World) -> DataFrame:
         made = history.where("event = 'topic'").selectExpr(*columns, f"{started} AS started")
         return made.where("started IS NOT NULL")
 
-    return made_once(history, world, "topic_changes", make)
+    return memoized_table(history, world, "topic_changes", make)
 
 
 def route_stretches(history: DataFrame, world: World) -> DataFrame:
@@ -84,7 +84,7 @@ def presence(history: DataFrame, world: World) -> DataFrame:
     That is under its name, as a master, with the address that it really has. Neighbouring stretches differ in
     `present`.
     """
-    return made_once(history, world, "presence", lambda: _presence(history, world))
+    return memoized_table(history, world, "presence", lambda: _presence(history, world))
 
 
 def _presence(history: DataFrame, world: World) -> DataFrame:

@@ -1,7 +1,7 @@
 """What several checks of one history need and is costly: made once, kept while they run, thrown away.
 
-Who judges a large history opens `one_shuffle`; a check asks `kept`, or `once`, for what it would make otherwise.
-Outside of it nothing is kept, so that a check by itself stays a function of its history.
+Who judges a large history opens `shared_scan`; a check asks `persisted`, or `memoized`, for what it would otherwise
+make. Outside of it nothing is kept, so that a check by itself stays a function of its history.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _open: WeakKeyDictionary[DataFrame, _Shared] = WeakKeyDictionary()
 
 
 @contextmanager
-def one_shuffle(history: DataFrame, traffic: DataFrame) -> Iterator[None]:
-    """While this is open, what is `kept` of this very DataFrame stays on disk for the next who asks.
+def shared_scan(history: DataFrame, traffic: DataFrame) -> Iterator[None]:
+    """While this is open, what is `persisted` of this very DataFrame stays on disk for the next who asks.
 
     `traffic` has the same rows, as they lie in files: what reads millions of rows reads these, because Spark compiles
     a scan and what follows into one loop, but not over a union.
@@ -54,12 +54,12 @@ def one_shuffle(history: DataFrame, traffic: DataFrame) -> Iterator[None]:
 
 
 def is_shared(history: DataFrame) -> bool:
-    """Whether `one_shuffle` is open for it: its checks run one after the other, and it is large."""
+    """Whether `shared_scan` is open for it: its checks run one after the other, and it is large."""
     return history in _open
 
 
 def traffic(history: DataFrame) -> DataFrame:
-    """Where to read events of TRAFFIC from: the files themselves while `one_shuffle` is open for `history`."""
+    """Where to read events of TRAFFIC from: the files themselves while `shared_scan` is open for `history`."""
     shared = _open.get(history)
     return history if shared is None else shared.traffic
 
@@ -94,8 +94,8 @@ def within(at_ms: Column, spans: Iterable[tuple[float, float]]) -> Column:
     return found
 
 
-def kept(history: DataFrame, name: str, make: Callable[[], DataFrame]) -> DataFrame:
-    """What `make` gives; kept under `name` when `one_shuffle` is open for `history`."""
+def persisted(history: DataFrame, name: str, make: Callable[[], DataFrame]) -> DataFrame:
+    """What `make` gives; kept under `name` when `shared_scan` is open for `history`."""
     shared = _open.get(history)
     if shared is None:
         return make()
@@ -104,8 +104,8 @@ def kept(history: DataFrame, name: str, make: Callable[[], DataFrame]) -> DataFr
     return shared.frames[name]
 
 
-def once(history: DataFrame, name: str, make: Callable[[], T]) -> T:
-    """What `make` gives; made once for `name` when `one_shuffle` is open for `history`."""
+def memoized(history: DataFrame, name: str, make: Callable[[], T]) -> T:
+    """What `make` gives; made once for `name` when `shared_scan` is open for `history`."""
     shared = _open.get(history)
     if shared is None:
         return make()

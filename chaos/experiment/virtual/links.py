@@ -7,15 +7,15 @@ from contextlib import ExitStack
 
 from ....remoting.node.network import Address
 from ....remoting.node.recording import Recorder
-from ...faults.bandwidth_proof import BandwidthProofs, Way
-from ...faults.injector import LinkFaultBook, UnderFault
+from ...faults.bandwidth_proof import BandwidthProofs, Route
+from ...faults.injector import LinkFaultInjector, LinkUnderFault
 from ...faults.kinds import LinkState
 from ...topology import Link
 from .loop import VirtualClock
 from .network import MemoryNetwork, NodeNetwork
 
 
-class MemoryLinkFaults(LinkFaultBook):
+class MemoryLinkFaults(LinkFaultInjector):
     """The wires of all links and the faults on them."""
 
     loses_packets = True
@@ -30,15 +30,15 @@ class MemoryLinkFaults(LinkFaultBook):
         self._network.lay(upstreams)
         for link, peer in upstreams.items():
             self._peers[link] = peer
-            self._links[link] = UnderFault(link=link)
+            self._links[link] = LinkUnderFault(link=link)
             self._record("link", source=link.node, target=link.peer, address=str(peer), injection="memory")
 
     def watch_bandwidth(self, stack: ExitStack) -> None:
         """Limits prove themselves from now on, by a process of the harness's own that ends with `stack`."""
         process = self._network.scheduler.process("bandwidth-proof")
 
-        def way(link: Link) -> Way:
-            return Way(NodeNetwork(self._network, process, link.node), self._peers[link])
+        def way(link: Link) -> Route:
+            return Route(NodeNetwork(self._network, process, link.node), self._peers[link])
 
         async def note(event: str, /, **fields: object) -> None:
             self._record(event, **fields)
@@ -48,7 +48,7 @@ class MemoryLinkFaults(LinkFaultBook):
             process.bury()
 
         stack.callback(end)
-        self.watcher = BandwidthProofs(self._time, self._time.scale, way, process.create_task, note)
+        self.observer = BandwidthProofs(self._time, self._time.scale, way, process.create_task, note)
 
     def dials_of(self, node: str) -> dict[Address, Address]:
         """Each peer of `node`, dialled at its own address."""

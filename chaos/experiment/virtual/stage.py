@@ -64,7 +64,7 @@ class VirtualStage:
         self._links.watch_bandwidth(stack)
         return cluster, self._links
 
-    def told(self, addresses: Mapping[str, Address]) -> dict[str, Address]:
+    def advertised(self, addresses: Mapping[str, Address]) -> dict[str, Address]:
         return dict(addresses)  # nobody outside can dial into the network in memory
 
     def dials_of(self, node: str) -> dict[Address, Address]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ...checkers.tolerance import tolerance
 from ...oracle.lost_brokers import Absence, absences
-from ...oracle.lost_name_servers import exiles
+from ...oracle.lost_name_servers import name_server_losses
 from ...oracle.world import World
 from .codes import Array
 from .data import Recorded, Traffic
@@ -170,7 +170,7 @@ def _over_uses(absence: Absence, uses: Array, world: World, lateness: Lateness) 
     allowed = tolerance(world.timers, lag_ms, a.window.timers)
     # A retry belongs to a send that began up to T earlier.
     late = uses[(uses > late_ms) & (uses < a.end_ms)]
-    over = late > late_ms + allowed.fine_ms + world.timers.T_ms
+    over = late > late_ms + allowed.valid_up_to_ms + world.timers.T_ms
     found = []
     for some, over_ms in ((late[~over], 0.0), (late[over], float(late.max(initial=late_ms)) - late_ms)):
         if len(some):
@@ -185,27 +185,27 @@ def _over_uses(absence: Absence, uses: Array, world: World, lateness: Lateness) 
 def _stays(client: str, chosen: Sequence[Stretch], world: World, lateness: Lateness) -> list[Stretch]:
     """By when the client must have left a lost NameServer that it had chosen, and how long it was there after that."""
     found = []
-    for exile in exiles(world):
-        if exile.client != client:
+    for loss in name_server_losses(world):
+        if loss.client != client:
             continue
         for stretch in chosen:
-            if stretch.kind != _kind(world, exile.address):
+            if stretch.kind != _kind(world, loss.address):
                 continue
             # Chosen while it was lost already: the window begins with the choice.
-            begin_ms = max(exile.start_ms, stretch.start_ms)
-            from_ms = begin_ms + exile.window.latest_ms
-            if begin_ms < min(stretch.end_ms, exile.end_ms):
-                says = f"{client} may stay on {exile.name_server} {span(begin_ms, from_ms)}: window "
-                says += bound(exile.window, exile.fault_id)
-                end_ms = min(from_ms, exile.end_ms)
+            begin_ms = max(loss.start_ms, stretch.start_ms)
+            from_ms = begin_ms + loss.window.latest_ms
+            if begin_ms < min(stretch.end_ms, loss.end_ms):
+                says = f"{client} may stay on {loss.name_server} {span(begin_ms, from_ms)}: window "
+                says += bound(loss.window, loss.fault_id)
+                end_ms = min(from_ms, loss.end_ms)
                 found.append(Stretch(start_ms=begin_ms, end_ms=end_ms, kind="may", text=says))
-            start_ms, end_ms = max(from_ms, stretch.start_ms), min(stretch.end_ms, exile.end_ms)
+            start_ms, end_ms = max(from_ms, stretch.start_ms), min(stretch.end_ms, loss.end_ms)
             if start_ms >= end_ms:
                 continue
             lag_ms = lateness.of((client,), from_ms - world.timers.R_ms, from_ms)
-            text = f"{client} was still on {exile.name_server} {span(start_ms, end_ms)}; allowed "
-            text += bound(exile.window, exile.fault_id)
-            allowed = tolerance(world.timers, lag_ms, exile.window.timers)
+            text = f"{client} was still on {loss.name_server} {span(start_ms, end_ms)}; allowed "
+            text += bound(loss.window, loss.fault_id)
+            allowed = tolerance(world.timers, lag_ms, loss.window.timers)
             found.append(wrong(start_ms, end_ms, end_ms - start_ms, allowed, text))
     return found
 

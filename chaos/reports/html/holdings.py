@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from ...checkers.tolerance import Tolerance, tolerance
-from ...oracle.obligations import Demand, Obligation, obligations
+from ...oracle.obligations import Obligation, ObligationKind, obligations
 from ...oracle.world import Life, World
 from .data import Recorded
 from .intervals import Kind
@@ -144,11 +144,11 @@ def _over(held: Sequence[Stretch], demands: Sequence[Obligation], world: World, 
     """Where the table was not as demanded: `over`, or `late` as long as the machine's lateness may explain it."""
     found = []
     for o in demands:
-        unwanted = ("held", "partly") if o.demand is Demand.DROP else ("missing",)
+        unwanted = ("held", "partly") if o.demand is ObligationKind.DROP else ("missing",)
         against = [s for s in held if s.kind in unwanted and s.start_ms < o.to_ms and s.end_ms > o.from_ms]
         if not against:
             continue
-        until_ms = o.to_ms if o.demand is Demand.KEEP else o.from_ms
+        until_ms = o.to_ms if o.demand is ObligationKind.KEEP else o.from_ms
         lag_ms = lateness.of((o.name_server, o.broker), o.at_ms - world.timers.R_ms, until_ms)
         fine = tolerance(world.timers, lag_ms, o.window.timers)
         found += [_wrong(s, o, fine) for s in against]
@@ -159,13 +159,13 @@ def _wrong(stretch: Stretch, o: Obligation, allowed: Tolerance) -> Stretch:
     into_ms = min(stretch.end_ms, o.to_ms) - o.from_ms
     back_ms = o.to_ms - max(stretch.start_ms, o.from_ms)
     start_ms, end_ms = max(stretch.start_ms, o.from_ms), min(stretch.end_ms, o.to_ms)
-    state = "still held" if o.demand is Demand.DROP else "did not hold"
+    state = "still held" if o.demand is ObligationKind.DROP else "did not hold"
     text = f"{o.name_server} {state} {o.broker} {span(start_ms, end_ms)}; allowed {_bound(o)}"
     return wrong(start_ms, end_ms, max(min(into_ms, back_ms), 0.0), allowed, text)
 
 
 def _bound(o: Obligation) -> str:
-    if o.demand is Demand.KEEP:
+    if o.demand is ObligationKind.KEEP:
         after = f" after {o.label}" if o.label.fault_id else ""
         return f"not before {seconds(o.window.earliest_ms)}{after} ({o.window.formula}; {o.window.row})"
     return bound(o.window, str(o.label) if o.label.fault_id else "")

@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ...oracle.lost_brokers import absences
-from ...oracle.lost_name_servers import exiles
-from ...oracle.obligations import Demand, obligations
+from ...oracle.lost_name_servers import name_server_losses
+from ...oracle.obligations import ObligationKind, obligations
 from ...oracle.world import Life, World
 
 
@@ -62,7 +62,7 @@ class Interval:
 
 def intervals(world: World) -> tuple[Interval, ...]:
     """Every interval of the run, by subject, kind and object, in order of time."""
-    return world.once("intervals", lambda: tuple(_intervals(world)))
+    return world.memoized("intervals", lambda: tuple(_intervals(world)))
 
 
 def _intervals(world: World) -> list[Interval]:
@@ -134,7 +134,7 @@ def _tables(world: World) -> list[Interval]:
             incarnation=o.incarnation,
             object=o.broker,
             kind=Kind.ROUTE,
-            rule=Rule.MUST_NOT if o.demand is Demand.DROP else Rule.MUST,
+            rule=Rule.MUST_NOT if o.demand is ObligationKind.DROP else Rule.MUST,
             from_ms=o.from_ms,
             to_ms=o.to_ms,
             formula=o.window.formula,
@@ -181,19 +181,19 @@ def _stays(world: World) -> list[Interval]:
     """When a client must not be on a NameServer that it had chosen before that one was lost."""
     return [
         Interval(
-            subject=exile.client,
-            incarnation=exile.incarnation,
-            object=exile.name_server,
+            subject=loss.client,
+            incarnation=loss.incarnation,
+            object=loss.name_server,
             kind=Kind.STAY,
             rule=Rule.MUST_NOT,
-            from_ms=exile.from_ms,
-            to_ms=exile.end_ms,
-            formula=exile.window.formula,
-            row=exile.window.row,
-            fault_id=exile.fault_id,
-            at_ms=exile.start_ms,
+            from_ms=loss.from_ms,
+            to_ms=loss.end_ms,
+            formula=loss.window.formula,
+            row=loss.window.row,
+            fault_id=loss.fault_id,
+            at_ms=loss.start_ms,
         )
-        for exile in exiles(world)
+        for loss in name_server_losses(world)
     ]
 
 
@@ -206,7 +206,7 @@ def _client_routes(world: World) -> list[Interval]:
     found = _absent(world, Kind.ROUTE)
     held: dict[tuple[str, int, str], list[tuple[float, float]]] = defaultdict(list)
     for o in obligations(world):
-        if o.demand is not Demand.DROP:
+        if o.demand is not ObligationKind.DROP:
             held[o.name_server, o.incarnation, o.broker].append((o.from_ms, o.to_ms))
     name_servers = [life for node in world.of_kind("name_server") for life in world.lives_of(node.name)]
     clients = world.of_kind("producer", "consumer")

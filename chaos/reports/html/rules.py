@@ -83,10 +83,10 @@ class Lateness:
 
 def wrong(start_ms: float, end_ms: float, over_ms: float, allowed: Tolerance, text: str, count: int = 1) -> Stretch:
     """`over`, or `late` as long as the machine's lateness may explain it."""
-    if over_ms > allowed.fine_ms:
+    if over_ms > allowed.valid_up_to_ms:
         return Stretch(
             start_ms=start_ms, end_ms=end_ms, kind="over", text=f"OVER by {seconds(over_ms)}: {text}", count=count
         )
-    within = f"{allowed.fine_ms:.0f} ms" if math.isfinite(allowed.fine_ms) else "any"
+    within = f"{allowed.valid_up_to_ms:.0f} ms" if math.isfinite(allowed.valid_up_to_ms) else "any"
     says = f"late by {over_ms:.0f} ms, within the tolerance of {within}: {text}"
     return Stretch(start_ms=start_ms, end_ms=end_ms, kind="late", text=says, count=count)

@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from ...verdict import Validity, Verdict
-from ..sentences import told
+from ..sentences import measured_sentences
 from ..values import NEVER, label, phrase, phrases
 from .places import Place
 from .stretches import seconds
@@ -34,7 +34,7 @@ def verdict_rows(v: Verdict, place: Place, examples: Sequence[Place]) -> str:
 
 def _measured(v: Verdict) -> str:
     """What was measured; where it is a time against a bound, first how much of the bound it took."""
-    if said := told(v):
+    if said := measured_sentences(v):
         return f"<div>{escape('. '.join(text[:1].upper() + text[1:] for text in said))}.</div>"
     measured, bound = v.measured.get("max_ms"), v.allowed.get("bound_ms")
     if not isinstance(measured, int | float) or not isinstance(bound, int | float):

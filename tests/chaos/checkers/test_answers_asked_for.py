@@ -8,21 +8,21 @@ from pyspark.sql import SparkSession
 from nemesrv.chaos.checkers.answers_asked_for import answers_asked_for
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import Story, address_of, cluster
+from tests.chaos.builder import HistoryBuilder, address_of, cluster
 
 pytestmark = pytest.mark.spark
 
 
-def check(story: Story, spark: SparkSession) -> Verdict:
-    history = story.frame(spark)
+def check(builder: HistoryBuilder, spark: SparkSession) -> Verdict:
+    history = builder.frame(spark)
     return answers_asked_for(history, World.observe(history))
 
 
-def calls() -> Story:
-    story = cluster(clients=("consumer-0",)).at(5)
-    story.event("consumer-0", "pull", type="invoke", broker_name="broker-a", offset=0)
-    story.event("consumer-0", "pull", type="ok", broker_name="broker-a", offset=0)
-    return story.event("consumer-0", "name_server_call", f="route", type="ok", name_server=address_of("ns-0"))
+def calls() -> HistoryBuilder:
+    builder = cluster(clients=("consumer-0",)).at(5)
+    builder.event("consumer-0", "pull", type="invoke", broker_name="broker-a", offset=0)
+    builder.event("consumer-0", "pull", type="ok", broker_name="broker-a", offset=0)
+    return builder.event("consumer-0", "name_server_call", f="route", type="ok", name_server=address_of("ns-0"))
 
 
 def test_answers_to_calls_are_valid(spark: SparkSession) -> None:
@@ -31,11 +31,11 @@ def test_answers_to_calls_are_valid(spark: SparkSession) -> None:
 
 
 def test_answers_that_nobody_asked_for_are_invalid(spark: SparkSession) -> None:
-    story = calls()
+    builder = calls()
     for at_s in (6, 7, 8):
         value = {"reason": f"code 0, opaque {at_s}"}
-        story.at(at_s).event("consumer-0", "unasked_answer", address=address_of("broker-a"), value=value)
-    verdict = check(story.end(10), spark)
+        builder.at(at_s).event("consumer-0", "unasked_answer", address=address_of("broker-a"), value=value)
+    verdict = check(builder.end(10), spark)
     assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.INVALID, 5, 3)
     assert verdict.why == "3 answers of 1 peers were not asked for"
     assert verdict.examples == (

@@ -11,7 +11,7 @@ from nemesrv.chaos.checkers.availability import availability
 from nemesrv.chaos.checkers.dataframes.operations import passed_over
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import Story, cluster
+from tests.chaos.builder import HistoryBuilder, cluster
 
 pytestmark = pytest.mark.spark
 
@@ -19,19 +19,19 @@ PAUSE = ("f1", "pause", "sigstop", "broker-a")
 WORKLOAD = {"queues": 4, "sends_per_s": 1}
 
 
-def check(story: Story, spark: SparkSession) -> Verdict:
-    history = story.frame(spark)
+def check(builder: HistoryBuilder, spark: SparkSession) -> Verdict:
+    history = builder.frame(spark)
     return availability(history, World.observe(history))
 
 
-def sends(failed: set[int], *, until_s: int = 400, lag_ms: float | None = 1.0, **run: Any) -> Story:
+def sends(failed: set[int], *, until_s: int = 400, lag_ms: float | None = 1.0, **run: Any) -> HistoryBuilder:
     """A send every second; those that began in `failed` seconds fail. broker-a of two is paused from 100 to 200 s."""
-    story = cluster(clients=("producer-0",), **{"workload": WORKLOAD, **run})
-    story.at(100).fault(*PAUSE).at(200).fault(*PAUSE, end=True)
+    builder = cluster(clients=("producer-0",), **{"workload": WORKLOAD, **run})
+    builder.at(100).fault(*PAUSE).at(200).fault(*PAUSE, end=True)
     for second in range(10, until_s):
         type_ = "info" if second in failed else "ok"
-        story.at(second + 0.1).event("producer-0", "send", type=type_, duration_ms=100)
-    return story.end(until_s, lag_ms)
+        builder.at(second + 0.1).event("producer-0", "send", type=type_, duration_ms=100)
+    return builder.end(until_s, lag_ms)
 
 
 HALF = set(range(100, 200, 2))
@@ -103,10 +103,10 @@ def test_messages_of_a_sharding_key_fail_as_long_as_their_queue_is_lost(spark: S
 
 
 def test_a_fault_may_be_felt_before_its_row_which_comes_when_it_is_complete(spark: SparkSession) -> None:
-    def pull_fails_at(at_s: float, fault: tuple[str, ...], value: object = None) -> Story:
-        story = cluster(clients=("consumer-0",)).at(50).event("consumer-0", "pull", type="ok", code=0, duration_ms=10)
-        story.at(at_s).event("consumer-0", "pull", type="info", duration_ms=10)
-        return story.at(100).fault(*fault, value=value).end(150)
+    def pull_fails_at(at_s: float, fault: tuple[str, ...], value: object = None) -> HistoryBuilder:
+        builder = cluster(clients=("consumer-0",)).at(50).event("consumer-0", "pull", type="ok", code=0, duration_ms=10)
+        builder.at(at_s).event("consumer-0", "pull", type="info", duration_ms=10)
+        return builder.at(100).fault(*fault, value=value).end(150)
 
     stop, kill = ("f1", "stop", "sigterm", "broker-a"), ("f1", "kill", "sigkill", "broker-a")
     cut = ("f1", "cut", "toxiproxy.disabled", "consumer-0", "broker-a")
@@ -117,15 +117,15 @@ def test_a_fault_may_be_felt_before_its_row_which_comes_when_it_is_complete(spar
 
 
 def test_failures_while_timers_are_later_than_a_time_out_are_unknown(spark: SparkSession) -> None:
-    story = sends({50})
-    verdict = check(story.at(48).lag(1500, "broker-b", until_s=51), spark)
+    builder = sends({50})
+    verdict = check(builder.at(48).lag(1500, "broker-b", until_s=51), spark)
     assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
     assert check(sends({50}, lag_ms=None), spark).verdict is Validity.UNKNOWN
 
 
 def test_a_failure_beside_successes_that_took_a_third_of_the_time_out_is_unknown(spark: SparkSession) -> None:
-    story = sends({50}).at(51).event("producer-0", "send", type="ok", duration_ms=1400)
-    verdict = check(story, spark)
+    builder = sends({50}).at(51).event("producer-0", "send", type="ok", duration_ms=1400)
+    verdict = check(builder, spark)
     assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
     assert "stood still" in verdict.why
 
@@ -133,16 +133,16 @@ def test_a_failure_beside_successes_that_took_a_third_of_the_time_out_is_unknown
 def test_a_failure_while_the_proxies_stood_still_is_unknown_and_after_an_unexplained_silence_invalid(
     spark: SparkSession,
 ) -> None:
-    def silent(story: Story) -> Story:
+    def silent(builder: HistoryBuilder) -> HistoryBuilder:
         for tenth in range(10, 1000):
             if not 500 <= tenth < 530:
-                story.at(tenth / 10).event(f"producer-{tenth % 2}", "send", type="ok", duration_ms=10)
-        return story.at(53.1).event("producer-0", "send", type="info", duration_ms=3000).end(100)
+                builder.at(tenth / 10).event(f"producer-{tenth % 2}", "send", type="ok", duration_ms=10)
+        return builder.at(53.1).event("producer-0", "send", type="info", duration_ms=3000).end(100)
 
     clients = ("producer-0", "producer-1")
     assert check(silent(cluster(clients=clients)), spark).verdict is Validity.INVALID
-    story = silent(cluster(clients=clients)).at(50).lag(2900, "toxiproxy", until_s=53)
-    assert check(story, spark).verdict is Validity.UNKNOWN
+    builder = silent(cluster(clients=clients)).at(50).lag(2900, "toxiproxy", until_s=53)
+    assert check(builder, spark).verdict is Validity.UNKNOWN
 
 
 @pytest.mark.parametrize(("floor", "expected"), [(0.8, Validity.VALID), (0.9, Validity.INVALID)])
@@ -153,15 +153,15 @@ def test_a_scenario_may_set_a_floor_from_its_first_fault_on(
 
 
 def test_an_answer_that_says_no_is_an_answer_for_pulls_and_look_ups_and_none_for_sends(spark: SparkSession) -> None:
-    story = cluster(clients=("producer-0",))
+    builder = cluster(clients=("producer-0",))
     for event in ("pull", "name_server_call"):
-        story.at(50).event("producer-0", event, type="fail", code=17)
-    assert check(story.end(100), spark).verdict is Validity.VALID
-    story.at(60).event("producer-0", "send", type="fail", code=14)
-    assert check(story, spark).verdict is Validity.INVALID
+        builder.at(50).event("producer-0", event, type="fail", code=17)
+    assert check(builder.end(100), spark).verdict is Validity.VALID
+    builder.at(60).event("producer-0", "send", type="fail", code=14)
+    assert check(builder, spark).verdict is Validity.INVALID
 
 
 def test_without_operations_nothing_is_examined(spark: SparkSession) -> None:
-    for story in (Story(), cluster(clients=("producer-0",)).end(100)):
-        verdict = check(story, spark)
+    for builder in (HistoryBuilder(), cluster(clients=("producer-0",)).end(100)):
+        verdict = check(builder, spark)
         assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)

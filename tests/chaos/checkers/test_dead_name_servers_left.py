@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from nemesrv.chaos.checkers.dead_name_servers_left import dead_name_servers_left
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import Story, address_of, cluster
+from tests.chaos.builder import HistoryBuilder, address_of, cluster
 
 pytestmark = pytest.mark.spark
 
@@ -17,31 +17,33 @@ KILL = ("f1", "kill", "sigkill", "ns-0")
 LINK = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", CLIENT, "ns-0")
 
 
-def check(story: Story, spark: SparkSession) -> Verdict:
-    history = story.frame(spark)
+def check(builder: HistoryBuilder, spark: SparkSession) -> Verdict:
+    history = builder.frame(spark)
     return dead_name_servers_left(history, World.observe(history))
 
 
-def chosen(story: Story, at_s: float, name_server: str) -> Story:
-    return story.at(at_s).event(CLIENT, "name_server_chosen", name_server=address_of(name_server))
+def chosen(builder: HistoryBuilder, at_s: float, name_server: str) -> HistoryBuilder:
+    return builder.at(at_s).event(CLIENT, "name_server_chosen", name_server=address_of(name_server))
 
 
-def call(story: Story, began_s: float, name_server: str, *, took_s: float = 0.01, type_: str = "ok") -> Story:
+def call(
+    builder: HistoryBuilder, began_s: float, name_server: str, *, took_s: float = 0.01, type_: str = "ok"
+) -> HistoryBuilder:
     fields = {"name_server": address_of(name_server), "duration_ms": took_s * 1000, "f": "route"}
     code = 0 if type_ == "ok" else None
-    return story.at(began_s + took_s).event(CLIENT, "name_server_call", type=type_, code=code, **fields)
+    return builder.at(began_s + took_s).event(CLIENT, "name_server_call", type=type_, code=code, **fields)
 
 
-def silence(left_s: float | None, *, first: str = "ns-0", until_s: float = 200) -> Story:
+def silence(left_s: float | None, *, first: str = "ns-0", until_s: float = 200) -> HistoryBuilder:
     """ns-0 does not answer from 100 s to `until_s`; the client, on it, fails one call and leaves it at `left_s`."""
-    story = chosen(cluster(name_servers=3, clients=(CLIENT,)), 2, first)
-    call(story, 90, first).at(100).fault(*LINK)
+    builder = chosen(cluster(name_servers=3, clients=(CLIENT,)), 2, first)
+    call(builder, 90, first).at(100).fault(*LINK)
     if first == "ns-0":
-        call(story, 120, "ns-0", took_s=3, type_="info")
+        call(builder, 120, "ns-0", took_s=3, type_="info")
     if left_s is not None:
-        call(chosen(story, left_s, "ns-1"), left_s, "ns-1")
-    call(story, 180, "ns-1" if left_s is not None else first)
-    return story.at(until_s).fault(*LINK, end=True)
+        call(chosen(builder, left_s, "ns-1"), left_s, "ns-1")
+    call(builder, 180, "ns-1" if left_s is not None else first)
+    return builder.at(until_s).fault(*LINK, end=True)
 
 
 def test_a_client_that_fails_one_call_and_leaves_at_the_next_poll_is_valid(spark: SparkSession) -> None:
@@ -91,8 +93,8 @@ def test_a_client_that_stays_longer_is_invalid(spark: SparkSession) -> None:
 
 
 def test_a_client_that_chooses_the_same_one_again_has_not_left_it(spark: SparkSession) -> None:
-    story = chosen(silence(None), 150, "ns-0").end(260)
-    assert check(story, spark).verdict is Validity.INVALID
+    builder = chosen(silence(None), 150, "ns-0").end(260)
+    assert check(builder, spark).verdict is Validity.INVALID
 
 
 def test_a_client_that_asks_again_after_a_call_without_an_answer_is_invalid(spark: SparkSession) -> None:
@@ -108,10 +110,10 @@ def test_a_client_that_asks_a_lost_one_while_it_has_chosen_another_is_invalid(sp
 
 def test_a_client_that_waits_too_long_for_an_answer_is_invalid(spark: SparkSession) -> None:
     """3 s for the call, and 3 s for a connect to each of the three."""
-    story = chosen(cluster(name_servers=3, clients=(CLIENT,)), 2, "ns-0").at(100).fault(*LINK)
-    call(story, 110, "ns-0", took_s=15, type_="info")
-    call(chosen(story, 140, "ns-1"), 140, "ns-1")
-    verdict = check(story.at(200).fault(*LINK, end=True).end(260), spark)
+    builder = chosen(cluster(name_servers=3, clients=(CLIENT,)), 2, "ns-0").at(100).fault(*LINK)
+    call(builder, 110, "ns-0", took_s=15, type_="info")
+    call(chosen(builder, 140, "ns-1"), 140, "ns-1")
+    verdict = check(builder.at(200).fault(*LINK, end=True).end(260), spark)
     assert verdict.verdict is Validity.INVALID
     assert [(e["rule"], e["at_ms"], e["over_ms"]) for e in verdict.examples] == [("in time", 110_000.0, 3_000.0)]
 
@@ -122,23 +124,23 @@ def test_a_client_on_another_one_has_nothing_to_leave_but_is_looked_at(spark: Sp
 
 
 def test_round_robin_may_lead_past_a_lost_one_for_one_failed_call(spark: SparkSession) -> None:
-    story = chosen(silence(150, until_s=400), 230, "ns-0")
-    call(story, 230, "ns-0", took_s=3, type_="info")
-    chosen(story, 260, "ns-1")
-    call(story, 260, "ns-1")
-    assert check(story.end(460), spark).verdict is Validity.VALID
-    story = call(chosen(silence(150, until_s=400), 230, "ns-0"), 390, "ns-1")
-    assert check(story.end(460), spark).verdict is Validity.INVALID
+    builder = chosen(silence(150, until_s=400), 230, "ns-0")
+    call(builder, 230, "ns-0", took_s=3, type_="info")
+    chosen(builder, 260, "ns-1")
+    call(builder, 260, "ns-1")
+    assert check(builder.end(460), spark).verdict is Validity.VALID
+    builder = call(chosen(silence(150, until_s=400), 230, "ns-0"), 390, "ns-1")
+    assert check(builder.end(460), spark).verdict is Validity.INVALID
 
 
 @pytest.mark.parametrize(("left_s", "expected"), [(130, Validity.VALID), (140, Validity.INVALID)])
 def test_a_killed_one_closes_its_channels_so_the_next_poll_leaves_it(
     spark: SparkSession, left_s: float, expected: Validity
 ) -> None:
-    story = chosen(cluster(name_servers=3, clients=(CLIENT,)), 2, "ns-0").at(100).fault(*KILL)
-    call(chosen(story, left_s, "ns-1"), left_s, "ns-1")
-    story.at(200).fault(*KILL, end=True).restarted("ns-0")
-    verdict = check(story.end(260), spark)
+    builder = chosen(cluster(name_servers=3, clients=(CLIENT,)), 2, "ns-0").at(100).fault(*KILL)
+    call(chosen(builder, left_s, "ns-1"), left_s, "ns-1")
+    builder.at(200).fault(*KILL, end=True).restarted("ns-0")
+    verdict = check(builder.end(260), spark)
     assert verdict.verdict is expected
     assert verdict.allowed["bound_ms"] == 33_000.0
 
@@ -150,6 +152,11 @@ def test_a_late_leave_on_a_machine_later_than_the_cap_is_unknown(spark: SparkSes
 def test_a_lone_name_server_a_short_fault_a_silent_client_and_nothing_at_all_are_unknown(spark: SparkSession) -> None:
     alone = chosen(cluster(name_servers=1, clients=(CLIENT,)), 2, "ns-0").at(100).fault(*LINK).at(300)
     quiet = chosen(cluster(name_servers=3, clients=(CLIENT,)), 2, "ns-0").at(100).fault(*LINK).at(300)
-    for story in (Story(), alone.fault(*LINK, end=True), quiet.fault(*LINK, end=True), silence(110, until_s=150)):
-        verdict = check(story.end(400), spark)
+    for builder in (
+        HistoryBuilder(),
+        alone.fault(*LINK, end=True),
+        quiet.fault(*LINK, end=True),
+        silence(110, until_s=150),
+    ):
+        verdict = check(builder.end(400), spark)
         assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from nemesrv.chaos.checkers.duplicates import duplicates
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import Story, cluster
+from tests.chaos.builder import HistoryBuilder, cluster
 
 pytestmark = pytest.mark.spark
 
@@ -18,36 +18,38 @@ AT = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
 KILL = ("f1", "kill", "sigkill", "broker-a")
 
 
-def check(story: Story, spark: SparkSession) -> Verdict:
-    history = story.frame(spark)
+def check(builder: HistoryBuilder, spark: SparkSession) -> Verdict:
+    history = builder.frame(spark)
     return duplicates(history, World.observe(history))
 
 
-def group(**run: Any) -> Story:
+def group(**run: Any) -> HistoryBuilder:
     return cluster(clients=("producer-0", "consumer-0", "consumer-1"), **run)
 
 
-def take(story: Story, at_s: float, consumer: str, op_id: str = "take-0") -> Story:
-    return story.at(at_s).event(consumer, "queue_taken", op_id=op_id, offset=0, **AT)
+def take(builder: HistoryBuilder, at_s: float, consumer: str, op_id: str = "take-0") -> HistoryBuilder:
+    return builder.at(at_s).event(consumer, "queue_taken", op_id=op_id, offset=0, **AT)
 
 
-def sent(story: Story, at_s: float, offset: int = 0, *, tries: int = 1, key: str = "") -> Story:
-    return story.at(at_s).event(
+def sent(builder: HistoryBuilder, at_s: float, offset: int = 0, *, tries: int = 1, key: str = "") -> HistoryBuilder:
+    return builder.at(at_s).event(
         "producer-0", "send", type="ok", msg_key=key or f"k-{offset}", offset=offset, attempt=tries, **AT
     )
 
 
-def received(story: Story, at_s: float, consumer: str, offset: int = 0, op_id: str | None = "take-0") -> Story:
-    return story.at(at_s).event(consumer, "receive", msg_key=f"k-{offset}", offset=offset, op_id=op_id, **AT)
+def received(
+    builder: HistoryBuilder, at_s: float, consumer: str, offset: int = 0, op_id: str | None = "take-0"
+) -> HistoryBuilder:
+    return builder.at(at_s).event(consumer, "receive", msg_key=f"k-{offset}", offset=offset, op_id=op_id, **AT)
 
 
-def handed_over(first_s: float, taken_s: float) -> Story:
+def handed_over(first_s: float, taken_s: float) -> HistoryBuilder:
     """k-0 and k-1 are received by consumer-0; consumer-1 takes the queue later and receives k-1 again."""
-    story = take(group(), 2, "consumer-0")
-    received(sent(story, 50, 0), 50, "consumer-0", 0)
-    received(sent(story, first_s, 1), first_s, "consumer-0", 1)
-    received(take(story, taken_s, "consumer-1"), taken_s + 1, "consumer-1", 1)
-    return story.end(400)
+    builder = take(group(), 2, "consumer-0")
+    received(sent(builder, 50, 0), 50, "consumer-0", 0)
+    received(sent(builder, first_s, 1), first_s, "consumer-0", 1)
+    received(take(builder, taken_s, "consumer-1"), taken_s + 1, "consumer-1", 1)
+    return builder.end(400)
 
 
 def test_what_was_not_committed_when_the_queue_changed_hands_may_come_again(spark: SparkSession) -> None:
@@ -82,23 +84,23 @@ def test_two_owners_may_both_receive_only_until_the_next_rebalance(spark: SparkS
 
 
 def test_on_a_machine_later_than_the_cap_nobody_knows(spark: SparkSession) -> None:
-    story = handed_over(first_s=185, taken_s=200)
-    verdict = check(story.at(190).lag(4000, "consumer-0", until_s=195), spark)
+    builder = handed_over(first_s=185, taken_s=200)
+    verdict = check(builder.at(190).lag(4000, "consumer-0", until_s=195), spark)
     assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
 
 
 def test_twice_within_one_holding_is_never_right(spark: SparkSession) -> None:
-    story = take(group(), 2, "consumer-0")
-    received(received(sent(story, 50), 50, "consumer-0"), 51, "consumer-0")
-    verdict = check(story.end(100), spark)
+    builder = take(group(), 2, "consumer-0")
+    received(received(sent(builder, 50), 50, "consumer-0"), 51, "consumer-0")
+    verdict = check(builder.end(100), spark)
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
     assert verdict.examples[0]["what"] == "received twice from one holding of its queue"
 
 
 def test_a_receipt_from_a_holding_that_nobody_recorded_is_unknown(spark: SparkSession) -> None:
-    story = take(group(), 2, "consumer-0")
-    received(received(sent(story, 50), 50, "consumer-0"), 51, "consumer-1", op_id=None)
-    verdict = check(story.end(100), spark)
+    builder = take(group(), 2, "consumer-0")
+    received(received(sent(builder, 50), 50, "consumer-0"), 51, "consumer-1", op_id=None)
+    verdict = check(builder.end(100), spark)
     assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
 
 
@@ -106,30 +108,30 @@ def test_a_receipt_from_a_holding_that_nobody_recorded_is_unknown(spark: SparkSe
 def test_a_killed_broker_forgets_the_commits_of_its_last_flush_too(
     spark: SparkSession, first_s: float, expected: Validity
 ) -> None:
-    story = take(group(), 2, "consumer-0")
-    received(sent(story, first_s), first_s, "consumer-0")
-    story.at(100).fault(*KILL).at(180).fault(*KILL, end=True).restarted("broker-a")
-    received(take(story, 220, "consumer-1"), 221, "consumer-1")
-    assert check(story.end(400), spark).verdict is expected
+    builder = take(group(), 2, "consumer-0")
+    received(sent(builder, first_s), first_s, "consumer-0")
+    builder.at(100).fault(*KILL).at(180).fault(*KILL, end=True).restarted("broker-a")
+    received(take(builder, 220, "consumer-1"), 221, "consumer-1")
+    assert check(builder.end(400), spark).verdict is expected
 
 
 @pytest.mark.parametrize(("tries", "expected"), [(2, Validity.VALID), (1, Validity.INVALID)])
 def test_a_message_is_stored_no_oftener_than_it_was_tried(spark: SparkSession, tries: int, expected: Validity) -> None:
-    story = received(sent(take(group(), 2, "consumer-0"), 50, tries=tries), 50, "consumer-0")
+    builder = received(sent(take(group(), 2, "consumer-0"), 50, tries=tries), 50, "consumer-0")
     for offset in (0, 7):
-        story.at(99).event("prober", "read", msg_key="k-0", offset=offset, **AT)
-    verdict = check(story.end(100), spark)
+        builder.at(99).event("prober", "read", msg_key="k-0", offset=offset, **AT)
+    verdict = check(builder.end(100), spark)
     assert (verdict.verdict, verdict.measured["stored_again"]) == (expected, 1)
 
 
 def test_with_broadcasting_each_consumer_receives_a_message_once(spark: SparkSession) -> None:
-    story = take(take(group(workload={"broadcasting": True}), 2, "consumer-0"), 2, "consumer-1")
-    received(received(sent(story, 50), 50, "consumer-0"), 50, "consumer-1")
-    verdict = check(story.end(100), spark)
+    builder = take(take(group(workload={"broadcasting": True}), 2, "consumer-0"), 2, "consumer-1")
+    received(received(sent(builder, 50), 50, "consumer-0"), 50, "consumer-1")
+    verdict = check(builder.end(100), spark)
     assert (verdict.verdict, verdict.measured["received_again"]) == (Validity.VALID, 0)
 
 
 def test_without_any_message_nothing_is_examined(spark: SparkSession) -> None:
-    for story in (Story(), group().end(100)):
-        verdict = check(story, spark)
+    for builder in (HistoryBuilder(), group().end(100)):
+        verdict = check(builder, spark)
         assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)

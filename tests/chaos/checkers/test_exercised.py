@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from nemesrv.chaos.checkers.exercised import exercised
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import Story, address_of, cluster
+from tests.chaos.builder import HistoryBuilder, address_of, cluster
 
 pytestmark = pytest.mark.spark
 
@@ -18,76 +18,76 @@ KILL = ("f1", "kill", "sigkill", "broker-a")
 HOLE = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "producer-0", "ns-0")
 
 
-def check(story: Story, spark: SparkSession) -> Verdict:
-    history = story.frame(spark)
+def check(builder: HistoryBuilder, spark: SparkSession) -> Verdict:
+    history = builder.frame(spark)
     return exercised(history, World.observe(history))
 
 
-def worked(**run: Any) -> Story:
+def worked(**run: Any) -> HistoryBuilder:
     """The producer has chosen ns-0 and sends well."""
-    story = cluster(clients=("producer-0",), **run).at(2)
+    builder = cluster(clients=("producer-0",), **run).at(2)
     chosen = {"old": None, "index": 0, "reason": "first"}
-    story.event("producer-0", "name_server_chosen", name_server=address_of("ns-0"), value=chosen)
-    return story.at(3).event("producer-0", "send", type="ok")
+    builder.event("producer-0", "name_server_chosen", name_server=address_of("ns-0"), value=chosen)
+    return builder.at(3).event("producer-0", "send", type="ok")
 
 
-def during(story: Story, fault: tuple[Any, ...], **value: Any) -> Story:
-    story.at(100).fault(*fault, value=value or None)
-    return story.at(200).fault(*fault, end=True, value=value or None).at(150)
+def during(builder: HistoryBuilder, fault: tuple[Any, ...], **value: Any) -> HistoryBuilder:
+    builder.at(100).fault(*fault, value=value or None)
+    return builder.at(200).fault(*fault, end=True, value=value or None).at(150)
 
 
 def test_a_kill_that_a_name_server_noticed_was_exercised(spark: SparkSession) -> None:
-    story = during(worked(timeline=["kill", "restart"]), KILL)
-    story.event("ns-0", "broker_dropped", broker_name="broker-a", address=address_of("broker-a"))
-    verdict = check(story.end(300), spark)
+    builder = during(worked(timeline=["kill", "restart"]), KILL)
+    builder.event("ns-0", "broker_dropped", broker_name="broker-a", address=address_of("broker-a"))
+    verdict = check(builder.end(300), spark)
     assert (verdict.verdict, verdict.examined) == (Validity.VALID, 2)
     effects = [{"fault_id": "f1", "fault": "kill", "effects": {"broker_dropped": 1}}]
     assert verdict.measured["by_fault"] == effects
 
 
 def test_a_fault_without_effect_is_unknown_and_never_invalid(spark: SparkSession) -> None:
-    story = during(worked(), KILL).at(90)
-    story.event("ns-0", "broker_dropped", broker_name="broker-a", address=address_of("broker-a"))
-    story.at(150).event("ns-0", "broker_dropped", broker_name="broker-b", address=address_of("broker-b"))
-    verdict = check(story.end(300), spark)
+    builder = during(worked(), KILL).at(90)
+    builder.event("ns-0", "broker_dropped", broker_name="broker-a", address=address_of("broker-a"))
+    builder.at(150).event("ns-0", "broker_dropped", broker_name="broker-b", address=address_of("broker-b"))
+    verdict = check(builder.end(300), spark)
     assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
     example = {"fault_id": "f1", "what": "no row shows an effect of it", "at_ms": 100_000.0, "to_ms": 200_000.0}
     assert verdict.examples == (example,)
 
 
 def test_what_the_harness_measured_itself_counts(spark: SparkSession) -> None:
-    story = during(worked(), ("f1", "bandwidth", "toxiproxy.bandwidth", "producer-0", "broker-a"), rate_kb_s=1)
-    assert check(story.end(300), spark).verdict is Validity.UNKNOWN
-    story.event("harness", "verified", fault_id="f1", value={"kb_s": 1})
-    assert check(story, spark).verdict is Validity.VALID
+    builder = during(worked(), ("f1", "bandwidth", "toxiproxy.bandwidth", "producer-0", "broker-a"), rate_kb_s=1)
+    assert check(builder.end(300), spark).verdict is Validity.UNKNOWN
+    builder.event("harness", "verified", fault_id="f1", value={"kb_s": 1})
+    assert check(builder, spark).verdict is Validity.VALID
 
 
 @pytest.mark.parametrize("beats", [(), (150,)])
 def test_a_paused_node_measures_no_timers(spark: SparkSession, beats: tuple[int, ...]) -> None:
-    story = during(worked(), ("f1", "pause", "sigstop", "broker-a"))
+    builder = during(worked(), ("f1", "pause", "sigstop", "broker-a"))
     for at_s in (50, *beats, 250):
-        story.at(at_s).event("broker-a", "timer_lag", lag_ms=1, duration_ms=1000)
-    verdict = check(story.end(300, lag_ms=None), spark)
+        builder.at(at_s).event("broker-a", "timer_lag", lag_ms=1, duration_ms=1000)
+    verdict = check(builder.end(300, lag_ms=None), spark)
     assert verdict.verdict is (Validity.UNKNOWN if beats else Validity.VALID)
 
 
 @pytest.mark.parametrize(("took_ms", "expected"), [(260, Validity.VALID), (100, Validity.UNKNOWN)])
 def test_a_slow_link_shows_in_a_call_over_it(spark: SparkSession, took_ms: float, expected: Validity) -> None:
     latency = ("f1", "latency", "toxiproxy.latency", "producer-0", "broker-a")
-    story = during(worked(), latency, latency_ms=250, jitter_ms=0)
+    builder = during(worked(), latency, latency_ms=250, jitter_ms=0)
     at = {"address": address_of("broker-a"), "duration_ms": took_ms}
-    story.event("producer-0", "send_attempt", type="ok", code=0, **at)
-    assert check(story.end(300), spark).verdict is expected
+    builder.event("producer-0", "send_attempt", type="ok", code=0, **at)
+    assert check(builder.end(300), spark).verdict is expected
 
 
 @pytest.mark.parametrize("moves", [True, False])
 def test_a_client_whose_name_server_was_taken_must_have_chosen_another(spark: SparkSession, moves: bool) -> None:
-    story = during(worked(), HOLE)
-    story.event("producer-0", "name_server_call", type="info", name_server=address_of("ns-0"), duration_ms=3000)
+    builder = during(worked(), HOLE)
+    builder.event("producer-0", "name_server_call", type="info", name_server=address_of("ns-0"), duration_ms=3000)
     if moves:
         value = {"old": address_of("ns-0"), "index": 1, "reason": "not_active"}
-        story.event("producer-0", "name_server_chosen", name_server=address_of("ns-1"), value=value)
-    verdict = check(story.end(300), spark)
+        builder.event("producer-0", "name_server_chosen", name_server=address_of("ns-1"), value=value)
+    verdict = check(builder.end(300), spark)
     assert verdict.verdict is (Validity.VALID if moves else Validity.UNKNOWN)
     assert verdict.measured["switches"] == int(moves)
 
@@ -106,5 +106,5 @@ def test_without_faults_every_client_must_have_worked(spark: SparkSession) -> No
 
 
 def test_an_empty_history_is_unknown(spark: SparkSession) -> None:
-    verdict = check(Story(), spark)
+    verdict = check(HistoryBuilder(), spark)
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)

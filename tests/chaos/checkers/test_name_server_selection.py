@@ -8,65 +8,67 @@ from pyspark.sql import SparkSession
 from nemesrv.chaos.checkers.name_server_selection import first_choices_needed, name_server_selection
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import Story, address_of, cluster
+from tests.chaos.builder import HistoryBuilder, address_of, cluster
 
 pytestmark = pytest.mark.spark
 
 NS = [address_of(f"ns-{i}") for i in range(3)]
 
 
-def check(story: Story, spark: SparkSession) -> Verdict:
-    history = story.frame(spark)
+def check(builder: HistoryBuilder, spark: SparkSession) -> Verdict:
+    history = builder.frame(spark)
     return name_server_selection(history, World.observe(history))
 
 
-def choice(story: Story, node: str, listed: list[str], index: int, old: str | None = None, **fields: object) -> Story:
+def choice(
+    builder: HistoryBuilder, node: str, listed: list[str], index: int, old: str | None = None, **fields: object
+) -> HistoryBuilder:
     reason = "first" if old is None else "not_active"
     value = {"old": old, "index": index, "reason": reason}
-    return story.event(node, "name_server_chosen", name_server=listed[index], value=value, **fields)
+    return builder.event(node, "name_server_chosen", name_server=listed[index], value=value, **fields)
 
 
-def starts(counts: tuple[int, int, int] = (10, 10, 10), **workload: object) -> Story:
+def starts(counts: tuple[int, int, int] = (10, 10, 10), **workload: object) -> HistoryBuilder:
     """The prober's starts, each with its own list; `counts` of first choices per NameServer."""
-    story = cluster(name_servers=3, clients=("producer-0", "prober"), workload=workload)
+    builder = cluster(name_servers=3, clients=("producer-0", "prober"), workload=workload)
     number = 0
     for index, count in enumerate(counts):
         for _ in range(count):
             op_id, listed = f"start-{number}", NS[number % 3 :] + NS[: number % 3]
-            story.at(2 + number / 100).event("prober", "name_server_list", op_id=op_id, value=listed)
-            choice(story, "prober", listed, listed.index(NS[index]), op_id=op_id)
+            builder.at(2 + number / 100).event("prober", "name_server_list", op_id=op_id, value=listed)
+            choice(builder, "prober", listed, listed.index(NS[index]), op_id=op_id)
             number += 1
-    return story
+    return builder
 
 
 def call(
-    story: Story, at_s: float, name_server: str, type_: str = "ok", took_s: float = 0.01, **fields: object
-) -> Story:
+    builder: HistoryBuilder, at_s: float, name_server: str, type_: str = "ok", took_s: float = 0.01, **fields: object
+) -> HistoryBuilder:
     fields = {"name_server": name_server, "type": type_, "topic": "orders", "duration_ms": took_s * 1000, **fields}
-    return story.at(at_s).event("producer-0", "name_server_call", f="route", **fields)
+    return builder.at(at_s).event("producer-0", "name_server_call", f="route", **fields)
 
 
-def channel(story: Story, at_s: float, f: str, address: str) -> Story:
-    return story.at(at_s).event("producer-0", "channel", f=f, address=address)
+def channel(builder: HistoryBuilder, at_s: float, f: str, address: str) -> HistoryBuilder:
+    return builder.at(at_s).event("producer-0", "channel", f=f, address=address)
 
 
-def client(**kwargs: tuple[int, int, int]) -> Story:
+def client(**kwargs: tuple[int, int, int]) -> HistoryBuilder:
     """producer-0 with the list ns-0, ns-1, ns-2 chose ns-1 first, and called it once."""
-    story = starts(**kwargs).at(10).event("producer-0", "name_server_list", value=NS)
-    channel(choice(story, "producer-0", NS, 1), 10.01, "open", NS[1])
-    return call(story, 10.02, NS[1])
+    builder = starts(**kwargs).at(10).event("producer-0", "name_server_list", value=NS)
+    channel(choice(builder, "producer-0", NS, 1), 10.01, "open", NS[1])
+    return call(builder, 10.02, NS[1])
 
 
-def moved(story: Story, at_s: float, index: int, old: int = 1) -> Story:
-    choice(story.at(at_s), "producer-0", NS, index, NS[old])
-    return call(channel(story, at_s + 0.01, "open", NS[index]), at_s + 0.02, NS[index])
+def moved(builder: HistoryBuilder, at_s: float, index: int, old: int = 1) -> HistoryBuilder:
+    choice(builder.at(at_s), "producer-0", NS, index, NS[old])
+    return call(channel(builder, at_s + 0.01, "open", NS[index]), at_s + 0.02, NS[index])
 
 
 def test_clients_that_choose_as_java_does_are_valid(spark: SparkSession) -> None:
     """A call without an answer closes the channel; the next call takes the next entry."""
-    story = client()
-    channel(call(story, 43, NS[1], "info", took_s=3), 43.001, "close", NS[1])
-    assert check(moved(story, 70, 2).end(100), spark) == Verdict(
+    builder = client()
+    channel(call(builder, 43, NS[1], "info", took_s=3), 43.001, "close", NS[1])
+    assert check(moved(builder, 70, 2).end(100), spark) == Verdict(
         name="name_server_selection",
         verdict=Validity.VALID,
         examined=32,
@@ -95,8 +97,8 @@ def test_clients_that_choose_as_java_does_are_valid(spark: SparkSession) -> None
     )
 
 
-def broken(story: Story, spark: SparkSession) -> dict[str, int]:
-    verdict = check(story.end(200), spark)
+def broken(builder: HistoryBuilder, spark: SparkSession) -> dict[str, int]:
+    verdict = check(builder.end(200), spark)
     assert verdict.verdict is (Validity.INVALID if verdict.measured["broken_rules"] else Validity.VALID), verdict
     return dict(verdict.measured["broken_rules"])
 
@@ -110,20 +112,20 @@ def test_first_choices_that_fall_on_one_name_server_are_invalid(spark: SparkSess
 def test_too_few_first_choices_are_unknown_and_none_at_all_too(spark: SparkSession) -> None:
     few = check(starts((14, 0, 0)).end(100), spark)
     assert (few.verdict, few.examined, "30 are needed" in few.why) == (Validity.UNKNOWN, 14, True)
-    for story in (Story(), cluster().end(50)):
-        nothing = check(story, spark)
+    for builder in (HistoryBuilder(), cluster().end(50)):
+        nothing = check(builder, spark)
         assert (nothing.verdict, nothing.examined) == (Validity.UNKNOWN, 0)
 
 
 def test_leaving_a_name_server_that_did_not_fail_is_invalid(spark: SparkSession) -> None:
     """Closing one's own channel is no reason, and neither is an answer with an error code."""
-    story = call(client(), 40, NS[1], "fail", code=17)
-    assert broken(moved(channel(story, 40.1, "close", NS[1]), 40.2, 2), spark) == {"sticky": 1}
+    builder = call(client(), 40, NS[1], "fail", code=17)
+    assert broken(moved(channel(builder, 40.1, "close", NS[1]), 40.2, 2), spark) == {"sticky": 1}
 
 
 def test_a_close_that_a_fault_explains_is_a_reason_to_leave(spark: SparkSession) -> None:
-    story = client().at(50).fault("f1", "kill", "sigkill", "ns-1")
-    assert broken(moved(channel(story, 50.01, "close", NS[1]), 70, 2), spark) == {}
+    builder = client().at(50).fault("f1", "kill", "sigkill", "ns-1")
+    assert broken(moved(channel(builder, 50.01, "close", NS[1]), 70, 2), spark) == {}
 
 
 def test_a_channel_closed_because_nobody_used_it_is_a_reason_to_leave(spark: SparkSession) -> None:
@@ -131,42 +133,42 @@ def test_a_channel_closed_because_nobody_used_it_is_a_reason_to_leave(spark: Spa
 
 
 def test_a_later_choice_out_of_order_is_invalid(spark: SparkSession) -> None:
-    story = channel(call(client(), 43, NS[1], "info", took_s=3), 43.001, "close", NS[1])
-    assert broken(moved(story, 70, 0), spark) == {"in order": 1}
+    builder = channel(call(client(), 43, NS[1], "info", took_s=3), 43.001, "close", NS[1])
+    assert broken(moved(builder, 70, 0), spark) == {"in order": 1}
 
 
 def test_the_same_name_server_again_after_a_failure_is_invalid(spark: SparkSession) -> None:
-    story = channel(call(client(), 43, NS[1], "info", took_s=3), 43.001, "close", NS[1])
-    assert broken(call(story, 70, NS[1]), spark) == {"moves on": 1}
-    story = channel(call(client(), 43, NS[1], "info", took_s=3), 43.001, "close", NS[1])
-    assert broken(channel(story, 70, "open", NS[1]), spark) == {"moves on": 1}
+    builder = channel(call(client(), 43, NS[1], "info", took_s=3), 43.001, "close", NS[1])
+    assert broken(call(builder, 70, NS[1]), spark) == {"moves on": 1}
+    builder = channel(call(client(), 43, NS[1], "info", took_s=3), 43.001, "close", NS[1])
+    assert broken(channel(builder, 70, "open", NS[1]), spark) == {"moves on": 1}
 
 
 def test_calls_that_were_in_flight_together_may_fail_together(spark: SparkSession) -> None:
-    story = call(call(client(), 43, NS[1], "info", took_s=3), 43.01, NS[1], "info", took_s=2)
-    assert broken(moved(channel(story, 43.02, "close", NS[1]), 70, 2), spark) == {}
+    builder = call(call(client(), 43, NS[1], "info", took_s=3), 43.01, NS[1], "info", took_s=2)
+    assert broken(moved(channel(builder, 43.02, "close", NS[1]), 70, 2), spark) == {}
 
 
 def test_a_4_9_call_that_goes_round_the_whole_list_in_one_call_is_valid(spark: SparkSession) -> None:
     """ns-1 does not answer; the next call finds ns-2 and ns-0 refused and is back at ns-1."""
-    story = channel(call(client(), 43, NS[1], "info", took_s=3), 43.001, "close", NS[1]).at(70)
-    choice(story, "producer-0", NS, 2, NS[1])
-    channel(story, 70.01, "connect_failed", NS[2])
-    choice(story.at(70.02), "producer-0", NS, 0, NS[1])
-    channel(story, 70.03, "connect_failed", NS[0])
-    choice(story.at(70.04), "producer-0", NS, 1, NS[1])
-    channel(story, 70.05, "open", NS[1])
-    assert broken(call(story, 70.06, NS[1], took_s=0.06), spark) == {}
+    builder = channel(call(client(), 43, NS[1], "info", took_s=3), 43.001, "close", NS[1]).at(70)
+    choice(builder, "producer-0", NS, 2, NS[1])
+    channel(builder, 70.01, "connect_failed", NS[2])
+    choice(builder.at(70.02), "producer-0", NS, 0, NS[1])
+    channel(builder, 70.03, "connect_failed", NS[0])
+    choice(builder.at(70.04), "producer-0", NS, 1, NS[1])
+    channel(builder, 70.05, "open", NS[1])
+    assert broken(call(builder, 70.06, NS[1], took_s=0.06), spark) == {}
 
 
 def test_a_list_that_is_no_permutation_of_the_configured_is_invalid(spark: SparkSession) -> None:
-    story = starts().at(10).event("producer-0", "name_server_list", value=NS[:2])
-    assert broken(choice(story, "producer-0", NS[:2], 1), spark) == {"shuffled": 1}
+    builder = starts().at(10).event("producer-0", "name_server_list", value=NS[:2])
+    assert broken(choice(builder, "producer-0", NS[:2], 1), spark) == {"shuffled": 1}
 
 
 def test_a_restarted_client_chooses_anew(spark: SparkSession) -> None:
-    story = client().at(60).restarted("producer-0").event("producer-0", "name_server_list", value=NS[::-1])
-    assert broken(choice(story, "producer-0", NS[::-1], 0), spark) == {}
+    builder = client().at(60).restarted("producer-0").event("producer-0", "name_server_list", value=NS[::-1])
+    assert broken(choice(builder, "producer-0", NS[::-1], 0), spark) == {}
 
 
 def test_first_choices_are_judged_from_ten_a_name_server_on() -> None:

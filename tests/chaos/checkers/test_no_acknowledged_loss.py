@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from nemesrv.chaos.checkers.no_acknowledged_loss import no_acknowledged_loss
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import Story
+from tests.chaos.builder import HistoryBuilder
 
 pytestmark = pytest.mark.spark
 
@@ -16,24 +16,24 @@ AT = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
 ALLOWED = {"bound_ms": None, "formula": "0 lost", "tolerance_ms": 0, "row": "an acknowledged send is durable"}
 
 
-def check(story: Story, spark: SparkSession) -> Verdict:
-    history = story.frame(spark)
+def check(builder: HistoryBuilder, spark: SparkSession) -> Verdict:
+    history = builder.frame(spark)
     return no_acknowledged_loss(history, World.observe(history))
 
 
-def sends() -> Story:
+def sends() -> HistoryBuilder:
     """k-0 and k-1 were acknowledged, k-2 may have been stored, k-3 was refused; only k-0 was received."""
-    story = Story()
+    builder = HistoryBuilder()
     for offset, type_ in enumerate(("ok", "ok", "info", "fail")):
-        story.at(offset).event("producer-0", "send", type="invoke", op_id=f"o-{offset}", msg_key=f"k-{offset}")
-        story.event("producer-0", "send", type=type_, op_id=f"o-{offset}", msg_key=f"k-{offset}", offset=offset, **AT)
-    story.event("consumer-0", "receive", msg_key="k-0", offset=0, **AT)
-    return story.event("consumer-0", "receive", msg_key="k-0", offset=0, **AT)
+        builder.at(offset).event("producer-0", "send", type="invoke", op_id=f"o-{offset}", msg_key=f"k-{offset}")
+        builder.event("producer-0", "send", type=type_, op_id=f"o-{offset}", msg_key=f"k-{offset}", offset=offset, **AT)
+    builder.event("consumer-0", "receive", msg_key="k-0", offset=0, **AT)
+    return builder.event("consumer-0", "receive", msg_key="k-0", offset=0, **AT)
 
 
 def test_what_nobody_received_but_the_final_read_holds_is_not_lost(spark: SparkSession) -> None:
-    story = sends().at(10).event("reader", "read", msg_key="k-1", offset=1, **AT)
-    assert check(story.event("reader", "read_done", offset=2, **AT), spark) == Verdict(
+    builder = sends().at(10).event("reader", "read", msg_key="k-1", offset=1, **AT)
+    assert check(builder.event("reader", "read_done", offset=2, **AT), spark) == Verdict(
         name="no_acknowledged_loss",
         verdict=Validity.VALID,
         examined=2,
@@ -64,5 +64,5 @@ def test_where_the_final_read_of_that_queue_is_incomplete_nobody_knows(spark: Sp
 
 
 def test_a_run_without_acknowledged_sends_is_unknown(spark: SparkSession) -> None:
-    verdict = check(Story(), spark)
+    verdict = check(HistoryBuilder(), spark)
     assert (verdict.verdict, verdict.examined, verdict.why) == (Validity.UNKNOWN, 0, "no send was acknowledged")

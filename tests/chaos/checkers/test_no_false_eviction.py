@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from nemesrv.chaos.checkers.no_false_eviction import no_false_eviction
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import Story, cluster
+from tests.chaos.builder import HistoryBuilder, cluster
 
 pytestmark = pytest.mark.spark
 
@@ -16,31 +16,35 @@ LINK = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0")
 KILL = ("f1", "kill", "sigkill", "broker-a")
 
 
-def check(story: Story, spark: SparkSession) -> Verdict:
-    history = story.frame(spark)
+def check(builder: HistoryBuilder, spark: SparkSession) -> Verdict:
+    history = builder.frame(spark)
     return no_false_eviction(history, World.observe(history))
 
 
-def registered(story: Story, *at_s: float, name_server: str = "ns-0", broker: str = "broker-a") -> Story:
+def registered(
+    builder: HistoryBuilder, *at_s: float, name_server: str = "ns-0", broker: str = "broker-a"
+) -> HistoryBuilder:
     for moment_s in at_s:
-        story.at(moment_s).event(name_server, "registration", broker_name=broker, broker_id=0, code=0)
-    return story
+        builder.at(moment_s).event(name_server, "registration", broker_name=broker, broker_id=0, code=0)
+    return builder
 
 
-def dropped(story: Story, at_s: float, reason: str, *, name_server: str = "ns-0", broker_id: int = 0) -> Story:
+def dropped(
+    builder: HistoryBuilder, at_s: float, reason: str, *, name_server: str = "ns-0", broker_id: int = 0
+) -> HistoryBuilder:
     where = {"broker_name": "broker-a", "broker_id": broker_id}
-    return story.at(at_s).event(name_server, "broker_dropped", value={"reason": reason}, **where)
+    return builder.at(at_s).event(name_server, "broker_dropped", value={"reason": reason}, **where)
 
 
-def peace() -> Story:
+def peace() -> HistoryBuilder:
     return registered(cluster(), 1, 31, 61, 91, 121)
 
 
-def silence(dropped_s: float, reason: str = "expired") -> Story:
+def silence(dropped_s: float, reason: str = "expired") -> HistoryBuilder:
     """broker-a's link to ns-0 is black from 100 s to 300 s; its last registration there was at 91 s."""
-    story = registered(cluster(), 1, 31, 61, 91).at(100).fault(*LINK)
-    dropped(story, dropped_s, reason)
-    return registered(story.at(300).fault(*LINK, end=True), 310)
+    builder = registered(cluster(), 1, 31, 61, 91).at(100).fault(*LINK)
+    dropped(builder, dropped_s, reason)
+    return registered(builder.at(300).fault(*LINK, end=True), 310)
 
 
 def test_a_live_broker_that_nobody_drops_is_valid(spark: SparkSession) -> None:
@@ -79,8 +83,8 @@ def test_a_live_reachable_broker_that_is_dropped_is_invalid_and_named_with_the_r
 
 
 def test_a_drop_right_at_a_crash_belongs_to_the_crash(spark: SparkSession) -> None:
-    story = dropped(peace(), 139.98, "closed").at(140).fault(*KILL)
-    assert check(story.end(200), spark).verdict is Validity.VALID
+    builder = dropped(peace(), 139.98, "closed").at(140).fault(*KILL)
+    assert check(builder.end(200), spark).verdict is Validity.VALID
 
 
 def test_a_silent_broker_may_be_dropped_from_e_after_its_last_registration_on(spark: SparkSession) -> None:
@@ -109,11 +113,11 @@ def test_a_slave_that_goes_is_no_master_that_is_dropped(spark: SparkSession) -> 
 def test_a_machine_that_stood_still_as_long_as_the_time_out_may_have_closed_the_channel(
     spark: SparkSession, reason: str, expected: Validity
 ) -> None:
-    story = dropped(peace(), 130, reason).at(128).lag(3_000, "broker-a", until_s=131)
-    assert check(story.end(160), spark).verdict is expected
+    builder = dropped(peace(), 130, reason).at(128).lag(3_000, "broker-a", until_s=131)
+    assert check(builder.end(160), spark).verdict is expected
 
 
 def test_without_registrations_or_anything_at_all_nothing_is_examined(spark: SparkSession) -> None:
-    for story in (Story(), cluster().end(100)):
-        verdict = check(story, spark)
+    for builder in (HistoryBuilder(), cluster().end(100)):
+        verdict = check(builder, spark)
         assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)

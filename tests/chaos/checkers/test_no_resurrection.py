@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from nemesrv.chaos.checkers.no_resurrection import no_resurrection
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import Story, cluster
+from tests.chaos.builder import HistoryBuilder, cluster
 
 pytestmark = pytest.mark.spark
 
@@ -17,26 +17,26 @@ LINK = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0")
 BOTH = ("broker-a", "broker-b")
 
 
-def check(story: Story, spark: SparkSession) -> Verdict:
-    history = story.frame(spark)
+def check(builder: HistoryBuilder, spark: SparkSession) -> Verdict:
+    history = builder.frame(spark)
     return no_resurrection(history, World.observe(history))
 
 
-def crash(*told: tuple[float, str, tuple[str, ...]]) -> Story:
+def crash(*told: tuple[float, str, tuple[str, ...]]) -> HistoryBuilder:
     """broker-a is killed at 100 s and back at 200 s; `told`: when, which node, and the brokers of its route then."""
-    story = cluster(clients=("producer-0",))
-    client(story.at(2), BOTH)
-    story.at(100).fault(*KILL).at(100.01).route("ns-0", "orders", "broker-b").route("ns-1", "orders", "broker-b")
-    client(story.at(115), ("broker-b",))
+    builder = cluster(clients=("producer-0",))
+    client(builder.at(2), BOTH)
+    builder.at(100).fault(*KILL).at(100.01).route("ns-0", "orders", "broker-b").route("ns-1", "orders", "broker-b")
+    client(builder.at(115), ("broker-b",))
     for at_s, node, brokers in told:
-        client(story.at(at_s), brokers) if node == "producer-0" else story.at(at_s).route(node, "orders", *brokers)
-    story.at(200).fault(*KILL, end=True).restarted("broker-a").topic("broker-a", "orders")
-    return story.at(200.2).route("ns-0", "orders", *BOTH).route("ns-1", "orders", *BOTH).end(260)
+        client(builder.at(at_s), brokers) if node == "producer-0" else builder.at(at_s).route(node, "orders", *brokers)
+    builder.at(200).fault(*KILL, end=True).restarted("broker-a").topic("broker-a", "orders")
+    return builder.at(200.2).route("ns-0", "orders", *BOTH).route("ns-1", "orders", *BOTH).end(260)
 
 
-def client(story: Story, brokers: tuple[str, ...]) -> Story:
+def client(builder: HistoryBuilder, brokers: tuple[str, ...]) -> HistoryBuilder:
     value = {"brokers": {broker: {"0": "127.0.0.1:1"} for broker in brokers}}
-    return story.event("producer-0", "route_changed", topic="orders", value=value)
+    return builder.event("producer-0", "route_changed", topic="orders", value=value)
 
 
 def test_a_dead_broker_that_stays_dropped_is_valid(spark: SparkSession) -> None:
@@ -81,22 +81,22 @@ def test_a_dead_broker_that_returns_to_a_clients_routes_is_invalid(spark: SparkS
 
 
 def test_a_client_may_go_back_and_forth_until_its_window_is_over(spark: SparkSession) -> None:
-    story = crash((120, "producer-0", BOTH), (129, "producer-0", ("broker-b",)))
-    assert check(story, spark).verdict is Validity.VALID
+    builder = crash((120, "producer-0", BOTH), (129, "producer-0", ("broker-b",)))
+    assert check(builder, spark).verdict is Validity.VALID
 
 
 def test_what_lands_a_moment_before_the_row_of_the_restart_is_the_restart(spark: SparkSession) -> None:
     assert check(crash((199.97, "ns-0", BOTH)), spark).verdict is Validity.VALID
 
 
-def partition(back_s: float) -> Story:
+def partition(back_s: float) -> HistoryBuilder:
     """ns-0 loses broker-a's link at 100 s, drops it at 215 s and is healed at 300 s."""
-    story = cluster().at(100).fault(*LINK).at(215).route("ns-0", "orders", "broker-b")
-    story.at(300).fault(*LINK, end=True) if back_s > 300 else story
-    story.at(back_s).route("ns-0", "orders", *BOTH)
+    builder = cluster().at(100).fault(*LINK).at(215).route("ns-0", "orders", "broker-b")
+    builder.at(300).fault(*LINK, end=True) if back_s > 300 else builder
+    builder.at(back_s).route("ns-0", "orders", *BOTH)
     if back_s < 300:
-        story.at(300).fault(*LINK, end=True)
-    return story.end(360)
+        builder.at(300).fault(*LINK, end=True)
+    return builder.end(360)
 
 
 def test_a_broker_behind_a_partition_comes_back_after_the_heal_and_not_before(spark: SparkSession) -> None:
@@ -105,18 +105,18 @@ def test_a_broker_behind_a_partition_comes_back_after_the_heal_and_not_before(sp
 
 
 def test_under_a_fault_that_lets_registrations_through_a_broker_may_come_and_go(spark: SparkSession) -> None:
-    story = cluster().at(100).fault(*LINK, stream="downstream").at(110).route("ns-0", "orders", "broker-b")
-    story.at(130).route("ns-0", "orders", *BOTH).at(300).fault(*LINK, stream="downstream", end=True)
-    verdict = check(story.end(360), spark)
+    builder = cluster().at(100).fault(*LINK, stream="downstream").at(110).route("ns-0", "orders", "broker-b")
+    builder.at(130).route("ns-0", "orders", *BOTH).at(300).fault(*LINK, stream="downstream", end=True)
+    verdict = check(builder.end(360), spark)
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
 
 
 def test_a_return_on_a_machine_later_than_the_cap_is_unknown(spark: SparkSession) -> None:
-    story = crash((103.3, "ns-0", BOTH), (104, "ns-0", ("broker-b",)))
-    assert check(story.at(100).lag(3_500, "ns-0", until_s=104), spark).verdict is Validity.UNKNOWN
+    builder = crash((103.3, "ns-0", BOTH), (104, "ns-0", ("broker-b",)))
+    assert check(builder.at(100).lag(3_500, "ns-0", until_s=104), spark).verdict is Validity.UNKNOWN
 
 
 def test_without_a_lost_broker_or_without_anything_at_all_nothing_is_examined(spark: SparkSession) -> None:
-    for story in (Story(), cluster(clients=("producer-0",)).end(100)):
-        verdict = check(story, spark)
+    for builder in (HistoryBuilder(), cluster(clients=("producer-0",)).end(100)):
+        verdict = check(builder, spark)
         assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)

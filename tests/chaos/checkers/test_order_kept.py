@@ -8,25 +8,25 @@ from pyspark.sql import SparkSession
 from nemesrv.chaos.checkers.order_kept import order_kept
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import Story, cluster
+from tests.chaos.builder import HistoryBuilder, cluster
 
 pytestmark = pytest.mark.spark
 
 AT = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
 
 
-def check(story: Story, spark: SparkSession) -> Verdict:
-    history = story.frame(spark)
+def check(builder: HistoryBuilder, spark: SparkSession) -> Verdict:
+    history = builder.frame(spark)
     return order_kept(history, World.observe(history))
 
 
-def sends(*rows: tuple[float, float, int], **at: object) -> Story:
+def sends(*rows: tuple[float, float, int], **at: object) -> HistoryBuilder:
     """(begin, end, offset) of each acknowledged send of producer-0; times in seconds."""
-    story = cluster(clients=("producer-0", "consumer-0"))
+    builder = cluster(clients=("producer-0", "consumer-0"))
     for number, (begin_s, end_s, offset) in enumerate(rows):
         fields = {"duration_ms": (end_s - begin_s) * 1000, "offset": offset, **AT, **at}
-        story.at(end_s).event("producer-0", "send", type="ok", msg_key=f"k-{number}", **fields)
-    return story
+        builder.at(end_s).event("producer-0", "send", type="ok", msg_key=f"k-{number}", **fields)
+    return builder
 
 
 def test_later_sends_of_a_producer_have_higher_offsets(spark: SparkSession) -> None:
@@ -60,11 +60,11 @@ def test_sends_that_overlap_may_be_stored_in_either_order(spark: SparkSession) -
 
 
 def test_queues_and_producers_are_in_no_order_with_each_other(spark: SparkSession) -> None:
-    story = sends((10, 11, 9))
+    builder = sends((10, 11, 9))
     for number, (node, queue_id) in enumerate((("producer-0", 1), ("producer-1", 0))):
         where = {**AT, "queue_id": queue_id}
-        story.at(20).event(node, "send", type="ok", msg_key=f"x-{number}", offset=0, duration_ms=1, **where)
-    assert check(story, spark).verdict is Validity.VALID
+        builder.at(20).event(node, "send", type="ok", msg_key=f"x-{number}", offset=0, duration_ms=1, **where)
+    assert check(builder, spark).verdict is Validity.VALID
 
 
 @pytest.mark.parametrize(
@@ -78,16 +78,16 @@ def test_queues_and_producers_are_in_no_order_with_each_other(spark: SparkSessio
 def test_only_an_ordered_workload_must_hand_over_by_offset_and_only_within_a_holding(
     spark: SparkSession, ordered: bool, op_ids: tuple[str, str], expected: Validity
 ) -> None:
-    story = cluster(clients=("producer-0", "consumer-0"), workload={"ordered": ordered})
-    story.at(9).event("producer-0", "send", type="ok", msg_key="k-0", offset=0, **AT)
+    builder = cluster(clients=("producer-0", "consumer-0"), workload={"ordered": ordered})
+    builder.at(9).event("producer-0", "send", type="ok", msg_key="k-0", offset=0, **AT)
     for offset, op_id in zip((5, 4), op_ids, strict=True):
-        story.at(10).event("consumer-0", "receive", msg_key=f"r-{offset}", offset=offset, op_id=op_id, **AT)
-    verdict = check(story, spark)
+        builder.at(10).event("consumer-0", "receive", msg_key=f"r-{offset}", offset=offset, op_id=op_id, **AT)
+    verdict = check(builder, spark)
     assert verdict.verdict is expected
     assert [example["msg_key"] for example in verdict.examples] == ["r-4"] * (expected is Validity.INVALID)
 
 
 def test_without_an_acknowledged_send_nothing_is_examined(spark: SparkSession) -> None:
-    for story in (Story(), cluster(clients=("producer-0",)).end(100)):
-        verdict = check(story, spark)
+    for builder in (HistoryBuilder(), cluster(clients=("producer-0",)).end(100)):
+        verdict = check(builder, spark)
         assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)

@@ -11,24 +11,24 @@ from nemesrv.chaos.checkers.queue_ownership import queue_ownership
 from nemesrv.chaos.oracle.queue_owners import Holding, Piece, Tables, holdings, judged, pieces, readable
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import Story, cluster, route_of
+from tests.chaos.builder import HistoryBuilder, cluster, route_of
 
 KILL = ("f1", "kill", "sigkill", "broker-a")
 A, B = ([[broker, queue_id] for queue_id in range(4)] for broker in ("broker-a", "broker-b"))
 
 
-def assign(story: Story, at_s: float, consumer: str, queues: list[list[Any]]) -> Story:
-    return story.at(at_s).event(consumer, "assigned", topic="orders", value=queues)
+def assign(builder: HistoryBuilder, at_s: float, consumer: str, queues: list[list[Any]]) -> HistoryBuilder:
+    return builder.at(at_s).event(consumer, "assigned", topic="orders", value=queues)
 
 
-def group(**run: Any) -> Story:
+def group(**run: Any) -> HistoryBuilder:
     """Two consumers, started with everything else at 0 s, own one broker's queues each from 3 s on."""
-    story = cluster(clients=("consumer-0", "consumer-1"), **run)
-    return assign(assign(story, 3, "consumer-0", A), 3, "consumer-1", B)
+    builder = cluster(clients=("consumer-0", "consumer-1"), **run)
+    return assign(assign(builder, 3, "consumer-0", A), 3, "consumer-1", B)
 
 
-def check(story: Story, spark: SparkSession) -> Verdict:
-    history = story.frame(spark)
+def check(builder: HistoryBuilder, spark: SparkSession) -> Verdict:
+    history = builder.frame(spark)
     return queue_ownership(history, World.observe(history))
 
 
@@ -43,8 +43,8 @@ def test_each_queue_with_one_owner_is_valid(spark: SparkSession) -> None:
 
 @pytest.mark.spark
 def test_a_queue_that_two_own_in_a_quiet_time_is_invalid(spark: SparkSession) -> None:
-    story = assign(assign(group(), 130, "consumer-0", A + B[:1]), 150, "consumer-0", A)
-    verdict = check(story.end(200), spark)
+    builder = assign(assign(group(), 130, "consumer-0", A + B[:1]), 150, "consumer-0", A)
+    verdict = check(builder.end(200), spark)
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
     assert verdict.examples == (
         {
@@ -75,59 +75,59 @@ def test_the_queues_of_a_killed_broker_are_gone_and_the_others_shared_anew_in_ti
     spark: SparkSession, settled_s: float, expected: Validity
 ) -> None:
     """P + J + Qr + A = 59 s after the tables changed: at 160 s each queue of broker-b has one owner."""
-    story = group().at(101).fault(*KILL)
+    builder = group().at(101).fault(*KILL)
     for name_server in ("ns-0", "ns-1"):
-        story.route(name_server, "orders", "broker-b")
-    assign(assign(story, 120, "consumer-0", B[:2]), settled_s, "consumer-1", B[2:])
-    verdict = check(story.end(260), spark)
+        builder.route(name_server, "orders", "broker-b")
+    assign(assign(builder, 120, "consumer-0", B[:2]), settled_s, "consumer-1", B[2:])
+    verdict = check(builder.end(260), spark)
     assert (verdict.verdict, verdict.examined) == (expected, 8 + 4)
 
 
 @pytest.mark.spark
 def test_with_broadcasting_every_consumer_owns_every_queue(spark: SparkSession) -> None:
-    story = group(workload={"broadcasting": True})
-    assert check(story.end(200), spark).verdict is Validity.INVALID
-    assign(assign(story, 4, "consumer-0", A + B), 4, "consumer-1", A + B)
-    verdict = check(story, spark)
+    builder = group(workload={"broadcasting": True})
+    assert check(builder.end(200), spark).verdict is Validity.INVALID
+    assign(assign(builder, 4, "consumer-0", A + B), 4, "consumer-1", A + B)
+    verdict = check(builder, spark)
     assert (verdict.verdict, verdict.examined) == (Validity.VALID, 16)
 
 
 @pytest.mark.spark
 def test_without_quiet_or_without_anything_nothing_is_examined(spark: SparkSession) -> None:
-    for story in (Story(), group().end(60), cluster(clients=("consumer-0",)).end(300)):
-        verdict = check(story, spark)
+    for builder in (HistoryBuilder(), group().end(60), cluster(clients=("consumer-0",)).end(300)):
+        verdict = check(builder, spark)
         assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
 
 
-def stretches(story: Story) -> list[tuple[float, float]]:
+def stretches(builder: HistoryBuilder) -> list[tuple[float, float]]:
     """Where the story is judged, in seconds."""
-    world = World.of_rows(story.rows)
-    tables = Tables(world, [row for row in story.rows if row["event"] == "route"])
+    world = World.of_rows(builder.rows)
+    tables = Tables(world, [row for row in builder.rows if row["event"] == "route"])
     return [(found.start_ms / 1000, found.end_ms / 1000) for found in judged(world, ["orders"], tables)]
 
 
 def test_a_broker_that_one_name_server_cannot_hear_leaves_no_quiet_until_all_has_settled() -> None:
     hole = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0")
-    story = group().at(100).fault(*hole).at(300).fault(*hole, end=True)
+    builder = group().at(100).fault(*hole).at(300).fault(*hole, end=True)
     # R + C + (P + J + H + Qr + A) = 33 + 89 s after the heal
-    assert stretches(story.end(500)) == [(90, 100), (422, 500)]
+    assert stretches(builder.end(500)) == [(90, 100), (422, 500)]
 
 
 def test_a_lost_name_server_changes_nothing_while_no_route_changes() -> None:
-    story = group().at(100).fault("f1", "kill", "sigkill", "ns-0")
-    assert stretches(story.end(300)) == [(90, 300)]
+    builder = group().at(100).fault("f1", "kill", "sigkill", "ns-0")
+    assert stretches(builder.end(300)) == [(90, 300)]
 
 
 def test_tables_that_differ_are_not_judged() -> None:
-    story = group().at(100)
-    story.route("ns-0", "orders", "broker-a")
-    assert stretches(story.end(300)) == [(90, 100)]
+    builder = group().at(100)
+    builder.route("ns-0", "orders", "broker-a")
+    assert stretches(builder.end(300)) == [(90, 100)]
 
 
 def test_a_holding_ends_with_the_next_row_or_with_the_process() -> None:
-    story = assign(group(), 10, "consumer-0", A[:1]).at(20).fault("f1", "kill", "sigkill", "consumer-0")
-    rows = [row | {"incarnation": 0} for row in story.rows if row["event"] == "assigned"]
-    held = holdings(World.of_rows(story.end(30).rows), rows)["orders"]
+    builder = assign(group(), 10, "consumer-0", A[:1]).at(20).fault("f1", "kill", "sigkill", "consumer-0")
+    rows = [row | {"incarnation": 0} for row in builder.rows if row["event"] == "assigned"]
+    held = holdings(World.of_rows(builder.end(30).rows), rows)["orders"]
     assert held["broker-a", 0] == [Holding("consumer-0", 3000, 20_000)]
     assert held["broker-a", 1] == [Holding("consumer-0", 3000, 10_000)]
 

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from nemesrv.chaos.checkers.recovery_time import percentile, recovery_time
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import Story, address_of, cluster
+from tests.chaos.builder import HistoryBuilder, address_of, cluster
 
 pytestmark = pytest.mark.spark
 
@@ -16,24 +16,24 @@ KILL = ("f1", "kill", "sigkill", "broker-a")
 WORKLOAD = {"queues": 4, "sends_per_s": 1}
 
 
-def check(story: Story, spark: SparkSession) -> Verdict:
-    history = story.frame(spark)
+def check(builder: HistoryBuilder, spark: SparkSession) -> Verdict:
+    history = builder.frame(spark)
     return recovery_time(history, World.observe(history))
 
 
-def send(story: Story, at_s: float, type_: str = "ok", took_s: float = 0.5) -> Story:
-    return story.at(at_s + took_s).event("producer-0", "send", type=type_, duration_ms=took_s * 1000)
+def send(builder: HistoryBuilder, at_s: float, type_: str = "ok", took_s: float = 0.5) -> HistoryBuilder:
+    return builder.at(at_s + took_s).event("producer-0", "send", type=type_, duration_ms=took_s * 1000)
 
 
-def crash(first_good_s: float, lag_ms: float | None = 1.0) -> Story:
+def crash(first_good_s: float, lag_ms: float | None = 1.0) -> HistoryBuilder:
     """broker-a of two is killed at 100 s; the producer fails until `first_good_s`; restarted at 200 s."""
-    story = cluster(clients=("producer-0",), workload=WORKLOAD)
-    send(story, 90)
+    builder = cluster(clients=("producer-0",), workload=WORKLOAD)
+    send(builder, 90)
     for at_s in range(101, int(first_good_s), 4):
-        send(story, at_s, "fail", 3)
-    send(send(story, first_good_s), 190)
-    story.at(100).fault(*KILL).at(200).fault(*KILL, end=True).restarted("broker-a")
-    return send(send(story, 201), 280).end(300, lag_ms)
+        send(builder, at_s, "fail", 3)
+    send(send(builder, first_good_s), 190)
+    builder.at(100).fault(*KILL).at(200).fault(*KILL, end=True).restarted("broker-a")
+    return send(send(builder, 201), 280).end(300, lag_ms)
 
 
 def test_a_producer_that_succeeds_after_one_try_at_each_lost_queue_is_valid(spark: SparkSession) -> None:
@@ -74,14 +74,14 @@ def test_a_late_success_on_a_machine_later_than_the_cap_is_unknown(spark: SparkS
     assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
 
 
-def look_ups(first_good_s: float) -> Story:
+def look_ups(first_good_s: float) -> HistoryBuilder:
     """The client has chosen ns-0, whose link is black from 100 s to 200 s."""
     hole = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "producer-0", "ns-0")
-    story = cluster(clients=("producer-0",), workload=WORKLOAD).at(100).fault(*hole).at(200).fault(*hole, end=True)
+    builder = cluster(clients=("producer-0",), workload=WORKLOAD).at(100).fault(*hole).at(200).fault(*hole, end=True)
     for at_s, type_ in ((90, "ok"), (123, "info"), (first_good_s, "ok"), (210, "ok"), (299, "ok")):
         fields = {"type": type_, "name_server": address_of("ns-0"), "duration_ms": 10}
-        story.at(at_s).event("producer-0", "name_server_call", f="route", **fields)
-    return story.end(300)
+        builder.at(at_s).event("producer-0", "name_server_call", f="route", **fields)
+    return builder.end(300)
 
 
 def test_a_client_asks_another_name_server_after_one_failed_call_and_a_poll(spark: SparkSession) -> None:
@@ -93,11 +93,11 @@ def test_a_client_asks_another_name_server_after_one_failed_call_and_a_poll(spar
 
 def test_a_client_without_any_broker_left_is_bounded_from_the_heal_on(spark: SparkSession) -> None:
     both = (("f1", "kill", "sigkill", "broker-a"), ("f2", "kill", "sigkill", "broker-b"))
-    story = cluster(clients=("producer-0",), workload=WORKLOAD)
-    send(story.at(100).fault(*both[0]).fault(*both[1]), 90)
+    builder = cluster(clients=("producer-0",), workload=WORKLOAD)
+    send(builder.at(100).fault(*both[0]).fault(*both[1]), 90)
     for fault in both:
-        story.at(300).fault(*fault, end=True).restarted(fault[3])
-    verdict = check(send(send(story, 360), 500).end(510), spark)
+        builder.at(300).fault(*fault, end=True).restarted(fault[3])
+    verdict = check(send(send(builder, 360), 500).end(510), spark)
     assert (verdict.verdict, verdict.violations) == (Validity.VALID, 0)
     assert [row["after_ms"] for row in verdict.measured["slowest"]] == [260_500.0, 260_500.0, 60_500.0, 60_500.0]
     assert verdict.examined == 2
@@ -106,12 +106,12 @@ def test_a_client_without_any_broker_left_is_bounded_from_the_heal_on(spark: Spa
 def test_a_consumer_may_have_nothing_to_pull_where_its_group_has_fewer_queues_left_than_consumers(
     spark: SparkSession,
 ) -> None:
-    def idle_while_the_broker_is_lost(queues: int) -> Story:
-        story = cluster(clients=("consumer-0", "consumer-1"), workload={**WORKLOAD, "queues": queues})
-        story.at(100).fault(*KILL).at(500).fault(*KILL, end=True).restarted("broker-a")
+    def idle_while_the_broker_is_lost(queues: int) -> HistoryBuilder:
+        builder = cluster(clients=("consumer-0", "consumer-1"), workload={**WORKLOAD, "queues": queues})
+        builder.at(100).fault(*KILL).at(500).fault(*KILL, end=True).restarted("broker-a")
         for at_s in (90, 550, 690):
-            story.at(at_s).event("consumer-0", "pull", type="ok", code=0, duration_ms=100)
-        return story.end(700)
+            builder.at(at_s).event("consumer-0", "pull", type="ok", code=0, duration_ms=100)
+        return builder.end(700)
 
     verdict = check(idle_while_the_broker_is_lost(queues=1), spark)
     assert (verdict.verdict, verdict.examined) == (Validity.VALID, 1)  # from the heal on
@@ -121,8 +121,8 @@ def test_a_consumer_may_have_nothing_to_pull_where_its_group_has_fewer_queues_le
 
 
 def test_without_a_fault_or_without_anything_at_all_nothing_is_examined(spark: SparkSession) -> None:
-    for story in (Story(), send(cluster(clients=("producer-0",)), 50).end(100)):
-        verdict = check(story, spark)
+    for builder in (HistoryBuilder(), send(cluster(clients=("producer-0",)), 50).end(100)):
+        verdict = check(builder, spark)
         assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
 
 

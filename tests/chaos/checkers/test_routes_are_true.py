@@ -10,24 +10,26 @@ from pyspark.sql import SparkSession
 from nemesrv.chaos.checkers.routes_are_true import routes_are_true
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import Story, cluster
+from tests.chaos.builder import HistoryBuilder, cluster
 
 pytestmark = pytest.mark.spark
 
 BLACK_HOLE = ("black_hole", "toxiproxy.bandwidth.rate=0")
 
 
-def check(story: Story, spark: SparkSession) -> Verdict:
-    history = story.frame(spark)
+def check(builder: HistoryBuilder, spark: SparkSession) -> Verdict:
+    history = builder.frame(spark)
     return routes_are_true(history, World.observe(history))
 
 
-def crash(dropped_at_s: float | None, lag_ms: float | None = 1.0) -> Story:
+def crash(dropped_at_s: float | None, lag_ms: float | None = 1.0) -> HistoryBuilder:
     """broker-a is killed at 100 s; ns-0 drops it at once, ns-1 at `dropped_at_s`."""
-    story = cluster().at(100).fault("f1", "kill", "sigkill", "broker-a").at(100.01).route("ns-0", "orders", "broker-b")
+    builder = (
+        cluster().at(100).fault("f1", "kill", "sigkill", "broker-a").at(100.01).route("ns-0", "orders", "broker-b")
+    )
     if dropped_at_s is not None:
-        story.at(dropped_at_s).route("ns-1", "orders", "broker-b")
-    return story.end(160, lag_ms)
+        builder.at(dropped_at_s).route("ns-1", "orders", "broker-b")
+    return builder.end(160, lag_ms)
 
 
 def test_a_killed_broker_that_leaves_every_table_at_once_is_valid(spark: SparkSession) -> None:
@@ -90,16 +92,16 @@ def test_where_nobody_measured_lateness_a_late_drop_is_unknown(spark: SparkSessi
 
 
 def test_an_empty_history_is_unknown(spark: SparkSession) -> None:
-    verdict = check(Story(), spark)
+    verdict = check(HistoryBuilder(), spark)
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
 
 
-def partition(*, dropped_at_s: float, back_at_s: float, healed_at_s: float = 255, end_s: float = 330) -> Story:
+def partition(*, dropped_at_s: float, back_at_s: float, healed_at_s: float = 255, end_s: float = 330) -> HistoryBuilder:
     """broker-a is black-holed from ns-0 at 100 s."""
-    story = cluster().at(100).fault("f1", *BLACK_HOLE, "broker-a", "ns-0")
-    story.at(dropped_at_s).route("ns-0", "orders", "broker-b")
-    story.at(healed_at_s).fault("f1", *BLACK_HOLE, "broker-a", "ns-0", end=True)
-    return story.at(back_at_s).route("ns-0", "orders", "broker-a", "broker-b").end(end_s)
+    builder = cluster().at(100).fault("f1", *BLACK_HOLE, "broker-a", "ns-0")
+    builder.at(dropped_at_s).route("ns-0", "orders", "broker-b")
+    builder.at(healed_at_s).fault("f1", *BLACK_HOLE, "broker-a", "ns-0", end=True)
+    return builder.at(back_at_s).route("ns-0", "orders", "broker-a", "broker-b").end(end_s)
 
 
 @pytest.mark.parametrize(
@@ -125,10 +127,12 @@ def test_a_partition_has_an_earliest_and_a_latest_drop_and_a_latest_return(
 
 def test_what_the_link_held_may_arrive_just_before_the_heal_is_recorded(spark: SparkSession) -> None:
     """The broker's stale registration lands 20 ms before the heal's row; the drop was measured long before."""
-    story = cluster().at(100).fault("f1", *BLACK_HOLE, "broker-a", "ns-0").at(195).route("ns-0", "orders", "broker-b")
-    story.at(254.98).route("ns-0", "orders", "broker-a", "broker-b")
-    story.at(255).fault("f1", *BLACK_HOLE, "broker-a", "ns-0", end=True).at(255.01).route("ns-0", "orders", "broker-b")
-    verdict = check(story.at(270).route("ns-0", "orders", "broker-a", "broker-b").end(330), spark)
+    builder = cluster().at(100).fault("f1", *BLACK_HOLE, "broker-a", "ns-0").at(195).route("ns-0", "orders", "broker-b")
+    builder.at(254.98).route("ns-0", "orders", "broker-a", "broker-b")
+    builder.at(255).fault("f1", *BLACK_HOLE, "broker-a", "ns-0", end=True).at(255.01).route(
+        "ns-0", "orders", "broker-b"
+    )
+    verdict = check(builder.at(270).route("ns-0", "orders", "broker-a", "broker-b").end(330), spark)
     assert verdict.verdict is Validity.VALID, verdict
     assert [drop["after_ms"] for drop in verdict.measured["drops"]] == [95_000.0]
 
@@ -141,34 +145,36 @@ def test_a_short_partition_that_drops_the_broker_at_its_heal_is_forgiven_until_t
 
 
 def test_a_broker_missing_for_a_moment_in_peace_is_invalid(spark: SparkSession) -> None:
-    story = (
+    builder = (
         cluster().at(60).route("ns-1", "orders", "broker-b").at(60.2).route("ns-1", "orders", "broker-a", "broker-b")
     )
-    verdict = check(story.end(120), spark)
+    verdict = check(builder.end(120), spark)
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
 
 
 def test_a_broker_missing_where_the_machine_stood_still_as_long_as_a_registration_waits_is_unknown(
     spark: SparkSession,
 ) -> None:
-    story = cluster().at(60).route("ns-1", "orders", "broker-b").at(75)
-    story.route("ns-1", "orders", "broker-a", "broker-b").at(58).lag(3_000, "ns-1", until_s=61)
-    verdict = check(story.end(120), spark)
+    builder = cluster().at(60).route("ns-1", "orders", "broker-b").at(75)
+    builder.route("ns-1", "orders", "broker-a", "broker-b").at(58).lag(3_000, "ns-1", until_s=61)
+    verdict = check(builder.end(120), spark)
     assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
 
 
 def test_one_stall_explains_no_more_than_one_missed_registration(spark: SparkSession) -> None:
     """R + B + C = 39 s after it the broker is back; who stays away for 80 s must have met another."""
-    story = cluster().at(60).route("ns-1", "orders", "broker-b").at(140).route("ns-1", "orders", "broker-a", "broker-b")
-    story.at(58).lag(3_000, "ns-1", until_s=61)
-    assert check(story.end(180), spark).verdict is Validity.INVALID
-    story.at(101).lag(3_000, "ns-1", until_s=103)
-    assert check(story, spark).verdict is Validity.UNKNOWN
+    builder = (
+        cluster().at(60).route("ns-1", "orders", "broker-b").at(140).route("ns-1", "orders", "broker-a", "broker-b")
+    )
+    builder.at(58).lag(3_000, "ns-1", until_s=61)
+    assert check(builder.end(180), spark).verdict is Validity.INVALID
+    builder.at(101).lag(3_000, "ns-1", until_s=103)
+    assert check(builder, spark).verdict is Validity.UNKNOWN
 
 
 def test_a_topic_that_one_name_server_never_got_is_invalid_after_a_tick_and_its_time_out(spark: SparkSession) -> None:
-    story = cluster().at(60).topic("broker-a", "payments").at(60.1).route("ns-0", "payments", "broker-a")
-    assert check(story.end(90), spark).verdict is Validity.VALID  # 30 s: not yet due, R + B = 36 s
+    builder = cluster().at(60).topic("broker-a", "payments").at(60.1).route("ns-0", "payments", "broker-a")
+    assert check(builder.end(90), spark).verdict is Validity.VALID  # 30 s: not yet due, R + B = 36 s
     verdict = check(
         cluster().at(60).topic("broker-a", "payments").at(60.1).route("ns-0", "payments", "broker-a").end(120), spark
     )
@@ -176,13 +182,13 @@ def test_a_topic_that_one_name_server_never_got_is_invalid_after_a_tick_and_its_
     assert [(e["name_server"], e["topic"]) for e in verdict.examples] == [("ns-1", "payments")]
 
 
-def restart(back_at_s: float | None) -> Story:
+def restart(back_at_s: float | None) -> HistoryBuilder:
     """ns-1 is killed at 100 s, started again at 130 s and refilled at `back_at_s`."""
     kill: tuple[Any, ...] = ("f1", "kill", "sigkill", "ns-1")
-    story = cluster().at(100).fault(*kill).at(130).fault(*kill, end=True).restarted("ns-1")
+    builder = cluster().at(100).fault(*kill).at(130).fault(*kill, end=True).restarted("ns-1")
     if back_at_s is not None:
-        story.at(back_at_s).route("ns-1", "orders", "broker-a", "broker-b")
-    return story.end(220)
+        builder.at(back_at_s).route("ns-1", "orders", "broker-a", "broker-b")
+    return builder.end(220)
 
 
 def test_a_name_server_starts_again_with_an_empty_table_and_is_refilled_within_r_plus_c(spark: SparkSession) -> None:
@@ -199,7 +205,7 @@ def test_a_name_server_starts_again_with_an_empty_table_and_is_refilled_within_r
 def test_a_paused_broker_is_dropped_by_expiry_and_its_own_lateness_does_not_widen_the_window(
     spark: SparkSession,
 ) -> None:
-    def story(dropped_at_s: float) -> Story:
+    def builder(dropped_at_s: float) -> HistoryBuilder:
         pause: tuple[Any, ...] = ("f1", "pause", "sigstop", "broker-a")
         told = cluster().at(100).fault(*pause)
         for name_server in ("ns-0", "ns-1"):
@@ -210,20 +216,20 @@ def test_a_paused_broker_is_dropped_by_expiry_and_its_own_lateness_does_not_wide
         told.at(99).lag(200_000, "broker-a", until_s=300.2)
         return told.end(400)
 
-    assert check(story(220), spark).verdict is Validity.VALID
-    assert check(story(250), spark).verdict is Validity.INVALID
+    assert check(builder(220), spark).verdict is Validity.VALID
+    assert check(builder(250), spark).verdict is Validity.INVALID
 
 
-def turns(*told: tuple[float, float], stream: str = "downstream", until_s: float = 210) -> Story:
+def turns(*told: tuple[float, float], stream: str = "downstream", until_s: float = 210) -> HistoryBuilder:
     """broker-a gets no answer from ns-0 from 100 s on; `told`: from when to when ns-0 holds it meanwhile."""
-    story = cluster().at(100).fault("f1", *BLACK_HOLE, "broker-a", "ns-0", stream=stream)
+    builder = cluster().at(100).fault("f1", *BLACK_HOLE, "broker-a", "ns-0", stream=stream)
     for from_s, to_s in told:
         if from_s > 100:
-            story.at(from_s).route("ns-0", "orders", "broker-a", "broker-b")
+            builder.at(from_s).route("ns-0", "orders", "broker-a", "broker-b")
         if to_s < until_s:
-            story.at(to_s).route("ns-0", "orders", "broker-b")
-    story.at(until_s).fault("f1", *BLACK_HOLE, "broker-a", "ns-0", stream=stream, end=True)
-    return story.at(until_s + 10).route("ns-0", "orders", "broker-a", "broker-b").end(until_s + 60)
+            builder.at(to_s).route("ns-0", "orders", "broker-b")
+    builder.at(until_s).fault("f1", *BLACK_HOLE, "broker-a", "ns-0", stream=stream, end=True)
+    return builder.at(until_s + 10).route("ns-0", "orders", "broker-a", "broker-b").end(until_s + 60)
 
 
 def test_a_broker_that_gets_no_answers_through_a_proxy_is_held_b_of_every_r(spark: SparkSession) -> None:
@@ -249,5 +255,5 @@ def test_a_broker_that_takes_other_turns_is_invalid(
 
 
 def test_a_topic_made_meanwhile_shifts_the_turns(spark: SparkSession) -> None:
-    story = turns((1, 121), (149, 151), (180, 182))
-    assert check(story.at(119).topic("broker-a", "other"), spark).verdict is Validity.VALID
+    builder = turns((1, 121), (149, 151), (180, 182))
+    assert check(builder.at(119).topic("broker-a", "other"), spark).verdict is Validity.VALID

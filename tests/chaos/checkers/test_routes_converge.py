@@ -8,30 +8,32 @@ from pyspark.sql import SparkSession
 from nemesrv.chaos.checkers.routes_converge import routes_converge
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import Story, cluster, route_of
+from tests.chaos.builder import HistoryBuilder, cluster, route_of
 
 pytestmark = pytest.mark.spark
 
 BLACK_HOLE = ("black_hole", "toxiproxy.bandwidth.rate=0")
 
 
-def check(story: Story, spark: SparkSession) -> Verdict:
-    history = story.frame(spark)
+def check(builder: HistoryBuilder, spark: SparkSession) -> Verdict:
+    history = builder.frame(spark)
     return routes_converge(history, World.observe(history))
 
 
-def partition(*, others_differ_at_s: float | None = None, back_at_s: float | None = 270, lag_ms: float = 1.0) -> Story:
+def partition(
+    *, others_differ_at_s: float | None = None, back_at_s: float | None = 270, lag_ms: float = 1.0
+) -> HistoryBuilder:
     """broker-a is black-holed from ns-0 at 100 s, dropped there at 195 s, healed at 255 s, back at `back_at_s`."""
-    story = cluster(name_servers=3).at(100).fault("f1", *BLACK_HOLE, "broker-a", "ns-0")
-    story.at(195).route("ns-0", "orders", "broker-b")
+    builder = cluster(name_servers=3).at(100).fault("f1", *BLACK_HOLE, "broker-a", "ns-0")
+    builder.at(195).route("ns-0", "orders", "broker-b")
     if others_differ_at_s is not None:
-        story.at(others_differ_at_s).route("ns-2", "orders", "broker-b")
-    story.at(255).fault("f1", *BLACK_HOLE, "broker-a", "ns-0", end=True)
+        builder.at(others_differ_at_s).route("ns-2", "orders", "broker-b")
+    builder.at(255).fault("f1", *BLACK_HOLE, "broker-a", "ns-0", end=True)
     if back_at_s is not None:
-        story.at(back_at_s).route("ns-0", "orders", "broker-a", "broker-b")
+        builder.at(back_at_s).route("ns-0", "orders", "broker-a", "broker-b")
     if others_differ_at_s is not None:
-        story.at(265).route("ns-2", "orders", "broker-a", "broker-b")
-    return story.end(330, lag_ms)
+        builder.at(265).route("ns-2", "orders", "broker-a", "broker-b")
+    return builder.end(330, lag_ms)
 
 
 def test_name_servers_that_the_same_brokers_reach_agree_before_during_and_after_a_partition(
@@ -79,13 +81,13 @@ def test_a_return_missed_on_a_machine_so_late_that_registrations_time_out_is_unk
 
 
 def test_a_segment_shorter_than_its_window_judges_nothing(spark: SparkSession) -> None:
-    story = cluster().at(5).route("ns-0", "orders", "broker-b")
-    verdict = check(story.end(30), spark)
+    builder = cluster().at(5).route("ns-0", "orders", "broker-b")
+    verdict = check(builder.end(30), spark)
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
 
 
 def test_an_empty_history_is_unknown(spark: SparkSession) -> None:
-    verdict = check(Story(), spark)
+    verdict = check(HistoryBuilder(), spark)
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
 
 
@@ -93,26 +95,26 @@ def test_the_order_of_keys_in_a_route_is_no_difference_and_its_queues_are_one(sp
     route = route_of("broker-a", "broker-b")
     assert route is not None
     turned = {"queues": dict(reversed(route["queues"].items())), "brokers": dict(reversed(route["brokers"].items()))}
-    story = cluster().at(50).event("ns-1", "route", topic="orders", value=turned)
-    assert check(story.end(90), spark).verdict is Validity.VALID
+    builder = cluster().at(50).event("ns-1", "route", topic="orders", value=turned)
+    assert check(builder.end(90), spark).verdict is Validity.VALID
     wiped = {**route, "queues": {**route["queues"], "broker-a": [4, 4, 4, 0]}}
-    story = cluster().at(50).event("ns-1", "route", topic="orders", value=wiped)
-    assert check(story.end(90), spark).verdict is Validity.INVALID
+    builder = cluster().at(50).event("ns-1", "route", topic="orders", value=wiped)
+    assert check(builder.end(90), spark).verdict is Validity.INVALID
 
 
 def test_a_new_topic_has_a_tick_and_a_time_out_to_reach_the_last_name_server(spark: SparkSession) -> None:
-    def story(second_at_s: float) -> Story:
+    def builder(second_at_s: float) -> HistoryBuilder:
         told = cluster().at(60).topic("broker-a", "payments").at(60.1).route("ns-0", "payments", "broker-a")
         return told.at(second_at_s).route("ns-1", "payments", "broker-a").end(150)
 
-    assert check(story(second_at_s=90), spark).verdict is Validity.VALID
-    assert check(story(second_at_s=100), spark).verdict is Validity.INVALID
+    assert check(builder(second_at_s=90), spark).verdict is Validity.VALID
+    assert check(builder(second_at_s=100), spark).verdict is Validity.INVALID
 
 
 def test_a_killed_broker_leaves_all_tables_at_once_and_a_dead_name_server_is_not_asked(spark: SparkSession) -> None:
-    story = cluster(name_servers=3).at(80).fault("f1", "kill", "sigkill", "ns-2")
-    story.at(100).fault("f2", "kill", "sigkill", "broker-a").at(100.02)
-    story.route("ns-0", "orders", "broker-b").route("ns-1", "orders", "broker-b")
-    verdict = check(story.end(150), spark)
+    builder = cluster(name_servers=3).at(80).fault("f1", "kill", "sigkill", "ns-2")
+    builder.at(100).fault("f2", "kill", "sigkill", "broker-a").at(100.02)
+    builder.route("ns-0", "orders", "broker-b").route("ns-1", "orders", "broker-b")
+    verdict = check(builder.end(150), spark)
     assert (verdict.verdict, verdict.examined) == (Validity.VALID, 3)
     assert verdict.measured["converged_ms"] == {"f1 start": 0.0, "f2 start": 0.0}

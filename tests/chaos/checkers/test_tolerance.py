@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from nemesrv.chaos.checkers import tolerance as lag
 from nemesrv.chaos.checkers.tolerance import LagWindow, measure
 from nemesrv.chaos.oracle.world import World
-from tests.chaos.builder import Story
+from tests.chaos.builder import HistoryBuilder
 
 pytestmark = pytest.mark.spark
 
@@ -20,45 +20,45 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setattr(lag, "MEASUREMENTS_MAX", 0)
 
 
-def lateness(spark: SparkSession, story: Story) -> dict[int, float]:
-    history = story.frame(spark)
+def lateness(spark: SparkSession, builder: HistoryBuilder) -> dict[int, float]:
+    history = builder.frame(spark)
     windows = [LagWindow(0, "ns-0", 10_000, 20_000), LagWindow(1, "ns-1", 10_000, 20_000)]
     return measure(history, World.observe(history), windows)
 
 
 def test_the_proxies_lateness_counts_for_every_node_that_measured_its_own(spark: SparkSession) -> None:
-    story = Story(profile="4.9")
-    story.at(15).event("ns-0", "timer_lag", lag_ms=5.0, duration_ms=1000.0)
-    story.at(16).event("toxiproxy", "timer_lag", lag_ms=3000.0, duration_ms=3000.0)
-    assert lateness(spark, story) == {0: 3000.0}  # of ns-1 nobody knows
+    builder = HistoryBuilder(profile="4.9")
+    builder.at(15).event("ns-0", "timer_lag", lag_ms=5.0, duration_ms=1000.0)
+    builder.at(16).event("toxiproxy", "timer_lag", lag_ms=3000.0, duration_ms=3000.0)
+    assert lateness(spark, builder) == {0: 3000.0}  # of ns-1 nobody knows
 
 
 def test_the_larger_lateness_counts_and_only_within_the_window(spark: SparkSession) -> None:
-    story = Story(profile="4.9")
-    story.at(15).event("ns-0", "timer_lag", lag_ms=70.0, duration_ms=1000.0)
-    story.at(15).event("ns-1", "timer_lag", lag_ms=1.0, duration_ms=1000.0)
-    story.at(15).event("toxiproxy", "timer_lag", lag_ms=20.0, duration_ms=1000.0)
-    story.at(30).event("toxiproxy", "timer_lag", lag_ms=900.0, duration_ms=1000.0)
-    assert lateness(spark, story) == {0: 70.0, 1: 20.0}
+    builder = HistoryBuilder(profile="4.9")
+    builder.at(15).event("ns-0", "timer_lag", lag_ms=70.0, duration_ms=1000.0)
+    builder.at(15).event("ns-1", "timer_lag", lag_ms=1.0, duration_ms=1000.0)
+    builder.at(15).event("toxiproxy", "timer_lag", lag_ms=20.0, duration_ms=1000.0)
+    builder.at(30).event("toxiproxy", "timer_lag", lag_ms=900.0, duration_ms=1000.0)
+    assert lateness(spark, builder) == {0: 70.0, 1: 20.0}
 
 
 def test_what_a_paused_node_measured_is_left_out_up_to_a_second_past_its_resume(spark: SparkSession) -> None:
-    story = Story(profile="4.9")
-    story.at(9).fault("f1", "pause", "sigstop", "ns-0").at(12).fault("f1", "pause", "sigstop", "ns-0", end=True)
-    story.at(12.5).event("ns-0", "timer_lag", lag_ms=3000.0, duration_ms=3500.0)
-    story.at(15).event("ns-0", "timer_lag", lag_ms=2.0, duration_ms=1000.0)
-    assert lateness(spark, story) == {0: 2.0}
+    builder = HistoryBuilder(profile="4.9")
+    builder.at(9).fault("f1", "pause", "sigstop", "ns-0").at(12).fault("f1", "pause", "sigstop", "ns-0", end=True)
+    builder.at(12.5).event("ns-0", "timer_lag", lag_ms=3000.0, duration_ms=3500.0)
+    builder.at(15).event("ns-0", "timer_lag", lag_ms=2.0, duration_ms=1000.0)
+    assert lateness(spark, builder) == {0: 2.0}
 
 
-def killed(*, gone_s: float | None) -> Story:
+def killed(*, gone_s: float | None) -> HistoryBuilder:
     """ns-0 is killed at 15 s; broker-a is 700 ms late just then, and 9,000 ms long after."""
-    story = Story(profile="4.9")
-    story.node("ns-0").node("broker-a").at(14).event("ns-0", "timer_lag", lag_ms=2.0, duration_ms=1000.0)
-    story.at(15).fault("f1", "kill", "sigkill", "ns-0")
+    builder = HistoryBuilder(profile="4.9")
+    builder.node("ns-0").node("broker-a").at(14).event("ns-0", "timer_lag", lag_ms=2.0, duration_ms=1000.0)
+    builder.at(15).fault("f1", "kill", "sigkill", "ns-0")
     if gone_s is not None:
-        story.at(gone_s).event("harness", "gone", fault_id="f1", source="ns-0")
-    story.at(15.8).event("broker-a", "timer_lag", lag_ms=700.0, duration_ms=1000.0)
-    return story.at(19).event("broker-a", "timer_lag", lag_ms=9_000.0, duration_ms=1000.0)
+        builder.at(gone_s).event("harness", "gone", fault_id="f1", source="ns-0")
+    builder.at(15.8).event("broker-a", "timer_lag", lag_ms=700.0, duration_ms=1000.0)
+    return builder.at(19).event("broker-a", "timer_lag", lag_ms=9_000.0, duration_ms=1000.0)
 
 
 def test_how_long_a_killed_process_took_to_be_gone_is_its_lateness(spark: SparkSession) -> None:

@@ -101,14 +101,14 @@ def is_closed(sock: socket.socket) -> bool:
 def round_trip_ms(near: socket.socket, far: socket.socket, *, tries: int = 3) -> float:
     """The quickest of several round trips: what the link does, and not what else the machine does."""
 
-    def once() -> float:
+    def memoized() -> float:
         start_s = time.monotonic()
         near.sendall(b"ping")
         far.sendall(read_exactly(far, 4))
         read_exactly(near, 4)
         return (time.monotonic() - start_s) * 1000
 
-    return min(once() for _ in range(tries))
+    return min(memoized() for _ in range(tries))
 
 
 class Rows(list[dict[str, Any]]):

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from nemesrv.actors.namesrv.config import NamesrvConfig
 from nemesrv.actors.namesrv.server import NameServer
 from nemesrv.chaos.experiment.virtual.links import MemoryLinkFaults
-from nemesrv.chaos.faults.bandwidth_proof import BandwidthProofs, BesideTheHarness
+from nemesrv.chaos.faults.bandwidth_proof import BandwidthProofs, BandwidthProofThread
 from nemesrv.chaos.faults.kinds import Bandwidth, Latency, LinkState, Stream, combine
 from nemesrv.chaos.faults.ports import PortHolder
 from nemesrv.chaos.faults.toxiproxy import Toxiproxy, ToxiproxyServer
@@ -92,7 +92,7 @@ def real_links(
         address, clock = stack.enter_context(name_server()), RealClock.starting_now(SCALE)
         faults = kind(api, clock, rows)
         faults.open({LINK: address, GONE: ports.take()}, ports)
-        faults.watcher = stack.enter_context(BesideTheHarness(clock, faults.way, rows))
+        faults.observer = stack.enter_context(BandwidthProofThread(clock, faults.way, rows))
         stack.callback(faults.heal_all)
         yield faults
 
@@ -134,8 +134,8 @@ def test_a_limit_that_was_never_put_on_the_link_is_never_verified(api: Toxiproxy
         LinkFaults._prepare(faults, LINK)
         LinkFaults._inject(faults, LINK, LinkState(), combine([Latency(latency_ms=200)], SCALE))
         fault_id = faults.begin(Bandwidth(rate_kb_s=5), [LINK])
-        assert isinstance(faults.watcher, BandwidthProofs)
-        (proof,) = faults.watcher._running[fault_id]
+        assert isinstance(faults.observer, BandwidthProofs)
+        (proof,) = faults.observer._running[fault_id]
         assert isinstance(proof, Future)
         proof.result(timeout=60)
     assert verified(rows) == []

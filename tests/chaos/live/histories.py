@@ -14,7 +14,7 @@ from typing import Any
 
 from nemesrv.chaos.generate import DEFECTS, random_plan
 from nemesrv.chaos.generate.plan import Plan
-from nemesrv.chaos.generate.run import Story
+from nemesrv.chaos.generate.run import GeneratedRun
 from nemesrv.chaos.generate.writing import _rows
 
 Rows = list[dict[str, Any]]
@@ -26,7 +26,7 @@ def random_history(seed: int) -> Rows:
     plan, defect = random_plan(seed), rng.choice((None, *DEFECTS.values())) if rng.random() < 0.5 else None
     if defect is not None and defect.plan is not None:
         plan = defect.plan(plan)
-    rows = _rows(Story(_with_quiet_stretches(plan, rng), defect))
+    rows = _rows(GeneratedRun(_with_quiet_stretches(plan, rng), defect))
     for _ in range(rng.choice((0, 0, 1, 1, 2, 3))):
         rows = rng.choice(DAMAGES)(rows, rng)
     return _numbered(rows)

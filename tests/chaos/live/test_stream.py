@@ -15,33 +15,33 @@ from nemesrv.chaos.live.judge import LiveJudge
 from nemesrv.chaos.live.segments import live_dir
 from nemesrv.chaos.live.stream import start_query
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import Story, cluster
+from tests.chaos.builder import HistoryBuilder, cluster
 
 pytestmark = pytest.mark.spark
 CHECK = "no_acknowledged_loss"
 
 
-def message(story: Story, number: int, *, received: bool = True) -> None:
+def message(builder: HistoryBuilder, number: int, *, received: bool = True) -> None:
     where = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0, "offset": number, "msg_key": f"k-{number}"}
-    story.event("producer-0", "send", type="invoke", op_id=f"op-{number}", topic="orders", msg_key=f"k-{number}")
-    story.event("producer-0", "send", type="ok", op_id=f"op-{number}", **where)
+    builder.event("producer-0", "send", type="invoke", op_id=f"op-{number}", topic="orders", msg_key=f"k-{number}")
+    builder.event("producer-0", "send", type="ok", op_id=f"op-{number}", **where)
     if received:
-        story.event("consumer-0", "receive", **where)
+        builder.event("consumer-0", "receive", **where)
 
 
-def put(story: Story, folder: Path, number: int, since: int) -> int:
+def put(builder: HistoryBuilder, folder: Path, number: int, since: int) -> int:
     """The story's rows from `since` on are the next segment; how many rows it has now."""
     path = folder / f"segment-{number:06d}.parquet"
-    pq.write_table(to_table(story.rows[since:]), path.with_name(f".{path.name}"))
+    pq.write_table(to_table(builder.rows[since:]), path.with_name(f".{path.name}"))
     os.replace(path.with_name(f".{path.name}"), path)
-    return len(story.rows)
+    return len(builder.rows)
 
 
 def test_verdicts_follow_the_segments_and_sealed_messages_stay_counted(spark: Any, tmp_path: Path) -> None:
     folder = live_dir(tmp_path)
     segments = folder / "segments"
     segments.mkdir(parents=True)
-    story = cluster(clients=("producer-0", "consumer-0"))
+    builder = cluster(clients=("producer-0", "consumer-0"))
     judge = LiveJudge(spark, folder / "carry", [CHECK], seal_rows=1)
     said: list[Verdict] = []
 
@@ -51,20 +51,20 @@ def test_verdicts_follow_the_segments_and_sealed_messages_stay_counted(spark: An
     query = start_query(spark, segments, folder, judge, hear, trigger_s=0.1)
     try:
         for number in range(30):
-            message(story.at(10 + number), number)
-        told = put(story.at(400).lag(1.0), segments, 0, 0)
+            message(builder.at(10 + number), number)
+        told = put(builder.at(400).lag(1.0), segments, 0, 0)
         query.processAllAvailable()
         assert [(v.verdict, v.examined) for v in said] == [(Validity.VALID, 30)]
         assert judge.seals == 1
         assert judge.carried_rows < told - 60  # what is finished is not carried
 
-        message(story.at(410), 30, received=False)
-        told = put(story.at(411).lag(1.0), segments, 1, told)
+        message(builder.at(410), 30, received=False)
+        told = put(builder.at(411).lag(1.0), segments, 1, told)
         query.processAllAvailable()
         assert (said[-1].verdict, said[-1].examined) == (Validity.UNKNOWN, 31)  # it may still come
 
-        story.at(420).event("prober", "read_done", topic="orders", broker_name="broker-a", queue_id=0, offset=31)
-        put(story.end(421), segments, 2, told)
+        builder.at(420).event("prober", "read_done", topic="orders", broker_name="broker-a", queue_id=0, offset=31)
+        put(builder.end(421), segments, 2, told)
         query.processAllAvailable()
     finally:
         query.stop()

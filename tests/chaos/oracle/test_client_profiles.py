@@ -18,7 +18,7 @@ from nemesrv.chaos.scenarios.model import parse
 from nemesrv.chaos.spark.judge import check_run
 from nemesrv.chaos.verdict import Validity
 from nemesrv.remoting.node.profile import Profile
-from tests.chaos.builder import Story, address_of, cluster
+from tests.chaos.builder import HistoryBuilder, address_of, cluster
 from tests.chaos.reference_clients import ReferenceClient
 
 NS = [address_of(f"ns-{i}") for i in range(3)]
@@ -46,20 +46,20 @@ DEFECTS: dict[str, tuple[dict[str, frozenset[str]], dict[str, str]]] = {
 GO_ON = ("tries twice", "asks on after a code")
 
 
-def told(profile: ClientProfile, clients: list[ReferenceClient]) -> Story:
+def told(profile: ClientProfile, clients: list[ReferenceClient]) -> HistoryBuilder:
     """Each client's four queries, a poll apart, in a cluster that lives through it."""
-    story = clients[0].story
+    builder = clients[0].builder
     for number, client in enumerate(clients):
         at_s = client.start(2 + number / 100).query(3 + number / 100)
         if client.op_id is None:
             for _ in range(3):
                 at_s = client.query(at_s + 30)
-    return story.end(900)
+    return builder.end(900)
 
 
-def client(story: Story, profile: ClientProfile, node: str, seed: int, **kinds: object) -> ReferenceClient:
+def client(builder: HistoryBuilder, profile: ClientProfile, node: str, seed: int, **kinds: object) -> ReferenceClient:
     rng = random.Random(seed)
-    return ReferenceClient(story=story, node=node, profile=profile, configured=NS, rng=rng, **kinds)  # type: ignore[arg-type]
+    return ReferenceClient(builder=builder, node=node, profile=profile, configured=NS, rng=rng, **kinds)  # type: ignore[arg-type]
 
 
 @pytest.mark.spark
@@ -73,10 +73,10 @@ def test_each_defect_breaks_its_rule_and_the_clean_twins_beside_it_break_none(
         if profile.name in of
     }
     twins = {"consumer-0": HALF_DEAD, "consumer-1": ALL_DEAD, "consumer-2": ALL_SILENT, "consumer-3": CODED}
-    story = cluster(name_servers=3, clients=(*planted, *twins, "prober"), workload={"client_profile": profile.name})
-    clients = [client(story, profile, node, n, **kinds) for n, (node, kinds) in enumerate(twins.items())]
-    clients += [client(story, profile, "prober", n, op_id=f"start-{n}") for n in range(40)]
-    clients += [client(story, profile, node, 7, defect=d, **kinds) for node, (d, kinds, _) in planted.items()]
+    builder = cluster(name_servers=3, clients=(*planted, *twins, "prober"), workload={"client_profile": profile.name})
+    clients = [client(builder, profile, node, n, **kinds) for n, (node, kinds) in enumerate(twins.items())]
+    clients += [client(builder, profile, "prober", n, op_id=f"start-{n}") for n in range(40)]
+    clients += [client(builder, profile, node, 7, defect=d, **kinds) for node, (d, kinds, _) in planted.items()]
     history = told(profile, clients).frame(spark)
     world = World.observe(history)
     rows = judged_rows(history, world, profile).where("rule <> 'tried'").select("node", "rule").distinct().collect()
@@ -98,14 +98,17 @@ def test_a_run_of_clean_twins_is_valid_by_its_own_profile(name: str, spark: Spar
 @pytest.mark.spark
 def test_json_lines_that_a_go_client_wrote_are_judged_by_go_s_rules(tmp_path: Path, spark: SparkSession) -> None:
     """As docs/client-profiles.md says: one file of lines a node, and nothing of ours."""
-    story = Story(profile="4.9", workload={"client_profile": "go"})
+    builder = HistoryBuilder(profile="4.9", workload={"client_profile": "go"})
     for name in ("ns-0", "ns-1", "ns-2"):
-        story.event("harness", "node", source=name, address=address_of(name), value={"kind": "name_server"})
-    clients = [client(story, PROFILES["go"], "producer-0", 1, **HALF_DEAD), client(story, PROFILES["go"], "go-1", 2)]
+        builder.event("harness", "node", source=name, address=address_of(name), value={"kind": "name_server"})
+    clients = [
+        client(builder, PROFILES["go"], "producer-0", 1, **HALF_DEAD),
+        client(builder, PROFILES["go"], "go-1", 2),
+    ]
     told(PROFILES["go"], clients)
     raw = raw_dir(tmp_path)
     raw.mkdir(parents=True)
-    for row in story.rows:
+    for row in builder.rows:
         with (raw / f"{row['node']}.0.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
     (verdict,) = check_run(tmp_path, ["name_server_selection"], spark)
@@ -131,9 +134,9 @@ def test_a_profile_that_does_not_exist_is_unknown(spark: SparkSession) -> None:
 
 
 def verdict_of(profile: ClientProfile, judged_by: str, spark: SparkSession, defect: str | None = None):  # type: ignore[no-untyped-def]
-    story = cluster(name_servers=3, clients=("producer-0", "prober"), workload={"client_profile": judged_by})
-    clients = [client(story, profile, "prober", n, op_id=f"start-{n}", defect=defect) for n in range(40)]
-    history = told(profile, [*clients, client(story, profile, "producer-0", 5, defect=defect)]).frame(spark)
+    builder = cluster(name_servers=3, clients=("producer-0", "prober"), workload={"client_profile": judged_by})
+    clients = [client(builder, profile, "prober", n, op_id=f"start-{n}", defect=defect) for n in range(40)]
+    history = told(profile, [*clients, client(builder, profile, "producer-0", 5, defect=defect)]).frame(spark)
     return name_server_selection(history, World.observe(history))
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from nemesrv.chaos.oracle.obligations import Demand, all_turns, downs, obligations
+from nemesrv.chaos.oracle.obligations import ObligationKind, downs, flapping_routes, obligations
 from nemesrv.chaos.oracle.windows import Timers
 from nemesrv.chaos.oracle.world import Fault, Life, NodeInfo, World
 
@@ -142,7 +142,7 @@ def test_the_end_of_the_run_is_no_fault() -> None:
 def test_where_the_table_bounds_nothing_nothing_is_demanded(injection: str) -> None:
     kind = ("latency", injection, "broker-a", "ns-0", "both")
     assert demanded(world(fault(kind, 100, 300))) == [("return", 33, 100), ("return", 333, 600)]
-    assert not all_turns(world(fault(kind, 100, 300)))
+    assert not flapping_routes(world(fault(kind, 100, 300)))
 
 
 def test_a_link_that_resets_loses_the_broker_with_its_next_registration_and_never_lets_it_in() -> None:
@@ -154,7 +154,7 @@ def test_a_link_that_resets_only_answers_lets_the_broker_in_for_a_moment_at_each
     kind = ("reset", "toxiproxy.reset_peer", "broker-a", "ns-0", "downstream")
     reset = world(fault(kind, 100, 300))
     assert demanded(reset) == [("return", 33, 100), ("return", 333, 600)]
-    assert [(t.from_ms, t.to_ms, t.pulse.held_ms, t.pulse.missing_ms) for t in all_turns(reset)] == [
+    assert [(t.from_ms, t.to_ms, t.pulse.held_ms, t.pulse.missing_ms) for t in flapping_routes(reset)] == [
         (100_000, 300_000, 0, math.inf)
     ]
 
@@ -165,27 +165,27 @@ DEAF = ("black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0", "downstr
 def test_a_broker_that_gets_no_answers_through_a_proxy_is_there_b_of_every_r() -> None:
     deaf = world(fault(DEAF, 100, 300))
     assert demanded(deaf) == [("return", 33, 100), ("return", 333, 600)]
-    (turns,) = all_turns(deaf)
+    (turns,) = flapping_routes(deaf)
     assert (turns.pulse.first_ms, turns.pulse.held_ms, turns.pulse.missing_ms) == (36_000, 6_000, 24_000)
 
 
 def test_without_close_on_timeout_a_broker_that_gets_no_answers_is_never_dropped() -> None:
     deaf = replace(world(fault(DEAF, 100, 300)), timers=Timers(Z=False))
     assert demanded(deaf) == [("return", 33, 600)]
-    assert not all_turns(deaf)
+    assert not flapping_routes(deaf)
 
 
 def test_turns_beside_another_fault_are_not_told() -> None:
-    assert not all_turns(world(fault(DEAF, 100, 300), fault(LINK, 90, 110)))
-    assert not all_turns(world(fault(DEAF, 100, 300), fault(LINK, 200, 210)))
+    assert not flapping_routes(world(fault(DEAF, 100, 300), fault(LINK, 90, 110)))
+    assert not flapping_routes(world(fault(DEAF, 100, 300), fault(LINK, 200, 210)))
 
 
 def test_turns_right_after_the_beginning_of_a_run_are_told_and_right_after_a_restart_they_are_not() -> None:
-    assert all_turns(world(fault(DEAF, 10, 300)))
+    assert flapping_routes(world(fault(DEAF, 10, 300)))
     lives = (("ns-0", 0, math.inf), ("broker-a", 0, 50), ("broker-a", 90, math.inf))
-    assert not all_turns(world(fault(KILL, 50, 90), fault(DEAF, 100, 300), lives=lives))
+    assert not flapping_routes(world(fault(KILL, 50, 90), fault(DEAF, 100, 300), lives=lives))
     restarted = (("ns-0", 0.0, 50.0), ("ns-0", 90.0, math.inf), ("broker-a", 0.0, math.inf))
-    assert not all_turns(world(fault(DEAF, 100, 300), lives=restarted))
+    assert not flapping_routes(world(fault(DEAF, 100, 300), lives=restarted))
 
 
 def slow(latency_ms: float, jitter_ms: float = 0, stream: str = "both") -> World:
@@ -200,14 +200,14 @@ def test_a_round_trip_below_the_connect_time_out_changes_nothing() -> None:
 
 def test_a_round_trip_longer_than_the_registration_waits_makes_the_broker_come_and_go() -> None:
     assert demanded(slow(4_000)) == [("return", 33, 100), ("return", 333, 600)]
-    assert [(t.pulse.first_ms, t.pulse.held_ms) for t in all_turns(slow(4_000))] == [(40_000, 6_000)]
-    assert [t.pulse.held_ms for t in all_turns(slow(8_000, 500))] == [7_000]
+    assert [(t.pulse.first_ms, t.pulse.held_ms) for t in flapping_routes(slow(4_000))] == [(40_000, 6_000)]
+    assert [t.pulse.held_ms for t in flapping_routes(slow(8_000, 500))] == [7_000]
 
 
 def test_a_round_trip_that_may_or_may_not_be_in_time_decides_nothing() -> None:
     between = slow(2_000, 1_500)
     assert demanded(between) == [("return", 33, 100), ("return", 333, 600)]
-    assert not all_turns(between)
+    assert not flapping_routes(between)
 
 
 def test_a_pause_of_the_name_server_that_no_registration_outlasts_is_not_noticed() -> None:
@@ -224,9 +224,9 @@ def test_a_little_latency_changes_nothing() -> None:
 def test_an_obligation_names_the_fault_it_comes_from() -> None:
     found = obligations(world(fault(LINK, 100, 300)))
     assert [(o.demand, str(o.label)) for o in found[1:]] == [
-        (Demand.KEEP, "black_hole start"),
-        (Demand.DROP, "black_hole start"),
-        (Demand.RETURN, "black_hole end"),
+        (ObligationKind.KEEP, "black_hole start"),
+        (ObligationKind.DROP, "black_hole start"),
+        (ObligationKind.RETURN, "black_hole end"),
     ]
 
 

@@ -14,17 +14,17 @@ from nemesrv.chaos.oracle.name_server_windows import TCP_ABORT_MS, ClientEra, Re
 from nemesrv.chaos.oracle.windows import (
     NEVER,
     Delay,
+    Flapping,
     Loss,
-    Pulse,
     Survival,
     Timers,
     Window,
     client_leave_window,
     drop_window,
     failed_calls,
+    flapping_of,
     partition_length,
     pause_window,
-    pulse_of,
     restart_window,
     return_window,
     staleness_window,
@@ -53,7 +53,7 @@ def leave(timers: Timers, loss: Loss, **more: Any) -> float:
 
 
 def turn(timers: Timers, loss: Loss = Loss.BACKWARD_PROXY) -> Any:
-    pulse = pulse_of(timers, loss)
+    pulse = flapping_of(timers, loss)
     return pulse and (pulse.held_ms / 1000, pulse.missing_ms / 1000)
 
 
@@ -245,15 +245,15 @@ def test_a_detected_broker_is_reachable_again_after_one_round_of_probes() -> Non
 
 
 def test_a_latency_toxic_that_outlasts_the_registration_makes_the_route_come_and_go_as_one_way_loss_does() -> None:
-    assert pulse_of(V4, Loss.SLOW, "both", Delay(4_000, 4_000, 0)) == Pulse(
+    assert flapping_of(V4, Loss.SLOW, "both", Delay(4_000, 4_000, 0)) == Flapping(
         first_ms=40_000,
         held_ms=6_000,
         missing_ms=28_000,
         formula="at most B of every R, each later by the latency",
         row="slow link, a round trip longer than B: NameServer→broker loss only, byte proxy",
     )
-    assert pulse_of(V5, Loss.SLOW, "both", Delay(4_000, 4_000, 0)) is None
-    assert pulse_of(V4, Loss.SLOW) is None
+    assert flapping_of(V5, Loss.SLOW, "both", Delay(4_000, 4_000, 0)) is None
+    assert flapping_of(V4, Loss.SLOW) is None
 
 
 def test_a_delay_adds_up_over_the_directions_it_acts_on() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from nemesrv.chaos.history.recorder import write_parquet
 from nemesrv.chaos.reports.html import Run
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import Story, address_of, cluster
+from tests.chaos.builder import HistoryBuilder, address_of, cluster
 
 BROKERS = ("broker-a", "broker-b")
 KILL_S, STALE_UNTIL_S, END_S = 20.0, 60.0, 90.0
@@ -44,7 +44,7 @@ VERDICTS = (
 )
 
 
-def story() -> Story:
+def builder() -> HistoryBuilder:
     """The history, with a producer that fails once at the dead broker and a consumer that changes its NameServer."""
     told = cluster(name_servers=2, brokers=BROKERS, clients=("producer-0", "consumer-0"))
     for client in ("producer-0", "consumer-0"):
@@ -65,7 +65,7 @@ def story() -> Story:
     return told.end(END_S)
 
 
-def _send(told: Story, number: int, at_s: float, broker: str, outcome: str) -> None:
+def _send(told: HistoryBuilder, number: int, at_s: float, broker: str, outcome: str) -> None:
     where = {"broker_name": broker, "queue_id": number % 4}
     ids = {"op_id": f"op-{number}"}
     told.at(at_s).event("producer-0", "send", type="invoke", topic="orders", msg_key=f"k-{number}", **ids)
@@ -82,5 +82,5 @@ def _send(told: Story, number: int, at_s: float, broker: str, outcome: str) -> N
 
 def recorded(folder: Path) -> Path:
     """The run folder with this history."""
-    write_parquet(story().rows, folder)
+    write_parquet(builder().rows, folder)
     return folder

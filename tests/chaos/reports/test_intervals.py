@@ -11,7 +11,7 @@ import pytest
 
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.reports.html.intervals import Interval, Kind, Rule, intervals
-from tests.chaos.builder import Story, cluster
+from tests.chaos.builder import HistoryBuilder, cluster
 
 LINK = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0")
 KILL = ("f1", "kill", "sigkill", "broker-a")
@@ -20,19 +20,19 @@ CLIENTS = ("producer-0", "consumer-0")
 Told = list[tuple[str, float, float]]
 
 
-def ruled(story: Story, kind: Kind, subject: str, object_: str) -> Told:
+def ruled(builder: HistoryBuilder, kind: Kind, subject: str, object_: str) -> Told:
     """The intervals of one subject and object as (rule, from s, to s)."""
-    world = World.of_rows(story.rows)
+    world = World.of_rows(builder.rows)
     found = (i for i in intervals(world) if (i.kind, i.subject, i.object) == (kind, subject, object_))
     return [(str(i.rule), i.from_ms / 1000, i.to_ms / 1000) for i in found]
 
 
-def crash() -> Story:
-    story = cluster(clients=CLIENTS).at(100).fault(*KILL).at(190).fault(*KILL, end=True).at(191)
-    return story.restarted("broker-a").end(400)
+def crash() -> HistoryBuilder:
+    builder = cluster(clients=CLIENTS).at(100).fault(*KILL).at(190).fault(*KILL, end=True).at(191)
+    return builder.restarted("broker-a").end(400)
 
 
-def partition() -> Story:
+def partition() -> HistoryBuilder:
     return cluster(clients=CLIENTS).at(100).fault(*LINK).at(300).fault(*LINK, end=True).end(400)
 
 
@@ -84,38 +84,38 @@ def test_a_clients_routes_follow_its_name_servers_one_poll_later() -> None:
     ],
 )
 def test_a_client_must_leave_a_lost_name_server_by_the_way_it_was_lost(fault: Any, from_s: float) -> None:
-    story = cluster(clients=CLIENTS).at(100).fault(*fault).at(300).fault(*fault, end=True)
+    builder = cluster(clients=CLIENTS).at(100).fault(*fault).at(300).fault(*fault, end=True)
     if fault[2] == "sigkill":
-        story.restarted("ns-0")
-    story.end(400)
-    assert ruled(story, Kind.STAY, "producer-0", "ns-0") == [
+        builder.restarted("ns-0")
+    builder.end(400)
+    assert ruled(builder, Kind.STAY, "producer-0", "ns-0") == [
         ("may", 0, from_s),
         ("must_not", from_s, 300),
         ("may", 300, 400),
     ]
-    assert ruled(story, Kind.STAY, "producer-0", "ns-1") == [("may", 0, 400)]
+    assert ruled(builder, Kind.STAY, "producer-0", "ns-1") == [("may", 0, 400)]
     only_the_producers = fault[4] is not None
-    assert len(ruled(story, Kind.STAY, "consumer-0", "ns-0")) == (1 if only_the_producers else 3)
+    assert len(ruled(builder, Kind.STAY, "consumer-0", "ns-0")) == (1 if only_the_producers else 3)
 
 
 def test_a_hung_broker_holds_up_the_poll_by_which_a_client_leaves_its_name_server() -> None:
     pause = ("f2", "pause", "sigstop", "broker-b")
     fault = ("f1", "pause", "sigstop", "ns-0")
-    story = cluster(clients=CLIENTS).at(100).fault(*fault).fault(*pause).at(300).fault(*fault, end=True)
-    assert ruled(story.end(400), Kind.STAY, "producer-0", "ns-0")[0] == ("may", 0, 166)
+    builder = cluster(clients=CLIENTS).at(100).fault(*fault).fault(*pause).at(300).fault(*fault, end=True)
+    assert ruled(builder.end(400), Kind.STAY, "producer-0", "ns-0")[0] == ("may", 0, 166)
 
 
 def test_the_only_name_server_may_be_stayed_on_for_ever() -> None:
     fault = ("f1", "pause", "sigstop", "ns-0")
-    story = cluster(name_servers=1, clients=CLIENTS).at(100).fault(*fault).at(300).fault(*fault, end=True)
-    assert ruled(story.end(400), Kind.STAY, "producer-0", "ns-0") == [("may", 0, 400)]
+    builder = cluster(name_servers=1, clients=CLIENTS).at(100).fault(*fault).at(300).fault(*fault, end=True)
+    assert ruled(builder.end(400), Kind.STAY, "producer-0", "ns-0") == [("may", 0, 400)]
 
 
 @pytest.mark.parametrize(("latency_ms", "leaves"), [(1_400, False), (1_600, True)])
 def test_a_link_so_slow_that_no_call_ends_in_time_is_a_lost_name_server(latency_ms: float, leaves: bool) -> None:
     fault = ("f1", "latency", "toxiproxy.latency", "producer-0", "ns-0")
-    story = cluster(clients=CLIENTS).at(100).fault(*fault, value={"latency_ms": latency_ms}).at(300)
-    told = ruled(story.fault(*fault, end=True).end(400), Kind.STAY, "producer-0", "ns-0")
+    builder = cluster(clients=CLIENTS).at(100).fault(*fault, value={"latency_ms": latency_ms}).at(300)
+    told = ruled(builder.fault(*fault, end=True).end(400), Kind.STAY, "producer-0", "ns-0")
     assert told == ([("may", 0, 163), ("must_not", 163, 300), ("may", 300, 400)] if leaves else [("may", 0, 400)])
 
 
@@ -146,10 +146,10 @@ def test_an_interval_says_its_formula_its_row_and_its_fault() -> None:
 
 
 def test_the_world_of_rows_is_that_of_decoded_and_of_encoded_values() -> None:
-    story = crash()
-    encoded = [row | {"value": None} if row.get("value") is None else row for row in story.rows]
-    assert World.of_rows(reversed(encoded)) == World.of_rows(story.rows)
-    assert World.of_rows(story.rows).end_ms == 400_000
+    builder = crash()
+    encoded = [row | {"value": None} if row.get("value") is None else row for row in builder.rows]
+    assert World.of_rows(reversed(encoded)) == World.of_rows(builder.rows)
+    assert World.of_rows(builder.rows).end_ms == 400_000
     assert World.of_rows([], last_ms=7).end_ms == 7
 
 

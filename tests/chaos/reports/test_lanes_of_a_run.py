@@ -20,7 +20,7 @@ from nemesrv.chaos.reports.html.stretches import Lane, Stretch
 from nemesrv.chaos.reports.html.words import Names, sentence
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import address_of, cluster
-from tests.chaos.reports.recorded import END_S, KILL_S, STALE_UNTIL_S, VERDICTS, recorded, story
+from tests.chaos.reports.recorded import END_S, KILL_S, STALE_UNTIL_S, VERDICTS, builder, recorded
 
 
 @pytest.fixture
@@ -180,13 +180,13 @@ def test_the_sentence_of_a_good_run_says_how_near_it_came() -> None:
         measured={"max_ms": 9000.0},
         allowed={"bound_ms": 33_000.0},
     )
-    world = World.of_rows(story().rows)
+    world = World.of_rows(builder().rows)
     assert "The check found everything within what is allowed" in sentence([good], world)
     assert "nearest to its bound was routes_converge, 9.0 s of 33.0 s" in sentence([good], world)
 
 
 def test_addresses_become_names_only_where_they_are_whole() -> None:
-    names = Names(World.of_rows(story().rows))
+    names = Names(World.of_rows(builder().rows))
     assert names("127.0.0.1:9876 answered, 127.0.0.1:98765 did not") == "ns-0 answered, 127.0.0.1:98765 did not"
 
 

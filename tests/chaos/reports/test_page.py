@@ -13,7 +13,7 @@ import pytest
 from nemesrv.chaos.history.recorder import arrow_schema, parquet_path, to_table
 from nemesrv.chaos.reports.html import Run, html_report
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import Story, cluster
+from tests.chaos.builder import HistoryBuilder, cluster
 from tests.chaos.reports.recorded import RUN, VERDICTS, recorded
 
 MOST_BYTES = 5_000_000
@@ -91,7 +91,7 @@ def _million(folder: Path) -> None:
     pq.write_table(sends, parquet_path(folder).with_name("part-00001.parquet"))
 
 
-def _rows(told: Story) -> list[dict[str, object]]:
+def _rows(told: HistoryBuilder) -> list[dict[str, object]]:
     return told.rows
 
 

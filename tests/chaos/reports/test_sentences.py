@@ -8,10 +8,10 @@ from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.reports.html.places import Place
 from nemesrv.chaos.reports.html.verdict_table import verdict_rows
 from nemesrv.chaos.reports.html.words import sentence
-from nemesrv.chaos.reports.sentences import told
+from nemesrv.chaos.reports.sentences import measured_sentences
 from nemesrv.chaos.reports.table import allowed, measured
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.reports.recorded import story
+from tests.chaos.reports.recorded import builder
 
 PLACE = Place(check="availability", from_ms=0.0, to_ms=1.0, section="sends", lane=None, text="", bad=False)
 
@@ -32,7 +32,7 @@ def availability(**more: Any) -> Verdict:
 
 
 def test_availability_is_told_in_three_sentences_and_never_rounded_up() -> None:
-    assert told(availability()) == [
+    assert measured_sentences(availability()) == [
         "96.99 % of sends, all pulls and 99.99 % of look-ups succeeded",
         "when it was quiet, 2.0 to 20.0 s and 98.0 to 150.0 s, all 1,335 operations succeeded",
         "at worst, from 6.0 to 8.0 s, 6 of 8 sends failed",
@@ -41,18 +41,18 @@ def test_availability_is_told_in_three_sentences_and_never_rounded_up() -> None:
 
 def test_of_many_quiet_times_three_are_named() -> None:
     stretches = [[1000.0 * at, 1000.0 * at + 500] for at in range(5)]
-    assert told(availability(quiet_stretches=stretches, quiet=0.5, series={}))[1:] == [
+    assert measured_sentences(availability(quiet_stretches=stretches, quiet=0.5, series={}))[1:] == [
         "when it was quiet, 0.0 to 0.5 s, 1.0 to 1.5 s, 2.0 to 2.5 s and 2 more times, "
         "50 % of 1,335 operations succeeded"
     ]
 
 
 def test_without_a_quiet_time_or_an_operation_it_says_so() -> None:
-    assert told(availability(quiet_stretches=[], series={}))[1:] == ["no time was quiet"]
-    assert told(availability(quiet=None, quiet_operations=0, quiet_stretches=[[0.0, 1000.0]], series={}))[1:] == [
-        "when it was quiet, 0.0 to 1.0 s, no operation ended"
-    ]
-    assert told(Verdict.nothing_examined("availability", "nothing")) == []
+    assert measured_sentences(availability(quiet_stretches=[], series={}))[1:] == ["no time was quiet"]
+    assert measured_sentences(availability(quiet=None, quiet_operations=0, quiet_stretches=[[0.0, 1000.0]], series={}))[
+        1:
+    ] == ["when it was quiet, 0.0 to 1.0 s, no operation ended"]
+    assert measured_sentences(Verdict.nothing_examined("availability", "nothing")) == []
 
 
 def test_the_page_has_the_sentences_in_place_of_the_numbers_and_the_table_the_first_two() -> None:
@@ -83,4 +83,6 @@ def test_a_tolerance_is_told_only_where_there_is_a_bound_that_it_widens() -> Non
 
 def test_what_happened_although_it_never_may_is_told_without_a_bound() -> None:
     verdict = never(Validity.INVALID, violations=2, measured={"max_ms": 40_000.0}, why="2 drops of live brokers")
-    assert "no_false_eviction is INVALID: 2 drops of live brokers." in sentence([verdict], World.of_rows(story().rows))
+    assert "no_false_eviction is INVALID: 2 drops of live brokers." in sentence(
+        [verdict], World.of_rows(builder().rows)
+    )

@@ -14,7 +14,7 @@ from nemesrv.chaos.history.recorder import write_parquet
 from nemesrv.chaos.statistics.compare import compare, compare_runs, exit_status, run_folders, settings_that_differ
 from nemesrv.chaos.statistics.samples import METRICS, RunSamples
 from nemesrv.chaos.statistics.two_samples import Comparison, Outcome
-from tests.chaos.builder import Story, cluster, route_of
+from tests.chaos.builder import HistoryBuilder, cluster, route_of
 from tests.chaos.programs import nemesrv
 
 STALE, AVAILABLE = "staleness, clients", "availability, send"
@@ -110,14 +110,16 @@ def test_a_wrong_argument_gets_one_sentence_and_exit_status_2(tmp_path: Path) ->
 def recorded(path: Path, poll_s: float, clients: int) -> Path:
     """broker-a dies at 100 s; client i of n learns of it after i/n of its poll interval."""
     names = [f"producer-{number}" for number in range(clients)]
-    story: Story = cluster(name_servers=1, clients=names, workload={"topic": "orders"}, timers={"P_ms": poll_s * 1000})
+    builder: HistoryBuilder = cluster(
+        name_servers=1, clients=names, workload={"topic": "orders"}, timers={"P_ms": poll_s * 1000}
+    )
     for name in names:
-        story.event(name, "route_changed", topic="orders", value=route_of("broker-a", "broker-b"))
-    story.at(100).fault("f1", "kill", "sigkill", "broker-a").route("ns-0", "orders", "broker-b")
+        builder.event(name, "route_changed", topic="orders", value=route_of("broker-a", "broker-b"))
+    builder.at(100).fault("f1", "kill", "sigkill", "broker-a").route("ns-0", "orders", "broker-b")
     for number, name in enumerate(names):
         late_s = (number + 1) * poll_s / clients
-        story.at(100 + late_s).event(name, "route_changed", topic="orders", value=route_of("broker-b"))
-    write_parquet(story.end(200).rows, path)
+        builder.at(100 + late_s).event(name, "route_changed", topic="orders", value=route_of("broker-b"))
+    write_parquet(builder.end(200).rows, path)
     return path
 
 

@@ -13,13 +13,13 @@ from pyspark.sql import DataFrame, SparkSession
 from nemesrv.chaos import generate
 from nemesrv.chaos.checkers.dataframes.messages import messages
 from nemesrv.chaos.checkers.dataframes.plain_pages import pages, place
-from nemesrv.chaos.checkers.dataframes.shared import one_shuffle
+from nemesrv.chaos.checkers.dataframes.shared import shared_scan
 from nemesrv.chaos.checkers.duplicates import duplicates
 from nemesrv.chaos.checkers.no_acknowledged_loss import no_acknowledged_loss
 from nemesrv.chaos.checkers.order_kept import in_doubt, order_kept, sends_of
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import Story, cluster, frame
+from tests.chaos.builder import HistoryBuilder, cluster, frame
 
 pytestmark = pytest.mark.spark
 
@@ -31,12 +31,12 @@ def verdicts(history: DataFrame, *, large: bool) -> list[Verdict]:
     world = World.observe(history)
     if not large:
         return [check(history, world) for check in OF_MESSAGES]
-    with one_shuffle(history, history):
+    with shared_scan(history, history):
         return [check(history, world) for check in OF_MESSAGES]
 
 
 def plain_of(history: DataFrame) -> int:
-    with one_shuffle(history, history):
+    with shared_scan(history, history):
         return messages(history).plain
 
 
@@ -49,21 +49,23 @@ def test_a_history_read_by_pages_gets_the_verdicts_of_one_read_by_messages(
     assert verdicts(history, large=True) == verdicts(history, large=False)
 
 
-def stored(story: Story, key: str, offset: int, *, tries: int = 1, broker: str = "broker-a") -> Story:
+def stored(
+    builder: HistoryBuilder, key: str, offset: int, *, tries: int = 1, broker: str = "broker-a"
+) -> HistoryBuilder:
     """A message sent, received and read at that offset."""
     at = {"topic": "orders", "broker_name": broker, "queue_id": 0, "offset": offset, "msg_key": key}
-    story.event("producer-0", "send", type="ok", duration_ms=1.0, attempt=tries, **at)
-    story.event("consumer-0", "receive", op_id="take-0", **at)
-    return story.event("reader", "read", **at)
+    builder.event("producer-0", "send", type="ok", duration_ms=1.0, attempt=tries, **at)
+    builder.event("consumer-0", "receive", op_id="take-0", **at)
+    return builder.event("reader", "read", **at)
 
 
-def queue_of(count: int) -> Story:
+def queue_of(count: int) -> HistoryBuilder:
     """That many messages in a row in one queue, a second apart, taken once."""
-    story = cluster(clients=("producer-0", "consumer-0"))
-    story.event("consumer-0", "queue_taken", op_id="take-0", topic="orders", broker_name="broker-a", queue_id=0)
+    builder = cluster(clients=("producer-0", "consumer-0"))
+    builder.event("consumer-0", "queue_taken", op_id="take-0", topic="orders", broker_name="broker-a", queue_id=0)
     for offset in range(count):
-        stored(story.at(10 + offset), f"k-{offset}", offset)
-    return story
+        stored(builder.at(10 + offset), f"k-{offset}", offset)
+    return builder
 
 
 def test_all_messages_of_a_clean_queue_are_plain(spark: SparkSession) -> None:
@@ -74,10 +76,10 @@ def test_all_messages_of_a_clean_queue_are_plain(spark: SparkSession) -> None:
 
 def test_a_copy_stored_in_the_page_after_its_message_is_found(spark: SparkSession) -> None:
     """The first page of 64 is plain by itself; only the key tells that the stray of the second is a copy."""
-    story = queue_of(64)
+    builder = queue_of(64)
     where = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
-    story.at(90).event("reader", "read", offset=64, msg_key="k-63", **where)
-    history = story.end(200).frame(spark)
+    builder.at(90).event("reader", "read", offset=64, msg_key="k-63", **where)
+    history = builder.end(200).frame(spark)
     large = verdicts(history, large=True)
     assert large == verdicts(history, large=False)
     assert large[2].verdict is Validity.INVALID

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from nemesrv.chaos.checkers.dataframes import by_value
+from nemesrv.chaos.checkers.dataframes import materialize
 from nemesrv.chaos.oracle.timers import Timers
 from nemesrv.chaos.oracle.world import World
 
@@ -27,7 +27,7 @@ def ordered(rows: DataFrame) -> list[Any]:
 
 
 def test_a_few_rows_are_known_by_value_in_one_partition(spark: SparkSession) -> None:
-    found = by_value.by_value(squares(spark))
+    found = materialize.materialize(squares(spark))
     assert is_by_value(found)
     assert found.rdd.getNumPartitions() == 1
     assert found.schema == squares(spark).schema
@@ -35,14 +35,16 @@ def test_a_few_rows_are_known_by_value_in_one_partition(spark: SparkSession) -> 
 
 
 def test_many_rows_stay_the_query_that_they_were(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_value, "ROWS_MAX", 4)
-    found = by_value.by_value(squares(spark))
+    monkeypatch.setattr(materialize, "ROWS_MAX", 4)
+    found = materialize.materialize(squares(spark))
     assert not is_by_value(found)
     assert ordered(found) == ordered(squares(spark))
 
 
 def test_a_table_is_made_once_for_a_history_and_a_world(spark: SparkSession) -> None:
     history, other, world = squares(spark), squares(spark), World(timers=Timers())
-    made = [by_value.made_once(rows, world, "squares", lambda: squares(spark)) for rows in (history, history, other)]
+    made = [
+        materialize.memoized_table(rows, world, "squares", lambda: squares(spark)) for rows in (history, history, other)
+    ]
     assert made[0] is made[1]
     assert made[0] is not made[2]

@@ -20,7 +20,7 @@ ROWS_MAX = 20_000
 """Of a table that is held by value; its rows are in the driver, and in each plan that reads it."""
 
 
-def by_value(rows: DataFrame) -> DataFrame:
+def materialize(rows: DataFrame) -> DataFrame:
     """The same rows in one partition, by value when they are few."""
     from pyspark.sql import DataFrame
 
@@ -31,7 +31,7 @@ def by_value(rows: DataFrame) -> DataFrame:
     return DataFrame(spark._jsparkSession.createDataFrame(found, rows._jdf.schema()), spark).coalesce(1)
 
 
-def made_once(history: DataFrame, world: World, key: Hashable, make: Callable[[], DataFrame]) -> DataFrame:
+def memoized_table(history: DataFrame, world: World, key: Hashable, make: Callable[[], DataFrame]) -> DataFrame:
     """What `make` gives, by value, for all checks that ask for `key` of this history and World."""
     # The history stays in the memo with the table, so that no other can come to have its id.
-    return world.once((key, id(history)), lambda: (history, by_value(make())))[1]
+    return world.memoized((key, id(history)), lambda: (history, materialize(make())))[1]
