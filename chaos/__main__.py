@@ -127,7 +127,7 @@ def check(run_dir: tuple[str, ...], spark_master: str | None, checks: str | None
     """
     from .runner import EXIT_STATUS, check_again
     from .spark.check_stored import belongs_here, check_stored
-    from .spark.judge import require_java
+    from .spark.session import require_java
     from .verdict import worst
 
     stored = [where for where in run_dir if belongs_here(where, checks)]

@@ -26,7 +26,8 @@ from .reports.junit import junit
 from .reports.summary import append, replay_line, summary
 from .reports.table import print_table
 from .scenarios.model import Scenario, TimersModel
-from .spark.judge import check_run, require_java
+from .spark.judge import check_run
+from .spark.session import require_java
 from .verdict import Validity, Verdict, worst
 
 EXIT_STATUS = {Validity.VALID: 0, Validity.INVALID: 1, Validity.UNKNOWN: 3}

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..checkers import CHECKS, Check
+from ..spark.session import jvm_pid, session, stop
 from ..spark.settings import SMALL_BYTES
 from ..spark.storage import local_size
 
@@ -38,10 +39,10 @@ def judge(where: str, master: str | None) -> dict[str, Any]:
     setattr(spark_module, "CHECKS", checks)  # noqa: B010 - measured from outside, as a test would
     begin_s = time.perf_counter()
     size = local_size(where)
-    spark = spark_module.session(master, large=size is None or size > SMALL_BYTES)
+    spark = session(master, large=size is None or size > SMALL_BYTES)
     started_s = time.perf_counter()
     try:
-        pid = spark_module.jvm_pid()
+        pid = jvm_pid()
         before_s = _cpu_s(pid)
         verdicts = spark_module.check_run(where, checks, spark)
         ended_s = time.perf_counter()
@@ -56,7 +57,7 @@ def judge(where: str, master: str | None) -> dict[str, Any]:
             "why": {verdict.name: verdict.why for verdict in verdicts if verdict.why},
         }
     finally:
-        spark_module.stop(spark)
+        stop(spark)
 
 
 def _cpu_s(pid: int | None) -> float:

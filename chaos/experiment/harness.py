@@ -48,7 +48,7 @@ class Harness:
     def start_spark(self) -> None:
         """Begin to start the session; a second call does nothing. HarnessError at once when there is no Java."""
         if self._spark_thread is None:
-            from ..spark.judge import require_java
+            from ..spark.session import require_java
 
             require_java()
             self._spark_thread = threading.Thread(target=self._start_spark, name="spark-start", daemon=True)
@@ -56,7 +56,7 @@ class Harness:
 
     def _start_spark(self) -> None:
         try:
-            from ..spark.judge import session
+            from ..spark.session import session
             from ..spark.warm_up import rehearse
 
             if self._gentle and sys.platform == "linux":  # a niceness is the thread's own there; the JVM inherits it
@@ -85,7 +85,7 @@ class Harness:
         """From now on Spark is waited for, so it gets the priority of everybody else, where we may give it."""
         if sys.platform != "linux" or self._hurried or not self._gentle:
             return
-        from ..spark.judge import jvm_pid
+        from ..spark.session import jvm_pid
 
         self._hurried = True
         niceness, pid = os.getpriority(os.PRIO_PROCESS, 0), jvm_pid()
@@ -104,7 +104,7 @@ class Harness:
                 self._end_spark(self._spark_thread)
 
     def _end_spark(self, starting: threading.Thread) -> None:
-        from ..spark.judge import stop
+        from ..spark.session import stop
 
         if self._spark.done():
             if self._spark.exception() is None:

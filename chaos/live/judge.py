@@ -27,8 +27,9 @@ from ..checkers import CHECKS
 from ..checkers.tolerance import frame
 from ..oracle.causes import leave_ms
 from ..oracle.world import World
-from ..spark.judge import HISTORY_SCHEMA, cached, check_history
+from ..spark.judge import cached, check_history
 from ..spark.settings import SMALL_PLANS, plans_for
+from ..spark.storage import HISTORY_SCHEMA
 from ..verdict import Validity, Verdict
 from .carry import (
     FOR,

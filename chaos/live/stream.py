@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
-from ..spark.judge import HISTORY_SCHEMA
+from ..spark.storage import HISTORY_SCHEMA
 from .judge import LiveJudge
 
 if TYPE_CHECKING:

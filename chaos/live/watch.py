@@ -54,7 +54,7 @@ class LiveWatch:
 
     def start(self) -> None:
         """Begin. HarnessError at once when there is no Java."""
-        from ..spark.judge import require_java
+        from ..spark.session import require_java
 
         require_java()
         _ = self._segments.folder
@@ -79,7 +79,7 @@ class LiveWatch:
 
     def close(self) -> None:
         """No query, thread or JVM is left. May be called at any moment, and twice."""
-        from ..spark.judge import stop
+        from ..spark.session import stop
 
         self._ends.set()
         if self._thread.is_alive():
@@ -106,7 +106,7 @@ class LiveWatch:
             self._error = exc
 
     def _begin(self) -> None:
-        from ..spark.judge import session
+        from ..spark.session import session
 
         folder = live_dir(self._run_dir)
         self._spark = session()

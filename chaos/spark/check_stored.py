@@ -44,7 +44,8 @@ def named_checks(checks: str | None) -> tuple[str, ...] | None:
 
 def check_stored(places: Sequence[str], checks: str | None, master: str | None) -> Validity:
     """The worst verdict of the histories at `places`. HarnessError when one cannot be read."""
-    from .judge import check_run, session, stop
+    from .judge import check_run
+    from .session import session, stop
 
     names = named_checks(checks)
     sizes = [local_size(where) for where in places]

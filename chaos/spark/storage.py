@@ -3,20 +3,34 @@
     /runs/x, file:///runs/x      a run folder, its history/, or one Parquet file; raw rows are merged when need be
     hdfs://…, s3a://…, …         the same, through Hadoop's file systems, as this Spark is set up for them
 
-Reads names and sizes only. A scheme that Spark has no file system for is a HarnessError that says what to add.
+Names and sizes are read, and rows when somebody asks the DataFrame. A scheme that Spark has no file system for is a
+HarnessError that says what to add.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from pyspark.sql import SparkSession
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import DataType, DoubleType, IntegerType, LongType, StringType, StructField, StructType
 
 from ..errors import HarnessError
-from ..history.recorder import parquet_path, raw_dir, to_parquet
+from ..history.recorder import SCHEMA, arrow_schema, parquet_path, raw_dir, to_parquet
+from .settings import SMALL_PLANS, is_local, plans_for, use
+
+_TYPES: dict[str, DataType] = {
+    "string": StringType(),
+    "long": LongType(),
+    "int": IntegerType(),
+    "double": DoubleType(),
+}
+
+HISTORY_SCHEMA = StructType([StructField(c.name, _TYPES[c.type], c.nullable) for c in SCHEMA])
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +123,25 @@ def read_text(uri: str, spark: SparkSession) -> str | None:
         return None
     rows = spark.read.text(uri, wholetext=True).collect()
     return str(rows[0][0]) if rows else ""
+
+
+def load(run_dir: Path | str, spark: SparkSession) -> DataFrame:
+    """The history of a run folder or of a URI, in its schema; merged first when the run ended before it could do so.
+
+    Sets the session's plans for its size. HarnessError when there is none. On a cluster, a small history of this
+    machine is sent there; a large one must be where every worker sees it under the same path.
+    """
+    return load_planned(run_dir, spark)[0]
+
+
+def load_planned(run_dir: Path | str, spark: SparkSession) -> tuple[DataFrame, Mapping[str, str]]:
+    """`load`, and the plans that the checks of such a history need."""
+    found = stored(run_dir, spark)
+    plans = plans_for(spark, found.size)
+    use(spark, plans)
+    if plans is not SMALL_PLANS:
+        return spark.read.schema(HISTORY_SCHEMA).parquet(found.uri), plans
+    if found.path is not None and not is_local(spark.sparkContext.master):
+        rows = pq.read_table(found.path, schema=arrow_schema())
+        return spark.createDataFrame(rows, HISTORY_SCHEMA).coalesce(1), plans
+    return spark.read.schema(HISTORY_SCHEMA).parquet(found.uri).coalesce(1), plans

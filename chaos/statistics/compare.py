@@ -85,7 +85,7 @@ def _spark(master: str | None) -> Iterator[SparkSession]:
     """The session of this process; one that was started for this is ended."""
     from pyspark.sql import SparkSession
 
-    from ..spark.judge import session, stop
+    from ..spark.session import session, stop
 
     before = SparkSession.getActiveSession()
     spark = session(master)
@@ -97,7 +97,7 @@ def _spark(master: str | None) -> Iterator[SparkSession]:
 
 
 def _read(folder: Path, spark: SparkSession) -> RunSamples:
-    from ..spark.judge import load
+    from ..spark.storage import load
     from .samples import samples_of
 
     history = load(folder, spark).cache()

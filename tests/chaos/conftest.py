@@ -11,7 +11,7 @@ import pytest
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     from nemesrv.chaos.errors import HarnessError
-    from nemesrv.chaos.spark.judge import session, stop
+    from nemesrv.chaos.spark.session import session, stop
 
     try:
         running = session()

@@ -31,7 +31,8 @@ from nemesrv.chaos.history.recorder import to_table
 from nemesrv.chaos.live.carry import TRAFFIC
 from nemesrv.chaos.live.judge import LiveJudge
 from nemesrv.chaos.live.merge import MERGES
-from nemesrv.chaos.spark.judge import HISTORY_SCHEMA, check_history
+from nemesrv.chaos.spark.judge import check_history
+from nemesrv.chaos.spark.storage import HISTORY_SCHEMA
 from nemesrv.chaos.verdict import Verdict
 from tests.chaos.live.histories import Rows, random_history
 
@@ -144,7 +145,7 @@ def main() -> int:
 
 
 def _run(seeds: Sequence[int], checks: Sequence[str], asked: argparse.Namespace) -> list[dict[str, Any]]:
-    from nemesrv.chaos.spark.judge import session, stop
+    from nemesrv.chaos.spark.session import session, stop
     from nemesrv.chaos.spark.settings import SMALL_PLANS, use
 
     if asked.out:

@@ -9,7 +9,6 @@ import pytest
 
 from nemesrv.chaos import generate
 from nemesrv.chaos.checkers import CHECKS
-from nemesrv.chaos.errors import HarnessError
 from nemesrv.chaos.history import recorder as history
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.realistic import broker_crash
@@ -26,23 +25,6 @@ def test_a_healthy_run_of_real_size_passes_every_check(spark: Any, tmp_path: Pat
         (name, Validity.VALID, "") for name in CHECKS
     ]
     assert all(verdict.examined for verdict in verdicts)
-
-
-def test_a_run_that_never_got_to_merging_is_merged_when_it_is_checked(spark: Any, tmp_path: Path) -> None:
-    from nemesrv.chaos.spark.judge import load
-    from nemesrv.remoting.node.clock import RealClock
-
-    record = history.RecorderSpec.for_run(tmp_path, "ns-0", "name_server", 0, RealClock.starting_now()).open()
-    record("started")
-    record.close()
-    assert [row["event"] for row in load(tmp_path, spark).collect()] == ["started"]
-
-
-def test_an_unmergeable_run_is_a_failed_harness(spark: Any, tmp_path: Path) -> None:
-    from nemesrv.chaos.spark.judge import load
-
-    with pytest.raises(HarnessError, match="holds no recorded events"):
-        load(tmp_path, spark)
 
 
 def test_a_check_that_fails_is_unknown_and_does_not_stop_the_others(
@@ -65,14 +47,3 @@ def test_a_check_that_does_not_exist_is_refused_before_anything_is_judged(spark:
 
     with pytest.raises(KeyError, match="no_such_check"):
         check_run(tmp_path, ["no_such_check"], spark)
-
-
-def test_without_java_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    from nemesrv.chaos.spark.judge import require_java
-
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    with pytest.raises(HarnessError) as caught:
-        require_java()
-    assert "\n" not in str(caught.value)
-    assert "JDK 17" in str(caught.value)

@@ -11,8 +11,10 @@ import pytest
 from nemesrv.chaos import generate
 from nemesrv.chaos.errors import HarnessError, ScenarioError
 from nemesrv.chaos.generate import writing
+from nemesrv.chaos.history.recorder import RecorderSpec
 from nemesrv.chaos.spark.check_stored import belongs_here, named_checks
-from nemesrv.chaos.spark.storage import local_path, local_size
+from nemesrv.chaos.spark.storage import _elsewhere, load, local_path, local_size
+from nemesrv.remoting.node.clock import RealClock
 
 
 def test_a_path_and_its_file_uri_are_one_place(tmp_path: Path) -> None:
@@ -36,8 +38,6 @@ def test_a_check_that_does_not_exist_is_refused() -> None:
 
 @pytest.mark.spark
 def test_a_folder_of_files_is_read_by_its_uri(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from nemesrv.chaos.spark.judge import load
-
     monkeypatch.setattr(writing, "ORDERED_ROWS", 0)
     written = generate.write(tmp_path / "run", events=8_000, seed=1, slice_rows=2_000)
     shutil.move(tmp_path / "run" / "history", tmp_path / "just files")
@@ -48,8 +48,6 @@ def test_a_folder_of_files_is_read_by_its_uri(spark: Any, tmp_path: Path, monkey
 
 @pytest.mark.spark
 def test_a_place_that_spark_cannot_read_is_said_in_one_sentence(spark: Any) -> None:
-    from nemesrv.chaos.spark.judge import load
-
     with pytest.raises(
         HarnessError, match=r"nosuch://host/run cannot be read: .*Spark needs that file system"
     ) as caught:
@@ -59,7 +57,19 @@ def test_a_place_that_spark_cannot_read_is_said_in_one_sentence(spark: Any) -> N
 
 @pytest.mark.spark
 def test_a_uri_without_a_history_is_said_so(spark: Any, tmp_path: Path) -> None:
-    from nemesrv.chaos.spark.storage import _elsewhere
-
     with pytest.raises(HarnessError, match="holds no history"):
         _elsewhere(tmp_path.as_uri(), spark)
+
+
+@pytest.mark.spark
+def test_a_run_that_never_got_to_merging_is_merged_when_it_is_checked(spark: Any, tmp_path: Path) -> None:
+    record = RecorderSpec.for_run(tmp_path, "ns-0", "name_server", 0, RealClock.starting_now()).open()
+    record("started")
+    record.close()
+    assert [row["event"] for row in load(tmp_path, spark).collect()] == ["started"]
+
+
+@pytest.mark.spark
+def test_an_unmergeable_run_is_a_failed_harness(spark: Any, tmp_path: Path) -> None:
+    with pytest.raises(HarnessError, match="holds no recorded events"):
+        load(tmp_path, spark)

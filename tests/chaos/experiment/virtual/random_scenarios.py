@@ -115,7 +115,7 @@ def told(scenario: Scenario) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 when no check of any scenario said INVALID."""
-    from nemesrv.chaos.spark.judge import session, stop
+    from nemesrv.chaos.spark.session import session, stop
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scenarios", type=int, default=400)

@@ -1,0 +1,77 @@
+"""The one Spark session of this process: its JVM started quietly, found again, ended without a trace."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from pyspark import SparkContext
+from pyspark.java_gateway import java_import, launch_gateway
+from pyspark.sql import SparkSession
+
+from ..errors import HarnessError
+from .settings import conf_of
+
+
+def require_java() -> None:
+    """HarnessError when there is no Java to run Spark."""
+    java_home = os.environ.get("JAVA_HOME")
+    if shutil.which("java") is None and not (java_home and Path(java_home, "bin", "java").exists()):
+        raise HarnessError("no java on PATH: Spark needs a JDK 17 or later, e.g. apt install openjdk-17-jre-headless")
+
+
+def session(master: str | None = None, *, log_file: Path | None = None, large: bool = False) -> SparkSession:
+    """The session of this process, started when there is none (about 5 s). HarnessError when Java is missing.
+
+    `master` is a Spark cluster's URL; None is two threads of this process, which open no port but on 127.0.0.1.
+    `log_file` gets what the JVM prints; None is nowhere. `large`: it is started for more than SMALL_BYTES of history.
+    The JVM has the priority of the thread that calls this.
+    """
+    require_java()
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running
+    conf = conf_of(master, large=large)
+    before = os.environ.get("SPARK_LOCAL_IP")
+    if conf.contains("spark.driver.host"):
+        os.environ["SPARK_LOCAL_IP"] = conf.get("spark.driver.host") or "127.0.0.1"
+    try:
+        with open(log_file or os.devnull, "ab") as said:
+            gateway = launch_gateway(conf, popen_kwargs={"stdout": said, "stderr": said})
+        # Named here it is found at once; PySpark's own wildcards let the JVM look through all jars at each mention.
+        java_import(gateway.jvm, "org.apache.spark.api.python.PythonUtils")
+        return SparkSession(SparkContext(conf=conf, gateway=gateway))
+    except Exception as exc:
+        lines = str(exc).strip().splitlines()
+        raise HarnessError(f"Spark did not start: {lines[0] if lines else type(exc).__name__}") from exc
+    finally:
+        if before is None:
+            os.environ.pop("SPARK_LOCAL_IP", None)
+        else:
+            os.environ["SPARK_LOCAL_IP"] = before
+
+
+def jvm_pid() -> int | None:
+    """The process of the session's JVM; None when this process started none."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    return None if process is None else int(process.pid)
+
+
+def stop(spark: SparkSession) -> None:
+    """End the session and its JVM; nothing of it is left when this returns."""
+    gateway = spark.sparkContext._gateway
+    process = getattr(gateway, "proc", None)
+    spark.stop()
+    if gateway is not None:
+        gateway.shutdown()
+        SparkContext._gateway = None
+        SparkContext._jvm = None
+    if process is not None:
+        process.stdin.close()  # the JVM ends when its standard input does
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
