@@ -117,28 +117,18 @@ def scenarios(name: str | None) -> None:
 @cli.command()
 @click.argument("run_dir", nargs=-1, required=True)
 @click.option("--spark-master", help="Judge on this Spark cluster instead of in this process.")
-@click.option("--checks", metavar="NAME,...", help="These checks instead of the scenario's; all: every one. No report.")
+@click.option("--checks", metavar="NAME,...", help="These checks instead of the scenario's; all: every one.")
 @_summary_option
 def check(run_dir: tuple[str, ...], spark_master: str | None, checks: str | None, summary: Path | None) -> None:
     """Judge recorded histories again.
 
-    RUN_DIR is a run folder, or whatever Spark can read: a folder of Parquet files, hdfs://..., s3a://.... Of those, and
-    of histories beyond some 400,000 events, only the verdicts are written.
+    RUN_DIR is a run folder, or whatever Spark can read: a folder of Parquet files, hdfs://..., s3a://.... Verdicts and
+    reports are written to run folders of this machine; beyond some 400,000 events no report is drawn.
     """
-    from .runner import EXIT_STATUS, check_again
-    from .spark.check_stored import belongs_here, check_stored
-    from .spark.session import require_java
-    from .verdict import worst
+    from .judging import named_checks
+    from .runner import check_all
 
-    stored = [where for where in run_dir if belongs_here(where, checks)]
-    require_java()
-    found = [check_stored(stored, checks, spark_master)] if stored else []
-    status = EXIT_STATUS[worst(found)] if found else 0
-    folders = [Path(where) for where in run_dir if where not in stored]
-    if folders:
-        again = check_again(folders, spark_master, summary)
-        status = 1 if 1 in (status, again) else max(status, again)
-    sys.exit(status)
+    sys.exit(check_all(run_dir, named_checks(checks, "--checks"), spark_master, summary))
 
 
 @cli.command()
@@ -146,7 +136,7 @@ def check(run_dir: tuple[str, ...], spark_master: str | None, checks: str | None
 def report(run_dir: Path) -> None:
     """Write report.html and junit.xml of a run again, from its verdicts."""
     from .experiment.run_folder import RunFolder
-    from .runner import write_reports
+    from .judging import write_reports
 
     write_reports(RunFolder(run_dir))
     click.echo(str(RunFolder(run_dir).report_file))
@@ -172,12 +162,13 @@ def up(
     out: Path | None,
 ) -> None:
     """A cluster that stays up until Ctrl-C."""
-    from .live.judged_up import checks_named
+    from .judging import named_checks
+    from .live.judged_up import UP_CHECKS
     from .live.up import bring_up
 
     if slaves:
         raise ScenarioError("--slaves", "", str(slaves), "0: this version has no slave brokers")
-    checks = checks_named(check)
+    checks = named_checks(check, "--check", UP_CHECKS) or ()
     if out is not None and not checks:
         raise ScenarioError("--out", "", str(out), "given with --check only")
     bring_up(

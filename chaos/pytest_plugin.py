@@ -81,7 +81,8 @@ def nemesrv_cluster(request: pytest.FixtureRequest, nemesrv_harness: Harness) ->
     from .experiment.session import session
     from .experiment.stage import RealStage
     from .experiment.virtual.stage import VirtualStage
-    from .runner import judge_run, require_parts
+    from .judging import judge, of_run
+    from .runner import require_parts
 
     scenario, virtual = scenario_of(request.node, request.config)
     require_parts(virtual=virtual)
@@ -90,7 +91,9 @@ def nemesrv_cluster(request: pytest.FixtureRequest, nemesrv_harness: Harness) ->
     node = request.node
     node.user_properties += [("nemesrv_seed", scenario.seed), ("nemesrv_run", str(folder.path))]
     node.add_report_section("setup", "nemesrv", _story(node, folder.path, scenario, virtual))
-    with session(scenario, folder, stage, lambda run, as_run: judge_run(run, as_run, nemesrv_harness)) as cluster:
+    with session(
+        scenario, folder, stage, lambda run, as_run: judge(of_run(run, as_run), nemesrv_harness.spark()).verdicts
+    ) as cluster:
         yield cluster
     _summarise(request.config, cluster, virtual)
 

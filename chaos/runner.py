@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import sys
 from collections.abc import Callable, Sequence
@@ -10,8 +9,6 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from platform import python_version
-
-import click
 
 from ..actors.cluster import ClusterError
 from .defects import Defect
@@ -22,15 +19,10 @@ from .experiment.run_folder import RunFolder
 from .experiment.stage import RealStage, Stage
 from .experiment.virtual.stage import VirtualStage
 from .faults.toxiproxy import find_server
-from .reports.junit import junit
-from .reports.summary import append, replay_line, summary
-from .reports.table import print_table
+from .judging import Judged, exit_status, find, judge, of_run, show
 from .scenarios.model import Scenario, TimersModel
-from .spark.judge import check_run
 from .spark.session import require_java
-from .verdict import Validity, Verdict, worst
 
-EXIT_STATUS = {Validity.VALID: 0, Validity.INVALID: 1, Validity.UNKNOWN: 3}
 _VERSIONS_OF = ("nemesrv", "ray", "pyspark", "toxiproxy-python", "uvloop")
 
 
@@ -48,19 +40,6 @@ class Options:
     """On the virtual clock: no Ray, no Toxiproxy, a few seconds instead of minutes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A run and what the checks said of it."""
-
-    folder: RunFolder
-    scenario: Scenario
-    verdicts: Sequence[Verdict]
-
-    @property
-    def verdict(self) -> Validity:
-        return worst(v.verdict for v in self.verdicts)
-
-
 def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
     """The exit status of running every scenario: INVALID counts before UNKNOWN before VALID."""
     for scenario in scenarios:
@@ -70,9 +49,9 @@ def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
     with Harness(spark_master=options.spark_master, gentle=not options.virtual) as harness:
         for scenario in scenarios:
             result = run_one(scenario, options, harness)
-            judged.append(result.verdict)
-            _show(result, options.summary, virtual=options.virtual)
-    return EXIT_STATUS[worst(judged)]
+            judged.append(result)
+            show(result, options.summary, virtual=options.virtual)
+    return exit_status(judged)
 
 
 def require_parts(*, virtual: bool = False) -> None:
@@ -91,20 +70,11 @@ def run_one(scenario: Scenario, options: Options, harness: Harness, defect: Defe
     try:
         record(as_run, folder, stage, defect, progress.say)
         progress.say("judging")
-        verdicts = judge_run(folder, as_run, harness)
+        return judge(of_run(folder, as_run), harness.spark())
     except ClusterError as exc:
         raise HarnessError(f"{exc} (logs: {folder.logs})") from exc
     finally:
         progress.clear()
-    return Judged(folder, as_run, verdicts)
-
-
-def judge_run(folder: RunFolder, scenario: Scenario, harness: Harness) -> Sequence[Verdict]:
-    """The verdicts of the folder's history; they and the reports are in the folder."""
-    verdicts = check_run(folder.path, scenario.checks, harness.spark())
-    write_verdicts(Judged(folder, scenario, verdicts))
-    write_reports(folder)
-    return verdicts
 
 
 def record(
@@ -162,67 +132,28 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def check_again(run_dirs: Sequence[Path], spark_master: str | None, summary_file: Path | None = None) -> int:
-    """The exit status of judging recorded runs again; their verdicts and reports are written anew."""
-    folders = [RunFolder(path) for path in run_dirs]
-    scenarios = [folder.scenario() for folder in folders]
+def check_all(
+    places: Sequence[str], checks: tuple[str, ...] | None, spark_master: str | None, summary_file: Path | None = None
+) -> int:
+    """The exit status of judging recorded histories again, wherever they lie; what is said of them is written anew.
+
+    ScenarioError, before anything is started, for one on this machine that is none.
+    """
+    from .spark.settings import SMALL_BYTES
+    from .spark.storage import local_size
+
+    sizes = {where: local_size(where) for where in places}
+    large = any(size is None or size > SMALL_BYTES for size in sizes.values())
+    harness = Harness(spark_master=spark_master, gentle=False, large=large)
+    here = {where: find(where, checks, harness.spark) for where, size in sizes.items() if size is not None}
     require_java()
     found = []
-    with Harness(spark_master=spark_master, gentle=False) as harness:
-        for folder, scenario in zip(folders, scenarios, strict=True):
-            judged = Judged(folder, scenario, judge_run(folder, scenario, harness))
-            _show(judged, summary_file)
-            found.append(judged.verdict)
-    return EXIT_STATUS[worst(found)]
-
-
-def write_verdicts(judged: Judged) -> None:
-    """verdicts.json of the folder."""
-    document = {
-        "scenario": judged.scenario.name,
-        "seed": judged.scenario.seed,
-        "verdict": str(judged.verdict),
-        "checks": [verdict.to_json() for verdict in judged.verdicts],
-    }
-    text = json.dumps(document, indent=1, ensure_ascii=False, default=str)
-    judged.folder.verdicts_file.write_text(text + "\n", encoding="utf-8")
-
-
-def write_reports(folder: RunFolder) -> None:
-    """junit.xml and report.html from the folder's verdicts and history. HarnessError when there are none."""
-    scenario = folder.scenario()
-    try:
-        document = json.loads(folder.verdicts_file.read_text(encoding="utf-8"))
-        verdicts = [Verdict.from_json(check) for check in document["checks"]]
-    except (OSError, ValueError, KeyError) as exc:
-        raise HarnessError(f"{folder.verdicts_file} cannot be read: judge the run first with nemesrv check") from exc
-    from .reports.html import Run, html_report  # Bokeh: half a second that other commands need not wait for
-
-    run = Run(
-        name=scenario.name,
-        description=scenario.description,
-        seed=scenario.seed,
-        profile=scenario.cluster.profile,
-        time_scale=scenario.timers.time_scale,
-        versions=scenario.versions,
-    )
-    page = html_report(run, verdicts, folder.path)
-    folder.report_file.write_text(page, encoding="utf-8")
-    folder.junit_file.write_bytes(junit(scenario.name, scenario.seed or 0, verdicts))
-
-
-def _show(judged: Judged, summary_file: Path | None, *, virtual: bool = False) -> None:
-    scenario = judged.scenario
-    title = f"{scenario.name}: {judged.verdict}   seed {scenario.seed}, profile {scenario.cluster.profile}"
-    print_table(judged.verdicts, title=title)
-    click.echo(f"report: {judged.folder.report_file}")
-    if summary_file is not None:
-        replay = replay_line(judged.folder.scenario_file, scenario.seed or 0, virtual=virtual)
-        text = summary(scenario.name, scenario.seed or 0, scenario.cluster.profile, judged.verdicts, replay)
-        try:
-            append(summary_file, text)
-        except OSError as exc:
-            raise HarnessError(f"the summary cannot be written to {summary_file}: {exc.strerror}") from exc
+    with harness:
+        for where in places:
+            judged = judge(here.get(where) or find(where, checks, harness.spark), harness.spark())
+            show(judged, summary_file)
+            found.append(judged)
+    return exit_status(found)
 
 
 class _Progress:

@@ -17,8 +17,8 @@ from rich.table import Table
 from .defects import DEFECTS, Defect
 from .errors import ScenarioError
 from .experiment.harness import Harness
-from .experiment.run_folder import RunFolder
-from .runner import Judged, Options, require_parts, run_one
+from .judging import Judged
+from .runner import Options, require_parts, run_one
 from .scenarios.model import CHECK_NAMES, SHIPPED_DIR, Scenario, find, load
 from .verdict import Validity
 
@@ -36,7 +36,8 @@ class Outcome:
     also: frozenset[str] = frozenset()
     found: frozenset[str]
     unknown: frozenset[str]
-    folder: RunFolder = field(compare=False)
+    where: str = field(compare=False)
+    """The run folder."""
 
     @property
     def passed(self) -> bool:
@@ -55,13 +56,13 @@ class Outcome:
             return frozenset(v.name for v in judged.verdicts if v.verdict is validity)
 
         return cls(
-            scenario=judged.scenario.name,
+            scenario=judged.history.name,
             defect=None if defect is None else defect.name,
             meant=frozenset() if defect is None else defect.caught_by,
             also=frozenset() if defect is None else defect.also,
             found=named(Validity.INVALID),
             unknown=named(Validity.UNKNOWN),
-            folder=judged.folder,
+            where=judged.history.where,
         )
 
 
@@ -107,7 +108,7 @@ def selftest_table(outcomes: Sequence[Outcome]) -> Table:
         table.add_column(column)
     for outcome in outcomes:
         meant = [*sorted(outcome.meant), *(f"({name})" for name in sorted(outcome.also))]
-        wrong = f"[bold red]{outcome.result}[/] ({outcome.folder.path})"
+        wrong = f"[bold red]{outcome.result}[/] ({outcome.where})"
         table.add_row(
             outcome.scenario,
             outcome.defect or "none (clean twin)",

@@ -33,11 +33,12 @@ class Harness:
     """Context manager. `ports` are held for as long as it lives.
 
     `gentle`: Spark starts behind everybody else, because nodes run on the machine's clock. On the virtual clock nobody
-    can be made late, and on a loaded machine the lowest priority may never get its turn.
+    can be made late, and on a loaded machine the lowest priority may never get its turn. `large`: Spark is started for
+    a large history.
     """
 
-    def __init__(self, *, spark_master: str | None = None, gentle: bool = True) -> None:
-        self._gentle = gentle
+    def __init__(self, *, spark_master: str | None = None, gentle: bool = True, large: bool = False) -> None:
+        self._gentle, self._large = gentle, large
         self.ports = PortHolder()
         self.ray = RayHost(workers=14)
         self._spark_master = spark_master
@@ -61,7 +62,7 @@ class Harness:
 
             if self._gentle and sys.platform == "linux":  # a niceness is the thread's own there; the JVM inherits it
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), SPARK_NICENESS)
-            spark = session(self._spark_master)
+            spark = session(self._spark_master, large=self._large)
             if self._gentle:
                 rehearse(spark)
         except BaseException as exc:

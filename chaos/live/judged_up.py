@@ -20,13 +20,11 @@ import click
 
 from ...remoting.node.clock import RealClock
 from ...remoting.node.network import Address
-from ..checkers import CHECKS
-from ..errors import ScenarioError
 from ..experiment.nodes import timers_of
 from ..experiment.run_folder import RunFolder
 from ..faults.outside import OutsideFaults
 from ..history.recorder import HistoryWriter, LagProbe, RecorderSpec, to_parquet
-from ..runner import Judged, write_verdicts
+from ..judging import Judged, of_run, write_verdicts
 from ..scenarios.model import Scenario
 from ..topology import NodeKind, Topology
 from ..verdict import Verdict
@@ -36,17 +34,6 @@ UP_CHECKS = ("routes_converge", "routes_are_true", "no_false_eviction", "no_resu
 """`default`: what needs no clients."""
 LAST_WRITE_S = 0.1
 """Of the machine's time: longer than a node may keep an event in memory."""
-
-
-def checks_named(text: str | None) -> tuple[str, ...]:
-    """The checks of `--check`: names with commas, `default` or `all`. ScenarioError for one that does not exist."""
-    if text is None:
-        return ()
-    names = {"default": [name for name in UP_CHECKS if name in CHECKS], "all": [*CHECKS]}.get(text, text.split(","))
-    for name in names:
-        if name not in CHECKS:
-            raise ScenarioError("--check", "", name, f"default, all, or any of {', '.join(CHECKS)}")
-    return tuple(names)
 
 
 class JudgedUp:
@@ -103,8 +90,8 @@ class JudgedUp:
         self.record("run_end")
         time.sleep(LAST_WRITE_S)
         verdicts = self._watch.finish()
-        judged = Judged(self.folder, self._scenario, verdicts)
-        write_verdicts(judged)
+        write_verdicts(self.folder, self._scenario, verdicts)
+        judged = Judged(of_run(self.folder, self._scenario), verdicts)
         click.echo(f"verdicts: {judged.verdict}   {self.folder.verdicts_file}", err=self._as_json)
 
     def _merge(self) -> None:

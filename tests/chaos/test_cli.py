@@ -61,7 +61,7 @@ def test_a_wrong_command_is_one_line_on_stderr_and_exit_status_2(
 
 def test_a_folder_that_is_no_run_cannot_be_checked(tmp_path: Path) -> None:
     done = nemesrv("check", str(tmp_path), cwd=tmp_path)
-    assert done.returncode == 4
+    assert done.returncode == 2
     assert "scenario.yaml" in done.stderr
 
 

@@ -8,7 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nemesrv.chaos.defects import DEFECTS
-from nemesrv.chaos.runner import Judged, record_virtual
+from nemesrv.chaos.judging import Judged, of_run
+from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.selftest import Outcome, plan_of, scenario_of
 from nemesrv.chaos.spark.judge import check_run
 
@@ -26,5 +27,5 @@ def test_a_planted_defect_is_killed_and_its_clean_twin_is_clean(
 ) -> None:
     planted, made = DEFECTS.get(defect or ""), scenario_of(scenario)
     folder = record_virtual(made, 1, tmp_path / "run", planted)
-    outcome = Outcome.of(Judged(folder, made, check_run(folder.path, made.checks, spark)), planted)
+    outcome = Outcome.of(Judged(of_run(folder, made), check_run(folder.path, made.checks, spark)), planted)
     assert (outcome.result, outcome.found & outcome.meant) == ("killed" if planted else "clean", outcome.meant)

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos import generate
-from nemesrv.chaos.errors import HarnessError, ScenarioError
+from nemesrv.chaos.errors import HarnessError
 from nemesrv.chaos.generate import writing
 from nemesrv.chaos.history.recorder import RecorderSpec
-from nemesrv.chaos.spark.check_stored import belongs_here, named_checks
 from nemesrv.chaos.spark.storage import _elsewhere, load, local_path, local_size
 from nemesrv.remoting.node.clock import RealClock
 
@@ -21,19 +20,6 @@ def test_a_path_and_its_file_uri_are_one_place(tmp_path: Path) -> None:
     assert local_path(tmp_path.as_uri()) == local_path(str(tmp_path)) == local_path(tmp_path) == tmp_path
     assert local_path("hdfs://host/runs/1") is None
     assert local_size("s3a://bucket/run") is None
-
-
-def test_what_lies_elsewhere_or_names_its_checks_gets_no_report(tmp_path: Path) -> None:
-    generate.write(tmp_path, events=2_000, seed=1)
-    assert not belongs_here(str(tmp_path), None)
-    assert belongs_here(str(tmp_path), "all")
-    assert belongs_here("hdfs://host/run", None)
-
-
-def test_a_check_that_does_not_exist_is_refused() -> None:
-    assert named_checks("routes_converge, no_acknowledged_loss") == ("routes_converge", "no_acknowledged_loss")
-    with pytest.raises(ScenarioError, match="no_such_check"):
-        named_checks("no_such_check")
 
 
 @pytest.mark.spark

@@ -1,0 +1,221 @@
+"""The one door to a verdict: a history and the checks named for it in; what a person and a CI server read out.
+
+    run, self-test, pytest plugin ── of_run ─┐
+    check: a folder, a URI, any size ─ find ─┼─► judge ─► keep ─► verdicts.json, junit.xml, report.html
+    up: judged while it grows (live/) ───────┼──────────► keep          │
+                                             └─ show ◄─ Judged ─► exit_status
+
+What has a run folder on this machine is written there. The report reads every event, so it is drawn of a small history
+only, but for that of a run that has just ended.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import yaml
+
+from .checkers import CHECKS
+from .errors import HarnessError, ScenarioError
+from .experiment.run_folder import RunFolder
+from .reports.junit import junit
+from .reports.summary import append, replay_line, summary
+from .reports.table import print_table
+from .scenarios.model import Scenario, load, parse
+from .verdict import Validity, Verdict, worst
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EXIT_STATUS = {Validity.VALID: 0, Validity.INVALID: 1, Validity.UNKNOWN: 3}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """What is to be judged: where it lies, by which checks, and where what is said of it goes."""
+
+    where: str
+    checks: tuple[str, ...]
+    scenario: Scenario | None = None
+    """None: a history that came without."""
+    folder: RunFolder | None = None
+    """None: it is no run folder of this machine, and nothing is written."""
+    drawn: bool = True
+    """Whether report.html is wanted."""
+
+    @property
+    def name(self) -> str:
+        return self.where if self.scenario is None else self.scenario.name
+
+    @property
+    def seed(self) -> int:
+        return 0 if self.scenario is None else self.scenario.seed or 0
+
+    @property
+    def profile(self) -> str:
+        return "unknown" if self.scenario is None else self.scenario.cluster.profile
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A history and what the checks said of it."""
+
+    history: History
+    verdicts: Sequence[Verdict]
+
+    @property
+    def verdict(self) -> Validity:
+        return worst(v.verdict for v in self.verdicts)
+
+
+def exit_status(judged: Iterable[Judged]) -> int:
+    """INVALID counts before UNKNOWN before VALID."""
+    return EXIT_STATUS[worst(each.verdict for each in judged)]
+
+
+def named_checks(text: str | None, option: str, default: Sequence[str] = ()) -> tuple[str, ...] | None:
+    """The checks of a comma-separated list; `all` is all, `default` is `default` where there is one. None stays None.
+
+    ScenarioError for one that does not exist.
+    """
+    if text is None:
+        return None
+    sets = {"all": tuple(CHECKS), **({"default": tuple(default)} if default else {})}
+    names = sets.get(text) or tuple(name.strip() for name in text.split(",") if name.strip())
+    allowed = f"{', '.join(reversed(sets))}, or some of {', '.join(CHECKS)}"
+    for name in names or ("",):
+        if name not in CHECKS:
+            raise ScenarioError(option, "", repr(name), allowed)
+    return names
+
+
+def of_run(folder: RunFolder, scenario: Scenario) -> History:
+    """The history of a run that this process has recorded."""
+    return History(where=str(folder.path), checks=scenario.checks, scenario=scenario, folder=folder)
+
+
+def find(where: str, checks: tuple[str, ...] | None, spark: Callable[[], SparkSession]) -> History:
+    """The history at a path or URI; `checks` None: those of the scenario.yaml beside it.
+
+    `spark` is called for what is not on this machine. ScenarioError for a path where nothing is, and for a history
+    with neither scenario nor checks.
+    """
+    from .spark.settings import SMALL_BYTES
+    from .spark.storage import local_path, local_size, read_text
+
+    path = local_path(where)
+    if path is None:
+        text = None if checks else read_text(f"{where.rstrip('/')}/scenario.yaml", spark())
+        scenario = None if text is None else _parsed(text, f"{where.rstrip('/')}/scenario.yaml")
+        return History(where=where, checks=checks or _checks_of(scenario, where), scenario=scenario, drawn=False)
+    if not path.exists():
+        raise ScenarioError("check", "RUN_DIR", repr(where), "a run folder or a folder of Parquet files")
+    folder = RunFolder(path)
+    known = folder.scenario_file.is_file()
+    scenario = load(folder.scenario_file) if known else None
+    return History(
+        where=where,
+        checks=checks or _checks_of(scenario, where),
+        scenario=scenario,
+        folder=folder if known else None,
+        drawn=(local_size(path) or 0) <= SMALL_BYTES,
+    )
+
+
+def _parsed(text: str, file: str) -> Scenario:
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError as exc:
+        raise ScenarioError(file, "", "", "well-formed YAML") from exc
+    if not isinstance(document, dict):
+        raise ScenarioError(file, "", type(document).__name__, "a mapping with the keys of a scenario")
+    return parse(document, file=file)
+
+
+def _checks_of(scenario: Scenario | None, where: str) -> tuple[str, ...]:
+    if scenario is None:
+        allowed = "a scenario beside the history, or --checks to say what is to be judged"
+        raise ScenarioError(f"{where.rstrip('/')}/scenario.yaml", "", "", allowed)
+    return scenario.checks
+
+
+def judge(history: History, spark: SparkSession) -> Judged:
+    """What its checks say of it; kept. HarnessError when it cannot be read."""
+    from .spark.judge import check_run
+
+    return keep(history, check_run(history.where, history.checks, spark))
+
+
+def keep(history: History, verdicts: Sequence[Verdict]) -> Judged:
+    """The verdicts, and the reports of them, are in the run folder, where there is one."""
+    judged = Judged(history, verdicts)
+    if history.folder is not None and history.scenario is not None:
+        write_verdicts(history.folder, history.scenario, verdicts)
+        if history.drawn:
+            write_reports(history.folder)
+        else:
+            _write_junit(history.folder, history.scenario, verdicts)
+    return judged
+
+
+def write_verdicts(folder: RunFolder, scenario: Scenario, verdicts: Sequence[Verdict]) -> None:
+    """verdicts.json of the folder."""
+    document = {
+        "scenario": scenario.name,
+        "seed": scenario.seed or 0,
+        "verdict": str(worst(verdict.verdict for verdict in verdicts)),
+        "checks": [verdict.to_json() for verdict in verdicts],
+    }
+    text = json.dumps(document, indent=1, ensure_ascii=False, default=str)
+    folder.verdicts_file.write_text(text + "\n", encoding="utf-8")
+
+
+def write_reports(folder: RunFolder) -> None:
+    """junit.xml and report.html from the folder's verdicts and history. HarnessError when there are none."""
+    scenario = folder.scenario()
+    try:
+        document = json.loads(folder.verdicts_file.read_text(encoding="utf-8"))
+        verdicts = [Verdict.from_json(check) for check in document["checks"]]
+    except (OSError, ValueError, KeyError) as exc:
+        raise HarnessError(f"{folder.verdicts_file} cannot be read: judge the run first with nemesrv check") from exc
+    from .reports.html import Run, html_report  # Bokeh: half a second that other commands need not wait for
+
+    run = Run(
+        name=scenario.name,
+        description=scenario.description,
+        seed=scenario.seed,
+        profile=scenario.cluster.profile,
+        time_scale=scenario.timers.time_scale,
+        versions=scenario.versions,
+    )
+    page = html_report(run, verdicts, folder.path)
+    folder.report_file.write_text(page, encoding="utf-8")
+    _write_junit(folder, scenario, verdicts)
+
+
+def _write_junit(folder: RunFolder, scenario: Scenario, verdicts: Sequence[Verdict]) -> None:
+    folder.junit_file.write_bytes(junit(scenario.name, scenario.seed or 0, verdicts))
+
+
+def show(judged: Judged, summary_file: Path | None = None, *, virtual: bool = False) -> None:
+    """The table and where the report is, on stdout; the verdicts as Markdown at the end of `summary_file`."""
+    history = judged.history
+    about = "" if history.scenario is None else f"   seed {history.seed}, profile {history.profile}"
+    print_table(judged.verdicts, title=f"{history.name}: {judged.verdict}{about}")
+    if history.folder is not None and history.drawn:
+        click.echo(f"report: {history.folder.report_file}")
+    if summary_file is None:
+        return
+    if history.folder is None:
+        replay = f"nemesrv check {history.where}"
+    else:
+        replay = replay_line(history.folder.scenario_file, history.seed, virtual=virtual)
+    try:
+        append(summary_file, summary(history.name, history.seed, history.profile, judged.verdicts, replay))
+    except OSError as exc:
+        raise HarnessError(f"the summary cannot be written to {summary_file}: {exc.strerror}") from exc

@@ -1,0 +1,103 @@
+"""One door to a verdict: what is judged, by which checks, what is written, and the exit status."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from nemesrv.chaos import generate
+from nemesrv.chaos.checkers import CHECKS
+from nemesrv.chaos.errors import ScenarioError
+from nemesrv.chaos.experiment.run_folder import RunFolder
+from nemesrv.chaos.judging import History, Judged, exit_status, find, judge, keep, named_checks, of_run, show
+from nemesrv.chaos.runner import check_all
+from nemesrv.chaos.spark import settings
+from nemesrv.chaos.verdict import Validity, Verdict
+
+
+def no_spark() -> NoReturn:
+    raise AssertionError("Spark is not needed for this")
+
+
+def judged(*said: Validity) -> Judged:
+    verdicts = [Verdict(name="routes_converge", verdict=each, examined=1, why="so it is") for each in said]
+    return Judged(History(where="a", checks=("routes_converge",)), verdicts)
+
+
+def test_the_worst_verdict_is_the_exit_status() -> None:
+    valid, unknown, invalid = map(judged, (Validity.VALID, Validity.UNKNOWN, Validity.INVALID))
+    assert [exit_status(each) for each in ([valid], [valid, unknown], [unknown, invalid, valid])] == [0, 3, 1]
+    assert exit_status([judged()]) == 3, "nothing examined is UNKNOWN"
+
+
+def test_checks_are_named_with_commas_or_by_all_or_default() -> None:
+    assert named_checks(None, "--checks") is None
+    assert named_checks("all", "--checks") == tuple(CHECKS)
+    assert named_checks("routes_converge, no_acknowledged_loss", "--checks") == (
+        "routes_converge",
+        "no_acknowledged_loss",
+    )
+    assert named_checks("default", "--check", ("order_kept",)) == ("order_kept",)
+
+
+@pytest.mark.parametrize("text", ["no_such_check", "default", "", "routes_converge,no_such_check"])
+def test_a_check_that_does_not_exist_is_refused(text: str) -> None:
+    with pytest.raises(ScenarioError, match=r"--checks: .* is not allowed: all, or some of routes_converge, "):
+        named_checks(text, "--checks")
+
+
+def test_a_run_folder_is_judged_by_its_scenario_and_gets_a_report_while_it_is_small(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generate.write(tmp_path, events=2_000, seed=1)
+    scenario = RunFolder(tmp_path).scenario()
+    for where in (str(tmp_path), tmp_path.as_uri()):
+        found = find(where, None, no_spark)
+        assert (found.checks, found.scenario, found.folder) == (scenario.checks, scenario, RunFolder(tmp_path))
+        assert found.drawn
+    assert find(str(tmp_path), ("order_kept",), no_spark).checks == ("order_kept",)
+    monkeypatch.setattr(settings, "SMALL_BYTES", 1_000)
+    assert not find(str(tmp_path), None, no_spark).drawn
+
+
+def test_a_history_without_a_scenario_is_judged_by_named_checks_only_and_nothing_is_written(tmp_path: Path) -> None:
+    found = find(str(tmp_path), ("order_kept",), no_spark)
+    assert (found.checks, found.folder) == (("order_kept",), None)
+    keep(found, [])
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ScenarioError, match="a scenario beside the history, or --checks"):
+        find(str(tmp_path), None, no_spark)
+
+
+def test_a_path_where_nothing_is_is_wrong_input_and_nothing_is_started(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match="a run folder or a folder of Parquet files"):
+        check_all([str(tmp_path / "none")], None, None)
+
+
+def test_what_is_kept_is_verdicts_junit_and_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    generate.write(tmp_path, events=2_000, seed=1)
+    folder = RunFolder(tmp_path)
+    scenario = folder.scenario()
+    wrong = Verdict(name="order_kept", verdict=Validity.INVALID, examined=2, violations=1, why="out of order")
+    kept = keep(of_run(folder, scenario), [wrong])
+    document: dict[str, Any] = json.loads(folder.verdicts_file.read_text(encoding="utf-8"))
+    assert (document["scenario"], document["verdict"]) == (scenario.name, "INVALID")
+    assert document["checks"] == [wrong.to_json()]
+    assert b"order_kept" in folder.junit_file.read_bytes()
+    assert "order_kept" in folder.report_file.read_text(encoding="utf-8")
+    show(kept, tmp_path / "summary.md")
+    assert f"report: {folder.report_file}" in capsys.readouterr().out
+    assert "order_kept" in (tmp_path / "summary.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.spark
+def test_the_same_history_gets_the_same_verdict_with_its_scenario_and_as_mere_files(spark: Any, tmp_path: Path) -> None:
+    generate.write(tmp_path, events=3_000, seed=1)
+    names = ("routes_converge", "no_acknowledged_loss")
+    whole = judge(find(str(tmp_path), names, no_spark), spark)
+    files = judge(find((tmp_path / "history").as_uri(), names, no_spark), spark)
+    assert [v.to_json() for v in whole.verdicts] == [v.to_json() for v in files.verdicts]
+    assert json.loads((tmp_path / "verdicts.json").read_text(encoding="utf-8"))["verdict"] == str(files.verdict)
