@@ -11,7 +11,10 @@ setup: ## make .venv with pinned packages and a Toxiproxy server (quick when it 
 demo: setup ## lose a link between a broker and a NameServer, and judge what happened
 	@.venv/bin/nemesrv run broker-partition
 
-test: setup check ## everything: format, lint, types, then the whole test suite
+test: setup check ## format, lint, types, then the test suite
+	@$(PY) -m pytest -m "not nightly"
+
+test-all: setup check ## everything: the nightly proofs included
 	@$(PY) -m pytest
 
 check: setup ## format, lint, types
@@ -24,7 +27,7 @@ format: setup ## rewrite the code in the project's format
 	@$(PY) -m ruff format --quiet .
 
 test-fast: setup ## the tests that start neither Ray nor Spark nor Toxiproxy nor Java programs
-	@$(PY) -m pytest -m "not ray and not spark and not toxiproxy and not e2e and not java"
+	@$(PY) -m pytest -m "not ray and not spark and not toxiproxy and not e2e and not java and not nightly"
 
 selftest: setup ## run every planted defect and its clean twin on the virtual clock, and print the table
 	@.venv/bin/nemesrv selftest --clock virtual
@@ -47,4 +50,4 @@ mutation: setup ## mutants of the route table and the selection code, and what t
 bench: setup ## the benchmarks, each beside its baseline
 	@.venv/bin/nemesrv bench
 
-.PHONY: help setup demo test check format test-fast selftest differential live-differential random-scenarios fuzz mutation bench
+.PHONY: help setup demo test test-all check format test-fast selftest differential live-differential random-scenarios fuzz mutation bench

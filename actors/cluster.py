@@ -30,7 +30,7 @@ from ..chaos.errors import HarnessError
 from ..remoting.node.clock import RealClock
 from ..remoting.node.network import Address
 from .actor import Listening, NodeActor, NodeSpec
-from .processes import Process, Reaper, alive, family, signals_deferred
+from .processes import FOLDER_PREFIX, Process, Reaper, family, signals_deferred, sweep
 
 log = logging.getLogger("nemesrv.cluster")
 
@@ -38,7 +38,6 @@ LISTEN_LIMIT_S = 60.0
 START_LIMIT_S = 60.0
 STOP_LIMIT_S = 30.0
 SIGNAL_LIMIT_S = 5.0
-_PREFIX = "nsv-"
 
 
 class ClusterError(HarnessError):
@@ -67,6 +66,7 @@ def _environment(workers: int) -> dict[str, str]:
         "RAY_DISABLE_IMPORT_WARNING": "1",
         "RAY_enable_metrics_collection": "false",
         "RAY_event_stats": "false",
+        "RAY_memory_monitor_refresh_ms": "0",  # else Ray kills our small nodes when another's process fills the machine
         "RAY_worker_niceness": "0",  # Ray's 15 would make every timer of a node late as soon as anything else runs
         "RAY_worker_maximum_startup_concurrency": str(workers),  # else only so many are started ahead
     }
@@ -95,7 +95,7 @@ class RayHost:
         sweep()
         # Unix socket paths inside must stay below 108 bytes, so a long TMPDIR cannot be used.
         base = tempfile.gettempdir() if len(tempfile.gettempdir()) <= 20 else "/tmp"
-        self._folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=base))
+        self._folder = Path(tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-", dir=base))
         try:
             # Ray swallows an interrupt that meets it in the wrong place, and puts its own handler on SIGTERM.
             with signals_deferred():
@@ -180,16 +180,6 @@ def _quieten() -> None:
             log.debug("Ray: %s", line)
 
     worker.print_to_stdstream = to_our_log
-
-
-def sweep() -> None:
-    """Remove what a harness that was killed with SIGKILL has left in the folder for temporary files."""
-    for folder in {Path(tempfile.gettempdir()), Path("/tmp")}:
-        for left in folder.glob(f"{_PREFIX}[0-9]*-*"):
-            owner = left.name.removeprefix(_PREFIX).partition("-")[0]
-            with suppress(OSError):
-                if left.stat().st_uid == os.getuid() and owner.isdigit() and not alive(int(owner)):
-                    shutil.rmtree(left, ignore_errors=True)
 
 
 @dataclasses.dataclass(slots=True)

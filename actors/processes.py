@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
 _PROC = Path("/proc")
+FOLDER_PREFIX = "nsv-"
+"""Of the folders for temporary files, whose names go on with the pid of the process that made them."""
 
 
 class Process:
@@ -99,6 +103,16 @@ def _pids() -> Iterator[int]:
 def alive(pid: int) -> bool:
     """Whether a process has this pid."""
     return _stat(pid) is not None
+
+
+def sweep() -> None:
+    """Remove what a harness that was killed with SIGKILL has left in the folder for temporary files."""
+    for folder in {Path(tempfile.gettempdir()), Path("/tmp")}:
+        for left in folder.glob(f"{FOLDER_PREFIX}[0-9]*-*"):
+            owner = left.name.removeprefix(FOLDER_PREFIX).partition("-")[0]
+            with suppress(OSError):
+                if left.stat().st_uid == os.getuid() and owner.isdigit() and not alive(int(owner)):
+                    shutil.rmtree(left, ignore_errors=True)
 
 
 @contextmanager

@@ -7,32 +7,14 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import sys
 from pathlib import Path
-from types import FrameType
 
 import click
 
+from .commands.ending import end, from_a_shell, supervised
+from .commands.streams import use_lasting_streams
 from .errors import HarnessError, ScenarioError
-
-EXIT_WRONG_INPUT = 2
-EXIT_HARNESS = 4
-
-
-class Terminated(BaseException):
-    """SIGTERM arrived; unwinds like Ctrl-C does."""
-
-
-_arrived: list[int] = []
-"""Signals that came in. Code in C may turn the exception that a handler raises into one of its own."""
-
-
-def _on_signal(signum: int, _frame: FrameType | None) -> None:
-    _arrived.append(signum)
-    if signum == signal.SIGINT:
-        raise KeyboardInterrupt
-    raise Terminated
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -63,6 +45,7 @@ _summary_option = click.option(
 )
 @click.option("--spark-master", help="Judge on this Spark cluster instead of in this process.")
 @_summary_option
+@supervised
 def run(
     scenario: tuple[str, ...],
     out: Path | None,
@@ -119,6 +102,7 @@ def scenarios(name: str | None) -> None:
 @click.option("--spark-master", help="Judge on this Spark cluster instead of in this process.")
 @click.option("--checks", metavar="NAME,...", help="These checks instead of the scenario's; all: every one.")
 @_summary_option
+@supervised
 def check(run_dir: tuple[str, ...], spark_master: str | None, checks: str | None, summary: Path | None) -> None:
     """Judge recorded histories again.
 
@@ -151,6 +135,7 @@ def report(run_dir: Path) -> None:
 @click.option("--json", "as_json", is_flag=True, help="First line on stdout is one JSON object.")
 @click.option("--check", metavar="CHECKS", help="Judge while it is up: names with commas, `default` or `all`.")
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder with --check; default runs/up/TIMESTAMP.")
+@supervised
 def up(
     name_servers: int,
     brokers: int,
@@ -206,6 +191,7 @@ def broker(namesrv_addr: str, config_file: str | None) -> None:
 @click.option("--only", multiple=True, metavar="DEFECT", help="Only this planted defect; may be repeated.")
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--clock", type=click.Choice(["real", "virtual"]), default="real", show_default=True)
+@supervised
 def selftest(only: tuple[str, ...], seed: int, clock: str) -> None:
     """Plant every defect and see that the checks meant for it find it, and nothing in the clean twins."""
     from .runner import Options
@@ -251,6 +237,7 @@ def admin() -> None:
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of permutations and bootstrap.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the table.")
 @click.option("--spark-master", help="Read the histories on this Spark cluster instead of in this process.")
+@supervised
 def compare(
     runs: tuple[Path, ...],
     side_a: tuple[Path, ...],
@@ -342,6 +329,7 @@ def _counts(_context: click.Context, _parameter: click.Parameter, text: str) -> 
 @click.argument("name", required=False)
 @click.option("--seconds", type=click.FloatRange(min=0.1), default=3, show_default=True, help="Of each measurement.")
 @click.option("--events", callback=_counts, default="1e6,1e7,1e8", show_default=True, help="Sizes for bench checks.")
+@supervised
 def bench(name: str | None, seconds: float, events: tuple[int, ...]) -> None:
     """The benchmarks, each with its baseline in the same run."""
     from .bench.table import run_benchmarks
@@ -349,43 +337,18 @@ def bench(name: str | None, seconds: float, events: tuple[int, ...]) -> None:
     sys.exit(run_benchmarks(name, seconds, events))
 
 
-def _one_line(exc: BaseException) -> str:
-    return " ".join(str(exc).split()) or type(exc).__name__
-
-
 def main() -> None:
     """The console script: errors become one line and an exit status."""
     logging.basicConfig(
         level=os.environ.get("NEMESRV_LOG", "ERROR").upper(), format="%(levelname)s %(name)s: %(message)s"
     )
-    signal.signal(signal.SIGTERM, _on_signal)
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else a shell's background job ignores it
-        signal.signal(signal.SIGINT, _on_signal)
+    use_lasting_streams()
+    from_a_shell()
     try:
         cli(standalone_mode=False)
     except BaseException as exc:
-        status, text = _explain(exc)
-        if text:
-            click.echo(f"nemesrv: {text}", err=True)
-        sys.exit(status)
-
-
-def _explain(exc: BaseException) -> tuple[int | str | None, str]:
-    """Exit status and the one line for a person."""
-    if isinstance(exc, SystemExit):
-        return exc.code, ""
-    if _arrived or isinstance(exc, click.Abort | KeyboardInterrupt | Terminated):
-        terminated = _arrived[:1] == [signal.SIGTERM] or isinstance(exc, Terminated)
-        return (143, "terminated") if terminated else (130, "interrupted")
-    if isinstance(exc, ScenarioError):
-        return EXIT_WRONG_INPUT, _one_line(exc)
-    if isinstance(exc, HarnessError):
-        return EXIT_HARNESS, _one_line(exc)
-    if isinstance(exc, click.ClickException):
-        return EXIT_WRONG_INPUT, " ".join(exc.format_message().split())
-    logging.getLogger("nemesrv").debug("internal error", exc_info=exc)
-    what = f"internal error: {type(exc).__name__}: {_one_line(exc)}"
-    return EXIT_HARNESS, f"{what} (NEMESRV_LOG=debug shows where; please report it)"
+        sys.exit(end(exc))
+    sys.exit(end(None))
 
 
 if __name__ == "__main__":

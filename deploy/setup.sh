@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes .venv from nothing: Python packages at pinned versions, and a Toxiproxy server. Quick when nothing changed.
-# Exits 4 with one line where a part cannot be had.
+# Exits 4 with one line where a part cannot be had, before anything is installed.
 set -eu
 cd "$(dirname "$0")/.."
 TOXIPROXY_VERSION=v2.12.0
@@ -15,8 +15,15 @@ for candidate in ${PYTHON:-} python3.13 python3.12 python3.11 python3; do
     fi
 done
 [ -n "$python" ] || missing "Python 3.11 or newer is missing: install it (Debian: apt-get install python3 python3-venv) or set PYTHON=/path/to/python3"
-java_version=$( { java -version 2>&1 || true; } | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)
-[ -n "$java_version" ] && [ "$java_version" -ge 17 ] || missing "a JDK 17 or newer is missing: Spark needs it (Debian: apt-get install openjdk-17-jdk-headless)"
+java=java
+[ -z "${JAVA_HOME:-}" ] || java=$JAVA_HOME/bin/java
+java_version=$( { "$java" -version 2>&1 || true; } | sed -n 's/.*version "\(1\.\)\{0,1\}\([0-9]*\).*/\2/p' | head -n 1)
+need_java="Spark needs a JDK 17 or newer (Debian: apt-get install openjdk-17-jdk-headless, and unset JAVA_HOME or point it there)"
+[ -n "$java_version" ] || missing "there is no $java that runs: $need_java"
+[ "$java_version" -ge 17 ] || missing "$java is Java $java_version: $need_java"
+if ! command -v toxiproxy-server >/dev/null 2>&1 && [ ! -x .venv/bin/toxiproxy-server ] && ! command -v go >/dev/null 2>&1; then
+    missing "toxiproxy-server is missing: put one on PATH, or install Go so that set-up can build it (Debian: apt-get install golang)"
+fi
 
 # The report's tests open it in a real browser. Nobody's machine gets one unasked; CI does, where it can.
 if [ -n "${CI:-}" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 \
@@ -30,13 +37,14 @@ stamp=.venv/.nemesrv-$(cat pyproject.toml constraints.txt deploy/setup.sh | cksu
 if [ -f "$stamp" ] && [ -x .venv/bin/nemesrv ]; then
     exit 0
 fi
+free_kb=$(df -Pk . | awk 'NR == 2 { print $4 }')
+[ -d .venv ] || [ "$free_kb" -ge 2500000 ] || missing "the packages need 2.5 GB and $(pwd) has $((free_kb / 1024)) MB left: free some of it"
 [ -x .venv/bin/python ] || "$python" -m venv .venv || missing "the venv module is missing: install it (Debian: apt-get install python3-venv)"
 quiet=(--quiet --disable-pip-version-check)
 .venv/bin/python -m pip install "${quiet[@]}" --constraint constraints.txt --editable '.[dev]' \
     || missing "the Python packages could not be installed: see pip's message above"
 
 if ! command -v toxiproxy-server >/dev/null 2>&1 && [ ! -x .venv/bin/toxiproxy-server ]; then
-    command -v go >/dev/null 2>&1 || missing "toxiproxy-server is missing: put one on PATH, or install Go so that set-up can build it (Debian: apt-get install golang)"
     build=$(mktemp -d)
     trap 'rm -rf "$build"' EXIT
     echo "building toxiproxy-server $TOXIPROXY_VERSION with Go"

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from ...actors.actor import ClosableRecorder, NodeSpec
 from ...actors.processes import signals_deferred
+from ...actors.supervisor import AtASignal, at_a_signal
 from ...remoting.node.network import Address
 from ..defects import Defect
 from ..errors import HarnessError
@@ -89,6 +90,7 @@ class Experiment:
                 finally:
                     if self._recording:
                         to_parquet(self.folder.path)
+                        at_a_signal(AtASignal.NOTHING_TO_KEEP)
 
     # -- coming up
 
@@ -99,6 +101,7 @@ class Experiment:
         self._record = stage.recorder_spec(HARNESS, HARNESS).open()
         stack.callback(self._record.close)
         self._recording = True
+        at_a_signal(AtASignal.KEEPS_A_RECORD)
         timers = timers_of(scenario)
         self._record(
             "run_begin",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from ..errors import HarnessError
+from ..errors import HarnessError, ScenarioError
 from ..scenarios.model import Scenario, load
 
 
@@ -73,7 +73,8 @@ class RunFolder:
         return self.path / "data"
 
     def scenario(self) -> Scenario:
-        """The scenario as run. HarnessError when the folder is none of a run."""
+        """The scenario as run. ScenarioError when the folder is none of a run."""
         if not self.scenario_file.is_file():
-            raise HarnessError(f"{self.path} is no run folder: it has no scenario.yaml")
+            missing = "it has no scenario.yaml" if self.path.is_dir() else "there is no such folder"
+            raise ScenarioError(str(self.path), "", "", f"a run folder, which `nemesrv run` leaves; {missing}")
         return load(self.scenario_file)

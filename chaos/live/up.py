@@ -20,6 +20,7 @@ import click
 from ...actors.actor import NodeSpec
 from ...actors.cluster import Cluster, ClusterError, RayHost
 from ...actors.processes import signals_deferred
+from ...actors.supervisor import AtASignal, at_a_signal
 from ...remoting.node.clock import RealClock
 from ...remoting.node.network import Address
 from ...remoting.node.recording import ignore
@@ -62,6 +63,7 @@ def bring_up(
             _serve(stack, topology, scenario, as_json, judged=bool(checks), out=out)
         except ClusterError as exc:
             raise HarnessError(str(exc)) from exc
+        at_a_signal(AtASignal.CTRL_C_IS_ITS_END)
         threading.Event().wait()
     finally:
         with signals_deferred(patient=True):

@@ -17,8 +17,8 @@ import pytest
 import tenacity
 
 from nemesrv.actors.actor import NodeSpec
-from nemesrv.actors.cluster import Cluster, ClusterError, NodeState, RayHost, sweep
-from nemesrv.actors.processes import Process, family
+from nemesrv.actors.cluster import Cluster, ClusterError, NodeState, RayHost
+from nemesrv.actors.processes import Process, family, sweep
 from nemesrv.chaos.faults.ports import PortHolder
 from nemesrv.chaos.faults.processes import ProcessFaults
 from nemesrv.chaos.faults.toxiproxy import ToxiproxyServer

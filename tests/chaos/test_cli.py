@@ -59,10 +59,16 @@ def test_a_wrong_command_is_one_line_on_stderr_and_exit_status_2(
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_folder_that_is_no_run_cannot_be_checked(tmp_path: Path) -> None:
-    done = nemesrv("check", str(tmp_path), cwd=tmp_path)
+@pytest.mark.parametrize("command", ["check", "report"])
+@pytest.mark.parametrize("there", [True, False])
+def test_a_folder_that_is_no_run_is_wrong_input(command: str, there: bool, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    if there:
+        folder.mkdir()
+    done = nemesrv(command, str(folder), cwd=tmp_path)
     assert done.returncode == 2
-    assert "scenario.yaml" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert str(folder) in done.stderr
 
 
 def test_a_missing_toxiproxy_is_one_line_that_says_how_to_get_it_and_exit_status_4(tmp_path: Path) -> None:

@@ -1,0 +1,172 @@
+"""A process that stands before the work: signals come to it, and nothing of the work outlives it. Linux only.
+
+    shell ── SIGINT, SIGTERM, SIGHUP ──► supervisor ── SIGINT, once ──► the work ──► Ray, a JVM, Toxiproxy, nodes
+                                             └── SIGKILL to every descendant: at a second signal, after GRACE_S,
+                                                 and to whatever is left when the work has ended
+
+It is a process of its own because the work cannot promise this of itself: `ray.init` puts handlers in C++ on SIGTERM,
+an exception out of a signal handler is lost where it meets a destructor, and code in C returns when it likes. As a
+child subreaper (prctl(2)) the supervisor inherits every orphan of the work, so its descendants are all of ours and only
+ours. It imports nothing heavy and starts no thread, so it forks safely and always answers at once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import IntEnum
+
+from .processes import family, sweep
+
+GRACE_S, QUICK_S = 7.0, 3.0
+SAME_SIGNAL_S = 0.5
+"""`timeout` and some shells send a signal to the process and to its group: two so close together are one."""
+KILL_LIMIT_S = 3.0
+EXIT_HARNESS = 4
+
+_STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How the work ended, and the first signal that asked for its end."""
+
+    status: int | None = None
+    """Its own exit status; None when it ended by a signal."""
+    killed_by: signal.Signals | None = None
+    asked: signal.Signals | None = None
+
+    @property
+    def exit_status(self) -> int:
+        """Of the whole command: 128 + its number where a signal ended it, 4 when somebody else killed the work."""
+        if self.asked is not None and (self.status is None or self.status >= 128):
+            return 128 + self.asked
+        return EXIT_HARNESS if self.status is None else self.status
+
+
+class AtASignal(IntEnum):
+    """What the work needs when it is told to stop; a second signal ends it at once, whatever it needs."""
+
+    NOTHING_TO_KEEP = 0
+    """QUICK_S, to end its processes in order."""
+    KEEPS_A_RECORD = 1
+    """GRACE_S, to heal and to write down what it recorded."""
+    CTRL_C_IS_ITS_END = 2
+    """All the time it takes after Ctrl-C, which is its regular end (`nemesrv up`), and GRACE_S after SIGTERM."""
+
+
+_needs: mmap.mmap | None = None
+"""One byte that work and supervisor share; None in a process that nobody supervises."""
+
+
+def at_a_signal(need: AtASignal) -> None:
+    """For the work: what it needs from now on. Does nothing where nobody supervises."""
+    if _needs is not None:
+        _needs[0] = need
+
+
+def supervise(say: Callable[[str], None]) -> Ended | None:
+    """None in the process that is to do the work, at once; in the one that was called, how the work ended, after it.
+
+    The work is told to stop by one SIGINT, whatever signal came. `say` gets a line for the person who sent it.
+    """
+    global _needs
+    _needs = needs = mmap.mmap(-1, 1)
+    ours = {number for number in _STOP if signal.getsignal(number) is not signal.SIG_IGN}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {*ours, signal.SIGCHLD})
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, as a parent may hand it down, it would hide the end
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    supervisor = os.getpid()
+    work = os.fork()
+    if work == 0:
+        _prctl(_PR_SET_CHILD_SUBREAPER, 0)
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != supervisor:
+            os._exit(1)
+        os.setpgid(0, 0)  # a terminal's Ctrl-C and a signal to our group are for the supervisor alone
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        return None
+    with suppress(OSError):
+        os.setpgid(work, work)
+    try:
+        return _Supervisor(work, ours, say, needs).stand_by()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class _Supervisor:
+    def __init__(self, work: int, ours: set[signal.Signals], say: Callable[[str], None], needs: mmap.mmap) -> None:
+        self._work, self._ours, self._say, self._needs = work, ours, say, needs
+        self._code: int | None = None
+
+    def stand_by(self) -> Ended:
+        """Wait for the end of the work, or bring it about. No descendant is left."""
+        asked: signal.Signals | None = None
+        asked_s = deadline_s = float("inf")
+        while self._code is None and time.monotonic() < deadline_s:
+            left_s = min(deadline_s - time.monotonic(), 3600.0)
+            info = signal.sigtimedwait({*self._ours, signal.SIGCHLD}, max(left_s, 0.0))
+            if info is None or info.si_signo == signal.SIGCHLD:
+                self._reap()
+            elif asked is None:
+                asked, asked_s = signal.Signals(info.si_signo), time.monotonic()
+                deadline_s = asked_s + self._grace_s(asked)
+                self._say("stopping (a second signal, e.g. Ctrl-C, ends it at once)")
+                with suppress(ProcessLookupError):
+                    os.kill(self._work, signal.SIGINT)
+            elif time.monotonic() - asked_s > SAME_SIGNAL_S:
+                break
+        code = -signal.SIGKILL if self._code is None else self._code
+        self._kill_all()
+        if code < 0:
+            return Ended(killed_by=signal.Signals(-code), asked=asked)
+        return Ended(status=code, asked=asked)
+
+    def _grace_s(self, asked: signal.Signals) -> float:
+        need = AtASignal(self._needs[0])
+        if need is AtASignal.CTRL_C_IS_ITS_END and asked is signal.SIGINT:
+            return float("inf")
+        return QUICK_S if need is AtASignal.NOTHING_TO_KEEP else GRACE_S
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid == self._work:
+                self._code = os.waitstatus_to_exitcode(status)
+
+    def _kill_all(self) -> None:
+        """No descendant is left; one that the kernel cannot end (it waits for a disk) is waited for KILL_LIMIT_S."""
+        limit_s = time.monotonic() + KILL_LIMIT_S
+        found = False
+        while processes := family(os.getpid(), lambda _: True):
+            found = True
+            for process in processes:
+                process.send(signal.SIGKILL)
+            for process in processes:
+                process.gone(max(0.0, limit_s - time.monotonic()))
+                process.close()
+            self._reap()
+            if time.monotonic() > limit_s:
+                break
+        if found:
+            sweep()
+
+
+def _prctl(option: int, value: int) -> None:
+    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)

@@ -1,0 +1,154 @@
+"""How a command ends: whatever was raised becomes an exit status and one line for a person.
+
+Exit status: 0 VALID, 1 INVALID, 2 wrong input, 3 UNKNOWN, 4 harness failure; 129, 130, 143 after
+SIGHUP, Ctrl-C, SIGTERM.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import logging
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
+from typing import ParamSpec, TypeVar
+
+import click
+
+from ...actors.supervisor import Ended, supervise
+from ..errors import HarnessError, ScenarioError
+
+EXIT_WRONG_INPUT = 2
+EXIT_HARNESS = 4
+_STOPPED = {128 + signal.SIGHUP: "terminated", 128 + signal.SIGINT: "interrupted", 128 + signal.SIGTERM: "terminated"}
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Terminated(BaseException):
+    """SIGTERM arrived; unwinds like Ctrl-C does."""
+
+
+_arrived: list[int] = []
+"""Signals that came in. Code in C may turn the exception that a handler raises into one of its own."""
+_from_a_shell = False
+_is_the_work = False
+
+
+def from_a_shell() -> None:
+    """This process is the command `nemesrv`, and its signals are ours to handle."""
+    global _from_a_shell
+    _from_a_shell = True
+    signal.signal(signal.SIGTERM, _on_signal)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else a shell's background job ignores it
+        signal.signal(signal.SIGINT, _on_signal)
+
+
+def _on_signal(signum: int, _frame: FrameType | None) -> None:
+    _arrived.append(signum)
+    if signum == signal.SIGINT:
+        raise KeyboardInterrupt
+    raise Terminated
+
+
+def supervised(command: Callable[P, R]) -> Callable[P, R]:
+    """The command in a process of its own, of which nothing is left 10 s after a signal (actors/supervisor.py).
+
+    For every command that starts Ray, a JVM, Toxiproxy or other programs. Called from Python it stays where it is.
+    """
+
+    @functools.wraps(command)
+    def work(*args: P.args, **kwargs: P.kwargs) -> R:
+        global _is_the_work
+        if _from_a_shell and not _is_the_work and sys.platform == "linux":
+            ended = supervise(say)
+            if ended is not None:
+                _tell(ended)
+                sys.exit(ended.exit_status)
+            _is_the_work = True
+            signal.signal(signal.SIGINT, _on_signal)  # its supervisor's way to say stop, even in a shell's background
+        try:
+            return command(*args, **kwargs)
+        except KeyboardInterrupt:
+            if _is_the_work:  # else click adds an empty line to what its supervisor says
+                sys.exit(128 + signal.SIGINT)
+            raise
+
+    return work
+
+
+def _tell(ended: Ended) -> None:
+    if ended.exit_status in _STOPPED:
+        say(_STOPPED[ended.exit_status])
+    elif ended.killed_by is not None:
+        say(
+            f"the process that conducts the run was ended by {ended.killed_by.name} from outside; nothing is left, and "
+            "nothing is judged (a SIGKILL that nobody sent is the kernel's when memory ran out: see dmesg)"
+        )
+
+
+def say(text: str) -> None:
+    """One line on stderr, in place of a line of progress that may stand there."""
+    with suppress(OSError, ValueError):  # a terminal that is gone
+        click.echo(f"{_clear()}nemesrv: {text}", err=True)
+
+
+def _clear() -> str:
+    return "\r\x1b[2K" if sys.stderr is not None and sys.stderr.isatty() else ""
+
+
+def end(exc: BaseException | None) -> int | str | None:
+    """The exit status of a command that raised `exc`, or returned; a person has been told why it failed."""
+    status, text = (0, "") if exc is None else explain(exc)
+    if _is_the_work:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is left takes no time, and its supervisor has one
+    if text:
+        say(text)
+    return status
+
+
+def explain(exc: BaseException) -> tuple[int | str | None, str]:
+    """Exit status and the one line for a person."""
+    if isinstance(exc, SystemExit):
+        return exc.code, ""
+    if _arrived or isinstance(exc, click.Abort | KeyboardInterrupt | Terminated):
+        terminated = _arrived[:1] == [signal.SIGTERM] or isinstance(exc, Terminated)
+        status = 128 + (signal.SIGTERM if terminated else signal.SIGINT)
+        return status, "" if _is_the_work else _STOPPED[status]
+    if isinstance(exc, ScenarioError):
+        return EXIT_WRONG_INPUT, _one_line(exc)
+    if isinstance(exc, HarnessError):
+        return EXIT_HARNESS, _one_line(exc)
+    if isinstance(exc, click.ClickException):
+        return EXIT_WRONG_INPUT, " ".join(exc.format_message().split())
+    if mend := _of_the_machine(exc):
+        return EXIT_HARNESS, mend
+    logging.getLogger("nemesrv").debug("internal error", exc_info=exc)
+    what = f"internal error: {type(exc).__name__}: {_one_line(exc)}"
+    return EXIT_HARNESS, f"{what} (NEMESRV_LOG=debug shows where; please report it)"
+
+
+def _of_the_machine(exc: BaseException) -> str:
+    """The line for what the machine ran out of, or does not allow; empty for anything else."""
+    if isinstance(exc, MemoryError):
+        return "memory ran out: end other programs, or give this one more"
+    if not isinstance(exc, OSError):
+        return ""
+    where = f" at {exc.filename}" if exc.filename else ""
+    if exc.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"the disk is full{where}: free some of it, or name a folder on another disk with --out"
+    if exc.errno in (errno.EMFILE, errno.ENFILE):
+        return f"no more files may be opened{where}: allow more with `ulimit -n 4096`"
+    if exc.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return f"it may not be used{where}: {exc.strerror}; change its rights, or name another folder with --out"
+    if exc.errno == errno.ENOMEM:
+        return "memory ran out: end other programs, or give this one more"
+    return ""
+
+
+def _one_line(exc: BaseException) -> str:
+    return " ".join(str(exc).split()) or type(exc).__name__

@@ -1,0 +1,70 @@
+"""stdout and stderr that never fail a command: a reader that has left, or an encoding that lacks a character.
+
+What `| head -1` no longer reads is dropped, so the exit status stays the verdict's. A character that the encoding does
+not know becomes its nearest in ASCII (`≥` becomes `>=`), or a question mark. (click.echo itself writes UTF-8 where the
+encoding is ASCII, as it takes that for a mistake.)
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import sys
+import unicodedata
+from typing import TextIO
+
+_NEAREST = {
+    "−": "-", "–": "-", "—": "-", "·": "|", "→": "->", "←": "<-", "↔": "<->", "⇄": "<->", "≥": ">=", "≤": "<=",
+    "≠": "!=", "≈": "~", "±": "+-", "×": "x", "“": '"', "”": '"', "’": "'", "‘": "'", "•": "*", "█": "#", "░": ".",
+    "━": "-", "╸": "-", "╺": "-", "✓": "v", "✗": "x", "⁄": "/",
+}  # fmt: skip
+_ERRORS = "nemesrv.nearest"
+
+
+class _Fd(io.FileIO):
+    """A file descriptor that becomes /dev/null when nobody reads it any more."""
+
+    def write(self, data: object, /) -> int:
+        try:
+            return super().write(data) or 0  # type: ignore[arg-type]
+        except BrokenPipeError:
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, self.fileno())
+            os.close(null)
+            return memoryview(data).nbytes  # type: ignore[arg-type]
+
+
+def nearest(text: str) -> str:
+    """The text in ASCII."""
+    found = []
+    for char in text:
+        plain = _NEAREST.get(char) or unicodedata.normalize("NFKD", char)
+        plain = "".join(_NEAREST.get(part, part) for part in plain).encode("ascii", "ignore").decode()
+        found.append(plain or "?")
+    return "".join(found)
+
+
+def _handle(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    return nearest(error.object[error.start : error.end]), error.end
+
+
+def use_lasting_streams() -> None:
+    """From now on sys.stdout and sys.stderr are such streams; one that is closed or replaced stays as it is."""
+    codecs.register_error(_ERRORS, _handle)
+    sys.stdout = _lasting(sys.stdout, 1)
+    sys.stderr = _lasting(sys.stderr, 2)
+
+
+def _lasting(stream: TextIO | None, fd: int) -> TextIO:
+    if not isinstance(stream, io.TextIOWrapper) or stream.fileno() != fd:
+        return stream  # type: ignore[return-value]
+    stream.flush()
+    return io.TextIOWrapper(
+        io.BufferedWriter(_Fd(fd, "wb", closefd=False)),
+        encoding=stream.encoding,
+        errors=_ERRORS,
+        line_buffering=stream.line_buffering,
+        write_through=stream.write_through,
+    )

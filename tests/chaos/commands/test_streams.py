@@ -1,0 +1,62 @@
+"""Output never fails a command: not a reader that has left, not an encoding that lacks a character."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from nemesrv.chaos.commands.streams import nearest
+
+from ..programs import NEMESRV, nemesrv
+
+TABLE = """
+import sys
+from nemesrv.chaos.commands.streams import use_lasting_streams
+use_lasting_streams()
+from nemesrv.chaos.reports.table import print_table
+from nemesrv.chaos.verdict import Validity, Verdict
+for _ in range(2000):
+    print_table([Verdict(name="order_kept", verdict=Validity.INVALID, examined=1, violations=1)], title="a ≥ b")
+print("told", file=sys.stderr)
+sys.exit(3)
+"""
+
+
+def test_a_reader_that_leaves_does_not_change_the_exit_status() -> None:
+    with subprocess.Popen([sys.executable, "-c", TABLE], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        said = process.stderr.read()
+    assert (process.returncode, said) == (3, b"told\n")
+
+
+def test_a_command_into_a_closed_pipe_ends_as_it_would(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([*NEMESRV, "scenarios"], stdout=write, stderr=subprocess.PIPE, cwd=tmp_path, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_an_encoding_that_lacks_a_character_gets_its_nearest(tmp_path: Path) -> None:
+    done = nemesrv("run", "≥-no-such-scenario", cwd=tmp_path, env={"PYTHONIOENCODING": "latin-1:strict"})
+    assert done.returncode == 2
+    assert ">=-no-such-scenario" in done.stderr
+
+
+def test_the_nearest_in_ascii() -> None:
+    assert nearest("E − R ≤ 10⁻⁶ ± ½, é → 雪") == "E - R <= 10-6 +- 1/2, e -> ?"
+
+
+def test_a_table_in_ascii() -> None:
+    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        [sys.executable, "-c", TABLE.replace("2000", "1")], capture_output=True, text=True, env=env, check=False
+    )
+    assert (done.returncode, done.stderr) == (3, "told\n")
+    assert "a >= b" in done.stdout
+    assert "| order_kept | INVALID |" in done.stdout
