@@ -24,13 +24,14 @@ from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
-from ..chaos.errors import HarnessError
 from ..remoting.node.clock import RealClock
 from ..remoting.node.network import Address
 from .actor import Listening, NodeActor, NodeSpec
-from .processes import FOLDER_PREFIX, Process, Reaper, family, signals_deferred, sweep
+from .processes import FOLDER_PREFIX, Process, Reaper, command, family, signals_deferred, sweep
+from .watch import Alarm, ProcessWatch
+from .watch import ClusterError as ClusterError
 
 log = logging.getLogger("nemesrv.cluster")
 
@@ -38,10 +39,7 @@ LISTEN_LIMIT_S = 60.0
 START_LIMIT_S = 60.0
 STOP_LIMIT_S = 30.0
 SIGNAL_LIMIT_S = 5.0
-
-
-class ClusterError(HarnessError):
-    """A node's process could not be made to do what was asked; one line that names the node."""
+DEATH_NOTICE_S = 0.5
 
 
 class NodeState(StrEnum):
@@ -158,6 +156,16 @@ class RayHost:
                 os.environ[name] = value
         self._environment_before.clear()
 
+    def servers(self) -> dict[str, int]:
+        """The processes without which no actor lives, by their names at Ray's, and their pids."""
+        found: dict[str, int] = {}
+        for process in [] if self._folder is None else self._processes(self._folder):
+            program = command(process.pid).split(" ", 1)[0].rpartition("/")[2]
+            if program in ("gcs_server", "raylet"):
+                found[program] = process.pid
+            process.close()
+        return found
+
     @staticmethod
     def _processes(folder: Path) -> list[Process]:
         return family(os.getpid(), lambda command: str(folder) in command)
@@ -191,15 +199,40 @@ class _Member:
     address: Address | None = None
 
 
+class Submitted(Protocol):
+    """What a node was asked and has not been waited for."""
+
+    def done(self) -> bool: ...
+    def result(self, timeout: float | None = None) -> Any: ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Alarmed:
+    """The future's result, or the alarm's reason where that comes first."""
+
+    future: concurrent.futures.Future[Any]
+    alarm: Alarm
+
+    def done(self) -> bool:
+        return self.future.done()
+
+    def result(self, timeout: float | None = None) -> Any:
+        self.alarm.wait(self.future, timeout)
+        return self.future.result(0)
+
+
 class Cluster:
     """Nodes by name. Context manager; `shutdown` may be called at any moment, from any thread, and twice.
 
     Times are RocketMQ milliseconds on `clock`, the history's axis. `on_effect` is called at the moment at which the
-    thing asked for has happened, before anything slow that follows it.
+    thing asked for has happened, before anything slow that follows it. `watch` is told of each node's process, and of
+    each end that is planned; whoever waits for an answer stops when `alarm` rings.
     """
 
-    def __init__(self, host: RayHost, clock: RealClock) -> None:
-        self._host, self._clock = host, clock
+    def __init__(
+        self, host: RayHost, clock: RealClock, *, watch: ProcessWatch | None = None, alarm: Alarm | None = None
+    ) -> None:
+        self._host, self._clock, self._watch, self._alarm = host, clock, watch, alarm
         self._members: dict[str, _Member] = {}
         self._closed = False
 
@@ -232,6 +265,8 @@ class Cluster:
             except ProcessLookupError as exc:
                 raise ClusterError(f"the process of {name} ended as soon as it listened") from exc
             member.address = listening.address
+            if self._watch is not None:
+                self._watch.add(name, listening.pid)
         return {name: self._members[name].address for name in names}
 
     def set_links(self, links: Mapping[str, Mapping[Address, Address]]) -> None:
@@ -258,10 +293,10 @@ class Cluster:
         ref = self._running(name).handle.call.remote(method, args, kwargs)
         return self._answer(name, ref, method, timeout_s, own_errors=True)
 
-    def submit(self, name: str, method: str, *args: Any, **kwargs: Any) -> concurrent.futures.Future[Any]:
+    def submit(self, name: str, method: str, *args: Any, **kwargs: Any) -> Submitted:
         """The same without waiting; the future raises Ray's exceptions."""
         future: concurrent.futures.Future[Any] = self._running(name).handle.call.remote(method, args, kwargs).future()
-        return future
+        return future if self._alarm is None else _Alarmed(future, self._alarm)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -292,6 +327,7 @@ class Cluster:
         """SIGKILL, to a paused node too; when it was sent. The process is gone on return."""
         member = self._alive(name)
         assert member.process is not None
+        self._plan_end(name)
         member.process.send(signal.SIGKILL)
         time_ms = self._effect(on_effect)
         self._bury(name, member)
@@ -300,6 +336,7 @@ class Cluster:
     def stop(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
         """A clean end: the node leaves, then its process ends; when it had left."""
         member = self._running(name)
+        self._plan_end(name)
         self._answer(name, member.handle.stop.remote(), "stop", STOP_LIMIT_S)
         time_ms = self._effect(on_effect)
         assert member.process is not None
@@ -352,6 +389,7 @@ class Cluster:
         """Every process of the cluster is killed, paused ones too."""
         self._closed = True
         members = {name: m for name, m in self._members.items() if m.state is not NodeState.GONE}
+        self._plan_end(*members)
         for member in members.values():
             if member.process is not None:
                 member.process.send(signal.SIGKILL)
@@ -368,6 +406,10 @@ class Cluster:
         self.shutdown()
 
     # -- helpers -----------------------------------------------------------------------------------------------------
+
+    def _plan_end(self, *names: str) -> None:
+        if self._watch is not None:
+            self._watch.remove(*names)
 
     def _effect(self, on_effect: Callable[[], None] | None) -> float:
         time_ms = self._clock.monotonic_s() * 1000
@@ -418,6 +460,8 @@ class Cluster:
         import ray.exceptions
 
         try:
+            if self._alarm is not None and not self._alarm.wait(ref.future(), limit_s):
+                limit_s = 0.0
             return ray.get(ref, timeout=limit_s)
         except ray.exceptions.GetTimeoutError as exc:
             raise ClusterError(f"{name} did not answer `{what}` within {limit_s:.0f} s") from exc
@@ -427,5 +471,7 @@ class Cluster:
                 raise cause from None
             raise ClusterError(f"{name} failed to {what}: {type(cause).__name__}: {cause}") from cause
         except ray.exceptions.RayError as exc:
+            if self._alarm is not None:  # the watch knows more of it than Ray, in a moment
+                self._alarm.sleep(DEATH_NOTICE_S)
             said = str(exc).strip().rpartition("\n")[2].strip()
             raise ClusterError(f"{name} died during `{what}`: {said}; its log may say more") from exc

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -20,6 +22,12 @@ _PROC = Path("/proc")
 FOLDER_PREFIX = "nsv-"
 """Of the folders for temporary files, whose names go on with the pid of the process that made them."""
 
+# struct pidfd_info of linux/pidfd.h in its first size: mask, cgroupid, pid, tgid, ppid, eight ids, exit_code
+_PIDFD_INFO_BYTES, _PIDFD_INFO_EXIT = 64, 1 << 3
+_PIDFD_GET_INFO = 3 << 30 | _PIDFD_INFO_BYTES << 16 | 0xFF << 8 | 11
+_STAT_EXIT_CODE = 49
+_TRIES = 3
+
 
 class Process:
     """A process that need not be our child. `close` when done with it."""
@@ -28,6 +36,38 @@ class Process:
         """Raises ProcessLookupError when there is no such process."""
         self.pid = pid
         self._fd = os.pidfd_open(pid)
+
+    @property
+    def fd(self) -> int:
+        """The pidfd; readable when the process has ended."""
+        return self._fd
+
+    def exit_code(self) -> int | None:
+        """How it ended, as subprocess has it: below 0 by that signal. None while it runs, or where nobody tells.
+
+        Of one that is not our child the kernel tells while it is a zombie, since Linux 6.15 by its pidfd later too.
+        """
+        if not self.gone():
+            return None
+        for _ in range(_TRIES):  # between the two it may have been asked for by its parent
+            status = self._status_of_the_gone()
+            if status is None:
+                fields = _stat(self.pid)
+                if fields is not None and fields[0] in "ZX":
+                    status = int(fields[_STAT_EXIT_CODE])
+            if status is not None:
+                return os.waitstatus_to_exitcode(status)
+        return None
+
+    def _status_of_the_gone(self) -> int | None:
+        info = bytearray(_PIDFD_INFO_BYTES)
+        struct.pack_into("Q", info, 0, _PIDFD_INFO_EXIT)
+        try:
+            fcntl.ioctl(self._fd, _PIDFD_GET_INFO, info)
+        except OSError:
+            return None
+        told, status = struct.unpack_from("Q", info, 0)[0], struct.unpack_from("i", info, _PIDFD_INFO_BYTES - 4)[0]
+        return int(status) if told & _PIDFD_INFO_EXIT else None
 
     def send(self, signum: signal.Signals) -> bool:
         """Whether the process was still there to receive the signal."""
@@ -70,7 +110,8 @@ def _state(pid: int) -> str | None:
     return fields[0] if fields else None
 
 
-def _command(pid: int) -> str:
+def command(pid: int) -> str:
+    """The command line of a process, with spaces between; empty when there is no such process."""
     try:
         return (_PROC / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except OSError:
@@ -84,7 +125,7 @@ def family(of: int, where: Callable[[str], bool]) -> list[Process]:
         fields = _stat(pid)
         if fields:
             children.setdefault(int(fields[1]), []).append(pid)
-    wave = [pid for pid in children.get(of, []) if where(_command(pid))]
+    wave = [pid for pid in children.get(of, []) if where(command(pid))]
     found: list[Process] = []
     while wave:
         for pid in wave:

@@ -6,7 +6,6 @@ in memory and a virtual clock. The experiment itself (experiment.py) knows neith
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -14,17 +13,19 @@ from typing import Any, Protocol
 
 from ...actors.actor import NodeSpec, OpensRecorder, Probe
 from ...actors.cluster import Cluster
+from ...actors.watch import Alarm, Death, ProcessWatch
 from ...remoting.node.clock import Clock, RealClock
 from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
 from ..faults.bandwidth_proof import BandwidthProofThread
 from ..faults.injector import LinkFaultInjector, ScaledClock
-from ..faults.processes import Processes
+from ..faults.processes import Processes, UnplannedDeaths
 from ..faults.proxy_lag import TOXIPROXY, ProxyLagProbe
 from ..faults.toxiproxy import ToxiproxyServer
 from ..faults.toxiproxy_links import LinkFaults
 from ..history.recorder import LagProbe, RecorderSpec
 from ..topology import Link
+from .disk import DiskWatch
 from .harness import Harness
 from .run_folder import RunFolder
 
@@ -90,7 +91,11 @@ class RealStage:
     """Ray actors behind Toxiproxy, on the machine's clock."""
 
     harness: Harness
+    unplanned: Callable[[Death], None] | None = None
+    """Told, in a thread of its own, of each node that died though the scenario did not kill it; the experiment then
+    goes on. None: it ends at once, with ProcessDied. In both cases the death is in the history as a `kill`."""
     clock: RealClock = field(init=False)
+    _alarm: Alarm = field(init=False, default_factory=Alarm)
     _folder: RunFolder = field(init=False)
     _links: LinkFaults = field(init=False)
 
@@ -116,14 +121,38 @@ class RealStage:
     ) -> tuple[Cluster, LinkFaults]:
         say("starting Toxiproxy and its links")
         ports = self.harness.ports
-        api = stack.enter_context(ToxiproxyServer(self._folder.logs / "toxiproxy.log", ports=ports))
+        server = ToxiproxyServer(self._folder.logs / "toxiproxy.log", ports=ports)
+        api = stack.enter_context(server)
         lateness = self.recorder_spec(TOXIPROXY, HARNESS_ROLE).open()
         stack.callback(lateness.close)
         stack.enter_context(ProxyLagProbe(api, ports, self.clock, lateness))
         self._links = LinkFaults(api, self.clock, record)
         self._links.open(upstreams, ports)
         self._links.observer = stack.enter_context(BandwidthProofThread(self.clock, self._links.way, record))
-        return stack.enter_context(Cluster(self.harness.ray, self.clock)), self._links
+        watch = stack.enter_context(self._watch(record, server))
+        stack.enter_context(DiskWatch(self._folder.path, self._alarm))
+        cluster = Cluster(self.harness.ray, self.clock, watch=watch, alarm=self._alarm)
+        return stack.enter_context(cluster), self._links
+
+    def _watch(self, record: Recorder, toxiproxy: ToxiproxyServer) -> ProcessWatch:
+        """Of what is there already; the cluster adds its nodes."""
+        carriers = {f"Ray's {name}": pid for name, pid in self.harness.ray.servers().items()}
+        if toxiproxy.pid is not None:
+            carriers["Toxiproxy"] = toxiproxy.pid
+        deaths = UnplannedDeaths(record)
+
+        def told(death: Death) -> bool:
+            if death.name in carriers:
+                return False
+            deaths.note(death.name)
+            if self.unplanned is not None:
+                self.unplanned(death)
+            return self.unplanned is not None
+
+        watch = ProcessWatch(self.clock, alarm=self._alarm, told=told)
+        for name, pid in carriers.items():
+            watch.add(name, pid, carries_others=True)
+        return watch
 
     def advertised(self, addresses: Mapping[str, Address]) -> dict[str, Address]:
         return {name: self._links.advertised(address) for name, address in addresses.items()}
@@ -132,9 +161,7 @@ class RealStage:
         return self._links.dials_of(node)
 
     def sleep_until(self, at_s: float) -> None:
-        left_s = at_s - self.clock.monotonic_s()
-        if left_s > 0:
-            time.sleep(left_s / self.clock.scale)
+        self._alarm.sleep((at_s - self.clock.monotonic_s()) / self.clock.scale)
 
     def last_writes(self) -> None:
-        time.sleep(LAST_WRITE_S)
+        self._alarm.sleep(LAST_WRITE_S)

@@ -147,3 +147,26 @@ class ProcessFaults:
         self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
         self.heal_all()
+
+
+class UnplannedDeaths:
+    """Processes that ended without our doing, noted as what their peers see: a kill, which nothing here heals."""
+
+    def __init__(self, record: Recorder) -> None:
+        self._record, self._noted = record, 0
+
+    def note(self, node: str) -> str:
+        """The id of the fault; its rows are in the history, `gone` with them."""
+        self._noted += 1
+        fault_id = f"unplanned-{self._noted}"
+        self._record(
+            "fault",
+            fault_id=fault_id,
+            fault="kill",
+            injection=INJECTION["kill"],
+            source=node,
+            target=None,
+            phase="start",
+        )
+        self._record("gone", fault_id=fault_id, source=node)
+        return fault_id

@@ -99,3 +99,9 @@ class TinyNode:
         assert self._dialled is not None
         await self._dialled.closed.wait()
         return self._context.clock.monotonic_s() * 1000
+
+    def end_process(self, status: int) -> None:
+        os._exit(status)
+
+    async def never(self) -> None:
+        await asyncio.Event().wait()

@@ -19,6 +19,7 @@ import tenacity
 from nemesrv.actors.actor import NodeSpec
 from nemesrv.actors.cluster import Cluster, ClusterError, NodeState, RayHost
 from nemesrv.actors.processes import Process, family, sweep
+from nemesrv.actors.watch import Alarm, Death, ProcessDied, ProcessWatch
 from nemesrv.chaos.faults.ports import PortHolder
 from nemesrv.chaos.faults.processes import ProcessFaults
 from nemesrv.chaos.faults.toxiproxy import ToxiproxyServer
@@ -203,6 +204,47 @@ def test_a_process_that_ended_by_itself_is_noticed(cluster: Cluster, nodes: Node
     assert cluster.state("a") is NodeState.GONE
     cluster.restart("a")
     assert cluster.call("a", "starts") == 2
+
+
+def test_a_node_that_dies_wakes_whoever_waits_and_a_planned_end_does_not(host: RayHost, nodes: Nodes):
+    alarm, dead = Alarm(), []
+
+    def told(death: Death) -> bool:
+        dead.append((death.name, death.exit_code))
+        return False
+
+    with (
+        ProcessWatch(nodes.clock, alarm=alarm, told=told) as watch,
+        Cluster(host, nodes.clock, watch=watch, alarm=alarm) as cluster,
+    ):
+        for name, pid in host.servers().items():
+            watch.add(name, pid, carries_others=True)
+        up(cluster, nodes.spec("a"), nodes.spec("b"), nodes.spec("c", listens=False))
+        cluster.kill("a")
+        cluster.restart("a")
+        cluster.stop("b")
+        cluster.restart("b")
+        cluster.pause("a")
+        cluster.restart("a")
+        alarm.check()
+        waits = cluster.submit("c", "never")
+        os.kill(pid_of(cluster, "a"), signal.SIGKILL)
+        with pytest.raises(ProcessDied, match=r"a \(pid \d+\) was killed by SIGKILL from outside the scenario at "):
+            waits.result(30)
+        with pytest.raises(ProcessDied, match="a "):
+            cluster.call("b", "starts")
+    assert dead == [("a", -signal.SIGKILL)]
+
+
+def test_a_node_that_ends_by_itself_during_a_call_is_named_with_its_exit_status(host: RayHost, nodes: Nodes):
+    alarm = Alarm()
+    with (
+        ProcessWatch(nodes.clock, alarm=alarm, told=lambda _: False) as watch,
+        Cluster(host, nodes.clock, watch=watch, alarm=alarm) as cluster,
+    ):
+        up(cluster, nodes.spec("a"))
+        with pytest.raises(ProcessDied, match=r"a \(pid \d+\) ended by itself with exit status 3 at "):
+            cluster.call("a", "end_process", 3)
 
 
 @pytest.mark.parametrize("step", ["listen", "start"])

@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
-from nemesrv.chaos.history.recorder import read_rows
+from nemesrv.chaos.history.recorder import read_raw, read_rows
 
 from .programs import NEMESRV, nemesrv, processes_of
 
@@ -109,6 +109,43 @@ def test_an_interrupted_run_leaves_nothing_running_and_a_history_that_can_be_jud
     assert any(row["event"] == "fault" for row in read_rows(tmp_path / "run"))
     judged = nemesrv("check", "run", cwd=tmp_path)
     assert judged.returncode in (0, 3), judged.stdout + judged.stderr
+
+
+def test_a_node_that_dies_unplanned_ends_the_run_at_once_as_a_harness_failure(tmp_path: Path) -> None:
+    mark = f"nemesrv-test-{uuid.uuid4().hex}"
+    process = subprocess.Popen(
+        [*NEMESRV, "run", "broker-hang", "--out", "run"],
+        cwd=tmp_path,
+        env={**os.environ, "NEMESRV_TEST_MARK": mark},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    raw = tmp_path / "run" / "history" / "_raw"
+
+    @retry(retry=retry_if_result(lambda pid: pid is None), stop=stop_after_delay(90), wait=wait_fixed(0.1))
+    def pid_at_work() -> int | None:
+        harness, node = raw / "harness.0.jsonl", raw / "ns-1.0.jsonl"
+        if not harness.exists() or '"phase":"steady"' not in harness.read_text(encoding="utf-8"):
+            return None
+        started = next(row for row in read_raw(node) if row is not None and row["event"] == "started")
+        pid = started["value"]
+        assert isinstance(pid, dict)
+        return int(pid["pid"])
+
+    pid = pid_at_work()
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 4, stderr
+    (line,) = stderr.splitlines()
+    assert f"ns-1 (pid {pid}) was killed by SIGKILL from outside the scenario at " in line
+    assert left_of(mark) == []
+    rows = read_rows(tmp_path / "run")
+    assert [(row["source"], row["fault"], row["phase"]) for row in rows if row["event"] == "fault"] == [
+        ("ns-1", "kill", "start")
+    ]
+    assert not (tmp_path / "run" / "verdicts.json").exists()
 
 
 def test_a_planted_defect_is_caught_by_its_checks_and_its_clean_twin_by_none(tmp_path: Path) -> None:

@@ -1,0 +1,225 @@
+"""Processes watched by their pidfd: who died, when, by which signal, and that nobody of the experiment did it.
+
+    Cluster ── add, remove before a planned end ──► ProcessWatch ── Death ──► told (a record) ──► Alarm ──► who waits
+
+An experiment that lost a node which its scenario did not kill says nothing about RocketMQ, so whoever waits for time to
+pass or for an answer waits with the Alarm and is woken at once. For a cluster that a person may hurt (`nemesrv up`)
+`told` notes the death and says that all goes on. Linux only.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import logging
+import os
+import select
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from ..chaos.errors import HarnessError
+from ..remoting.node.clock import Clock
+from .processes import Process
+
+log = logging.getLogger("nemesrv.watch")
+
+TOGETHER_S = 0.05
+"""Who dies so soon after another may have died of that: Ray's nodes go with their raylet."""
+
+
+class ClusterError(HarnessError):
+    """A node's process could not be made to do what was asked; one line that names the node."""
+
+
+class ProcessDied(ClusterError):
+    """A process of the experiment ended, and the experiment did not end it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Death:
+    """One unplanned end of a process. `at_ms` is RocketMQ time, the history's axis; `wall_s` since the epoch."""
+
+    name: str
+    pid: int
+    at_ms: float
+    wall_s: float
+    exit_code: int | None
+    """As subprocess has it: below 0 the signal. None where the kernel does not tell (before Linux 6.15)."""
+    out_of_memory: bool = False
+    """The kernel's OOM killer ended some process since this one was watched."""
+
+    def __str__(self) -> str:
+        when = f"at {time.strftime('%H:%M:%S', time.localtime(self.wall_s))}, {self.at_ms / 1000:.1f} s into the run"
+        return f"{self.name} (pid {self.pid}) {self._how()} {when}"
+
+    def _how(self) -> str:
+        if self.exit_code is None:
+            return "died"
+        if self.exit_code >= 0:
+            return f"ended by itself with exit status {self.exit_code}"
+        name = signal.Signals(-self.exit_code).name
+        if self.out_of_memory and self.exit_code == -signal.SIGKILL:
+            return f"was killed by the kernel ({name}: memory ran out)"
+        return f"was killed by {name} from outside the scenario"
+
+
+class Alarm:
+    """Rings once, with the reason why nothing needs to be waited for any more. Any thread may wait or ring."""
+
+    def __init__(self) -> None:
+        self._rung: concurrent.futures.Future[None] = concurrent.futures.Future()
+        self._lock = threading.Lock()
+
+    def ring(self, reason: BaseException) -> None:
+        """Only the first counts."""
+        with self._lock:
+            if not self._rung.done():
+                self._rung.set_exception(reason)
+
+    def check(self) -> None:
+        """Raises the reason, when it has rung."""
+        if self._rung.done():
+            self._rung.result()
+
+    def sleep(self, seconds: float) -> None:
+        """Return when so much of the machine's time has passed, or raise the reason at once."""
+        concurrent.futures.wait([self._rung], timeout=max(0.0, seconds))
+        self.check()
+
+    def wait(self, future: concurrent.futures.Future[Any], timeout_s: float | None) -> bool:
+        """Whether the future is done within the time; raises the reason at once where that comes first."""
+        concurrent.futures.wait([future, self._rung], timeout_s, concurrent.futures.FIRST_COMPLETED)
+        if not future.done():
+            self.check()
+        return future.done()
+
+
+@dataclass(frozen=True, slots=True)
+class _Watched:
+    name: str
+    process: Process
+    carries_others: bool
+
+
+class ProcessWatch:
+    """Context manager: a thread that sleeps until one of the processes ends.
+
+    `told` is called from that thread with every unplanned death; the `alarm` rings unless it returns True: the
+    experiment can go on.
+    """
+
+    def __init__(self, clock: Clock, *, alarm: Alarm, told: Callable[[Death], bool]) -> None:
+        self._clock, self._alarm, self._told = clock, alarm, told
+        self._watched: dict[int, _Watched] = {}
+        self._lock = threading.Lock()
+        self._poll = select.epoll()
+        self._wake = os.eventfd(0, os.EFD_CLOEXEC)
+        self._poll.register(self._wake, select.EPOLLIN)
+        self._oom_kills = oom_kills()
+        self._thread = threading.Thread(target=self._run, name="process-watch", daemon=True)
+
+    def add(self, name: str, pid: int, *, carries_others: bool = False) -> None:
+        """Watch a process. Others die with one that carries them, and it is the one to be named then."""
+        try:
+            process = Process(pid)
+        except ProcessLookupError:
+            self._died([Death(name=name, pid=pid, at_ms=self._now_ms(), wall_s=time.time(), exit_code=None)])
+            return
+        with self._lock:
+            self._watched[process.fd] = _Watched(name, process, carries_others)
+            self._poll.register(process.fd, select.EPOLLIN)
+
+    def remove(self, *names: str) -> None:
+        """From now on the end of these processes is planned. Names that are not watched are no error."""
+        with self._lock:
+            for fd, watched in [*self._watched.items()]:
+                if watched.name in names:
+                    self._forget(fd)
+
+    def remove_all(self) -> None:
+        """From now on the end of every process is planned."""
+        with self._lock:
+            for fd in [*self._watched]:
+                self._forget(fd)
+
+    def _forget(self, fd: int) -> Process:
+        watched = self._watched.pop(fd)
+        self._poll.unregister(fd)
+        watched.process.close()
+        return watched.process
+
+    def _run(self) -> None:
+        while True:
+            ready = {fd for fd, _ in self._poll.poll()}
+            if self._wake in ready:
+                return
+            deaths = self._collect(ready)
+            until_s = time.monotonic() + TOGETHER_S
+            while (left_s := until_s - time.monotonic()) > 0:
+                also = {fd for fd, _ in self._poll.poll(left_s)}
+                if self._wake in also:
+                    break
+                deaths += self._collect(also)
+            carriers_first = sorted(deaths, key=lambda pair: not pair[0])
+            self._died([death for _, death in carriers_first])
+
+    def _collect(self, ready: Iterable[int]) -> list[tuple[bool, Death]]:
+        found = []
+        out_of_memory = oom_kills() > self._oom_kills
+        with self._lock:
+            for fd in ready:
+                watched = self._watched.get(fd)
+                if watched is None:
+                    continue  # its end was planned a moment ago
+                death = Death(
+                    name=watched.name,
+                    pid=watched.process.pid,
+                    at_ms=self._now_ms(),
+                    wall_s=time.time(),
+                    exit_code=watched.process.exit_code(),
+                    out_of_memory=out_of_memory,
+                )
+                self._forget(fd)
+                found.append((watched.carries_others, death))
+        return found
+
+    def _died(self, deaths: list[Death]) -> None:
+        for death in deaths:
+            log.info("%s", death)
+            try:
+                goes_on = self._told(death)
+            except Exception:
+                log.exception("the death of %s could not be noted", death.name)
+                goes_on = False
+            if not goes_on:
+                self._alarm.ring(ProcessDied(f"{death}; nothing is judged"))
+
+    def _now_ms(self) -> float:
+        return self._clock.monotonic_s() * 1000
+
+    def __enter__(self) -> ProcessWatch:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        os.eventfd_write(self._wake, 1)
+        self._thread.join()
+        self.remove_all()
+        self._poll.close()
+        os.close(self._wake)
+
+
+def oom_kills() -> int:
+    """How many processes of this machine the kernel has ended for want of memory so far; 0 where it does not tell."""
+    try:
+        lines = Path("/proc/vmstat").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)
