@@ -9,11 +9,13 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..checkers import CHECKS, Check
+from ..checkers import CHECKS
+from ..checkers.check import Check
 from ..spark.session import jvm_pid, session, stop
 from ..spark.settings import SMALL_BYTES
 from ..spark.storage import local_size
@@ -25,17 +27,20 @@ def judge(where: str, master: str | None) -> dict[str, Any]:
 
     took: dict[str, float] = {}
 
-    def timed(name: str, check: Check) -> Check:
-        def run(*args: Any) -> Any:
-            begin_s = time.perf_counter()
-            try:
-                return check(*args)
-            finally:
-                took[name] = time.perf_counter() - begin_s
+    def timed(check: Check[Any]) -> Check[Any]:
+        def part(run: Callable[..., Any]) -> Callable[..., Any]:
+            def timed_run(*args: Any) -> Any:
+                begin_s = time.perf_counter()
+                try:
+                    return run(*args)
+                finally:
+                    took[check.name] = took.get(check.name, 0.0) + time.perf_counter() - begin_s
 
-        return run
+            return timed_run
 
-    checks: Mapping[str, Check] = {name: timed(name, check) for name, check in CHECKS.items()}
+        return replace(check, gather=part(check.gather), judge=part(check.judge))
+
+    checks: Mapping[str, Check[Any]] = {name: timed(check) for name, check in CHECKS.items()}
     setattr(spark_module, "CHECKS", checks)  # noqa: B010 - measured from outside, as a test would
     begin_s = time.perf_counter()
     size = local_size(where)

@@ -1,54 +1,69 @@
-"""Checkers: each one pure function from history DataFrames to one verdict.
+"""Checkers: each one a record (check.py) beside its two functions, `gather` and `judge`.
 
-    history rows ──► world.py (Spark: lives, faults)  ──► obligations.py (plain: who must be in whose table, and when)
-         │                                                        │
-         └──────────────► <check>.py (Spark: what was) ◄──────────┘  + tolerance.py (the machine's lateness) ──► Verdict
+    history rows ──► World (lives, faults) ──► oracle/ (plain: who must be in whose table, and when)
+         │                                            │
+         └──► gather (Spark: few, frozen facts) ──────┴──► judge (plain) + the machine's lateness ──► Verdict
 
-A check is `name(history, world) -> Verdict`; `world.timers` are the run's timers. CHECKS imports Spark when a check is
-called, not before.
+CHECKS has them by name: every module of this folder that has a CHECK. None of them imports Spark before it gathers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING
+from pkgutil import iter_modules
+from typing import Any
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from .check import Check, Reads, Section, by_section
 
-    from ..oracle.world import World
-    from ..verdict import Verdict
+_HISTORY_CHECKS: Mapping[str, tuple[str, Section, Reads]] = {
+    "dead_brokers_avoided": (
+        "each client's last use of a dead broker lies within its window", Section.CLIENTS, Reads.OPERATIONS),
+    "dead_name_servers_left": (
+        "each client left a dead or silent NameServer as its version does, and called it no more",
+        Section.CLIENTS, Reads.CONTROL),
+    "name_server_selection": (
+        "the first NameServer is uniform over the list, the next is the next in the client's own order, and it stays "
+        "until it fails; by the rules of the client's [profile](docs/client-profiles.md) (Java 4.9 and 5.3, Go, C++, "
+        "Node)", Section.CLIENTS, Reads.CONTROL),
+    "queue_ownership": (
+        "in quiet periods each queue has one owner in its group", Section.CLIENTS, Reads.CONTROL),
+    "no_acknowledged_loss": (
+        "every acknowledged message was received or is still in a broker", Section.MESSAGES, Reads.MESSAGES),
+    "order_kept": (
+        "a queue keeps the order of its producers' sends, and a consumer that must takes them in it",
+        Section.MESSAGES, Reads.MESSAGES),
+    "duplicates": (
+        "no more repeated messages than faults and rebalances explain", Section.MESSAGES, Reads.MESSAGES),
+    "recovery_time": (
+        "from each fault and heal to each client's next success: p50, p99 and the longest against its bound",
+        Section.OPERATIONS, Reads.OPERATIONS),
+    "availability": (
+        "the share of operations that succeeded, over time", Section.OPERATIONS, Reads.OPERATIONS),
+    "answers_asked_for": (
+        "no answer came that nobody asked for", Section.OPERATIONS, Reads.OPERATIONS),
+    "exercised": (
+        "the faults, time-outs and switches that the scenario is about really happened; else UNKNOWN",
+        Section.RUN, Reads.OPERATIONS),
+}  # fmt: skip
+"""Checks that still read the history themselves: gather hands the DataFrame on, and judge is the whole check."""
 
-Check = Callable[["DataFrame", "World"], "Verdict"]
 
-
-def _lazy(name: str) -> Check:
-    def check(history: DataFrame, world: World) -> Verdict:
-        run: Check = getattr(import_module(f".{name}", __package__), name)
+def _over_history(name: str) -> Check[Any]:
+    def judge(history: Any, world: Any) -> Any:
+        run: Callable[[Any, Any], Any] = getattr(import_module(f".{name}", __package__), name)
         return run(history, world)
 
-    check.__name__ = check.__qualname__ = name
-    return check
-
-
-CHECKS: Mapping[str, Check] = {
-    name: _lazy(name)
-    for name in (
-        "routes_converge",
-        "routes_are_true",
-        "no_false_eviction",
-        "no_resurrection",
-        "dead_brokers_avoided",
-        "dead_name_servers_left",
-        "name_server_selection",
-        "queue_ownership",
-        "no_acknowledged_loss",
-        "order_kept",
-        "duplicates",
-        "recovery_time",
-        "availability",
-        "exercised",
-        "answers_asked_for",
+    says, section, reads = _HISTORY_CHECKS[name]
+    return Check(
+        name=name, says=says, section=section, reads=reads, gather=lambda gathering, _: gathering.history, judge=judge
     )
-}
+
+
+def _found() -> list[Check[Any]]:
+    names = [module.name for module in iter_modules(__path__) if module.name not in _HISTORY_CHECKS]
+    modules = [import_module(f".{name}", __package__) for name in names]
+    return [module.CHECK for module in modules if hasattr(module, "CHECK")] + [*map(_over_history, _HISTORY_CHECKS)]
+
+
+CHECKS: Mapping[str, Check[Any]] = by_section(_found())

@@ -19,10 +19,11 @@ from pyspark.sql import functions as F
 
 from ..oracle.lost_brokers import Absence, absences
 from ..oracle.world import World
-from ..verdict import Verdict
+from ..verdict import Finding, Verdict
 from .dataframes.shared import traffic, within
-from .findings import Finding, rounded, verdict_of
-from .tolerance import LagWindow, Tolerance, frame, measure, tolerance
+from .dataframes.small_tables import frame
+from .findings import finding, rounded, verdict_of
+from .tolerance import LagWindow, Tolerance, measure, tolerance
 
 NAME = "dead_brokers_avoided"
 _SHOWN = 60
@@ -145,7 +146,7 @@ def _finding(absence: Absence, tolerance_: Tolerance, row: Mapping[str, Any] | N
             "late_uses": row["late_uses"],
             "over_ms": rounded(over_ms),
         }
-    return Finding(
+    return finding(
         bound_ms=absence.window.latest_ms,
         formula=absence.window.formula,
         row=absence.window.row,

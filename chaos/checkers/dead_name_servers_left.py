@@ -26,9 +26,10 @@ from pyspark.sql import functions as F
 
 from ..oracle.lost_name_servers import NameServerLoss, name_server_losses
 from ..oracle.world import World
-from ..verdict import Verdict
-from .findings import Finding, rounded, verdict_of
-from .tolerance import LagWindow, Tolerance, frame, measure, tolerance
+from ..verdict import Finding, Verdict
+from .dataframes.small_tables import frame
+from .findings import finding, rounded, verdict_of
+from .tolerance import LagWindow, Tolerance, measure, tolerance
 
 NAME = "dead_name_servers_left"
 _SHOWN = 60
@@ -180,7 +181,7 @@ def _finding(
             "calls_failed": sum(not call.answered for call in _during(loss, calls)),
             "over_ms": rounded(over_ms),
         }
-    return Finding(
+    return finding(
         bound_ms=allowed_ms,
         formula=loss.window.formula,
         row=loss.window.row,

@@ -29,8 +29,9 @@ from ..oracle.world import Fault, World
 from ..verdict import EXAMPLES_MAX, Validity, Verdict
 from .dataframes.operations import shared_slots
 from .dataframes.shared import parts_of, within
+from .dataframes.small_tables import frame
 from .findings import rounded
-from .tolerance import RESUME_GRACE_MS, frame
+from .lateness import RESUME_GRACE_MS
 
 NAME = "exercised"
 _SHOWN = 60

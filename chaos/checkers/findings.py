@@ -1,37 +1,23 @@
-"""From findings to a verdict: one finding per window, with its bound, its tolerance and what was measured in it."""
+"""From findings to a verdict: the worst of them decides, with its bound and what was measured against it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-from ..verdict import EXAMPLES_MAX, Validity, Verdict
+from ..verdict import EXAMPLES_MAX, Example, Finding, Validity, Verdict
 from .tolerance import Tolerance
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """What one window of a check came to. Nothing in it was out of bounds when `wrong` and `late` are 0."""
+def tolerated(tolerance: Tolerance) -> dict[str, Any]:
+    """The tolerance as a Finding keeps it."""
+    return {"tolerance_ms": tolerance.valid_up_to_ms, "lag_ms": tolerance.lag_ms, "timers": tolerance.timers}
 
-    bound_ms: float
-    formula: str
-    row: str
-    tolerance: Tolerance
-    measured_ms: float | None = None
-    """From the change until all was as it had to be; None when nothing had to change."""
-    examined: int = 0
-    wrong: int = 0
-    late: int = 0
-    """Out of bounds, but no further than the machine's lateness."""
-    example: Mapping[str, Any] | None = field(default=None)
 
-    @property
-    def badness(self) -> tuple[bool, bool, float]:
-        margin_ms = -float("inf")
-        if self.measured_ms is not None:
-            margin_ms = self.measured_ms - self.bound_ms - self.tolerance.valid_up_to_ms
-        return self.wrong > 0, self.late > 0, margin_ms
+def counted(over_ms: float, tolerance: Tolerance) -> dict[str, Any]:
+    """`wrong` and `late` of one thing that was so far out of bounds."""
+    wrong = over_ms > tolerance.unknown_up_to_ms
+    return {"wrong": int(wrong), "late": int(not wrong and over_ms > tolerance.valid_up_to_ms)}
 
 
 def rounded(value_ms: float | None) -> float | None:
@@ -44,9 +30,46 @@ def allowed(finding: Finding) -> dict[str, Any]:
     return {
         "bound_ms": rounded(finding.bound_ms),
         "formula": finding.formula,
-        "tolerance_ms": rounded(finding.tolerance.valid_up_to_ms),
+        "tolerance_ms": rounded(finding.tolerance_ms),
         "row": finding.row,
     }
+
+
+def finding(
+    *,
+    tolerance: Tolerance,
+    bound_ms: float,
+    formula: str,
+    row: str,
+    measured_ms: float | None = None,
+    examined: int = 0,
+    wrong: int = 0,
+    late: int = 0,
+    example: Mapping[str, Any] | None = None,
+) -> Finding:
+    """A finding of a check whose examples are still loose."""
+    more = dict(example or {})
+    return Finding(
+        subject=str(more.pop("client", "")),
+        object=str(more.pop("broker_name", "")),
+        topic=str(more.pop("topic", None) or ""),
+        kind=str(more.pop("rule", "")),
+        from_ms=more.pop("due_ms", more.get("lost_ms", 0.0)) or 0.0,
+        to_ms=more.get("to_ms") or 0.0,
+        bound_ms=bound_ms,
+        formula=formula,
+        row=row,
+        **tolerated(tolerance),
+        measured_ms=measured_ms,
+        over_ms=more.pop("over_ms", 0.0) or 0.0,
+        examined=examined,
+        wrong=wrong,
+        late=late,
+        wrong_from_ms=more.pop("at_ms", more.pop("used_ms", None)),
+        wrong_to_ms=more.pop("to_ms", None),
+        after=str(more.pop("after", "")),
+        more=more,
+    )
 
 
 def verdict_of(
@@ -66,10 +89,10 @@ def verdict_of(
     validity, why = Validity.VALID, ""
     if wrong:
         validity, why = Validity.INVALID, f"{wrong} of {examined} {noun}; {_says(worst)}"
-    elif late and worst.tolerance.lag_ms is None:
+    elif late and worst.lag_ms is None:
         validity, why = Validity.UNKNOWN, f"{late} of {examined} {noun}, but nobody measured how late timers fired"
     elif late:
-        lateness = f"timers fired up to {worst.tolerance.lag_ms:.0f} ms late, and {worst.tolerance.timers} are chained"
+        lateness = f"timers fired up to {worst.lag_ms:.0f} ms late, and {worst.timers} are chained"
         validity, why = Validity.UNKNOWN, f"{late} of {examined} {noun}, but the machine was too late: {lateness}"
     return Verdict(
         name=name,
@@ -79,16 +102,15 @@ def verdict_of(
         measured=measured,
         allowed=allowed(worst),
         examples=tuple(_examples(judged)),
+        findings=tuple(findings),
         why=why,
     )
 
 
 def _says(finding: Finding) -> str:
-    return (
-        f"allowed {finding.bound_ms:.0f} + {finding.tolerance.valid_up_to_ms:.0f} ms ({finding.formula}; {finding.row})"
-    )
+    return f"allowed {finding.bound_ms or 0:.0f} + {finding.tolerance_ms:.0f} ms ({finding.formula}; {finding.row})"
 
 
-def _examples(findings: Iterable[Finding]) -> list[Mapping[str, Any]]:
-    bad = sorted((f for f in findings if f.example and (f.wrong or f.late)), key=lambda f: f.badness, reverse=True)
-    return [f.example for f in bad[:EXAMPLES_MAX] if f.example is not None]
+def _examples(findings: Iterable[Finding]) -> list[Example]:
+    bad = sorted((f for f in findings if f.wrong or f.late), key=lambda f: f.badness, reverse=True)
+    return [finding.example for finding in bad[:EXAMPLES_MAX]]

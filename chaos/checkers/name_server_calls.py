@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from ..oracle.client_profiles import Advance, ClientProfile, Outcome
 from ..oracle.world import World
-from .tolerance import frame
+from .dataframes.small_tables import frame
 
 PROBER = "prober"
 WHO = ("node", "incarnation", "start")

@@ -32,7 +32,7 @@ from ..oracle.client_profiles import Advance, Attempts, ClientProfile, Order, pr
 from ..oracle.start_choice import ALPHA, POWER, detectable_bias, method, p_value, plan, starts_needed
 from ..oracle.world import World
 from ..verdict import EXAMPLES_MAX, Validity, Verdict
-from .dataframes.materialize import memoized_table
+from .dataframes.small_tables import memoized_table
 from .findings import rounded
 from .name_server_calls import TRIED, TRIES_RULES, WHO, broken_calls, judged_tries, rows_of, shown, tries_of
 

@@ -12,148 +12,129 @@ routes_are_true asks whether the routes were right; this check names the drop, i
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from ..oracle.obligations import Obligation, ObligationKind, obligations
 from ..oracle.windows import Timers
 from ..oracle.world import World
-from ..verdict import Verdict
-from .findings import Finding, rounded, verdict_of
-from .tolerance import LagWindow, Tolerance, may_time_out, measure, table, tolerance
+from ..verdict import Finding, Verdict
+from .check import Check, Reads, Section
+from .control import Control
+from .findings import counted, rounded, tolerated, verdict_of
+from .lateness import LagWindow, may_time_out
+from .tolerance import Tolerance, tolerance
 
 NAME = "no_false_eviction"
-_DROPS_MAX = 50
-"""So many drops are looked at one by one in each stretch; the rest count like the last of them."""
-
 _ROW = "a live, reachable broker stays in the table"
 _SOON = {"expired": "not before E", "idle": "not before I"}
+_REASONS = ("closed", "exception", "expired", "idle", "unregistered")
 
 _Pair = tuple[str, int, str]
-Row = Mapping[str, Any]
+"""NameServer, its incarnation, broker."""
 
 
-def no_false_eviction(history: DataFrame, world: World) -> Verdict:
+class _Drop(NamedTuple):
+    """One `broker_dropped` row."""
+
+    time_ms: float
+    reason: str
+    age_ms: float | None
+    """How long after the last registration that this NameServer accepted; None before the first."""
+    short_ms: float
+    """How much sooner than E, or I, a drop for silence was; 0 for others."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What a NameServer process did with a broker."""
+
+    since_ms: float | None = None
+    """The first registration that it accepted."""
+    drops: list[_Drop] = field(default_factory=list)
+
+
+def judge(control: Control, world: World) -> Verdict:
     """Examined: stretches in which a registered broker had to stay, and drops for silence. Violations: drops."""
     held = [o for o in obligations(world) if o.demand is not ObligationKind.DROP]
     nothing = "no NameServer and broker lived together for longer than the window of their last change"
     if not held:
         return Verdict.nothing_examined(NAME, nothing)
-    pairs: dict[_Pair, Row] = {}
-    stretches: dict[int, Row] = {}
-    for row in (found.asDict(recursive=True) for found in _collected(history, world, held).collect()):
-        if row["id"] is None:
-            pairs[row["name_server"], row["incarnation"], row["broker"]] = row
-        else:
-            stretches[row["id"]] = row
-    stalls = _Stalls(history, world, held, pairs, stretches)
-    findings = [_stay(o, stalls, stretches.get(o.id)) for o in held if _registered(o, pairs)]
-    findings += [finding for pair, row in sorted(pairs.items()) for finding in _too_soon(world, pair, row, stalls)]
+    pairs = _seen(control, world)
+    dropped = {o.id: _drops_in(o, pairs) for o in held}
+    stalls = _Stalls(control, world)
+    findings = [_stay(o, stalls, dropped[o.id]) for o in held if _registered(o, pairs)]
+    findings += [finding for pair, seen in sorted(pairs.items()) for finding in _too_soon(world, pair, seen, stalls)]
     return verdict_of(
         NAME,
         findings,
-        measured=_measured(pairs, stretches),
+        measured=_measured(pairs, dropped),
         nothing="no broker registered with a NameServer that had to keep it",
         noun="drops of brokers that were alive, reachable or not silent for long enough",
     )
 
 
-def _collected(history: DataFrame, world: World, held: Sequence[Obligation]) -> DataFrame:
-    """One row a pair (id null): first registration, drops by reason, those too soon. One row a stretch with drops."""
+CHECK = Check(
+    name=NAME,
+    says="no NameServer dropped a broker that was alive and reached it",
+    section=Section.ROUTES,
+    reads=Reads.CONTROL,
+    gather=lambda gathering, _world: gathering.control,
+    judge=judge,
+)
+
+
+def _seen(control: Control, world: World) -> dict[_Pair, _Seen]:
     timers = world.timers
-    by_pair = Window.partitionBy("name_server", "incarnation", "broker").orderBy("time_ms", "seq")
-    accepted = F.expr("if(event = 'registration' AND coalesce(code, 0) = 0, time_ms, NULL)")
-    rows = (
-        history.where("event IN ('registration', 'broker_dropped') AND coalesce(broker_id, 0) = 0")
-        .where(f"time_ms < {world.end_ms!r}D")
-        .select(
-            *("incarnation", "time_ms", "seq", (F.col("event") == "broker_dropped").alias("is_drop")),
-            F.col("node").alias("name_server"),
-            F.col("broker_name").alias("broker"),
-            F.get_json_object("value", "$.reason").alias("reason"),
-            accepted.alias("accepted_ms"),
-        )
-        .withColumn("age_ms", F.col("time_ms") - F.last("accepted_ms", ignorenulls=True).over(by_pair))
-        .selectExpr(
-            *("name_server", "incarnation", "broker", "time_ms", "reason", "is_drop", "accepted_ms"),
-            "if(is_drop, age_ms, NULL) AS age_ms",
-            f"CASE reason WHEN 'expired' THEN {timers.E_ms!r}D WHEN 'idle' THEN {timers.I_ms!r}D END AS due_ms",
-        )
-        .selectExpr("*", "greatest(due_ms - age_ms, 0D) AS short_ms")
-    )
-    soon = f"is_drop AND short_ms > {timers.delivery_ms!r}D"
-    drop = "struct(time_ms, reason, age_ms, short_ms)"
-    pairs = rows.groupBy("name_server", "incarnation", "broker").agg(
-        F.expr("min(accepted_ms) AS since_ms"),
-        *(
-            F.expr(f"count_if(is_drop AND reason = '{reason}') AS {reason}")
-            for reason in ("closed", "exception", "expired", "idle", "unregistered")
-        ),
-        F.expr("min(if(due_ms IS NULL, NULL, age_ms)) AS least_age_ms"),
-        F.expr(f"count_if({soon}) AS n"),
-        F.expr(f"slice(array_sort(collect_list(if({soon}, {drop}, NULL))), 1, {_DROPS_MAX}) AS drops"),
-    )
-    stretch = table(
-        history,
-        [(o.id, o.name_server, o.incarnation, o.broker, o.from_ms, o.to_ms) for o in held],
-        "id int, h_name_server string, h_incarnation int, h_broker string, from_ms double, to_ms double",
-    )
-    inside = "name_server = h_name_server AND incarnation = h_incarnation AND broker = h_broker"
-    inside += " AND time_ms >= from_ms AND time_ms < to_ms"
-    longest = "collect_list(struct(least(time_ms - from_ms, to_ms - time_ms) AS over_ms, time_ms, reason, age_ms))"
-    of_stretch = (
-        rows.where("is_drop")
-        .join(stretch, F.expr(inside))
-        .groupBy("id")
-        .agg(
-            F.expr("count(*) AS n"),
-            F.expr(f"slice(sort_array({longest}, false), 1, {_DROPS_MAX}) AS longest"),
-        )
-    )
-    return pairs.unionByName(of_stretch, allowMissingColumns=True).coalesce(1)
+    found: dict[_Pair, _Seen] = defaultdict(_Seen)
+    accepted: dict[_Pair, float] = {}
+    rows = (row for row in control.rows("registration", "broker_dropped") if not row.broker_id)
+    for row in sorted(rows, key=lambda row: (row.time_ms, row.seq)):
+        if row.time_ms >= world.end_ms:
+            continue
+        pair = row.node, row.incarnation, row.broker_name or ""
+        seen = found[pair]
+        if row.event == "broker_dropped":
+            reason = str((row.decoded or {}).get("reason") or "")
+            age_ms = row.time_ms - accepted[pair] if pair in accepted else None
+            due_ms = {"expired": timers.E_ms, "idle": timers.I_ms}.get(reason)
+            short_ms = 0.0 if due_ms is None or age_ms is None else max(due_ms - age_ms, 0.0)
+            seen.drops.append(_Drop(row.time_ms, reason, age_ms, short_ms))
+        elif not row.code:
+            accepted[pair] = row.time_ms
+            seen.since_ms = row.time_ms if seen.since_ms is None else seen.since_ms
+    return dict(found)
+
+
+def _drops_in(o: Obligation, pairs: Mapping[_Pair, _Seen]) -> list[tuple[float, _Drop]]:
+    """The drops while the broker had to stay, by how far from the nearer end of that stretch; the furthest first."""
+    seen = pairs.get((o.name_server, o.incarnation, o.broker))
+    drops = [d for d in (seen.drops if seen else ()) if o.from_ms <= d.time_ms < o.to_ms]
+    return sorted(((min(d.time_ms - o.from_ms, o.to_ms - d.time_ms), d) for d in drops), key=_furthest, reverse=True)
+
+
+def _furthest(drop: tuple[float, _Drop]) -> tuple[float, float]:
+    return drop[0], drop[1].time_ms
 
 
 class _Stalls:
-    """How late the machine was around the stretches and drops in question; asked for in one job, or in none."""
+    """How late the machine was around a drop."""
 
-    def __init__(
-        self,
-        history: DataFrame,
-        world: World,
-        held: Sequence[Obligation],
-        pairs: Mapping[_Pair, Row],
-        stretches: Mapping[int, Row],
-    ) -> None:
+    def __init__(self, control: Control, world: World) -> None:
         self.timers = world.timers
-        self._ids: dict[object, int] = {}
-        windows: list[LagWindow] = []
+        self._lateness, self._world = control.lateness, world
 
-        def ask(key: object, nodes: Sequence[str], from_ms: float, to_ms: float) -> None:
-            id_ = self._ids.setdefault(key, len(self._ids))
-            windows.extend(LagWindow(id_, node, from_ms, to_ms) for node in nodes)
+    def within(self, nodes: Sequence[str], from_ms: float, to_ms: float) -> float | None:
+        """The largest lateness of these nodes; None when nobody measured it."""
+        return self._lateness.measured(self._world, [LagWindow(0, node, from_ms, to_ms) for node in nodes]).get(0)
 
-        for o in held:
-            if o.id in stretches:
-                ask(o.id, (o.name_server, o.broker), o.at_ms - self.timers.R_ms, o.from_ms)
-                for drop in stretches[o.id]["longest"]:
-                    ask((o.id, drop["time_ms"]), (o.name_server, o.broker), *self._around(drop["time_ms"]))
-        for pair, row in pairs.items():
-            for drop in row["drops"]:
-                ask((pair, drop["time_ms"]), (pair[0], pair[2]), *self._around(drop["time_ms"]))
-        self._lags = measure(history, world, windows)
+    def around(self, nodes: Sequence[str], at_ms: float) -> float | None:
+        """The same around a drop."""
+        return self.within(nodes, at_ms - self.timers.R_ms - self.timers.B_ms, at_ms + self.timers.delivery_ms)
 
-    def _around(self, at_ms: float) -> tuple[float, float]:
-        return at_ms - self.timers.R_ms - self.timers.B_ms, at_ms + self.timers.delivery_ms
-
-    def at(self, key: object) -> float | None:
-        id_ = self._ids.get(key)
-        return None if id_ is None else self._lags.get(id_)
-
-    def explains(self, key: object, reason: str | None) -> bool:
+    def explains(self, nodes: Sequence[str], drop: _Drop) -> bool:
         """Whether the machine stood still so long that a time-out of a healthy pair may have run out."""
         timers = self.timers
         patience_ms = {
@@ -161,103 +142,83 @@ class _Stalls:
             "exception": timers.B_ms,
             "expired": timers.E_ms - timers.R_ms,
             "idle": timers.I_ms - timers.R_ms,
-        }.get(reason or "")
-        return patience_ms is not None and may_time_out(timers, self.at(key), patience_ms)
+        }.get(drop.reason)
+        return patience_ms is not None and may_time_out(timers, self.around(nodes, drop.time_ms), patience_ms)
 
 
-def _registered(obligation: Obligation, pairs: Mapping[_Pair, Row]) -> bool:
+def _registered(obligation: Obligation, pairs: Mapping[_Pair, _Seen]) -> bool:
     """Whether the NameServer had the broker at all, as far as the record says."""
-    row = pairs.get((obligation.name_server, obligation.incarnation, obligation.broker))
-    return row is not None and row["since_ms"] is not None and row["since_ms"] < obligation.to_ms
+    seen = pairs.get((obligation.name_server, obligation.incarnation, obligation.broker))
+    return seen is not None and seen.since_ms is not None and seen.since_ms < obligation.to_ms
 
 
-def _stay(o: Obligation, stalls: _Stalls, row: Row | None) -> Finding:
-    tolerance_ = tolerance(stalls.timers, stalls.at(o.id), o.window.timers)
-    drops = row["longest"] if row else []
-    wrong = [d for d in drops if d["over_ms"] > tolerance_.unknown_up_to_ms and not _excused(stalls, o.id, d)]
-    late = [d for d in drops if d not in wrong and d["over_ms"] > tolerance_.valid_up_to_ms]
-    unseen = row["n"] - len(drops) if row and len(wrong) == len(drops) else 0
-    worst = (wrong or late or [None])[0]
-    example = None
-    if worst is not None:
-        example = {
-            "name_server": o.name_server,
-            "broker_name": o.broker,
-            "at_ms": rounded(worst["time_ms"]),
-            "reason": worst["reason"],
-            "registered_before_ms": rounded(worst["age_ms"]),
-            "live_since_ms": rounded(o.from_ms),
-            "live_until_ms": rounded(o.to_ms),
-            "over_ms": rounded(worst["over_ms"]),
-            "after": str(o.label),
-        }
+def _stay(o: Obligation, stalls: _Stalls, drops: Sequence[tuple[float, _Drop]]) -> Finding:
+    nodes = o.name_server, o.broker
+    lag_ms = stalls.within(nodes, o.at_ms - stalls.timers.R_ms, o.from_ms) if drops else None
+    tolerance_ = tolerance(stalls.timers, lag_ms, o.window.timers)
+    wrong = [one for one in drops if one[0] > tolerance_.unknown_up_to_ms and not stalls.explains(nodes, one[1])]
+    late = [one for one in drops if one not in wrong and one[0] > tolerance_.valid_up_to_ms]
+    over_ms, worst = (wrong or late)[0] if wrong or late else (0.0, None)
     return Finding(
+        subject=o.name_server,
+        object=o.broker,
+        kind="must not be dropped",
+        from_ms=o.from_ms,
+        to_ms=o.to_ms,
         bound_ms=0.0,
         formula="never",
         row=_ROW,
-        tolerance=tolerance_,
-        examined=1,
-        wrong=len(wrong) + unseen,
+        **tolerated(tolerance_),
+        over_ms=over_ms,
+        wrong=len(wrong),
         late=len(late),
-        example=example,
+        wrong_from_ms=worst.time_ms if worst else None,
+        after=str(o.label),
+        more=_of_drop(worst) if worst else {},
     )
 
 
-def _excused(stalls: _Stalls, id_: object, drop: Mapping[str, Any]) -> bool:
-    return stalls.explains((id_, drop["time_ms"]), drop["reason"])
+def _of_drop(drop: _Drop) -> dict[str, Any]:
+    return {"reason": drop.reason, "registered_before_ms": rounded(drop.age_ms)}
 
 
-def _too_soon(world: World, pair: _Pair, row: Row, stalls: _Stalls) -> list[Finding]:
+def _too_soon(world: World, pair: _Pair, seen: _Seen, stalls: _Stalls) -> list[Finding]:
     """Drops for silence, held against the age of the last registration."""
     timers, found = world.timers, []
-    in_time = row["expired"] + row["idle"] - row["n"]
-    if in_time:
-        found.append(_silence(timers, "expired" if row["expired"] else "idle", tolerance(timers, 0.0, 1), in_time))
-    for drop in row["drops"]:
-        tolerance_ = tolerance(timers, stalls.at((pair, drop["time_ms"])) or 0.0, 1)
-        wrong = drop["short_ms"] > tolerance_.unknown_up_to_ms
-        late = not wrong and drop["short_ms"] > tolerance_.valid_up_to_ms
-        example = {
-            "name_server": pair[0],
-            "broker_name": pair[2],
-            "at_ms": rounded(drop["time_ms"]),
-            "reason": drop["reason"],
-            "registered_before_ms": rounded(drop["age_ms"]),
-            "too_soon_by_ms": rounded(drop["short_ms"]),
-        }
-        found.append(_silence(timers, drop["reason"], tolerance_, 1, int(wrong), int(late), example))
+    for drop in seen.drops:
+        if drop.reason not in _SOON:
+            continue
+        lag_ms = 0.0
+        if drop.short_ms > timers.delivery_ms:
+            lag_ms = stalls.around((pair[0], pair[2]), drop.time_ms) or 0.0
+        found.append(_silence(timers, pair, drop, tolerance(timers, lag_ms, 1)))
     return found
 
 
-def _silence(
-    timers: Timers,
-    reason: str,
-    tolerance_: Tolerance,
-    examined: int,
-    wrong: int = 0,
-    late: int = 0,
-    example: Mapping[str, Any] | None = None,
-) -> Finding:
+def _silence(timers: Timers, pair: _Pair, drop: _Drop, tolerance_: Tolerance) -> Finding:
+    age_ms = drop.age_ms or 0.0
     return Finding(
-        bound_ms=timers.E_ms if reason == "expired" else timers.I_ms,
-        formula=_SOON[reason],
+        subject=pair[0],
+        object=pair[2],
+        kind="dropped too soon",
+        from_ms=drop.time_ms - age_ms,
+        to_ms=drop.time_ms,
+        bound_ms=timers.E_ms if drop.reason == "expired" else timers.I_ms,
+        formula=_SOON[drop.reason],
         row="a NameServer drops a broker for silence",
-        tolerance=tolerance_,
-        examined=examined,
-        wrong=wrong,
-        late=late,
-        example=example if wrong or late else None,
+        **tolerated(tolerance_),
+        **counted(drop.short_ms, tolerance_),
+        over_ms=drop.short_ms,
+        wrong_from_ms=drop.time_ms if drop.short_ms else None,
+        more=_of_drop(drop),
     )
 
 
-def _measured(pairs: Mapping[_Pair, Row], stretches: Mapping[int, Row]) -> dict[str, Any]:
-    reasons: dict[str, int] = defaultdict(int)
-    for row in pairs.values():
-        for reason in ("closed", "exception", "expired", "idle", "unregistered"):
-            reasons[reason] += row[reason]
-    ages = [row["least_age_ms"] for row in pairs.values() if row["least_age_ms"] is not None]
+def _measured(pairs: Mapping[_Pair, _Seen], dropped: Mapping[int, Sequence[tuple[float, _Drop]]]) -> dict[str, Any]:
+    reasons = Counter(drop.reason for seen in pairs.values() for drop in seen.drops)
+    ages = [d.age_ms for seen in pairs.values() for d in seen.drops if d.reason in _SOON and d.age_ms is not None]
     return {
-        "drops": {reason: n for reason, n in reasons.items() if n},
-        "of_live_brokers": sum(row["n"] for row in stretches.values()),
+        "drops": {reason: reasons[reason] for reason in _REASONS if reasons[reason]},
+        "of_live_brokers": sum(len(drops) for drops in dropped.values()),
         "shortest_silence_ms": rounded(min(ages, default=None)),
     }

@@ -11,149 +11,180 @@ broker may come and go, and nothing is judged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from ..oracle.lost_brokers import Absence, absences
 from ..oracle.obligations import Down, downs
 from ..oracle.world import World
-from ..verdict import Verdict
-from .dataframes.routes import presence
-from .findings import Finding, rounded, verdict_of
-from .tolerance import LagWindow, Tolerance, measure, table, tolerance
+from ..verdict import Finding, Verdict
+from .check import Check, Reads, Section
+from .control import Control
+from .findings import tolerated, verdict_of
+from .lateness import LagWindow
+from .route_tables import route_tables
+from .tolerance import Tolerance, tolerance
 
 NAME = "no_resurrection"
 _ROW = "a broker that is down sends no registration"
 _MOMENT_MS = 1.0
 
-Row = Mapping[str, Any]
+
+class _Stretch(NamedTuple):
+    """Whether a route named the broker in [s, e)."""
+
+    present: bool
+    s: float
+    e: float
 
 
-def no_resurrection(history: DataFrame, world: World) -> Verdict:
+class _Return(NamedTuple):
+    """The worst return of one topic that had dropped the broker."""
+
+    over_ms: float
+    topic: str
+    stretch: _Stretch
+    dropped_ms: float
+
+
+class _Seen(NamedTuple):
+    """One NameServer or client and one broker that was down to it."""
+
+    who: str
+    broker: str
+    after: str
+    from_ms: float
+    """Since when it is down, and until when."""
+    to_ms: float
+    lag_from_ms: tuple[tuple[str, float], ...]
+    """Whose lateness counts, from when."""
+    topics: int
+    """That dropped it."""
+    returns: tuple[_Return, ...]
+    """Of topics that named it again; the worst first."""
+
+
+def judge(control: Control, world: World) -> Verdict:
     """Examined: (NameServer or client, topic) that dropped a broker while it was down. Violations: its returns."""
     down, lost = downs(world), absences(world)
     nothing = "no broker was dropped while it was down, so none could come back"
     if not down and not lost:
         return Verdict.nothing_examined(NAME, nothing)
-    rows = _in_tables(history, world, down).unionByName(_in_clients(history, world, lost)).coalesce(1).collect()
-    seen = {(row["of"], row["id"]): row.asDict() for row in rows}
+    in_clients = sorted(_in_clients(control, lost), key=lambda seen: (seen.who, seen.from_ms))
+    in_tables = [*_in_tables(control, world, down)]
+    seen = [*in_clients, *in_tables]
     windows = [
         LagWindow(number, node, from_ms - world.timers.R_ms, from_ms + world.timers.P_ms)
-        for number, (kind, id_) in enumerate(sorted(seen))
-        for node, from_ms in _nodes(down, lost, kind, id_)
+        for number, each in enumerate(seen)
+        for node, from_ms in each.lag_from_ms
     ]
-    lags = measure(history, world, windows)
-    tolerances = {key: tolerance(world.timers, lags.get(number), 1) for number, key in enumerate(sorted(seen))}
-    findings = [_finding(down, lost, key, row, tolerances[key]) for key, row in sorted(seen.items())]
+    lags = control.lateness.measured(world, windows)
+    findings = [_finding(each, tolerance(world.timers, lags.get(number), 1)) for number, each in enumerate(seen)]
     measured = {
-        "dropped_by_name_servers": sum(row["examined"] for (kind, _), row in seen.items() if kind == "table"),
-        "dropped_by_clients": sum(row["examined"] for (kind, _), row in seen.items() if kind == "client"),
+        "dropped_by_name_servers": sum(each.topics for each in in_tables),
+        "dropped_by_clients": sum(each.topics for each in in_clients),
         "returns": sum(finding.wrong + finding.late for finding in findings),
     }
     noun = "brokers came back into a route while they were down"
     return verdict_of(NAME, findings, measured=measured, nothing=nothing, noun=noun)
 
 
-def _nodes(down: Sequence[Down], lost: Sequence[Absence], kind: str, id_: int) -> list[tuple[str, float]]:
-    if kind == "table":
-        d = down[id_]
-        return [(d.name_server, d.from_ms), (d.broker, d.from_ms)]
-    a = lost[id_]
-    return [(a.client, a.route_from_ms), (a.broker, a.start_ms)]
+CHECK = Check(
+    name=NAME,
+    says="no dead broker came back into a NameServer's table or a client's route",
+    section=Section.ROUTES,
+    reads=Reads.CONTROL,
+    gather=lambda gathering, _world: gathering.control,
+    judge=judge,
+)
 
 
-def _in_tables(history: DataFrame, world: World, down: Sequence[Down]) -> DataFrame:
-    """of, id, examined (topics dropped), returns, and the worst return: topic, at_ms, until_ms, dropped_ms, over_ms."""
-    rows = [(d.id, d.name_server, d.incarnation, d.broker, d.since_ms, d.from_ms, d.to_ms) for d in down]
-    schema = "id int, name_server string, incarnation int, broker string"
-    schema += ", since_ms double, from_ms double, to_ms double"
-    joined = (
-        presence(history, world)
-        .join(table(history, rows, schema), ["name_server", "incarnation", "broker"])
-        .where("s < to_ms AND e > since_ms")
-    )
-    return _returns(joined, "table", f"since_ms - {world.timers.delivery_ms!r}D")
-
-
-def _in_clients(history: DataFrame, world: World, lost: Sequence[Absence]) -> DataFrame:
-    """The same of clients' routes; a return counts from the time when every NameServer must have dropped the broker."""
-    rows = [(a.id, a.client, a.broker, a.start_ms, a.route_from_ms, a.end_ms) for a in lost]
-    schema = "id int, client string, broker string, start_ms double, from_ms double, to_ms double"
-    of_topic = Window.partitionBy("id", "topic").orderBy("s", "seq")
-    held = "map_keys(from_json(value, 'brokers map<string,map<string,string>>').brokers) AS held"
-    taken = (
-        history.where("event = 'route_changed' AND role IN ('producer', 'consumer')")
-        .selectExpr("node AS client", "topic", "time_ms AS s", "seq", held)
-        .join(table(history, rows, schema), "client")
-        .where("s < to_ms")
-        .selectExpr(
-            *("id", "topic", "s", "seq", "start_ms", "from_ms", "to_ms"),
-            "coalesce(array_contains(held, broker), false) AS present",
-        )
-        .withColumn("before", F.lag("present").over(of_topic))
-        .where("coalesce(before != present, true)")
-        .withColumn("e", F.least(F.coalesce(F.lead("s").over(of_topic), F.col("to_ms")), F.col("to_ms")))
-        # A route that never named the broker is no drop, and one that it lost before is another absence's.
-        .where("before IS NOT NULL AND s >= start_ms")
-    )
-    return _returns(taken, "client", f"start_ms - {_MOMENT_MS}D")
-
-
-def _returns(stretches: DataFrame, of: str, dropped_from: str) -> DataFrame:
-    """of, id, examined, topics, of stretches `present` or not in the routes; drops count from `dropped_from`."""
-    over = "if(present AND s > from_ms, least(s - from_ms, to_ms - s), NULL) AS over_ms"
-    dropped = f"if(NOT present AND s >= {dropped_from}, s, NULL) AS dropped"
-    topics = "sort_array(collect_list(if(over_ms IS NULL, NULL, struct(over_ms, topic, stretch, dropped_ms))), false)"
-    return (
-        stretches.selectExpr("id", "topic", "s", "e", over, dropped)
-        .groupBy("id", "topic")
-        .agg(
-            F.expr("min(dropped) AS dropped_ms"),
-            F.expr("max(over_ms) AS over_ms"),
-            F.expr("max_by(struct(s, e), over_ms) AS stretch"),
-        )
-        .where("dropped_ms IS NOT NULL")
-        .groupBy(F.lit(of).alias("of"), "id")
-        .agg(F.expr("count(*) AS examined"), F.expr(f"{topics} AS topics"))
-    )
-
-
-def _finding(
-    down: Sequence[Down], lost: Sequence[Absence], key: tuple[str, int], row: Row, tolerance_: Tolerance
-) -> Finding:
-    topics = row["topics"]
-    wrong = [t for t in topics if t["over_ms"] > tolerance_.unknown_up_to_ms]
-    late = [t for t in topics if t not in wrong and t["over_ms"] > tolerance_.valid_up_to_ms]
-    example: dict[str, Any] | None = None
-    if wrong or late:
-        worst = (wrong or late)[0]
-        kind, id_ = key
-        if kind == "table":
-            d = down[id_]
-            example = {"name_server": d.name_server, "broker_name": d.broker, "after": str(d.label)}
-            since_ms, until_ms = d.from_ms, d.to_ms
-        else:
-            a = lost[id_]
-            example = {"client": a.client, "broker_name": a.broker, "fault_id": a.fault_id}
-            since_ms, until_ms = a.start_ms, a.end_ms
-        example |= {
-            "topic": worst["topic"],
-            "at_ms": rounded(worst["stretch"]["s"]),
-            "to_ms": rounded(min(worst["stretch"]["e"], until_ms)),
-            "dropped_ms": rounded(worst["dropped_ms"]),
-            "down_since_ms": rounded(since_ms),
-            "down_until_ms": rounded(until_ms),
+def _in_tables(control: Control, world: World, down: Iterable[Down]) -> Iterator[_Seen]:
+    """What each NameServer's table did with a broker while it was down."""
+    tables = route_tables(control, world)
+    for d in down:
+        of_topic = {
+            topic: [
+                _Stretch(*stretch)
+                for stretch in tables.presence((d.name_server, d.incarnation), topic, d.broker)
+                if stretch.s < d.to_ms and stretch.e > d.since_ms
+            ]
+            for topic in tables.topics
         }
+        topics, returns = _returns(of_topic, d.since_ms - world.timers.delivery_ms, d.from_ms, d.to_ms)
+        if topics:
+            late_by = ((d.name_server, d.from_ms), (d.broker, d.from_ms))
+            yield _Seen(d.name_server, d.broker, str(d.label), d.from_ms, d.to_ms, late_by, topics, returns)
+
+
+def _in_clients(control: Control, lost: Iterable[Absence]) -> Iterator[_Seen]:
+    """The same of clients' routes; a return counts from the time when every NameServer must have dropped the broker."""
+    routes: dict[str, dict[str, list[tuple[float, frozenset[str]]]]] = defaultdict(lambda: defaultdict(list))
+    for row in sorted(control.rows("route_changed"), key=lambda row: (row.time_ms, row.seq)):
+        if row.role in ("producer", "consumer"):
+            held = frozenset((row.decoded or {}).get("brokers") or ())
+            routes[row.node][row.topic or ""].append((row.time_ms, held))
+    for a in lost:
+        of_topic = {}
+        for topic, changes in routes[a.client].items():
+            taken: list[tuple[float, bool]] = []
+            for at_ms, held in changes:
+                if at_ms < a.end_ms and (not taken or taken[-1][1] != (a.broker in held)):
+                    taken.append((at_ms, a.broker in held))
+            ends = [at_ms for at_ms, _ in taken[1:]] + [a.end_ms]
+            # A route that never named the broker is no drop, and one that it lost before is another absence's.
+            of_topic[topic] = [
+                _Stretch(present, at_ms, min(e, a.end_ms))
+                for number, ((at_ms, present), e) in enumerate(zip(taken, ends, strict=True))
+                if number and at_ms >= a.start_ms
+            ]
+        topics, returns = _returns(of_topic, a.start_ms - _MOMENT_MS, a.route_from_ms, a.end_ms)
+        if topics:
+            late_by = ((a.client, a.route_from_ms), (a.broker, a.start_ms))
+            after = f"{a.fault_id} start" if a.fault_id else ""
+            yield _Seen(a.client, a.broker, after, a.start_ms, a.end_ms, late_by, topics, returns)
+
+
+def _returns(
+    of_topic: dict[str, list[_Stretch]], dropped_from_ms: float, from_ms: float, to_ms: float
+) -> tuple[int, tuple[_Return, ...]]:
+    """How many topics dropped the broker, from `dropped_from_ms` on, and of those that named it again after `from_ms`
+    the worst return each."""
+    topics, found = 0, []
+    for topic, stretches in of_topic.items():
+        dropped_ms = min((st.s for st in stretches if not st.present and st.s >= dropped_from_ms), default=None)
+        if dropped_ms is None:
+            continue
+        topics += 1
+        again = [(min(st.s - from_ms, to_ms - st.s), st) for st in stretches if st.present and st.s > from_ms]
+        if again:
+            over_ms, worst = max(again, key=lambda one: one[0])
+            found.append(_Return(over_ms, topic, worst, dropped_ms))
+    return topics, tuple(sorted(found, reverse=True))
+
+
+def _finding(seen: _Seen, tolerance_: Tolerance) -> Finding:
+    wrong = [r for r in seen.returns if r.over_ms > tolerance_.unknown_up_to_ms]
+    late = [r for r in seen.returns if r not in wrong and r.over_ms > tolerance_.valid_up_to_ms]
+    worst = next(iter(wrong or late), None)
     return Finding(
+        subject=seen.who,
+        object=seen.broker,
+        topic=worst.topic if worst else "",
+        kind="must not come back",
+        from_ms=seen.from_ms,
+        to_ms=seen.to_ms,
         bound_ms=0.0,
         formula="never",
         row=_ROW,
-        tolerance=tolerance_,
-        examined=row["examined"],
+        **tolerated(tolerance_),
+        over_ms=worst.over_ms if worst else 0.0,
+        examined=seen.topics,
         wrong=len(wrong),
         late=len(late),
-        example=example,
+        wrong_from_ms=worst.stretch.s if worst else None,
+        wrong_to_ms=min(worst.stretch.e, seen.to_ms) if worst else None,
+        after=seen.after,
+        more={"dropped_ms": round(worst.dropped_ms, 1)} if worst else {},
     )

@@ -18,8 +18,8 @@ from pyspark.sql import functions as F
 
 from ..oracle.queue_owners import Holding, Judged, Piece, Queue, Tables, holdings, judged, pieces
 from ..oracle.world import World
-from ..verdict import Verdict
-from .findings import Finding, rounded, verdict_of
+from ..verdict import Finding, Verdict
+from .findings import finding, rounded, verdict_of
 from .tolerance import LagWindow, Tolerance, measure, tolerance
 
 NAME = "queue_ownership"
@@ -101,7 +101,7 @@ def _finding(
         wrong += over_ms > tolerance_.unknown_up_to_ms
         late += tolerance_.valid_up_to_ms < over_ms <= tolerance_.unknown_up_to_ms
     window = stretch.change.window
-    return Finding(
+    return finding(
         bound_ms=stretch.change.due_ms - stretch.change.at_ms,
         formula=window.formula,
         row=window.row,

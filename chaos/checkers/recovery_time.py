@@ -42,9 +42,9 @@ from ..oracle.windows import (
     staleness_window,
 )
 from ..oracle.world import World
-from ..verdict import Verdict
+from ..verdict import Finding, Verdict
 from .dataframes.operations import Slot, Stalls, passed_over, shared_slots, turns_lost
-from .findings import Finding, rounded, verdict_of
+from .findings import finding, rounded, verdict_of
 from .tolerance import LagWindow, Tolerance, measure, tolerance
 
 NAME = "recovery_time"
@@ -282,7 +282,7 @@ def _finding(recovery: Recovery, tolerance_: Tolerance) -> Finding:
             "due_ms": rounded(recovery.due_ms),
             "over_ms": rounded(over_ms),
         }
-    return Finding(
+    return finding(
         bound_ms=recovery.bound.latest_ms,
         formula=recovery.bound.formula,
         row=recovery.bound.row,

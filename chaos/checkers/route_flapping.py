@@ -10,113 +10,106 @@ over by R + B. Part of routes_are_true.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from ..oracle.obligations import FlappingRoute, flapping_routes
 from ..oracle.windows import NEVER
 from ..oracle.world import World
-from .dataframes.routes import presence
-from .findings import Finding, rounded
-from .tolerance import LagWindow, frame, measure, table, tolerance
+from ..verdict import Finding
+from .control import Control
+from .findings import counted, tolerated
+from .lateness import LagWindow
+from .route_tables import Presence, RouteTables, route_tables
+from .tolerance import tolerance
 
-_SCHEMA = "id int, name_server string, incarnation int, broker string, from_ms double, to_ms double"
 _CHAINED = 2
 """A tick and a time-out."""
 
 
-def flapping_findings(history: DataFrame, world: World) -> list[Finding]:
-    """One finding per stretch of turns and topic; none, and no job, where no fault makes brokers come and go."""
-    turns = [t for t in flapping_routes(world) if t.to_ms - t.from_ms > t.pulse.first_ms]
-    if not turns:
+class _OfTopic(NamedTuple):
+    """What one topic did in one flapping stretch."""
+
+    topic: str
+    held_ms: float | None
+    """The longest stay that began during the fault."""
+    over_ms: float
+    worst: Presence
+
+
+def flapping_findings(control: Control, world: World) -> list[Finding]:
+    """One finding per flapping route and topic; none where no fault makes brokers come and go."""
+    routes = [r for r in flapping_routes(world) if r.to_ms - r.from_ms > r.pulse.first_ms]
+    if not routes:
         return []
     windows = [
-        LagWindow(number, node, t.from_ms - world.timers.R_ms, t.to_ms)
-        for number, t in enumerate(turns)
-        for node in (t.name_server, t.broker)
+        LagWindow(number, node, r.from_ms - world.timers.R_ms, r.to_ms)
+        for number, r in enumerate(routes)
+        for node in (r.name_server, r.broker)
     ]
-    lags = measure(history, world, windows)
-    rows = _stretches(history, world, turns, _shifted(history, world, turns)).collect()
+    lags = control.lateness.measured(world, windows)
+    tables = route_tables(control, world)
+    shifted = _shifted(control, world, routes)
     found: list[Finding] = []
-    for row in rows:
-        turn = turns[row["id"]]
-        tolerance_ = tolerance(world.timers, lags.get(row["id"]), _CHAINED)
-        over_ms = max(row["over_ms"], 0.0)
-        wrong = over_ms > tolerance_.unknown_up_to_ms
-        late = not wrong and over_ms > tolerance_.valid_up_to_ms
-        example = {
-            "name_server": turn.name_server,
-            "broker_name": turn.broker,
-            "fault_id": turn.fault_id,
-            "topic": row["topic"],
-            "demand": "held too long" if row["worst"]["present"] else "missing too long",
-            "at_ms": rounded(row["worst"]["s"]),
-            "to_ms": rounded(row["worst"]["e"]),
-            "over_ms": rounded(over_ms),
-        }
-        found.append(
-            Finding(
-                bound_ms=turn.pulse.held_ms,
-                formula=turn.pulse.formula,
-                row=turn.pulse.row,
-                tolerance=tolerance_,
-                measured_ms=row["held_ms"],
-                examined=1,
-                wrong=int(wrong),
-                late=int(late),
-                example=example if wrong or late else None,
+    for number, route in enumerate(routes):
+        tolerance_ = tolerance(world.timers, lags.get(number), _CHAINED)
+        for of in _of_topics(tables, world, route, is_shifted=number in shifted):
+            over_ms = max(of.over_ms, 0.0)
+            found.append(
+                Finding(
+                    subject=route.name_server,
+                    object=route.broker,
+                    topic=of.topic,
+                    kind="held too long" if of.worst.present else "missing too long",
+                    from_ms=route.from_ms,
+                    to_ms=route.to_ms,
+                    bound_ms=route.pulse.held_ms,
+                    formula=route.pulse.formula,
+                    row=route.pulse.row,
+                    **tolerated(tolerance_),
+                    **counted(over_ms, tolerance_),
+                    measured_ms=of.held_ms,
+                    over_ms=over_ms,
+                    wrong_from_ms=of.worst.s if over_ms else None,
+                    wrong_to_ms=of.worst.e if over_ms else None,
+                    after=f"{route.fault_id} start",
+                )
             )
-        )
     return found
 
 
-def _shifted(history: DataFrame, world: World, turns: Sequence[FlappingRoute]) -> set[int]:
-    """The turns during which the broker changed a topic."""
-    rows = [(number, t.broker, t.from_ms - world.timers.R_ms, t.to_ms) for number, t in enumerate(turns)]
-    asked = frame(history, rows, "id int, broker string, from_ms double, to_ms double")
-    within = (
-        (F.col("node") == F.col("broker"))
-        & (F.col("time_ms") >= F.col("from_ms"))
-        & (F.col("time_ms") < F.col("to_ms"))
-    )
-    changed = history.where(F.col("event") == "topic").select("node", "time_ms").join(asked, within)
-    return {row["id"] for row in changed.select("id").distinct().collect()}
+def _shifted(control: Control, world: World, routes: Sequence[FlappingRoute]) -> set[int]:
+    """The routes during which the broker changed a topic."""
+    changes = [(row.node, row.time_ms) for row in control.rows("topic")]
+    return {
+        number
+        for number, r in enumerate(routes)
+        if any(node == r.broker and r.from_ms - world.timers.R_ms <= at_ms < r.to_ms for node, at_ms in changes)
+    }
 
 
-def _stretches(history: DataFrame, world: World, turns: Sequence[FlappingRoute], shifted: set[int]) -> DataFrame:
-    """id, topic, held_ms (the longest stay that began during the fault), over_ms and the worst stretch.
-
-    Topics that the broker had in the NameServer's table when the fault began.
-    """
-    rows = []
-    for number, t in enumerate(turns):
-        pulse, missing_ms = t.pulse, t.pulse.missing_ms
-        if missing_ms < NEVER:
-            missing_ms = world.timers.C_ms + (world.timers.R_ms if number in shifted else missing_ms)
-        where = (number, t.name_server, t.incarnation, t.broker, t.from_ms, t.to_ms)
-        rows.append((*where, t.from_ms + pulse.first_ms, pulse.held_ms, missing_ms))
-    asked = table(history, rows, f"{_SCHEMA}, first_ms double, held_ms double, missing_ms double")
-    length = F.col("e") - F.col("s")
-    over = (
-        F.when(F.col("present") & (F.col("s") <= F.col("from_ms")), F.col("e") - F.col("first_ms"))
-        .when(F.col("present"), length - F.col("held_ms"))
-        .when(F.col("s") > F.col("from_ms"), length - F.col("missing_ms"))
-    )
-    return (
-        presence(history, world)
-        .join(asked, ["name_server", "incarnation", "broker"])
-        .where((F.col("s") < F.col("to_ms")) & (F.col("e") > F.col("from_ms")))
-        .withColumn("e", F.least("e", "to_ms"))
-        .withColumn("over_ms", over)
-        .groupBy("id", "topic")
-        .agg(
-            F.max(F.when(F.col("present") & (F.col("s") > F.col("from_ms")), length)).alias("held_ms"),
-            F.max("over_ms").alias("over_ms"),
-            F.max_by(F.struct("present", "s", "e"), "over_ms").alias("worst"),
-            F.max(F.col("present") & (F.col("s") <= F.col("from_ms"))).alias("had"),
-        )
-        .where(F.col("had") & F.col("over_ms").isNotNull())
-        .drop("had")
-    )
+def _of_topics(tables: RouteTables, world: World, route: FlappingRoute, *, is_shifted: bool) -> Iterator[_OfTopic]:
+    """The topics that the broker had in the NameServer's table when the fault began."""
+    pulse, missing_ms = route.pulse, route.pulse.missing_ms
+    if missing_ms < NEVER:
+        missing_ms = world.timers.C_ms + (world.timers.R_ms if is_shifted else missing_ms)
+    for topic in tables.topics:
+        held_ms: float | None = None
+        over: list[tuple[float, Presence]] = []
+        had = False
+        for present, s, e in tables.presence((route.name_server, route.incarnation), topic, route.broker):
+            if s >= route.to_ms or e <= route.from_ms:
+                continue
+            stretch = Presence(present, s, min(e, route.to_ms))
+            length_ms = stretch.e - s
+            if present and s <= route.from_ms:
+                had = True
+                over.append((stretch.e - route.from_ms - pulse.first_ms, stretch))
+            elif present:
+                held_ms = length_ms if held_ms is None else max(held_ms, length_ms)
+                over.append((length_ms - pulse.held_ms, stretch))
+            elif s > route.from_ms:
+                over.append((length_ms - missing_ms, stretch))
+        if had and over:
+            over_ms, worst = max(over, key=lambda one: one[0])
+            yield _OfTopic(topic, held_ms, over_ms, worst)

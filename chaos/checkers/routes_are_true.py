@@ -8,37 +8,56 @@ each time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
-
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from ..oracle.obligations import Obligation, ObligationKind, obligations
 from ..oracle.windows import topic_window
 from ..oracle.world import World
-from ..verdict import Verdict
-from .dataframes.routes import presence, topic_changes, topics
-from .findings import Finding, rounded, verdict_of
+from ..verdict import Finding, Verdict
+from .check import Check, Reads, Section
+from .control import Control
+from .findings import rounded, tolerated, verdict_of
+from .lateness import LagWindow, Missing
 from .route_flapping import flapping_findings
-from .tolerance import LagWindow, Missing, Tolerance, frame, measure, never_registered, table, tolerance
+from .route_tables import RouteTables, route_tables
+from .tolerance import Tolerance, tolerance
 
 NAME = "routes_are_true"
 _SHOWN = 60
 
 
-def routes_are_true(history: DataFrame, world: World) -> Verdict:
+@dataclass(slots=True)
+class _Seen:
+    """What one obligation came to over its topics; the worst topic by how far it was out of bounds."""
+
+    examined: int = 0
+    wrong: int = 0
+    late: int = 0
+    settled_ms: float | None = None
+    """When the last topic was right."""
+    over_ms: float = 0.0
+    topic: str = ""
+    stretch: tuple[float, float] | None = None
+    """The wrong stretch of the worst topic, as far as it goes; None when no topic was ever wrong."""
+
+
+def judge(control: Control, world: World) -> Verdict:
     """Examined: (obligation, topic) pairs. Violations: those where a broker was missing, or was still there."""
     demanded = obligations(world)
     if not demanded:
         why = "no NameServer and broker lived together for longer than the window of their last change"
         return Verdict.nothing_examined(NAME, why)
-    tolerances = _tolerances(history, world, demanded)
-    seen = {row["id"]: row.asDict() for row in _judged(history, world, demanded, tolerances).collect()}
-    for id_ in _stalled(history, world, demanded, seen):
-        seen[id_] |= {"wrong": 0, "late": seen[id_]["wrong"] + seen[id_]["late"]}
-    findings = [_finding(o, tolerances[o.id], seen.get(o.id, {})) for o in demanded]
-    findings += flapping_findings(history, world)
+    tables = route_tables(control, world)
+    tolerances = _tolerances(control, world, demanded)
+    of_broker = _topics_of(tables)
+    seen = {o.id: _look(o, tables, of_broker, world, tolerances[o.id]) for o in demanded}
+    for id_ in _stalled(control, world, demanded, seen):
+        seen[id_].wrong, seen[id_].late = 0, seen[id_].wrong + seen[id_].late
+    findings = [_finding(o, tolerances[o.id], seen[o.id]) for o in demanded]
+    findings += flapping_findings(control, world)
     measured = {
         "drops": _times(demanded, seen, ObligationKind.DROP),
         "returns": _times(demanded, seen, ObligationKind.RETURN),
@@ -52,34 +71,40 @@ def routes_are_true(history: DataFrame, world: World) -> Verdict:
     )
 
 
-def _tolerances(history: DataFrame, world: World, demanded: Sequence[Obligation]) -> dict[int, Tolerance]:
+CHECK = Check(
+    name=NAME,
+    says="each NameServer holds exactly the brokers that are alive and reach it, within the drop and return windows",
+    section=Section.ROUTES,
+    reads=Reads.CONTROL,
+    gather=lambda gathering, _world: gathering.control,
+    judge=judge,
+)
+
+
+def _tolerances(control: Control, world: World, demanded: Sequence[Obligation]) -> dict[int, Tolerance]:
     # A registration one period before the change is where φ is counted from.
     windows = [
         LagWindow(o.id, node, o.at_ms - world.timers.R_ms, o.to_ms if o.demand is ObligationKind.KEEP else o.from_ms)
         for o in demanded
         for node in (o.name_server, o.broker)
     ]
-    lags = measure(history, world, windows)
+    lags = control.lateness.measured(world, windows)
     return {o.id: tolerance(world.timers, lags.get(o.id), o.window.timers) for o in demanded}
 
 
-def _stalled(
-    history: DataFrame, world: World, demanded: Sequence[Obligation], seen: Mapping[int, Mapping[str, Any]]
-) -> set[int]:
+def _stalled(control: Control, world: World, demanded: Sequence[Obligation], seen: Mapping[int, _Seen]) -> set[int]:
     """The obligations where a broker was missing, and the machine explains why it did not register."""
     # After a heal it is the first registration that counts; in peace what made the broker be dropped counts too.
     missing = {
         o.id: Missing(
             (o.name_server, o.broker),
-            stretch["s"] if o.demand is ObligationKind.KEEP else max(o.at_ms, stretch["s"]),
-            min(stretch["e"], o.to_ms),
+            stretch[0] if o.demand is ObligationKind.KEEP else max(o.at_ms, stretch[0]),
+            min(stretch[1], o.to_ms),
         )
         for o in demanded
-        if o.demand is not ObligationKind.DROP
-        and seen.get(o.id, {}).get("wrong")
-        and (stretch := seen[o.id]["stretch"])
+        if o.demand is not ObligationKind.DROP and seen[o.id].wrong and (stretch := seen[o.id].stretch)
     }
-    return never_registered(history, world, missing)
+    return control.lateness.stalled(world, missing)
 
 
 def _broker_incarnation(world: World, obligation: Obligation) -> int:
@@ -88,130 +113,92 @@ def _broker_incarnation(world: World, obligation: Obligation) -> int:
     return living[-1] if living else -1
 
 
-def _due(history: DataFrame, world: World, rows: Sequence[tuple[Any, ...]], schema: str) -> DataFrame:
-    """The obligations for each topic: a topic that the broker made while it was up is due R + B later."""
-    has = (
-        topic_changes(history, world)
-        .groupBy("broker", "incarnation", "topic", "started")
-        .agg(F.expr("min(if(is_there, time_ms, NULL)) AS made"), F.expr("min(if(is_there, NULL, time_ms)) AS gone"))
-        .where("made IS NOT NULL")
-        .withColumnsRenamed({"broker": "t_broker", "incarnation": "t_incarnation"})
-    )
-    same = "want AND broker = t_broker AND broker_incarnation = t_incarnation"
-    made_ms = topic_window(world.timers).latest_ms
-    columns = ("id", "want", "name_server", "incarnation", "broker", "topic", "at_ms")
-    held = (
-        has.join(table(history, rows, schema), F.expr(same))
-        .selectExpr(
-            *columns,
-            f"if(made > started, greatest(from_ms, made + {made_ms!r}D), from_ms) AS due",
-            "least(to_ms, coalesce(gone, to_ms)) AS until",
-            *("valid_up_to_ms", "unknown_up_to_ms"),
-        )
-        .where("due < until")
-    )
-    absent = (
-        topics(history, world)
-        .crossJoin(frame(history, [row for row in rows if not row[1]], schema))
-        .selectExpr(*columns, "from_ms AS due", "to_ms AS until", "valid_up_to_ms", "unknown_up_to_ms")
-    )
-    return held.union(absent).coalesce(1)
+_Topics = Mapping[tuple[str, int], Sequence[tuple[str, float, float, float | None]]]
+"""Broker process → its topics: name, when its process was started, when it made the topic, and when it lost it."""
 
 
-def _judged(
-    history: DataFrame, world: World, demanded: Sequence[Obligation], tolerances: Mapping[int, Tolerance]
-) -> DataFrame:
-    """One row per obligation: examined, wrong, late, settled_ms (when the last topic was right) and the worst topic."""
-    rows = [
-        (
-            *(
-                o.id,
-                o.demand is not ObligationKind.DROP,
-                o.name_server,
-                o.incarnation,
-                o.broker,
-                _broker_incarnation(world, o),
-            ),
-            *(o.at_ms, o.from_ms, o.to_ms, tolerances[o.id].valid_up_to_ms, tolerances[o.id].unknown_up_to_ms),
-        )
-        for o in demanded
-    ]
-    schema = "id int, want boolean, name_server string, incarnation int, broker string, broker_incarnation int"
-    schema += ", at_ms double, from_ms double, to_ms double, valid_up_to_ms double, unknown_up_to_ms double"
-    due = _due(history, world, rows, schema)
-    keys = ("name_server", "incarnation", "broker", "topic")
-    held = (
-        presence(history, world).where("e > 0").selectExpr(*(f"{key} AS h_{key}" for key in keys), "present", "s", "e")
-    )
-    against = " AND ".join(f"{key} = h_{key}" for key in keys)
-    against += " AND present != want AND s < until AND e > least(at_ms, due)"
-    # How far a wrong stretch reaches into the obligation from its nearer end; 0 when it ends before.
-    over = """
-        CASE WHEN s IS NULL THEN 0D
-             ELSE greatest(least(least(e, until) - due, until - greatest(s, due)), 0D) END AS over_ms"""
-    return (
-        due.join(held.hint("shuffle_hash"), F.expr(against), "left")
-        .selectExpr("*", over)
-        .groupBy("id", "topic", "valid_up_to_ms", "unknown_up_to_ms")
-        .agg(
-            F.expr("max(over_ms) AS over_ms"),
+def _topics_of(tables: RouteTables) -> _Topics:
+    made: dict[tuple[str, int, str, float], float] = {}
+    gone: dict[tuple[str, int, str, float], float] = {}
+    for change in tables.topic_changes:
+        key = change.broker, change.incarnation, change.topic, change.started_ms
+        times = made if change.is_there else gone
+        times[key] = min(times.get(key, change.time_ms), change.time_ms)
+    found: dict[tuple[str, int], list[tuple[str, float, float, float | None]]] = defaultdict(list)
+    for (broker, incarnation, topic, started_ms), made_ms in sorted(made.items()):
+        lost_ms = gone.get((broker, incarnation, topic, started_ms))
+        found[broker, incarnation].append((topic, started_ms, made_ms, lost_ms))
+    return found
+
+
+def _due(o: Obligation, tables: RouteTables, of_broker: _Topics, world: World) -> Iterator[tuple[str, float, float]]:
+    """topic, from when and until when it is due: one that the broker made while it was up is due R + B later."""
+    if o.demand is ObligationKind.DROP:
+        yield from ((topic, o.from_ms, o.to_ms) for topic in tables.topics)
+        return
+    window_ms = topic_window(world.timers).latest_ms
+    for topic, started_ms, made_ms, gone_ms in of_broker.get((o.broker, _broker_incarnation(world, o)), ()):
+        due_ms = max(o.from_ms, made_ms + window_ms) if made_ms > started_ms else o.from_ms
+        until_ms = o.to_ms if gone_ms is None else min(o.to_ms, gone_ms)
+        if due_ms < until_ms:
+            yield topic, due_ms, until_ms
+
+
+def _look(o: Obligation, tables: RouteTables, of_broker: _Topics, world: World, tolerance_: Tolerance) -> _Seen:
+    """What the NameServer held of the obligation's broker while it was due."""
+    want = o.demand is not ObligationKind.DROP
+    seen = _Seen()
+    for topic, due_ms, until_ms in _due(o, tables, of_broker, world):
+        over_ms, worst = 0.0, None
+        for present, s, e in tables.presence((o.name_server, o.incarnation), topic, o.broker):
+            if e <= 0 or present == want or s >= until_ms or e <= min(o.at_ms, due_ms):
+                continue
+            # How far a wrong stretch reaches into the obligation from its nearer end; 0 when it ends before.
+            reaches_ms = max(min(min(e, until_ms) - due_ms, until_ms - max(s, due_ms)), 0.0)
             # A moment at the far end belongs to the next change, which took effect before its row was written.
-            F.expr("max(CASE WHEN s < due OR over_ms > valid_up_to_ms THEN least(e, until) END) AS settled_ms"),
-            F.expr("max_by(struct(s, e), if(s IS NULL, NULL, struct(over_ms, s))) AS stretch"),
-        )
-        .groupBy("id")
-        .agg(
-            F.expr("count(*) AS examined"),
-            F.expr("count_if(over_ms > valid_up_to_ms AND over_ms > unknown_up_to_ms) AS wrong"),
-            F.expr("count_if(over_ms > valid_up_to_ms AND over_ms <= unknown_up_to_ms) AS late"),
-            F.expr("max(settled_ms) AS settled_ms"),
-            F.expr("max(over_ms) AS over_ms"),
-            F.expr("max_by(topic, struct(over_ms, topic)) AS topic"),
-            F.expr("max_by(stretch, struct(over_ms, topic)) AS stretch"),
-        )
-    )
+            if s < due_ms or reaches_ms > tolerance_.valid_up_to_ms:
+                settled_ms = min(e, until_ms)
+                seen.settled_ms = settled_ms if seen.settled_ms is None else max(seen.settled_ms, settled_ms)
+            if worst is None or (reaches_ms, s) > (over_ms, worst[0]):
+                over_ms, worst = reaches_ms, (s, e)
+        seen.examined += 1
+        seen.wrong += over_ms > tolerance_.unknown_up_to_ms
+        seen.late += tolerance_.valid_up_to_ms < over_ms <= tolerance_.unknown_up_to_ms
+        if (over_ms, topic) >= (seen.over_ms, seen.topic):
+            seen.over_ms, seen.topic, seen.stretch = over_ms, topic, worst
+    return seen
 
 
-def _finding(obligation: Obligation, tolerance_: Tolerance, row: Mapping[str, Any]) -> Finding:
-    o = obligation
-    bound_ms = o.to_ms - o.at_ms if o.demand is ObligationKind.KEEP else o.window.latest_ms
-    settled_ms = row.get("settled_ms")
-    measured_ms = settled_ms - o.at_ms if settled_ms is not None and o.demand is not ObligationKind.KEEP else None
-    example = None
-    if row.get("wrong") or row.get("late"):
-        stretch = row["stretch"]
-        example = {
-            "name_server": o.name_server,
-            "broker_name": o.broker,
-            "topic": row["topic"],
-            "demand": "must not hold" if o.demand is ObligationKind.DROP else "must hold",
-            "since_ms": rounded(o.from_ms),
-            "until_ms": rounded(o.to_ms),
-            "wrong_from_ms": rounded(max(stretch["s"], o.from_ms)),
-            "wrong_to_ms": rounded(min(stretch["e"], o.to_ms)),
-            "over_ms": rounded(row["over_ms"]),
-            "after": str(o.label),
-        }
+def _finding(o: Obligation, tolerance_: Tolerance, seen: _Seen) -> Finding:
+    is_kept = o.demand is ObligationKind.KEEP
+    stretch = seen.stretch if seen.over_ms > 0 else None
     return Finding(
-        bound_ms=bound_ms,
-        formula=f"not before {o.window.formula}" if o.demand is ObligationKind.KEEP else o.window.formula,
+        subject=o.name_server,
+        object=o.broker,
+        topic=seen.topic if stretch else "",
+        kind="must not hold" if o.demand is ObligationKind.DROP else "must hold",
+        from_ms=o.from_ms,
+        to_ms=o.to_ms,
+        bound_ms=o.to_ms - o.at_ms if is_kept else o.window.latest_ms,
+        formula=f"not before {o.window.formula}" if is_kept else o.window.formula,
         row=o.window.row,
-        tolerance=tolerance_,
-        measured_ms=measured_ms,
-        examined=row.get("examined", 0),
-        wrong=row.get("wrong", 0),
-        late=row.get("late", 0),
-        example=example,
+        **tolerated(tolerance_),
+        measured_ms=None if seen.settled_ms is None or is_kept else seen.settled_ms - o.at_ms,
+        over_ms=seen.over_ms,
+        examined=seen.examined,
+        wrong=seen.wrong,
+        late=seen.late,
+        wrong_from_ms=max(stretch[0], o.from_ms) if stretch else None,
+        wrong_to_ms=min(stretch[1], o.to_ms) if stretch else None,
+        after=str(o.label),
     )
 
 
-def _times(
-    demanded: Sequence[Obligation], seen: Mapping[int, Mapping[str, Any]], demand: ObligationKind
-) -> list[dict[str, Any]]:
+def _times(demanded: Sequence[Obligation], seen: Mapping[int, _Seen], demand: ObligationKind) -> list[dict[str, Any]]:
     """How long each drop or return after a fault took, per NameServer and broker; the longest first."""
     found: dict[tuple[str, str, str], dict[str, Any]] = {}
     for o in demanded:
-        settled_ms = seen.get(o.id, {}).get("settled_ms")
+        settled_ms = seen[o.id].settled_ms
         if o.demand is not demand or not o.label.fault_id or settled_ms is None:
             continue
         entry = {

@@ -12,21 +12,20 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F
+from typing import NamedTuple
 
 from ..oracle.obligations import BEGIN, FaultEdge, RouteState, route_states
 from ..oracle.windows import topic_window
 from ..oracle.world import World
-from ..verdict import Verdict
-from .dataframes.materialize import memoized_table
-from .dataframes.routes import route_stretches, topic_changes, topics
-from .findings import Finding, rounded, verdict_of
-from .tolerance import LagWindow, Missing, Tolerance, frame, measure, never_registered, table, tolerance
+from ..verdict import Finding, Verdict
+from .check import Check, Reads, Section
+from .control import Control, decoded
+from .findings import rounded, tolerated, verdict_of
+from .lateness import LagWindow, Missing
+from .route_tables import Process, RouteStretch, RouteTables, route_tables
+from .tolerance import Tolerance, tolerance
 
 NAME = "routes_converge"
 
@@ -48,7 +47,32 @@ class Segment:
     """When the change began that this segment belongs to; a fault of several links takes several moments."""
 
 
-def routes_converge(history: DataFrame, world: World) -> Verdict:
+class _Difference(NamedTuple):
+    """In [s, e) the topic's route at another member was not the reference's."""
+
+    s: float
+    e: float
+    member: Process
+    reference: Process
+    last_ms: float
+    """When the last of the pieces began that this is made of: the routes of that moment are shown."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What one segment came to over its topics; the worst topic by how long it differed out of bounds."""
+
+    examined: int = 0
+    wrong: int = 0
+    late: int = 0
+    settled_ms: float | None = None
+    """When the last topic had become equal; None: none ever differed."""
+    over_ms: float = 0.0
+    topic: str = ""
+    worst: _Difference | None = None
+
+
+def judge(control: Control, world: World) -> Verdict:
     """Examined: (segment, class, topic). Violations: those that differed inside the judged stretch."""
     found = segments(world)
     if not found:
@@ -58,23 +82,31 @@ def routes_converge(history: DataFrame, world: World) -> Verdict:
         for segment in found
         for node in (*(name for name, _ in segment.members), segment.latest.broker)
     ]
-    lags = measure(history, world, windows)
+    lags = control.lateness.measured(world, windows)
     tolerances = {s.id: tolerance(world.timers, lags.get(s.id), s.latest.window.timers) for s in found}
-    seen = {row["id"]: row.asDict() for row in _judged(history, world, found, tolerances).collect()}
-    for id_ in _stalled(history, world, found, seen):
-        seen[id_] |= {"wrong": 0, "late": seen[id_]["wrong"] + seen[id_]["late"]}
-    routes = _routes(history, world, found, seen)
-    findings = [
-        _finding(segment, tolerances[segment.id], seen.get(segment.id, {}), routes.get(segment.id, (None, None)))
-        for segment in found
-    ]
+    tables = route_tables(control, world)
+    changes = _changes(tables)
+    seen = {segment.id: _look(segment, tables, changes, world, tolerances[segment.id]) for segment in found}
+    for id_ in _stalled(control, world, found, seen):
+        seen[id_].wrong, seen[id_].late = 0, seen[id_].wrong + seen[id_].late
     return verdict_of(
         NAME,
-        findings,
+        [_finding(segment, tolerances[segment.id], seen[segment.id], tables) for segment in found],
         measured={"converged_ms": _converged(found, seen)},
         nothing="no segment between two changes was longer than its window",
         noun="topics differed between NameServers that the same brokers reach",
     )
+
+
+CHECK = Check(
+    name=NAME,
+    says="NameServers that the same brokers can reach hold equal routes for every topic, and when, after each fault "
+    "and heal",
+    section=Section.ROUTES,
+    reads=Reads.CONTROL,
+    gather=lambda gathering, _world: gathering.control,
+    judge=judge,
+)
 
 
 def segments(world: World) -> list[Segment]:
@@ -111,178 +143,140 @@ def segments(world: World) -> list[Segment]:
     return found
 
 
-def _stalled(
-    history: DataFrame, world: World, found: Sequence[Segment], seen: Mapping[int, Mapping[str, Any]]
-) -> set[int]:
+def _stalled(control: Control, world: World, found: Sequence[Segment], seen: Mapping[int, _Seen]) -> set[int]:
     """The segments whose difference the machine explains: a broker did not register at one of the NameServers."""
     brokers = [node.name for node in world.of_kind("broker")]
     missing = {
         s.id: Missing(
             (*(name_server for name_server, _ in s.members), *brokers),
-            max(s.start_ms, stretch["s"]),
-            min(stretch["e"], s.to_ms),
+            max(s.start_ms, worst.s),
+            min(worst.e, s.to_ms),
         )
         for s in found
-        if seen.get(s.id, {}).get("wrong") and (stretch := seen[s.id]["stretch"])
+        if seen[s.id].wrong and (worst := seen[s.id].worst)
     }
-    return never_registered(history, world, missing)
+    return control.lateness.stalled(world, missing)
 
 
-def _held(history: DataFrame, world: World) -> DataFrame:
-    """name_server, incarnation, topic, s, e, route: as `route_stretches`, with the route as a number, which is enough
-    to compare. With 64 bits two of a million routes are alike once in 40 million runs."""
-    number = "if(value IS NULL, NULL, xxhash64(value)) AS route"
-    columns = ("name_server", "incarnation", "topic", "s", "e", number)
-    return memoized_table(history, world, "held", lambda: route_stretches(history, world).selectExpr(*columns))
+def _changes(tables: RouteTables) -> Mapping[str, Sequence[float]]:
+    """topic → when a broker that was up made or changed it."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for change in tables.topic_changes:
+        if change.time_ms > change.started_ms:
+            found[change.topic].append(change.time_ms)
+    return found
 
 
-def _judged(
-    history: DataFrame, world: World, found: Sequence[Segment], tolerances: Mapping[int, Tolerance]
-) -> DataFrame:
-    """One row per segment: examined, wrong, late, converged_at_ms (null: never differed), and the worst topic."""
-    rows = [(s.id, *member, member[0] == s.members[0][0], s.start_ms, s.to_ms) for s in found for member in s.members]
-    schema = "id int, name_server string, incarnation int, is_reference boolean, start_ms double, to_ms double"
-    held = (
-        _held(history, world)
-        .join(table(history, rows, schema), ["name_server", "incarnation"])
-        .where("s < to_ms AND e > start_ms")
-        .selectExpr(
-            *("id", "topic", "name_server", "incarnation", "route", "is_reference"),
-            "greatest(s, start_ms) AS s",
-            "least(e, to_ms) AS e",
+def _look(
+    segment: Segment, tables: RouteTables, changes: Mapping[str, Sequence[float]], world: World, tolerance_: Tolerance
+) -> _Seen:
+    """What the members of the segment held of each topic."""
+    seen = _Seen()
+    window_ms, to_ms = topic_window(world.timers).latest_ms, segment.to_ms
+    for topic in tables.topics:
+        # Later than the segment's own window where the topic is new.
+        new_ms = max((at_ms + window_ms for at_ms in changes.get(topic, ()) if at_ms < to_ms), default=segment.from_ms)
+        due_ms = max(segment.from_ms, new_ms)
+        over_ms, worst = 0.0, None
+        for difference in _differences(segment, tables, topic):
+            s, e = difference.s, difference.e
+            reaches_ms = max(min(min(e, to_ms) - due_ms, to_ms - max(s, due_ms)), 0.0) if due_ms < to_ms else 0.0
+            # A moment at the far end belongs to the next change, which took effect before its row was written.
+            if s < due_ms or reaches_ms > tolerance_.valid_up_to_ms:
+                seen.settled_ms = e if seen.settled_ms is None else max(seen.settled_ms, e)
+            if worst is None or (reaches_ms, difference.member[0], s) > (over_ms, worst.member[0], worst.s):
+                over_ms, worst = reaches_ms, difference
+        if due_ms < to_ms:
+            seen.examined += 1
+            seen.wrong += over_ms > tolerance_.unknown_up_to_ms
+            seen.late += tolerance_.valid_up_to_ms < over_ms <= tolerance_.unknown_up_to_ms
+        if (over_ms, topic) >= (seen.over_ms, seen.topic):
+            seen.over_ms, seen.topic, seen.worst = over_ms, topic, worst
+    return seen
+
+
+def _differences(segment: Segment, tables: RouteTables, topic: str) -> list[_Difference]:
+    """Where each other member's route was not that of the first; neighbouring pieces are one stretch, because what
+    matters is how long the two differed, not how often either changed."""
+    name = segment.members[0][0]
+    found: list[_Difference] = []
+    references = [member for member in segment.members if member[0] == name]
+    for other in dict.fromkeys(member[0] for member in segment.members if member[0] != name):
+        pieces = sorted(
+            _Difference(s, e, member, reference, s)
+            for member in segment.members
+            if member[0] == other
+            for reference in references
+            for s, e in _unequal(
+                _within(tables.stretches.get(member, {}).get(topic, ()), segment),
+                _within(tables.stretches.get(reference, {}).get(topic, ()), segment),
+            )
         )
-    )
-    reference = held.where("is_reference").selectExpr(
-        "id", "topic", "incarnation AS r_incarnation", "route AS r_route", "s AS r_s", "e AS r_e"
-    )
-    pieces = (
-        held.where("NOT is_reference")
-        .join(reference.hint("shuffle_hash"), ["id", "topic"])
-        .where("s < r_e AND e > r_s AND NOT route <=> r_route")
-        .selectExpr(
-            *("id", "topic", "name_server", "incarnation", "r_incarnation"),
-            "greatest(s, r_s) AS s",
-            "least(e, r_e) AS e",
-        )
-    )
-    # Neighbouring pieces are one stretch: what matters is how long the two differed, not how often either changed.
-    of_pair = Window.partitionBy("id", "topic", "name_server").orderBy("s")
-    starts = (F.coalesce(F.lag("e").over(of_pair), F.lit(-1.0)) < F.col("s")).cast("int")
-    stretches = (
-        pieces.withColumn("starts", starts)
-        .withColumn("island", F.sum("starts").over(of_pair))
-        .groupBy("id", "topic", "name_server", "island")
-        .agg(
-            F.expr("min(s) AS s"),
-            F.expr("max(e) AS e"),
-            F.expr("max_by(struct(s AS at, incarnation, r_incarnation), s) AS last"),
-        )
-    )
-    over = """
-        CASE WHEN due < to_ms AND e IS NOT NULL
-             THEN greatest(least(least(e, to_ms) - due, to_ms - greatest(s, due)), 0D) ELSE 0D END AS over_ms"""
-    # A moment at the far end belongs to the next change, which took effect before its row was written.
-    worst = (
-        _due(history, world, found, tolerances)
-        .join(stretches.hint("shuffle_hash"), ["id", "topic"], "left")
-        .selectExpr("*", over)
-        .groupBy("id", "topic", "due", "to_ms", "valid_up_to_ms", "unknown_up_to_ms")
-        .agg(
-            F.expr("max(over_ms) AS over_ms"),
-            F.expr("max(CASE WHEN s < due OR over_ms > valid_up_to_ms THEN e END) AS settled_ms"),
-            F.expr("max_by(struct(name_server, s, e, last), struct(over_ms, name_server, s)) AS stretch"),
-        )
-    )
-    return worst.groupBy("id").agg(
-        F.expr("count_if(due < to_ms) AS examined"),
-        F.expr("count_if(due < to_ms AND over_ms > valid_up_to_ms AND over_ms > unknown_up_to_ms) AS wrong"),
-        F.expr("count_if(due < to_ms AND over_ms > valid_up_to_ms AND over_ms <= unknown_up_to_ms) AS late"),
-        F.expr("max(settled_ms) AS settled_ms"),
-        F.expr("max(over_ms) AS over_ms"),
-        F.expr("max_by(topic, struct(over_ms, topic)) AS topic"),
-        F.expr("max_by(stretch, struct(over_ms, topic)) AS stretch"),
-    )
+        for piece in pieces:
+            if found and found[-1].member[0] == other and found[-1].e >= piece.s:
+                found[-1] = _Difference(found[-1].s, max(found[-1].e, piece.e), *piece[2:])
+            else:
+                found.append(piece)
+    return found
 
 
-def _due(history: DataFrame, world: World, found: Sequence[Segment], tolerances: Mapping[int, Tolerance]) -> DataFrame:
-    """id, topic, due: when the topic must be equal; later than the segment's own window where the topic is new."""
-    rows = [
-        (s.id, s.from_ms, s.to_ms, tolerances[s.id].valid_up_to_ms, tolerances[s.id].unknown_up_to_ms) for s in found
+def _within(stretches: Iterable[RouteStretch], segment: Segment) -> list[RouteStretch]:
+    return [
+        RouteStretch(max(st.s, segment.start_ms), min(st.e, segment.to_ms), st.value)
+        for st in stretches
+        if st.s < segment.to_ms and st.e > segment.start_ms
     ]
-    judged = frame(
-        history, rows, "id int, from_ms double, to_ms double, valid_up_to_ms double, unknown_up_to_ms double"
-    )
-    changes = topic_changes(history, world).where("time_ms > started").selectExpr("topic AS c_topic", "time_ms")
-    window_ms = topic_window(world.timers).latest_ms
+
+
+def _unequal(ones: Sequence[RouteStretch], others: Sequence[RouteStretch]) -> Iterable[tuple[float, float]]:
+    """The stretches in which both are known and differ."""
     return (
-        topics(history, world)
-        .crossJoin(judged)
-        .join(changes.hint("shuffle_hash"), F.expr("topic = c_topic AND time_ms < to_ms"), "left")
-        .groupBy("id", "topic", "from_ms", "to_ms", "valid_up_to_ms", "unknown_up_to_ms")
-        .agg(F.expr(f"greatest(from_ms, coalesce(max(time_ms) + {window_ms!r}D, from_ms)) AS due"))
+        (max(one.s, other.s), min(one.e, other.e))
+        for one in ones
+        for other in others
+        if one.s < other.e and one.e > other.s and one.value != other.value
     )
 
 
-def _routes(
-    history: DataFrame, world: World, found: Sequence[Segment], seen: Mapping[int, Mapping[str, Any]]
-) -> dict[int, tuple[str | None, str | None]]:
-    """id → the routes that the reference and the other NameServer held last where they differed too long."""
-    asked = []
-    for segment in found:
-        row = seen.get(segment.id, {})
-        if row.get("wrong") or row.get("late"):
-            name_server, last = row["stretch"]["name_server"], row["stretch"]["last"]
-            what = (row["topic"], last["at"])
-            asked.append((segment.id, True, segment.members[0][0], last["r_incarnation"], *what))
-            asked.append((segment.id, False, name_server, last["incarnation"], *what))
-    if not asked:
-        return {}
-    schema = "id int, is_reference boolean, name_server string, incarnation int, topic string, at double"
-    held = (
-        route_stretches(history, world)
-        .join(table(history, asked, schema), ["name_server", "incarnation", "topic"])
-        .where("s <= at AND at < e")
-        .select("id", "is_reference", "value")
-        .collect()
-    )
-    values = {(row["id"], row["is_reference"]): row["value"] for row in held}
-    return {id_: (values.get((id_, True)), values.get((id_, False))) for id_, *_ in asked}
+def _route_at(tables: RouteTables, process: Process, topic: str, at_ms: float) -> object:
+    held = (st.value for st in tables.stretches.get(process, {}).get(topic, ()) if st.s <= at_ms < st.e)
+    return decoded(next(held, None))
 
 
-def _finding(
-    segment: Segment, tolerance_: Tolerance, row: Mapping[str, Any], routes: tuple[str | None, str | None]
-) -> Finding:
-    latest = segment.latest
-    settled_ms = row.get("settled_ms")
-    recent = latest.at_ms >= segment.start_ms or row.get("wrong") or row.get("late")
-    measured_ms = settled_ms - latest.at_ms if settled_ms is not None and recent else None
-    example = None
-    if row.get("wrong") or row.get("late"):
-        stretch = row["stretch"]
-        example = {
-            "topic": row["topic"],
-            "name_servers": [segment.members[0][0], stretch["name_server"]],
-            "routes": [*routes],
-            "differ_from_ms": rounded(stretch["s"]),
-            "differ_to_ms": rounded(stretch["e"]),
-            "due_ms": rounded(segment.from_ms),
-            "over_ms": rounded(row["over_ms"]),
-            "after": str(latest.label),
-        }
+def _finding(segment: Segment, tolerance_: Tolerance, seen: _Seen, tables: RouteTables) -> Finding:
+    latest, worst = segment.latest, seen.worst if seen.over_ms > 0 else None
+    recent = latest.at_ms >= segment.start_ms or seen.wrong or seen.late
+    measured_ms = seen.settled_ms - latest.at_ms if seen.settled_ms is not None and recent else None
+    names = [name for name, _ in segment.members]
+    more: dict[str, object] = {"name_servers": names}
+    if worst is not None and (seen.wrong or seen.late):
+        ends = (worst.reference, worst.member)
+        more["routes"] = [_route_at(tables, process, seen.topic, worst.last_ms) for process in ends]
+        more["name_servers"] = [process[0] for process in ends]
     return Finding(
+        subject=worst.member[0] if worst else names[0],
+        object=worst.reference[0] if worst else names[-1],
+        topic=seen.topic if worst else "",
+        kind="must be equal",
+        from_ms=segment.from_ms,
+        to_ms=segment.to_ms,
         bound_ms=latest.window.latest_ms,
         formula=latest.window.formula,
         row=latest.window.row,
-        tolerance=tolerance_,
+        **tolerated(tolerance_),
         measured_ms=measured_ms,
-        examined=row.get("examined", 0),
-        wrong=row.get("wrong", 0),
-        late=row.get("late", 0),
-        example=example,
+        over_ms=seen.over_ms,
+        examined=seen.examined,
+        wrong=seen.wrong,
+        late=seen.late,
+        wrong_from_ms=worst.s if worst else None,
+        wrong_to_ms=worst.e if worst else None,
+        after=str(latest.label),
+        more=more,
     )
 
 
-def _converged(found: Sequence[Segment], seen: Mapping[int, Mapping[str, Any]]) -> dict[str, float | None]:
+def _converged(found: Sequence[Segment], seen: Mapping[int, _Seen]) -> dict[str, float | None]:
     """ "<fault_id> start|end" → how long after that change the last class had converged; None: it never did."""
     converged: dict[str, float | None] = {}
     ends: dict[str, float] = {}
@@ -293,7 +287,7 @@ def _converged(found: Sequence[Segment], seen: Mapping[int, Mapping[str, Any]]) 
         if not segment.label.fault_id:
             continue
         key = str(segment.label)
-        settled_ms = seen.get(segment.id, {}).get("settled_ms")
+        settled_ms = seen[segment.id].settled_ms
         after_ms: float | None = 0.0 if settled_ms is None else settled_ms - segment.label_ms
         if settled_ms is not None and settled_ms >= ends[key]:
             after_ms = None

@@ -182,7 +182,7 @@ class RunningCluster:
 
 def _advertised(verdict: Verdict) -> str:
     lines = [f"{verdict.name} is {verdict.verdict}: {verdict.why or f'{verdict.violations} violations'}"]
-    lines += [f"    {brief(example)}" for example in verdict.examples[:3]]
+    lines += [f"    {brief(example.to_json())}" for example in verdict.examples[:3]]
     return "\n".join(lines)
 
 

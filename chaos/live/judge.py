@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from ..checkers import CHECKS
-from ..checkers.tolerance import frame
+from ..checkers.dataframes.small_tables import frame
 from ..oracle.causes import leave_ms
 from ..oracle.world import World
 from ..spark.judge import cached, check_history

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..verdict import EXAMPLES_MAX, Validity, Verdict
+from ..verdict import EXAMPLES_MAX, Example, Validity, Verdict
 from .carry import MESSAGES, OPERATIONS
 
 
@@ -87,7 +87,7 @@ class Sealed:
     """Why something sealed could not be decided; empty when all was."""
     worst: Verdict | None = None
     """Of the verdicts at the seals the one nearest to its bound, or furthest over it."""
-    examples: tuple[Mapping[str, Any], ...] = ()
+    examples: tuple[Example, ...] = ()
 
     def plus(self, merge: Merge, before: Verdict, carried: Verdict) -> Sealed:
         """With what `before` counted and `carried` no longer does. Inconsistent when that cannot be."""
@@ -187,8 +187,8 @@ def _missing(
     return (*kept, *(row for row in before or () if row not in still and row not in kept))
 
 
-def _joined(*examples: Iterable[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
-    found: list[Mapping[str, Any]] = []
+def _joined(*examples: Iterable[Example]) -> tuple[Example, ...]:
+    found: list[Example] = []
     for example in (example for some in examples for example in some):
         if example not in found:
             found.append(example)

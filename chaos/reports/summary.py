@@ -34,7 +34,7 @@ def summary(scenario: str, seed: int, profile: str, verdicts: Sequence[Verdict],
     for v in verdicts:
         if v.verdict is not Validity.VALID:
             lines += ["", f"**`{v.name}`** {_cell(v.why)}"]
-            lines += [f"- {_cell(brief(example))}" for example in v.examples]
+            lines += [f"- {_cell(brief(example.to_json()))}" for example in v.examples]
     return "\n".join(lines) + "\n\n"
 
 

@@ -12,6 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ..checkers import CHECKS
+from ..checkers.check import Reads
+from ..checkers.dataframes.gathering import Gathering, gather
 from ..checkers.dataframes.shared import TRAFFIC, shared_scan
 from ..oracle.world import World
 from ..verdict import Verdict
@@ -19,19 +21,6 @@ from .settings import SMALL_PLANS, use
 from .storage import load_planned
 
 log = logging.getLogger("nemesrv.spark")
-
-CONTROL_CHECKS = frozenset(
-    {
-        "routes_converge",
-        "routes_are_true",
-        "no_false_eviction",
-        "no_resurrection",
-        "dead_name_servers_left",
-        "name_server_selection",
-        "queue_ownership",
-    }
-)
-"""The checks that read no traffic: however large the history, they are planned as for a small one."""
 
 
 def by_event(history: DataFrame, control: DataFrame) -> DataFrame:
@@ -70,15 +59,16 @@ def check_history(
             use(spark, SMALL_PLANS)
         elif world is None:
             judged = stack.enter_context(cached(history))
-        if world is None:
-            world = World.observe(judged)
-        return [_verdict_of(name, judged, world, plans) for name in checks]
+        gathering, observed = gather(judged)
+        return [_verdict_of(name, gathering, world or observed, plans) for name in checks]
 
 
-def _verdict_of(name: str, history: DataFrame, world: World, plans: Mapping[str, str]) -> Verdict:
-    use(history.sparkSession, SMALL_PLANS if name in CONTROL_CHECKS else plans)
+def _verdict_of(name: str, gathering: Gathering, world: World, plans: Mapping[str, str]) -> Verdict:
+    check = CHECKS[name]
+    # However large the history, a check that reads no traffic is planned as for a small one.
+    use(gathering.history.sparkSession, SMALL_PLANS if check.reads is Reads.CONTROL else plans)
     try:
-        return CHECKS[name](history, world)
+        return check.judge(check.gather(gathering, world), world)
     except Exception as exc:
         log.info("check %s failed", name, exc_info=True)  # its verdict says so to the person
         return Verdict.of_failed_check(name, exc)

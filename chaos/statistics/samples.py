@@ -23,8 +23,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from ..checkers.dataframes.operations import Slot, slots
+from ..checkers.dataframes.small_tables import frame
 from ..checkers.recovery_time import recoveries
-from ..checkers.tolerance import frame
 from ..oracle.causes import Cause, link_causes, process_causes
 from ..oracle.quiet import Stretch, merged
 from ..oracle.reach import moments

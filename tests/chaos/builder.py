@@ -12,7 +12,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from nemesrv.chaos.checkers.control import Control
 from nemesrv.chaos.history.recorder import to_table
+from nemesrv.chaos.oracle.world import World
 
 ROLES = {"ns": "name_server"}
 
@@ -110,6 +112,10 @@ class HistoryBuilder:
         if lag_ms is not None:
             self.at(0).lag(lag_ms, until_s=seconds)
         return self.at(seconds).event("harness", "phase", phase="end")
+
+    def facts(self) -> tuple[Control, World]:
+        """What a check of control rows judges by, without Spark."""
+        return Control.of_rows(self.rows), World.of_rows(self.rows)
 
     def frame(self, spark: SparkSession) -> DataFrame:
         return frame(spark, self.rows)

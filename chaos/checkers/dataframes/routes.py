@@ -6,8 +6,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from ...oracle.world import World
-from ..tolerance import frame, looked_up
-from .materialize import memoized_table
+from .small_tables import frame, looked_up, memoized_table
 
 _BEFORE_ALL_MS = -1.0
 """A process's table is empty before its first row, whenever that is."""

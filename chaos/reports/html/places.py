@@ -16,8 +16,8 @@ from ...verdict import Validity, Verdict
 
 _FROM = ("at_ms", "wrong_from_ms", "from_ms", "since_ms", "start_ms", "sent_ms", "time_ms", "last_use_ms", "first_ms")
 _TO = ("to_ms", "wrong_to_ms", "until_ms", "end_ms", "last_ms")
-_ONE = ("client", "name_server", "node", "consumer", "producer", "source")
-_OTHER = ("broker_name", "broker", "target")
+_ONE = ("who", "client", "name_server", "node", "consumer", "producer", "source")
+_OTHER = ("what", "broker_name", "broker", "target")
 _SECTIONS: Mapping[str, str] = {
     "routes_converge": "routes",
     "routes_are_true": "routes",
@@ -72,8 +72,8 @@ def place_of_example(
 def place_of_verdict(v: Verdict, world: World, lanes: Sequence[str], start_ms: float) -> Place:
     """Its first example, else the first measured entry that names its nodes, else the faults."""
     for example in v.examples:
-        if _times(example):
-            return place_of_example(v, example, world, lanes, start_ms)
+        if _times(example.to_json()):
+            return place_of_example(v, example.to_json(), world, lanes, start_ms)
     for entry in _entries(v.measured):
         lane = _lane(entry, lanes, world)
         stretch = _times(entry) or _of_fault(entry, world)

@@ -15,7 +15,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ...checkers.tolerance import RESUME_GRACE_MS, Tolerance
+from ...checkers.lateness import RESUME_GRACE_MS
+from ...checkers.tolerance import Tolerance
 from ...oracle.windows import Window
 from ...oracle.world import World
 from .codes import Array

@@ -85,7 +85,7 @@ def _over(v: Verdict) -> str:
     if formula == NEVER:
         return v.why.rstrip(".")
     tail = f" ({formula})" if formula else ""
-    who = _who(v.examples[0]) if v.examples else ""
+    who = _who(v.examples[0].to_json()) if v.examples else ""
     return f"{who}{seconds(measured)} measured, {seconds(bound)} allowed{tail}"
 
 

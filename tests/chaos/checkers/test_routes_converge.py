@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-from pyspark.sql import SparkSession
-
-from nemesrv.chaos.checkers.routes_converge import routes_converge
-from nemesrv.chaos.oracle.world import World
+from nemesrv.chaos.checkers.routes_converge import judge
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster, route_of
-
-pytestmark = pytest.mark.spark
 
 BLACK_HOLE = ("black_hole", "toxiproxy.bandwidth.rate=0")
 
 
-def check(builder: HistoryBuilder, spark: SparkSession) -> Verdict:
-    history = builder.frame(spark)
-    return routes_converge(history, World.observe(history))
+def check(builder: HistoryBuilder) -> Verdict:
+    return judge(*builder.facts())
 
 
 def partition(
@@ -36,10 +29,8 @@ def partition(
     return builder.end(330, lag_ms)
 
 
-def test_name_servers_that_the_same_brokers_reach_agree_before_during_and_after_a_partition(
-    spark: SparkSession,
-) -> None:
-    assert check(partition(), spark) == Verdict(
+def test_name_servers_that_the_same_brokers_reach_agree_before_during_and_after_a_partition() -> None:
+    assert check(partition()) == Verdict(
         name="routes_converge",
         verdict=Validity.VALID,
         examined=3,  # all three before; ns-1 and ns-2 during; all three again after
@@ -53,68 +44,68 @@ def test_name_servers_that_the_same_brokers_reach_agree_before_during_and_after_
     )
 
 
-def test_a_name_server_that_differs_from_its_equals_is_invalid(spark: SparkSession) -> None:
-    verdict = check(partition(others_differ_at_s=180), spark)
+def test_a_name_server_that_differs_from_its_equals_is_invalid() -> None:
+    verdict = check(partition(others_differ_at_s=180))
     assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.INVALID, 3, 1)
     (example,) = verdict.examples
-    assert (example["topic"], example["name_servers"]) == ("orders", ["ns-1", "ns-2"])
-    assert (example["differ_from_ms"], example["differ_to_ms"]) == (180_000.0, 255_000.0)
+    assert (example.topic, example.more["name_servers"]) == ("orders", ["ns-1", "ns-2"])
+    assert (example.from_ms, example.to_ms) == (180_000.0, 255_000.0)
     assert verdict.measured["converged_ms"] == {"f1 start": None, "f1 end": 15_000.0}
 
 
-def test_one_that_never_takes_the_broker_back_is_invalid(spark: SparkSession) -> None:
-    verdict = check(partition(back_at_s=None), spark)
+def test_one_that_never_takes_the_broker_back_is_invalid() -> None:
+    verdict = check(partition(back_at_s=None))
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
     assert verdict.measured["converged_ms"]["f1 end"] is None
 
 
-def test_a_late_return_on_a_machine_later_than_the_cap_is_unknown(spark: SparkSession) -> None:
-    verdict = check(partition(back_at_s=292, lag_ms=2500), spark)  # 4 s over; lateness 5 s, of which 3 s count
+def test_a_late_return_on_a_machine_later_than_the_cap_is_unknown() -> None:
+    verdict = check(partition(back_at_s=292, lag_ms=2500))  # 4 s over; lateness 5 s, of which 3 s count
     assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
     assert "too late" in verdict.why
-    assert check(partition(back_at_s=290, lag_ms=2500), spark).verdict is Validity.VALID
-    assert check(partition(back_at_s=299, lag_ms=2500), spark).verdict is Validity.INVALID
+    assert check(partition(back_at_s=290, lag_ms=2500)).verdict is Validity.VALID
+    assert check(partition(back_at_s=299, lag_ms=2500)).verdict is Validity.INVALID
 
 
-def test_a_return_missed_on_a_machine_so_late_that_registrations_time_out_is_unknown(spark: SparkSession) -> None:
-    assert check(partition(back_at_s=299, lag_ms=4000), spark).verdict is Validity.UNKNOWN  # 2 · 4 s is beyond B
+def test_a_return_missed_on_a_machine_so_late_that_registrations_time_out_is_unknown() -> None:
+    assert check(partition(back_at_s=299, lag_ms=4000)).verdict is Validity.UNKNOWN  # 2 · 4 s is beyond B
 
 
-def test_a_segment_shorter_than_its_window_judges_nothing(spark: SparkSession) -> None:
+def test_a_segment_shorter_than_its_window_judges_nothing() -> None:
     builder = cluster().at(5).route("ns-0", "orders", "broker-b")
-    verdict = check(builder.end(30), spark)
+    verdict = check(builder.end(30))
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
 
 
-def test_an_empty_history_is_unknown(spark: SparkSession) -> None:
-    verdict = check(HistoryBuilder(), spark)
+def test_an_empty_history_is_unknown() -> None:
+    verdict = check(HistoryBuilder())
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
 
 
-def test_the_order_of_keys_in_a_route_is_no_difference_and_its_queues_are_one(spark: SparkSession) -> None:
+def test_the_order_of_keys_in_a_route_is_no_difference_and_its_queues_are_one() -> None:
     route = route_of("broker-a", "broker-b")
     assert route is not None
     turned = {"queues": dict(reversed(route["queues"].items())), "brokers": dict(reversed(route["brokers"].items()))}
     builder = cluster().at(50).event("ns-1", "route", topic="orders", value=turned)
-    assert check(builder.end(90), spark).verdict is Validity.VALID
+    assert check(builder.end(90)).verdict is Validity.VALID
     wiped = {**route, "queues": {**route["queues"], "broker-a": [4, 4, 4, 0]}}
     builder = cluster().at(50).event("ns-1", "route", topic="orders", value=wiped)
-    assert check(builder.end(90), spark).verdict is Validity.INVALID
+    assert check(builder.end(90)).verdict is Validity.INVALID
 
 
-def test_a_new_topic_has_a_tick_and_a_time_out_to_reach_the_last_name_server(spark: SparkSession) -> None:
+def test_a_new_topic_has_a_tick_and_a_time_out_to_reach_the_last_name_server() -> None:
     def builder(second_at_s: float) -> HistoryBuilder:
         told = cluster().at(60).topic("broker-a", "payments").at(60.1).route("ns-0", "payments", "broker-a")
         return told.at(second_at_s).route("ns-1", "payments", "broker-a").end(150)
 
-    assert check(builder(second_at_s=90), spark).verdict is Validity.VALID
-    assert check(builder(second_at_s=100), spark).verdict is Validity.INVALID
+    assert check(builder(second_at_s=90)).verdict is Validity.VALID
+    assert check(builder(second_at_s=100)).verdict is Validity.INVALID
 
 
-def test_a_killed_broker_leaves_all_tables_at_once_and_a_dead_name_server_is_not_asked(spark: SparkSession) -> None:
+def test_a_killed_broker_leaves_all_tables_at_once_and_a_dead_name_server_is_not_asked() -> None:
     builder = cluster(name_servers=3).at(80).fault("f1", "kill", "sigkill", "ns-2")
     builder.at(100).fault("f2", "kill", "sigkill", "broker-a").at(100.02)
     builder.route("ns-0", "orders", "broker-b").route("ns-1", "orders", "broker-b")
-    verdict = check(builder.end(150), spark)
+    verdict = check(builder.end(150))
     assert (verdict.verdict, verdict.examined) == (Validity.VALID, 3)
     assert verdict.measured["converged_ms"] == {"f1 start": 0.0, "f2 start": 0.0}

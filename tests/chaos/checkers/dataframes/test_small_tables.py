@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from nemesrv.chaos.checkers.dataframes import materialize
+from nemesrv.chaos.checkers.dataframes import small_tables
 from nemesrv.chaos.oracle.timers import Timers
 from nemesrv.chaos.oracle.world import World
 
@@ -27,7 +27,7 @@ def ordered(rows: DataFrame) -> list[Any]:
 
 
 def test_a_few_rows_are_known_by_value_in_one_partition(spark: SparkSession) -> None:
-    found = materialize.materialize(squares(spark))
+    found = small_tables.materialize(squares(spark))
     assert is_by_value(found)
     assert found.rdd.getNumPartitions() == 1
     assert found.schema == squares(spark).schema
@@ -35,8 +35,8 @@ def test_a_few_rows_are_known_by_value_in_one_partition(spark: SparkSession) -> 
 
 
 def test_many_rows_stay_the_query_that_they_were(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(materialize, "ROWS_MAX", 4)
-    found = materialize.materialize(squares(spark))
+    monkeypatch.setattr(small_tables, "ROWS_MAX", 4)
+    found = small_tables.materialize(squares(spark))
     assert not is_by_value(found)
     assert ordered(found) == ordered(squares(spark))
 
@@ -44,7 +44,8 @@ def test_many_rows_stay_the_query_that_they_were(spark: SparkSession, monkeypatc
 def test_a_table_is_made_once_for_a_history_and_a_world(spark: SparkSession) -> None:
     history, other, world = squares(spark), squares(spark), World(timers=Timers())
     made = [
-        materialize.memoized_table(rows, world, "squares", lambda: squares(spark)) for rows in (history, history, other)
+        small_tables.memoized_table(rows, world, "squares", lambda: squares(spark))
+        for rows in (history, history, other)
     ]
     assert made[0] is made[1]
     assert made[0] is not made[2]

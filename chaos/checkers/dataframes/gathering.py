@@ -1,0 +1,70 @@
+"""What the checks gather from one history: its control rows, collected in one job, and the DataFrame for the rest."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from ...oracle.world import ENVIRONMENT_EVENTS, World
+from ..control import Control, Row, order
+from ..lateness import Lateness
+from .shared import TRAFFIC
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ...oracle.windows import Timers
+
+AS_MANY_AS_ANSWERS = ("unasked_answer",)
+"""No traffic in a right run, but in a wrong one as many as it: counted by Spark, never collected."""
+
+
+@dataclass(slots=True, eq=False)
+class Gathering:
+    """One history as the checks see it."""
+
+    history: DataFrame
+    """Every row; what reads traffic reads it here."""
+    control: Control
+
+
+def gather(history: DataFrame, timers: Timers | None = None) -> tuple[Gathering, World]:
+    """The history's control facts, and the World that they tell of: one Spark job, and one more where no row says that
+    the run has ended. `timers` None: those of `run_begin`."""
+    table = history.where(~F.col("event").isin(*TRAFFIC, *AS_MANY_AS_ANSWERS)).select(*Row._fields).toArrow()
+    lags, rows = _split(table)
+    environment = [row for event in ENVIRONMENT_EVENTS for row in rows.get(event, ())]
+    last_ms = None
+    if not any(row["event"] == "run_end" or row["phase"] == "end" for row in environment if row["event"] != "fault"):
+        last_ms = history.agg(F.max("time_ms")).collect()[0][0]
+    world = World.of_rows(environment, timers, last_ms=last_ms)
+    by_event = {event: sorted((Row(**row) for row in found), key=order) for event, found in rows.items()}
+    return Gathering(history, Control(by_event, lags)), world
+
+
+def control_of(history: DataFrame, world: World) -> Control:
+    """The control facts of this history, gathered once for each World."""
+    found: Control = world.memoized(("control", id(history)), lambda: (history, gather(history)[0].control))[1]
+    return found
+
+
+def _split(table: pa.Table) -> tuple[Lateness, dict[str, list[dict[str, Any]]]]:
+    """The measured lateness, kept as columns because it is most of all rows; and the other rows by event."""
+    import pyarrow.compute as pc
+
+    is_lag = pc.equal(table["event"], "timer_lag")
+    measured = table.filter(pc.and_(is_lag, pc.is_valid(table["lag_ms"])))
+    until = measured["time_ms"].to_numpy()
+    covered = pc.fill_null(measured["duration_ms"], 0.0).to_numpy()
+    lateness = Lateness.of_columns(
+        measured["node"].to_pylist(), until - covered, until, measured["lag_ms"].to_numpy().astype(np.float64)
+    )
+    rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in table.filter(pc.invert(is_lag)).to_pylist():
+        rows[row["event"]].append(row)
+    return lateness, rows

@@ -1,0 +1,123 @@
+"""What each NameServer's table held, and when: the `route` rows as stretches of time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..oracle.world import World
+from .control import Control, decoded
+
+BEFORE_ALL_MS = -1.0
+"""A process's table is empty before its first row, whenever that is."""
+
+Process = tuple[str, int]
+"""Node and incarnation."""
+
+
+class RouteStretch(NamedTuple):
+    """The topic's route in [s, e): its JSON text with sorted keys, None when the topic is not there."""
+
+    s: float
+    e: float
+    value: str | None
+
+
+class Presence(NamedTuple):
+    """Whether the route had the broker in [s, e). Neighbouring stretches differ in `present`."""
+
+    present: bool
+    s: float
+    e: float
+
+
+class TopicChange(NamedTuple):
+    """A broker's process, started at `started_ms`, made, changed or lost a topic."""
+
+    broker: str
+    incarnation: int
+    topic: str
+    time_ms: float
+    started_ms: float
+    is_there: bool
+
+
+class RouteTables:
+    """The routes of every NameServer process, from the control rows; made once for each history."""
+
+    def __init__(self, control: Control, world: World) -> None:
+        self._brokers = {node.name: node.address for node in world.of_kind("broker")}
+        rows = [row._replace(value=None) if row.value == "null" else row for row in control.rows("route")]
+        self.topics = tuple(sorted({row.topic for row in rows if row.value is not None and row.topic is not None}))
+        """Every topic that any NameServer held at any time."""
+        name_servers = {node.name for node in world.of_kind("name_server")}
+        changes: dict[tuple[Process, str], list[tuple[float, int, str | None]]] = defaultdict(list)
+        for row in rows:
+            changes[row.process, row.topic or ""].append((row.time_ms, row.seq, row.value))
+        self.stretches: dict[Process, dict[str, list[RouteStretch]]] = {}
+        """NameServer process → topic → its stretches in order of time. A process that ended holds nothing after it."""
+        for life in world.lives:
+            if life.node in name_servers:
+                process, end_ms = (life.node, life.incarnation), min(life.end_ms, world.end_ms)
+                self.stretches[process] = {
+                    topic: _stretches([(BEFORE_ALL_MS, -1, None), *changes[process, topic]], end_ms)
+                    for topic in self.topics
+                }
+        started = {(life.node, life.incarnation): life.start_ms for life in reversed(world.lives)}
+        self.topic_changes = tuple(
+            TopicChange(
+                row.node, row.incarnation, row.topic or "", row.time_ms, started[row.process], exists(row.value)
+            )
+            for row in control.rows("topic")
+            if row.process in started
+        )
+        self._presence: dict[tuple[Process, str, str], list[Presence]] = {}
+
+    def presence(self, process: Process, topic: str, broker: str) -> Sequence[Presence]:
+        """Whether the topic's route had the broker: under its name, as a master, with the address it really has."""
+        key = process, topic, broker
+        if key not in self._presence:
+            self._presence[key] = self._present(self.stretches.get(process, {}).get(topic, ()), broker)
+        return self._presence[key]
+
+    def _present(self, stretches: Sequence[RouteStretch], broker: str) -> list[Presence]:
+        found: list[Presence] = []
+        address = self._brokers.get(broker)
+        for s, e, value in stretches:
+            master = brokers_of(value).get(broker, {}).get("0")
+            present = master is not None and (address is None or master == address)
+            if found and found[-1].present == present:
+                found[-1] = found[-1]._replace(e=e)
+            else:
+                if found:
+                    found[-1] = found[-1]._replace(e=s)
+                found.append(Presence(present, s, e))
+        return found
+
+
+def route_tables(control: Control, world: World) -> RouteTables:
+    """The tables of these facts, made once."""
+    found: RouteTables = control.memoized(("route_tables", id(world)), lambda: (world, RouteTables(control, world)))[1]
+    return found
+
+
+def exists(value: str | None) -> bool:
+    """Whether the row's value says that the topic is there."""
+    return value is not None and value != "null"
+
+
+def brokers_of(value: str | None) -> Mapping[str, Mapping[str, str]]:
+    """broker name → broker id → address, of a route's JSON text."""
+    route: Any = decoded(value)
+    return (route or {}).get("brokers") or {}
+
+
+def _stretches(changes: Sequence[tuple[float, int, str | None]], end_ms: float) -> list[RouteStretch]:
+    ordered = sorted(changes, key=lambda change: change[:2])
+    ends = [change[0] for change in ordered[1:]] + [end_ms]
+    return [
+        RouteStretch(s, min(e, end_ms), value)
+        for (s, _, value), e in zip(ordered, ends, strict=True)
+        if s < min(e, end_ms)
+    ]
