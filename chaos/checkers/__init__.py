@@ -61,7 +61,8 @@ def _over_history(name: str) -> Check[Any]:
 
 
 def _found() -> list[Check[Any]]:
-    names = [module.name for module in iter_modules(__path__) if module.name not in _HISTORY_CHECKS]
+    over_history = {*_HISTORY_CHECKS, "name_server_calls"}
+    names = [module.name for module in iter_modules(__path__) if module.name not in over_history]
     modules = [import_module(f".{name}", __package__) for name in names]
     return [module.CHECK for module in modules if hasattr(module, "CHECK")] + [*map(_over_history, _HISTORY_CHECKS)]
 
