@@ -83,7 +83,7 @@ def html_report(run: Run, verdicts: Sequence[Verdict], run_dir: Path) -> str:
     placed = {
         v.name: (
             place_of_verdict(v, world, keys, start_ms),
-            [place_of_example(v, example.to_json(), world, keys, start_ms) for example in v.examples],
+            [place_of_example(v, example, world, keys, start_ms) for example in v.examples],
         )
         for v in verdicts
     }

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ...oracle.world import World
-from ...verdict import Validity, Verdict
+from ...verdict import Example, Validity, Verdict
 
 _FROM = ("at_ms", "wrong_from_ms", "from_ms", "since_ms", "start_ms", "sent_ms", "time_ms", "last_use_ms", "first_ms")
 _TO = ("to_ms", "wrong_to_ms", "until_ms", "end_ms", "last_ms")
@@ -50,10 +50,9 @@ class Place:
         return f"#at={self.from_ms / 1000:.3f},{self.to_ms / 1000:.3f}&in={self.section}{lane}"
 
 
-def place_of_example(
-    v: Verdict, example: Mapping[str, Any], world: World, lanes: Sequence[str], start_ms: float
-) -> Place:
+def place_of_example(v: Verdict, found: Example, world: World, lanes: Sequence[str], start_ms: float) -> Place:
     """The example's own place; the run's faults where it names no time."""
+    example = found.to_json()
     from_ms, to_ms = _times(example) or _faults(world, start_ms)
     text = ", ".join(
         f"{key.removesuffix('_ms')} {_short(value, key)}" for key, value in example.items() if value is not None
@@ -73,7 +72,7 @@ def place_of_verdict(v: Verdict, world: World, lanes: Sequence[str], start_ms: f
     """Its first example, else the first measured entry that names its nodes, else the faults."""
     for example in v.examples:
         if _times(example.to_json()):
-            return place_of_example(v, example.to_json(), world, lanes, start_ms)
+            return place_of_example(v, example, world, lanes, start_ms)
     for entry in _entries(v.measured):
         lane = _lane(entry, lanes, world)
         stretch = _times(entry) or _of_fault(entry, world)
