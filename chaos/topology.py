@@ -2,9 +2,9 @@
 
     broker ──────────────┐
     producer, consumer,  ├──► every NameServer          A link is (node, peer): `node` dials `peer`, through the one
-    prober, reader ──────┘                              proxy made for that pair. A NameServer dials nobody, and no
+    prober ──────────────┘                              proxy made for that pair. A NameServer dials nobody, and no
     producer, consumer,  ───► every broker              broker dials a broker.
-    prober, reader
+    prober
 
 Link expressions name sets of links: `broker-a <-> ns-1`, `producer-0 -> broker-a`, `clients <-> ns-0`, `* -> ns-1`,
 `broker-a <-> *`. Each side is a node, a group, or `*`; `a -> b` is the links by which a dials b, `a <-> b` those of
@@ -32,7 +32,6 @@ class NodeKind(StrEnum):
     PRODUCER = "producer"
     CONSUMER = "consumer"
     PROBER = "prober"
-    READER = "reader"
     EXTERNAL = "external"
 
 
@@ -70,7 +69,6 @@ class Topology:
     producers: int = 1
     consumers: int = 1
     prober: bool = True
-    reader: bool = True
     external: bool = False
 
     def __post_init__(self) -> None:
@@ -86,8 +84,6 @@ class Topology:
         kinds |= {f"consumer-{i}": NodeKind.CONSUMER for i in range(self.consumers)}
         if self.prober:
             kinds["prober"] = NodeKind.PROBER
-        if self.reader:
-            kinds["reader"] = NodeKind.READER
         if self.external:
             kinds[EXTERNAL] = NodeKind.EXTERNAL
         return kinds

@@ -9,6 +9,7 @@ import yaml
 from click.testing import CliRunner
 
 from nemesrv.chaos.__main__ import cli
+from nemesrv.chaos.faults import kinds
 from nemesrv.chaos.scenarios.model import CHECK_NAMES, parse
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -20,6 +21,14 @@ def test_the_scenario_of_the_readme_is_a_scenario() -> None:
     scenario = parse(yaml.safe_load(block), file="mine.yaml")
     assert scenario.name == "mine"
     assert [action.do for action in scenario.timeline] == ["black_hole", "heal"]
+
+
+def test_the_table_of_faults_is_the_one_that_the_faults_make_and_every_do_is_named_with_its_numbers() -> None:
+    assert kinds.table() in README, "put what `python -m nemesrv.chaos.faults.kinds` prints into README"
+    (words,) = re.findall(r"`do` is one of (.*?) A link is", README, re.DOTALL)
+    named = re.findall(r"`(\w+)`", words)
+    numbers = [number for kind in kinds.FAULTS.values() for number in kind.parameters()]
+    assert set(named) == {*kinds.ACTIONS, *numbers, "links", "nodes", "stream", "upstream", "downstream", "both"}
 
 
 def test_every_command_that_the_readme_names_exists_and_every_command_is_named() -> None:

@@ -24,7 +24,6 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from ..oracle.windows import Loss
 from ..oracle.world import Fault, World
 from ..verdict import EXAMPLES_MAX, Validity, Verdict
 from .dataframes.operations import shared_slots
@@ -107,7 +106,7 @@ def _lacks(world: World, faults: Sequence[Fault], seen: Mapping[str, int], switc
 def _forces_a_switch(world: World, fault: Fault) -> bool:
     """Whether a client that keeps on calling must have met the loss: it lasted a poll and a time-out."""
     lasts_ms = min(fault.end_ms, world.end_ms) - fault.start_ms
-    return fault.loss(world.timers) is not Loss.HARMLESS and lasts_ms > world.timers.P_ms + 2 * world.timers.A_ms
+    return not fault.harmless(world.timers) and lasts_ms > world.timers.P_ms + 2 * world.timers.A_ms
 
 
 def _address(world: World) -> dict[str, str | None]:
@@ -119,10 +118,10 @@ def _effects(history: DataFrame, world: World) -> dict[str, dict[str, int]]:
     addresses, grace_ms = _address(world), world.timers.A_ms + world.timers.T_ms
     rows: list[tuple[int, str | None, str | None, str, float, float, float]] = []
     for index, fault in enumerate(world.faults):
-        if fault.fault == "bandwidth":
+        if not fault.kind.shows_in_rows:
             continue  # no row tells a narrow link from a busy one
         until_ms = min(fault.end_ms, world.end_ms) + grace_ms
-        slow_ms = _slow_ms(fault)
+        slow_ms = fault.kind.call_takes_ms
         if fault.target is None:
             rows.append((index, addresses.get(fault.source), None, "", fault.start_ms, until_ms, slow_ms))
         else:
@@ -155,13 +154,6 @@ def _effects(history: DataFrame, world: World) -> dict[str, dict[str, int]]:
     for fault_id in _silent(history, world):
         found[fault_id]["silent"] += 1
     return {fault_id: dict(kinds) for fault_id, kinds in found.items()}
-
-
-def _slow_ms(fault: Fault) -> float:
-    """How long a call over the link must take at least to show it; 0 for a fault that does not delay."""
-    if fault.fault != "latency":
-        return 0.0
-    return max(1.0, float(fault.value.get("latency_ms") or 0) - float(fault.value.get("jitter_ms") or 0))
 
 
 _CALLS = ("register", "name_server_call", "send_attempt", "pull")

@@ -20,8 +20,10 @@ from ...actors.supervisor import AtASignal, at_a_signal
 from ...remoting.node.network import Address
 from ..defects import Defect
 from ..errors import HarnessError
+from ..faults.fault import Fault
 from ..faults.injector import LinkFaultInjector
-from ..faults.kinds import Bandwidth, BlackHole, Cut, Latency, LinkFault, PacketLoss, Reset
+from ..faults.link_faults import Heal, LinkFault
+from ..faults.process_faults import ProcessFault
 from ..faults.processes import ProcessFaults
 from ..history.recorder import to_parquet
 from ..scenarios.model import ActionModel, Scenario, is_chosen
@@ -190,14 +192,18 @@ class Experiment:
 
     def act(self, action: ActionModel) -> None:
         """Do one action of a timeline now, whatever its `at_s`."""
-        self._phase("heal" if action.do in ("heal", "resume", "restart") else "fault", f"{action.do}")
-        if action.do == "heal":
+        what = action.what
+        self._phase("fault" if isinstance(what, Fault) else "heal", what.do)
+        if isinstance(what, LinkFault):
+            self._links.begin(what, self._chosen_links(action))
+        elif isinstance(what, Heal):
             self._links.heal_all()
-        elif action.links:
-            self._links.begin(_link_fault(action), self._chosen_links(action))
         else:
             for node in action.nodes:
-                getattr(self._processes, action.do)(node)
+                if isinstance(what, ProcessFault):
+                    self._processes.begin(what, node)
+                else:
+                    self._processes.end(what, node)
 
     def finish(self) -> None:
         """Heal, settle, let the workload end, and read every queue."""
@@ -244,19 +250,3 @@ class Experiment:
             if chosen is not None:
                 links.append(Link(client, names[chosen]))
         return links
-
-
-def _link_fault(action: ActionModel) -> LinkFault:
-    if action.do == "cut":
-        return Cut(stream=action.stream)
-    if action.do == "black_hole":
-        return BlackHole(stream=action.stream)
-    if action.do == "latency":
-        assert action.latency_ms is not None
-        return Latency(stream=action.stream, latency_ms=action.latency_ms, jitter_ms=action.jitter_ms)
-    if action.do == "bandwidth":
-        assert action.rate_kb_s is not None
-        return Bandwidth(stream=action.stream, rate_kb_s=action.rate_kb_s)
-    if action.do == "packet_loss":
-        return PacketLoss(stream=action.stream)
-    return Reset(stream=action.stream)

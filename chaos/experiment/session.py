@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import HarnessError
+from ..faults.kinds import ACTIONS
+from ..faults.link_faults import Heal
 from ..reports.table import brief
 from ..scenarios.model import ActionModel, Scenario, parse
 from ..topology import NodeKind
@@ -88,6 +90,14 @@ class RunningCluster:
         return tuple(str(self._experiment.addresses[name]) for name in self._scenario.topology().of(kind))
 
     # -- what happens to it
+
+    def inject(self, do: str, *targets: str, for_s: float | None = None, **settings: Any) -> None:
+        """Any fault that a scenario's timeline can say, on links or nodes. `for_s`: wait so long, then heal all links.
+
+        The methods below are the same, each for one of them.
+        """
+        kind = ACTIONS.get(do)
+        self._act(do, for_s, **{(kind and kind.acts_on) or "links": targets}, **settings)
 
     def black_hole(self, *links: str, stream: str = "both", for_s: float | None = None) -> None:
         """Bytes on these links are held until the heal. `for_s`: wait so long, then heal everything."""
@@ -164,7 +174,7 @@ class RunningCluster:
                 document = {**self._scenario.model_dump(mode="json"), "checks": list(checks)}
                 self._scenario = parse(document, file="this check")
             if self._timeline:  # whoever repeats it is to wait as long
-                self._timeline.append(ActionModel(at_s=round(self.now_s, 3), do="heal"))
+                self._timeline.append(ActionModel(at_s=round(self.now_s, 3), what=Heal()))
             else:
                 self._scenario = self._scenario.model_copy(update={"steady_s": round(self.now_s, 3)})
             self._experiment.finish()

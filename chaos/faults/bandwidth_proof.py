@@ -30,7 +30,7 @@ from ...remoting.node.clock import Clock, RealClock
 from ...remoting.node.network import Address, Network
 from ...remoting.node.recording import Recorder
 from ..topology import Link
-from .kinds import Bandwidth, Direction, LinkFault
+from .link_faults import Bandwidth, Direction, LinkFault
 
 log = logging.getLogger("nemesrv.bandwidth")
 
@@ -104,7 +104,7 @@ class BandwidthProofs:
             task.cancel()
 
     async def _prove(self, fault_id: str, fault: Bandwidth, link: Link) -> None:
-        direction: Direction = "upstream" if fault.acts_on("upstream") else "downstream"
+        direction: Direction = "upstream" if fault.works_on("upstream") else "downstream"
         limit_kb_s = max(1, round(fault.rate_kb_s * self._scale)) / self._scale  # as `combine` has it
         way, attempts = self._way(link), 0
         while attempts < ATTEMPTS:

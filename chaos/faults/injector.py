@@ -17,7 +17,7 @@ from typing import ClassVar, Protocol, Self
 from ...remoting.node.recording import Recorder
 from ..errors import HarnessError, ToxiproxyError
 from ..topology import Link
-from .kinds import Bandwidth, Cut, Latency, LinkFault, LinkState, PacketLoss, combine
+from .link_faults import LinkFault, LinkState, combine
 
 
 class ScaledClock(Protocol):
@@ -88,13 +88,13 @@ class LinkFaultInjector(ABC):
         """The id of the fault, now in effect on every one of the links."""
         with self._lock:
             self._begun += 1
-            fault_id = fault_id or f"{fault.name}-{self._begun}"
+            fault_id = fault_id or f"{fault.do}-{self._begun}"
             if fault_id in self._active:
                 raise HarnessError(f"a fault called {fault_id} is already active: give each fault an id of its own")
-            if isinstance(fault, PacketLoss) and not self.loses_packets:
-                raise HarnessError("packet_loss cannot be injected through a proxy: use --clock virtual")
+            if fault.loses_packets and not self.loses_packets:
+                raise HarnessError(f"{fault.do} cannot be injected through a proxy: use --clock virtual")
             chosen = {link: self._under(link) for link in links}
-            if not isinstance(fault, Cut):
+            if not fault.effect().refused:
                 for link in chosen:
                     self._prepare(link)
             begun: list[Link] = []
@@ -181,13 +181,13 @@ class LinkFaultInjector(ABC):
         self._record(
             "fault",
             fault_id=fault_id,
-            fault=fault.name,
-            injection=fault.injection,
+            fault=fault.do,
+            injection=fault.recorded_injection,
             source=link.node,
             target=link.peer,
             stream=fault.stream,
             phase=phase,
-            value={"asked_ms": asked_ms, **_numbers(fault)},
+            value={"asked_ms": asked_ms, **fault.numbers},
         )
 
     def __enter__(self) -> Self:
@@ -197,11 +197,3 @@ class LinkFaultInjector(ABC):
         self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
         self.heal_all()
-
-
-def _numbers(fault: LinkFault) -> dict[str, float]:
-    if isinstance(fault, Latency):
-        return {"latency_ms": fault.latency_ms, "jitter_ms": fault.jitter_ms}
-    if isinstance(fault, Bandwidth):
-        return {"rate_kb_s": fault.rate_kb_s}
-    return {}

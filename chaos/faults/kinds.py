@@ -1,116 +1,85 @@
-"""Faults of a link as data, and what faults that overlap on one link amount to. Nothing is injected here.
+"""All that a timeline can do, as one union on `do`; a recorded fault known again; README's table of faults.
 
-What each looks like to the peers stands in links.py; the network in memory does the same
-(chaos/experiment/virtual/network.py).
+`python -m nemesrv.chaos.faults.kinds` prints that table; a test compares.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from collections.abc import Mapping
+from typing import Annotated, Any
 
-Direction = Literal["upstream", "downstream"]
-Stream = Literal["both", "upstream", "downstream"]
-DIRECTIONS: tuple[Direction, Direction] = ("upstream", "downstream")
+from pydantic import Field
 
+from .fault import Action, Fault
+from .link_faults import LINK_FAULTS, AnyLinkFault, Effect, Heal, LinkFault, Timeout
+from .losses import Loss, TimeLimits
+from .process_faults import PROCESS_FAULTS, AnyProcessFault, Restart, Resume
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkFault:
-    """What is done to a link. Numbers are in RocketMQ time, as in a scenario."""
+AnyAction = Annotated[AnyLinkFault | AnyProcessFault | Resume | Restart | Heal, Field(discriminator="do")]
 
-    name: ClassVar[str]
-    injection: ClassVar[str]
-    stream: Stream = "both"
-
-    def acts_on(self, direction: Direction) -> bool:
-        return self.stream in ("both", direction)
+FAULTS: dict[str, type[Fault]] = {**LINK_FAULTS, **PROCESS_FAULTS}
+ACTIONS: dict[str, type[Action]] = {
+    **FAULTS,
+    **{kind.model_fields["do"].default: kind for kind in (Resume, Restart, Heal)},
+}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cut(LinkFault):
-    name: ClassVar[str] = "cut"
-    injection: ClassVar[str] = "toxiproxy.disabled"
+class UnknownFault(LinkFault):
+    """One that a history or a proxy shows and that is none of ours; `do` and `how` are the history's words."""
+
+    how: str = ""
+    injection = ""
+
+    @property
+    def words(self) -> str:
+        return self.do.replace("_", " ")
+
+    @property
+    def recorded_injection(self) -> str:
+        return self.how
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        return {}
+
+    def effect(self) -> Effect:
+        return Effect()
+
+    def loss(self, timers: TimeLimits) -> Loss:
+        return Loss.OTHER
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlackHole(LinkFault):
-    name: ClassVar[str] = "black_hole"
-    injection: ClassVar[str] = "toxiproxy.bandwidth.rate=0"
+_SEEN: tuple[type[LinkFault], ...] = (*LINK_FAULTS.values(), Timeout)
+_BY_INJECTION: dict[str, type[Fault]] = {kind.injection: kind for kind in (*_SEEN, *PROCESS_FAULTS.values())}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Latency(LinkFault):
-    """Each direction of `stream` is later by latency_ms ± jitter_ms; with both, a round trip has it twice."""
+def recorded(fault: str, injection: str, stream: Any, value: Mapping[str, Any]) -> Fault:
+    """The fault of a row. The injection says which it is, the name only where that says nothing.
 
-    name: ClassVar[str] = "latency"
-    injection: ClassVar[str] = "toxiproxy.latency"
-    latency_ms: float
-    jitter_ms: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bandwidth(LinkFault):
-    name: ClassVar[str] = "bandwidth"
-    injection: ClassVar[str] = "toxiproxy.bandwidth"
-    rate_kb_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reset(LinkFault):
-    name: ClassVar[str] = "reset"
-    injection: ClassVar[str] = "toxiproxy.reset_peer"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PacketLoss(LinkFault):
-    """Every packet of a direction is lost, SYN and FIN too; the kernels send again. Only in memory: no proxy can."""
-
-    name: ClassVar[str] = "packet_loss"
-    injection: ClassVar[str] = "packet_drop"
-
-
-class DirectionState(NamedTuple):
-    """What one direction of a link should do: None means let every byte pass at once."""
-
-    rate_kb_s: int | None = None
-    delay_ms: tuple[int, int] | None = None
-    reset: bool = False
-    lost: bool = False
-    """No packet arrives."""
-    unacknowledged: bool = False
-    """What is sent arrives, but no acknowledgement of it comes back."""
-
-
-class LinkState(NamedTuple):
-    enabled: bool = True
-    upstream: DirectionState = DirectionState()
-    downstream: DirectionState = DirectionState()
-
-
-def combine(faults: Iterable[LinkFault], scale: float) -> LinkState:
-    """What faults that overlap on one link amount to, in the machine's time, `scale` times RocketMQ's.
-
-    A cut, a reset or a loss of packets holds while any does; the lowest rate counts, a black hole being rate 0;
-    latencies add up.
+    What was recorded happened, so nothing is checked; a row without a number that its fault needs is UnknownFault.
     """
-    faults = tuple(faults)
+    kind = _BY_INJECTION.get(injection) or _BY_INJECTION.get(injection.partition("=")[0]) or FAULTS.get(fault)
+    if kind is not None:
+        known = {name: value[name] for name in kind.parameters() if value.get(name) is not None}
+        if all(name in known or not field.is_required() for name, field in kind.model_fields.items() if name != "do"):
+            if issubclass(kind, LinkFault):
+                known["stream"] = stream or "both"
+            return kind.model_construct(**known)
+    return UnknownFault.model_construct(do=fault, how=injection, stream=stream or "both")
 
-    def direction(which: Direction) -> DirectionState:
-        acting = [fault for fault in faults if fault.acts_on(which)]
-        rates = [max(1, round(f.rate_kb_s * scale)) for f in acting if isinstance(f, Bandwidth)]
-        rates += [0 for f in acting if isinstance(f, BlackHole)]
-        late = [f for f in acting if isinstance(f, Latency)]
-        delay = (
-            max(1, round(sum(f.latency_ms for f in late) / scale)),
-            round(sum(f.jitter_ms for f in late) / scale),
-        )
-        return DirectionState(
-            min(rates, default=None),
-            delay if late else None,
-            any(isinstance(f, Reset) for f in acting),
-            lost=any(isinstance(f, PacketLoss) for f in acting),
-            unacknowledged=any(isinstance(f, PacketLoss) for f in faults if f not in acting),
-        )
 
-    return LinkState(not any(isinstance(f, Cut) for f in faults), direction("upstream"), direction("downstream"))
+def of_toxic(toxic: str, attributes: Mapping[str, Any], scale: float) -> LinkFault:
+    """What a toxic that somebody has set does to a link, in RocketMQ's time, on whichever stream."""
+    found = (kind.of_toxic(toxic, attributes, scale) for kind in _SEEN)
+    unknown = UnknownFault(do=toxic, how=f"toxiproxy.{toxic}")
+    return next((fault for fault in found if fault is not None), unknown)
+
+
+def table() -> str:
+    """README's table of faults."""
+    rows = [f"| `{do}` | {kind.injected} | {kind.equals} |" for do, kind in FAULTS.items()]
+    return "\n".join(("| fault | how it is injected | what it equals in production |", "|---|---|---|", *rows)) + "\n"
+
+
+if __name__ == "__main__":
+    print(table(), end="")

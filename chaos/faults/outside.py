@@ -14,26 +14,21 @@ from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
 from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
+from .kinds import of_toxic
+from .link_faults import Cut, LinkFault, Stream
+from .process_faults import PROCESS_FAULTS
+from .processes import note
 
 log = logging.getLogger("nemesrv.live")
 
 POLL_S = 0.020
 CALL_LIMIT_S = 5.0
-
-
-class Seen(NamedTuple):
-    """What acts on one link, in the history's words. Numbers are in RocketMQ time."""
-
-    fault: str
-    injection: str
-    stream: str
-    numbers: tuple[tuple[str, float], ...] = ()
 
 
 def fault_of(stat: str | None) -> str:
@@ -49,33 +44,18 @@ def _stat(pid: int) -> str | None:
         return None
 
 
-def faults_of(proxy: Mapping[str, Any], scale: float) -> frozenset[Seen]:
+def faults_of(proxy: Mapping[str, Any], scale: float) -> frozenset[LinkFault]:
     """What a proxy, as Toxiproxy shows it, does to its link."""
     if not proxy["enabled"]:
-        return frozenset({Seen("cut", "toxiproxy.disabled", "both")})
-    found: dict[tuple[str, str, tuple[tuple[str, float], ...]], set[str]] = {}
+        return frozenset({Cut()})
+    streams: dict[LinkFault, set[Stream]] = {}
     for toxic in proxy["toxics"]:
         if toxic["toxicity"] > 0:
-            found.setdefault(_named(toxic["type"], toxic["attributes"], scale), set()).add(toxic["stream"])
+            streams.setdefault(of_toxic(toxic["type"], toxic["attributes"], scale), set()).add(toxic["stream"])
     return frozenset(
-        Seen(fault, injection, "both" if len(streams) == 2 else next(iter(streams)), numbers)
-        for (fault, injection, numbers), streams in found.items()
+        fault.model_copy(update={"stream": "both" if len(found) == 2 else next(iter(found))})
+        for fault, found in streams.items()
     )
-
-
-def _named(kind: str, attributes: Mapping[str, Any], scale: float) -> tuple[str, str, tuple[tuple[str, float], ...]]:
-    if kind == "bandwidth" and not attributes.get("rate"):
-        return "black_hole", "toxiproxy.bandwidth.rate=0", ()
-    if kind == "bandwidth":
-        return "bandwidth", "toxiproxy.bandwidth", (("rate_kb_s", attributes["rate"] / scale),)
-    if kind == "latency":
-        numbers = (("jitter_ms", attributes.get("jitter", 0) * scale), ("latency_ms", attributes["latency"] * scale))
-        return "latency", "toxiproxy.latency", numbers
-    if kind == "timeout":
-        return "timeout", f"toxiproxy.timeout={attributes.get('timeout', 0)}", ()
-    if kind == "reset_peer":
-        return "reset", "toxiproxy.reset_peer", ()
-    return kind, f"toxiproxy.{kind}", ()
 
 
 class OutsideFaults:
@@ -88,19 +68,19 @@ class OutsideFaults:
     def __init__(self, api: Address, record: Recorder, scale: float, pids: Mapping[str, int]) -> None:
         self._api, self._record, self._scale, self._pids = api, record, scale, dict(pids)
         self._done: dict[str, tuple[str, str]] = {}
-        self._active: dict[tuple[str, Seen], str] = {}
+        self._active: dict[tuple[str, LinkFault], str] = {}
         self._numbers = count(1)
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="outside-faults", daemon=True)
 
     def update(self, proxies: Mapping[str, Mapping[str, Any]]) -> None:
         """Record what began and what ended, ends first, since the call before. A proxy that is gone is healed."""
-        now = {(name, seen) for name, proxy in proxies.items() for seen in faults_of(proxy, self._scale)}
-        for name, seen in sorted(self._active.keys() - now):
-            self._note(name, seen, self._active.pop((name, seen)), "end")
-        for name, seen in sorted(now - self._active.keys()):
-            fault_id = self._active[name, seen] = f"outside-{next(self._numbers)}"
-            self._note(name, seen, fault_id, "start")
+        now = {(name, fault) for name, proxy in proxies.items() for fault in faults_of(proxy, self._scale)}
+        for name, fault in sorted(self._active.keys() - now, key=str):
+            self._note(name, fault, self._active.pop((name, fault)), "end")
+        for name, fault in sorted(now - self._active.keys(), key=str):
+            fault_id = self._active[name, fault] = f"outside-{next(self._numbers)}"
+            self._note(name, fault, fault_id, "start")
 
     def update_processes(self, faults: Mapping[str, str]) -> None:
         """Record what began and what ended since the call before: node → "", pause or kill. A kill is for good."""
@@ -116,23 +96,22 @@ class OutsideFaults:
                 self._process_row(self._done[node][0], fault, node, "start")
 
     def _process_row(self, fault_id: str, fault: str, node: str, phase: str) -> None:
-        injection = {"pause": "sigstop", "kill": "sigkill"}[fault]
-        self._record("fault", fault_id=fault_id, fault=fault, injection=injection, source=node, phase=phase)
+        note(self._record, fault_id, PROCESS_FAULTS[fault](do=fault), node, phase)
 
-    def _note(self, name: str, seen: Seen, fault_id: str, phase: str) -> None:
+    def _note(self, name: str, fault: LinkFault, fault_id: str, phase: str) -> None:
         source, arrow, target = name.partition("->")
         if not arrow:
             return  # a proxy that a person made for something else
         self._record(
             "fault",
             fault_id=fault_id,
-            fault=seen.fault,
-            injection=seen.injection,
+            fault=fault.do,
+            injection=fault.recorded_injection,
             source=source,
             target=target,
-            stream=seen.stream,
+            stream=fault.stream,
             phase=phase,
-            value=dict(seen.numbers),
+            value=fault.numbers,
         )
 
     def _watch(self) -> None:

@@ -1,13 +1,9 @@
 """Faults of whole processes: kill, stop, pause, resume, restart, each with its rows in the history.
 
-    fault    injection   what peers see
-    kill     sigkill     the kernel closes every connection; what was not written is lost
-    stop     sigterm     a clean end: a broker takes its leave of every NameServer first
-    pause    sigstop     connections stay and are acknowledged by the kernel, nothing is answered
-
-A fault's `start` row is recorded as soon as the signal is sent (a stop's: when the node has left), its `end` row when
-the node runs on, or listens again. Between the two a `gone` row says when the process was gone and its connections with
-it: a busy machine takes its time over that, and it is no NameServer's fault.
+What each is stands with its class (process_faults.py). A fault's `start` row is recorded as soon as the signal is sent
+(a stop's: when the node has left), its `end` row when the node runs on, or listens again. Between the two a `gone` row
+says when the process was gone and its connections with it: a busy machine takes its time over that, and it is no
+NameServer's fault.
 """
 
 from __future__ import annotations
@@ -16,13 +12,11 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Literal, Protocol
+from typing import Protocol
 
 from ...remoting.node.recording import Recorder
 from ..errors import HarnessError
-
-ProcessFault = Literal["kill", "stop", "pause"]
-INJECTION: dict[ProcessFault, str] = {"kill": "sigkill", "stop": "sigterm", "pause": "sigstop"}
+from .process_faults import PROCESS_FAULTS, Kill, Pause, ProcessFault, Restart, Resume, Stop
 
 
 class Processes(Protocol):
@@ -33,6 +27,12 @@ class Processes(Protocol):
     def pause(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float: ...
     def resume(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float: ...
     def restart(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float: ...
+
+
+def note(record: Recorder, fault_id: str, fault: ProcessFault, node: str, phase: str) -> None:
+    """The history's row of the fault's beginning or end."""
+    about = {"fault": fault.do, "injection": fault.injection, "source": node, "target": None}
+    record("fault", fault_id=fault_id, phase=phase, **about)
 
 
 class ProcessFaults:
@@ -51,26 +51,26 @@ class ProcessFaults:
 
     def kill(self, node: str, *, fault_id: str | None = None) -> str:
         """The id of the fault; the process is gone."""
-        return self._begin("kill", node, fault_id, self._processes.kill)
+        return self.begin(Kill(), node, fault_id=fault_id)
 
     def stop(self, node: str, *, fault_id: str | None = None) -> str:
         """The id of the fault; the node has left and its process is gone."""
-        return self._begin("stop", node, fault_id, self._processes.stop)
+        return self.begin(Stop(), node, fault_id=fault_id)
 
     def pause(self, node: str, *, fault_id: str | None = None) -> str:
         """The id of the fault; no thread of the process runs."""
-        return self._begin("pause", node, fault_id, self._processes.pause)
+        return self.begin(Pause(), node, fault_id=fault_id)
 
     def resume(self, node: str) -> None:
         """End a pause."""
-        self._end(node, ("pause",), self._processes.resume)
+        self._end(node, "resume", self._processes.resume)
 
     def restart(self, node: str) -> None:
         """End a kill or a stop: a new process over the same files and port. A node that runs is stopped first."""
         with self._lock:
             if node not in self._active:
                 self.stop(node)
-            self._end(node, ("kill", "stop"), self._processes.restart)
+            self._end(node, "restart", self._processes.restart)
 
     def heal_all(self) -> None:
         """End every fault, in the order in which they began. Tries all of them before it raises the first failure."""
@@ -78,10 +78,7 @@ class ProcessFaults:
             failed: HarnessError | None = None
             for node, fault in self.active.items():
                 try:
-                    if fault == "pause":
-                        self.resume(node)
-                    else:
-                        self.restart(node)
+                    self._end(node, fault.ended_by, getattr(self._processes, fault.ended_by))
                 except HarnessError as exc:
                     failed = failed or exc
             if failed is not None:
@@ -107,38 +104,44 @@ class ProcessFaults:
             if node in self._active:
                 end(node)
 
-    def _begin(self, fault: ProcessFault, node: str, fault_id: str | None, act: Callable[..., float]) -> str:
+    def begin(self, fault: ProcessFault, node: str, *, fault_id: str | None = None) -> str:
+        """The id of the fault, which is in effect."""
         with self._lock:
             if node in self._active:
-                raise HarnessError(f"{node} cannot be hit by {fault}: it is under {self._active[node][1]} already")
+                raise HarnessError(
+                    f"{node} cannot be hit by {fault.do}: it is under {self._active[node][1].do} already"
+                )
             self._begun += 1
-            fault_id = fault_id or f"{fault}-{self._begun}"
+            fault_id = fault_id or f"{fault.do}-{self._begun}"
 
             def took_effect() -> None:
                 self._active[node] = (fault_id, fault)
-                self._note(fault_id, fault, node, "start")
+                note(self._record, fault_id, fault, node, "start")
 
-            act(node, on_effect=took_effect)
-            if fault != "pause":
+            getattr(self._processes, fault.do)(node, on_effect=took_effect)
+            if fault.ends_process:
                 self._record("gone", fault_id=fault_id, source=node)
             return fault_id
 
-    def _end(self, node: str, faults: tuple[ProcessFault, ...], act: Callable[..., float]) -> None:
+    def end(self, how: Resume | Restart, node: str) -> None:
+        """End the fault of this node in the way that ends it."""
+        if isinstance(how, Restart):
+            self.restart(node)
+        else:
+            self.resume(node)
+
+    def _end(self, node: str, by: str, act: Callable[..., float]) -> None:
         with self._lock:
             fault_id, fault = self._active.get(node, ("", None))
-            if fault is None or fault not in faults:
-                raise HarnessError(f"{node} is under {fault or 'no fault'}, and not under {' or '.join(faults)}")
+            if fault is None or fault.ended_by != by:
+                wanted = " or ".join(do for do, kind in PROCESS_FAULTS.items() if kind.ended_by == by)
+                raise HarnessError(f"{node} is under {fault.do if fault else 'no fault'}, and not under {wanted}")
 
             def took_effect() -> None:
                 del self._active[node]
-                self._note(fault_id, fault, node, "end")
+                note(self._record, fault_id, fault, node, "end")
 
             act(node, on_effect=took_effect)
-
-    def _note(self, fault_id: str, fault: ProcessFault, node: str, phase: str) -> None:
-        self._record(
-            "fault", fault_id=fault_id, fault=fault, injection=INJECTION[fault], source=node, target=None, phase=phase
-        )
 
     def __enter__(self) -> ProcessFaults:
         return self
@@ -159,14 +162,6 @@ class UnplannedDeaths:
         """The id of the fault; its rows are in the history, `gone` with them."""
         self._noted += 1
         fault_id = f"unplanned-{self._noted}"
-        self._record(
-            "fault",
-            fault_id=fault_id,
-            fault="kill",
-            injection=INJECTION["kill"],
-            source=node,
-            target=None,
-            phase="start",
-        )
+        note(self._record, fault_id, Kill(), node, "start")
         self._record("gone", fault_id=fault_id, source=node)
         return fault_id

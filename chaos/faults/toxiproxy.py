@@ -29,7 +29,7 @@ from toxiproxy.exceptions import InvalidToxic, NotFound, ProxyExists
 
 from ...remoting.node.network import Address
 from ..errors import ToxiproxyError
-from .kinds import Direction as Direction
+from .link_faults import Direction as Direction
 from .ports import PortHolder
 
 CALL_LIMIT_S = 8.0

@@ -1,19 +1,10 @@
 """Faults on links: as calls for a timeline (`begin`, `end`) and as context managers; all healed on every way out.
 
-    fault        how it is injected              what peers see                                     (windows.md, 5)
-    cut          proxy disabled                  connections close, dials are refused: a crash, no partition
-    black_hole   bandwidth toxic with rate 0     bytes and closes are held, and arrive after the heal over the same
-                                                 connection; dials still succeed: a short partition
-    latency      latency toxic                   every byte later, in each direction named
-    bandwidth    bandwidth toxic                 at most so many KB/s, in each direction named
-    reset        reset_peer toxic                a connection made meanwhile is reset at its first bytes, an older one
-                                                 closes at its next bytes
-
-The `timeout` toxic is not used: removing it closes every connection, a heal that no network has.
+What each fault is stands with its class (link_faults.py); here the state of a link becomes toxics. None loses packets.
 
 Toxics of one chain are not independent. Adding one after a black hole lets out what it holds; removing one before it
 blocks Toxiproxy for good, or loses bytes after 5 s. So the chain of a direction is laid down once, before its first
-fault, and afterwards only retuned in place; what overlapping faults add up to is computed here:
+fault, and afterwards only retuned in place; what overlapping faults add up to is computed before (`combine`):
 
     bytes ──► gate (bandwidth) ──► delay (latency) ──► [reset] ──►       at rest both have toxicity 0: every byte passes
 """
@@ -28,37 +19,9 @@ from ...remoting.node.recording import Recorder
 from ..topology import EXTERNAL, Link
 from .bandwidth_proof import Route
 from .injector import LinkFaultInjector, LinkUnderFault, ScaledClock
-from .kinds import (
-    Bandwidth,
-    BlackHole,
-    Cut,
-    Direction,
-    DirectionState,
-    Latency,
-    LinkFault,
-    LinkState,
-    Reset,
-    Stream,
-    combine,
-)
+from .link_faults import DIRECTIONS, Direction, DirectionState, LinkState
 from .ports import PortHolder
 from .toxiproxy import Toxiproxy
-
-__all__ = [
-    "DIRECTIONS",
-    "Bandwidth",
-    "BlackHole",
-    "Cut",
-    "DirectionState",
-    "Latency",
-    "LinkFault",
-    "LinkFaults",
-    "LinkState",
-    "Reset",
-    "Stream",
-    "combine",
-]
-DIRECTIONS: tuple[Direction, Direction] = ("upstream", "downstream")
 
 
 class _Proxy(NamedTuple):

@@ -47,7 +47,7 @@ def bring_up(
     """Serve until interrupted, judged by `checks` meanwhile. HarnessError when a part does not start."""
     find_server()
     topology = Topology(
-        name_servers=name_servers, brokers=brokers, producers=0, consumers=0, prober=False, reader=False, external=True
+        name_servers=name_servers, brokers=brokers, producers=0, consumers=0, prober=False, external=True
     )
     scenario = Scenario(
         name="up",

@@ -9,7 +9,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from .windows import Delay, Loss, Timers
+from ..faults.losses import Delay, Loss
+from .windows import Timers
 from .world import Fault, World
 
 
@@ -23,16 +24,17 @@ class Cause:
     """broker, link or name_server"""
     loss: Loss
     fault_id: str
-    injection: str = ""
+    packets: bool = False
+    """Whether single packets are lost, so that kernels send them again."""
     stream: str | None = None
     delay: Delay | None = None
     """How late a latency fault makes what passes."""
 
     @classmethod
     def of(cls, fault: Fault, on: str, timers: Timers) -> Cause:
-        delay = Delay.of(fault.injection, fault.stream, fault.value)
-        loss = fault.loss(timers)
-        return cls(fault.start_ms, fault.end_ms, on, loss, fault.fault_id, fault.injection, fault.stream, delay)
+        kind, loss = fault.kind, fault.loss(timers)
+        packets, delay = kind.loses_packets, kind.delay
+        return cls(fault.start_ms, fault.end_ms, on, loss, fault.fault_id, packets, fault.stream, delay)
 
     def active(self, at_ms: float) -> bool:
         return self.start_ms <= at_ms < self.end_ms
@@ -47,7 +49,7 @@ def resend_ms(cause: Cause, at_ms: float) -> float:
 
     Each time the kernel waits twice as long, so no longer than the fault has lasted. 0 for what a proxy did.
     """
-    if not cause.injection.startswith("packet") or at_ms < cause.end_ms:
+    if not cause.packets or at_ms < cause.end_ms:
         return 0.0
     return max(0.0, cause.end_ms - at_ms + min(cause.end_ms - cause.start_ms, RESEND_MAX_MS))
 

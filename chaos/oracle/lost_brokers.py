@@ -13,9 +13,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ..faults.losses import Loss
 from .causes import Cause, link_causes, process_causes
 from .obligations import RouteState, route_states
-from .windows import Loss, Window, client_leave_window, failed_calls, return_window
+from .windows import Window, client_leave_window, failed_calls, return_window
 from .world import World
 
 

@@ -85,7 +85,7 @@ def _window(world: World, client: str, start_ms: float, causes: Sequence[Cause])
     """The widest window of these causes, J later; None when one of them may let calls through."""
     timers, widest = world.timers, Window(0, 0, "", "")
     for cause in causes:
-        reach = Reach.of(cause.loss, cause.injection, cause.delay, timers)
+        reach = Reach.of(cause.loss, cause.delay, timers, packets=cause.packets)
         if reach is None:
             return None
         window = leave_window(timers, reach, name_servers=len(world.of_kind("name_server")))

@@ -21,8 +21,9 @@ from enum import StrEnum
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
+from ..faults.losses import Loss
 from .causes import Cause, leave_ms, link_causes, process_causes, resend_ms
-from .windows import NEVER, Flapping, Loss, Timers, Window, drop_window, flapping_of, return_window
+from .windows import NEVER, Flapping, Timers, Window, drop_window, flapping_of, return_window
 from .world import Life, World
 
 
@@ -91,7 +92,7 @@ def _unsteady(cause: Cause) -> bool:
 
 def _changes_nothing(cause: Cause, timers: Timers) -> bool:
     """Whether registrations go on landing and being answered, so that the broker must stay in the table."""
-    if cause.loss is Loss.STUCK or (cause.loss is Loss.BACKWARD_PROXY and not timers.Z):
+    if cause.loss is Loss.BACKWARD_PROXY and not timers.Z:
         return True
     if cause.on == "name_server":  # what it missed waits in its sockets; a longer pause makes brokers close theirs
         return not cause.loss.closes and cause.end_ms - cause.start_ms <= timers.B_ms - timers.C_ms

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from .quiet import Stretch, members_window, sharing_window, without
-from .windows import Loss, Window, drop_window, failed_calls, return_window, staleness_window
+from .windows import Window, drop_window, failed_calls, return_window, staleness_window
 from .world import Fault, World
 
 Queue = tuple[str, int]
@@ -222,7 +222,7 @@ def _common_changes(world: World) -> list[Change]:
 
 
 def _harmful(world: World, faults: Iterable[Fault]) -> list[Fault]:
-    return [fault for fault in faults if fault.loss(world.timers) is not Loss.HARMLESS]
+    return [fault for fault in faults if not fault.harmless(world.timers)]
 
 
 def _after(first: Window, then: Window) -> Window:

@@ -13,8 +13,9 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from ..faults.losses import Loss
 from .causes import leave_ms
-from .windows import Loss, Timers, Window, failed_calls, poll_delay_ms, return_window, staleness_window
+from .windows import Timers, Window, failed_calls, poll_delay_ms, return_window, staleness_window
 from .world import Fault, World
 
 
@@ -62,7 +63,7 @@ def _name_servers_hit(world: World) -> bool:
 
 def harmful(world: World) -> list[Fault]:
     """The faults that can disturb anything, in order of time."""
-    return [fault for fault in world.faults if fault.loss(world.timers) is not Loss.HARMLESS]
+    return [fault for fault in world.faults if not fault.harmless(world.timers)]
 
 
 def disturbed(world: World, before_ms: float = 0.0, after_ms: float = 0.0) -> list[Stretch]:

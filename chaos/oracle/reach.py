@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .windows import Loss
+from ..faults.losses import Loss
 from .world import Fault, World
 
 
@@ -25,7 +25,7 @@ def moments(world: World) -> list[Moment]:
     starts: dict[str, float] = {}
     ends: dict[str, float] = {}
     for fault in world.faults:
-        if fault.loss(world.timers) is Loss.HARMLESS:
+        if fault.harmless(world.timers):
             continue
         starts[fault.fault_id] = max(starts.get(fault.fault_id, fault.start_ms), fault.start_ms)
         ends[fault.fault_id] = max(ends.get(fault.fault_id, fault.end_ms), fault.end_ms)
@@ -37,7 +37,7 @@ def moments(world: World) -> list[Moment]:
 def faults_between(world: World, client: str, target: str) -> tuple[Fault, ...]:
     """Whatever keeps `client` from reaching `target` at some time: of the process, or of the link."""
     found = (*world.process_faults(target), *world.link_faults(client, target))
-    return tuple(fault for fault in found if fault.loss(world.timers) is not Loss.HARMLESS)
+    return tuple(fault for fault in found if not fault.harmless(world.timers))
 
 
 def lost(world: World, client: str, kind: str, at_ms: float, *, for_ms: float = 0.0) -> dict[str, Loss]:

@@ -11,11 +11,10 @@ applies is decided by how the fault was injected: a disabled proxy is a crash, n
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...remoting.node.profile import Profile
+from ..faults.losses import Delay, Loss
 from .timers import Timers as Timers
 
 NEVER = math.inf
@@ -30,96 +29,6 @@ class Window(NamedTuple):
     row: str
     timers: int = 1
     """How many timers (or hand-overs) stand one behind the other in the formula: each may fire late."""
-
-
-class Loss(StrEnum):
-    """What a fault looks like to the NameServer that holds the broker's route."""
-
-    CRASH = "process crash, kernel closes its connections"
-    GRACEFUL = "graceful shutdown"
-    SILENT = "host loss, hang, two-way partition, or broker→NameServer loss only"
-    BACKWARD_PACKETS = "NameServer→broker loss only, packet level"
-    BACKWARD_PROXY = "NameServer→broker loss only, byte proxy"
-    CLOSED = "proxy disabled: both sides closed at once, later dials refused"
-    DROPPED = "timeout toxic: data dropped, closes pass"
-    RESET = "reset_peer toxic"
-    SLOW = "slow link"
-    HARMLESS = "slower than before, far from every time-out"
-    STUCK = "broker threads stuck, registration thread alive"
-    OTHER = "a fault without a row of its own"
-
-    @classmethod
-    def of(cls, fault: str, injection: str, stream: str | None, value: Mapping[str, Any], timers: Timers) -> Loss:
-        """The row of a `fault` event. The injection decides; the kind of fault only where it says nothing."""
-        stream = stream or "both"
-        if injection == "sigkill":
-            return cls.CRASH
-        if injection == "sigterm":
-            return cls.GRACEFUL
-        if injection == "sigstop":
-            return cls.SILENT
-        if injection == "toxiproxy.disabled":
-            return cls.CLOSED
-        if injection.startswith("toxiproxy.timeout"):
-            return cls.DROPPED
-        if injection == "toxiproxy.bandwidth.rate=0":
-            return cls.BACKWARD_PROXY if stream == "downstream" else cls.SILENT
-        if injection.startswith("packet"):
-            return cls.BACKWARD_PACKETS if stream == "downstream" else cls.SILENT
-        if injection == "toxiproxy.reset_peer":
-            return cls.RESET
-        if injection == "toxiproxy.latency":
-            one_way_ms = value.get("latency_ms")
-            if one_way_ms is None:
-                return cls.SLOW
-            round_trip_ms = 2 * (float(one_way_ms) + float(value.get("jitter_ms") or 0))
-            return cls.HARMLESS if 2 * round_trip_ms < min(timers.B_ms, timers.A_ms, timers.C_ms) else cls.SLOW
-        if injection.startswith("toxiproxy.bandwidth"):
-            return cls.SLOW
-        return {"kill": cls.CRASH, "stop": cls.GRACEFUL, "pause": cls.SILENT, "cut": cls.CLOSED}.get(fault, cls.OTHER)
-
-    @property
-    def closes(self) -> bool:
-        """Whether peers see their connections close."""
-        return self in (Loss.CRASH, Loss.GRACEFUL, Loss.CLOSED)
-
-    @property
-    def swallows_closes(self) -> bool:
-        """Whether a close of the other kind of fault cannot get through while this one lasts."""
-        return self in (Loss.SILENT, Loss.BACKWARD_PACKETS, Loss.SLOW, Loss.OTHER)
-
-
-class Delay(NamedTuple):
-    """What a latency toxic does to each direction of a link, in RocketMQ milliseconds."""
-
-    upstream_ms: float
-    downstream_ms: float
-    jitter_ms: float
-    """Of each direction that is delayed, up or down."""
-
-    @classmethod
-    def of(cls, injection: str, stream: str | None, value: Mapping[str, Any]) -> Delay | None:
-        """None where the fault is no latency, or does not say how much."""
-        if injection != "toxiproxy.latency" or value.get("latency_ms") is None:
-            return None
-        one_way_ms, stream = float(value["latency_ms"]), stream or "both"
-        return cls(
-            one_way_ms if stream in ("both", "upstream") else 0.0,
-            one_way_ms if stream in ("both", "downstream") else 0.0,
-            float(value.get("jitter_ms") or 0),
-        )
-
-    @property
-    def _jitters_ms(self) -> float:
-        return self.jitter_ms * ((self.upstream_ms > 0) + (self.downstream_ms > 0))
-
-    @property
-    def round_trip_min_ms(self) -> float:
-        return max(0.0, self.upstream_ms + self.downstream_ms - self._jitters_ms)
-
-    @property
-    def round_trip_max_ms(self) -> float:
-        return self.upstream_ms + self.downstream_ms + self._jitters_ms
 
 
 def drop_window(timers: Timers, loss: Loss, *, dead_name_servers: int = 0) -> Window:
@@ -145,7 +54,7 @@ def drop_window(timers: Timers, loss: Loss, *, dead_name_servers: int = 0) -> Wi
             return Window(0, t.R_ms, "R", row)
         case Loss.BACKWARD_PROXY if not t.Z:
             return Window(NEVER, NEVER, "registrations keep landing", row)
-        case Loss.HARMLESS | Loss.STUCK:
+        case Loss.HARMLESS:
             return Window(NEVER, NEVER, "no change", row)
         case _:
             return Window(0, NEVER, "not bounded", row)
@@ -191,46 +100,6 @@ def flapping_of(timers: Timers, loss: Loss, stream: str | None = None, delay: De
     return None
 
 
-class Survival(StrEnum):
-    """What a partition of one length does to a route (what the partition swallowed is not sent again)."""
-
-    KEPT = "never lost"
-    DEPENDS = "lost when the last registration was old enough"
-    LOST = "always lost"
-
-
-class PartitionLength(NamedTuple):
-    survival: Survival
-    lost_above_ms: float
-    """The route is lost when φ + D exceeds this: the longest gap between registrations that it survives."""
-
-
-def partition_length(timers: Timers, length_ms: float) -> PartitionLength:
-    """Whether a route outlives a partition of `length_ms`: the gap between registrations is R·ceil((φ + D) / R)."""
-    beat_ms = timers.beat_ms
-    bearable_ms = beat_ms * (math.ceil(timers.silence_ms / beat_ms) - 1)
-    if length_ms <= bearable_ms - beat_ms:
-        return PartitionLength(Survival.KEPT, bearable_ms)
-    return PartitionLength(Survival.DEPENDS if length_ms <= bearable_ms else Survival.LOST, bearable_ms)
-
-
-def pause_window(timers: Timers, length_ms: float) -> Window:
-    """When a NameServer that was paused for `length_ms` drops live brokers after its resume; NEVER: not at all.
-
-    A broker is older than E at the first scan when the pause was at least E - R (E - h) long.
-    """
-    beat = "R" if timers.h_ms is None else "h"
-    row = f"NameServer pause of length G, G ≥ E - {beat}"
-    if length_ms < timers.E_ms - timers.beat_ms:
-        return Window(NEVER, NEVER, "no change", row)
-    return Window(0, timers.S_ms, "S", row)
-
-
-def restart_window(timers: Timers) -> Window:
-    """How long a NameServer started again may be empty: brokers wait for their own tick, heartbeats or no."""
-    return return_window(timers)._replace(row="NameServer restart: table starts empty")
-
-
 def return_window(timers: Timers) -> Window:
     """When a broker is back in a NameServer's table after a heal, or after either of them was started again."""
     row = "after a heal or a restart the broker comes back on its own tick"
@@ -252,20 +121,18 @@ def client_leave_window(
     removal: Window,
     *,
     consumer: bool = False,
-    reads_from_slave: bool = False,
     last_broker: bool = False,
     hung_brokers: int = 0,
     failed_calls: float = 0,
 ) -> Window:
     """When a client no longer uses a broker that its NameServer drops within `removal`.
 
-    t_rm + P + J; a consumer releases the queues at its next rebalance, Qr later, but one that has a slave to read from
-    leaves the dead master with the poll; a client whose NameServer failed too waits k·P + A more. The last broker of a
-    topic is never left: the NameServer answers code 17, and the client keeps the route it has.
+    t_rm + P + J; a consumer releases the queues at its next rebalance, Qr later; a client whose NameServer failed too
+    waits k·P + A more. The last broker of a topic is never left: the NameServer answers code 17, and the client keeps
+    the route it has.
     """
     if last_broker:
         return Window(0, NEVER, "never", "last broker of a topic: code 17, the client keeps its old route")
-    consumer = consumer and not reads_from_slave
     latest_ms = removal.latest_ms + timers.P_ms
     formula, chained = f"({removal.formula}) + P", removal.timers + 1
     if consumer:
@@ -281,16 +148,11 @@ def client_leave_window(
     return Window(0, latest_ms, formula, f"{who} after: {removal.row}", chained)
 
 
-def staleness_window(timers: Timers, failed_calls: float, *, ends_round: bool = True) -> Window:
-    """How long a client's routes are stale after its NameServer failed: k·P + A for k failed calls.
-
-    `ends_round` False is a client up to 4.5.2: a failed call costs A, and the round goes on with the next topic.
-    """
+def staleness_window(timers: Timers, failed_calls: float) -> Window:
+    """How long a client's routes are stale after its NameServer failed: k·P + A for k failed calls."""
     row, k = "client leaves a bad NameServer", f"{failed_calls:g}"
     if failed_calls == NEVER:
         return Window(0, NEVER, "not bounded", row)
-    if not ends_round:
-        return Window(0, (failed_calls + 1) * timers.A_ms, f"{k}·A + A", row)
     return Window(0, failed_calls * timers.P_ms + timers.A_ms, f"{k}·P + A", row, int(failed_calls) + 1)
 
 

@@ -15,7 +15,10 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .windows import Loss, Timers
+from ..faults.fault import Fault as FaultKind
+from ..faults.kinds import recorded
+from ..faults.losses import Loss
+from .timers import Timers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -63,9 +66,18 @@ class Fault:
     value: Mapping[str, Any] = field(default_factory=dict)
     gone_ms: float | None = None
     """When the process that it ended was gone, with its connections; None where nobody recorded it."""
+    kind: FaultKind = field(init=False, repr=False, compare=False)
+    """What it is, known again by its injection."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", recorded(self.fault, self.injection, self.stream, self.value))
 
     def loss(self, timers: Timers) -> Loss:
-        return Loss.of(self.fault, self.injection, self.stream, self.value, timers)
+        return self.kind.loss(timers)
+
+    def harmless(self, timers: Timers) -> bool:
+        """Whether it is far from every time-out, so that no rule asks for it."""
+        return self.loss(timers) is Loss.HARMLESS
 
     def overlaps(self, from_ms: float, to_ms: float) -> bool:
         return self.start_ms < to_ms and self.end_ms > from_ms
@@ -73,9 +85,7 @@ class Fault:
     @property
     def ends_process(self) -> bool:
         """Whether the process is gone afterwards, and does not merely stand still."""
-        return self.target is None and (
-            self.fault in ("kill", "stop", "restart") or self.injection in ("sigkill", "sigterm")
-        )
+        return self.target is None and self.kind.ends_process
 
 
 class _Index:

@@ -10,18 +10,26 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
 from ..checkers import CHECKS
 from ..errors import ScenarioError
+from ..faults.fault import Action
+from ..faults.kinds import ACTIONS, AnyAction
 from ..topology import Topology
 
 SHIPPED_DIR = Path(__file__).parent
 CHECK_NAMES = tuple(CHECKS)
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9%|_-]{1,127}$")]
-LINK_ACTIONS = ("black_hole", "cut", "latency", "bandwidth", "reset", "packet_loss")
-NODE_ACTIONS = ("kill", "stop", "pause", "resume", "restart")
 
 
 class _Model(BaseModel):
@@ -64,43 +72,62 @@ class WorkloadModel(_Model):
 
 
 class ActionModel(_Model):
+    """An entry of the timeline: when, on what, and what is done. In YAML the fields of `what` stand beside `at_s`."""
+
     at_s: float = Field(ge=0, le=100_000)
-    do: Literal[
-        "black_hole",
-        "cut",
-        "latency",
-        "bandwidth",
-        "reset",
-        "packet_loss",
-        "heal",
-        "kill",
-        "stop",
-        "pause",
-        "resume",
-        "restart",
-    ]
+    what: AnyAction
     links: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
-    stream: Literal["both", "upstream", "downstream"] = "both"
-    latency_ms: float | None = Field(None, gt=0)
-    jitter_ms: float = Field(0, ge=0)
-    rate_kb_s: int | None = Field(None, gt=0)
+
+    @property
+    def do(self) -> str:
+        return self.what.do
+
+    @model_validator(mode="before")
+    @classmethod
+    def _parted(cls, document: Any) -> Any:
+        """`what` apart from the rest. A key of another action that says nothing (null, 0, [] or both) is left out."""
+        if not isinstance(document, dict) or isinstance(document.get("what"), Action):
+            return document
+        own = {key: value for key, value in document.items() if key in _ENTRY_KEYS}
+        kind = ACTIONS.get(str(document.get("do")))
+        what = {
+            key: value
+            for key, value in document.items()
+            if key not in _ENTRY_KEYS
+            and (kind is None or key in kind.model_fields or key not in _ANY_KEYS or value not in (None, 0, "both"))
+        }
+        return {**own, "what": what}
+
+    @model_serializer(mode="wrap")
+    def _joined(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        entry = handler(self)
+        what = entry.pop("what")
+        targets = {key: entry[key] for key in ("links", "nodes") if entry[key]}
+        return {"at_s": entry["at_s"], "do": what.pop("do"), **targets, **what}
 
     @model_validator(mode="after")
     def _has_what_it_acts_on(self) -> ActionModel:
-        if self.do in LINK_ACTIONS and not self.links:
-            raise ValueError(f"`do: {self.do}` needs `links`, e.g. links: [broker-a <-> ns-0]")
-        if self.do in NODE_ACTIONS and not self.nodes:
-            raise ValueError(f"`do: {self.do}` needs `nodes`, e.g. nodes: [broker-a]")
-        if self.do in LINK_ACTIONS and self.nodes:
+        acts_on = self.what.acts_on
+        if acts_on and not getattr(self, acts_on):
+            example = "[broker-a <-> ns-0]" if acts_on == "links" else "[broker-a]"
+            raise ValueError(f"`do: {self.do}` needs `{acts_on}`, e.g. {acts_on}: {example}")
+        if self.nodes and acts_on == "links":
             raise ValueError(f"`do: {self.do}` acts on links, not on nodes")
-        if self.do in (*NODE_ACTIONS, "heal") and self.links:
-            raise ValueError(f"`do: {self.do}` takes no links" + (": it heals them all" if self.do == "heal" else ""))
-        if (self.do == "latency") != (self.latency_ms is not None):
-            raise ValueError("`latency_ms` goes with `do: latency`, and only with it")
-        if (self.do == "bandwidth") != (self.rate_kb_s is not None):
-            raise ValueError("`rate_kb_s` goes with `do: bandwidth`, and only with it")
+        for targets in ("links", "nodes"):
+            if getattr(self, targets) and acts_on != targets:
+                raise ValueError(f"`do: {self.do}` takes no {targets}" + ("" if acts_on else ": it heals every link"))
         return self
+
+
+_ENTRY_KEYS = ("at_s", "links", "nodes")
+_ANY_KEYS = frozenset(key for kind in ACTIONS.values() for key in kind.model_fields)
+
+
+def _keys_of(do: str) -> list[str]:
+    """What an entry with this `do` may say."""
+    kind = ACTIONS[do]
+    return ["at_s", "do", *([kind.acts_on] if kind.acts_on else []), *(key for key in kind.model_fields if key != "do")]
 
 
 class Scenario(_Model):
@@ -125,15 +152,8 @@ class Scenario(_Model):
             brokers=self.cluster.brokers,
             producers=self.workload.producers,
             consumers=self.workload.consumers,
-            reader=False,  # the prober reads at the end
             external=self.cluster.external,
         )
-
-    @property
-    def duration_s(self) -> float:
-        """From the first steady moment to the end of settling."""
-        last = max((action.at_s for action in self.timeline), default=0.0)
-        return max(self.steady_s if not self.timeline else 0.0, last) + self.settle_s
 
     def to_yaml(self) -> str:
         """The scenario with every default filled in; loading it gives an equal scenario."""
@@ -163,34 +183,70 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
         scenario = Scenario.model_validate(document)
     except ValidationError as exc:
         error = exc.errors()[0]
-        key = ".".join(str(part) for part in error["loc"])
-        raise ScenarioError(file, key, _shown(error.get("input")), _allowed(error, key)) from exc
+        raise ScenarioError(file, _key(error), _shown(error), _allowed(error)) from exc
     _check_names(scenario, file)
     return scenario
 
 
-def _shown(value: object) -> str:
+_OF_TIMELINE = 2
+"""How many parts of an error's place lead to an entry of the timeline; then come `what` and its `do`."""
+_TYPES = {
+    "tuple_type": "a list",
+    "dict_type": "a mapping of keys to values",
+    "model_type": "a mapping of keys to values",
+    "model_attributes_type": "a mapping of keys to values",
+    "string_type": "text",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a number that is not infinite",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+}
+
+
+def _key(error: Any) -> str:
+    """The key as the file has it: `what` and the `do` that pydantic chose by are no keys of the file."""
+    place = list(error["loc"])
+    if "what" in place:
+        del place[_OF_TIMELINE : _OF_TIMELINE + 2]
+    if error["type"] in ("union_tag_invalid", "union_tag_not_found"):
+        place.append("do")
+    return ".".join(map(str, place))
+
+
+def _shown(error: Any) -> str:
+    value = error["ctx"]["tag"] if error["type"] == "union_tag_invalid" else error.get("input")
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def _allowed(error: Any, key: str) -> str:
-    if error["type"] == "extra_forbidden":
-        return f"one of the keys {', '.join(_sibling_keys(key))}"
-    if error["type"] == "missing":
-        return "a value: this key is required"
-    if error["type"] == "too_short":
-        return f"a list of at least {error['ctx']['min_length']}"
+def _allowed(error: Any) -> str:
+    match error["type"]:
+        case "extra_forbidden":
+            return f"one of the keys {', '.join(_sibling_keys(error['loc']))}"
+        case "missing":
+            return "a value: this key is required"
+        case "union_tag_not_found":
+            return f"one of {', '.join(ACTIONS)}: this key is required"
+        case "union_tag_invalid":
+            return f"one of {', '.join(ACTIONS)}"
+        case "too_short":
+            return f"a list of at least {error['ctx']['min_length']}"
+        case kind if kind in _TYPES:
+            return _TYPES[kind]
     return str(error["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")
 
 
-def _sibling_keys(key: str) -> list[str]:
+def _sibling_keys(place: tuple[str | int, ...]) -> list[str]:
+    """The keys that may stand where the one at `place` stands."""
+    if "what" in place:
+        return _keys_of(str(place[_OF_TIMELINE + 1]))
     model: Any = Scenario
-    for part in key.split(".")[:-1]:
-        if part.isdigit():
-            continue
-        annotation = model.model_fields[part].annotation
-        model = ActionModel if part == "timeline" else annotation
+    for part in place[:-1]:
+        model = model.model_fields[part].annotation
     return sorted(model.model_fields)
 
 

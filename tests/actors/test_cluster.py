@@ -20,10 +20,11 @@ from nemesrv.actors.actor import NodeSpec
 from nemesrv.actors.cluster import Cluster, ClusterError, NodeState, RayHost
 from nemesrv.actors.processes import Process, family, sweep
 from nemesrv.actors.watch import Alarm, Death, ProcessDied, ProcessWatch
+from nemesrv.chaos.faults.link_faults import BlackHole
 from nemesrv.chaos.faults.ports import PortHolder
 from nemesrv.chaos.faults.processes import ProcessFaults
 from nemesrv.chaos.faults.toxiproxy import ToxiproxyServer
-from nemesrv.chaos.faults.toxiproxy_links import BlackHole, LinkFaults
+from nemesrv.chaos.faults.toxiproxy_links import LinkFaults
 from nemesrv.chaos.history.recorder import LagProbe, RecorderSpec, read_raw
 from nemesrv.chaos.topology import Link
 from nemesrv.remoting.node.clock import RealClock
@@ -335,7 +336,8 @@ DRIVER = textwrap.dedent(
     from functools import partial
     from nemesrv.actors.actor import NodeSpec
     from nemesrv.actors.cluster import Cluster, RayHost
-    from nemesrv.chaos.faults.ports import PortHolder
+    from nemesrv.chaos.faults.link_faults import BlackHole
+from nemesrv.chaos.faults.ports import PortHolder
     from nemesrv.remoting.node.clock import RealClock
     from tests.actors.nodes import TinyNode
     ports, clock = PortHolder(), RealClock.starting_now()

@@ -8,7 +8,7 @@ import pytest
 
 from nemesrv.chaos.topology import Link, LinkExpressionError, NodeKind, Topology
 
-SMALL = Topology(name_servers=2, brokers=2, producers=1, consumers=1, reader=False)
+SMALL = Topology(name_servers=2, brokers=2, producers=1, consumers=1)
 
 
 def names(topology: Topology, *expressions: str) -> list[str]:
@@ -17,14 +17,14 @@ def names(topology: Topology, *expressions: str) -> list[str]:
 
 def test_every_node_is_named_by_its_kind_and_number():
     topology = Topology(name_servers=2, brokers=3, producers=2, consumers=1, external=True)
-    assert topology.nodes == (*topology.servers, *topology.clients, "reader")
+    assert topology.nodes == (*topology.servers, *topology.clients)
     assert topology.servers == ("ns-0", "ns-1", "broker-a", "broker-b", "broker-c")
     assert topology.clients == ("producer-0", "producer-1", "consumer-0", "prober")
     assert topology.kinds["external"] is NodeKind.EXTERNAL
 
 
 def test_a_broker_dials_name_servers_only_and_a_client_dials_brokers_too():
-    topology = Topology(name_servers=1, brokers=2, producers=1, consumers=0, prober=False, reader=False)
+    topology = Topology(name_servers=1, brokers=2, producers=1, consumers=0, prober=False)
     assert topology.links == (
         Link("broker-a", "ns-0"),
         Link("broker-b", "ns-0"),

@@ -9,7 +9,7 @@ from ....remoting.node.network import Address
 from ....remoting.node.recording import Recorder
 from ...faults.bandwidth_proof import BandwidthProofs, Route
 from ...faults.injector import LinkFaultInjector, LinkUnderFault
-from ...faults.kinds import LinkState
+from ...faults.link_faults import LinkState
 from ...topology import Link
 from .loop import VirtualClock
 from .network import MemoryNetwork, NodeNetwork

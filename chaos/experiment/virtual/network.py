@@ -22,7 +22,7 @@ from typing import Any
 
 from ....remoting.errors import ConnectError
 from ....remoting.node.network import Address, Listener, ProtocolFactory
-from ...faults.kinds import DirectionState, LinkState
+from ...faults.link_faults import DirectionState, LinkState
 from ...topology import Link
 from .loop import ProcessLoop, Scheduled, Scheduler
 

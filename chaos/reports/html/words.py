@@ -13,20 +13,11 @@ from ...verdict import Validity, Verdict
 from ..values import NEVER
 from .stretches import seconds
 
-KINDS = {
-    "black_hole": "black hole",
-    "cut": "cut",
-    "kill": "killed",
-    "stop": "stopped",
-    "pause": "paused",
-    "restart": "restarted",
-}
-
 
 def fault_title(faults: Sequence[Fault], *, brief: bool = False) -> str:
     """What one fault (all rows of a fault_id) did to whom: `black hole broker-a → ns-0`."""
     first = faults[0]
-    kind = KINDS.get(first.fault, first.fault.replace("_", " "))
+    kind = first.kind.words
     where = sorted({f.source if f.target is None else f"{f.source} → {f.target}" for f in faults})
     most = 1 if brief else 3
     shown = ", ".join(where[:most]) + (f" and {len(where) - most} more" if len(where) > most else "")

@@ -19,7 +19,7 @@ from nemesrv.actors.namesrv.config import NamesrvConfig
 from nemesrv.actors.namesrv.server import NameServer
 from nemesrv.chaos.experiment.virtual.links import MemoryLinkFaults
 from nemesrv.chaos.faults.bandwidth_proof import BandwidthProofs, BandwidthProofThread
-from nemesrv.chaos.faults.kinds import Bandwidth, Latency, LinkState, Stream, combine
+from nemesrv.chaos.faults.link_faults import Bandwidth, Latency, LinkState, Stream, combine
 from nemesrv.chaos.faults.ports import PortHolder
 from nemesrv.chaos.faults.toxiproxy import Toxiproxy, ToxiproxyServer
 from nemesrv.chaos.faults.toxiproxy_links import LinkFaults

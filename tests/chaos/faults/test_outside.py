@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.faults.outside import OutsideFaults, Seen, fault_of, faults_of
+from nemesrv.chaos.faults.kinds import UnknownFault
+from nemesrv.chaos.faults.link_faults import Bandwidth, BlackHole, Cut, Latency, LinkFault, Reset, Timeout
+from nemesrv.chaos.faults.outside import OutsideFaults, fault_of, faults_of
 from nemesrv.remoting.node.network import Address
 
 
@@ -22,27 +24,30 @@ def bandwidth(rate: int, **changes: Any) -> dict[str, Any]:
     ("shown", "seen"),
     [
         (proxy(), []),
-        (proxy(enabled=False), [Seen("cut", "toxiproxy.disabled", "both")]),
-        (proxy(bandwidth(0)), [Seen("black_hole", "toxiproxy.bandwidth.rate=0", "upstream")]),
+        (proxy(enabled=False), [Cut()]),
+        (proxy(bandwidth(0)), [BlackHole(stream="upstream")]),
         (proxy(bandwidth(0, toxicity=0.0)), []),
         (
             proxy(bandwidth(0), bandwidth(0, stream="downstream")),
-            [Seen("black_hole", "toxiproxy.bandwidth.rate=0", "both")],
+            [BlackHole()],
         ),
-        (proxy(bandwidth(50)), [Seen("bandwidth", "toxiproxy.bandwidth", "upstream", (("rate_kb_s", 5.0),))]),
+        (proxy(bandwidth(50)), [Bandwidth(stream="upstream", rate_kb_s=5)]),
         (
             proxy({"type": "latency", "attributes": {"latency": 100, "jitter": 3}}),
-            [Seen("latency", "toxiproxy.latency", "upstream", (("jitter_ms", 30.0), ("latency_ms", 1000.0)))],
+            [Latency(stream="upstream", latency_ms=1000, jitter_ms=30)],
         ),
         (
             proxy({"type": "timeout", "attributes": {"timeout": 0}}),
-            [Seen("timeout", "toxiproxy.timeout=0", "upstream")],
+            [Timeout(stream="upstream")],
         ),
-        (proxy({"type": "reset_peer", "attributes": {}}), [Seen("reset", "toxiproxy.reset_peer", "upstream")]),
-        (proxy({"type": "slicer", "attributes": {}}), [Seen("slicer", "toxiproxy.slicer", "upstream")]),
+        (proxy({"type": "reset_peer", "attributes": {}}), [Reset(stream="upstream")]),
+        (
+            proxy({"type": "slicer", "attributes": {}}),
+            [UnknownFault(do="slicer", how="toxiproxy.slicer", stream="upstream")],
+        ),
     ],
 )
-def test_a_proxy_says_what_acts_on_its_link_in_rocketmq_time(shown: dict[str, Any], seen: list[Seen]) -> None:
+def test_a_proxy_says_what_acts_on_its_link_in_rocketmq_time(shown: dict[str, Any], seen: list[LinkFault]) -> None:
     assert faults_of(shown, scale=10.0) == frozenset(seen)
 
 

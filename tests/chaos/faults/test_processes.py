@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from nemesrv.chaos.errors import HarnessError
+from nemesrv.chaos.faults.process_faults import Kill
 from nemesrv.chaos.faults.processes import ProcessFaults
 
 from .sockets import Rows
@@ -114,4 +115,4 @@ def test_a_heal_that_fails_keeps_no_other_from_happening(cluster: Notes, faults:
     cluster.fails_at = "restart"
     with pytest.raises(HarnessError, match="cannot restart"):
         faults.heal_all()
-    assert faults.active == {"broker-a": "kill"}
+    assert faults.active == {"broker-a": Kill()}

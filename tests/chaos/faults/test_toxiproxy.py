@@ -17,20 +17,20 @@ import pytest
 
 from nemesrv.actors.processes import Process
 from nemesrv.chaos.errors import HarnessError, ToxiproxyError
-from nemesrv.chaos.faults.ports import PortHolder
-from nemesrv.chaos.faults.toxiproxy import Toxiproxy, ToxiproxyServer, find_server
-from nemesrv.chaos.faults.toxiproxy_links import (
+from nemesrv.chaos.faults.link_faults import (
     Bandwidth,
     BlackHole,
     Cut,
     DirectionState,
     Latency,
-    LinkFaults,
     LinkState,
     Reset,
     Stream,
     combine,
 )
+from nemesrv.chaos.faults.ports import PortHolder
+from nemesrv.chaos.faults.toxiproxy import Toxiproxy, ToxiproxyServer, find_server
+from nemesrv.chaos.faults.toxiproxy_links import LinkFaults
 from nemesrv.chaos.topology import Link
 from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address
@@ -456,7 +456,18 @@ def test_a_server_dies_with_a_harness_that_is_killed(tmp_path: Path):
         import sys
         from pathlib import Path
         from nemesrv.chaos.faults.toxiproxy import ToxiproxyServer
-        from nemesrv.chaos.faults.ports import PortHolder
+        from nemesrv.chaos.faults.link_faults import (
+    Bandwidth,
+    BlackHole,
+    Cut,
+    DirectionState,
+    Latency,
+    LinkState,
+    Reset,
+    Stream,
+    combine,
+)
+from nemesrv.chaos.faults.ports import PortHolder
         server = ToxiproxyServer(Path(sys.argv[1]) / "log", ports=PortHolder())
         server.start()
         print(server.pid, flush=True)

@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from nemesrv.chaos.errors import ScenarioError
+from nemesrv.chaos.faults.kinds import ACTIONS
+from nemesrv.chaos.faults.link_faults import BlackHole, Heal
+from nemesrv.chaos.faults.process_faults import Kill
 from nemesrv.chaos.scenarios import model
 
 
@@ -50,7 +53,7 @@ def test_a_scenario_written_with_its_defaults_loads_as_the_same_scenario(name: s
             "checks: [routes_converge]\ntimeline: [{at_s: 5, do: explode}]",
             "timeline.0.do",
             "'explode'",
-            "'black_hole'",
+            "one of cut, black_hole, latency, bandwidth, reset, packet_loss, kill, stop, pause, resume, restart, heal",
         ),
         (
             "checks: [routes_converge]\ntimeline: [{at_s: 5, do: kill, nodes: [broker-z]}]",
@@ -91,6 +94,103 @@ def test_a_wrong_scenario_names_file_key_value_and_what_is_allowed(
     assert value in error.value.value
     assert allowed in error.value.allowed
     assert "\n" not in str(error.value)
+
+
+CUT = "links: ['broker-a <-> ns-0']"
+
+
+@pytest.mark.parametrize(
+    ("entry", "key", "value", "allowed"),
+    [
+        ("{do: cut, " + CUT + "}", "timeline.0.at_s", "", "this key is required"),
+        ("{at_s: 5, " + CUT + "}", "timeline.0.do", "", "one of cut, black_hole"),
+        (
+            "{at_s: 5, do: cut, link: ['broker-a <-> ns-0']}",
+            "timeline.0.link",
+            "['broker-a <-> ns-0']",
+            "one of the keys at_s, do, links, stream",
+        ),
+        (
+            "{at_s: 5, do: cut, latency_ms: 9, " + CUT + "}",
+            "timeline.0.latency_ms",
+            "9",
+            "one of the keys at_s, do, links, stream",
+        ),
+        (
+            "{at_s: 5, do: latency, latncy_ms: 9, " + CUT + "}",
+            "timeline.0.latency_ms",
+            "",
+            "this key is required",
+        ),
+        (
+            "{at_s: 5, do: latency, latency_ms: 9, jiter_ms: 9, " + CUT + "}",
+            "timeline.0.jiter_ms",
+            "9",
+            "one of the keys at_s, do, links, stream, latency_ms, jitter_ms",
+        ),
+        ("{at_s: 5, do: latency, latency_ms: 0, " + CUT + "}", "timeline.0.latency_ms", "0", "greater than 0"),
+        ("{at_s: 5, do: latency, latency_ms: slow, " + CUT + "}", "timeline.0.latency_ms", "'slow'", "a number"),
+        ("{at_s: 5, do: bandwidth, rate_kb_s: 2.5, " + CUT + "}", "timeline.0.rate_kb_s", "2.5", "a whole number"),
+        (
+            "{at_s: 5, do: cut, stream: sideways, " + CUT + "}",
+            "timeline.0.stream",
+            "'sideways'",
+            "'both', 'upstream' or 'downstream'",
+        ),
+        ("{at_s: 5, do: cut}", "timeline.0", "", "`do: cut` needs `links`, e.g. links: [broker-a <-> ns-0]"),
+        ("{at_s: 5, do: cut, nodes: [broker-a]}", "timeline.0", "", "needs `links`"),
+        ("{at_s: 5, do: cut, nodes: [broker-a], " + CUT + "}", "timeline.0", "", "acts on links, not on nodes"),
+        ("{at_s: 5, do: kill, nodes: [broker-a], " + CUT + "}", "timeline.0", "", "`do: kill` takes no links"),
+        ("{at_s: 5, do: heal, " + CUT + "}", "timeline.0", "", "`do: heal` takes no links: it heals every link"),
+        ("{at_s: 5, do: heal, nodes: [broker-a]}", "timeline.0", "", "`do: heal` takes no nodes"),
+        ("{at_s: 5, do: kill, nodes: broker-a}", "timeline.0.nodes", "'broker-a'", "a list"),
+        ("{at_s: 5, do: cut, links: null}", "timeline.0.links", "None", "a list"),
+        ("{at_s: 5, do: kill, nodes: [1]}", "timeline.0.nodes.0", "1", "text"),
+        ("{at_s: soon, do: heal}", "timeline.0.at_s", "'soon'", "a number"),
+        ("heal", "timeline.0", "'heal'", "a mapping of keys to values"),
+    ],
+)
+def test_what_is_wrong_with_an_entry_of_the_timeline_is_said_with_what_its_do_allows(
+    entry: str, key: str, value: str, allowed: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ScenarioError) as error:
+        model.load(write(tmp_path, f"checks: [routes_converge]\ntimeline: [{entry}]"))
+    assert error.value.key == key
+    assert value in error.value.value
+    assert allowed in error.value.allowed
+
+
+@pytest.mark.parametrize("key", ["timeline", "cluster", "checks", "workload", "name"])
+@pytest.mark.parametrize("value", ["null", "3", "[{}]", "true"])
+def test_no_sentence_speaks_of_python_types(key: str, value: str, tmp_path: Path) -> None:
+    text = {"checks": "[routes_converge]", key: value}
+    with pytest.raises(ScenarioError) as error:
+        model.load(write(tmp_path, "\n".join(f"{name}: {said}" for name, said in text.items())))
+    assert not any(word in error.value.allowed for word in ("tuple", "NoneType", "dictionary", "instance", "string"))
+
+
+@pytest.mark.parametrize("do", ACTIONS)
+def test_an_entry_written_with_its_defaults_has_the_keys_of_its_do_and_no_others(do: str, tmp_path: Path) -> None:
+    numbers = {"latency": "latency_ms: 5, ", "bandwidth": "rate_kb_s: 5, "}.get(do, "")
+    targets = {"links": CUT, "nodes": "nodes: [broker-a]", "": ""}[ACTIONS[do].acts_on]
+    scenario = model.load(
+        write(tmp_path, f"checks: [routes_converge]\ntimeline: [{{at_s: 5, do: {do}, {numbers}{targets}}}]")
+    )
+    (entry,) = scenario.model_dump(mode="json")["timeline"]
+    assert set(entry) == {"at_s", "do", *ACTIONS[do].model_fields, *filter(None, [ACTIONS[do].acts_on])}
+    assert model.load(write(tmp_path, scenario.to_yaml())) == scenario
+
+
+def test_a_scenario_of_an_earlier_version_with_every_key_at_every_entry_still_loads(tmp_path: Path) -> None:
+    rest = "stream: both, latency_ms: null, jitter_ms: 0.0, rate_kb_s: null"
+    text = f"""checks: [routes_converge]
+timeline:
+  - {{at_s: 5, do: black_hole, links: [broker-a <-> ns-0], nodes: [], {rest}}}
+  - {{at_s: 9, do: kill, links: [], nodes: [broker-a], {rest}}}
+  - {{at_s: 20, do: heal, links: [], nodes: [], {rest}}}
+"""
+    entries = model.load(write(tmp_path, text)).timeline
+    assert [entry.what for entry in entries] == [BlackHole(), Kill(), Heal()]
 
 
 def test_an_unknown_name_lists_the_shipped_ones() -> None:

@@ -106,11 +106,11 @@ def wrong(seed: int, out: Path, spark: Any) -> list[Verdict]:
 
 def told(scenario: Scenario) -> str:
     """Its faults in a line."""
-    steps = (
-        f"{step.at_s:g} {step.do} {' '.join((*step.links, *step.nodes))}{'' if step.stream == 'both' else step.stream}"
-        for step in scenario.timeline
+    streams = [getattr(step.what, "stream", "both") for step in scenario.timeline]
+    return "; ".join(
+        f"{step.at_s:g} {step.do} {' '.join((*step.links, *step.nodes))}{'' if stream == 'both' else stream}"
+        for step, stream in zip(scenario.timeline, streams, strict=True)
     )
-    return "; ".join(steps)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

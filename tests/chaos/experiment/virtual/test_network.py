@@ -11,7 +11,7 @@ import pytest
 from nemesrv.chaos.experiment.virtual.links import MemoryLinkFaults
 from nemesrv.chaos.experiment.virtual.loop import ProcessLoop, Scheduler, VirtualClock
 from nemesrv.chaos.experiment.virtual.network import MAX_TRIP_S, MemoryNetwork, NodeNetwork
-from nemesrv.chaos.faults.kinds import Bandwidth, BlackHole, Cut, Latency, LinkFault, PacketLoss, Reset, combine
+from nemesrv.chaos.faults.link_faults import Bandwidth, BlackHole, Cut, Latency, LinkFault, PacketLoss, Reset, combine
 from nemesrv.chaos.topology import Link
 from nemesrv.remoting.errors import ConnectError
 from nemesrv.remoting.node.network import Address

@@ -1,0 +1,265 @@
+"""What can be done to a link: one class a fault, with its fields, its words, what it does to bytes, and its loss.
+
+    LinkFault ── effect() ──► combine: what all faults of a link amount to ──► LinkState, for each direction
+                                                                               │
+        through Toxiproxy (toxiproxy_links.py)  ◄──────────────────────────────┴──► in memory (experiment/virtual/)
+
+A class is what a scenario's timeline says after `do:`; pydantic checks it. Nothing is injected here, and nothing of
+Toxiproxy's is imported, so that the oracle can ask a recorded fault for its loss. The `timeout` toxic is no scenario's
+fault: removing it closes every connection, a heal that no network has. Who sets it by hand finds it recorded.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, NamedTuple, get_args
+
+from pydantic import Field
+
+from .fault import Action, Fault
+from .losses import Delay, Loss, TimeLimits
+
+Direction = Literal["upstream", "downstream"]
+Stream = Literal["both", "upstream", "downstream"]
+DIRECTIONS: tuple[Direction, Direction] = ("upstream", "downstream")
+
+
+class Effect(NamedTuple):
+    """What one fault does to the bytes of a direction that it acts on, in RocketMQ's time."""
+
+    refused: bool = False
+    """Of the whole link: connections close, dials are refused."""
+    rate_kb_s: float | None = None
+    """At most so much passes; 0 holds all."""
+    latency_ms: float | None = None
+    jitter_ms: float = 0.0
+    reset: bool = False
+    lost: bool = False
+    """No packet arrives."""
+
+
+class LinkFault(Fault, ABC):
+    """Of a link from the node that dials (`upstream` is from it to its peer). Numbers are in RocketMQ's time."""
+
+    acts_on = "links"
+    stream: Stream = "both"
+
+    @abstractmethod
+    def effect(self) -> Effect:
+        """What it does to each direction of `stream`."""
+
+    def works_on(self, direction: Direction) -> bool:
+        return self.stream in ("both", direction)
+
+    @classmethod
+    def of_toxic(cls, toxic: str, attributes: Mapping[str, Any], scale: float) -> LinkFault | None:
+        """The fault that a toxic which somebody else has set amounts to; None where it is none of these."""
+        return None
+
+
+class Cut(LinkFault):
+    do: Literal["cut"] = "cut"
+    title = "cut"
+    injection = "toxiproxy.disabled"
+    injected = "the proxy is disabled: connections close, dials are refused"
+    equals = "a crash, not a partition"
+
+    def effect(self) -> Effect:
+        return Effect(refused=True)
+
+    def loss(self, timers: TimeLimits) -> Loss:
+        return Loss.CLOSED
+
+
+class BlackHole(LinkFault):
+    do: Literal["black_hole"] = "black_hole"
+    title = "black hole"
+    injection = "toxiproxy.bandwidth.rate=0"
+    injected = "bytes and closes are held and arrive at the heal, over the same connection; dials still succeed"
+    equals = "a short partition"
+
+    def effect(self) -> Effect:
+        return Effect(rate_kb_s=0)
+
+    def loss(self, timers: TimeLimits) -> Loss:
+        return Loss.BACKWARD_PROXY if self.stream == "downstream" else Loss.SILENT
+
+    @classmethod
+    def of_toxic(cls, toxic: str, attributes: Mapping[str, Any], scale: float) -> LinkFault | None:
+        return cls() if toxic == "bandwidth" and not attributes.get("rate") else None
+
+
+class Latency(LinkFault):
+    """Each direction of `stream` is later by latency_ms ± jitter_ms; with both, a round trip has it twice."""
+
+    do: Literal["latency"] = "latency"
+    latency_ms: float = Field(gt=0)
+    jitter_ms: float = Field(0.0, ge=0)
+    title = "latency"
+    injection = "toxiproxy.latency"
+    injected = "Toxiproxy's `latency` toxic: every byte comes so much later"
+    equals = "a slow link"
+
+    def effect(self) -> Effect:
+        return Effect(latency_ms=self.latency_ms, jitter_ms=self.jitter_ms)
+
+    def loss(self, timers: TimeLimits) -> Loss:
+        round_trip_ms = 2 * (self.latency_ms + self.jitter_ms)
+        return Loss.HARMLESS if 2 * round_trip_ms < min(timers.B_ms, timers.A_ms, timers.C_ms) else Loss.SLOW
+
+    @property
+    def delay(self) -> Delay:
+        upstream_ms, downstream_ms = (self.latency_ms if self.works_on(way) else 0.0 for way in DIRECTIONS)
+        return Delay(upstream_ms, downstream_ms, self.jitter_ms)
+
+    @property
+    def call_takes_ms(self) -> float:
+        return max(1.0, self.latency_ms - self.jitter_ms)
+
+    @classmethod
+    def of_toxic(cls, toxic: str, attributes: Mapping[str, Any], scale: float) -> LinkFault | None:
+        if toxic != "latency":
+            return None
+        jitter_ms = attributes.get("jitter", 0) * scale
+        return cls.model_construct(latency_ms=attributes["latency"] * scale, jitter_ms=jitter_ms)
+
+
+class Bandwidth(LinkFault):
+    do: Literal["bandwidth"] = "bandwidth"
+    rate_kb_s: int = Field(gt=0)
+    title = "bandwidth"
+    injection = "toxiproxy.bandwidth"
+    injected = "Toxiproxy's `bandwidth` toxic: at most so much passes, which is measured on the link"
+    equals = "a narrow link"
+    shows_in_rows = False
+
+    def effect(self) -> Effect:
+        return Effect(rate_kb_s=self.rate_kb_s)
+
+    def loss(self, timers: TimeLimits) -> Loss:
+        return Loss.SLOW
+
+    @classmethod
+    def of_toxic(cls, toxic: str, attributes: Mapping[str, Any], scale: float) -> LinkFault | None:
+        rate = attributes.get("rate") if toxic == "bandwidth" else None
+        return cls.model_construct(rate_kb_s=rate / scale) if rate else None
+
+
+class Reset(LinkFault):
+    do: Literal["reset"] = "reset"
+    title = "reset"
+    injection = "toxiproxy.reset_peer"
+    injected = (
+        "Toxiproxy's `reset_peer` toxic: a connection made meanwhile is reset at its first bytes, an older one closes "
+        "at its next"
+    )
+    equals = "a middlebox that resets"
+
+    def effect(self) -> Effect:
+        return Effect(reset=True)
+
+    def loss(self, timers: TimeLimits) -> Loss:
+        return Loss.RESET
+
+    @classmethod
+    def of_toxic(cls, toxic: str, attributes: Mapping[str, Any], scale: float) -> LinkFault | None:
+        return cls() if toxic == "reset_peer" else None
+
+
+class PacketLoss(LinkFault):
+    do: Literal["packet_loss"] = "packet_loss"
+    title = "packet loss"
+    injection = "packet_drop"
+    injected = "no packet arrives, SYN and FIN neither, and kernels send again; only with `--clock virtual`"
+    equals = "a partition, a pulled cable"
+    loses_packets = True
+
+    def effect(self) -> Effect:
+        return Effect(lost=True)
+
+    def loss(self, timers: TimeLimits) -> Loss:
+        return Loss.BACKWARD_PACKETS if self.stream == "downstream" else Loss.SILENT
+
+
+class Timeout(LinkFault):
+    """Toxiproxy's `timeout` toxic, set by somebody else: seen and recorded, never injected."""
+
+    do: Literal["timeout"] = "timeout"
+    timeout: int = 0
+    title = "timeout toxic"
+    injection = "toxiproxy.timeout"
+
+    @property
+    def recorded_injection(self) -> str:
+        return f"{self.injection}={self.timeout}"
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        return {}
+
+    def effect(self) -> Effect:
+        return Effect()
+
+    def loss(self, timers: TimeLimits) -> Loss:
+        return Loss.DROPPED
+
+    @classmethod
+    def of_toxic(cls, toxic: str, attributes: Mapping[str, Any], scale: float) -> LinkFault | None:
+        return cls(timeout=attributes.get("timeout", 0)) if toxic == "timeout" else None
+
+
+class Heal(Action):
+    """Ends every fault of every link."""
+
+    do: Literal["heal"] = "heal"
+
+
+AnyLinkFault = Cut | BlackHole | Latency | Bandwidth | Reset | PacketLoss
+"""What a scenario may do to a link: the order is README's."""
+LINK_FAULTS: dict[str, type[LinkFault]] = {kind.model_fields["do"].default: kind for kind in get_args(AnyLinkFault)}
+
+
+class DirectionState(NamedTuple):
+    """What one direction of a link should do, in the machine's time: None means let every byte pass at once."""
+
+    rate_kb_s: int | None = None
+    delay_ms: tuple[int, int] | None = None
+    reset: bool = False
+    lost: bool = False
+    """No packet arrives."""
+    unacknowledged: bool = False
+    """What is sent arrives, but no acknowledgement of it comes back."""
+
+
+class LinkState(NamedTuple):
+    enabled: bool = True
+    upstream: DirectionState = DirectionState()
+    downstream: DirectionState = DirectionState()
+
+
+def combine(faults: Iterable[LinkFault], scale: float) -> LinkState:
+    """What faults that overlap on one link amount to, in the machine's time, `scale` times RocketMQ's.
+
+    A cut, a reset or a loss of packets holds while any does; the lowest rate counts, a black hole being rate 0;
+    latencies add up.
+    """
+    effects = [(fault, fault.effect()) for fault in faults]
+
+    def direction(which: Direction) -> DirectionState:
+        acting = [effect for fault, effect in effects if fault.works_on(which)]
+        rates = [max(1, round(e.rate_kb_s * scale)) if e.rate_kb_s else 0 for e in acting if e.rate_kb_s is not None]
+        late = [(e.latency_ms, e.jitter_ms) for e in acting if e.latency_ms is not None]
+        delay = (
+            max(1, round(sum(latency_ms for latency_ms, _ in late) / scale)),
+            round(sum(jitter_ms for _, jitter_ms in late) / scale),
+        )
+        return DirectionState(
+            min(rates, default=None),
+            delay if late else None,
+            any(e.reset for e in acting),
+            lost=any(e.lost for e in acting),
+            unacknowledged=any(effect.lost for fault, effect in effects if not fault.works_on(which)),
+        )
+
+    return LinkState(not any(e.refused for _, e in effects), direction("upstream"), direction("downstream"))
