@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from .commands.ending import end, from_a_shell, supervised
+from .commands.ending import EXIT_HARNESS, end, from_a_shell, supervised
 from .commands.streams import use_lasting_streams
 from .errors import HarnessError, ScenarioError
 
@@ -78,6 +78,24 @@ def run(
 
             click.echo(announcement(each))
     sys.exit(run_all(found, options))
+
+
+@cli.command()
+@click.argument("scenario", default="broker-partition")
+@click.option("--out", type=click.Path(path_type=Path), default="runs", help="Where the run folder is to be.")
+def preflight(scenario: str, out: Path) -> None:
+    """Has this machine what SCENARIO needs: Java, open files, memory, disk, ports, Toxiproxy. Starts nothing.
+
+    Every run looks first, too. Exit status: 0 all is there, 4 something is missing; the line says how to mend it.
+    """
+    from .machine import measure
+    from .preflight import Needs, findings
+    from .scenarios.model import find
+
+    found = findings(measure(out), Needs.of_run(find(scenario)))
+    for finding in found:
+        click.echo(f"{finding.part:<16}  {'MISSING: ' + finding.mend if finding.mend else finding.found}")
+    sys.exit(EXIT_HARNESS if any(finding.mend for finding in found) else 0)
 
 
 @cli.command()

@@ -85,7 +85,7 @@ def nemesrv_cluster(request: pytest.FixtureRequest, nemesrv_harness: Harness) ->
     from .runner import require_parts
 
     scenario, virtual = scenario_of(request.node, request.config)
-    require_parts(virtual=virtual)
+    require_parts([scenario], virtual=virtual)
     stage = VirtualStage(nemesrv_harness) if virtual else RealStage(nemesrv_harness)
     folder = RunFolder.create(scenario.name, root=Path(request.config.getoption("--nemesrv-runs")))
     node = request.node

@@ -18,10 +18,9 @@ from .experiment.harness import Harness
 from .experiment.run_folder import RunFolder
 from .experiment.stage import RealStage, Stage
 from .experiment.virtual.stage import VirtualStage
-from .faults.toxiproxy import find_server
 from .judging import Judged, exit_status, find, judge, of_run, show
+from .preflight import Needs, require
 from .scenarios.model import Scenario, TimersModel
-from .spark.session import require_java
 
 _VERSIONS_OF = ("nemesrv", "ray", "pyspark", "toxiproxy-python", "uvloop")
 
@@ -44,7 +43,7 @@ def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
     """The exit status of running every scenario: INVALID counts before UNKNOWN before VALID."""
     for scenario in scenarios:
         _require_injectable(scenario, options)
-    require_parts(virtual=options.virtual)
+    require_parts(scenarios, options.out, virtual=options.virtual)
     judged = []
     with Harness(spark_master=options.spark_master, gentle=not options.virtual) as harness:
         for scenario in scenarios:
@@ -54,11 +53,9 @@ def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
     return exit_status(judged)
 
 
-def require_parts(*, virtual: bool = False) -> None:
-    """HarnessError when Java or, on the real clock, Toxiproxy is missing; nothing is started."""
-    require_java()
-    if not virtual:
-        find_server()
+def require_parts(scenarios: Sequence[Scenario], out: Path | None = None, *, virtual: bool = False) -> None:
+    """HarnessError when this machine lacks what the runs need; nothing is started."""
+    require(Needs() if virtual else Needs.of_all(scenarios), out or Path("runs"))
 
 
 def run_one(scenario: Scenario, options: Options, harness: Harness, defect: Defect | None = None) -> Judged:
@@ -146,7 +143,7 @@ def check_all(
     large = any(size is None or size > SMALL_BYTES for size in sizes.values())
     harness = Harness(spark_master=spark_master, gentle=False, large=large)
     here = {where: find(where, checks, harness.spark) for where, size in sizes.items() if size is not None}
-    require_java()
+    require(Needs(), Path(next(iter(here), ".")))
     found = []
     with harness:
         for where in places:

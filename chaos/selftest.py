@@ -78,10 +78,11 @@ def run_selftest(only: Sequence[str], options: Options) -> int:
     for name in only:
         if name not in DEFECTS:
             raise ScenarioError("selftest", "--only", repr(name), f"one of {', '.join(DEFECTS)}")
-    require_parts(virtual=options.virtual)
+    plan = plan_of(only or tuple(DEFECTS))
+    require_parts([scenario_of(scenario) for _, scenario in plan], virtual=options.virtual)
     outcomes = []
     with Harness(gentle=not options.virtual) as harness:
-        for defect, scenario in plan_of(only or tuple(DEFECTS)):
+        for defect, scenario in plan:
             judged = run_one(scenario_of(scenario), options, harness, defect)
             outcomes.append(Outcome.of(judged, defect))
     console = Console()

@@ -15,7 +15,7 @@ from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ..errors import HarnessError, ScenarioError
 from ..faults.ports import PortHolder
-from ..spark.session import require_java
+from ..preflight import require_java
 from . import checks, namesrv, recorder
 from .measure import BenchError, Server, cpus, pin
 

@@ -27,8 +27,9 @@ from ...remoting.node.recording import ignore
 from ..errors import HarnessError
 from ..experiment.nodes import NodePlan
 from ..faults.ports import PortHolder
-from ..faults.toxiproxy import ToxiproxyServer, find_server
+from ..faults.toxiproxy import ToxiproxyServer
 from ..faults.toxiproxy_links import LinkFaults
+from ..preflight import Needs, require
 from ..scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel
 from ..topology import EXTERNAL, NodeKind, Topology
 from .judged_up import JudgedUp
@@ -45,7 +46,6 @@ def bring_up(
     out: Path | None = None,
 ) -> None:
     """Serve until interrupted, judged by `checks` meanwhile. HarnessError when a part does not start."""
-    find_server()
     topology = Topology(
         name_servers=name_servers, brokers=brokers, producers=0, consumers=0, prober=False, external=True
     )
@@ -57,6 +57,7 @@ def bring_up(
         checks=checks or ("routes_converge",),
         seed=0,
     )
+    require(Needs.of_run(scenario), out or Path("runs"))
     stack = ExitStack()
     try:
         try:

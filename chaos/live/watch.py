@@ -54,7 +54,7 @@ class LiveWatch:
 
     def start(self) -> None:
         """Begin. HarnessError at once when there is no Java."""
-        from ..spark.session import require_java
+        from ..preflight import require_java
 
         require_java()
         _ = self._segments.folder

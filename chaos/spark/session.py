@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -12,14 +11,8 @@ from pyspark.java_gateway import java_import, launch_gateway
 from pyspark.sql import SparkSession
 
 from ..errors import HarnessError
+from ..preflight import require_java
 from .settings import conf_of
-
-
-def require_java() -> None:
-    """HarnessError when there is no Java to run Spark."""
-    java_home = os.environ.get("JAVA_HOME")
-    if shutil.which("java") is None and not (java_home and Path(java_home, "bin", "java").exists()):
-        raise HarnessError("no java on PATH: Spark needs a JDK 17 or later, e.g. apt install openjdk-17-jre-headless")
 
 
 def session(master: str | None = None, *, log_file: Path | None = None, large: bool = False) -> SparkSession:

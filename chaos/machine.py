@@ -1,0 +1,186 @@
+"""What this machine has for an experiment: Java, open files, memory, disks, ports, Toxiproxy. Measured, not judged.
+
+Takes a tenth of a second: Java's version is read from the file `release` beside it, where there is one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import ToxiproxyError
+from .faults.ports import FIRST, LAST
+from .faults.toxiproxy import find_server
+
+PROGRAM_LIMIT_S = 10
+PORTS_TRIED = 100
+_UNLIMITED = 1 << 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Java:
+    """The `java` that Spark will start: that of JAVA_HOME, else the first on PATH."""
+
+    path: Path | None
+    """None: there is none on PATH."""
+    home: str | None
+    """JAVA_HOME, where it is set."""
+    version: int | None
+    """None: it cannot be run, or is no Java."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toxiproxy:
+    path: Path | None
+    why: str = ""
+    """Why it cannot be used; empty when it can."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """Sizes in bytes; a limit of None is none."""
+
+    java: Java
+    open_files: int
+    """What a process may be given: the hard limit."""
+    address_space: int | None
+    memory: int
+    """Free for us, within the limits of our control groups."""
+    run_folder: Path
+    run_disk: int
+    temporary_folder: Path
+    temporary_disk: int
+    ports: float
+    """The share of our range that is free; 0 where the loopback address cannot be used."""
+    toxiproxy: Toxiproxy
+
+
+def measure(run_folder: Path) -> Machine:
+    """This machine now. `run_folder` need not be there yet."""
+    there = next(each for each in (run_folder.resolve(), *run_folder.resolve().parents) if each.exists())
+    temporary = Path(tempfile.gettempdir())
+    address_space = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return Machine(
+        java=find_java(),
+        open_files=_limit(resource.getrlimit(resource.RLIMIT_NOFILE)[1]),
+        address_space=None if address_space == resource.RLIM_INFINITY else address_space,
+        memory=free_memory(),
+        run_folder=run_folder,
+        run_disk=_free(there),
+        temporary_folder=temporary,
+        temporary_disk=_free(temporary),
+        ports=_free_ports(),
+        toxiproxy=_toxiproxy(),
+    )
+
+
+def allow_open_files(count: int) -> None:
+    """Raise our own limit, which children inherit, towards the hard one; what is allowed already stays."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if _limit(soft) < count:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(count, _limit(hard)), hard))
+
+
+def _limit(value: int) -> int:
+    return _UNLIMITED if value == resource.RLIM_INFINITY else value
+
+
+def find_java() -> Java:
+    """The one that Spark takes, with its version."""
+    home = os.environ.get("JAVA_HOME") or None
+    found = shutil.which("java") if home is None else shutil.which("java", path=str(Path(home, "bin")))
+    if found is None:
+        return Java(path=None, home=home, version=None)
+    return Java(path=Path(found), home=home, version=_version_of(Path(found)))
+
+
+def _version_of(java: Path) -> int | None:
+    release = java.resolve().parent.parent / "release"
+    with suppress(OSError):
+        if (version := java_version(release.read_text(errors="replace"))) is not None:
+            return version
+    with suppress(OSError, subprocess.SubprocessError):
+        said = subprocess.run(
+            [str(java), "-version"], capture_output=True, text=True, errors="replace", timeout=PROGRAM_LIMIT_S
+        )
+        return java_version(said.stderr + said.stdout)
+    return None
+
+
+def java_version(text: str) -> int | None:
+    """The feature release in the words of `java -version` or of a JDK's file `release`; 8 for 1.8."""
+    found = re.search(r'(?:\bversion |^JAVA_VERSION=)"(?:1\.)?(\d+)', text, re.MULTILINE)
+    return None if found is None else int(found[1])
+
+
+def _free(folder: Path) -> int:
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize
+
+
+def free_memory(root: Path = Path("/")) -> int:
+    """What the kernel says can still be had, or less where a control group of ours (v1 or v2) allows less."""
+    available = _UNLIMITED
+    with suppress(OSError):
+        found = re.search(r"^MemAvailable:\s+(\d+) kB", (root / "proc/meminfo").read_text(), re.MULTILINE)
+        available = int(found[1]) * 1024 if found else available
+    return min(available, *_left_in_groups(root), _UNLIMITED)
+
+
+def _left_in_groups(root: Path) -> Iterator[int]:
+    with suppress(OSError):
+        for line in (root / "proc/self/cgroup").read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers == "":
+                base, limit, used = root / "sys/fs/cgroup", "memory.max", "memory.current"
+            elif "memory" in controllers.split(","):
+                base, limit, used = root / "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"
+            else:
+                continue
+            group = base / path.strip("/")
+            for each in (group, *group.parents):  # a limit may be that of any group around ours
+                yield _left_in(each, limit, used)
+                if each == base:
+                    break
+
+
+def _left_in(group: Path, limit: str, used: str) -> int:
+    try:
+        allowed = (group / limit).read_text().strip()
+        if allowed == "max" or int(allowed) >= _UNLIMITED:
+            return _UNLIMITED
+        cache = re.search(r"^(?:total_)?inactive_file (\d+)", (group / "memory.stat").read_text(), re.MULTILINE)
+        return max(0, int(allowed) - int((group / used).read_text()) + (int(cache[1]) if cache else 0))
+    except (OSError, ValueError):
+        return _UNLIMITED
+
+
+def _free_ports() -> float:
+    free = 0
+    for port in range(FIRST, LAST + 1, (LAST + 1 - FIRST) // PORTS_TRIED):
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tried, suppress(OSError):
+            tried.bind(("127.0.0.1", port))
+            free += 1
+    return free / PORTS_TRIED
+
+
+def _toxiproxy() -> Toxiproxy:
+    try:
+        path = find_server()
+    except ToxiproxyError as exc:
+        return Toxiproxy(path=None, why=str(exc))
+    try:
+        said = subprocess.run([str(path), "-version"], capture_output=True, timeout=PROGRAM_LIMIT_S)
+    except (OSError, subprocess.SubprocessError) as exc:
+        return Toxiproxy(path=path, why=f"it cannot be run: {getattr(exc, 'strerror', None) or exc}")
+    why = "" if said.returncode == 0 else f"`{path.name} -version` ended with status {said.returncode}"
+    return Toxiproxy(path=path, why=why)

@@ -1,0 +1,182 @@
+"""Before anything is started: does this machine have what the command needs. One sentence, with the mend, where not.
+
+    measure (machine.py) ─► Machine ─┐
+                  the command ─► Needs ─┴─► findings ─► require: HarnessError with the first that is wrong
+                                                     └► `nemesrv preflight`: all of them, a line each
+
+The needs were measured on runs of the shipped scenarios (2026-11, Ray 2.60, PySpark 4.3, JDK 17): a JVM opens 322
+files, Toxiproxy 1 for each link and 2 for each connection; all processes of a run of eight nodes take 1.9 GB, of which
+0.6 GB are Spark's.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .errors import HarnessError
+from .faults.toxiproxy import HOW_TO_GET_IT
+from .machine import Java, Machine, allow_open_files, find_java, measure
+
+if TYPE_CHECKING:
+    from .scenarios.model import Scenario
+
+JAVA_MIN = 17
+MB = 1024 * 1024
+ADDRESS_SPACE_MIN = 16_384 * MB
+_JVM_FILES, _JVM_MEMORY = 512, 600 * MB
+_RAY_FILES, _RAY_MEMORY = 1024, 700 * MB
+_FILES_A_LINK, _MEMORY_A_NODE = 4, 60 * MB
+_HOW_TO_GET_JAVA = f"install a JDK {JAVA_MIN} or newer (Debian: apt-get install openjdk-17-jdk-headless)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """What a command needs of a machine; sizes in bytes."""
+
+    open_files: int = _JVM_FILES
+    memory: int = _JVM_MEMORY
+    run_disk: int = 64 * MB
+    temporary_disk: int = 64 * MB
+    ports: float = 0.0
+    """The share of our range of ports that has to be free."""
+    toxiproxy: bool = False
+
+    @classmethod
+    def of_run(cls, scenario: Scenario) -> Needs:
+        """A run on the real clock. On the virtual one, or to judge a history, what Spark needs is enough: Needs()."""
+        topology = scenario.topology()
+        return cls(
+            open_files=_RAY_FILES + _FILES_A_LINK * len(topology.links),
+            memory=_JVM_MEMORY + _RAY_MEMORY + _MEMORY_A_NODE * len(topology.nodes),
+            run_disk=128 * MB,
+            temporary_disk=256 * MB,
+            ports=min(0.9, max(0.1, len(topology.links) / 5_000)),
+            toxiproxy=True,
+        )
+
+    @classmethod
+    def of_all(cls, scenarios: Iterable[Scenario]) -> Needs:
+        """Whatever the hungriest of these runs needs."""
+        needs = [cls.of_run(scenario) for scenario in scenarios]
+        return max(needs, key=lambda each: (each.memory, each.open_files), default=cls())
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One part of the machine: what was found, and, where that is not enough, the sentence that says how to mend it."""
+
+    part: str
+    found: str
+    mend: str = ""
+
+
+def findings(machine: Machine, needs: Needs) -> tuple[Finding, ...]:
+    """Every part that the command needs, in the order in which they are asked for."""
+    parts = [
+        _java(machine.java),
+        _open_files(machine, needs),
+        _memory(machine, needs),
+        _disk("run folder", machine.run_folder, machine.run_disk, needs.run_disk, "name another folder with --out"),
+        _disk(
+            "temporary files",
+            machine.temporary_folder,
+            machine.temporary_disk,
+            needs.temporary_disk,
+            "point TMPDIR to a larger one",
+        ),
+    ]
+    if needs.ports:
+        parts.append(_ports(machine, needs))
+    if needs.toxiproxy:
+        parts.append(_toxiproxy(machine))
+    return tuple(parts)
+
+
+def _java(java: Java) -> Finding:
+    from_home = "" if java.home is None else f"JAVA_HOME is {java.home}, and "
+    mend_home = "" if java.home is None else ", or unset JAVA_HOME"
+    if java.path is None and java.home is not None:
+        return Finding(
+            "Java", "none", f"{from_home}there is no bin/java in it: point it to a JDK {JAVA_MIN} or newer{mend_home}"
+        )
+    if java.path is None:
+        return Finding("Java", "none", f"there is no java on PATH, and Spark needs one: {_HOW_TO_GET_JAVA}")
+    if java.version is None:
+        return Finding(
+            "Java", str(java.path), f"{from_home}{java.path} does not run as a Java: {_HOW_TO_GET_JAVA}{mend_home}"
+        )
+    found = f"{java.version}, {java.path}"
+    if java.version < JAVA_MIN:
+        return Finding(
+            "Java",
+            found,
+            f"{from_home}{java.path} is Java {java.version}, and Spark needs {JAVA_MIN} or newer: {_HOW_TO_GET_JAVA} "
+            "and put it first on PATH" + (mend_home and ", or point JAVA_HOME to it"),
+        )
+    return Finding("Java", found)
+
+
+def _open_files(machine: Machine, needs: Needs) -> Finding:
+    allowed = machine.open_files
+    mend = (
+        ""
+        if allowed >= needs.open_files
+        else f"a process may open {allowed} files (ulimit -n), and this needs {needs.open_files}: run "
+        f"`ulimit -n {max(4096, needs.open_files)}` before it, as root or after raising the hard limit"
+    )
+    return Finding("open files", "any number" if allowed > 1 << 40 else f"{allowed} allowed", mend)
+
+
+def _memory(machine: Machine, needs: Needs) -> Finding:
+    found = f"{machine.memory // MB} MB free"
+    if machine.address_space is not None and machine.address_space < ADDRESS_SPACE_MIN:
+        allowed = f"{machine.address_space // MB} MB of address space"
+        mend = f"a process may have {allowed} (ulimit -v), and a JVM reserves more: run `ulimit -v unlimited` before it"
+        return Finding("memory", allowed, mend)
+    if machine.memory < needs.memory:
+        short = f"{found}, and this needs {needs.memory // MB} MB"
+        return Finding("memory", found, f"{short}: end other programs, or give this machine or container more")
+    return Finding("memory", found)
+
+
+def _disk(part: str, folder: Path, free: int, need: int, else_: str) -> Finding:
+    found = f"{free // MB} MB free at {folder}"
+    mend = "" if free >= need else f"the disk of {folder} has {free // MB} MB left, and this needs {need // MB} MB"
+    return Finding(part, found, mend and f"{mend}: free some of it, or {else_}")
+
+
+def _ports(machine: Machine, needs: Needs) -> Finding:
+    from .faults.ports import FIRST, LAST
+
+    found = f"{machine.ports:.0%} of {FIRST} to {LAST} free on 127.0.0.1"
+    mend = f"{found}, and this needs {needs.ports:.0%}: end what uses them, or bring the loopback device up"
+    return Finding("ports", found, "" if machine.ports >= needs.ports else mend)
+
+
+def _toxiproxy(machine: Machine) -> Finding:
+    toxiproxy = machine.toxiproxy
+    if toxiproxy.path is None:
+        return Finding("Toxiproxy", "none", toxiproxy.why)
+    mend = toxiproxy.why and f"{toxiproxy.path} is no Toxiproxy server: {toxiproxy.why}; {HOW_TO_GET_IT}"
+    return Finding("Toxiproxy", str(toxiproxy.path), mend)
+
+
+def require(needs: Needs, run_folder: Path) -> None:
+    """HarnessError with the first mend; nothing is started. From now on we may open as many files as are needed."""
+    if sys.platform != "linux":
+        return
+    wrong = [finding.mend for finding in findings(measure(run_folder), needs) if finding.mend]
+    if wrong:
+        more = f" ({len(wrong) - 1} more: see `nemesrv preflight`)" if len(wrong) > 1 else ""
+        raise HarnessError(wrong[0] + more)
+    allow_open_files(needs.open_files)
+
+
+def require_java() -> None:
+    """HarnessError when Spark would find no Java, or one that is too old."""
+    if mend := _java(find_java()).mend:
+        raise HarnessError(mend)
