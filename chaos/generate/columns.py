@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..history.recorder import SCHEMA, arrow_schema
+from ..history.schema import SCHEMA, arrow_schema
 from .traffic import PRODUCER_SHIFT, TYPES, Rows
 
 _HEX = np.frombuffer("".join(f"{value:04x}" for value in range(1 << 16)).encode(), dtype=np.uint32)

@@ -16,7 +16,7 @@ from itertools import count
 from typing import Any
 
 from ...remoting.node.profile import Profile
-from ..history.recorder import Row
+from ..history.schema import Row
 from .plan import BEGIN_MS, TRAFFIC_MS, Kind, Plan, PlannedFault
 from .timeline import Timelines
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from ..history.recorder import Row, to_table
+from ..history.recorder import to_table
+from ..history.schema import Row
 from .columns import Columns, holding_id
 from .control import PROBER, TOXIPROXY, Control, Simulation, role_of
 from .plan import ROWS_A_MESSAGE, Plan

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from ...remoting.node.profile import Profile
 from ..history.clustered import write_clustered
-from ..history.recorder import Row, parquet_path
+from ..history.schema import Row, parquet_path
 from ..scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel
 from .columns import plain
 from .plan import ROWS_A_MESSAGE, Plan, plan_of, random_plan

@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 import pyarrow as pa
@@ -30,69 +30,12 @@ from ...remoting.node.clock import Clock
 from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
 from ..errors import HarnessError
+from .schema import ARROW, EVENTS, SCHEMA, STAMPED, Column, Row, arrow_schema, parquet_path, raw_dir
 
 log = logging.getLogger("nemesrv.history")
 
 BUFFER_S = 0.020
 """How long an event may wait in memory, in seconds of the machine's time."""
-
-Row = dict[str, Any]
-
-
-class Column(NamedTuple):
-    name: str
-    type: str
-    """string | long | int | double: both Spark's and our words; Arrow's are in _ARROW."""
-    nullable: bool
-    doc: str
-
-
-SCHEMA: tuple[Column, ...] = (
-    Column("time_ms", "double", False, "when it happened: RocketMQ milliseconds since the experiment's origin"),
-    Column("seq", "long", False, "position among the events of this node's incarnation, from 0"),
-    Column("node", "string", False, "who recorded it: ns-0, broker-a, producer-0, prober, reader, harness …"),
-    Column("role", "string", False, "name_server, broker, producer, consumer, prober, reader or harness"),
-    Column("incarnation", "int", False, "0 for the first process of this node, one more after each restart"),
-    Column("event", "string", False, "what happened; the list is below"),
-    Column("type", "string", True, "of an operation: invoke, ok, fail (it certainly had no effect) or info (unknown)"),
-    Column("f", "string", True, "which function or change, within the event"),
-    Column("op_id", "string", True, "joins the rows of one operation (or, for the prober, of one start)"),
-    Column("topic", "string", True, "topic"),
-    Column("broker_name", "string", True, "broker name"),
-    Column("broker_id", "long", True, "0 = master"),
-    Column("address", "string", True, "host:port of the peer as the node knows it, never a proxy's"),
-    Column("name_server", "string", True, "host:port of a NameServer as the node knows it"),
-    Column("queue_id", "int", True, "queue of the topic at that broker"),
-    Column("offset", "long", True, "queue offset, in messages"),
-    Column("msg_key", "string", True, "the message's key, unique in a run"),
-    Column("code", "int", True, "RocketMQ's response code"),
-    Column("attempt", "int", True, "0 for the first try of an operation"),
-    Column("duration_ms", "double", True, "how long it took, or the span that a measurement covers"),
-    Column("lag_ms", "double", True, "how late timers of this process fired at most"),
-    Column("fault_id", "string", True, "joins the rows of one fault"),
-    Column("fault", "string", True, "kind of fault: kill, stop, pause, black_hole, cut, latency, bandwidth, reset …"),
-    Column("injection", "string", True, "the way it was injected, which decides the window that applies"),
-    Column("source", "string", True, "the node that is affected, or that dials the link"),
-    Column("target", "string", True, "the peer of the link; null for a fault of a process"),
-    Column("stream", "string", True, "both, upstream (dialler to peer) or downstream"),
-    Column("phase", "string", True, "start or end of a fault; or the phase of the run that begins"),
-    Column("value", "string", True, "anything else, as JSON text with sorted keys"),
-)
-
-COLUMNS = frozenset(column.name for column in SCHEMA)
-_STAMPED = frozenset({"time_ms", "seq", "node", "role", "incarnation", "event"})
-_ALLOWED = COLUMNS - _STAMPED
-_ARROW: Mapping[str, pa.DataType] = {
-    "string": pa.string(),
-    "long": pa.int64(),
-    "int": pa.int32(),
-    "double": pa.float64(),
-}
-
-
-def arrow_schema() -> pa.Schema:
-    """SCHEMA in Arrow's terms."""
-    return pa.schema([pa.field(c.name, _ARROW[c.type], nullable=c.nullable) for c in SCHEMA])
 
 
 def _plain(value: object) -> object:
@@ -106,15 +49,7 @@ def _plain(value: object) -> object:
     return str(value)
 
 
-def raw_dir(run_dir: Path | str) -> Path:
-    return Path(run_dir) / "history" / "_raw"
-
-
-def parquet_path(run_dir: Path | str) -> Path:
-    """The first file of the run's history, and its only one unless the history is large."""
-    return Path(run_dir) / "history" / "part-00000.parquet"
-
-
+_COLUMNS_OF = {event.name: frozenset(event.columns) for event in EVENTS.values()}
 _LINE = orjson.OPT_APPEND_NEWLINE
 
 
@@ -150,10 +85,13 @@ class EventLines:
 
 
 def check_fields(event: str, fields: Mapping[str, object]) -> None:
-    """TypeError when a field is no column of the history."""
-    if not _ALLOWED.issuperset(fields):
-        unknown = ", ".join(sorted(fields.keys() - _ALLOWED))
-        raise TypeError(f"event {event!r} has fields that are no columns of the history: {unknown}")
+    """TypeError when the catalogue has no such event, or says that it fills no such column."""
+    allowed = _COLUMNS_OF.get(event)
+    if allowed is None:
+        raise TypeError(f"{event!r} is no event of the history: the catalogue is chaos/history/schema.py")
+    if not allowed.issuperset(fields):
+        unknown = ", ".join(sorted(fields.keys() - allowed))
+        raise TypeError(f"event {event!r} fills {unknown}, which its entry in chaos/history/schema.py does not name")
 
 
 class HistoryWriter:
@@ -305,7 +243,7 @@ def read_raw(path: Path) -> Iterator[Row | None]:
             except orjson.JSONDecodeError:
                 yield None
                 continue
-            complete = isinstance(row, dict) and row.keys() >= _STAMPED
+            complete = isinstance(row, dict) and row.keys() >= STAMPED
             yield row if complete else None
 
 
@@ -332,7 +270,7 @@ def _array(column: Column, rows: Sequence[Row]) -> pa.Array:
     cells = [row.get(column.name) for row in rows]
     if column.name == "value":
         return pa.array([_json_text(cell) for cell in cells], pa.string())
-    type_ = _ARROW[column.type]
+    type_ = ARROW[column.type]
     try:
         return pa.array(cells, type_)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):

@@ -26,7 +26,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 if TYPE_CHECKING:
-    from ..oracle.world import World
+    from ..history.schema import Group, named
+from ..oracle.world import World
 
 MESSAGES, OPERATIONS = "messages", "operations"
 FOR = "_for"
@@ -43,7 +44,7 @@ _ROW = ("node", "incarnation", "seq")
 _OP = ("node", "incarnation", "op_id")
 _CALLS = ("send", "pull", "name_server_call")
 _LAG_STEP_MS = 10_000.0
-TRAFFIC = ("send", "send_attempt", "pull", "receive", "read")
+TRAFFIC = named(Group.TRAFFIC)
 
 
 def settle_ms(world: World) -> float:

@@ -21,7 +21,8 @@ from typing import NamedTuple
 import orjson
 import pyarrow.parquet as pq
 
-from ..history.recorder import Row, raw_dir, to_table
+from ..history.recorder import to_table
+from ..history.schema import Row, raw_dir
 
 IDLE_S = 1.0
 """Of the machine's time."""

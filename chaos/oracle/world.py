@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..faults.fault import Fault as FaultKind
 from ..faults.kinds import recorded
 from ..faults.losses import Loss
+from ..history.schema import Group, named
 from .timers import Timers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-ENVIRONMENT_EVENTS = ("run_begin", "run_end", "phase", "node", "started", "stopped", "fault", "gone")
+ENVIRONMENT_EVENTS = named(Group.ENVIRONMENT)
 """The events that say what the harness did; the rows of all others are traffic."""
 
 _COLUMNS = (

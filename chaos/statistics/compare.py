@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..errors import ScenarioError
-from ..history.recorder import parquet_path, raw_dir
+from ..history.schema import parquet_path, raw_dir
 from .samples import METRICS, RunSamples
 from .two_samples import Comparison, Kind, Outcome, compare_all
 

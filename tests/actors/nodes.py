@@ -56,7 +56,7 @@ class TinyNode:
                 file.write("*")
 
     async def stop(self) -> None:
-        self._context.record("left")
+        self._context.record("topic")
         if self._listener is not None:
             await self._listener.close()
 

@@ -52,16 +52,16 @@ def test_a_node_is_started_before_it_works_and_stopped_after_it_has_left(tmp_pat
         await actor.stop()
 
     asyncio.run(body())
-    assert events(tmp_path) == ["started", "left", "stopped"]
+    assert events(tmp_path) == ["started", "topic", "stopped"]
 
 
 class NoisyProbe:
     def start(self, record: Recorder, clock: Clock) -> None:
         self._record = record
-        record("probe", value="begins")
+        record("timer_lag", lag_ms=0)
 
     async def stop(self) -> None:
-        self._record("probe", value="ends")
+        self._record("timer_lag", lag_ms=1)
 
 
 def test_the_probe_runs_for_as_long_as_the_node_does(tmp_path: Path):
@@ -72,7 +72,7 @@ def test_the_probe_runs_for_as_long_as_the_node_does(tmp_path: Path):
         await actor.stop()
 
     asyncio.run(body())
-    assert events(tmp_path) == ["started", "probe", "left", "probe", "stopped"]
+    assert events(tmp_path) == ["started", "timer_lag", "topic", "timer_lag", "stopped"]
 
 
 def test_chance_follows_seed_name_and_incarnation(tmp_path: Path):

@@ -172,7 +172,7 @@ def test_a_paused_node_keeps_its_connections_and_answers_when_resumed(cluster: C
 def test_a_stopped_node_has_left_cleanly(cluster: Cluster, nodes: Nodes):
     address = served(up(cluster, nodes.spec("a"))["a"])
     cluster.stop("a")
-    assert nodes.events("a") == ["started", "left", "stopped"]
+    assert nodes.events("a") == ["started", "topic", "stopped"]
     assert is_refused(address)
     with pytest.raises(ClusterError, match="a is not running: restart it first"):
         cluster.stop("a")
@@ -181,7 +181,7 @@ def test_a_stopped_node_has_left_cleanly(cluster: Cluster, nodes: Nodes):
 def test_restarting_a_node_that_runs_stops_it_first(cluster: Cluster, nodes: Nodes):
     up(cluster, nodes.spec("a"))
     cluster.restart("a")
-    assert nodes.events("a") == ["started", "left", "stopped"]
+    assert nodes.events("a") == ["started", "topic", "stopped"]
     assert cluster.call("a", "starts") == 2
 
 

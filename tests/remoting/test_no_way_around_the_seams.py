@@ -21,6 +21,8 @@ EXCEPTIONS = {
     "actors/actor.py": "the Ray shell, which makes a node's context",
     "actors/cluster.py": "the driver's side of the Ray shells, no node",
     "actors/processes.py": "kills and watches processes for the driver, no node",
+    "actors/supervisor.py": "stops a command and whatever it started, no node",
+    "actors/watch.py": "watches processes for the driver, no node",
     "actors/standalone.py": "signals and the event loop of the stand-alone commands",
     "actors/namesrv/standalone.py": "the command that makes a stand-alone NameServer's context",
     "actors/namesrv/address_server.py": "asks an HTTP server for the stand-alone NameServer, in a thread",

@@ -10,18 +10,18 @@ import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from ...history.schema import Group, named
 from ...oracle.world import ENVIRONMENT_EVENTS, World
 from ..control import Control, Row, order
 from ..lateness import Lateness
-from .shared import TRAFFIC
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from ...oracle.windows import Timers
 
-AS_MANY_AS_ANSWERS = ("unasked_answer",)
-"""No traffic in a right run, but in a wrong one as many as it: counted by Spark, never collected."""
+_NEVER_COLLECTED = named(Group.TRAFFIC, Group.ANSWERS)
+"""As many as messages or calls, if only in a wrong run: counted by Spark."""
 
 
 @dataclass(slots=True, eq=False)
@@ -36,7 +36,7 @@ class Gathering:
 def gather(history: DataFrame, timers: Timers | None = None) -> tuple[Gathering, World]:
     """The history's control facts, and the World that they tell of: one Spark job, and one more where no row says that
     the run has ended. `timers` None: those of `run_begin`."""
-    table = history.where(~F.col("event").isin(*TRAFFIC, *AS_MANY_AS_ANSWERS)).select(*Row._fields).toArrow()
+    table = history.where(~F.col("event").isin(*_NEVER_COLLECTED)).select(*Row._fields).toArrow()
     lags, rows = _split(table)
     environment = [row for event in ENVIRONMENT_EVENTS for row in rows.get(event, ())]
     last_ms = None

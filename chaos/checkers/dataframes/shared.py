@@ -16,11 +16,12 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from ...history.schema import Group, named
 from ..tolerance import UNLIMITED_MS
 
 T = TypeVar("T")
 
-TRAFFIC = ("send", "send_attempt", "pull", "receive", "read")
+TRAFFIC = named(Group.TRAFFIC)
 """The events that are as many as the messages; all others together are as many as the run is long."""
 
 _SPANS_MAX = 32

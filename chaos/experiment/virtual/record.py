@@ -11,7 +11,8 @@ from pathlib import Path
 
 from ....remoting.node.clock import Clock
 from ....remoting.node.recording import Recorder
-from ...history.recorder import EventLines, LagProbe, check_fields, raw_dir
+from ...history.recorder import EventLines, LagProbe, check_fields
+from ...history.schema import raw_dir
 
 LAG_STEP_S = 1.0
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ...history.recorder import SCHEMA
+from ...history.schema import SCHEMA
 from .codes import Array, Codes, joined, numbers, spread, translate
 
 NOTABLE_MAX = 4000

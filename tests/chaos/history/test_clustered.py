@@ -9,7 +9,8 @@ import pytest
 from nemesrv.chaos.generate import random_rows
 from nemesrv.chaos.history import clustered
 from nemesrv.chaos.history import recorder as history
-from nemesrv.chaos.history.recorder import raw_dir, read_rows, to_parquet
+from nemesrv.chaos.history.recorder import read_rows, to_parquet
+from nemesrv.chaos.history.schema import raw_dir
 
 
 def recorded(run_dir: Path) -> int:

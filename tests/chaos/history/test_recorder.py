@@ -13,17 +13,8 @@ from pathlib import Path
 import pytest
 
 from nemesrv.chaos.errors import HarnessError
-from nemesrv.chaos.history.recorder import (
-    SCHEMA,
-    HistoryWriter,
-    LagProbe,
-    RecorderSpec,
-    arrow_schema,
-    raw_dir,
-    read_raw,
-    read_rows,
-    to_parquet,
-)
+from nemesrv.chaos.history.recorder import HistoryWriter, LagProbe, RecorderSpec, read_raw, read_rows, to_parquet
+from nemesrv.chaos.history.schema import SCHEMA, arrow_schema, raw_dir
 from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address
 
@@ -60,9 +51,13 @@ def test_a_row_carries_who_when_and_what(tmp_path: Path) -> None:
     assert 0 < first["time_ms"] <= second["time_ms"]
 
 
-def test_a_field_that_is_no_column_is_refused_by_name(tmp_path: Path) -> None:
+def test_what_the_catalogue_does_not_name_is_refused_by_name(tmp_path: Path) -> None:
     record = writer(tmp_path)
-    with pytest.raises(TypeError, match="no columns of the history: reason"):
+    with pytest.raises(TypeError, match="'routes' is no event"):
+        record("routes", topic="orders")
+    with pytest.raises(TypeError, match="'gone' fills target"):
+        record("gone", fault_id="kill-1", source="ns-0", target="ns-1")
+    with pytest.raises(TypeError, match="'route' fills reason"):
         record("route", reason="closed")
     with pytest.raises(TypeError, match="time_ms"):
         record("route", time_ms=1)
@@ -71,7 +66,7 @@ def test_a_field_that_is_no_column_is_refused_by_name(tmp_path: Path) -> None:
 
 def test_without_a_running_loop_every_event_is_with_the_kernel_at_once(tmp_path: Path) -> None:
     record = writer(tmp_path)
-    record("a")
+    record("route")
     assert len(raw(tmp_path)) == 1
     record.close()
 
@@ -79,8 +74,8 @@ def test_without_a_running_loop_every_event_is_with_the_kernel_at_once(tmp_path:
 def test_on_a_running_loop_an_event_waits_no_longer_than_the_buffer_does(tmp_path: Path) -> None:
     async def body() -> tuple[int, int]:
         record = writer(tmp_path)
-        record("a")
-        record("b")
+        record("route")
+        record("topic")
         at_once = len(raw(tmp_path))
         async with asyncio.timeout(5):
             while len(raw(tmp_path)) < 2:  # noqa: ASYNC110
@@ -97,7 +92,7 @@ def test_a_busy_loop_does_not_hold_events_back(tmp_path: Path) -> None:
     async def body() -> int:
         record = writer(tmp_path)
         for _ in range(2_000_000):
-            record("busy")
+            record("route")
             if (raw_dir(tmp_path) / "ns-0.0.jsonl").stat().st_size:
                 break
         written = len(raw(tmp_path))
@@ -110,13 +105,13 @@ def test_a_busy_loop_does_not_hold_events_back(tmp_path: Path) -> None:
 def test_close_writes_what_is_buffered_and_later_events_are_ignored(tmp_path: Path) -> None:
     async def body() -> None:
         record = writer(tmp_path)
-        record("a")
+        record("route")
         record.close()
-        record("late")
+        record("topic")
         record.close()
 
     asyncio.run(body())
-    assert [row["event"] for row in raw(tmp_path) if isinstance(row, dict)] == ["a"]
+    assert [row["event"] for row in raw(tmp_path) if isinstance(row, dict)] == ["route"]
 
 
 def test_a_kernel_that_takes_a_few_bytes_at_a_time_gets_every_line_once(
@@ -128,7 +123,7 @@ def test_a_kernel_that_takes_a_few_bytes_at_a_time_gets_every_line_once(
     async def body() -> None:
         record = writer(tmp_path)
         for number in range(50):
-            record("a", offset=number)
+            record("receive", offset=number)
         record.close()
 
     asyncio.run(body())
@@ -144,16 +139,16 @@ def test_a_disk_that_refuses_loses_nothing_that_it_takes_later(tmp_path: Path, m
     with monkeypatch.context() as patched:
         patched.setattr("nemesrv.chaos.history.recorder.os.write", full)
         with pytest.raises(OSError, match="No space"):
-            record("a")
-    record("b")
+            record("route")
+    record("topic")
     record.close()
-    assert [row["event"] for row in raw(tmp_path) if isinstance(row, dict)] == ["a", "b"]
+    assert [row["event"] for row in raw(tmp_path) if isinstance(row, dict)] == ["route", "topic"]
 
 
 def test_values_are_written_whatever_their_keys_and_types(tmp_path: Path) -> None:
     record = writer(tmp_path)
-    record("a", value={0: Address("127.0.0.1", 1), "set": {"b", "a"}, "bytes": b"x"})
-    record("b", value={"addresses": [Address("::1", 2)]})
+    record("route", value={0: Address("127.0.0.1", 1), "set": {"b", "a"}, "bytes": b"x"})
+    record("topic", value={"addresses": [Address("::1", 2)]})
     record.close()
     assert [row["value"] for row in raw(tmp_path) if isinstance(row, dict)] == [
         {"0": "127.0.0.1:1", "set": ["a", "b"], "bytes": "x"},
@@ -172,7 +167,7 @@ async def main():
     record = RecorderSpec.for_run(sys.argv[1], "ns-0", "name_server", 0, clock).open()
     print("ready", flush=True)
     while True:
-        record("tick", value="x" * 200)
+        record("route", value="x" * 200)
         await asyncio.sleep(0.001)
 asyncio.run(main())
 """
@@ -199,8 +194,8 @@ asyncio.run(main())
 def test_a_torn_last_line_costs_only_itself(tmp_path: Path) -> None:
     for node in ("ns-0", "ns-1"):
         record = writer(tmp_path, node)
-        record("a")
-        record("b")
+        record("route")
+        record("topic")
         record.close()
     path = raw_dir(tmp_path) / "ns-0.0.jsonl"
     path.write_bytes(path.read_bytes()[:-9])
@@ -209,9 +204,9 @@ def test_a_torn_last_line_costs_only_itself(tmp_path: Path) -> None:
 
     assert (merged.rows, merged.torn) == (3, 1)
     assert sorted((row["node"], row["event"]) for row in read_rows(tmp_path)) == [
-        ("ns-0", "a"),
-        ("ns-1", "a"),
-        ("ns-1", "b"),
+        ("ns-0", "route"),
+        ("ns-1", "route"),
+        ("ns-1", "topic"),
     ]
 
 
@@ -233,8 +228,8 @@ def test_the_merge_orders_by_time_then_node_then_sequence(tmp_path: Path) -> Non
 
 def test_a_cell_of_the_wrong_type_never_costs_the_row(tmp_path: Path) -> None:
     record = writer(tmp_path)
-    record("a", queue_id="seven", msg_key=12, offset=3)
-    record("b", queue_id=7, msg_key="k", offset=4)
+    record("receive", queue_id="seven", msg_key=12, offset=3)
+    record("receive", queue_id=7, msg_key="k", offset=4)
     record.close()
     to_parquet(tmp_path)
     assert [(r["queue_id"], r["msg_key"], r["offset"]) for r in read_rows(tmp_path)] == [(None, "12", 3), (7, "k", 4)]
@@ -244,7 +239,7 @@ def test_the_parquet_file_has_exactly_the_schema(tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
     record = writer(tmp_path)
-    record("a")
+    record("route")
     record.close()
     path = to_parquet(tmp_path).path
     assert pq.read_schema(path).equals(arrow_schema())

@@ -9,7 +9,7 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
-from nemesrv.chaos.history.recorder import arrow_schema, raw_dir
+from nemesrv.chaos.history.schema import arrow_schema, raw_dir
 from nemesrv.chaos.live.segments import IDLE_S, Segment, SegmentWriter
 
 

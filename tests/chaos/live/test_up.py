@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
-from nemesrv.chaos.history.recorder import parquet_path, read_rows
+from nemesrv.chaos.history.recorder import read_rows
+from nemesrv.chaos.history.schema import parquet_path
 from tests.chaos.programs import NEMESRV, nemesrv, processes_of
 
 CHECKS = "routes_converge,routes_are_true"

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from nemesrv.chaos.checkers.name_server_selection import judged_rows, name_server_selection
 from nemesrv.chaos.errors import ScenarioError
-from nemesrv.chaos.history.recorder import raw_dir
+from nemesrv.chaos.history.schema import raw_dir
 from nemesrv.chaos.oracle.client_profiles import PROFILES, ClientProfile, profile_of
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.scenarios.model import parse

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nemesrv.chaos.history.recorder import parquet_path, to_table, write_parquet
+from nemesrv.chaos.history.recorder import to_table, write_parquet
+from nemesrv.chaos.history.schema import parquet_path
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.reports.html import data, series
 from nemesrv.chaos.reports.html.clients import client_lanes

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nemesrv.chaos.history.recorder import arrow_schema, parquet_path, to_table
+from nemesrv.chaos.history.recorder import to_table
+from nemesrv.chaos.history.schema import arrow_schema, parquet_path
 from nemesrv.chaos.reports.html import Run, html_report
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster

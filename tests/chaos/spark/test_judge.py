@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,9 @@ def test_a_check_that_fails_is_unknown_and_does_not_stop_the_others(
     def broken(*_: object) -> Verdict:
         raise ValueError("a bug in the check")
 
-    monkeypatch.setattr(spark_module, "CHECKS", {**CHECKS, "routes_converge": broken})
+    monkeypatch.setattr(
+        spark_module, "CHECKS", {**CHECKS, "routes_converge": replace(CHECKS["routes_converge"], judge=broken)}
+    )
     history.write_parquet(broker_crash(rows=0).rows, tmp_path)
     first, second = spark_module.check_run(tmp_path, ["routes_converge", "no_acknowledged_loss"], spark)
     assert (first.verdict, first.why) == (Validity.UNKNOWN, "the check failed: ValueError: a bug in the check")

@@ -1,0 +1,301 @@
+"""The history's columns and events: the one catalogue that recorder, merge, checks, report and docs/history.md go by.
+
+A new event is one entry of _CATALOGUE. Nothing here writes, reads or judges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+Row = dict[str, Any]
+
+
+class Column(NamedTuple):
+    name: str
+    type: str
+    """string | long | int | double: both Spark's and our words; Arrow's are in _ARROW."""
+    nullable: bool
+    doc: str
+
+
+SCHEMA: tuple[Column, ...] = (
+    Column("time_ms", "double", False, "when it happened: RocketMQ milliseconds since the experiment's origin"),
+    Column("seq", "long", False, "position among the events of this node's incarnation, from 0"),
+    Column("node", "string", False, "who recorded it: ns-0, broker-a, producer-0, prober, reader, harness …"),
+    Column("role", "string", False, "name_server, broker, producer, consumer, prober, reader or harness"),
+    Column("incarnation", "int", False, "0 for the first process of this node, one more after each restart"),
+    Column("event", "string", False, "what happened; the list is below"),
+    Column("type", "string", True, "of an operation: invoke, ok, fail (it certainly had no effect) or info (unknown)"),
+    Column("f", "string", True, "which function or change, within the event"),
+    Column("op_id", "string", True, "joins the rows of one operation (or, for the prober, of one start)"),
+    Column("topic", "string", True, "topic"),
+    Column("broker_name", "string", True, "broker name"),
+    Column("broker_id", "long", True, "0 = master"),
+    Column("address", "string", True, "host:port of the peer as the node knows it, never a proxy's"),
+    Column("name_server", "string", True, "host:port of a NameServer as the node knows it"),
+    Column("queue_id", "int", True, "queue of the topic at that broker"),
+    Column("offset", "long", True, "queue offset, in messages"),
+    Column("msg_key", "string", True, "the message's key, unique in a run"),
+    Column("code", "int", True, "RocketMQ's response code"),
+    Column("attempt", "int", True, "0 for the first try of an operation"),
+    Column("duration_ms", "double", True, "how long it took, or the span that a measurement covers"),
+    Column("lag_ms", "double", True, "how late timers of this process fired at most"),
+    Column("fault_id", "string", True, "joins the rows of one fault"),
+    Column("fault", "string", True, "kind of fault: kill, stop, pause, black_hole, cut, latency, bandwidth, reset …"),
+    Column("injection", "string", True, "the way it was injected, which decides the window that applies"),
+    Column("source", "string", True, "the node that is affected, or that dials the link"),
+    Column("target", "string", True, "the peer of the link; null for a fault of a process"),
+    Column("stream", "string", True, "both, upstream (dialler to peer) or downstream"),
+    Column("phase", "string", True, "start or end of a fault; or the phase of the run that begins"),
+    Column("value", "string", True, "anything else, as JSON text with sorted keys"),
+)
+
+COLUMNS = frozenset(column.name for column in SCHEMA)
+STAMPED = frozenset({"time_ms", "seq", "node", "role", "incarnation", "event"})
+"""The columns of every row; the recorder fills them itself."""
+ARROW: Mapping[str, pa.DataType] = {
+    "string": pa.string(),
+    "long": pa.int64(),
+    "int": pa.int32(),
+    "double": pa.float64(),
+}
+
+
+def arrow_schema() -> pa.Schema:
+    """SCHEMA in Arrow's terms."""
+    return pa.schema([pa.field(c.name, ARROW[c.type], nullable=c.nullable) for c in SCHEMA])
+
+
+def raw_dir(run_dir: Path | str) -> Path:
+    """Where the processes of a run append their lines while it lasts."""
+    return Path(run_dir) / "history" / "_raw"
+
+
+def parquet_path(run_dir: Path | str) -> Path:
+    """The first file of the run's history, and its only one unless the history is large."""
+    return Path(run_dir) / "history" / "part-00000.parquet"
+
+
+class Group(StrEnum):
+    """How many rows of an event there are, and what for."""
+
+    ENVIRONMENT = "environment"
+    """What the harness did to whom, as much as the scenario is long: the World is made of these."""
+    CONTROL = "control"
+    """What nodes say of tables, registrations, choices and channels, as much as the run is long."""
+    LATENESS = "lateness"
+    """How late timers were: one row a second and node."""
+    TRAFFIC = "traffic"
+    """As many as the messages."""
+    ANSWERS = "answers"
+    """None in a right run; in a wrong one as many as the calls."""
+
+
+class Event(NamedTuple):
+    name: str
+    group: Group
+    by: str
+    """Who records it."""
+    columns: tuple[str, ...]
+    """The columns it may fill besides those that every row has."""
+    doc: str
+
+
+_CATALOGUE: tuple[Event, ...] = (
+    # The harness
+    Event(
+        "run_begin",
+        Group.ENVIRONMENT,
+        "harness",
+        ("value",),
+        "value: scenario, seed, profile, time_scale, timers (symbol_ms), workload, timeline (what it does), "
+        "availability_floor",
+    ),
+    Event("run_end", Group.ENVIRONMENT, "harness", (), "nothing after this row is judged"),
+    Event(
+        "node",
+        Group.ENVIRONMENT,
+        "harness",
+        ("source", "address", "value"),
+        "a node of the run; value.kind is its role",
+    ),
+    Event(
+        "link",
+        Group.CONTROL,
+        "harness",
+        ("source", "target", "address", "injection"),
+        "source dials target through this proxy",
+    ),
+    Event(
+        "phase",
+        Group.ENVIRONMENT,
+        "harness",
+        ("phase",),
+        "this phase begins: steady, fault, heal, settle, final_reads, end",
+    ),
+    Event(
+        "fault",
+        Group.ENVIRONMENT,
+        "harness",
+        ("fault_id", "fault", "injection", "source", "target", "stream", "phase", "value"),
+        "phase start or end took effect; one row per process (target null) or directed link (source dials target); "
+        "value: the numbers of the fault, e.g. latency_ms, jitter_ms",
+    ),
+    Event(
+        "gone",
+        Group.ENVIRONMENT,
+        "harness",
+        ("fault_id", "source"),
+        "the process that this fault ended is gone, and its connections are closed",
+    ),
+    Event(
+        "verified",
+        Group.CONTROL,
+        "harness",
+        ("fault_id", "value"),
+        "a measurement that proves a fault; of a bandwidth limit: value has the link, stream, rate_kb_s (allowed), "
+        "kb_s (measured), bytes and took_ms",
+    ),
+    # Every node
+    Event("started", Group.ENVIRONMENT, "every node", ("address", "value"), "this process of the node begins its work"),
+    Event("stopped", Group.ENVIRONMENT, "every node", (), "this process of the node has ended cleanly"),
+    Event(
+        "timer_lag",
+        Group.LATENESS,
+        "every node",
+        ("lag_ms", "duration_ms"),
+        "how late timers were at most in the last duration_ms; of the node toxiproxy: its longest round trip",
+    ),
+    # NameServers
+    Event("route", Group.CONTROL, "NameServer", ("topic", "value"), "the topic's route changed; null: it is gone"),
+    Event(
+        "registration",
+        Group.CONTROL,
+        "NameServer",
+        ("broker_name", "broker_id", "address", "code"),
+        "a broker's registration was handled",
+    ),
+    Event(
+        "broker_dropped",
+        Group.CONTROL,
+        "NameServer",
+        ("broker_name", "broker_id", "address", "value"),
+        "value.reason: unregistered, closed, exception, idle or expired",
+    ),
+    # Brokers
+    Event(
+        "register",
+        Group.CONTROL,
+        "broker",
+        ("type", "name_server", "code", "duration_ms", "value"),
+        "how its registration at one NameServer ended",
+    ),
+    Event("topic", Group.CONTROL, "broker", ("topic", "value"), "the broker has this topic, or no longer (null)"),
+    Event("boot", Group.CONTROL, "broker", ("value",), "what the store recovered, and how many bytes it cut off"),
+    # Clients
+    Event(
+        "name_server_list", Group.CONTROL, "client", ("op_id", "value"), "the NameServers in the shuffled order in use"
+    ),
+    Event(
+        "name_server_chosen",
+        Group.CONTROL,
+        "client",
+        ("op_id", "name_server", "value"),
+        "value: old, index (in the shuffled list), reason (first, not_active, connect_failed)",
+    ),
+    Event(
+        "name_server_call",
+        Group.CONTROL,
+        "client",
+        ("op_id", "f", "type", "name_server", "topic", "code", "duration_ms", "value"),
+        "how a call of the chosen NameServer ended; f is route for route queries; value.tried: each try of it in order "
+        "with name_server and outcome (connect_failed, no_answer, answered, not_sent)",
+    ),
+    Event(
+        "channel", Group.CONTROL, "client", ("f", "address", "value"), "f: open, close, connect_failed; value.reason"
+    ),
+    Event(
+        "unasked_answer",
+        Group.ANSWERS,
+        "client",
+        ("address", "value"),
+        "a response came that no request of this channel asked for; value.reason: its code and opaque",
+    ),
+    Event("route_changed", Group.CONTROL, "client", ("topic", "value"), "the client took a new route"),
+    Event(
+        "send",
+        Group.TRAFFIC,
+        "producer",
+        ("type", "op_id", "topic", "msg_key", "broker_name", "queue_id", "offset", "code", "attempt", "duration_ms"),
+        "a send, invoked and ended; attempt at its end: how many of its tries may have stored it",
+    ),
+    Event(
+        "send_attempt",
+        Group.TRAFFIC,
+        "producer",
+        ("type", "op_id", "attempt", "broker_name", "address", "queue_id", "code", "duration_ms"),
+        "one try of a send",
+    ),
+    Event(
+        "pull",
+        Group.TRAFFIC,
+        "consumer",
+        ("type", "broker_name", "address", "topic", "queue_id", "offset", "code", "duration_ms"),
+        "one pull request, and how it ended",
+    ),
+    Event(
+        "receive",
+        Group.TRAFFIC,
+        "consumer",
+        ("msg_key", "topic", "broker_name", "queue_id", "offset", "op_id"),
+        "a message reached the listener; op_id is that of the queue's queue_taken",
+    ),
+    Event(
+        "assigned",
+        Group.CONTROL,
+        "consumer",
+        ("topic", "value"),
+        "value: [broker_name, queue_id] of every queue it now has",
+    ),
+    Event(
+        "queue_taken",
+        Group.CONTROL,
+        "consumer",
+        ("op_id", "topic", "broker_name", "queue_id", "offset"),
+        "the consumer holds the queue from here on and pulls it from offset; op_id names this holding",
+    ),
+    Event(
+        "queue_dropped",
+        Group.CONTROL,
+        "consumer",
+        ("op_id", "topic", "broker_name", "queue_id", "offset"),
+        "the holding has ended; offset is what it committed last, null when nothing",
+    ),
+    Event(
+        "read",
+        Group.TRAFFIC,
+        "final reads",
+        ("msg_key", "topic", "broker_name", "queue_id", "offset"),
+        "a message is in the queue",
+    ),
+    Event(
+        "read_done",
+        Group.CONTROL,
+        "final reads",
+        ("topic", "broker_name", "queue_id", "offset", "attempt"),
+        "the queue was read whole; offset is its end",
+    ),
+)
+
+EVENTS: Mapping[str, Event] = {event.name: event for event in _CATALOGUE}
+"""Name → event, in the order of docs/history.md."""
+
+
+def named(*groups: Group) -> tuple[str, ...]:
+    """The names of the events of these groups."""
+    return tuple(event.name for event in _CATALOGUE if event.group in groups)
