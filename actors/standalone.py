@@ -7,7 +7,7 @@ import logging
 import signal
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from typing import Any, TextIO
@@ -45,7 +45,8 @@ class LineLogger(logging.Logger):
     def __init__(self, name: str, stream: TextIO) -> None:
         super().__init__(name)
         self._stream = stream
-        self._lines: list[str] = []
+        self._texts: list[str] = []
+        self._waiting = 0
         self._second, self._heads = -1, dict[int, str]()
         self._exceptions = logging.Formatter()
 
@@ -64,30 +65,48 @@ class LineLogger(logging.Logger):
         stack_info: bool = False,
         stacklevel: int = 1,
     ) -> None:
+        text = str(msg) % args if args else str(msg)
+        if exc_info:
+            found = sys.exc_info() if exc_info is True else (type(exc_info), exc_info, exc_info.__traceback__)
+            text = f"{text}\n{self._exceptions.formatException(found)}"
+        self._wait(f"{self._head(level)}{text}\n", 1)
+
+    def log_each(self, level: int, msg: str, items: Sequence[str], *args: object) -> None:
+        """As `log(level, msg, item, *args)` for each of `items`, all lines made in one go."""
+        if level < self.level or self.disabled:
+            return
+        before, _, after = msg.partition("%s")
+        begin, end = f"{self._head(level)}{before % ()}", f"{after % args}\n"
+        for at in range(0, len(items), LINES_MAX):
+            some = items[at : at + LINES_MAX]
+            self._wait(f"{begin}{f'{end}{begin}'.join(some)}{end}", len(some))
+
+    def _head(self, level: int) -> str:
+        """What a line of now begins with."""
         second = int(time.time())
         if second != self._second:
             shown = datetime.fromtimestamp(second, _GMT_8).strftime("%Y-%m-%d %H:%M:%S")
             self._second = second
             self._heads = {level: f"{shown} {name} main - " for level, name in _LEVELS.items()}
-        text = str(msg) % args if args else str(msg)
-        if exc_info:
-            found = sys.exc_info() if exc_info is True else (type(exc_info), exc_info, exc_info.__traceback__)
-            text = f"{text}\n{self._exceptions.formatException(found)}"
-        lines = self._lines
-        lines.append(f"{self._heads[level]}{text}\n")
-        if len(lines) == 1:
+        return self._heads[level]
+
+    def _wait(self, text: str, lines: int) -> None:
+        """Write so many lines at the end of this turn of the event loop, or now if too many wait."""
+        self._texts.append(text)
+        self._waiting += lines
+        if self._waiting >= LINES_MAX:
+            self.flush()
+        elif len(self._texts) == 1:
             try:
                 asyncio.get_running_loop().call_soon(self.flush)
             except RuntimeError:  # no loop runs
                 self.flush()
-        elif len(lines) >= LINES_MAX:
-            self.flush()
 
     def flush(self) -> None:
         """Write what waits to be written."""
-        lines, self._lines = self._lines, []
-        if lines:
-            self._stream.write("".join(lines))
+        texts, self._texts, self._waiting = self._texts, [], 0
+        if texts:
+            self._stream.write("".join(texts))
             self._stream.flush()
 
 

@@ -6,7 +6,8 @@ broker). What would go beyond one is refused with code 1 and a remark that names
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
 
 from .tables import Registration, Tables
 
@@ -44,18 +45,20 @@ def why_refused(tables: Tables, r: Registration) -> str | None:
         size = mappings_size(r.queue_mappings)
         if tables.mappings_size + size > MAPPINGS_MAX:
             return f"the mappings of static topics exceed {MAPPINGS_MAX} B"
-    return why_rows_refused(tables, ((topic, r.broker_name) for topic, _ in r.rows), len(r.rows))
+    return why_rows_refused(tables, [topic for topic, _ in r.rows], repeat(r.broker_name))
 
 
-def why_rows_refused(tables: Tables, rows: Iterable[tuple[str, str]], count: int) -> str | None:
-    """The limit that `count` rows of (topic, broker name) would break, as a sentence; None when they break none."""
+def why_rows_refused(tables: Tables, topics: Sequence[str], broker_names: Iterable[str]) -> str | None:
+    """The limit that a row for each topic and its broker name would break, as a sentence; None when they break none."""
     table = tables.topic_queue_table
-    check_sum = (len(table) + count) * (len(tables.broker_addr_table) + 1) > ROWS_MAX  # never more rows than that
-    room = ROWS_MAX - sum(map(len, table.values())) if check_sum else count
-    for topic, broker_name in rows:
+    long_name = f"a topic's name is longer than {NAME_MAX} characters"
+    if (len(table) + len(topics)) * (len(tables.broker_addr_table) + 1) <= ROWS_MAX:  # never more rows than that
+        return long_name if max(map(len, topics), default=0) > NAME_MAX else None
+    room = ROWS_MAX - sum(map(len, table.values()))
+    for topic, broker_name in zip(topics, broker_names, strict=False):
         if len(topic) > NAME_MAX:
-            return f"a topic's name is longer than {NAME_MAX} characters"
-        room -= check_sum and broker_name not in table.get(topic, {})
+            return long_name
+        room -= broker_name not in table.get(topic, {})
         if room < 0:
             return f"this name server holds {ROWS_MAX} topic rows and takes no more"
     return None

@@ -149,15 +149,12 @@ class RouteTable(UnregisteringTables):
             return
         if self.options.delete_topic_with_broker_registration and not r.queue_mappings:
             self._delete_topics_not_in(r)
-        read_only = prime_slave and group.enable_acting_master
-        self._register_rows(
-            r.broker_name,
-            (
-                (topic, replace(row, perm=row.perm & ~PERM_WRITE) if read_only else row)
-                for topic, row in r.rows
-                if rewrite or r.broker_name not in self.topic_queue_table.get(topic, {})
-            ),
-        )
+        rows: Iterable[Row] = r.rows
+        if not rewrite:
+            rows = (row for row in rows if r.broker_name not in self.topic_queue_table.get(row[0], {}))
+        if prime_slave and group.enable_acting_master:
+            rows = ((topic, replace(row, perm=row.perm & ~PERM_WRITE)) for topic, row in rows)
+        self._register_rows(r.broker_name, rows)
         if rewrite:
             self.mappings_size += mappings_size(r.queue_mappings)
             for topic_name, info in r.queue_mappings.items():
@@ -168,33 +165,46 @@ class RouteTable(UnregisteringTables):
     def _register_rows(self, broker_name: str, rows: Iterable[Row]) -> None:
         """Put one broker's rows into their topics.
 
-        A registration's rows are few different ones for thousands of topics, so what the last two came to, compared
-        and in words, mostly holds for the next two.
+        A registration's rows are few different ones for thousands of topics, so those that stand next to each other
+        mostly replace the same row by the same: compared once, and said together.
         """
-        table, say, put = self.topic_queue_table, self._say, False
-        old = new = None
-        same, old_shown, new_shown = False, Shown(None), Shown(None)
+        table = self.topic_queue_table
+        changed, together = list[str](), list[str]()
+        old: QueueData | None = None
+        new: QueueData | None = None
+        same = False
         for topic, row in rows:
             held = table.get(topic)
             if held is None:
-                if row is not new:
-                    old, new, same, new_shown = None, row, False, Shown(row)
-                say(INFO, "new topic registered, %s %s", topic, new_shown)
-                held = table[topic] = {}
-            elif (before := held.get(broker_name)) is not None:
+                table[topic] = {broker_name: row}
+                if row is not new or old is not None:
+                    self._say_registered(together, old, new)
+                    old, new, together = None, row, []
+                together.append(topic)
+            elif (before := held.get(broker_name)) is None:
+                held[broker_name] = row
+            else:
                 if before is row:
                     continue
                 if before is not old or row is not new:
-                    old, new, same = before, row, before == row
-                    old_shown, new_shown = Shown(before), Shown(row)
+                    self._say_registered(together, old, new)
+                    old, new, together, same = before, row, [], before == row
                 if same:
                     continue
-                say(INFO, "topic changed, %s OLD: %s NEW: %s", topic, old_shown, new_shown)
-            held[broker_name] = row
-            self._changed_topics.add(topic)
-            put = True
-        if put:
+                held[broker_name] = row
+                together.append(topic)
+            changed.append(topic)
+        self._say_registered(together, old, new)
+        if changed:
+            self._changed_topics.update(changed)
             self._row_changed(broker_name)
+
+    def _say_registered(self, topics: list[str], old: QueueData | None, new: QueueData | None) -> None:
+        """That these topics are new (without an old row), or that each has the new row for the old one."""
+        if topics and old is None:
+            self._say_each(INFO, "new topic registered, %s %s", topics, Shown(new))
+        elif topics:
+            self._say_each(INFO, "topic changed, %s OLD: %s NEW: %s", topics, Shown(old), Shown(new))
 
     def _delete_topics_not_in(self, r: Registration) -> None:
         sent = {topic for topic, _ in r.rows}
@@ -322,7 +332,7 @@ class RouteTable(UnregisteringTables):
         Of a topic that is new all rows are dropped then, of one that is known those before it stay (as upstream).
         """
         rows = tuple(rows)
-        refused = why_rows_refused(self, ((topic, row.broker_name) for row in rows), len(rows))
+        refused = why_rows_refused(self, [topic] * len(rows), (row.broker_name for row in rows))
         if refused is not None:
             self._say(WARNING, "registerTopic refused: %s", refused)
             return

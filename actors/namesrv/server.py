@@ -25,6 +25,7 @@ from ...remoting.node.node import NodeContext
 from ...remoting.node.profile import Profile
 from ...remoting.node.recording import ignore
 from ...remoting.transport import Connection, RemotingClient, RemotingServer
+from ..standalone import LineLogger
 from .channel_log import ChannelLog
 from .config import NamesrvConfig
 from .kv_config import KVConfig
@@ -55,7 +56,8 @@ class NameServer:
         self._context, self._listen = context, listen
         self._log = context.log
         self._channels = ChannelLog(context.log)
-        self.table = RouteTable(config.profile, options=config.route_options, say=context.log.log)
+        log_each = context.log.log_each if isinstance(context.log, LineLogger) else None
+        self.table = RouteTable(config.profile, options=config.route_options, say=context.log.log, say_each=log_each)
         self.kv_config = KVConfig(_path(config.kv_config_path, context, "kvConfig.json"), say=context.log.log)
         self.cache = RouteCache()
         self._product: ProductEnvironment | None = None

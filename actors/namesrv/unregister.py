@@ -30,6 +30,7 @@ from .tables import (
     MinBrokerIdChanged,
     RouteOptions,
     Say,
+    SayEach,
     Shown,
     Tables,
     Unregistration,
@@ -56,8 +57,15 @@ class Batch:
 class UnregisteringTables(Tables):
     """The tables with every rule that removes a broker."""
 
-    def __init__(self, profile: Profile, *, options: RouteOptions | None = None, say: Say = silent) -> None:
-        super().__init__(profile, options=options, say=say)
+    def __init__(
+        self,
+        profile: Profile,
+        *,
+        options: RouteOptions | None = None,
+        say: Say = silent,
+        say_each: SayEach | None = None,
+    ) -> None:
+        super().__init__(profile, options=options, say=say, say_each=say_each)
         self._unregister_queue: deque[Unregistration] = deque()
 
     # -- 4.9: at once ------------------------------------------------------------------------------------------------

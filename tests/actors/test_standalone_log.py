@@ -7,6 +7,8 @@ import io
 import logging
 import re
 
+import pytest
+
 from nemesrv.actors.standalone import LINES_MAX, LineLogger
 
 
@@ -33,6 +35,26 @@ def test_an_exception_brings_its_traceback() -> None:
     lines = stream.getvalue().splitlines()
     assert [line for line in lines if line.startswith("ValueError")] == ["ValueError: why"] * 2
     assert lines[-1].endswith("WARN main - not")
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, LINES_MAX, 2 * LINES_MAX + 5])
+def test_lines_about_many_things_are_those_about_each(count: int) -> None:
+    each, one_by_one = io.StringIO(), io.StringIO()
+    items = [f"{number} 100% %s" for number in range(count)]
+    log = LineLogger("x", each)
+    log.warning("before")
+    log.log_each(logging.INFO, "50%% of %s are %s and %d%%", items, "red", 7)
+    log.setLevel(logging.WARNING)
+    log.log_each(logging.INFO, "%s is not asked for", items)
+    log.warning("after")
+    log = LineLogger("x", one_by_one)
+    log.warning("before")
+    for item in items:
+        log.info("50%% of %s are %s and %d%%", item, "red", 7)
+    log.warning("after")
+    lines, expected = ([line[20:] for line in stream.getvalue().splitlines()] for stream in (each, one_by_one))
+    assert lines == expected
+    assert len(lines) == count + 2
 
 
 def test_lines_of_one_turn_of_the_loop_are_written_together_and_none_is_lost() -> None:

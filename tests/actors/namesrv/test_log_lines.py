@@ -84,6 +84,32 @@ def test_a_topic_that_changes(profile: Profile, said: Said) -> None:
 
 
 @pytest.mark.parametrize("profile", BOTH)
+def test_topics_that_came_and_changed_in_turn_are_told_in_their_order(profile: Profile, said: Said) -> None:
+    async def main() -> None:
+        async with World(profile) as world:
+            call = world.client()
+            held = [topic("A"), topic("B"), topic("C", queues=8), topic("D"), topic("E", queues=8)]
+            await call.register(topics=held)
+            said()
+            sent = [
+                *(topic("A", queues=2), topic("A1"), topic("B", queues=2), topic("C", queues=2)),
+                *(topic("D"), topic("E", queues=2), topic("E1"), topic("E2", queues=2)),
+            ]
+            await call.register(topics=sent, data_version=version(2))
+            assert said("INFO cluster [c]") == [
+                f"INFO topic changed, A OLD: {row()} NEW: {row(2)}",
+                f"INFO new topic registered, A1 {row()}",
+                f"INFO topic changed, B OLD: {row()} NEW: {row(2)}",
+                f"INFO topic changed, C OLD: {row(8)} NEW: {row(2)}",
+                f"INFO topic changed, E OLD: {row(8)} NEW: {row(2)}",
+                f"INFO new topic registered, E1 {row()}",
+                f"INFO new topic registered, E2 {row(2)}",
+            ]
+
+    run(main)
+
+
+@pytest.mark.parametrize("profile", BOTH)
 def test_a_body_that_does_not_match_its_crc(profile: Profile, said: Said) -> None:
     async def main() -> None:
         async with World(profile) as world:
