@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from logging import INFO, WARNING
 
-from ...remoting.bodies.register_rows import NO_PIECES, Pieces, Row
-from ...remoting.bodies.route import BrokerData, ClusterInfo, DataVersion, QueueData, TopicRouteData
+from ...remoting.bodies.register_rows import NO_PIECES, Pieces
+from ...remoting.bodies.route import BrokerData, ClusterInfo, DataVersion, QueueData, Row, TopicRouteData
 from ...remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE
 from ...remoting.node.profile import Profile
 from .limits import NAME_MAX, mappings_size, why_refused, why_rows_refused

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from ...remoting.bodies.register_rows import NO_PIECES, Pieces, Row
-from ...remoting.bodies.route import BrokerData, DataVersion, QueueData
+from ...remoting.bodies.register_rows import NO_PIECES, Pieces
+from ...remoting.bodies.route import BrokerData, DataVersion, QueueData, Row
 from ...remoting.codes import MASTER_ID, PERM_INHERIT, PERM_READ, PERM_WRITE
 from ...remoting.node.profile import Profile
 

@@ -14,8 +14,7 @@ from dataclasses import replace
 from ...actors.namesrv.server import NameServer
 from ...actors.namesrv.tables import Dropped, DropReason, Registered, Registration, Unregistration
 from ...actors.namesrv.unregister import Batch, Expired
-from ...remoting.bodies.register_rows import Row
-from ...remoting.bodies.route import DataVersion, QueueData
+from ...remoting.bodies.route import DataVersion, QueueData, Row
 from ...remoting.transport import Connection
 from ..topology import NodeKind
 from .model import Defect, checks, replace_part

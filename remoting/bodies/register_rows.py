@@ -29,8 +29,8 @@ from .. import fastjson
 from ..codes import V3_0_11
 from ..errors import RemoteProtocolError
 from .register import RegisterBrokerBody, TopicConfigSerializeWrapper, check_count
-from .route import QueueData, TopicConfig
-from .topic_shapes import Row, TopicShapes
+from .route import QueueData, Row, TopicConfig
+from .topic_shapes import TopicShapes
 
 PIECE = 16_384
 """About the bytes of one piece: a hundred topics."""

@@ -100,6 +100,10 @@ class QueueData(Body):
     topic_sys_flag: int = 0
 
 
+Row = tuple[str, QueueData]
+"""A topic's name and how one broker holds it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerData(Body):
     """A broker group: broker id (0 = master) to "host:port". The last two fields are 5.x's (None: left out)."""

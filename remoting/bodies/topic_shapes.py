@@ -18,10 +18,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from .route import QueueData
-
-Row = tuple[str, QueueData]
-"""A topic's name and how the broker holds it."""
+from .route import QueueData, Row
 
 CHANCES = 16
 """Topics of one body that are parsed for their shape. Whose topics have more shapes, or stranger ones, is parsed."""

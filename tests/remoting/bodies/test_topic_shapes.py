@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nemesrv.remoting.bodies.route import QueueData
-from nemesrv.remoting.bodies.topic_shapes import CHANCES, SHAPE_MAX, Row, TopicShapes
+from nemesrv.remoting.bodies.route import QueueData, Row
+from nemesrv.remoting.bodies.topic_shapes import CHANCES, SHAPE_MAX, TopicShapes
 
 parsed: list[str] = []
 
