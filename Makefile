@@ -17,10 +17,11 @@ test: setup check ## format, lint, types, then the test suite
 test-all: setup check ## everything: the nightly proofs included
 	@$(PY) -m pytest
 
-check: setup ## format, lint, types
+check: setup ## format, lint, types, layers
 	@$(PY) -m ruff format --check --quiet .
 	@$(PY) -m ruff check --quiet .
 	@$(PY) -m mypy
+	@.venv/bin/lint-imports --no-cache >.venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
 
 format: setup ## rewrite the code in the project's format
 	@$(PY) -m ruff check --fix --quiet .

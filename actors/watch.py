@@ -22,8 +22,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ..chaos.errors import HarnessError
 from ..remoting.node.clock import Clock
+from .errors import HarnessError
 from .processes import Process
 
 log = logging.getLogger("nemesrv.watch")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-
-class HarnessError(Exception):
-    """The harness failed (exit status 4): one line that says what, and how to mend it."""
+from ..actors.errors import HarnessError as HarnessError
 
 
 class ToxiproxyError(HarnessError):

@@ -12,8 +12,9 @@ only, but for that of a run that has just ended.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ from .reports.junit import junit
 from .reports.summary import append, replay_line, summary
 from .reports.table import print_table
 from .scenarios.model import Scenario, load, parse
-from .verdict import Validity, Verdict, worst
+from .verdict import Finding, Validity, Verdict, worst
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -164,7 +165,13 @@ def keep(history: History, verdicts: Sequence[Verdict]) -> Judged:
 
 
 def write_verdicts(folder: RunFolder, scenario: Scenario, verdicts: Sequence[Verdict]) -> None:
-    """verdicts.json of the folder."""
+    """verdicts.json of the folder, and findings.jsonl with everything that its checks found."""
+    with folder.findings_file.open("w", encoding="utf-8") as file:
+        for verdict in verdicts:
+            for finding in verdict.findings:
+                file.write(
+                    json.dumps({"check": verdict.name, **finding.to_json()}, ensure_ascii=False, default=str) + "\n"
+                )
     document = {
         "scenario": scenario.name,
         "seed": scenario.seed or 0,
@@ -175,12 +182,26 @@ def write_verdicts(folder: RunFolder, scenario: Scenario, verdicts: Sequence[Ver
     folder.verdicts_file.write_text(text + "\n", encoding="utf-8")
 
 
+def _read_findings(folder: RunFolder) -> dict[str, list[Finding]]:
+    """check → its findings; none where the run was judged before there was such a file."""
+    found: dict[str, list[Finding]] = defaultdict(list)
+    if folder.findings_file.is_file():
+        with folder.findings_file.open(encoding="utf-8") as file:
+            for document in map(json.loads, file):
+                found[document["check"]].append(Finding.from_json(document))
+    return found
+
+
 def write_reports(folder: RunFolder) -> None:
     """junit.xml and report.html from the folder's verdicts and history. HarnessError when there are none."""
     scenario = folder.scenario()
     try:
         document = json.loads(folder.verdicts_file.read_text(encoding="utf-8"))
-        verdicts = [Verdict.from_json(check) for check in document["checks"]]
+        found = _read_findings(folder)
+        verdicts = [
+            replace(verdict, findings=tuple(found.get(verdict.name, ())))
+            for verdict in map(Verdict.from_json, document["checks"])
+        ]
     except (OSError, ValueError, KeyError) as exc:
         raise HarnessError(f"{folder.verdicts_file} cannot be read: judge the run first with nemesrv check") from exc
     from .reports.html import Run, html_report  # Bokeh: half a second that other commands need not wait for

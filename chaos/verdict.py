@@ -136,7 +136,7 @@ class Finding:
         """The finding that `to_json` wrote."""
         names = {f.name for f in fields(cls)}
         known = {name: value for name, value in document.items() if name in names}
-        return cls(**{"lag_ms": None, **known})
+        return cls(**{"lag_ms": None, "to_ms": float("inf"), **known})
 
 
 def _plain(value: object) -> object:

@@ -56,6 +56,11 @@ class RunFolder:
         return self.path / "verdicts.json"
 
     @property
+    def findings_file(self) -> Path:
+        """One JSON object a line: everything the checks found, right or wrong."""
+        return self.path / "findings.jsonl"
+
+    @property
     def junit_file(self) -> Path:
         return self.path / "junit.xml"
 
