@@ -52,5 +52,7 @@ if ! command -v toxiproxy-server >/dev/null 2>&1 && [ ! -x .venv/bin/toxiproxy-s
         || missing "toxiproxy-server $TOXIPROXY_VERSION could not be built with Go: see its message above, or put a toxiproxy-server on PATH"
     mv "$build/server" .venv/bin/toxiproxy-server
 fi
+# Spark then starts in half the time; without it, it only takes longer, and the command has said why.
+.venv/bin/python -m nemesrv.chaos.spark.class_archive >/dev/null || true
 rm -f .venv/.nemesrv-*
 touch "$stamp"

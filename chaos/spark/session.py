@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 from pathlib import Path
+from typing import IO, Any
 
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import java_import, launch_gateway
 from pyspark.sql import SparkSession
 
 from ..errors import HarnessError
 from ..preflight import require_java
-from .settings import conf_of
+from . import class_archive
+from .settings import conf_of, is_local
+
+log = logging.getLogger("nemesrv.spark")
 
 
 def session(master: str | None = None, *, log_file: Path | None = None, large: bool = False) -> SparkSession:
@@ -32,7 +37,7 @@ def session(master: str | None = None, *, log_file: Path | None = None, large: b
         os.environ["SPARK_LOCAL_IP"] = conf.get("spark.driver.host") or "127.0.0.1"
     try:
         with open(log_file or os.devnull, "ab") as said:
-            gateway = launch_gateway(conf, popen_kwargs={"stdout": said, "stderr": said})
+            gateway = _gateway(conf, said, quick=is_local(master) and not large)
         # Named here it is found at once; PySpark's own wildcards let the JVM look through all jars at each mention.
         java_import(gateway.jvm, "org.apache.spark.api.python.PythonUtils")
         return SparkSession(SparkContext(conf=conf, gateway=gateway))
@@ -46,14 +51,25 @@ def session(master: str | None = None, *, log_file: Path | None = None, large: b
             os.environ["SPARK_LOCAL_IP"] = before
 
 
+def _gateway(conf: SparkConf, said: IO[bytes], *, quick: bool) -> Any:
+    """A JVM and the way to it; a quick one from the archive of Spark's classes, where there is one that works."""
+    archive = class_archive.find() if quick else None
+    if archive is not None:
+        try:
+            return class_archive.launch(archive.command(conf), said)
+        except (HarnessError, OSError):
+            log.warning("the JVM does not start with %s: without it", archive.file, exc_info=True)
+    return launch_gateway(conf, popen_kwargs={"stdout": said, "stderr": said})
+
+
 def jvm_pid() -> int | None:
     """The process of the session's JVM; None when this process started none."""
     process = getattr(SparkContext._gateway, "proc", None)
     return None if process is None else int(process.pid)
 
 
-def stop(spark: SparkSession) -> None:
-    """End the session and its JVM; nothing of it is left when this returns."""
+def stop(spark: SparkSession, *, limit_s: float = 10) -> None:
+    """End the session and its JVM, by force after `limit_s`; nothing of it is left when this returns."""
     gateway = spark.sparkContext._gateway
     process = getattr(gateway, "proc", None)
     spark.stop()
@@ -64,7 +80,7 @@ def stop(spark: SparkSession) -> None:
     if process is not None:
         process.stdin.close()  # the JVM ends when its standard input does
         try:
-            process.wait(timeout=10)
+            process.wait(timeout=limit_s)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
