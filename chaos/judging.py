@@ -176,6 +176,7 @@ def write_verdicts(folder: RunFolder, scenario: Scenario, verdicts: Sequence[Ver
         "scenario": scenario.name,
         "seed": scenario.seed or 0,
         "verdict": str(worst(verdict.verdict for verdict in verdicts)),
+        "timeline_ms": max((verdict.timeline_ms for verdict in verdicts), default=0.0),
         "checks": [verdict.to_json() for verdict in verdicts],
     }
     text = json.dumps(document, indent=1, ensure_ascii=False, default=str)
@@ -199,7 +200,11 @@ def write_reports(folder: RunFolder) -> None:
         document = json.loads(folder.verdicts_file.read_text(encoding="utf-8"))
         found = _read_findings(folder)
         verdicts = [
-            replace(verdict, findings=tuple(found.get(verdict.name, ())))
+            replace(
+                verdict,
+                findings=tuple(found.get(verdict.name, ())),
+                timeline_ms=float(document.get("timeline_ms") or 0.0),
+            )
             for verdict in map(Verdict.from_json, document["checks"])
         ]
     except (OSError, ValueError, KeyError) as exc:

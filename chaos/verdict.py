@@ -136,7 +136,7 @@ class Finding:
         """The finding that `to_json` wrote."""
         names = {f.name for f in fields(cls)}
         known = {name: value for name, value in document.items() if name in names}
-        return cls(**{"lag_ms": None, "to_ms": float("inf"), **known})
+        return cls(**{"subject": "", "kind": "", "from_ms": 0.0, "lag_ms": None, "to_ms": float("inf"), **known})
 
 
 def _plain(value: object) -> object:
@@ -171,6 +171,8 @@ class Verdict:
     """At most EXAMPLES_MAX, the worst first."""
     findings: tuple[Finding, ...] = field(default=(), compare=False)
     """All that it examined, as far as it keeps them; in the run folder as findings.jsonl."""
+    timeline_ms: float = field(default=0.0, compare=False)
+    """Where the run's timeline starts, in the history's time; what is shown to people counts from there."""
     why: str = ""
     """One sentence for a person; never empty when the verdict is not VALID."""
 

@@ -83,7 +83,14 @@ CHECK = Check(
     reads=Reads.CONTROL,
     gather=lambda gathering, _world: gathering.control,
     judge=judge,
+    tells=lambda measured: _told(measured),
 )
+
+
+def _told(measured: Mapping[str, Any]) -> str:
+    said = f"{measured.get('of_live_brokers', 0)} drops of live brokers"
+    shortest_ms = measured.get("shortest_silence_ms")
+    return said if shortest_ms is None else f"{said}; shortest silence before a drop {shortest_ms / 1000:.1f} s"
 
 
 def _seen(control: Control, world: World) -> dict[_Pair, _Seen]:

@@ -78,7 +78,21 @@ CHECK = Check(
     reads=Reads.CONTROL,
     gather=lambda gathering, _world: gathering.control,
     judge=judge,
+    tells=lambda measured: _told(measured),
 )
+
+
+def _told(measured: Mapping[str, Any]) -> str:
+    drops, returns = measured.get("drops") or (), measured.get("returns") or ()
+    if not drops and not returns:
+        return "every table was right all the time"
+    said = [f"{len(drops)} drops, the latest {_after(drops)}"] if drops else []
+    return "; ".join(said + ([f"{len(returns)} returns, the latest {_after(returns)}"] if returns else []))
+
+
+def _after(entries: Sequence[Mapping[str, Any]]) -> str:
+    last = entries[0]
+    return f"{last['after_ms'] / 1000:.1f} s after {last['fault_id']} ({last['name_server']}, {last['broker_name']})"
 
 
 def _tolerances(control: Control, world: World, demanded: Sequence[Obligation]) -> dict[int, Tolerance]:

@@ -106,7 +106,19 @@ CHECK = Check(
     reads=Reads.CONTROL,
     gather=lambda gathering, _world: gathering.control,
     judge=judge,
+    tells=lambda measured: _told(measured.get("converged_ms") or {}),
 )
+
+
+def _told(converged: Mapping[str, float | None]) -> str:
+    """ "equal again 14.2 s after black_hole-1 end" """
+    if not converged:
+        return "equal all the time"
+    never = [change for change, after_ms in converged.items() if after_ms is None]
+    if never:
+        return f"not equal again after {', '.join(never)}"
+    change, after_ms = max(converged.items(), key=lambda item: item[1] or 0.0)
+    return f"equal again {(after_ms or 0.0) / 1000:.1f} s after {change}" if after_ms else "equal all the time"
 
 
 def segments(world: World) -> list[Segment]:

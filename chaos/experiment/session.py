@@ -18,7 +18,7 @@ from typing import Any
 from ..errors import HarnessError
 from ..faults.kinds import ACTIONS
 from ..faults.link_faults import Heal
-from ..reports.table import brief
+from ..reports.sentences import example_sentence
 from ..scenarios.model import ActionModel, Scenario, parse
 from ..topology import NodeKind
 from ..verdict import Validity, Verdict
@@ -192,7 +192,7 @@ class RunningCluster:
 
 def _advertised(verdict: Verdict) -> str:
     lines = [f"{verdict.name} is {verdict.verdict}: {verdict.why or f'{verdict.violations} violations'}"]
-    lines += [f"    {brief(example.to_json())}" for example in verdict.examples[:3]]
+    lines += [f"    {example_sentence(example, verdict.timeline_ms)}" for example in verdict.examples[:3]]
     return "\n".join(lines)
 
 

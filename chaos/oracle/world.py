@@ -125,6 +125,8 @@ class World:
     faults: tuple[Fault, ...] = ()
     end_ms: float = 0.0
     """Where judging ends: before the harness takes the cluster down."""
+    timeline_ms: float = 0.0
+    """Where the scenario's timeline starts; what is shown to people counts from there."""
     run: Mapping[str, Any] = field(default_factory=dict)
     """What `run_begin` says of the run: scenario, seed, profile, client_profile …"""
     _index: _Index = field(init=False, repr=False, compare=False)
@@ -177,6 +179,9 @@ class World:
             end_ms=min(
                 (float(row["time_ms"]) for row in picked if _ends_judging(row)),
                 default=float(latest_ms if last_ms is None else last_ms),
+            ),
+            timeline_ms=next(
+                (float(r["time_ms"]) for r in picked if r["event"] == "phase" and r.get("phase") == "steady"), 0.0
             ),
             run=run,
         )

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
 from ..verdict import Validity, Verdict
+from .sentences import wrong_sentence
 
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -28,7 +29,7 @@ def junit(scenario: str, seed: int, verdicts: Sequence[Verdict]) -> bytes:
         case = ET.SubElement(suite, "testcase", classname=f"nemesrv.{scenario}", name=verdict.name)
         detail = _clean(json.dumps(verdict.to_json(), indent=1, default=str, ensure_ascii=False))
         if verdict.verdict is Validity.INVALID:
-            message = f"{verdict.violations} violations among {verdict.examined} examined"
+            message = f"{wrong_sentence(verdict) or verdict.why} ({verdict.violations} of {verdict.examined} examined)"
             ET.SubElement(case, "failure", message=_clean(message), type="INVALID").text = detail
         elif verdict.verdict is Validity.UNKNOWN:
             ET.SubElement(case, "error", message=_clean(verdict.why), type="UNKNOWN").text = detail

@@ -1,4 +1,7 @@
-"""What a check measured, as sentences, where a list of its numbers tells a person nothing."""
+"""A verdict as sentences: what was measured, what was wrong (who, when, by how much), and what is allowed.
+
+Times that a person reads count from where the scenario's timeline starts, as its `at_s` do.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,66 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..verdict import Verdict
+from ..checkers import CHECKS
+from ..verdict import Example, Validity, Verdict
+from .values import NEVER, phrase, phrases
 
 _OPERATIONS = {"send": "sends", "pull": "pulls", "name_server_call": "look-ups"}
+_LONGEST = 60
 _STRETCHES = 3
 """So many quiet stretches are named, and how many more there are."""
 
 
 def measured_sentences(v: Verdict) -> list[str]:
     """What was measured, the most important sentence first; none where the numbers speak for themselves."""
-    return _availability(v.measured) if v.name == "availability" and v.measured else []
+    if v.name == "availability" and v.measured:
+        return _availability(v.measured)
+    check = CHECKS.get(v.name)
+    said = check.tells(v.measured) if check and check.tells and v.examined else ""
+    return [said] if said else []
+
+
+def example_sentence(e: Example, timeline_ms: float = 0.0) -> str:
+    """`ns-1 must not hold broker-a (orders): 20.0 to 80.0 s, 60.0 s over, after kill-1 start`."""
+    kind = str(e.more.get("kind") or e.more.get("rule") or "")
+    topic = f"({e.topic})" if e.topic else ""
+    who = " ".join(part for part in (e.who, kind, e.what, topic) if part)
+    if e.who and kind and not kind.startswith(("must", "may")):
+        who = " ".join(part for part in (f"{e.who}: {kind}", e.what, topic) if part)
+    said = [_when(e, timeline_ms), f"{e.over_ms / 1000:.1f} s over" if e.over_ms else ""]
+    said += [f"after {e.after}" if e.after and e.after != "begin" else ""]
+    rest = {key: value for key, value in e.more.items() if key not in ("kind", "rule")}
+    said += [f"{name} {text}" for name, text in phrases(rest) if len(text) <= _LONGEST]
+    when = ", ".join(part for part in said if part)
+    return f"{who}: {when}" if who and when else who or when
+
+
+def _when(e: Example, timeline_ms: float) -> str:
+    if e.from_ms is None:
+        return ""
+    from_s = (e.from_ms - timeline_ms) / 1000
+    if e.to_ms is None or e.to_ms <= e.from_ms:
+        return f"at {from_s:.1f} s"
+    return f"{from_s:.1f} to {(e.to_ms - timeline_ms) / 1000:.1f} s"
+
+
+def wrong_sentence(v: Verdict) -> str:
+    """Who, when and by how much, of the worst example, and how many more there are; "" of a VALID verdict."""
+    if v.verdict is Validity.VALID or not v.examples:
+        return ""
+    more = v.violations - 1
+    tail = f"; and {more} more" if v.verdict is Validity.INVALID and more > 0 else ""
+    return example_sentence(v.examples[0], v.timeline_ms) + tail
+
+
+def allowed_sentence(v: Verdict) -> str:
+    """`33.0 s (R + C), tolerance 0.6 s`; the formula alone where nothing is timed."""
+    bound_ms, formula = v.allowed.get("bound_ms"), str(v.allowed.get("formula") or "")
+    if bound_ms is None or formula == NEVER:
+        return formula
+    tolerance = phrase(v.allowed.get("tolerance_ms"), milliseconds=True)
+    said = f"{bound_ms / 1000:.1f} s" + (f" ({formula})" if formula else "")
+    return f"{said}, tolerance {tolerance}" if tolerance else said
 
 
 def _availability(measured: Mapping[str, Any]) -> list[str]:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..verdict import Validity, Verdict, worst
-from .table import allowed, brief, measured
+from .sentences import example_sentence
+from .table import allowed, measured
 
 _SIGN = {Validity.VALID: "✅", Validity.INVALID: "❌", Validity.UNKNOWN: "❔"}
 
@@ -28,13 +29,12 @@ def summary(scenario: str, seed: int, profile: str, verdicts: Sequence[Verdict],
         "|---|---|---:|---:|---|---|",
     ]
     for v in verdicts:
-        may = v.why if v.verdict is Validity.UNKNOWN and v.why else allowed(v)
         cells = (f"`{v.name}`", f"{_SIGN[v.verdict]} {v.verdict}", f"{v.examined:,}", f"{v.violations:,}")
-        lines.append(f"| {' | '.join(map(_cell, (*cells, measured(v), may)))} |")
+        lines.append(f"| {' | '.join(map(_cell, (*cells, measured(v), allowed(v))))} |")
     for v in verdicts:
         if v.verdict is not Validity.VALID:
             lines += ["", f"**`{v.name}`** {_cell(v.why)}"]
-            lines += [f"- {_cell(brief(example.to_json()))}" for example in v.examples]
+            lines += [f"- {_cell(example_sentence(example, v.timeline_ms))}" for example in v.examples]
     return "\n".join(lines) + "\n\n"
 
 

@@ -1,17 +1,25 @@
-"""The verdict table that a person reads at the end of a run."""
+"""The verdict table that a person reads at the end of a run, and what it lists below it in a narrow terminal."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
+from ..oracle.legend import legend
 from ..verdict import Validity, Verdict
-from .sentences import measured_sentences
+from .sentences import allowed_sentence, measured_sentences, wrong_sentence
 from .values import phrases
 
-LONGEST, FORMULA_LONGEST = 60, 140
+LONGEST = 60
+PIPE_COLUMNS = 160
+"""Of a pipe, where COLUMNS does not say how wide it is."""
+NARROW = 100
+"""Columns below which a check is a paragraph, and not a row."""
 
 _STYLE = {Validity.VALID: "green", Validity.INVALID: "bold red", Validity.UNKNOWN: "yellow"}
 
@@ -19,27 +27,23 @@ _STYLE = {Validity.VALID: "green", Validity.INVALID: "bold red", Validity.UNKNOW
 def brief(values: Mapping[str, object]) -> str:
     """A verdict's numbers and short texts; the nested and the long are left to report.html and verdicts.json."""
     flat = {key: value for key, value in values.items() if isinstance(value, int | float | str)}
-    return ", ".join(
-        text if name == "formula" else f"{name} {text}"
-        for name, text in phrases(flat)
-        if len(text) <= (FORMULA_LONGEST if name == "formula" else LONGEST)
-    )
+    return ", ".join(f"{name} {text}" for name, text in phrases(flat) if len(text) <= LONGEST)
 
 
 def measured(v: Verdict) -> str:
-    """What the check measured, in a line or two."""
-    return "; ".join(measured_sentences(v)[:2]) or brief(v.measured)
+    """What the check measured, in a line or two; of one that is not VALID first who, when and by how much."""
+    said = "; ".join(measured_sentences(v)[:2]) or brief(v.measured)
+    return ". ".join(part for part in (wrong_sentence(v), said) if part)
 
 
 def allowed(v: Verdict) -> str:
-    """What the check allows, in a line or two; a tolerance only where there is a bound that it widens."""
-    bounded = v.allowed.get("bound_ms") is not None
-    return brief({name: value for name, value in v.allowed.items() if bounded or name != "tolerance_ms"})
+    """What the check allows, in a line or two."""
+    return v.why if v.verdict is Validity.UNKNOWN and v.why else allowed_sentence(v)
 
 
 def verdict_table(verdicts: Sequence[Verdict], *, title: str) -> Table:
     """One row a check: verdict, how much it examined, what was measured against what was allowed."""
-    table = Table(title=title, title_justify="left")
+    table = Table(title=title, title_justify="left", caption=legend_line(verdicts), caption_justify="left")
     table.add_column("check", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     table.add_column("examined", justify="right")
@@ -47,21 +51,36 @@ def verdict_table(verdicts: Sequence[Verdict], *, title: str) -> Table:
     table.add_column("measured")
     table.add_column("allowed")
     for v in verdicts:
-        style = _STYLE[v.verdict]
-        table.add_row(
-            v.name,
-            f"[{style}]{v.verdict}[/]",
-            str(v.examined),
-            str(v.violations),
-            measured(v),
-            v.why if v.verdict is Validity.UNKNOWN and v.why else allowed(v),
-        )
+        verdict = f"[{_STYLE[v.verdict]}]{v.verdict}[/]"
+        table.add_row(v.name, verdict, f"{v.examined:,}", f"{v.violations:,}", measured(v), allowed(v))
     return table
 
 
+def verdict_list(verdicts: Sequence[Verdict], *, title: str) -> RenderableType:
+    """The same as paragraphs, for a terminal that is too narrow for columns."""
+    parts: list[RenderableType] = [Text(title, style="italic")]
+    for v in verdicts:
+        head = Text.assemble((str(v.verdict), _STYLE[v.verdict]), f" {v.name}")
+        said = [measured(v), f"examined {v.examined:,}, violations {v.violations:,}; allowed: {allowed(v) or 'never'}"]
+        parts += [head, *(Padding(Text(line), (0, 0, 0, 2)) for line in said if line)]
+    return Group(*parts, Text(legend_line(verdicts), style="dim"))
+
+
+def legend_line(verdicts: Sequence[Verdict]) -> str:
+    """What the symbols in the formulas of these verdicts stand for, in a line; "" where there are none."""
+    known = legend(str(v.allowed.get("formula") or "") for v in verdicts)
+    return "; ".join(f"{symbol}: {meaning}" for symbol, meaning in known.items())
+
+
 def print_table(verdicts: Sequence[Verdict], *, title: str) -> None:
-    """The table on stdout, as wide as the terminal or 160 columns in a pipe."""
-    console = Console()
+    """The table on stdout, as wide as the terminal; in a pipe as COLUMNS says, else 160 columns."""
+    console = Console(highlight=False)
     if not console.is_terminal:
-        console = Console(width=160)
-    console.print(verdict_table(verdicts, title=title))
+        console = Console(highlight=False, width=_columns())
+    make = verdict_list if console.width < NARROW else verdict_table
+    console.print(make(verdicts, title=title))
+
+
+def _columns() -> int:
+    text = os.environ.get("COLUMNS", "")
+    return max(20, int(text)) if text.isdigit() else PIPE_COLUMNS

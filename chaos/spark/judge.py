@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from pyspark import StorageLevel
@@ -68,7 +69,7 @@ def _verdict_of(name: str, gathering: Gathering, world: World, plans: Mapping[st
     # However large the history, a check that reads no traffic is planned as for a small one.
     use(gathering.history.sparkSession, SMALL_PLANS if check.reads is Reads.CONTROL else plans)
     try:
-        return check.judge(check.gather(gathering, world), world)
+        return replace(check.judge(check.gather(gathering, world), world), timeline_ms=world.timeline_ms)
     except Exception as exc:
         log.info("check %s failed", name, exc_info=True)  # its verdict says so to the person
         return Verdict.of_failed_check(name, exc)

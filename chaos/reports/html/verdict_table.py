@@ -34,17 +34,16 @@ def verdict_rows(v: Verdict, place: Place, examples: Sequence[Place]) -> str:
 
 def _measured(v: Verdict) -> str:
     """What was measured; where it is a time against a bound, first how much of the bound it took."""
-    if said := measured_sentences(v):
-        return f"<div>{escape('. '.join(text[:1].upper() + text[1:] for text in said))}.</div>"
+    said = "".join(f"<div>{escape(text[:1].upper() + text[1:])}.</div>" for text in measured_sentences(v))
     measured, bound = v.measured.get("max_ms"), v.allowed.get("bound_ms")
     if not isinstance(measured, int | float) or not isinstance(bound, int | float):
-        return _pairs(v.measured)
+        return said or _pairs(v.measured)
     # A bound of nothing but delivery is 0; over it is over, whatever the scale.
     share = measured / bound if bound > 0 else float(measured > (v.allowed.get("tolerance_ms") or 0.0)) * 2
     kind = "over" if share > 1 and v.verdict is Validity.INVALID else "fine"
     gauge = f'<div class="gauge {kind}" aria-hidden="true"><i style="width:{min(share, 1) * 100:.0f}%"></i></div>'
     rest = {key: value for key, value in v.measured.items() if key != "max_ms"}
-    return f"<div><b>{seconds(measured)}</b> at most</div>{gauge}{_pairs(rest)}"
+    return f"<div><b>{seconds(measured)}</b> at most</div>{gauge}{said or _pairs(rest)}"
 
 
 def _allowed(allowed: Mapping[str, Any]) -> str:

@@ -29,7 +29,7 @@ def test_the_summary_has_a_row_for_each_check_and_the_line_that_repeats_the_run(
     text = summary("smoke", 7, "4.9", [VALID], replay_line("runs/smoke/1/scenario.yaml", 7))
     assert text.startswith("### ✅ smoke: VALID\n")
     assert "`nemesrv run runs/smoke/1/scenario.yaml --seed 7`" in text
-    assert "| `routes_converge` | ✅ VALID | 1,234 | 0 | max 10.6 s | bound 33.0 s, R + C |" in text
+    assert "| `routes_converge` | ✅ VALID | 1,234 | 0 | equal all the time | 33.0 s (R + C) |" in text
 
 
 def test_what_is_wrong_stands_below_the_table_with_its_counterexamples() -> None:
