@@ -79,6 +79,13 @@ class Harness:
             raise HarnessError(
                 f"Spark did not start within {SPARK_LIMIT_S} s: see whether the machine is overloaded"
             ) from exc
+        except HarnessError:
+            raise
+        except Exception as exc:
+            from ..spark.session import jvm_death
+
+            lines = str(exc).strip().splitlines() or [type(exc).__name__]
+            raise HarnessError(jvm_death(1.0) or f"Spark failed while it started: {lines[0]}") from exc
         self._hurry()
         return spark
 

@@ -16,12 +16,17 @@ from ..checkers import CHECKS
 from ..checkers.check import Reads
 from ..checkers.dataframes.gathering import Gathering, gather
 from ..checkers.dataframes.shared import TRAFFIC, shared_scan
+from ..errors import HarnessError
 from ..oracle.world import World
 from ..verdict import Verdict
+from .session import jvm_death
 from .settings import SMALL_PLANS, use
 from .storage import load_planned
 
 log = logging.getLogger("nemesrv.spark")
+
+JVM_END_S = 0.5
+"""From the loss of its connection to the end of a JVM that dies."""
 
 
 def by_event(history: DataFrame, control: DataFrame) -> DataFrame:
@@ -94,9 +99,26 @@ def _parts(history: DataFrame) -> Iterator[DataFrame]:
 
 
 def check_run(run_dir: Path | str, checks: Iterable[str], spark: SparkSession) -> list[Verdict]:
-    """The verdicts of a recorded run or of a URI's, in the order of `checks`. KeyError for one that does not exist."""
+    """The verdicts of a recorded run or of a URI's, in the order of `checks`. KeyError for one that does not exist.
+
+    HarnessError when Spark's JVM dies meanwhile: that says nothing about the history.
+    """
     names = list(checks)
     for name in names:
         CHECKS[name]
-    history, plans = load_planned(run_dir, spark)
-    return check_history(history, names, plans)
+    try:
+        history, plans = load_planned(run_dir, spark)
+        verdicts = check_history(history, names, plans)
+    except Exception as exc:
+        if dead := _of_a_dead_jvm(run_dir, within_s=JVM_END_S):
+            raise dead from exc
+        raise
+    if dead := _of_a_dead_jvm(run_dir):
+        raise dead
+    return verdicts
+
+
+def _of_a_dead_jvm(run_dir: Path | str, *, within_s: float = 0.0) -> HarnessError | None:
+    death = jvm_death(within_s)
+    again = f"what was recorded is kept, so judge it again with `nemesrv check {run_dir}`"
+    return HarnessError(f"{death} while it judged: {again}") if death else None

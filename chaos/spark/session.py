@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import subprocess
 from pathlib import Path
 from typing import IO, Any
@@ -42,13 +43,35 @@ def session(master: str | None = None, *, log_file: Path | None = None, large: b
         java_import(gateway.jvm, "org.apache.spark.api.python.PythonUtils")
         return SparkSession(SparkContext(conf=conf, gateway=gateway))
     except Exception as exc:
-        lines = str(exc).strip().splitlines()
-        raise HarnessError(f"Spark did not start: {lines[0] if lines else type(exc).__name__}") from exc
+        raise HarnessError(f"Spark did not start: {_why(exc)}") from exc
     finally:
         if before is None:
             os.environ.pop("SPARK_LOCAL_IP", None)
         else:
             os.environ["SPARK_LOCAL_IP"] = before
+
+
+def _why(exc: Exception) -> str:
+    if "JAVA_GATEWAY_EXITED" in str(exc):
+        return (
+            "its JVM ended before it could be used, killed for want of memory or by an option that it does not know: "
+            "see JDK_JAVA_OPTIONS, JAVA_TOOL_OPTIONS and `nemesrv preflight`"
+        )
+    lines = str(exc).strip().splitlines()
+    return lines[0] if lines else type(exc).__name__
+
+
+def jvm_death(within_s: float = 0.0) -> str:
+    """How the session's JVM ended, for a person; empty while it runs, and where this process started none."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return ""
+    try:
+        code = process.wait(within_s)
+    except subprocess.TimeoutExpired:
+        return ""
+    how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended by itself with exit status {code}"
+    return f"Spark's JVM (pid {process.pid}) {how}"
 
 
 def _gateway(conf: SparkConf, said: IO[bytes], *, quick: bool) -> Any:

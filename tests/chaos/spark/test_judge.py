@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -50,3 +53,31 @@ def test_a_check_that_does_not_exist_is_refused_before_anything_is_judged(spark:
 
     with pytest.raises(KeyError, match="no_such_check"):
         check_run(tmp_path, ["no_such_check"], spark)
+
+
+JUDGED_BY_A_DYING_JVM = """
+import os, signal, sys
+from nemesrv.chaos.errors import HarnessError
+from nemesrv.chaos.spark import judge
+from nemesrv.chaos.spark.session import jvm_pid, session
+def dies(history, checks, plans):
+    os.kill(jvm_pid(), signal.SIGKILL)
+    history.count()
+judge.check_history = dies
+try:
+    judge.check_run(sys.argv[1], ["order_kept"], session())
+except HarnessError as exc:
+    print(exc)
+"""
+
+
+def test_a_jvm_that_dies_is_a_harness_failure_and_no_verdict(tmp_path: Path) -> None:
+    history.write_parquet(broker_crash(rows=0).rows, tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", JUDGED_BY_A_DYING_JVM, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert re.fullmatch(
+        rf"Spark's JVM \(pid \d+\) was killed by SIGKILL while it judged: what was recorded is kept, so judge it again "
+        rf"with `nemesrv check {tmp_path}`\n",
+        done.stdout,
+    ), done.stderr
