@@ -16,8 +16,10 @@ from itertools import count
 from typing import Any
 
 from ...remoting.node.profile import Profile
+from ..faults.link_faults import BlackHole, Cut, LinkFault
+from ..faults.process_faults import Pause, Stop
 from ..history.schema import Row
-from .plan import BEGIN_MS, TRAFFIC_MS, Kind, Plan, PlannedFault
+from .plan import BEGIN_MS, TRAFFIC_MS, Plan, PlannedFault
 from .timeline import Timelines
 
 UP, CLOSED, SILENT = 0, 1, 2
@@ -48,6 +50,15 @@ class Control:
     """Producer → the brokers that it sends to, as bits."""
     owners: list[Steps] = field(default_factory=list)
     """Queue (topic, broker, queue_id) → the consumer that pulls from it; -1 is nobody."""
+
+
+@dataclass(slots=True)
+class _HeldRegistration:
+    """One that a black hole holds, with the close of its channel where the broker has given it up."""
+
+    began_ms: float
+    incarnation: int
+    given_up: bool = False
 
 
 @dataclass(slots=True)
@@ -83,7 +94,8 @@ class Simulation:
         self._incarnation = dict.fromkeys(self.nodes, 0)
         self._alive = dict.fromkeys(self.nodes, False)
         self._paused = dict.fromkeys(self.nodes, False)
-        self._links: dict[tuple[str, str], Kind] = {}
+        self._links: dict[tuple[str, str], LinkFault] = {}
+        self._held: dict[tuple[str, str], list[_HeldRegistration]] = {}
         self._tables: dict[str, dict[str, float]] = {name: {} for name in plan.name_server_names}
         self._missed: dict[str, bool] = dict.fromkeys(plan.broker_names, False)
         self._resumes: dict[str, float] = {}
@@ -114,7 +126,7 @@ class Simulation:
             "sends_per_s": plan.messages / max(1, plan.producers) / (plan.settled_ms - TRAFFIC_MS) * 1000,
         }
         about = {"scenario": "generated", "seed": plan.seed, "workload": workload, "availability_floor": None}
-        about |= {"timeline": [str(fault.kind) for fault in plan.faults], "defect": None}
+        about |= {"timeline": [entry.do for entry in plan.timeline], "defect": None}
         self._row(0.0, HARNESS, "run_begin", value={**about, **timers})
         for number, node in enumerate(self.nodes):
             kind = {"kind": role_of(node)}
@@ -193,24 +205,43 @@ class Simulation:
         for name_server in self.plan.name_server_names:
             link = self._links.get((broker, name_server))
             to = {"name_server": self.result.addresses[name_server]}
-            if not self._alive[name_server] or link is Kind.CUT:
+            if not self._alive[name_server] or isinstance(link, Cut):
                 self._row(now_ms + self._soon(), broker, "register", type="fail", duration_ms=1.0, **to)
-            elif link is Kind.BLACK_HOLE:
-                self._at(now_ms + self.timers.B_ms, self._give_up, broker, name_server, incarnation)
+            elif isinstance(link, BlackHole):
+                held = _HeldRegistration(now_ms, incarnation)
+                self._held.setdefault((broker, name_server), []).append(held)
+                self._at(now_ms + self.timers.B_ms, self._give_up, broker, name_server, held)
             elif self._paused[name_server]:
                 self._at(self._resumes[name_server] + self._soon(), self._accept, name_server, broker, incarnation)
             else:
                 self._at(now_ms + self._soon(), self._accept, name_server, broker, incarnation)
 
-    def _give_up(self, now_ms: float, broker: str, name_server: str, incarnation: int) -> None:
-        """A registration without an answer: the broker closes the channel, and a close passes this kind of fault."""
-        if incarnation != self._incarnation[broker]:
-            return
+    def _give_up(self, now_ms: float, broker: str, name_server: str, held: _HeldRegistration) -> None:
+        """A registration without an answer: the broker closes the channel, and the close waits behind it."""
+        if not any(held is one for one in self._held.get((broker, name_server), ())):
+            return  # healed meanwhile
+        held.given_up = True
         to = {"name_server": self.result.addresses[name_server]}
         self._row(now_ms, broker, "register", type="info", duration_ms=self.timers.B_ms, **to)
-        self._drop(now_ms + self._soon(), name_server, broker, "closed")
 
-    def _accept(self, now_ms: float, name_server: str, broker: str, incarnation: int) -> None:
+    def _let_out(self, now_ms: float, broker: str, name_server: str) -> None:
+        """What a black hole held arrives in order: each registration, and the close behind it."""
+        for held in self._held.pop((broker, name_server), ()):
+            now_ms += self._soon()
+            if held.given_up:
+                self._at(now_ms, self._accept_closed, name_server, broker)
+            else:
+                self._at(now_ms, self._accept, name_server, broker, held.incarnation, now_ms - held.began_ms)
+
+    def _accept_closed(self, now_ms: float, name_server: str, broker: str) -> None:
+        """A registration whose broker waits no more, and at once the close of its channel."""
+        where = {"broker_name": broker, "broker_id": 0, "address": self.result.addresses[broker]}
+        self._row(now_ms, name_server, "registration", code=0, **where)
+        if self._tables[name_server].setdefault(broker, now_ms) == now_ms:
+            self._routes(now_ms + 0.1, name_server)
+        self._drop(now_ms + 0.3, name_server, broker, "closed")
+
+    def _accept(self, now_ms: float, name_server: str, broker: str, incarnation: int, took_ms: float = 3.0) -> None:
         if not self._alive[name_server] or not self._alive[broker] or incarnation != self._incarnation[broker]:
             return
         table = self._tables[name_server]
@@ -226,7 +257,7 @@ class Simulation:
             "register",
             type="ok",
             code=0,
-            duration_ms=3.0,
+            duration_ms=took_ms,
             name_server=self.result.addresses[name_server],
         )
         self._at(now_ms + self.timers.I_ms + self._soon(), self._idle, name_server, broker, now_ms)
@@ -259,7 +290,7 @@ class Simulation:
     # -- faults
 
     def _fault_row(self, now_ms: float, fault: PlannedFault, phase: str) -> None:
-        about = {"fault_id": fault.fault_id, "fault": str(fault.kind), "injection": fault.kind.injection}
+        about = {"fault_id": fault.fault_id, "fault": fault.kind.do, "injection": fault.kind.injection}
         stream = "both" if fault.target else None
         self._row(
             now_ms, HARNESS, "fault", phase=phase, source=fault.source, target=fault.target, stream=stream, **about
@@ -269,15 +300,16 @@ class Simulation:
         self._fault_row(now_ms, fault, "start")
         node, is_broker = fault.source, fault.source.startswith("broker-")
         if fault.target is not None:
+            assert isinstance(fault.kind, LinkFault)
             self._links[fault.source, fault.target] = fault.kind
-            if fault.kind is Kind.CUT:
+            if isinstance(fault.kind, Cut):
                 self._at(now_ms + self._soon(1, 20), self._drop, fault.target, fault.source, "closed")
-        elif fault.kind is Kind.PAUSE:
+        elif isinstance(fault.kind, Pause):
             self._paused[node], self._resumes[node] = True, fault.end_ms
             if is_broker:
                 self._status(now_ms, node, SILENT)
         else:
-            graceful = fault.kind is Kind.STOP
+            graceful = isinstance(fault.kind, Stop)
             self._alive[node] = False
             if graceful:
                 self._row(now_ms + 20, node, "stopped")
@@ -296,9 +328,8 @@ class Simulation:
         node, is_broker = fault.source, fault.source.startswith("broker-")
         if fault.target is not None:
             del self._links[fault.source, fault.target]
-            if fault.kind is Kind.BLACK_HOLE:  # removing the toxic closes every connection that was under it
-                self._at(now_ms + self._soon(1, 20), self._drop, fault.target, fault.source, "closed")
-        elif fault.kind is Kind.PAUSE:
+            self._let_out(now_ms, fault.source, fault.target)
+        elif isinstance(fault.kind, Pause):
             self._paused[node] = False
             if is_broker:
                 self._status(now_ms, node, UP)

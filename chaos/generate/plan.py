@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from ...remoting.node.profile import Profile
-from ..oracle.windows import Timers
+from ..faults.link_faults import BlackHole, Cut, Heal
+from ..faults.process_faults import Kill, Pause, Restart, Resume, Stop
+from ..oracle.timers import Timers
+from ..scenarios.model import ActionModel
 
 BEGIN_MS = 2_000.0
 """Until then every node has started and every NameServer knows every broker."""
@@ -24,35 +26,15 @@ ROWS_A_MESSAGE = 7
 """send, send_attempt (invoked and ended each), half a pull (invoked and ended), receive, read."""
 
 
-class Kind(StrEnum):
-    """What a planned fault does, under the harness's words."""
-
-    KILL = "kill"
-    STOP = "stop"
-    PAUSE = "pause"
-    CUT = "cut"
-    BLACK_HOLE = "black_hole"
-
-    @property
-    def injection(self) -> str:
-        return _INJECTIONS[self]
-
-
-_INJECTIONS = {
-    Kind.KILL: "sigkill",
-    Kind.STOP: "sigterm",
-    Kind.PAUSE: "sigstop",
-    Kind.CUT: "toxiproxy.disabled",
-    Kind.BLACK_HOLE: "toxiproxy.timeout=0",
-}
+PlannedKind = Kill | Stop | Pause | Cut | BlackHole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedFault:
-    """One fault of `source` itself, or of the links by which `source` dials `target`."""
+    """One fault of `source` itself, or of the links by which `source` dials `target`: one that a timeline can say."""
 
     fault_id: str
-    kind: Kind
+    kind: PlannedKind
     source: str
     target: str | None = None
     start_ms: float
@@ -108,6 +90,21 @@ class Plan:
     def topic_names(self) -> tuple[str, ...]:
         return ("orders", *(f"orders-{index}" for index in range(1, self.topics)))
 
+    @property
+    def timeline(self) -> tuple[ActionModel, ...]:
+        """The faults as a scenario's timeline says them, and what ends each."""
+        entries: list[ActionModel] = []
+        for fault in self.faults:
+            start_s, end_s = ((at_ms - BEGIN_MS) / 1000 for at_ms in (fault.start_ms, fault.end_ms))
+            if fault.target is not None:
+                entries.append(ActionModel(at_s=start_s, what=fault.kind, links=(f"{fault.source} -> {fault.target}",)))
+                entries.append(ActionModel(at_s=end_s, what=Heal()))
+            else:
+                ends = Resume() if isinstance(fault.kind, Pause) else Restart()
+                entries.append(ActionModel(at_s=start_s, what=fault.kind, nodes=(fault.source,)))
+                entries.append(ActionModel(at_s=end_s, what=ends, nodes=(fault.source,)))
+        return tuple(entries)
+
     def with_messages(self, messages: int) -> Plan:
         return replace(self, messages=max(0, messages))
 
@@ -120,6 +117,8 @@ def plan_of(events: int, seed: int, profile: Profile = Profile.V4_9) -> Plan:
         faults = 3
     elif events < 2_000_000:
         size = {"brokers": 4, "producers": 4, "consumers": 4, "starts": 300}
+        if events < 100_000:  # or there would be timers' lateness and hardly a message
+            size["lag_every_ms"] = 20_000.0
         faults = 3
     elif events < 20_000_000:
         size = {"brokers": 6, "producers": 16, "consumers": 8, "topics": 2, "starts": 3_000}
@@ -157,7 +156,7 @@ def _with_faults(plan: Plan, rng: random.Random, count: int, *, gaps_s: tuple[fl
     for number in range(count):
         kind, source, target = _fault(plan, rng, number if long else None)
         span_s = _span_s(kind, source, long=long, rng=rng, timers=timers)
-        fault_id = f"{kind.value.replace('_', '-')}-{number + 1}"
+        fault_id = f"{kind.do.replace('_', '-')}-{number + 1}"
         faults.append(
             PlannedFault(
                 fault_id=fault_id,
@@ -174,16 +173,16 @@ def _with_faults(plan: Plan, rng: random.Random, count: int, *, gaps_s: tuple[fl
     return replace(plan, faults=tuple(faults), settled_ms=max(now_ms, BEGIN_MS + 90_000.0))
 
 
-def _fault(plan: Plan, rng: random.Random, number: int | None) -> tuple[Kind, str, str | None]:
+def _fault(plan: Plan, rng: random.Random, number: int | None) -> tuple[PlannedKind, str, str | None]:
     """kind, source, target. With a `number` the kinds take turns, so that a long run has every one of them."""
-    choices: list[tuple[Kind, str]] = [
-        (Kind.KILL, "broker"),
-        (Kind.PAUSE, "broker"),
-        (Kind.KILL, "name_server"),
-        (Kind.CUT, "link"),
-        (Kind.STOP, "broker"),
-        (Kind.BLACK_HOLE, "link"),
-        (Kind.PAUSE, "name_server"),
+    choices: list[tuple[PlannedKind, str]] = [
+        (Kill(), "broker"),
+        (Pause(), "broker"),
+        (Kill(), "name_server"),
+        (Cut(), "link"),
+        (Stop(), "broker"),
+        (BlackHole(), "link"),
+        (Pause(), "name_server"),
     ]
     kind, of = choices[number % len(choices)] if number is not None else rng.choice(choices)
     broker, name_server = rng.choice(plan.broker_names), rng.choice(plan.name_server_names)
@@ -192,10 +191,10 @@ def _fault(plan: Plan, rng: random.Random, number: int | None) -> tuple[Kind, st
     return kind, (broker if of == "broker" else name_server), None
 
 
-def _span_s(kind: Kind, source: str, *, long: bool, rng: random.Random, timers: Timers) -> float:
-    if kind is Kind.PAUSE and source.startswith("ns-"):  # shorter than B: no broker gives up on it
+def _span_s(kind: PlannedKind, source: str, *, long: bool, rng: random.Random, timers: Timers) -> float:
+    if isinstance(kind, Pause) and source.startswith("ns-"):  # shorter than B: no broker gives up on it
         return rng.uniform(1.0, timers.B_ms / 1000 - 1.5)
     longest_s = (timers.E_ms + timers.S_ms + timers.P_ms + timers.Qr_ms) / 1000 + 20
     if long:
-        return longest_s if kind is Kind.PAUSE else rng.uniform(90.0, 120.0)
-    return rng.uniform(5.0, longest_s if kind is Kind.PAUSE else 100.0)
+        return longest_s if isinstance(kind, Pause) else rng.uniform(90.0, 120.0)
+    return rng.uniform(5.0, longest_s if isinstance(kind, Pause) else 100.0)

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from ..faults.process_faults import Kill
 from .control import Simulation, role_of
-from .plan import BEGIN_MS, QUIET_MS, Kind, Plan, PlannedFault
+from .plan import BEGIN_MS, QUIET_MS, Plan, PlannedFault
 from .traffic import FAIL, INFO, Messages, Plant
 
 
@@ -53,13 +54,13 @@ def _quiet_ms(plan: Plan) -> float:
 def staged(plan: Plan) -> Plan:
     """The plan, with a broker's death and a quiet end where it lacks them."""
     first = plan.faults[0] if plan.faults else None
-    if first is not None and first.kind is Kind.KILL and first.source in plan.broker_names:
+    if first is not None and isinstance(first.kind, Kill) and first.source in plan.broker_names:
         quiet = plan.settled_ms - plan.faults[-1].end_ms >= QUIET_MS and first.end_ms - first.start_ms >= 89_000
         if quiet and min(plan.brokers, plan.name_servers, plan.consumers, plan.queues) > 1:
             return plan
     start_ms = BEGIN_MS + 60_000.0
     kill = PlannedFault(
-        fault_id="kill-1", kind=Kind.KILL, source="broker-a", start_ms=start_ms, end_ms=start_ms + 95_000.0
+        fault_id="kill-1", kind=Kill(), source="broker-a", start_ms=start_ms, end_ms=start_ms + 95_000.0
     )
     return replace(
         plan,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from ..faults.process_faults import Pause
 from ..history.recorder import to_table
 from ..history.schema import Row
 from .columns import Columns, holding_id
@@ -97,7 +98,7 @@ class GeneratedRun:
             until = min(first + each, messages)
             last = until == messages
             end_ms = np.inf if last else self.traffic.time_of(until)
-            made = self.traffic.rows(self.traffic.messages(first, until))
+            made = self.traffic.rows(self.traffic.messages(first, until), end_ms)
             reads = made.pop("read")
             reads["seq"] += before_reads
             lag_until = int(np.searchsorted(lag["time_ms"], end_ms))
@@ -203,7 +204,7 @@ def _lag_rows(plan: Plan, control: Control) -> list[tuple[Rows, tuple[str, int]]
             every_ms = plan.lag_every_ms
             times = np.arange(from_ms + every_ms + rng.random() * 10, to_ms, every_ms)
             for fault in plan.faults:
-                if fault.source == node and fault.target is None and fault.kind == "pause":
+                if fault.source == node and isinstance(fault.kind, Pause):
                     times = times[(times < fault.start_ms) | (times - every_ms > fault.end_ms)]
             lag = rows(len(times), time_ms=times, duration_ms=every_ms, lag_ms=rng.exponential(2.0, len(times)))
             found.append((lag, (node, incarnation)))

@@ -11,7 +11,7 @@ as large as the cluster, not as the history.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .control import CLOSED, SILENT, UP, Control
+from .held_pulls import NOT_FOUND, HeldPulls, Pull
 from .plan import TRAFFIC_MS, Plan
 from .timeline import Floats, Ints, Timelines
 
@@ -65,6 +66,7 @@ _EMPTY: dict[str, Any] = {
 Rows = NDArray[Any]
 """A structured array of ROW."""
 
+_NONE = np.empty(0)
 PRODUCER_SHIFT = 40
 """A message's number: its producer's, shifted, and its place among the producer's."""
 
@@ -138,6 +140,7 @@ class Traffic:
     _status: Timelines = field(init=False)
     _known: Timelines = field(init=False)
     _owners: Timelines = field(init=False)
+    _held: HeldPulls = field(init=False)
 
     def __post_init__(self) -> None:
         plan = self.plan
@@ -155,6 +158,7 @@ class Traffic:
         self._known = Timelines([[(0.0, 0), *steps] for steps in self.control.known])
         self._owners = Timelines(self.control.owners)
         self.taken = np.zeros(self._owners.steps, dtype=np.int64)
+        self._held = HeldPulls(plan, self.control)
 
     def time_of(self, number: int) -> float:
         """When the message of that number is sent at the earliest; numbers from `messages` on: when traffic ends."""
@@ -274,8 +278,8 @@ class Traffic:
         """How many of the queue's messages went to its earlier holdings: the offset that this one begins at."""
         return int(self.taken[self._owners.step_number(queue, 0) : holding].sum())
 
-    def rows(self, made: Messages) -> dict[str, Rows]:
-        """Event → rows, in no order, without `seq`; those of `read` have one."""
+    def rows(self, made: Messages, end_ms: float) -> dict[str, Rows]:
+        """Event → rows, in no order, without `seq`; those of `read` have one. The next call begins at `end_ms`."""
         plan, who = self.plan, self.who
         producers = np.array([who[name] for name in plan.producer_names], dtype=np.int64)
         consumers = np.array([who[name] for name in plan.consumer_names] or [-1], dtype=np.int64)
@@ -303,8 +307,8 @@ class Traffic:
         got = np.flatnonzero(made.receiver >= 0)
         where = {"topic": made.topic[got], "broker": made.stored_on[got], "queue": made.queue[got]}
         where |= {"offset": made.offset[got], "who": consumers[made.receiver[got]]}
-        held = made.holding[got]
-        received = [rows(len(got), time_ms=made.received_ms[got], msg=made.msg[got], holding=held, **where)]
+        holding = made.holding[got]
+        received = [rows(len(got), time_ms=made.received_ms[got], msg=made.msg[got], holding=holding, **where)]
         received += [np.repeat(received[0], made.again[got])] if made.again.any() else []
         pulling = made.offset[got] % 2 == 0
         pulled = rows(len(got), time_ms=made.received_ms[got], type=INVOKE, **where)[pulling]
@@ -312,13 +316,27 @@ class Traffic:
         pulled["time_ms"] -= 1.5
         answered["time_ms"] -= 0.2
         answered["type"], answered["code"], answered["duration_ms"] = OK, 0, 1.3
+        queue = (made.topic[got] * plan.brokers + made.stored_on[got]) * plan.queues + made.queue[got]
+        held = self._held.until(min(end_ms, plan.settled_ms - 1_000.0), queue, made.received_ms[got])
         return {
             "send": np.concatenate((invoked, ended)),
             "send_attempt": np.concatenate(tried),
-            "pull": np.concatenate((pulled, answered)),
+            "pull": np.concatenate((pulled, answered, *self._pulled_in_vain(held, consumers))),
             "receive": np.concatenate(received),
             "read": self._reads(made),
         }
+
+    def _pulled_in_vain(self, held: Sequence[Pull], consumers: Ints) -> tuple[Rows, Rows]:
+        """The beginnings of these pulls, and their ends; the offset is not known, and nobody asks for it."""
+        plan = self.plan
+        at_ms, took_ms, owner, queue = (np.array(column) for column in zip(*held, strict=True)) if held else [_NONE] * 4
+        queue = queue.astype(np.int64)
+        topic, rest = np.divmod(queue, plan.brokers * plan.queues)
+        broker, queue_id = np.divmod(rest, plan.queues)
+        where = {"who": consumers[owner.astype(np.int64)], "topic": topic, "broker": broker, "queue": queue_id}
+        invoked = rows(len(held), time_ms=at_ms, type=INVOKE, **where)
+        ended = rows(len(held), time_ms=at_ms + took_ms, type=OK, code=NOT_FOUND, duration_ms=took_ms, **where)
+        return invoked, ended
 
     def _attempts(
         self, made: Messages, broker: Ints, type_: Ints, begins_ms: Floats, took_ms: Floats, attempt: int, sender: Ints

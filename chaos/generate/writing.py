@@ -14,12 +14,17 @@ from ..history.clustered import write_clustered
 from ..history.schema import Row, parquet_path
 from ..scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel
 from .columns import plain
+from .held_pulls import rows_expected
 from .plan import ROWS_A_MESSAGE, Plan, plan_of, random_plan
 from .planted import Planted, defect_of
 from .run import SLICE_ROWS, GeneratedRun
 
 ORDERED_ROWS = 1_000_000
 """A history up to this size is one file in order of time, as a recorded run's; beyond, row groups are of one event."""
+
+
+COUNTED_ROWS = 100_000
+"""A history up to this size is made twice, first to count its rows; in a larger one held pulls hardly count."""
 
 
 class Written(NamedTuple):
@@ -84,8 +89,15 @@ def _sized(events: int, seed: int, planted: Planted | None, profile: Profile = P
     plan = plan_of(events, seed, profile)
     if planted is not None and planted.plan is not None:
         plan = planted.plan(plan)
-    fixed = GeneratedRun(plan).fixed_rows
-    return plan.with_messages((events - fixed) // ROWS_A_MESSAGE)
+    left, in_vain = events - GeneratedRun(plan).fixed_rows, rows_expected(plan)
+    messages = left / ROWS_A_MESSAGE
+    if 2 * messages < in_vain:  # so few that pulls are held; each message takes the place of one
+        messages = (left - in_vain) / (ROWS_A_MESSAGE - 2)
+    plan = plan.with_messages(int(messages))
+    if events <= COUNTED_ROWS:  # a queue is also quiet when its broker is just back: as many messages less
+        more = sum(slice_.count for slice_ in GeneratedRun(plan).slices()) - events
+        plan = plan.with_messages(plan.messages - more // ROWS_A_MESSAGE)
+    return plan
 
 
 def _rows(run: GeneratedRun) -> list[Row]:
@@ -110,6 +122,7 @@ def _write_scenario(folder: Path, plan: Plan) -> None:
         workload=WorkloadModel(
             queues=plan.queues, producers=plan.producers, consumers=plan.consumers, client_starts=plan.starts
         ),
+        timeline=plan.timeline,
         checks=tuple(CHECKS),
         seed=plan.seed,
     )

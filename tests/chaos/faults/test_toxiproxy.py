@@ -456,18 +456,7 @@ def test_a_server_dies_with_a_harness_that_is_killed(tmp_path: Path):
         import sys
         from pathlib import Path
         from nemesrv.chaos.faults.toxiproxy import ToxiproxyServer
-        from nemesrv.chaos.faults.link_faults import (
-    Bandwidth,
-    BlackHole,
-    Cut,
-    DirectionState,
-    Latency,
-    LinkState,
-    Reset,
-    Stream,
-    combine,
-)
-from nemesrv.chaos.faults.ports import PortHolder
+        from nemesrv.chaos.faults.ports import PortHolder
         server = ToxiproxyServer(Path(sys.argv[1]) / "log", ports=PortHolder())
         server.start()
         print(server.pid, flush=True)

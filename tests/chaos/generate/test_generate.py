@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from nemesrv.chaos import generate
+from nemesrv.chaos.faults.fault import Fault
+from nemesrv.chaos.faults.kinds import recorded
+from nemesrv.chaos.faults.link_faults import BlackHole
 from nemesrv.chaos.generate import writing
+from nemesrv.chaos.generate.plan import Plan, PlannedFault, random_plan
+from nemesrv.chaos.generate.run import GeneratedRun
 from nemesrv.chaos.history.docs import EVENTS
 from nemesrv.chaos.history.recorder import read_rows
-from nemesrv.chaos.scenarios.model import load
+from nemesrv.chaos.scenarios.model import load, parse
 
 STAMPED = {"time_ms", "seq", "node", "role", "incarnation", "event"}
 
@@ -92,6 +98,52 @@ def test_the_folder_says_what_is_to_be_judged(tmp_path: Path) -> None:
     scenario = load(tmp_path / "scenario.yaml")
     assert (scenario.name, scenario.seed) == ("generated", 3)
     assert "no_acknowledged_loss" in scenario.checks
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_made_up_run_has_only_faults_that_a_scenario_can_make_and_records_them_so(seed: int) -> None:
+    plan = random_plan(seed)
+    entries = [entry.model_dump(mode="json") for entry in plan.timeline]
+    cluster = {"name_servers": plan.name_servers, "brokers": plan.brokers}
+    document = {"checks": ["exercised"], "cluster": cluster, "timeline": entries}
+    assert parse(document, file="generated.yaml").timeline == plan.timeline
+    begun = [row for row in generate.random_rows(seed) if row["event"] == "fault" and row["phase"] == "start"]
+    faults = [entry.what for entry in plan.timeline if isinstance(entry.what, Fault)]
+    assert [recorded(row["fault"], row["injection"], row.get("stream"), {}) for row in begun] == faults
+
+
+def test_a_black_hole_lets_its_registrations_out_at_the_heal_and_the_closes_behind_them() -> None:
+    hole = PlannedFault(
+        fault_id="black-hole-1",
+        kind=BlackHole(),
+        source="broker-a",
+        target="ns-0",
+        start_ms=60_000.0,
+        end_ms=160_000.0,
+    )
+    run = GeneratedRun(Plan(seed=1, starts=0, faults=(hole,), settled_ms=230_000.0))
+    rows = [row for row in run.control.rows if row["time_ms"] > 60_000]
+    of_ns = [row for row in rows if row["node"] == "ns-0" and row.get("broker_name") == "broker-a"]
+    held = [row for row in of_ns if 160_000 <= row["time_ms"] < 160_100]
+    given_up = [row for row in rows if row["node"] == "broker-a" and row.get("type") == "info"]
+    assert not [row for row in of_ns if row["event"] == "registration" and row["time_ms"] < 160_000]
+    assert [row["event"] for row in held] == ["registration", "broker_dropped"] * len(given_up)
+    assert len(given_up) == 4
+    back = next(row for row in of_ns if row["event"] == "registration" and row["time_ms"] > 160_100)
+    assert back["time_ms"] < 160_000 + 30_000
+
+
+def test_a_queue_to_which_nobody_writes_is_pulled_in_vain() -> None:
+    rows = next(GeneratedRun(Plan(seed=1, messages=0, starts=0)).slices()).traffic["pull"].to_pylist()
+    waited: dict[tuple[str, str, int], list[float]] = defaultdict(list)
+    for row in rows:
+        if row["type"] == "ok":
+            assert row["code"] == 19
+            assert 15_000 <= row["duration_ms"] <= 20_000
+            waited[row["node"], row["broker_name"], row["queue_id"]].append(row["time_ms"])
+    assert len({(broker, queue) for _, broker, queue in waited}) == 3 * 4
+    longest = [max(later - at for at, later in pairwise(sorted(times))) for times in waited.values()]
+    assert max(longest) < 20_010
 
 
 def test_a_defect_that_does_not_exist_is_refused_with_those_that_do() -> None:

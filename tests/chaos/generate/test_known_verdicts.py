@@ -15,6 +15,7 @@ from nemesrv.chaos.checkers import CHECKS
 from nemesrv.chaos.history import recorder as history
 from nemesrv.chaos.spark import settings as spark_settings
 from nemesrv.chaos.verdict import Validity
+from nemesrv.remoting.node.profile import Profile
 
 pytestmark = pytest.mark.spark
 
@@ -30,6 +31,25 @@ def test_no_check_finds_a_fault_in_a_random_history(seed: int, spark: Any, tmp_p
 
     history.write_parquet(generate.random_rows(seed), tmp_path)
     assert [v for v in check_run(tmp_path, CHECKS, spark) if v.verdict is Validity.INVALID] == []
+
+
+@pytest.mark.parametrize(
+    ("events", "seed", "profile"),
+    [
+        (20_000, 1, Profile.V4_9),
+        (20_000, 2, Profile.V4_9),
+        (20_000, 3, Profile.V4_9),
+        (20_000, 1, Profile.V5_X),
+        (4_000, 1, Profile.V4_9),  # a message a minute for each queue
+    ],
+)
+def test_a_clean_history_of_any_size_is_valid_to_every_check(
+    events: int, seed: int, profile: Profile, spark: Any, tmp_path: Path
+) -> None:
+    from nemesrv.chaos.spark.judge import check_run
+
+    generate.write(tmp_path, events=events, seed=seed, profile=profile)
+    assert {v.name: v.verdict for v in check_run(tmp_path, CHECKS, spark)} == dict.fromkeys(CHECKS, Validity.VALID)
 
 
 @pytest.mark.parametrize("defect", generate.DEFECTS)
