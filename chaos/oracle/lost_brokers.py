@@ -33,7 +33,6 @@ class Absence:
     """When the last NameServer that the client may ask must have dropped the broker."""
     route_from_ms: float
     """From then on the client's routes must not name the broker."""
-    route_window: Window
     from_ms: float
     """From then on the client must not use the broker; not before `end_ms` where the absence was too short for that."""
     window: Window
@@ -87,7 +86,6 @@ def _absences(world: World) -> list[Absence]:
                         start_ms=start_ms,
                         removal_ms=removal_ms,
                         route_from_ms=route_from_ms,
-                        route_window=route._replace(latest_ms=route_from_ms - start_ms),
                         from_ms=from_ms,
                         window=use._replace(latest_ms=from_ms - start_ms),
                         end_ms=end_ms,

@@ -27,7 +27,6 @@ from .stretches import Stretch, seconds, span
 _SAYS = {
     Kind.ROUTE: {Rule.MUST: "must hold", Rule.MAY: "may hold or miss", Rule.MUST_NOT: "must not hold"},
     Kind.USE: {Rule.MUST: "must use", Rule.MAY: "may use", Rule.MUST_NOT: "must not use"},
-    Kind.STAY: {Rule.MUST: "must be on", Rule.MAY: "may be on", Rule.MUST_NOT: "must have left"},
 }
 
 

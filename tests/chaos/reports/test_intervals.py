@@ -5,9 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from itertools import groupby, pairwise
-from typing import Any
-
-import pytest
 
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.reports.html.intervals import Interval, Kind, Rule, intervals
@@ -61,62 +58,6 @@ def test_a_client_must_not_use_a_killed_broker_after_a_poll_and_a_consumer_after
         ("may", 191, 400),
     ]
     assert ruled(crash(), Kind.USE, "consumer-0", "broker-a")[1] == ("must_not", 150, 191)
-
-
-def test_a_clients_routes_follow_its_name_servers_one_poll_later() -> None:
-    assert ruled(crash(), Kind.ROUTE, "consumer-0", "broker-a") == [
-        ("may", 0, 66),
-        ("must", 66, 100),
-        ("may", 100, 130),
-        ("must_not", 130, 191),
-        ("may", 191, 257),
-        ("must", 257, 400),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("fault", "from_s"),
-    [
-        (("f1", "kill", "sigkill", "ns-0", None), 133),
-        (("f1", "pause", "sigstop", "ns-0", None), 163),
-        (("f1", "cut", "toxiproxy.disabled", "producer-0", "ns-0"), 133),
-        (("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "producer-0", "ns-0"), 163),
-    ],
-)
-def test_a_client_must_leave_a_lost_name_server_by_the_way_it_was_lost(fault: Any, from_s: float) -> None:
-    builder = cluster(clients=CLIENTS).at(100).fault(*fault).at(300).fault(*fault, end=True)
-    if fault[2] == "sigkill":
-        builder.restarted("ns-0")
-    builder.end(400)
-    assert ruled(builder, Kind.STAY, "producer-0", "ns-0") == [
-        ("may", 0, from_s),
-        ("must_not", from_s, 300),
-        ("may", 300, 400),
-    ]
-    assert ruled(builder, Kind.STAY, "producer-0", "ns-1") == [("may", 0, 400)]
-    only_the_producers = fault[4] is not None
-    assert len(ruled(builder, Kind.STAY, "consumer-0", "ns-0")) == (1 if only_the_producers else 3)
-
-
-def test_a_hung_broker_holds_up_the_poll_by_which_a_client_leaves_its_name_server() -> None:
-    pause = ("f2", "pause", "sigstop", "broker-b")
-    fault = ("f1", "pause", "sigstop", "ns-0")
-    builder = cluster(clients=CLIENTS).at(100).fault(*fault).fault(*pause).at(300).fault(*fault, end=True)
-    assert ruled(builder.end(400), Kind.STAY, "producer-0", "ns-0")[0] == ("may", 0, 166)
-
-
-def test_the_only_name_server_may_be_stayed_on_for_ever() -> None:
-    fault = ("f1", "pause", "sigstop", "ns-0")
-    builder = cluster(name_servers=1, clients=CLIENTS).at(100).fault(*fault).at(300).fault(*fault, end=True)
-    assert ruled(builder.end(400), Kind.STAY, "producer-0", "ns-0") == [("may", 0, 400)]
-
-
-@pytest.mark.parametrize(("latency_ms", "leaves"), [(1_400, False), (1_600, True)])
-def test_a_link_so_slow_that_no_call_ends_in_time_is_a_lost_name_server(latency_ms: float, leaves: bool) -> None:
-    fault = ("f1", "latency", "toxiproxy.latency", "producer-0", "ns-0")
-    builder = cluster(clients=CLIENTS).at(100).fault(*fault, value={"latency_ms": latency_ms}).at(300)
-    told = ruled(builder.fault(*fault, end=True).end(400), Kind.STAY, "producer-0", "ns-0")
-    assert told == ([("may", 0, 163), ("must_not", 163, 300), ("may", 300, 400)] if leaves else [("may", 0, 400)])
 
 
 def test_every_subject_is_told_without_gaps_from_its_start_to_the_end() -> None:

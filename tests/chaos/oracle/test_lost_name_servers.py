@@ -1,0 +1,60 @@
+"""When a client must have left a NameServer that is lost to it, over small worlds. Without Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos.oracle.lost_name_servers import name_server_losses
+from nemesrv.chaos.oracle.world import World
+from tests.chaos.builder import HistoryBuilder, cluster
+
+CLIENTS = ("producer-0", "consumer-0")
+
+
+def lost(builder: HistoryBuilder) -> dict[tuple[str, str], tuple[float, float]]:
+    """(client, NameServer) → from when to when it must have left, in seconds."""
+    found = name_server_losses(World.of_rows(builder.rows))
+    return {(loss.client, loss.name_server): (loss.from_ms / 1000, loss.end_ms / 1000) for loss in found}
+
+
+@pytest.mark.parametrize(
+    ("fault", "from_s"),
+    [
+        (("f1", "kill", "sigkill", "ns-0", None), 133),
+        (("f1", "pause", "sigstop", "ns-0", None), 163),
+        (("f1", "cut", "toxiproxy.disabled", "producer-0", "ns-0"), 133),
+        (("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "producer-0", "ns-0"), 163),
+        (("f1", "packet_loss", "packet_drop", "producer-0", "ns-0"), 163),
+    ],
+)
+def test_a_client_must_leave_a_lost_name_server_by_the_way_it_was_lost(fault: Any, from_s: float) -> None:
+    builder = cluster(clients=CLIENTS).at(100).fault(*fault).at(300).fault(*fault, end=True)
+    if fault[2] == "sigkill":
+        builder.restarted("ns-0")
+    only_the_producers = fault[4] is not None
+    assert lost(builder.end(400)) == {
+        (client, "ns-0"): (from_s, 300) for client in (CLIENTS[:1] if only_the_producers else CLIENTS)
+    }
+
+
+def test_a_hung_broker_holds_up_the_poll_by_which_a_client_leaves_its_name_server() -> None:
+    pause = ("f2", "pause", "sigstop", "broker-b")
+    fault = ("f1", "pause", "sigstop", "ns-0")
+    builder = cluster(clients=CLIENTS).at(100).fault(*fault).fault(*pause).at(300).fault(*fault, end=True)
+    assert lost(builder.end(400))["producer-0", "ns-0"] == (166, 300)
+
+
+def test_the_only_name_server_may_be_stayed_on_for_ever() -> None:
+    fault = ("f1", "pause", "sigstop", "ns-0")
+    builder = cluster(name_servers=1, clients=CLIENTS).at(100).fault(*fault).at(300).fault(*fault, end=True)
+    assert lost(builder.end(400)) == {}
+
+
+@pytest.mark.parametrize(("latency_ms", "leaves"), [(1_400, False), (1_600, True)])
+def test_a_link_so_slow_that_no_call_ends_in_time_is_a_lost_name_server(latency_ms: float, leaves: bool) -> None:
+    fault = ("f1", "latency", "toxiproxy.latency", "producer-0", "ns-0")
+    builder = cluster(clients=CLIENTS).at(100).fault(*fault, value={"latency_ms": latency_ms}).at(300)
+    told = lost(builder.fault(*fault, end=True).end(400))
+    assert told == ({("producer-0", "ns-0"): (163, 300)} if leaves else {})
