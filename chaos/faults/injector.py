@@ -1,7 +1,7 @@
 """The faults that are on the links of an experiment, and their rows in the history; who injects them is a subclass.
 
-`LinkFaults` (links.py) injects through Toxiproxy, `MemoryLinkFaults` (chaos/experiment/virtual/links.py) in the network
-in memory.
+`LinkFaults` (toxiproxy_links.py) injects through Toxiproxy, `MemoryLinkFaults` (experiment/virtual/links.py) in the
+network in memory.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 toxiproxy-python keeps host and port on its class, knows no time limit and ignores most HTTP errors; `Toxiproxy` gives
 each server its own subclass, a limit, and ToxiproxyError. Every call here may be repeated with the same outcome,
-which is why tenacity may repeat it. What the toxics mean is the business of links.py.
+which is why tenacity may repeat it. What the toxics mean is the business of toxiproxy_links.py.
 """
 
 from __future__ import annotations
