@@ -26,8 +26,8 @@ class Column(NamedTuple):
 SCHEMA: tuple[Column, ...] = (
     Column("time_ms", "double", False, "when it happened: RocketMQ milliseconds since the experiment's origin"),
     Column("seq", "long", False, "position among the events of this node's incarnation, from 0"),
-    Column("node", "string", False, "who recorded it: ns-0, broker-a, producer-0, prober, reader, harness …"),
-    Column("role", "string", False, "name_server, broker, producer, consumer, prober, reader or harness"),
+    Column("node", "string", False, "who recorded it: ns-0, broker-a, producer-0, prober, harness …"),
+    Column("role", "string", False, "name_server, broker, producer, consumer, prober or harness"),
     Column("incarnation", "int", False, "0 for the first process of this node, one more after each restart"),
     Column("event", "string", False, "what happened; the list is below"),
     Column("type", "string", True, "of an operation: invoke, ok, fail (it certainly had no effect) or info (unknown)"),
