@@ -13,17 +13,20 @@ skipped by the reader; it can only be the last of its file. This module starts n
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ...remoting.node.clock import Clock
@@ -243,7 +246,7 @@ def read_raw(path: Path) -> Iterator[Row | None]:
             except orjson.JSONDecodeError:
                 yield None
                 continue
-            complete = isinstance(row, dict) and row.keys() >= STAMPED
+            complete = isinstance(row, dict) and STAMPED.issubset(row)
             yield row if complete else None
 
 
@@ -266,8 +269,7 @@ def _json_text(value: object) -> str | None:
     return None if value is None else orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 
 
-def _array(column: Column, rows: Sequence[Row]) -> pa.Array:
-    cells = [row.get(column.name) for row in rows]
+def _array(column: Column, cells: Sequence[object]) -> pa.Array:
     if column.name == "value":
         return pa.array([_json_text(cell) for cell in cells], pa.string())
     type_ = ARROW[column.type]
@@ -279,8 +281,35 @@ def _array(column: Column, rows: Sequence[Row]) -> pa.Array:
 
 def to_table(rows: Sequence[Row]) -> pa.Table:
     """Rows, `value` still an object, as an Arrow table in the history's schema and order: time_ms, node, seq."""
-    ordered = sorted(rows, key=lambda row: (row["time_ms"], row["node"], row["incarnation"], row["seq"]))
-    return pa.Table.from_arrays([_array(column, ordered) for column in SCHEMA], schema=arrow_schema())
+    # Rows with the same keys are turned into columns together: most columns are null in most rows, and a look at each
+    # cell of each row costs more than all the rest of a merge.
+    alike: dict[tuple[str, ...], list[Iterable[object]]] = {}
+    positions: dict[tuple[str, ...], list[int]] = {}
+    for position, row in enumerate(rows):
+        keys = tuple(row)
+        if keys not in alike:
+            alike[keys], positions[keys] = [], []
+        alike[keys].append(row.values())
+        positions[keys].append(position)
+    table = pa.concat_tables(
+        [_columns(dict(zip(keys, zip(*cells, strict=True), strict=True)), len(cells)) for keys, cells in alike.items()]
+        or [arrow_schema().empty_table()]
+    )
+    given = np.fromiter(itertools.chain.from_iterable(positions.values()), np.int64, len(rows))
+    keyed = table.select(_ORDER).append_column("given", pa.array(given))
+    order = pc.sort_indices(keyed, sort_keys=[(name, "ascending") for name in (*_ORDER, "given")])
+    return table.take(order).combine_chunks()
+
+
+_ORDER = ("time_ms", "node", "incarnation", "seq")
+
+
+def _columns(cells: Mapping[str, Sequence[object]], count: int) -> pa.Table:
+    arrays = [
+        _array(column, cells[column.name]) if column.name in cells else pa.nulls(count, ARROW[column.type])
+        for column in SCHEMA
+    ]
+    return pa.Table.from_arrays(arrays, schema=arrow_schema())
 
 
 def write_parquet(rows: Sequence[Row], run_dir: Path | str) -> Path:
