@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..codes import RequestCode
-from .fields import HeaderError, HeaderFields, as_text, parse, plan, wire
+from .fields import HeaderFields, Plan, as_text, plan, read_fields, values_of, wire
 
 # --- broker: messages -----------------------------------------------------------------------------------------------
 
@@ -37,22 +37,15 @@ class SendMessageRequestHeader(HeaderFields):
     def to_v2(self) -> dict[str, str]:
         """The ext fields of 310 and 320."""
         return {
-            letter: as_text(value) for letter, name in _V2_LETTERS.items() if (value := getattr(self, name)) is not None
+            letter: value if type(value) is str else as_text(value)
+            for letter, value in zip(_V2_LETTERS, _V2_VALUES(self), strict=True)
+            if value is not None
         }
 
     @classmethod
     def from_v2(cls, fields: Mapping[str, str] | None) -> SendMessageRequestHeader:
         """The header of a 310 or 320. HeaderError names the letter that is missing or unreadable."""
-        given = fields or {}
-        values: dict[str, object] = {}
-        for letter, (name, kind, required) in _v2_plan().items():
-            text = given.get(letter)
-            if text is None or (not text and kind is not str):
-                if required:
-                    raise HeaderError(letter, text)
-            else:
-                values[name] = text if kind is str else parse(letter, text, kind)
-        return cls(**values)  # type: ignore[arg-type]  # the plan holds each field's type
+        return cls(**read_fields(fields, _v2 or _v2_plan()))
 
     @classmethod
     def for_code(cls, code: int, fields: Mapping[str, str] | None) -> SendMessageRequestHeader:
@@ -76,14 +69,14 @@ _V2_LETTERS = {
     "m": "batch",
     "n": "broker_name",
 }
-_v2: dict[str, tuple[str, type, bool]] = {}
+_V2_VALUES = values_of(_V2_LETTERS.values())
+_v2: list[Plan] = []
 
 
-def _v2_plan() -> dict[str, tuple[str, type, bool]]:
+def _v2_plan() -> list[Plan]:
     if not _v2:
         fields = {field.name: field for field in plan(SendMessageRequestHeader)}
-        for letter, name in _V2_LETTERS.items():
-            _v2[letter] = (name, fields[name].kind, fields[name].required)
+        _v2.extend(fields[name]._replace(wire=letter) for letter, name in _V2_LETTERS.items())
     return _v2
 
 

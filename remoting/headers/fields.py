@@ -11,9 +11,10 @@ Upstream: `RemotingCommand.decodeCommandCustomHeader`, `FastCodesHeader`.
 from __future__ import annotations
 
 import dataclasses
+import operator
 import re
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Self
 
 from ..errors import RemoteProtocolError
@@ -40,7 +41,9 @@ def wire(name: str, **field_options: Any) -> Any:
     return dataclasses.field(metadata={"wire": name}, **field_options)
 
 
-class _Plan(NamedTuple):
+class Plan(NamedTuple):
+    """One field of a header."""
+
     name: str
     wire: str
     kind: type
@@ -54,42 +57,72 @@ class HeaderFields:
 
     def to_ext_fields(self) -> dict[str, str]:
         """Wire name to text; fields that are None are left out."""
-        fields: dict[str, str] = {}
-        for name, wire_name, _, _ in plan(type(self)):
-            value = getattr(self, name)
-            if value is not None:
-                fields[wire_name] = value if type(value) is str else as_text(value)
-        return fields
+        layout = _layouts.get(type(self)) or _layout(type(self))
+        return {
+            name: value if type(value) is str else as_text(value)
+            for name, value in zip(layout.wire_names, layout.values_of(self), strict=True)
+            if value is not None
+        }
 
     @classmethod
     def from_ext_fields(cls, fields: Mapping[str, str] | None) -> Self:
         """The header that a peer sent. HeaderError names the field that is missing or unreadable."""
-        given = fields or {}
-        values: dict[str, object] = {}
-        for name, wire_name, kind, required in plan(cls):
-            text = given.get(wire_name)
-            if text is None or (not text and kind is not str):
-                if required:
-                    raise HeaderError(wire_name, text)
-            else:
-                values[name] = text if kind is str else parse(wire_name, text, kind)
-        return cls(**values)
+        return cls(**read_fields(fields, (_layouts.get(cls) or _layout(cls)).plan))
 
 
-_plans: dict[type[HeaderFields], tuple[_Plan, ...]] = {}
+def read_fields(fields: Mapping[str, str] | None, plan: Iterable[Plan]) -> dict[str, Any]:
+    """Name to value of what the peer sent. HeaderError names the field that is missing or unreadable."""
+    given = (fields or {}).get
+    values: dict[str, object] = {}
+    for name, wire_name, kind, required in plan:
+        text = given(wire_name)
+        if text is None or (not text and kind is not str):
+            if required:
+                raise HeaderError(wire_name, text)
+        elif kind is str:
+            values[name] = text
+        elif kind is int and len(text) < 19 and text.isdecimal() and text.isascii():
+            values[name] = int(text)  # nearly always; it cannot be out of range
+        else:
+            values[name] = parse(wire_name, text, kind)
+    return values
 
 
-def plan(header: type[HeaderFields]) -> tuple[_Plan, ...]:
+class _Layout(NamedTuple):
+    """A header class, looked at once: its fields are read and written some thousand times a second."""
+
+    plan: tuple[Plan, ...]
+    wire_names: tuple[str, ...]
+    values_of: Callable[[object], tuple[object, ...]]
+
+
+_layouts: dict[type[HeaderFields], _Layout] = {}
+
+
+def plan(header: type[HeaderFields]) -> tuple[Plan, ...]:
     """Each field's name, wire name, type and whether it is required, in order of declaration."""
-    if header not in _plans:
-        _plans[header] = _made_plan(header)
-    return _plans[header]
+    return _layout(header).plan
 
 
-def _made_plan(header: type[Any]) -> tuple[_Plan, ...]:
+def _layout(header: type[HeaderFields]) -> _Layout:
+    if header not in _layouts:
+        fields = _made_plan(header)
+        _layouts[header] = _Layout(fields, tuple(field.wire for field in fields), values_of(f.name for f in fields))
+    return _layouts[header]
+
+
+def values_of(names: Iterable[str]) -> Callable[[object], tuple[object, ...]]:
+    """What reads those attributes of an object, as one tuple."""
+    given = tuple(names)
+    if len(given) == 1:  # attrgetter would return the value itself
+        return lambda header: (getattr(header, given[0]),)
+    return operator.attrgetter(*given) if given else lambda _: ()
+
+
+def _made_plan(header: type[Any]) -> tuple[Plan, ...]:
     hints = typing.get_type_hints(header)
     return tuple(
-        _Plan(
+        Plan(
             field.name,
             field.metadata.get("wire") or camel_case(field.name),
             next(
@@ -109,6 +142,8 @@ def camel_case(name: str) -> str:
 
 def as_text(value: object) -> str:
     """A header value as Java writes it: numbers in decimal, booleans in lower case."""
+    if type(value) is int:  # by far the most frequent
+        return str(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     return int.__repr__(value) if isinstance(value, int) else str(value)
