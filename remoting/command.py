@@ -76,4 +76,9 @@ class RemotingCommand:
 def _ext_fields(header: Header | Mapping[str, str] | None) -> dict[str, str] | None:
     if header is None:
         return None
-    return dict(header) if isinstance(header, Mapping) else header.to_ext_fields()
+    # not isinstance(header, Mapping): asking an abstract class costs more than the rest of this
+    return header.copy() if type(header) is dict else _written(header)
+
+
+def _written(header: Header | Mapping[str, str]) -> dict[str, str]:
+    return header.to_ext_fields() if hasattr(header, "to_ext_fields") else dict(header)

@@ -18,6 +18,7 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import cast
 
 from .codes import FLAG_RESPONSE, LanguageCode, ResponseCode
@@ -84,7 +85,7 @@ class Endpoint:
         self.language = language
         self.version = version
         self.in_flight = 0
-        self.tasks: set[asyncio.Task[None]] = set()
+        self.at_work: set[asyncio.Future[RemotingCommand | None]] = set()
         self.connections: dict[int, Connection] = {}
         self._opaques = itertools.count()
         self._ids = itertools.count(1)
@@ -122,14 +123,15 @@ class Endpoint:
 
     async def close_all(self) -> None:
         """Close every channel and wait until all are gone; handlers still at work are cancelled."""
-        for task in self.tasks:
-            task.cancel()
+        at_work = list(self.at_work)
+        for answer in at_work:
+            answer.cancel()
         for connection in list(self.connections.values()):
             connection.close()
         if self.connections:
             self._emptied = asyncio.Event()
             await self._emptied.wait()  # at most LINGER_S
-        await asyncio.gather(*self.tasks, return_exceptions=True)
+        await asyncio.gather(*at_work, return_exceptions=True)
 
 
 class Connection(asyncio.Protocol):
@@ -211,16 +213,21 @@ class Connection(asyncio.Protocol):
         endpoint.in_flight += 1
         try:
             self._write(frame)
-            async with endpoint.clock.timeout(timeout_s):
+            # not clock.timeout: the timer ends the wait by itself, and costs each call less than a context does
+            timer = endpoint.clock.call_later(timeout_s, self._time_out, future, timeout_s)
+            try:
                 return await future
-        except TimeoutError as exc:
-            raise RequestTimeout(
-                f"wait response on the channel <{self.remote_address}> timeout, {round(timeout_s * 1000)}(ms)"
-            ) from exc
+            finally:
+                timer.cancel()
         finally:
             endpoint.in_flight -= 1
             if self._pending.pop(opaque, None) is not None and not self.closed:
                 self._give_up(opaque)
+
+    def _time_out(self, future: asyncio.Future[RemotingCommand], timeout_s: float) -> None:
+        if not future.done():
+            text = f"wait response on the channel <{self.remote_address}> timeout, {round(timeout_s * 1000)}(ms)"
+            future.set_exception(RequestTimeout(text))
 
     def _give_up(self, opaque: int) -> None:
         """Nobody waits for this response any more; it may come all the same, and is then nothing to wonder at."""
@@ -346,19 +353,20 @@ class Connection(asyncio.Protocol):
             self._answer(command, result)
         else:
             self._account(1, len(frame))
-            task = asyncio.create_task(self._serve_later(command, result, len(frame)))
-            self._endpoint.tasks.add(task)
-            task.add_done_callback(self._endpoint.tasks.discard)
+            # a future needs no task that waits for it: a broker holds thousands of pulls
+            at_work = result if isinstance(result, asyncio.Future) else asyncio.ensure_future(result)
+            self._endpoint.at_work.add(at_work)
+            at_work.add_done_callback(partial(self._serve_later, command, len(frame)))
 
-    async def _serve_later(
-        self, command: RemotingCommand, result: Awaitable[RemotingCommand | None], size: int
-    ) -> None:
+    def _serve_later(self, command: RemotingCommand, size: int, result: asyncio.Future[RemotingCommand | None]) -> None:
+        self._endpoint.at_work.discard(result)
+        self._account(-1, -size)
+        if result.cancelled():
+            return
         try:
-            response = await result
+            response = result.result()
         except Exception as exc:
             response = self._failure(command, exc)
-        finally:
-            self._account(-1, -size)
         self._answer(command, response)
 
     def _account(self, requests: int, size: int) -> None:

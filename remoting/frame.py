@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import reprlib
 import struct
+from itertools import chain
 
 import orjson
 
@@ -38,23 +39,26 @@ JSON_DIALECT_MAX = 65_536
 
 _HEADER_WORD_MAX = (1 << 24) - 1
 _INT32 = range(-(1 << 31), 1 << 31)
+_PREFIX = struct.Struct(">II")
 _FIXED = struct.Struct(">hBhiii")
 _WORD = struct.Struct(">I")
 _LANGUAGES: dict[object, LanguageCode] = {key: code for code in LanguageCode for key in (code.name, int(code))}
 _LANGUAGE_NAMES = {code: code.name for code in LanguageCode}
+_JSON = SerializeType.JSON
+_ONLY_TEXT = frozenset({str})
 
 
 def encode_frame(command: RemotingCommand) -> bytes:
     """`command` as one whole frame. LocalProtocolError when it cannot be expressed; nothing is half done."""
     try:
-        header = _json_header(command) if command.serialize_type == SerializeType.JSON else _binary_header(command)
+        header = _json_header(command) if command.serialize_type == _JSON else _binary_header(command)
     except (TypeError, ValueError, AttributeError, OverflowError, struct.error) as exc:
         raise LocalProtocolError(f"request or response {command.code} cannot be written: {exc}") from exc
-    total = 4 + len(header) + len(command.body)
-    if total + 4 > FRAME_MAX or len(header) > _HEADER_WORD_MAX:
+    length = len(header)
+    total = 4 + length + len(command.body)
+    if total + 4 > FRAME_MAX or length > _HEADER_WORD_MAX:
         raise LocalProtocolError(f"frame of {total + 4} B exceeds {FRAME_MAX} B")
-    word = (int(command.serialize_type) << 24) | len(header)
-    return b"".join((total.to_bytes(4, "big"), word.to_bytes(4, "big"), header, command.body))
+    return b"".join((_PREFIX.pack(total, command.serialize_type << 24 | length), header, command.body))
 
 
 def decode_frame(frame: bytes | memoryview) -> RemotingCommand:
@@ -62,11 +66,10 @@ def decode_frame(frame: bytes | memoryview) -> RemotingCommand:
     size = len(frame)
     if size < 8:
         raise RemoteProtocolError(f"frame of {size} B is shorter than its 8 B prefix")
-    total = _word(frame, 0)
+    total, word = _PREFIX.unpack_from(frame)
     if total + 4 != size:
         raise RemoteProtocolError(f"frame of {size} B says it has {total + 4} B")
-    header_length = _checked_header_length(_word(frame, 4), total)
-    end = 8 + header_length
+    end = 8 + _checked_header_length(word, total)
     command = (_from_binary if frame[4] else _from_json)(frame[8:end])
     if end < size:
         command.body = bytes(frame[end:])
@@ -165,15 +168,20 @@ def _checked_header_length(word: int, total: int) -> int:
 
 
 def _json_header(command: RemotingCommand) -> bytes:
-    for number in (command.code, command.opaque, command.flag, command.version):
-        if number not in _INT32:
-            raise ValueError(f"{number} does not fit 32 bits")
+    code, flag, opaque, version = command.code, command.flag, command.opaque, command.version
+    if not (
+        -0x8000_0000 <= code < 0x8000_0000
+        and -0x8000_0000 <= flag < 0x8000_0000
+        and -0x8000_0000 <= opaque < 0x8000_0000
+        and -0x8000_0000 <= version < 0x8000_0000
+    ):
+        raise ValueError(f"one of {code}, {flag}, {opaque} and {version} does not fit 32 bits")
     fields: dict[str, object] = {
-        "code": int(command.code),
-        "flag": int(command.flag),
-        "opaque": command.opaque,
+        "code": int(code),
+        "flag": int(flag),
+        "opaque": opaque,
         "serializeTypeCurrentRPC": "JSON",
-        "version": command.version,
+        "version": version,
     }
     if command.language is not None:
         fields["language"] = _LANGUAGE_NAMES[command.language]
@@ -194,6 +202,18 @@ def _from_json(header: bytes | memoryview) -> RemotingCommand:
     get = fields.get
     remark, ext = get("remark"), get("extFields")
     language = get("language", "JAVA")
+    code, version, opaque, flag = get("code"), get("version"), get("opaque"), get("flag")
+    if (
+        (type(code) is type(version) is type(opaque) is type(flag) is int)
+        and -0x8000_0000 <= code < 0x8000_0000
+        and -0x8000_0000 <= version < 0x8000_0000
+        and -0x8000_0000 <= opaque < 0x8000_0000
+        and -0x8000_0000 <= flag < 0x8000_0000
+        and type(language) is str
+        and (remark is None or type(remark) is str)
+        and (ext is None or (type(ext) is dict and _ONLY_TEXT.issuperset(map(type, chain(ext, ext.values())))))
+    ):  # as every client writes it; what the rest looks at in turn is right already
+        return RemotingCommand(code, _LANGUAGES.get(language), version, opaque, flag, remark, ext)
     if ext is not None and not isinstance(ext, dict):
         raise RemoteProtocolError(f"extFields is a {type(ext).__name__}, not an object")
     return RemotingCommand(
