@@ -278,7 +278,8 @@ class StoredMessage:
 
     @property
     def properties(self) -> dict[str, str]:
-        return parse_properties(self.raw_properties.decode(errors="replace"))
+        """By name; the caller's own to change."""
+        return _parsed(self.raw_properties).copy()
 
     @property
     def inflated_body(self) -> bytes:
@@ -296,16 +297,21 @@ class StoredMessage:
 
     @property
     def uniq_key(self) -> str | None:
-        return self.properties.get(message_properties.UNIQ_KEY)
+        return _parsed(self.raw_properties).get(message_properties.UNIQ_KEY)
 
     @property
     def tags(self) -> str | None:
-        return self.properties.get(message_properties.TAGS)
+        return _parsed(self.raw_properties).get(message_properties.TAGS)
 
     @property
     def keys(self) -> str | None:
         """Space-separated."""
-        return self.properties.get(message_properties.KEYS)
+        return _parsed(self.raw_properties).get(message_properties.KEYS)
+
+
+@lru_cache(maxsize=64)  # who looks at a message looks at several of its properties
+def _parsed(raw: bytes) -> dict[str, str]:
+    return parse_properties(raw.decode(errors="replace"))
 
 
 def _decode_at(data: Buffer, position: int, strict: bool) -> tuple[StoredMessage, int]:

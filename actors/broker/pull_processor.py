@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from typing import NamedTuple
 
 from ...remoting.bodies.client import SubscriptionData, SubscriptionGroupConfig
 from ...remoting.bodies.route import TopicConfig
@@ -36,6 +37,17 @@ _CODES = {
 }
 
 
+class _Looked(NamedTuple):
+    """What a pull found, not yet an answer: most pulls find nothing at first, and wait."""
+
+    code: ResponseCode
+    found: Found
+    topic: TopicConfig
+    group: SubscriptionGroupConfig
+    tags_codes: frozenset[int] | None
+    """Hashes of the tags that are wanted; None wants every message."""
+
+
 class PullProcessor:
     """Answers pulls, and keeps those that wait in `services.holds`."""
 
@@ -48,17 +60,24 @@ class PullProcessor:
     ) -> RemotingCommand | asyncio.Future[RemotingCommand | None]:
         """11, 361: messages, or why there are none; a future while the request waits."""
         header = PullMessageRequestHeader.from_ext_fields(request.ext_fields)
-        response, tags_codes = self._run(connection, request, header, may_commit=True)
-        if response.code != ResponseCode.PULL_NOT_FOUND or not header.sys_flag & SUSPEND:
-            return response
+        looked = self._look(connection, request, header, may_commit=True)
+        if isinstance(looked, RemotingCommand):
+            return looked
+        if looked.code != ResponseCode.PULL_NOT_FOUND or not header.sys_flag & SUSPEND:
+            return self._answer(connection, header, looked)
         services, config = self._services, self._services.config
         wait_ms = header.suspend_timeout_millis if config.long_polling_enable else config.short_polling_time_mills
         held = HeldRequest(
-            lambda: self._run(connection, request, header, may_commit=False)[0],
+            partial(self._run_again, connection, request, header),
             asyncio.get_running_loop().create_future(),
         )
         pull = HeldPull(
-            connection.id, header.queue_offset, services.now_ms + wait_ms, held, tags_codes, seen=header.queue_offset
+            connection.id,
+            header.queue_offset,
+            services.now_ms + wait_ms,
+            held,
+            looked.tags_codes,
+            seen=header.queue_offset,
         )
         if not services.holds.hold(header.topic, header.queue_id, pull):
             # Any answer that a consumer retries at once would have it retry in a tight loop; this one it pauses on.
@@ -99,13 +118,19 @@ class PullProcessor:
 
     # Answering
 
-    def _run(
+    def _run_again(
+        self, connection: Connection, request: RemotingCommand, header: PullMessageRequestHeader
+    ) -> RemotingCommand:
+        looked = self._look(connection, request, header, may_commit=False)
+        return looked if isinstance(looked, RemotingCommand) else self._answer(connection, header, looked)
+
+    def _look(
         self, connection: Connection, request: RemotingCommand, header: PullMessageRequestHeader, *, may_commit: bool
-    ) -> tuple[RemotingCommand, frozenset[int] | None]:
-        """The answer of this moment, and the tag hashes that are wanted."""
+    ) -> _Looked | RemotingCommand:
+        """What there is at this moment, or the refusal."""
         checked = self._checked(connection, request, header)
         if isinstance(checked, RemotingCommand):
-            return checked, None
+            return checked
         topic, group, tags_codes = checked
         services, config = self._services, self._services.config
         max_bytes = config.max_transfer_bytes_on_message_in_memory
@@ -123,19 +148,13 @@ class PullProcessor:
         services.offsets.pulled(header.consumer_group, header.topic, header.queue_id, found.next_offset)
         if may_commit and header.sys_flag & COMMIT_OFFSET and header.commit_offset >= 0:
             services.offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
-        return self._answer(connection, header, found, topic, group), tags_codes
-
-    def _answer(
-        self,
-        connection: Connection,
-        header: PullMessageRequestHeader,
-        found: Found,
-        topic: TopicConfig,
-        group: SubscriptionGroupConfig,
-    ) -> RemotingCommand:
         code = _CODES[found.status]
         if found.status is GetStatus.NO_MESSAGE_IN_QUEUE and header.queue_offset == 0:
             code = ResponseCode.PULL_NOT_FOUND
+        return _Looked(code, found, topic, group, tags_codes)
+
+    def _answer(self, connection: Connection, header: PullMessageRequestHeader, looked: _Looked) -> RemotingCommand:
+        code, found, topic, group, _ = looked
         if code == ResponseCode.PULL_OFFSET_MOVED:
             self._services.context.log.info(
                 "%s: the request offset: %d fix to %d, broker min offset: %d, max offset: %d, consumer: %s %s",

@@ -113,7 +113,7 @@ class ConsumeService:
         messages = [restore_topic(message, self._config.consumer_group) for message in batch.messages]
         try:
             outcome = self._listener(messages)
-            return bool(await outcome if inspect.isawaitable(outcome) else outcome)
+            return bool(await outcome if outcome is not True and inspect.isawaitable(outcome) else outcome)
         except Exception:
             self._context.log.warning("the listener failed on %s", batch.queue, exc_info=True)
             return False
@@ -156,7 +156,8 @@ class ConsumeService:
 
 def restore_topic(message: StoredMessage, group: str) -> StoredMessage:
     """A message of the group's retry topic under its original topic; any other as it is."""
-    original = message.properties.get(message_properties.RETRY_TOPIC)
-    if original and message.topic == retry_topic(group):
-        return replace(message, topic=original)
+    if message.topic == retry_topic(group):
+        original = message.properties.get(message_properties.RETRY_TOPIC)
+        if original:
+            return replace(message, topic=original)
     return message
