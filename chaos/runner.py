@@ -17,6 +17,7 @@ from .experiment.experiment import Experiment
 from .experiment.harness import Harness
 from .experiment.run_folder import RunFolder
 from .experiment.stage import RealStage, Stage
+from .experiment.virtual.garbage import seldom_collected
 from .experiment.virtual.stage import VirtualStage
 from .judging import Judged, exit_status, find, judge, of_run, show
 from .preflight import Needs, require
@@ -90,7 +91,8 @@ def record_virtual(scenario: Scenario, seed: int, out: Path, defect: Defect | No
     """
     as_run = as_run_with(scenario, Options(seed=seed, virtual=True))
     folder = RunFolder.create(as_run.name, out)
-    record(as_run, folder, VirtualStage(), defect, lambda _text: None)
+    with seldom_collected():
+        record(as_run, folder, VirtualStage(), defect, lambda _text: None)
     return folder
 
 

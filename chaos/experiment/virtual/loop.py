@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import itertools
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
@@ -36,6 +37,9 @@ class _State(Enum):
     RUNNING = "running"
     PAUSED = "paused"
     DEAD = "dead"
+
+
+_RUNNING, _DEAD = _State.RUNNING, _State.DEAD
 
 
 class Scheduled:
@@ -74,7 +78,7 @@ class Scheduler:
         """Callbacks run so far, to see where time goes."""
         self._ready: deque[Scheduled] = deque()
         self._timers: list[tuple[float, int, Scheduled]] = []
-        self._asked = 0
+        self._asked = itertools.count(1)
         self._stopping = False
 
     def process(self, name: str, log: logging.Logger | None = None) -> ProcessLoop:
@@ -83,8 +87,9 @@ class Scheduler:
 
     def run(self, until_s: float) -> bool:
         """Everything up to `until_s` has run and it is that time; or, sooner, True when something said `stop`."""
-        ready, timers = self._ready, self._timers
+        ready, timers, heappop = self._ready, self._timers, heapq.heappop
         running: ProcessLoop | None = None
+        turns = 0
         before = asyncio._get_running_loop()
         self._stopping = False
         try:
@@ -92,7 +97,7 @@ class Scheduler:
                 if ready:
                     handle = ready.popleft()
                 elif timers and timers[0][0] <= until_s:
-                    when_s, _, handle = heapq.heappop(timers)
+                    when_s, _, handle = heappop(timers)
                     if handle.done:
                         continue
                     if when_s > self.now_s:
@@ -103,14 +108,14 @@ class Scheduler:
                 if handle.done:
                     continue
                 loop = handle.loop
-                if loop.state is not _State.RUNNING:
+                if loop.state is not _RUNNING:
                     loop._put_off(handle)
                     continue
                 if loop is not running:
                     _set_running_loop(loop)
                     running = loop
                 handle.done = True
-                self.turns += 1
+                turns += 1
                 try:
                     handle.context.run(handle.callback, *handle.args)
                 except (SystemExit, KeyboardInterrupt):
@@ -119,6 +124,7 @@ class Scheduler:
                     loop.call_exception_handler({"message": f"callback {handle.callback!r} failed", "exception": exc})
             return True
         finally:
+            self.turns += turns
             _set_running_loop(before)
 
     def stop(self) -> None:
@@ -133,13 +139,6 @@ class Scheduler:
         if not future.done():
             raise TimeoutError(f"not within {limit_s:g} s of virtual time")
 
-    def _soon(self, handle: Scheduled) -> None:
-        self._ready.append(handle)
-
-    def _at(self, handle: Scheduled) -> None:
-        self._asked += 1
-        heapq.heappush(self._timers, (handle.when_s, self._asked, handle))
-
 
 class ProcessLoop(asyncio.AbstractEventLoop):
     """The event loop of one process on virtual time. It can be stopped as SIGSTOP does, and killed."""
@@ -149,7 +148,8 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         self.state = _State.RUNNING
         self._came_in: list[Scheduled] = []
         self._overdue: list[Scheduled] = []
-        self._soon, self._at = scheduler._soon, scheduler._at
+        self._soon = scheduler._ready.append
+        self._timers, self._asked = scheduler._timers, scheduler._asked
         self._on_error: Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object] | None = None
         self._unfinished: list[asyncio.Task[Any]] = []
 
@@ -205,7 +205,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         """`callback` runs at `when_s`, as one that the kernel wakes the process for."""
         handle = Scheduled(self, when_s, callback, args, _EMPTY)
         handle.came_in = True
-        self._at(handle)
+        heapq.heappush(self._timers, (when_s, next(self._asked), handle))
 
     # -- asyncio's side
 
@@ -214,14 +214,14 @@ class ProcessLoop(asyncio.AbstractEventLoop):
 
     def call_soon(self, callback: Callback, *args: Any, context: Context | None = None) -> Scheduled:  # type: ignore[override]
         handle = Scheduled(self, self.scheduler.now_s, callback, args, context)
-        if self.state is not _State.DEAD:
+        if self.state is not _DEAD:
             self._soon(handle)
         return handle
 
     def call_at(self, when: float, callback: Callback, *args: Any, context: Context | None = None) -> Scheduled:  # type: ignore[override]
         handle = Scheduled(self, when, callback, args, context)
-        if self.state is not _State.DEAD:
-            self._at(handle)
+        if self.state is not _DEAD:
+            heapq.heappush(self._timers, (when, next(self._asked), handle))
         return handle
 
     def call_later(self, delay: float, callback: Callback, *args: Any, context: Context | None = None) -> Scheduled:  # type: ignore[override]

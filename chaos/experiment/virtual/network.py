@@ -81,7 +81,7 @@ class MemoryTransport(asyncio.Transport):
 
     def write(self, data: Any) -> None:
         if data and not self.gone:
-            self.out.put(bytes(data))
+            self.out.put(data if type(data) is bytes else bytes(data))
 
     def writelines(self, list_of_data: Any) -> None:
         self.write(b"".join(list_of_data))
@@ -140,6 +140,7 @@ class Pipe:
 
     __slots__ = (
         "_busy_until_s",
+        "_free",
         "_in_flight",
         "_latest_s",
         "_network",
@@ -153,7 +154,7 @@ class Pipe:
     )
 
     def __init__(self, network: MemoryNetwork, to: MemoryTransport, state: DirectionState) -> None:
-        self._network, self.to, self.state = network, to, state
+        self._network, self.to, self.state, self._free = network, to, state, state == FREE
         self._waiting: deque[tuple[float, float, bytes]] = deque()
         self._latest_s = 0.0
         self._busy_until_s = 0.0
@@ -167,7 +168,7 @@ class Pipe:
         """Written now."""
         if self.cut:
             return
-        if not self._waiting and self.state == FREE:
+        if self._free and not self._waiting:
             self._hand_on(data)
         else:
             network = self._network
@@ -187,7 +188,7 @@ class Pipe:
     def retune(self, state: DirectionState) -> None:
         """From now on this is done to the bytes, those that wait included."""
         stalled = self.state.lost or self._in_flight
-        self.state = state
+        self.state, self._free = state, state == FREE
         if not state.unacknowledged:
             self._in_flight = False
         if stalled and self._waiting and not (state.lost or self._in_flight):
@@ -256,8 +257,12 @@ class Pipe:
         return int(rate_kb_s * 1000 * SLICE_S)
 
     def _hand_on(self, data: bytes) -> None:
-        at_s = self._latest_s = max(self._network.arrival_s(), self._latest_s)
-        self.to.process.came_in(at_s, self.to.receive, data)
+        at_s = self._network.arrival_s()
+        if at_s < self._latest_s:
+            at_s = self._latest_s
+        self._latest_s = at_s
+        to = self.to
+        to.process.came_in(at_s, to.receive, data)
 
     def end_at_once(self, exc: Exception | None) -> None:
         """The receiving end is told that the connection has ended, after what is on its way already."""
