@@ -16,7 +16,7 @@ from ...remoting.node.node import NodeContext
 from ..errors import HarnessError, ScenarioError
 from ..faults.ports import PortHolder
 from ..preflight import require_java
-from . import checks, namesrv, recorder
+from . import checks, namesrv, recorder, virtual
 from .measure import BenchError, Server, cpus, pin
 
 
@@ -66,8 +66,13 @@ def _recorder(seconds: float, _events: Sequence[int]) -> None:
     recorder.run(seconds)
 
 
+def _virtual(_seconds: float, _events: Sequence[int]) -> None:
+    virtual.run()
+
+
 BENCHMARKS: Mapping[str, Callable[[float, Sequence[int]], None]] = {
     "namesrv": _look_ups,
     "recorder": _recorder,
+    "virtual": _virtual,
     "checks": _checks,
 }
