@@ -12,7 +12,6 @@ from nemesrv.actors.namesrv.server import NameServer
 from nemesrv.chaos.defects import _ALL, DEFECTS
 from nemesrv.chaos.defects.__main__ import render
 from nemesrv.chaos.experiment.nodes import NodePlan
-from nemesrv.chaos.experiment.run_folder import RunFolder
 from nemesrv.chaos.scenarios.model import CHECK_NAMES, find, shipped
 from nemesrv.chaos.selftest import OWN_DIR, Outcome, plan_of, scenario_of
 from nemesrv.chaos.topology import NodeKind
@@ -30,7 +29,7 @@ NEVER_INVALID = {"exercised"}
 def plan(defect: str | None = None) -> NodePlan:
     scenario = scenario_of(DEFECTS[defect].scenario if defect else "smoke")
     addresses = {name: Address("127.0.0.1", 20000 + i) for i, name in enumerate(scenario.topology().servers)}
-    return NodePlan(scenario=scenario, listen=addresses, told=addresses, defect=(defect and DEFECTS[defect]) or None)
+    return NodePlan(scenario=scenario, listen=addresses, advertised=addresses, defect=(defect and DEFECTS[defect]) or None)
 
 
 def context(name: str, tmp_path: Path) -> NodeContext:
@@ -133,7 +132,7 @@ def test_a_defect_is_killed_when_all_checks_meant_for_it_say_invalid_and_no_stra
             also=frozenset({"routes_converge"}) if defect else frozenset(),
             found=frozenset(found),
             unknown=frozenset(),
-            folder=RunFolder(Path("somewhere")),
+            where="somewhere",
         ).result
 
     assert outcome("routes_are_true", "no_false_eviction") == "killed"
