@@ -5,22 +5,56 @@ Exit status: 0 VALID, 1 INVALID, 2 wrong input, 3 UNKNOWN, 4 harness failure, 13
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import sys
 from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 
 from .commands.ending import EXIT_HARNESS, end, from_a_shell, supervised
 from .commands.streams import use_lasting_streams
 from .errors import HarnessError, ScenarioError
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}, invoke_without_command=True
+)
 @click.version_option(package_name="nemesrv")
-def cli() -> None:
-    """A RocketMQ NameServer cluster under chaos, judged from its recorded history."""
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """A RocketMQ NameServer cluster under chaos, judged from its recorded history.
+
+    \b
+    nemesrv run broker-partition              one experiment, with its verdict table and report
+    nemesrv run mine.yaml --clock virtual     the same nodes in one process, in seconds
+    nemesrv check runs/latest                 judge a recorded run again
+    nemesrv up --json                         a cluster that stays up for your own clients
+    nemesrv scenarios                         what ships
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+_json_option = click.option("--json", "as_json", is_flag=True, help="JSON on stdout in place of words for people.")
+
+
+def _scenario_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """For a shell: shipped scenarios, and files."""
+    from .scenarios.model import shipped
+
+    names = [CompletionItem(name) for name in (*shipped(), "all") if name.startswith(incomplete)]
+    return names or [CompletionItem(incomplete, type="file")]
+
+
+def _check_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """For a shell: the name after the last comma."""
+    from .checkers import CHECKS
+
+    before, comma, begun = incomplete.rpartition(",")
+    return [CompletionItem(f"{before}{comma}{name}") for name in (*CHECKS, "all") if name.startswith(begun)]
 
 
 _summary_option = click.option(
@@ -32,56 +66,75 @@ _summary_option = click.option(
 
 
 @cli.command()
-@click.argument("scenario", nargs=-1, required=True, metavar="SCENARIO...")
+@click.argument("scenario", nargs=-1, required=True, metavar="SCENARIO...", shell_complete=_scenario_names)
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder; default runs/SCENARIO/TIMESTAMP.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of every random choice; default: a new one, printed.")
 @click.option("--time-scale", type=click.FloatRange(min=0, min_open=True, max=100), help="RocketMQ seconds per second.")
 @click.option(
     "--clock",
     type=click.Choice(["real", "virtual"]),
-    default="real",
-    show_default=True,
-    help="Virtual: the same nodes in one process, done in seconds; the same seed gives the same history.",
+    help="Virtual: the same nodes in one process, done in seconds; the same seed gives the same history. "
+    "Default: as the file says, else real.",
 )
+@click.option("--defect", metavar="NAME", help="Plant this defect of the self-test (docs/defects.md) in the nodes.")
 @click.option("--spark-master", help="Judge on this Spark cluster instead of in this process.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 @_summary_option
+@_json_option
 @supervised
 def run(
     scenario: tuple[str, ...],
     out: Path | None,
     seed: int | None,
     time_scale: float | None,
-    clock: str,
+    clock: str | None,
+    defect: str | None,
     spark_master: str | None,
+    quiet: bool,
     summary: Path | None,
+    as_json: bool,
 ) -> None:
     """Run experiments: cluster up, workload, faults, heal, settle, final reads, check.
 
     SCENARIO is a shipped name (see `nemesrv scenarios`), a YAML file, or `all` for every shipped one.
+
+    \b
+    nemesrv run broker-crash --seed 7
+    nemesrv run runs/latest/scenario.yaml            the last run again
+    nemesrv run smoke --clock virtual --json | jq .verdict
     """
     from .runner import Options, run_all
-    from .scenarios.model import find, shipped
+    from .scenarios.model import find, require_defect, shipped
 
+    if defect is not None:
+        require_defect(defect, file="--defect")
     if clock == "virtual" and time_scale is not None:
         raise ScenarioError("--time-scale", "", str(time_scale), "nothing with --clock virtual: it is never waited for")
     names = [name for given in scenario for name in (shipped() if given == "all" else [given])]
     if out is not None and len(names) > 1:
         raise ScenarioError("--out", "", str(out), "given with one scenario only")
-    virtual = clock == "virtual"
     options = Options(
-        seed=seed, time_scale=time_scale, out=out, spark_master=spark_master, summary=summary, virtual=virtual
+        seed=seed,
+        time_scale=time_scale,
+        out=out,
+        spark_master=spark_master,
+        summary=summary,
+        virtual=None if clock is None else clock == "virtual",
+        defect=defect,
+        quiet=quiet,
+        as_json=as_json,
     )
     found = [find(name) for name in names]
     for each in found:
         if each.workload.start_bias is not None:
             from .statistics.power import announcement
 
-            click.echo(announcement(each))
+            click.echo(announcement(each), err=as_json)
     sys.exit(run_all(found, options))
 
 
 @cli.command()
-@click.argument("scenario", default="broker-partition")
+@click.argument("scenario", default="broker-partition", shell_complete=_scenario_names)
 @click.option("--out", type=click.Path(path_type=Path), default="runs", help="Where the run folder is to be.")
 def preflight(scenario: str, out: Path) -> None:
     """Has this machine what SCENARIO needs: Java, open files, memory, disk, ports, Toxiproxy. Starts nothing.
@@ -99,13 +152,18 @@ def preflight(scenario: str, out: Path) -> None:
 
 
 @cli.command()
-@click.argument("name", required=False)
-def scenarios(name: str | None) -> None:
+@click.argument("name", required=False, shell_complete=_scenario_names)
+@_json_option
+def scenarios(name: str | None, as_json: bool) -> None:
     """List the scenarios that ship, one line each; with a NAME, show that file."""
     from .scenarios.model import find, load, shipped
 
     known = shipped()
-    if name is None:
+    if as_json and name is None:
+        click.echo(json.dumps([{"name": each, "description": load(path).description} for each, path in known.items()]))
+    elif as_json and name is not None:
+        click.echo(json.dumps(find(name).model_dump(mode="json"), ensure_ascii=False))
+    elif name is None:
         width = max(map(len, known))
         for each, path in known.items():
             click.echo(f"{each:<{width}}  {load(path).description}")
@@ -118,10 +176,18 @@ def scenarios(name: str | None) -> None:
 @cli.command()
 @click.argument("run_dir", nargs=-1, required=True)
 @click.option("--spark-master", help="Judge on this Spark cluster instead of in this process.")
-@click.option("--checks", metavar="NAME,...", help="These checks instead of the scenario's; all: every one.")
+@click.option(
+    "--checks",
+    metavar="NAME,...",
+    help="These checks instead of the scenario's; all: every one.",
+    shell_complete=_check_names,
+)
 @_summary_option
+@_json_option
 @supervised
-def check(run_dir: tuple[str, ...], spark_master: str | None, checks: str | None, summary: Path | None) -> None:
+def check(
+    run_dir: tuple[str, ...], spark_master: str | None, checks: str | None, summary: Path | None, as_json: bool
+) -> None:
     """Judge recorded histories again.
 
     RUN_DIR is a run folder, or whatever Spark can read: a folder of Parquet files, hdfs://..., s3a://.... Verdicts and
@@ -130,7 +196,7 @@ def check(run_dir: tuple[str, ...], spark_master: str | None, checks: str | None
     from .judging import named_checks
     from .runner import check_all
 
-    sys.exit(check_all(run_dir, named_checks(checks, "--checks"), spark_master, summary))
+    sys.exit(check_all(run_dir, named_checks(checks, "--checks"), spark_master, summary, as_json=as_json))
 
 
 @cli.command()
@@ -209,13 +275,17 @@ def broker(namesrv_addr: str, config_file: str | None) -> None:
 @click.option("--only", multiple=True, metavar="DEFECT", help="Only this planted defect; may be repeated.")
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--clock", type=click.Choice(["real", "virtual"]), default="real", show_default=True)
+@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
+@_json_option
 @supervised
-def selftest(only: tuple[str, ...], seed: int, clock: str) -> None:
+def selftest(only: tuple[str, ...], seed: int, clock: str, quiet: bool, as_json: bool) -> None:
     """Plant every defect and see that the checks meant for it find it, and nothing in the clean twins."""
     from .runner import Options
     from .selftest import run_selftest
 
-    sys.exit(run_selftest(only, Options(seed=seed, virtual=clock == "virtual")))
+    sys.exit(
+        run_selftest(only, Options(seed=seed, virtual=clock == "virtual", quiet=quiet, latest=False, as_json=as_json))
+    )
 
 
 class _AdminCommands(click.Group):

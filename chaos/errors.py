@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 from ..actors.errors import HarnessError as HarnessError
+
+
+def nearest(value: str, choices: Iterable[str]) -> str:
+    """`; did you mean orders?` for a value that is almost one of the choices; "" for any other."""
+    found = get_close_matches(value.strip("'\""), list(choices), n=1, cutoff=0.7)
+    return f"; did you mean {found[0]}?" if found else ""
 
 
 class ToxiproxyError(HarnessError):

@@ -19,15 +19,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import yaml
 
 from .checkers import CHECKS
-from .errors import HarnessError, ScenarioError
+from .errors import HarnessError, ScenarioError, nearest
 from .experiment.run_folder import RunFolder
 from .reports.junit import junit
 from .reports.summary import append, replay_line, summary
 from .reports.table import print_table
 from .scenarios.model import Scenario, load, parse
+from .scenarios.reading import read
 from .verdict import Finding, Validity, Verdict, worst
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def named_checks(text: str | None, option: str, default: Sequence[str] = ()) -> 
     allowed = f"{', '.join(reversed(sets))}, or some of {', '.join(CHECKS)}"
     for name in names or ("",):
         if name not in CHECKS:
-            raise ScenarioError(option, "", repr(name), allowed)
+            raise ScenarioError(option, "", repr(name), f"{allowed}{nearest(name, (*sets, *CHECKS))}")
     return names
 
 
@@ -129,13 +129,7 @@ def find(where: str, checks: tuple[str, ...] | None, spark: Callable[[], SparkSe
 
 
 def _parsed(text: str, file: str) -> Scenario:
-    try:
-        document = yaml.safe_load(text)
-    except yaml.YAMLError as exc:
-        raise ScenarioError(file, "", "", "well-formed YAML") from exc
-    if not isinstance(document, dict):
-        raise ScenarioError(file, "", type(document).__name__, "a mapping with the keys of a scenario")
-    return parse(document, file=file)
+    return parse(read(text, file=file), file=file)
 
 
 def _checks_of(scenario: Scenario | None, where: str) -> tuple[str, ...]:
@@ -172,13 +166,8 @@ def write_verdicts(folder: RunFolder, scenario: Scenario, verdicts: Sequence[Ver
                 file.write(
                     json.dumps({"check": verdict.name, **finding.to_json()}, ensure_ascii=False, default=str) + "\n"
                 )
-    document = {
-        "scenario": scenario.name,
-        "seed": scenario.seed or 0,
-        "verdict": str(worst(verdict.verdict for verdict in verdicts)),
-        "timeline_ms": max((verdict.timeline_ms for verdict in verdicts), default=0.0),
-        "checks": [verdict.to_json() for verdict in verdicts],
-    }
+    document = _document(of_run(folder, scenario), verdicts)
+    del document["run_dir"]  # it may be moved
     text = json.dumps(document, indent=1, ensure_ascii=False, default=str)
     folder.verdicts_file.write_text(text + "\n", encoding="utf-8")
 
@@ -228,20 +217,50 @@ def _write_junit(folder: RunFolder, scenario: Scenario, verdicts: Sequence[Verdi
     folder.junit_file.write_bytes(junit(scenario.name, scenario.seed or 0, verdicts))
 
 
-def show(judged: Judged, summary_file: Path | None = None, *, virtual: bool = False) -> None:
-    """The table and where the report is, on stdout; the verdicts as Markdown at the end of `summary_file`."""
+def show(judged: Judged, summary_file: Path | None = None, *, as_json: bool = False) -> None:
+    """The table and where the report is, or one JSON object, on stdout; the verdicts as Markdown at the end of
+    `summary_file`."""
     history = judged.history
-    about = "" if history.scenario is None else f"   seed {history.seed}, profile {history.profile}"
-    print_table(judged.verdicts, title=f"{history.name}: {judged.verdict}{about}")
-    if history.folder is not None and history.drawn:
-        click.echo(f"report: {history.folder.report_file}")
+    if as_json:
+        click.echo(json.dumps(_document(history, judged.verdicts), ensure_ascii=False, default=str))
+    else:
+        print_table(judged.verdicts, title=f"{history.name}: {judged.verdict}{_about(history)}")
+        if history.folder is not None and history.drawn:
+            click.echo(f"report: {history.folder.report_file}")
     if summary_file is None:
         return
     if history.folder is None:
         replay = f"nemesrv check {history.where}"
     else:
+        virtual = history.scenario is not None and history.scenario.clock == "virtual"
         replay = replay_line(history.folder.scenario_file, history.seed, virtual=virtual)
     try:
         append(summary_file, summary(history.name, history.seed, history.profile, judged.verdicts, replay))
     except OSError as exc:
         raise HarnessError(f"the summary cannot be written to {summary_file}: {exc.strerror}") from exc
+
+
+def _about(history: History) -> str:
+    """`   seed 7, profile 4.9, virtual clock, with the planted defect client-never-drops`."""
+    scenario = history.scenario
+    if scenario is None:
+        return ""
+    said = [f"seed {history.seed}", f"profile {history.profile}"]
+    said += ["virtual clock"] if scenario.clock == "virtual" else []
+    said += [f"with the planted defect {scenario.defect}"] if scenario.defect else []
+    return f"   {', '.join(said)}"
+
+
+def _document(history: History, verdicts: Sequence[Verdict]) -> dict[str, object]:
+    """verdicts.json, and as a line of --json where the run folder is."""
+    scenario = history.scenario
+    return {
+        "scenario": history.name,
+        "seed": history.seed,
+        "clock": scenario.clock if scenario is not None else None,
+        "defect": scenario.defect if scenario is not None else None,
+        "run_dir": history.where,
+        "verdict": str(worst(verdict.verdict for verdict in verdicts)),
+        "timeline_ms": max((verdict.timeline_ms for verdict in verdicts), default=0.0),
+        "checks": [verdict.to_json() for verdict in verdicts],
+    }

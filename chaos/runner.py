@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -11,10 +10,11 @@ from pathlib import Path
 from platform import python_version
 
 from ..actors.cluster import ClusterError
-from .defects import Defect
+from .defects import DEFECTS, Defect
 from .errors import HarnessError, ScenarioError
 from .experiment.experiment import Experiment
 from .experiment.harness import Harness
+from .experiment.progress import Progress, expected_s
 from .experiment.run_folder import RunFolder
 from .experiment.stage import RealStage, Stage
 from .experiment.virtual.garbage import seldom_collected
@@ -36,21 +36,34 @@ class Options:
     spark_master: str | None = None
     summary: Path | None = None
     """Where to append the verdicts as Markdown."""
-    virtual: bool = False
-    """On the virtual clock: no Ray, no Toxiproxy, a few seconds instead of minutes."""
+    virtual: bool | None = None
+    """On the virtual clock: no Ray, no Toxiproxy, a few seconds instead of minutes. None: as the scenario says."""
+    defect: str | None = None
+    """Plant this defect. None: as the scenario says."""
+    as_json: bool = False
+    """One JSON object a run on stdout in place of the table."""
+    quiet: bool = False
+    """No progress on stderr."""
+    latest: bool = True
+    """Whether runs/latest is to lead to it."""
+
+    def is_virtual(self, scenario: Scenario) -> bool:
+        """On which clock that scenario is run."""
+        return scenario.clock == "virtual" if self.virtual is None else self.virtual
 
 
 def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
     """The exit status of running every scenario: INVALID counts before UNKNOWN before VALID."""
     for scenario in scenarios:
         _require_injectable(scenario, options)
-    require_parts(scenarios, options.out, virtual=options.virtual)
+    virtual = all(map(options.is_virtual, scenarios))
+    require_parts(scenarios, options.out, virtual=virtual)
     judged = []
-    with Harness(spark_master=options.spark_master, gentle=not options.virtual) as harness:
+    with Harness(spark_master=options.spark_master, gentle=not virtual) as harness:
         for scenario in scenarios:
             result = run_one(scenario, options, harness)
             judged.append(result)
-            show(result, options.summary, virtual=options.virtual)
+            show(result, options.summary, as_json=options.as_json)
     return exit_status(judged)
 
 
@@ -61,12 +74,12 @@ def require_parts(scenarios: Sequence[Scenario], out: Path | None = None, *, vir
 
 def run_one(scenario: Scenario, options: Options, harness: Harness, defect: Defect | None = None) -> Judged:
     """Run one experiment, judge it, and write its folder."""
-    stage = VirtualStage(harness) if options.virtual else RealStage(harness)
-    as_run = as_run_with(scenario, options)
-    progress = _Progress(f"{as_run.name} (seed {as_run.seed})")
-    folder = RunFolder.create(as_run.name, options.out)
+    as_run = as_run_with(scenario, options, defect)
+    stage = VirtualStage(harness) if as_run.clock == "virtual" else RealStage(harness)
+    progress = Progress(f"{as_run.name} (seed {as_run.seed})", expected_s(as_run), quiet=options.quiet)
+    folder = RunFolder.create(as_run.name, options.out, latest=options.latest)
     try:
-        record(as_run, folder, stage, defect, progress.say)
+        record(as_run, folder, stage, planted(as_run, defect), progress.say)
         progress.say("judging")
         return judge(of_run(folder, as_run), harness.spark())
     except ClusterError as exc:
@@ -89,33 +102,45 @@ def record_virtual(scenario: Scenario, seed: int, out: Path, defect: Defect | No
 
     For many at once: call it in a pool of processes, and judge all folders in one session.
     """
-    as_run = as_run_with(scenario, Options(seed=seed, virtual=True))
+    as_run = as_run_with(scenario, Options(seed=seed, virtual=True), defect)
     folder = RunFolder.create(as_run.name, out)
     with seldom_collected():
-        record(as_run, folder, VirtualStage(), defect, lambda _text: None)
+        record(as_run, folder, VirtualStage(), planted(as_run, defect), lambda _text: None)
     return folder
 
 
 def _require_injectable(scenario: Scenario, options: Options) -> None:
     """ScenarioError for a fault that this clock has no way to inject."""
     for index, action in enumerate(scenario.timeline):
-        if action.do == "packet_loss" and not options.virtual:
+        if action.do == "packet_loss" and not options.is_virtual(scenario):
             key = f"timeline.{index}.do"
             raise ScenarioError(scenario.name, key, action.do, "a fault that a proxy can inject, or --clock virtual")
 
 
-def as_run_with(scenario: Scenario, options: Options) -> Scenario:
-    """The scenario with seed, time scale and versions filled in. On the virtual clock the scale is 1."""
+def planted(scenario: Scenario, defect: Defect | None = None) -> Defect | None:
+    """The defect handed in, else the one that the scenario names; None: the nodes are right."""
+    return defect if defect is not None or scenario.defect is None else DEFECTS[scenario.defect]
+
+
+def as_run_with(scenario: Scenario, options: Options, defect: Defect | None = None) -> Scenario:
+    """The scenario with seed, clock, time scale, planted defect and versions filled in, so that it can be run again.
+
+    On the virtual clock the scale is 1.
+    """
+    name = defect.name if defect is not None else options.defect or scenario.defect
+    virtual = options.is_virtual(scenario)
     _require_injectable(scenario, options)
     seed = options.seed if options.seed is not None else scenario.seed
     timers = scenario.timers
-    time_scale = 1.0 if options.virtual else options.time_scale
+    time_scale = 1.0 if virtual else options.time_scale
     if time_scale is not None:
         timers = TimersModel(**{**timers.model_dump(), "time_scale": time_scale})
     return scenario.model_copy(
         update={
             "seed": secrets.randbelow(2**31) if seed is None else seed,
             "timers": timers,
+            "clock": "virtual" if virtual else "real",
+            "defect": name,
             "versions": _versions(),
         }
     )
@@ -132,7 +157,12 @@ def _versions() -> dict[str, str]:
 
 
 def check_all(
-    places: Sequence[str], checks: tuple[str, ...] | None, spark_master: str | None, summary_file: Path | None = None
+    places: Sequence[str],
+    checks: tuple[str, ...] | None,
+    spark_master: str | None,
+    summary_file: Path | None = None,
+    *,
+    as_json: bool = False,
 ) -> int:
     """The exit status of judging recorded histories again, wherever they lie; what is said of them is written anew.
 
@@ -150,26 +180,6 @@ def check_all(
     with harness:
         for where in places:
             judged = judge(here.get(where) or find(where, checks, harness.spark), harness.spark())
-            show(judged, summary_file)
+            show(judged, summary_file, as_json=as_json)
             found.append(judged)
     return exit_status(found)
-
-
-class _Progress:
-    """One line that is rewritten, on a terminal; nothing in a pipe."""
-
-    def __init__(self, title: str) -> None:
-        self._title, self._shown = title, sys.stderr.isatty()
-
-    @property
-    def say(self) -> Callable[[str], None]:
-        return self._say if self._shown else lambda _text: None
-
-    def _say(self, text: str) -> None:
-        sys.stderr.write(f"\r\x1b[2K{self._title}: {text}")
-        sys.stderr.flush()
-
-    def clear(self) -> None:
-        if self._shown:
-            sys.stderr.write("\r\x1b[2K")
-            sys.stderr.flush()

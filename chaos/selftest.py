@@ -8,14 +8,16 @@ the checks' VALID worth something.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+import click
 from rich.console import Console
 from rich.table import Table
 
 from .defects import DEFECTS, Defect
-from .errors import ScenarioError
+from .errors import ScenarioError, nearest
 from .experiment.harness import Harness
 from .judging import Judged
 from .runner import Options, require_parts, run_one
@@ -50,6 +52,18 @@ class Outcome:
             return "clean" if self.defect is None else "killed"
         return "SURVIVED" if self.defect and not self.meant <= self.found else "WRONG"
 
+    def to_json(self) -> dict[str, object]:
+        """As an entry of `selftest --json`."""
+        named = {name: sorted(getattr(self, name)) for name in ("meant", "also", "found", "unknown")}
+        return {
+            "scenario": self.scenario,
+            "defect": self.defect,
+            **named,
+            "result": self.result,
+            "passed": self.passed,
+            "run_dir": self.where,
+        }
+
     @classmethod
     def of(cls, judged: Judged, defect: Defect | None) -> Outcome:
         def named(validity: Validity) -> frozenset[str]:
@@ -77,18 +91,23 @@ def run_selftest(only: Sequence[str], options: Options) -> int:
     """0 when every defect is killed and every twin is clean, else 1; prints the table."""
     for name in only:
         if name not in DEFECTS:
-            raise ScenarioError("selftest", "--only", repr(name), f"one of {', '.join(DEFECTS)}")
+            raise ScenarioError(
+                "selftest", "--only", repr(name), f"one of {', '.join(DEFECTS)}{nearest(name, DEFECTS)}"
+            )
     plan = plan_of(only or tuple(DEFECTS))
-    require_parts([scenario_of(scenario) for _, scenario in plan], virtual=options.virtual)
+    require_parts([scenario_of(scenario) for _, scenario in plan], virtual=bool(options.virtual))
     outcomes = []
     with Harness(gentle=not options.virtual) as harness:
         for defect, scenario in plan:
             judged = run_one(scenario_of(scenario), options, harness, defect)
             outcomes.append(Outcome.of(judged, defect))
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=180)
-    console.print(selftest_table(outcomes))
+    if options.as_json:
+        click.echo(json.dumps([outcome.to_json() for outcome in outcomes]))
+    else:
+        console = Console()
+        if not console.is_terminal:
+            console = Console(width=180)
+        console.print(selftest_table(outcomes))
     return 0 if all(outcome.passed for outcome in outcomes) else 1
 
 

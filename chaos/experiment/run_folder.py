@@ -19,7 +19,9 @@ class RunFolder:
     path: Path
 
     @classmethod
-    def create(cls, scenario_name: str, out: Path | None = None, *, root: Path = Path("runs")) -> RunFolder:
+    def create(
+        cls, scenario_name: str, out: Path | None = None, *, root: Path = Path("runs"), latest: bool = True
+    ) -> RunFolder:
         """A new, empty run folder: `out`, or a time-stamped one under `root`. HarnessError when it cannot be made."""
         if out is None:
             base = root / scenario_name / datetime.now().strftime("%Y%m%d-%H%M%S")
@@ -37,7 +39,7 @@ class RunFolder:
         except OSError as exc:
             raise HarnessError(f"the run folder {path} cannot be made: {exc.strerror}") from exc
         folder = cls(path)
-        if out is None:
+        if out is None and latest:
             folder._link_latest(root)
         return folder
 

@@ -25,9 +25,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from ..history.schema import Group, named
+
 if TYPE_CHECKING:
-    from ..history.schema import Group, named
-from ..oracle.world import World
+    from ..oracle.world import World
 
 MESSAGES, OPERATIONS = "messages", "operations"
 FOR = "_for"

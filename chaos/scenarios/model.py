@@ -21,10 +21,12 @@ from pydantic import (
 )
 
 from ..checkers import CHECKS
-from ..errors import ScenarioError
+from ..errors import ScenarioError, nearest
 from ..faults.fault import Action
 from ..faults.kinds import ACTIONS, AnyAction
 from ..topology import Topology
+from .reading import read, refuse_booleans
+from .timeline import refuse_impossible
 
 SHIPPED_DIR = Path(__file__).parent
 CHECK_NAMES = tuple(CHECKS)
@@ -143,6 +145,10 @@ class Scenario(_Model):
     """The least part of operations that must succeed from the first fault to the end; None asks nothing then."""
     checks: tuple[str, ...] = Field(min_length=1)
     seed: int | None = Field(None, ge=0)
+    clock: Literal["real", "virtual"] | None = None
+    """As run: on which clock. None: as the command says."""
+    defect: str | None = None
+    """The planted defect of nemesrv's self-test that the nodes have; None: they are right."""
     versions: dict[str, str] = {}
 
     def topology(self) -> Topology:
@@ -164,28 +170,45 @@ def load(path: Path) -> Scenario:
     """The scenario of a YAML file. ScenarioError with one sentence for whatever is wrong with it."""
     file = str(path)
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except OSError as exc:
         raise ScenarioError(file, "", "", f"a readable YAML file ({exc.strerror})") from exc
-    except (yaml.YAMLError, UnicodeDecodeError) as exc:
-        mark = getattr(exc, "problem_mark", None)
-        where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise ScenarioError(file, where, "", "well-formed YAML") from exc
-    if not isinstance(document, dict):
-        raise ScenarioError(file, "", type(document).__name__, "a mapping with the keys of a scenario")
-    return parse(document, file=file)
+    except UnicodeDecodeError as exc:
+        raise ScenarioError(file, "", "", "well-formed YAML") from exc
+    return parse(read(text, file=file), file=file)
 
 
 def parse(document: dict[str, Any], *, file: str) -> Scenario:
     """The scenario of an already parsed document; `file` is for the messages."""
     document = {"name": Path(file).stem, **document}
+    refuse_booleans(document, _TRUE_OR_FALSE, file=file)
     try:
         scenario = Scenario.model_validate(document)
     except ValidationError as exc:
         error = exc.errors()[0]
         raise ScenarioError(file, _key(error), _shown(error), _allowed(error)) from exc
     _check_names(scenario, file)
+    refuse_impossible(scenario.timeline, file=file)
+    if scenario.defect is not None:
+        require_defect(scenario.defect, file=file, key="defect")
     return scenario
+
+
+def require_defect(name: str, *, file: str, key: str = "") -> None:
+    """ScenarioError when the self-test has no planted defect of that name."""
+    from ..defects import DEFECTS  # all nodes' programs, which few scenarios need
+
+    if name not in DEFECTS:
+        raise ScenarioError(file, key, repr(name), f"one of {', '.join(DEFECTS)}{nearest(name, DEFECTS)}")
+
+
+_TRUE_OR_FALSE = frozenset(
+    name
+    for model in (ClusterModel, WorkloadModel)
+    for name, field in model.model_fields.items()
+    if field.annotation is bool
+)
+"""The keys that take true or false."""
 
 
 _OF_TIMELINE = 2
@@ -226,13 +249,14 @@ def _shown(error: Any) -> str:
 def _allowed(error: Any) -> str:
     match error["type"]:
         case "extra_forbidden":
-            return f"one of the keys {', '.join(_sibling_keys(error['loc']))}"
+            keys = _sibling_keys(error["loc"])
+            return f"one of the keys {', '.join(keys)}{nearest(str(error['loc'][-1]), keys)}"
         case "missing":
             return "a value: this key is required"
         case "union_tag_not_found":
             return f"one of {', '.join(ACTIONS)}: this key is required"
         case "union_tag_invalid":
-            return f"one of {', '.join(ACTIONS)}"
+            return f"one of {', '.join(ACTIONS)}{nearest(str(error['ctx']['tag']), ACTIONS)}"
         case "too_short":
             return f"a list of at least {error['ctx']['min_length']}"
         case kind if kind in _TYPES:
@@ -254,7 +278,9 @@ def _check_names(scenario: Scenario, file: str) -> None:
     topology = scenario.topology()
     for index, check in enumerate(scenario.checks):
         if check not in CHECK_NAMES:
-            raise ScenarioError(file, f"checks.{index}", repr(check), f"one of {', '.join(CHECK_NAMES)}")
+            raise ScenarioError(
+                file, f"checks.{index}", repr(check), f"one of {', '.join(CHECK_NAMES)}{nearest(check, CHECK_NAMES)}"
+            )
     for index, action in enumerate(scenario.timeline):
         for expression in action.links:
             try:
@@ -264,9 +290,8 @@ def _check_names(scenario: Scenario, file: str) -> None:
                 raise ScenarioError(file, f"timeline.{index}.links", repr(expression), str(exc)) from exc
         for node in action.nodes:
             if node not in topology.servers:
-                raise ScenarioError(
-                    file, f"timeline.{index}.nodes", repr(node), f"one of {', '.join(topology.servers)}"
-                )
+                allowed = f"one of {', '.join(topology.servers)}{nearest(node, topology.servers)}"
+                raise ScenarioError(file, f"timeline.{index}.nodes", repr(node), allowed)
         if index and action.at_s < scenario.timeline[index - 1].at_s:
             raise ScenarioError(file, f"timeline.{index}.at_s", str(action.at_s), "times in ascending order")
 
@@ -288,5 +313,6 @@ def find(name_or_path: str) -> Scenario:
         return load(known[name_or_path])
     path = Path(name_or_path)
     if path.suffix not in (".yaml", ".yml") and not path.exists():
-        raise ScenarioError(name_or_path, "SCENARIO", repr(name_or_path), f"a YAML file or one of {', '.join(known)}")
+        allowed = f"a YAML file or one of {', '.join(known)}{nearest(name_or_path, known)}"
+        raise ScenarioError(name_or_path, "SCENARIO", repr(name_or_path), allowed)
     return load(path)

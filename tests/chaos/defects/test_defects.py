@@ -29,7 +29,9 @@ NEVER_INVALID = {"exercised"}
 def plan(defect: str | None = None) -> NodePlan:
     scenario = scenario_of(DEFECTS[defect].scenario if defect else "smoke")
     addresses = {name: Address("127.0.0.1", 20000 + i) for i, name in enumerate(scenario.topology().servers)}
-    return NodePlan(scenario=scenario, listen=addresses, advertised=addresses, defect=(defect and DEFECTS[defect]) or None)
+    return NodePlan(
+        scenario=scenario, listen=addresses, advertised=addresses, defect=(defect and DEFECTS[defect]) or None
+    )
 
 
 def context(name: str, tmp_path: Path) -> NodeContext:

@@ -173,10 +173,10 @@ def test_no_sentence_speaks_of_python_types(key: str, value: str, tmp_path: Path
 def test_an_entry_written_with_its_defaults_has_the_keys_of_its_do_and_no_others(do: str, tmp_path: Path) -> None:
     numbers = {"latency": "latency_ms: 5, ", "bandwidth": "rate_kb_s: 5, "}.get(do, "")
     targets = {"links": CUT, "nodes": "nodes: [broker-a]", "": ""}[ACTIONS[do].acts_on]
-    scenario = model.load(
-        write(tmp_path, f"checks: [routes_converge]\ntimeline: [{{at_s: 5, do: {do}, {numbers}{targets}}}]")
-    )
-    (entry,) = scenario.model_dump(mode="json")["timeline"]
+    before = "{at_s: 1, do: pause, nodes: [broker-a]}, " if do == "resume" else ""
+    timeline = f"timeline: [{before}{{at_s: 5, do: {do}, {numbers}{targets}}}]"
+    scenario = model.load(write(tmp_path, f"checks: [routes_converge]\n{timeline}"))
+    entry = scenario.model_dump(mode="json")["timeline"][-1]
     assert set(entry) == {"at_s", "do", *ACTIONS[do].model_fields, *filter(None, [ACTIONS[do].acts_on])}
     assert model.load(write(tmp_path, scenario.to_yaml())) == scenario
 
@@ -201,3 +201,50 @@ def test_an_unknown_name_lists_the_shipped_ones() -> None:
 def test_a_missing_file_says_so(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="No such file"):
         model.find(str(tmp_path / "absent.yaml"))
+
+
+HEAD = "checks: [routes_converge]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (HEAD + "settle_s: 10\nsettle_s: 20", "line 3, column 1: a second `settle_s:` is not allowed: each key once"),
+        (HEAD + "timeline: [{at_s: true, do: heal}]", "timeline.0.at_s: true is not allowed: a number or a text"),
+        (HEAD + "workload: {producers: no}", "workload.producers: false is not allowed: a number or a text"),
+        (HEAD + "clustr: {}", "did you mean cluster?"),
+        ("checks: [route_converge]", "did you mean routes_converge?"),
+        (HEAD + "timeline: [{at_s: 5, do: blackhole, links: ['*']}]", "did you mean black_hole?"),
+        (HEAD + "timeline: [{at_s: 5, do: kill, nodes: [broker_a]}]", "did you mean broker-a?"),
+        (
+            HEAD + "timeline: [{at_s: 5, do: kill, nodes: [broker-a]}, {at_s: 9, do: kill, nodes: [broker-a]}]",
+            "kill of broker-a at 9 s is not allowed: restart before it: broker-a is under kill since 5 s",
+        ),
+        (
+            HEAD + "timeline: [{at_s: 5, do: stop, nodes: [ns-0]}, {at_s: 9, do: resume, nodes: [ns-0]}]",
+            "resume of ns-0 at 9 s is not allowed: a node that is paused then",
+        ),
+        (
+            HEAD + "timeline: [{at_s: 5, do: pause, nodes: [ns-0]}, {at_s: 9, do: restart, nodes: [ns-0]}]",
+            "restart of ns-0 at 9 s is not allowed: resume: it is paused then",
+        ),
+    ],
+)
+def test_what_yaml_would_let_pass_and_what_cannot_happen_is_found_in_the_file(
+    tmp_path: Path, text: str, says: str
+) -> None:
+    with pytest.raises(ScenarioError) as raised:
+        model.load(write(tmp_path, text))
+    assert says in str(raised.value)
+
+
+def test_a_node_may_be_hit_again_when_it_is_back_and_a_running_one_restarted(tmp_path: Path) -> None:
+    steps = [("kill", 5), ("restart", 9), ("pause", 12), ("resume", 20), ("restart", 30), ("stop", 40)]
+    lines = [f"- {{at_s: {at_s}, do: {do}, nodes: [broker-a]}}" for do, at_s in steps]
+    scenario = model.load(write(tmp_path, HEAD + "workload: {ordered: true}\ntimeline:\n" + "\n".join(lines)))
+    assert [step.do for step in scenario.timeline] == [do for do, _ in steps]
+
+
+def test_the_nearest_name_is_suggested_by_the_command_too() -> None:
+    with pytest.raises(ScenarioError, match=r"did you mean broker-partition\?"):
+        model.find("broker-partiton")

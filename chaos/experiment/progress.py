@@ -1,0 +1,68 @@
+"""What a person who waits sees on stderr: the phase, a bar and the seconds left; in a pipe a plain line a phase.
+
+broker-partition (seed 7)  ██████████░░░░░░░░░░  settling, 14 s left
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import TextIO
+
+from ..scenarios.model import Scenario
+
+START_S, READ_S, JUDGE_S = 7.0, 2.0, 10.0
+"""Of the machine's time on two cores, about: cluster up, final reads, judging and report."""
+_BAR = 20
+
+
+def expected_s(scenario: Scenario) -> float:
+    """How long a run of the scenario takes from its start to its report, about, in the machine's seconds."""
+    last_s = max((action.at_s for action in scenario.timeline), default=scenario.steady_s)
+    if scenario.clock == "virtual":
+        return 3.0 + JUDGE_S
+    return START_S + (last_s + scenario.settle_s) / scenario.timers.time_scale + READ_S + JUDGE_S
+
+
+class Progress:
+    """`say` is told each phase. One line that is rewritten on a terminal; nothing at all when `quiet`."""
+
+    def __init__(
+        self,
+        title: str,
+        expected_s: float,
+        *,
+        quiet: bool = False,
+        out: TextIO | None = None,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._title, self._expected_s, self._now_s = title, expected_s, now_s
+        self._out = out or sys.stderr
+        self._terminal = self._out.isatty()
+        self._quiet = quiet
+        self._began_s = now_s()
+        self._said = ""
+
+    def say(self, text: str) -> None:
+        """The phase has begun, or goes on."""
+        if self._quiet:
+            return
+        took_s = self._now_s() - self._began_s
+        left_s = max(1.0, self._expected_s - took_s)
+        left = f"{left_s:.0f} s left" if took_s < self._expected_s else "a moment more"
+        if self._terminal:
+            done = min(_BAR - 1, int(_BAR * took_s / max(self._expected_s, 1.0)))
+            self._write(f"\r\x1b[2K{self._title}  {'█' * done}{'░' * (_BAR - done)}  {text}, {left}")
+        elif text != self._said:
+            self._write(f"{self._title}: {text}, about {left}\n" if took_s else f"{self._title}: {text}\n")
+        self._said = text
+
+    def clear(self) -> None:
+        """Nothing of it is left on a terminal."""
+        if self._terminal and not self._quiet and self._said:
+            self._write("\r\x1b[2K")
+
+    def _write(self, text: str) -> None:
+        self._out.write(text)
+        self._out.flush()

@@ -1,0 +1,48 @@
+"""What a person who waits sees: the phase, a bar, the seconds left; plain lines in a pipe; nothing when quiet."""
+
+from __future__ import annotations
+
+import io
+
+from nemesrv.chaos.experiment.progress import Progress, expected_s
+from nemesrv.chaos.scenarios.model import find
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def told(out: io.StringIO, *, quiet: bool = False) -> str:
+    """Of a run of 40 s: the beginning, half of it, the same again, and longer than was expected."""
+    at_s = iter((0.0, 0.0, 20.0, 21.0, 50.0))
+    progress = Progress("smoke (seed 7)", 40.0, quiet=quiet, out=out, now_s=lambda: next(at_s))
+    for phase in ("starting 5 nodes", "steady", "steady", "judging"):
+        progress.say(phase)
+    progress.clear()
+    return out.getvalue()
+
+
+def test_a_pipe_gets_a_line_a_phase_with_the_seconds_left() -> None:
+    assert told(io.StringIO()).splitlines() == [
+        "smoke (seed 7): starting 5 nodes",
+        "smoke (seed 7): steady, about 20 s left",
+        "smoke (seed 7): judging, about a moment more",
+    ]
+
+
+def test_a_terminal_gets_one_line_with_a_bar_that_is_gone_in_the_end() -> None:
+    shown = told(Terminal())
+    assert "\n" not in shown
+    assert f"{'█' * 10}{'░' * 10}  steady, 20 s left" in shown
+    assert shown.endswith("\r\x1b[2K")
+
+
+def test_quiet_is_quiet() -> None:
+    assert told(Terminal(), quiet=True) == told(io.StringIO(), quiet=True) == ""
+
+
+def test_a_run_is_expected_to_take_as_long_as_its_timeline() -> None:
+    crash = find("broker-crash")
+    assert 30 < expected_s(crash) < 45
+    assert expected_s(crash.model_copy(update={"clock": "virtual"})) < 20
