@@ -17,17 +17,6 @@ from typing import Any
 from .check import Check, Reads, Section, by_section
 
 _HISTORY_CHECKS: Mapping[str, tuple[str, Section, Reads]] = {
-    "dead_brokers_avoided": (
-        "each client's last use of a dead broker lies within its window", Section.CLIENTS, Reads.OPERATIONS),
-    "dead_name_servers_left": (
-        "each client left a dead or silent NameServer as its version does, and called it no more",
-        Section.CLIENTS, Reads.CONTROL),
-    "name_server_selection": (
-        "the first NameServer is uniform over the list, the next is the next in the client's own order, and it stays "
-        "until it fails; by the rules of the client's [profile](docs/client-profiles.md) (Java 4.9 and 5.3, Go, C++, "
-        "Node)", Section.CLIENTS, Reads.CONTROL),
-    "queue_ownership": (
-        "in quiet periods each queue has one owner in its group", Section.CLIENTS, Reads.CONTROL),
     "no_acknowledged_loss": (
         "every acknowledged message was received or is still in a broker", Section.MESSAGES, Reads.MESSAGES),
     "order_kept": (
@@ -61,8 +50,7 @@ def _over_history(name: str) -> Check[Any]:
 
 
 def _found() -> list[Check[Any]]:
-    over_history = {*_HISTORY_CHECKS, "name_server_calls"}
-    names = [module.name for module in iter_modules(__path__) if module.name not in over_history]
+    names = [module.name for module in iter_modules(__path__) if module.name not in _HISTORY_CHECKS]
     modules = [import_module(f".{name}", __package__) for name in names]
     return [module.CHECK for module in modules if hasattr(module, "CHECK")] + [*map(_over_history, _HISTORY_CHECKS)]
 

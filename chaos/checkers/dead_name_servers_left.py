@@ -3,11 +3,12 @@
     on it   ── lost ────── P (+ k·P) + A ──┬── another one chosen ──────────────── back
     chosen meanwhile ───── P (+ k·P) + A ──┘
 
-    left        every visit (from one choice of it to the next choice of another) ends within the client's window,
-                counted from the loss, or from the choice when that came later: round robin leads past the dead, too
-    once        within a visit nothing is asked after a call went without an answer
-    in time     a call without an answer is given up after A, and what connecting to each of the list may take
-    not behind  no call is made to it while another one is chosen
+    must have left       every visit (from one choice of it to the next choice of another) ends within the client's
+                         window, counted from the loss, or from the choice when that came later: round robin leads past
+                         the dead, too
+    must not ask again   within a visit nothing is asked after a call went without an answer
+    must give up         a call without an answer ends after A, and what connecting to each of the list may take
+    must not ask         no call is made to it while another one is chosen
 
 A client that had chosen another one before the loss has nothing to leave, but it must not ask the lost one all the
 same. Which windows hold for which client version stands in name_server_windows.py; name_server_selection asks for the
@@ -16,127 +17,171 @@ order of choices, this check for the time they take.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F
+from typing import Any, NamedTuple
 
 from ..oracle.lost_name_servers import NameServerLoss, name_server_losses
 from ..oracle.world import World
 from ..verdict import Finding, Verdict
-from .dataframes.small_tables import frame
-from .findings import finding, rounded, verdict_of
-from .tolerance import LagWindow, Tolerance, measure, tolerance
+from .check import Check, Reads, Section
+from .control import Control, Row
+from .findings import counted, rounded, tolerated, verdict_of
+from .lateness import LagWindow
+from .tolerance import Tolerance, tolerance
 
 NAME = "dead_name_servers_left"
 _SHOWN = 60
 _CALLS_MAX = 200
 """So many of a client's calls to one lost NameServer are looked at one by one; the first ones are the telling ones."""
+_CLIENTS = ("producer", "consumer")
+
+_Process = tuple[str, int]
+"""Node and incarnation."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Visit:
+class _Visit(NamedTuple):
     """From a choice of the NameServer to the next choice of another (inf: none was made)."""
 
     chosen_ms: float
     left_ms: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
+class _Call(NamedTuple):
     began_ms: float
     ended_ms: float
     answered: bool
 
 
-def dead_name_servers_left(history: DataFrame, world: World) -> Verdict:
+class _Rule(NamedTuple):
+    """One rule held against one visit or call: from when it held, when it was broken, and how far."""
+
+    over_ms: float
+    kind: str
+    due_ms: float
+    wrong_from_ms: float
+    wrong_to_ms: float
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What the client's process did about one lost NameServer."""
+
+    visits: Sequence[_Visit]
+    """Those that reach into the loss, in order of time."""
+    calls: Sequence[_Call]
+    """To the lost one, ended after its loss, in order of their beginning."""
+    asked: int
+    """Calls of anyone after the client's window."""
+
+
+def judge(control: Control, world: World) -> Verdict:
     """Examined: lost NameServers, per client that left them or that asked anyone after its window. Violations: those
     that were not left, or were asked."""
     found = name_server_losses(world)
-    nothing = "no NameServer was lost to a client for longer than the client's window"
     if not found:
-        return Verdict.nothing_examined(NAME, nothing)
-    visits: dict[int, list[_Visit]] = defaultdict(list)
-    calls: dict[int, list[_Call]] = defaultdict(list)
-    asked: dict[int, int] = {}
-    for row in _visits(history, found).unionByName(_calls(history, found)).coalesce(1).collect():
-        if row["chosen_ms"] is not None:
-            left_ms = float("inf") if row["left_ms"] is None else row["left_ms"]
-            visits[row["id"]].append(_Visit(row["chosen_ms"], left_ms))
-        else:
-            asked[row["id"]] = row["asked"]
-            calls[row["id"]] = [_Call(c["began_ms"], c["time_ms"], c["answered"]) for c in row["calls"]]
-    judged = [e for e in found if asked.get(e.id) or any(visit.left_ms < e.end_ms for visit in visits[e.id])]
+        return Verdict.nothing_examined(NAME, "no NameServer was lost to a client for longer than the client's window")
+    seen = _seen(control, found)
+    judged = [e for e in found if seen[e.id].asked or any(visit.left_ms < e.end_ms for visit in seen[e.id].visits)]
     windows = [
         LagWindow(loss.id, node, loss.start_ms, loss.from_ms)
         for loss in judged
         for node in (loss.client, loss.name_server)
     ]
-    lags = measure(history, world, windows)
-    tolerances = {e.id: tolerance(world.timers, lags.get(e.id), e.window.timers) for e in judged}
+    lags = control.lateness.measured(world, windows)
     patience_ms = world.timers.A_ms + world.timers.C_ms * len(world.of_kind("name_server"))
-    findings = [_finding(e, visits[e.id], calls[e.id], tolerances[e.id], patience_ms) for e in judged]
+    findings = [
+        _finding(e, seen[e.id], tolerance(world.timers, lags.get(e.id), e.window.timers), patience_ms) for e in judged
+    ]
     measured = {
-        "left": _left(judged, visits),
-        "calls_failed": max((sum(not c.answered for c in _during(e, calls[e.id])) for e in judged), default=0),
+        "left": _left(judged, seen),
+        "calls_failed": max((_failed(e, seen[e.id]) for e in judged), default=0),
     }
-    nothing = "no client left a lost NameServer, or asked any after its window"
-    noun = "NameServers were not left, or were asked again, while they were lost"
-    return verdict_of(NAME, findings, measured=measured, nothing=nothing, noun=noun)
-
-
-def _exile_frame(history: DataFrame, found: Sequence[NameServerLoss]) -> DataFrame:
-    rows = [(e.id, e.client, e.incarnation, e.address, e.start_ms, e.from_ms, e.end_ms) for e in found]
-    schema = "id int, node string, incarnation int, lost string, start_ms double, from_ms double, end_ms double"
-    return frame(history, rows, schema)
-
-
-def _visits(history: DataFrame, found: Sequence[NameServerLoss]) -> DataFrame:
-    """id, chosen_ms, left_ms: every visit to the lost NameServer that reaches into its loss."""
-    of_one = Window.partitionBy("node", "incarnation").orderBy("time_ms", "seq")
-    return (
-        history.where((F.col("event") == "name_server_chosen") & F.col("role").isin("producer", "consumer"))
-        .select("node", "incarnation", "time_ms", "seq", "name_server")
-        # Choosing the same one again is no leave.
-        .withColumn("before", F.lag("name_server").over(of_one))
-        .where(~F.col("before").eqNullSafe(F.col("name_server")))
-        .withColumn("left_ms", F.lead("time_ms").over(of_one))
-        .withColumnRenamed("time_ms", "chosen_ms")
-        .join(_exile_frame(history, found), ["node", "incarnation"])
-        .where((F.col("name_server") == F.col("lost")) & (F.col("chosen_ms") < F.col("end_ms")))
-        .where(F.coalesce(F.col("left_ms") > F.col("start_ms"), F.lit(True)))
-        .select("id", "chosen_ms", "left_ms", F.lit(None).cast("long").alias("asked"), _no_calls().alias("calls"))
+    return verdict_of(
+        NAME,
+        findings,
+        measured=measured,
+        nothing="no client left a lost NameServer, or asked any after its window",
+        noun="NameServers were not left, or were asked again, while they were lost",
     )
 
 
-_CALLS = "array<struct<began_ms: double, time_ms: double, answered: boolean>>"
+CHECK = Check(
+    name=NAME,
+    says="each client left a dead or silent NameServer as its version does, and called it no more",
+    section=Section.CLIENTS,
+    reads=Reads.CONTROL,
+    gather=lambda gathering, _world: gathering.control,
+    judge=judge,
+    tells=lambda measured: _told(measured),
+)
 
 
-def _no_calls() -> Any:
-    return F.lit(None).cast(_CALLS)
+def _told(measured: Mapping[str, Any]) -> str:
+    left, failed = measured.get("left") or (), measured.get("calls_failed", 0)
+    said = ["nobody was on a lost NameServer"]
+    if left:
+        last = left[0]
+        said = [
+            f"the last to leave: {last['client']}, {last['after_ms'] / 1000:.1f} s after {last['name_server']} was lost"
+        ]
+    return "; ".join([*said, f"failed calls of one client: {failed} at most"])
 
 
-def _calls(history: DataFrame, found: Sequence[NameServerLoss]) -> DataFrame:
-    """id, asked (calls to anyone after the window), calls: those to the lost NameServer that ended after its loss."""
-    rows = (
-        history.where((F.col("event") == "name_server_call") & F.col("role").isin("producer", "consumer"))
-        .select("node", "incarnation", "time_ms", "name_server", "type", "code", "duration_ms")
-        .join(_exile_frame(history, found), ["node", "incarnation"])
-        .where((F.col("time_ms") >= F.col("start_ms")) & (F.col("time_ms") < F.col("end_ms")))
-        .withColumn("began_ms", F.col("time_ms") - F.coalesce("duration_ms", F.lit(0.0)))
-    )
-    to_lost = F.col("name_server") == F.col("lost")
-    answered = (F.col("type") == "ok") | F.col("code").isNotNull()
-    call = F.struct("began_ms", "time_ms", answered.alias("answered"))
-    return rows.groupBy("id").agg(
-        F.lit(None).cast("double").alias("chosen_ms"),
-        F.lit(None).cast("double").alias("left_ms"),
-        F.count(F.when(F.col("time_ms") >= F.col("from_ms"), True)).alias("asked"),
-        F.slice(F.array_sort(F.collect_list(F.when(to_lost, call))), 1, _CALLS_MAX).cast(_CALLS).alias("calls"),
-    )
+def _seen(control: Control, losses: Sequence[NameServerLoss]) -> dict[int, _Seen]:
+    chosen = _of_clients(control, "name_server_chosen", losses)
+    called = _of_clients(control, "name_server_call", losses)
+    visits = {process: _visits(rows) for process, rows in chosen.items()}
+    found: dict[int, _Seen] = {}
+    for loss in losses:
+        process = loss.client, loss.incarnation
+        rows = called.get(process, ())
+        first, last = (bisect_left(rows, at_ms, key=_time_ms) for at_ms in (loss.start_ms, loss.end_ms))
+        found[loss.id] = _Seen(
+            visits=[
+                visit
+                for visit in visits.get(process, {}).get(loss.address, ())
+                if visit.chosen_ms < loss.end_ms and visit.left_ms > loss.start_ms
+            ],
+            calls=sorted(_call(row) for row in rows[first:last] if row.name_server == loss.address)[:_CALLS_MAX],
+            asked=sum(row.time_ms >= loss.from_ms for row in rows[first:last]),
+        )
+    return found
+
+
+def _of_clients(control: Control, event: str, losses: Sequence[NameServerLoss]) -> dict[_Process, list[Row]]:
+    """Process → its rows in order of time, for each that lost a NameServer."""
+    concerned = {(loss.client, loss.incarnation) for loss in losses}
+    found: dict[_Process, list[Row]] = defaultdict(list)
+    for row in control.rows(event):
+        if row.role in _CLIENTS and row.process in concerned:
+            found[row.process].append(row)
+    return found
+
+
+def _time_ms(row: Row) -> float:
+    return row.time_ms
+
+
+def _visits(rows: Sequence[Row]) -> Mapping[str | None, Sequence[_Visit]]:
+    """NameServer → one process's visits to it, in order of time."""
+    # Choosing the same one again is no leave.
+    changes = [
+        row
+        for before, row in zip([None, *rows], rows, strict=False)
+        if row.name_server != (before and before.name_server)
+    ]
+    lefts = [row.time_ms for row in changes[1:]] + [float("inf")]
+    found: dict[str | None, list[_Visit]] = defaultdict(list)
+    for row, left_ms in zip(changes, lefts, strict=True):
+        found[row.name_server].append(_Visit(row.time_ms, left_ms))
+    return found
+
+
+def _call(row: Row) -> _Call:
+    return _Call(row.time_ms - (row.duration_ms or 0.0), row.time_ms, row.type == "ok" or row.code is not None)
 
 
 def _during(loss: NameServerLoss, calls: Sequence[_Call]) -> list[_Call]:
@@ -144,61 +189,58 @@ def _during(loss: NameServerLoss, calls: Sequence[_Call]) -> list[_Call]:
     return [call for call in calls if loss.start_ms <= call.began_ms < loss.end_ms]
 
 
-def _finding(
-    loss: NameServerLoss, visits: Sequence[_Visit], calls: Sequence[_Call], tolerance_: Tolerance, patience_ms: float
-) -> Finding:
-    """What one lost NameServer and one client came to."""
-    overs: list[tuple[float, dict[str, Any]]] = []
+def _failed(loss: NameServerLoss, seen: _Seen) -> int:
+    """How many calls that began while it was lost went without an answer."""
+    return sum(not call.answered for call in _during(loss, seen.calls))
+
+
+def _finding(loss: NameServerLoss, seen: _Seen, tolerance_: Tolerance, patience_ms: float) -> Finding:
+    """What one lost NameServer and one client came to: of all rules the one that was broken most."""
     allowed_ms = loss.window.latest_ms
+    rules: list[_Rule] = []
     longest_ms: float | None = None
-    for visit in visits:
+    for visit in seen.visits:
         since_ms, until_ms = max(visit.chosen_ms, loss.start_ms), min(visit.left_ms, loss.end_ms)
         stayed_ms = until_ms - since_ms
         if visit.left_ms < loss.end_ms or stayed_ms > allowed_ms:
             longest_ms = max(longest_ms or 0.0, stayed_ms)
-        over_ms = stayed_ms - allowed_ms
-        overs.append((over_ms, {"rule": "left", "at_ms": rounded(since_ms), "to_ms": rounded(until_ms)}))
-    for began_ms, over_ms, rule in _asked_again(loss, visits, calls):
-        overs.append((over_ms, {"rule": rule, "at_ms": rounded(began_ms)}))
-    for call in calls:
+        due_ms = since_ms + allowed_ms
+        rules.append(_Rule(stayed_ms - allowed_ms, "must have left", due_ms, due_ms, until_ms))
+    rules += _asked_again(loss, seen.visits, seen.calls)
+    for call in seen.calls:
         if not call.answered:
-            over_ms = call.ended_ms - call.began_ms - patience_ms
-            overs.append(
-                (over_ms, {"rule": "in time", "at_ms": rounded(call.began_ms), "to_ms": rounded(call.ended_ms)})
+            due_ms = call.began_ms + patience_ms
+            rules.append(
+                _Rule(call.ended_ms - call.began_ms - patience_ms, "must give up", due_ms, due_ms, call.ended_ms)
             )
-    over_ms, what = max(overs, key=lambda over: over[0], default=(0.0, {}))
-    wrong = over_ms > tolerance_.unknown_up_to_ms
-    late = not wrong and over_ms > tolerance_.valid_up_to_ms
-    example = None
-    if wrong or late:
-        example = {
-            "client": loss.client,
-            "name_server": loss.name_server,
-            "fault_id": loss.fault_id,
-            **what,
-            "lost_ms": rounded(loss.start_ms),
-            "back_ms": rounded(loss.end_ms),
-            "calls_failed": sum(not call.answered for call in _during(loss, calls)),
-            "over_ms": rounded(over_ms),
-        }
-    return finding(
+    nothing = _Rule(0.0, "must have left", loss.from_ms, loss.from_ms, loss.from_ms)
+    worst = max((rule for rule in rules if rule.over_ms > 0), key=lambda rule: rule.over_ms, default=nothing)
+    return Finding(
+        subject=loss.client,
+        object=loss.name_server,
+        kind=worst.kind,
+        from_ms=worst.due_ms,
+        to_ms=loss.end_ms,
         bound_ms=allowed_ms,
         formula=loss.window.formula,
         row=loss.window.row,
-        tolerance=tolerance_,
+        **tolerated(tolerance_),
+        **counted(worst.over_ms, tolerance_),
         measured_ms=longest_ms,
-        examined=1,
-        wrong=int(wrong),
-        late=int(late),
-        example=example,
+        over_ms=worst.over_ms,
+        wrong_from_ms=worst.wrong_from_ms if worst.over_ms > 0 else None,
+        wrong_to_ms=worst.wrong_to_ms if worst.over_ms > 0 else None,
+        after=f"{loss.fault_id} start" if loss.fault_id else "",
+        more={
+            "lost_ms": rounded(loss.start_ms),
+            "back_ms": rounded(loss.end_ms),
+            "calls_failed": _failed(loss, seen),
+        },
     )
 
 
-def _asked_again(
-    loss: NameServerLoss, visits: Sequence[_Visit], calls: Sequence[_Call]
-) -> list[tuple[float, float, str]]:
-    """When a call to the lost NameServer began that should not have, how far out of bounds it was, and which rule."""
-    found: list[tuple[float, float, str]] = []
+def _asked_again(loss: NameServerLoss, visits: Sequence[_Visit], calls: Sequence[_Call]) -> Iterator[_Rule]:
+    """The calls to the lost NameServer that began when none should have."""
     for call in _during(loss, calls):
         # A call and the choice that it makes, or the choice of another that it outlives, overlap.
         away_ms = min(
@@ -206,7 +248,7 @@ def _asked_again(
             default=call.began_ms - loss.start_ms,
         )
         if away_ms > 0:
-            found.append((call.began_ms, away_ms, "not behind"))
+            yield _Rule(away_ms, "must not ask", call.began_ms, call.began_ms, call.ended_ms)
         for visit in visits:
             chosen_anew = any(call.began_ms < other.chosen_ms <= call.ended_ms for other in visits)
             if chosen_anew or not visit.chosen_ms <= call.began_ms < visit.left_ms:
@@ -220,11 +262,10 @@ def _asked_again(
             )
             first_ms = min(unanswered, default=None)
             if first_ms is not None:
-                found.append((call.began_ms, call.began_ms - first_ms, "once"))
-    return found
+                yield _Rule(call.began_ms - first_ms, "must not ask again", first_ms, call.began_ms, call.ended_ms)
 
 
-def _left(found: Sequence[NameServerLoss], visits: Mapping[int, Sequence[_Visit]]) -> list[dict[str, Any]]:
+def _left(found: Sequence[NameServerLoss], seen: Mapping[int, _Seen]) -> list[dict[str, Any]]:
     """How long each client that was on a lost NameServer took to leave it; the longest first."""
     rows: list[dict[str, Any]] = [
         {
@@ -235,7 +276,7 @@ def _left(found: Sequence[NameServerLoss], visits: Mapping[int, Sequence[_Visit]
             "bound_ms": rounded(loss.window.latest_ms),
         }
         for loss in found
-        for visit in visits[loss.id]
+        for visit in seen[loss.id].visits
         if visit.chosen_ms <= loss.start_ms and visit.left_ms < loss.end_ms
     ]
     return sorted(rows, key=lambda row: -row["after_ms"])[:_SHOWN]

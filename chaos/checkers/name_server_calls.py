@@ -1,91 +1,212 @@
 """How clients keep, leave and ask NameServers: the rules of `name_server_selection` that are about calls.
 
-Each function gives the rows that break its rule: rule, time_ms, node, start, name_server, was.
+    Selection    one process of a client, or one of the prober's starts: its rows in order of time, and its choices
+    Broken       one row of it that breaks a rule
+
+All rules but those of a call's tries look at one selection at a time.
 """
 
 from __future__ import annotations
 
 import math
-
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from ..oracle.client_profiles import Advance, ClientProfile, Outcome
 from ..oracle.world import World
-from .dataframes.small_tables import frame
+from .control import Control, Row, decoded
+from .lateness import Lateness
 
 PROBER = "prober"
-WHO = ("node", "incarnation", "start")
-TRIED = "tried"
-TRIES_RULES = ("answers are final", "attempts", "in time", TRIED)
-"""What `judged_tries` says of a call; all of them together are the calls that said their tries."""
+TRIES_RULES = ("answers are final", "attempts", "in time")
+"""What is judged of a call by the tries that it says it made."""
 ROUNDING_MS = 0.5
 """A call's beginning is its end less its duration; a choice made at once may seem to be before it."""
 CHAINED_TIMERS = 4
 """The timers that may each be late within one call: the wait for a choice, a connect, a time-out, a callback."""
 
-
-def rows_of(history: DataFrame, *events: str) -> DataFrame:
-    """The rows of clients' selections; `start` tells the prober's starts apart and is empty for everyone else."""
-    start = f"if(role = '{PROBER}', coalesce(op_id, ''), '') AS start"
-    return history.where(F.col("event").isin(*events)).selectExpr("*", start)
+_EVENTS = ("name_server_list", "name_server_chosen", "name_server_call", "channel")
 
 
-def shown(rows: DataFrame, rule: str | Column, was: Column) -> DataFrame:
-    """The rows as rows that break `rule`."""
-    rule = F.lit(rule) if isinstance(rule, str) else rule
-    return rows.select(rule.alias("rule"), "time_ms", "node", "start", "name_server", was.cast("string").alias("was"))
+class Who(NamedTuple):
+    """Who selects: one process of a client, or one of the prober's starts."""
+
+    node: str
+    incarnation: int
+    start: str
+    """The prober's start; empty for everyone else."""
 
 
-def _failures(history: DataFrame) -> DataFrame:
-    """who, failed, f_ms: when a NameServer failed this client for certain."""
-    unanswered = "event = 'name_server_call' AND type IN ('fail', 'info') AND code IS NULL"
-    unreachable = "event = 'channel' AND f = 'connect_failed'"
-    return (
-        rows_of(history, "name_server_call", "channel")
-        .where(f"({unanswered}) OR ({unreachable})")
-        .selectExpr(
-            *(f"{column} AS f_{column}" for column in WHO),
-            "if(event = 'channel', address, name_server) AS failed",
-            "time_ms AS f_ms",
-        )
-    )
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """One choice of a NameServer, with the one before it."""
+
+    row: Row
+    index: int | None
+    """Of the NameServer in the list in use."""
+    listed: tuple[str, ...] | None
+    """The list in use."""
+    before: Choice | None
+    """None: it is the selection's first."""
+    same_list: bool
+    """Whether the choice before it was made from the same list."""
 
 
-def left_without_reason(choices: DataFrame, history: DataFrame, world: World, n: int) -> DataFrame:
+class Broken(NamedTuple):
+    """A row that breaks `rule`."""
+
+    rule: str
+    row: Row
+    start: str
+    was: str
+
+
+@dataclass(slots=True)
+class Selection:
+    """What one who selects recorded."""
+
+    who: Who
+    rows: Sequence[Row]
+    """Lists, choices, calls and channels, in order of time."""
+    choices: Sequence[Choice]
+
+    @property
+    def is_prober(self) -> bool:
+        return bool(self.rows) and self.rows[0].role == PROBER
+
+    def broken(self, rule: str, row: Row, was: str) -> Broken:
+        return Broken(rule, row, self.who.start, was)
+
+
+def selections(control: Control) -> list[Selection]:
+    """Every selection of the run, each in order of time."""
+    of: dict[Who, list[Row]] = defaultdict(list)
+    for event in _EVENTS:
+        for row in control.rows(event):
+            start = (row.op_id or "") if row.role == PROBER else ""
+            of[Who(row.node, row.incarnation, start)].append(row)
+    found = []
+    for who, rows in of.items():
+        rows.sort(key=_time_and_seq)
+        found.append(Selection(who, rows, _choices(rows)))
+    return found
+
+
+def _time_and_seq(row: Row) -> tuple[float, int]:
+    return row.time_ms, row.seq
+
+
+def _choices(rows: Sequence[Row]) -> list[Choice]:
+    found: list[Choice] = []
+    listed: tuple[str, ...] | None = None
+    is_new = True
+    for row in rows:
+        if row.event == "name_server_list":
+            said, is_new = _listed(row.value), True
+            listed = listed if said is None else said
+        elif row.event == "name_server_chosen":
+            before = found[-1] if found else None
+            found.append(Choice(row, _index(row.value), listed, before, not is_new))
+            is_new = False
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _listed(value: str | None) -> tuple[str, ...] | None:
+    """The list that a `name_server_list` row says; None when it is none."""
+    found = decoded(value)
+    return tuple(found) if isinstance(found, list) else None
+
+
+@lru_cache(maxsize=4096)
+def _index(value: str | None) -> int | None:
+    found = decoded(value)
+    index = found.get("index") if isinstance(found, dict) else None
+    return index if isinstance(index, int) and not isinstance(index, bool) else None
+
+
+@lru_cache(maxsize=4096)
+def _outcomes(value: str | None) -> tuple[str | None, ...]:
+    """What each try of a call came to, as its row says; empty when it does not say."""
+    found = decoded(value)
+    tried = found.get("tried") if isinstance(found, dict) else None
+    if not isinstance(tried, list):
+        return ()
+    return tuple(one.get("outcome") if isinstance(one, dict) else None for one in tried)
+
+
+def broken_calls(of: Selection, profile: ClientProfile, configured: Sequence[str], world: World) -> Iterator[Broken]:
+    """What breaks the profile's rule about when another NameServer is chosen."""
+    if profile.advance is Advance.EVERY_REQUEST:
+        yield from kept_between_requests(of)
+    elif not of.is_prober:  # its starts end with their first call
+        if len(configured) > 1:
+            yield from left_without_reason(of, world)
+            yield from repeated_calls(of)
+        yield from silent_reconnects(of, configured)
+
+
+def left_without_reason(of: Selection, world: World) -> Iterator[Broken]:
     """Choices of another NameServer although nothing says that the current one failed."""
-    later = choices.where(f"rank > 1 AND role != '{PROBER}' AND {n} > 1")
-    of_the_old = "node = {0}_node AND incarnation = {0}_incarnation AND start = {0}_start"
-    of_the_old += " AND old = {1} AND {0}_ms >= old_ms AND {0}_ms <= time_ms"
-    unexplained = later.join(_failures(history), F.expr(of_the_old.format("f", "failed")), "left_anti")
-    explained = frame(history, _explaining(world), "x_node string, x_address string, x_from double, x_to double")
-    # The close itself must fall into the fault; the choice may follow as late as the next call. A channel that was
-    # used for nothing for I is closed by either side, and that is nobody's fault.
-    closes = _closes(history)
-    during = "(x_node = c_node OR x_node = '*') AND (x_address = closed OR x_address = '*')"
-    during += " AND c_ms >= x_from AND c_ms <= x_to"
-    idle = f"c_ms - used_ms >= {0.95 * world.timers.I_ms!r}D"
-    of_a_fault = closes.where(f"NOT {idle}").join(explained, F.expr(during), "left_semi")
-    innocent = closes.where(idle).union(of_a_fault).coalesce(1)
-    unfounded = unexplained.join(innocent, F.expr(of_the_old.format("c", "closed")), "left_anti")
-    return shown(unfounded, "sticky", F.col("old"))
+    later = of.choices[1:]
+    if not later:
+        return
+    failures = _failures(of.rows)
+    closes: Mapping[str | None, Sequence[float]] | None = None
+    for choice in later:
+        old = choice.before.row if choice.before else choice.row
+        if _any_within(failures.get(old.name_server, ()), old.time_ms, choice.row.time_ms):
+            continue
+        if closes is None:
+            closes = _innocent_closes(of, world)
+        if not _any_within(closes.get(old.name_server, ()), old.time_ms, choice.row.time_ms):
+            yield of.broken("sticky", choice.row, old.name_server or "")
 
 
-def _closes(history: DataFrame) -> DataFrame:
-    """who, closed, c_ms, used_ms: each close of a channel, and when it was last opened or answered a call."""
-    of_one = Window.partitionBy(*WHO, "peer").orderBy("time_ms", "seq")
-    return (
-        rows_of(history, "channel", "name_server_call")
-        .selectExpr(*WHO, "time_ms", "seq", "event", "f", "if(event = 'channel', address, name_server) AS peer")
-        .withColumn("before_ms", F.lag("time_ms").over(of_one))
-        .where("event = 'channel' AND f = 'close'")
-        .selectExpr(
-            *(f"{column} AS c_{column}" for column in WHO),
-            "peer AS closed",
-            "time_ms AS c_ms",
-            "coalesce(before_ms, time_ms) AS used_ms",
-        )
-    )
+def _any_within(times: Sequence[float], from_ms: float, to_ms: float) -> bool:
+    """Whether one of the ascending times lies there, bounds included."""
+    at = bisect_left(times, from_ms)
+    return at < len(times) and times[at] <= to_ms
+
+
+def _failures(rows: Sequence[Row]) -> Mapping[str | None, Sequence[float]]:
+    """NameServer → when it failed this client for certain."""
+    found: dict[str | None, list[float]] = defaultdict(list)
+    for row in rows:
+        if row.event == "name_server_call":
+            if row.type in ("fail", "info") and row.code is None and row.name_server is not None:
+                found[row.name_server].append(row.time_ms)
+        elif row.event == "channel" and row.f == "connect_failed" and row.address is not None:
+            found[row.address].append(row.time_ms)
+    return found
+
+
+def _innocent_closes(of: Selection, world: World) -> Mapping[str | None, Sequence[float]]:
+    """NameServer → closes of its channel that are a reason to leave it.
+
+    The close itself must fall into the fault; the choice may follow as late as the next call. A channel that was used
+    for nothing for I is closed by either side, and that is nobody's fault.
+    """
+    explaining = world.memoized("explained closes", lambda: _explaining(world))
+    found: dict[str | None, list[float]] = defaultdict(list)
+    used: dict[str | None, float] = {}
+    for row in of.rows:
+        if row.event not in ("channel", "name_server_call"):
+            continue
+        peer = row.address if row.event == "channel" else row.name_server
+        if row.event == "channel" and row.f == "close" and peer is not None:
+            is_idle = row.time_ms - used.get(peer, row.time_ms) >= 0.95 * world.timers.I_ms
+            if is_idle or any(
+                client in (row.node, "*") and closed in (peer, "*") and from_ms <= row.time_ms <= to_ms
+                for client, closed, from_ms, to_ms in explaining
+            ):
+                found[peer].append(row.time_ms)
+        used[peer] = row.time_ms
+    return found
 
 
 def _explaining(world: World) -> list[tuple[str, str, float, float]]:
@@ -108,119 +229,99 @@ def _explaining(world: World) -> list[tuple[str, str, float, float]]:
     return found
 
 
-def repeated_calls(history: DataFrame, n: int) -> DataFrame:
+def _began_ms(row: Row) -> float:
+    """A call's beginning; anything else was when it was recorded."""
+    return row.time_ms - (row.duration_ms or 0.0) if row.event == "name_server_call" else row.time_ms
+
+
+def repeated_calls(of: Selection) -> Iterator[Broken]:
     """First calls begun after a call without an answer, made to the same NameServer with no choice in between."""
-    rows = (
-        rows_of(history, "name_server_call", "name_server_chosen", "channel")
-        .where(f"{n} > 1 AND (event != 'channel' OR f = 'open')")
-        .selectExpr(
-            *(*WHO, "role", "time_ms", "seq", "name_server", "event = 'name_server_call' AS is_call"),
-            # Ordered by when calls began.
-            "if(event = 'name_server_call', time_ms - coalesce(duration_ms, 0D), time_ms) AS at_ms",
-            "if(event = 'name_server_call' AND type = 'info' AND code IS NULL, time_ms, NULL) AS lost",
-            "if(event = 'name_server_call', NULL, time_ms) AS moved",
-        )
-    )
-    of_one = Window.partitionBy(*WHO).orderBy("at_ms", "seq")
-    before = of_one.rowsBetween(Window.unboundedPreceding, -1)
-    after = of_one.rowsBetween(1, Window.unboundedFollowing)
-    return shown(
-        rows.select(
-            *("time_ms", "node", "start", "name_server", "role", "is_call", "at_ms"),
-            # The latest end so far of an unanswered call, and the NameServer that was asked.
-            F.max("lost").over(before).alias("lost_ms"),
-            F.max_by("name_server", "lost").over(before).alias("lost_at"),
-            F.max("moved").over(before).alias("moved_ms"),
-            # A call that chooses records its choice while it runs, that is after it began.
-            F.min("moved").over(after).alias("moves_ms"),
-        ).where(
-            f"is_call AND role != '{PROBER}' AND at_ms >= lost_ms AND name_server = lost_at"
-            " AND coalesce(moved_ms, -1D) < lost_ms AND NOT coalesce(moves_ms <= time_ms, false)"
-        ),
-        "moves on",
-        F.lit("called again after a call without an answer"),
-    )
-
-
-def silent_reconnects(history: DataFrame, configured: list[str]) -> DataFrame:
-    """Channels to a NameServer opened again after a close, although it was not chosen again."""
-    of_one = Window.partitionBy(*WHO, "name_server").orderBy("time_ms", "seq")
-    rows = (
-        rows_of(history, "name_server_chosen", "channel")
-        .selectExpr(
-            *(*WHO, "role", "time_ms", "seq", "if(event = 'channel', address, name_server) AS name_server"),
-            "if(event = 'channel', f, 'chosen') AS what",
-        )
-        .where(F.col("name_server").isin(configured) & (F.col("role") != PROBER))
-        .withColumn("what_before", F.lag("what").over(of_one))
-        .where("what = 'open' AND what_before IN ('close', 'connect_failed')")
-    )
-    return shown(rows, "moves on", F.lit("connected again without being chosen"))
-
-
-def tries_of(history: DataFrame, profile: ClientProfile, n: int, world: World) -> DataFrame:
-    """Calls that say what each of their tries came to, with `rule`: what is wrong with them, null when nothing is."""
-    tried, number = F.col("tried"), F.size("tried")
-    earlier = F.slice("tried", F.lit(1), F.greatest(number - 1, F.lit(0)))
-    last = F.element_at("tried", -1)["outcome"]
-    most, retried = profile.attempts_max(n), [str(outcome) for outcome in sorted(profile.retries)]
-    may_go_on = last.isin(*retried) if retried else F.lit(False)
-    # Nobody measured the lateness of a client that is not ours: then the most that any verdict forgives.
-    lag_ms = F.coalesce(F.max("lag_ms").over(Window.partitionBy("node")), F.lit(world.timers.lateness_cap_ms))
-    allowed_ms = number * profile.try_timeout_ms + profile.wait_ms + lag_ms * CHAINED_TIMERS + world.timers.delivery_ms
-    answered_before = F.exists(earlier, lambda one: one["outcome"] == str(Outcome.ANSWERED))
-    wrongly_again = F.exists(earlier, lambda one: ~one["outcome"].isin(*retried) if retried else F.lit(True))
-    rule = (
-        F.when(answered_before, "answers are final")
-        .when((number > most) | wrongly_again | ((number < most) & may_go_on), "attempts")
-        .when(F.col("duration_ms") > allowed_ms, "in time")
-    )
-    kind = "tried array<struct<name_server: string, outcome: string>>"
-    return (
-        rows_of(history, "name_server_call", "timer_lag")
-        .withColumns({"tried": F.from_json("value", kind)["tried"], "lag_ms": lag_ms})
-        .where((F.col("event") == "name_server_call") & (F.size(F.coalesce(tried, F.array())) > 0))
-        .withColumn("rule", rule)
-        .select(*WHO, "time_ms", "name_server", "duration_ms", "tried", "rule")
-    )
-
-
-def judged_tries(tries: DataFrame) -> DataFrame:
-    """The calls that made too many tries, gave up early, went on after an answer, or took too long; and the others,
-    as rows of the rule TRIED."""
-    outcomes = F.array_join(F.transform("tried", lambda one: one["outcome"]), ", ")
-    took = F.concat(outcomes, F.lit(" in "), F.round(F.col("duration_ms")).cast("long"), F.lit(" ms"))
-    return shown(tries, F.coalesce("rule", F.lit(TRIED)), took)
-
-
-def kept_between_requests(choices: DataFrame, history: DataFrame) -> DataFrame:
-    """Calls without a choice of their own, of clients that take the next NameServer at every request."""
-    made = choices.select(
-        *[F.col(column).alias(f"m_{column}") for column in WHO],
-        F.col("name_server").alias("m_name_server"),
-        F.col("time_ms").alias("m_ms"),
-    )
-    of_the_call = (
-        (F.col("node") == F.col("m_node"))
-        & (F.col("incarnation") == F.col("m_incarnation"))
-        & (F.col("start") == F.col("m_start"))
-        & (F.col("name_server") == F.col("m_name_server"))
-        & (F.col("m_ms") >= F.col("time_ms") - F.coalesce("duration_ms", F.lit(0.0)) - ROUNDING_MS)
-        & (F.col("m_ms") <= F.col("time_ms"))
-    )
-    calls = rows_of(history, "name_server_call").where(F.col("name_server").isNotNull())
-    return shown(calls.join(made, of_the_call, "left_anti"), "every request", F.lit("asked without being chosen"))
-
-
-def broken_calls(
-    choices: DataFrame, history: DataFrame, profile: ClientProfile, configured: list[str], world: World
-) -> list[DataFrame]:
-    """What breaks the profile's rule about when another NameServer is chosen."""
-    n = len(configured)
-    if profile.advance is Advance.EVERY_REQUEST:
-        return [kept_between_requests(choices, history)]
-    return [
-        left_without_reason(choices, history, world, n),
-        repeated_calls(history, n),
-        silent_reconnects(history, configured),
+    moves = [
+        row for row in of.rows if row.event == "name_server_chosen" or (row.event == "channel" and row.f == "open")
     ]
+    calls = [row for row in of.rows if row.event == "name_server_call"]
+    ordered = sorted([*moves, *calls], key=lambda row: (_began_ms(row), row.seq))
+    next_ms, next_moves = math.inf, []
+    for row in reversed(ordered):
+        next_moves.append(next_ms)
+        if row.event != "name_server_call":
+            next_ms = min(next_ms, row.time_ms)
+    moved_ms = lost_ms = -1.0
+    lost_at: str | None = None
+    for row, moves_ms in zip(ordered, reversed(next_moves), strict=True):
+        if row.event != "name_server_call":
+            moved_ms = max(moved_ms, row.time_ms)
+            continue
+        is_again = lost_at is not None and row.name_server == lost_at and _began_ms(row) >= lost_ms
+        # A call that chooses records its choice while it runs, that is after it began.
+        if is_again and moved_ms < lost_ms and moves_ms > row.time_ms:
+            yield of.broken("moves on", row, "called again after a call without an answer")
+        # The latest end so far of a call without an answer, and the NameServer that was asked.
+        if row.type == "info" and row.code is None and row.time_ms >= lost_ms:
+            lost_ms, lost_at = row.time_ms, row.name_server
+
+
+def silent_reconnects(of: Selection, configured: Collection[str]) -> Iterator[Broken]:
+    """Channels to a NameServer opened again after a close, although it was not chosen again."""
+    before: dict[str, str | None] = {}
+    for row in of.rows:
+        if row.event not in ("name_server_chosen", "channel"):
+            continue
+        address = row.address if row.event == "channel" else row.name_server
+        if address is None or address not in configured:
+            continue
+        what = row.f if row.event == "channel" else "chosen"
+        if what == "open" and before.get(address) in ("close", "connect_failed"):
+            yield of.broken("moves on", row, "connected again without being chosen")
+        before[address] = what
+
+
+class Tries:
+    """The rules of one call, for calls that say what each of their tries came to."""
+
+    def __init__(self, profile: ClientProfile, name_servers: int, world: World, lateness: Lateness) -> None:
+        self._profile, self._most, self._timers = profile, profile.attempts_max(name_servers), world.timers
+        self._retried = frozenset(str(outcome) for outcome in profile.retries)
+        self._lag_ms = {node: float(of.lag_ms.max()) for node, of in lateness.of_node.items() if len(of.lag_ms)}
+        self.calls = 0
+        """How many calls said it so far."""
+
+    def broken(self, of: Selection) -> Iterator[Broken]:
+        """The calls that made too many tries, gave up early, went on after an answer, or took too long."""
+        for row in of.rows:
+            if row.event == "name_server_call" and (outcomes := _outcomes(row.value)):
+                self.calls += 1
+                rule = self._rule(row, outcomes)
+                if rule is not None:
+                    took = "" if row.duration_ms is None else f" in {math.floor(row.duration_ms + 0.5)} ms"
+                    yield of.broken(rule, row, ", ".join(map(str, outcomes)) + took)
+
+    def _rule(self, row: Row, outcomes: tuple[str | None, ...]) -> str | None:
+        number, earlier = len(outcomes), outcomes[:-1]
+        if str(Outcome.ANSWERED) in earlier:
+            return "answers are final"
+        if number > self._most or any(outcome not in self._retried for outcome in earlier):
+            return "attempts"
+        if number < self._most and outcomes[-1] in self._retried:
+            return "attempts"
+        if row.duration_ms is not None and row.duration_ms > self._allowed_ms(row.node, number):
+            return "in time"
+        return None
+
+    def _allowed_ms(self, node: str, number: int) -> float:
+        # Nobody measured the lateness of a client that is not ours: then the most that any verdict forgives.
+        lag_ms = self._lag_ms.get(node, self._timers.lateness_cap_ms)
+        tries_ms = number * self._profile.try_timeout_ms + self._profile.wait_ms
+        return tries_ms + lag_ms * CHAINED_TIMERS + self._timers.delivery_ms
+
+
+def kept_between_requests(of: Selection) -> Iterator[Broken]:
+    """Calls without a choice of their own, of clients that take the next NameServer at every request."""
+    chosen: dict[str, list[float]] = defaultdict(list)
+    for choice in of.choices:
+        chosen[choice.row.name_server or ""].append(choice.row.time_ms)
+    for row in of.rows:
+        if row.event == "name_server_call" and row.name_server is not None:
+            since_ms = _began_ms(row) - ROUNDING_MS
+            if not _any_within(chosen.get(row.name_server, ()), since_ms, row.time_ms):
+                yield of.broken("every request", row, "asked without being chosen")

@@ -21,20 +21,17 @@ reason is none either. A run whose workload names a `start_bias` must have made 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from functools import reduce
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F
 
 from ..oracle.client_profiles import Advance, Attempts, ClientProfile, Order, profile_of
 from ..oracle.start_choice import ALPHA, POWER, detectable_bias, method, p_value, plan, starts_needed
 from ..oracle.world import World
-from ..verdict import EXAMPLES_MAX, Validity, Verdict
-from .dataframes.small_tables import memoized_table
-from .findings import rounded
-from .name_server_calls import TRIED, TRIES_RULES, WHO, broken_calls, judged_tries, rows_of, shown, tries_of
+from ..verdict import EXAMPLES_MAX, Finding, Validity, Verdict
+from .check import Check, Reads, Section
+from .control import Control
+from .name_server_calls import Broken, Choice, Selection, Tries, broken_calls, selections
 
 NAME = "name_server_selection"
 BIAS = 0.1
@@ -43,10 +40,13 @@ BIAS = 0.1
 EXPECTED_MIN = 10
 """First choices expected per NameServer below which nothing is said of them."""
 
+FINDINGS_MAX = 200
+"""So many rows that break a rule are kept of each; all are counted."""
 
-def name_server_selection(history: DataFrame, world: World) -> Verdict:
+
+def judge(control: Control, world: World) -> Verdict:
     """Examined: choices of a NameServer. Violations: choices, lists, calls and connects against the rules."""
-    configured = [node.address for node in world.of_kind("name_server") if node.address]
+    configured = configured_name_servers(world)
     if not configured:
         return Verdict.nothing_examined(NAME, "no NameServer is in the history")
     workload = world.run.get("workload") or {}
@@ -54,92 +54,70 @@ def name_server_selection(history: DataFrame, world: World) -> Verdict:
         profile = profile_of(workload.get("client_profile"), world.timers.profile)
     except KeyError as exc:
         return Verdict.nothing_examined(NAME, f"the run names a client profile that does not exist: {exc}")
-    example = f"if(rule = '{TRIED}', NULL, struct(time_ms, node, start, name_server, was))"
-    made = (
-        _choices(history, world)
-        .groupBy(F.expr("if(rank = 1, 'first', 'later') AS rule"), "name_server")
-        .agg(F.expr("count(*) AS n"))
-    )
-    rows = (
-        judged_rows(history, world, profile)
-        .groupBy("rule")
-        .agg(
-            F.expr("count(*) AS n"),
-            F.expr(f"slice(array_sort(collect_list({example})), 1, {EXAMPLES_MAX}) AS examples"),
-        )
-        .unionByName(made, allowMissingColumns=True)
-        .coalesce(1)
-        .collect()
-    )
-    names = {node.address: node.name for node in world.of_kind("name_server") if node.address}
-    return _verdict([row.asDict() for row in rows], names, profile, workload.get("start_bias"))
+    found = selections(control)
+    tries = Tries(profile, len(configured), world, control.lateness)
+    broken: dict[str, list[Broken]] = defaultdict(list)
+    for one in broken_rules(found, world, profile, tries):
+        broken[one.rule].append(one)
+    return _verdict(world, profile, found, broken, tries.calls, workload.get("start_bias"))
 
 
-def judged_rows(history: DataFrame, world: World, profile: ClientProfile) -> DataFrame:
-    """rule, time_ms, node, start, name_server, was: what breaks the profile's rules (but for the one about all first
-    choices), and the calls that kept those of a call, under the rule TRIED."""
-    configured = [node.address for node in world.of_kind("name_server") if node.address]
-    choices = _choices(history, world)
-    return reduce(
-        DataFrame.union,
-        [
-            _broken_choices(choices, profile, configured),
-            judged_tries(tries_of(history, profile, len(configured), world)),
-            *broken_calls(choices, history, profile, configured, world),
-        ],
-    )
+CHECK = Check(
+    name=NAME,
+    says="the first NameServer is uniform over the list, the next is the next in the client's own order, and it stays "
+    "until it fails; by the rules of the client's [profile](docs/client-profiles.md) (Java 4.9 and 5.3, Go, C++, Node)",
+    section=Section.CLIENTS,
+    reads=Reads.CONTROL,
+    gather=lambda gathering, _world: gathering.control,
+    judge=judge,
+    tells=lambda measured: _told(measured),
+)
 
 
-def _choices(history: DataFrame, world: World) -> DataFrame:
-    """One row per choice: who, time_ms, seq, name_server, rank (1 = first), index, old choice, and the list in use."""
-    return memoized_table(history, world, "choices", lambda: _made_choices(history))
+def _told(measured: Mapping[str, Any]) -> str:
+    """ "first choices 33 / 24 / 37, p = 0.25; 0 later ones; 168 calls" """
+    counts = measured.get("first_choices")
+    if not counts:
+        return ""
+    p = measured.get("p_value")
+    said = f"first choices {' / '.join(map(str, counts.values()))}" + ("" if p is None else f", p = {p:.2g}")
+    return f"{said}; {measured.get('later_choices', 0)} later ones; {measured.get('calls', 0)} calls"
 
 
-def _made_choices(history: DataFrame) -> DataFrame:
-    of_one = Window.partitionBy(*WHO).orderBy("time_ms", "seq")
-    is_list = "event = 'name_server_list'"
-    return (
-        rows_of(history, "name_server_list", "name_server_chosen")
-        .selectExpr(
-            *(*WHO, "role", "time_ms", "seq", "name_server", f"{is_list} AS is_list"),
-            f"if({is_list}, NULL, from_json(value, 'index int').index) AS index",
-            f"if({is_list}, from_json(value, 'array<string>'), NULL) AS in_list",
-        )
-        .select(
-            *(*WHO, "role", "time_ms", "seq", "name_server", "index", "is_list"),
-            F.last("in_list", ignorenulls=True).over(of_one).alias("listed"),
-            F.sum(F.col("is_list").cast("int")).over(of_one).alias("list_number"),
-        )
-        .where("NOT is_list")
-        .select(
-            *(*WHO, "role", "time_ms", "seq", "name_server", "index", "listed"),
-            F.row_number().over(of_one).alias("rank"),
-            F.lag("name_server").over(of_one).alias("old"),
-            F.lag("time_ms").over(of_one).alias("old_ms"),
-            F.lag("index").over(of_one).alias("old_index"),
-            (F.lag("list_number").over(of_one) == F.col("list_number")).alias("same_list"),
-        )
-    )
+def configured_name_servers(world: World) -> list[str]:
+    """The addresses, in the order of the NameServers' names."""
+    return [node.address for node in world.of_kind("name_server") if node.address]
 
 
-def _broken_choices(choices: DataFrame, profile: ClientProfile, configured: list[str]) -> DataFrame:
-    listed, index, as_given = F.col("listed"), F.col("index"), F.array(*[F.lit(address) for address in configured])
-    listed_at = F.element_at("listed", index + 1)
-    in_order = index == F.pmod(F.col("old_index") + 1, F.size("listed"))
-    as_configured = listed.eqNullSafe(as_given)
-    if profile.order is Order.SHUFFLED:
-        as_configured = F.sort_array("listed").eqNullSafe(F.sort_array(as_given))
-    rule = (
-        F.when(listed.isNull() | ~as_configured, str(profile.order))
-        .when(~F.coalesce((index >= 0) & (index < F.size("listed")), F.lit(False)), "in order")
-        .when(~listed_at.eqNullSafe(F.col("name_server")), "in order")
-        .when(F.col("same_list") & ~F.coalesce(in_order, F.lit(False)), "in order")
-    )
-    start = profile.start.place(len(configured))
-    if start is not None:
-        rule = rule.when((F.col("rank") == 1) & (index != start), "start")
-    disordered = choices.withColumn("rule", rule).where(F.col("rule").isNotNull())
-    return shown(disordered, F.col("rule"), F.concat_ws(" then ", "old_index", "index"))
+def broken_rules(found: Sequence[Selection], world: World, profile: ClientProfile, tries: Tries) -> Iterator[Broken]:
+    """What breaks the profile's rules, but for the one about all first choices."""
+    configured = configured_name_servers(world)
+    as_given = tuple(configured if profile.order is Order.LISTED else sorted(configured))
+    for of in found:
+        for choice in of.choices:
+            rule = _rule_of_choice(choice, profile, as_given)
+            if rule is not None:
+                old = choice.before.index if choice.before else None
+                was = " then ".join(str(index) for index in (old, choice.index) if index is not None)
+                yield of.broken(rule, choice.row, was)
+        yield from tries.broken(of)
+        yield from broken_calls(of, profile, configured, world)
+
+
+def _rule_of_choice(choice: Choice, profile: ClientProfile, as_given: tuple[str, ...]) -> str | None:
+    """The rule that it breaks; `as_given` is what the list must be, sorted unless it is not shuffled."""
+    listed, index = choice.listed, choice.index
+    if listed is None or (listed if profile.order is Order.LISTED else tuple(sorted(listed))) != as_given:
+        return str(profile.order)
+    if index is None or not 0 <= index < len(listed) or listed[index] != choice.row.name_server:
+        return "in order"
+    if choice.before is None:
+        start = profile.start.place(len(as_given))
+        return "start" if start is not None and index != start else None
+    before = choice.before.index
+    if choice.same_list and (before is None or index != (before + 1) % len(listed)):
+        return "in order"
+    return None
 
 
 def first_choices_needed(name_servers: int) -> int:
@@ -179,38 +157,28 @@ def _formula(profile: ClientProfile, needed: int) -> str:
 
 
 def _verdict(
-    rows: list[Mapping[str, Any]], names: Mapping[str, str], profile: ClientProfile, start_bias: float | None
+    world: World,
+    profile: ClientProfile,
+    found: Sequence[Selection],
+    broken: Mapping[str, Sequence[Broken]],
+    calls: int,
+    start_bias: float | None,
 ) -> Verdict:
-    counts = {address: 0 for address in names}
-    strange: list[dict[str, Any]] = []
-    for row in rows:
-        if row["rule"] == "first" and row["name_server"] in counts:
-            counts[row["name_server"]] += row["n"]
-    later = sum(row["n"] for row in rows if row["rule"] == "later")
-    calls = sum(row["n"] for row in rows if row["rule"] in TRIES_RULES)
-    broken = {row["rule"]: row for row in rows if row["rule"] not in ("first", "later", TRIED)}
+    names = {node.address: node.name for node in world.of_kind("name_server") if node.address}
+    first = Counter(of.choices[0].row.name_server for of in found if of.choices)
+    counts = {address: first[address] for address in names}
+    later = sum(len(of.choices) - 1 for of in found if of.choices)
     total = sum(counts.values())
     told, needed, p = _starts([*counts.values()], start_bias) if profile.drawn else ({"starts": total}, 1, 1.0)
-    for rule, row in sorted(broken.items()):
-        for example in row["examples"]:
-            strange.append(
-                {
-                    "rule": rule,
-                    "client": example["node"],
-                    "start": example["start"] or None,
-                    "name_server": names.get(example["name_server"], example["name_server"]),
-                    "was": example["was"],
-                    "at_ms": rounded(example["time_ms"]),
-                }
-            )
-    violations = sum(row["n"] for row in broken.values())
+    numbers = {rule: len(rows) for rule, rows in sorted(broken.items())}
+    violations = sum(numbers.values())
     uneven = total >= first_choices_needed(len(counts)) and p < ALPHA
     measured = {
         "first_choices": counts,
         "later_choices": later,
         "calls": calls,
         **told,
-        "broken_rules": {rule: row["n"] for rule, row in sorted(broken.items())},
+        "broken_rules": numbers,
     }
     allowed = {
         "bound_ms": None,
@@ -225,7 +193,7 @@ def _verdict(
         counted = " / ".join(str(count) for count in counts.values())
         why.append(f"first choices are not uniform: {counted}, p = {p:.2g}")
     if violations:
-        why.append("; ".join(f"rule '{rule}' broken {row['n']} times" for rule, row in sorted(broken.items())))
+        why.append("; ".join(f"rule '{rule}' broken {number} times" for rule, number in numbers.items()))
     validity = Validity.VALID
     if why:
         validity = Validity.INVALID
@@ -235,6 +203,7 @@ def _verdict(
         validity = Validity.UNKNOWN
         purpose = f"to find a bias of {start_bias:g}" if start_bias else "to tell whether they are uniform"
         why.append(f"{total} first choices are too few {purpose}; {needed} are needed")
+    strange = {rule: _strange(rows, names, profile) for rule, rows in sorted(broken.items())}
     return Verdict(
         name=NAME,
         verdict=validity,
@@ -242,6 +211,75 @@ def _verdict(
         violations=violations + uneven,
         measured=measured,
         allowed=allowed,
-        examples=tuple(strange[:EXAMPLES_MAX]),
+        examples=tuple(one.example for rows in strange.values() for one in rows[:EXAMPLES_MAX])[:EXAMPLES_MAX],
+        findings=(
+            *(one for rows in strange.values() for one in rows),
+            *_kept(found, broken, profile),
+            *([_uniform(found, profile, counts, p, uneven=uneven)] if profile.drawn and total else []),
+        ),
         why="; ".join(why),
+    )
+
+
+def _strange(rows: Sequence[Broken], names: Mapping[str, str], profile: ClientProfile) -> list[Finding]:
+    """The first of those that break one rule."""
+    ordered = sorted(
+        rows, key=lambda b: (b.row.time_ms, b.row.node, b.start, b.row.name_server or b.row.address or "", b.was)
+    )
+    found = []
+    for rule, row, start, was in ordered[:FINDINGS_MAX]:
+        address = row.name_server or row.address or ""
+        more = {"start": start, "was": was} if start else {"was": was}
+        found.append(
+            Finding(
+                subject=row.node,
+                object=names.get(address, address),
+                kind=rule,
+                from_ms=row.time_ms,
+                to_ms=row.time_ms,
+                row=profile.rule,
+                wrong=1,
+                wrong_from_ms=row.time_ms,
+                more=more,
+            )
+        )
+    return found
+
+
+def _kept(
+    found: Sequence[Selection], broken: Mapping[str, Sequence[Broken]], profile: ClientProfile
+) -> Iterator[Finding]:
+    """One for each process that broke no rule, the prober's starts together: from its first choice to its last."""
+    choices: dict[tuple[str, int], list[Choice]] = defaultdict(list)
+    for of in found:
+        choices[of.who.node, of.who.incarnation] += of.choices
+    for process in {b.row.process for rows in broken.values() for b in rows}:
+        choices.pop(process, None)
+    for (node, _), made in choices.items():
+        if made:
+            yield Finding(
+                subject=node,
+                kind="chose by the rules",
+                from_ms=min(choice.row.time_ms for choice in made),
+                to_ms=max(choice.row.time_ms for choice in made),
+                row=profile.rule,
+                examined=len(made),
+            )
+
+
+def _uniform(
+    found: Sequence[Selection], profile: ClientProfile, counts: Mapping[str, int], p: float, *, uneven: bool
+) -> Finding:
+    """The one about all first choices."""
+    times = [of.choices[0].row.time_ms for of in found if of.choices]
+    return Finding(
+        subject="all clients",
+        kind="first choices uniform",
+        from_ms=min(times),
+        to_ms=max(times),
+        formula=f"p ≥ {ALPHA:g}",
+        row=profile.rule,
+        examined=len(times),
+        wrong=int(uneven),
+        more={"first_choices": dict(counts), "p_value": p},
     )

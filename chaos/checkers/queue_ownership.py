@@ -9,29 +9,26 @@ With broadcasting every consumer is a group of its own. Two owners mean duplicat
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
-
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from ..oracle.queue_owners import Holding, Judged, Piece, Queue, Tables, holdings, judged, pieces
 from ..oracle.world import World
 from ..verdict import Finding, Verdict
-from .findings import finding, rounded, verdict_of
-from .tolerance import LagWindow, Tolerance, measure, tolerance
+from .check import Check, Reads, Section
+from .control import Control
+from .findings import rounded, tolerated, verdict_of
+from .lateness import LagWindow
+from .tolerance import Tolerance, tolerance
 
 NAME = "queue_ownership"
-_COLUMNS = ("time_ms", "seq", "node", "incarnation", "topic", "value")
+_COLUMNS = ("time_ms", "seq", "node", "incarnation", "topic")
 
 
-def queue_ownership(history: DataFrame, world: World) -> Verdict:
+def judge(control: Control, world: World) -> Verdict:
     """Examined: (queue, group, quiet stretch). Violations: those with no owner, or more than one, in it."""
-    assigned = _rows(history, "assigned")
-    held = holdings(world, assigned)
-    tables = Tables(world, _rows(history, "route", set(held)))
-    stretches = judged(world, held, tables)
+    held = holdings(world, _rows(control, "assigned"))
+    stretches = judged(world, held, Tables(world, _rows(control, "route", held)))
     if not stretches:
         why = "there was no quiet time: nobody was assigned queues, or every change was followed by another too soon"
         return Verdict.nothing_examined(NAME, why)
@@ -41,7 +38,7 @@ def queue_ownership(history: DataFrame, world: World) -> Verdict:
         for index, stretch in enumerate(stretches)
         for node in nodes
     ]
-    lags = measure(history, world, windows)
+    lags = control.lateness.measured(world, windows)
     groups = _groups(world)
     findings = []
     for index, stretch in enumerate(stretches):
@@ -58,6 +55,22 @@ def queue_ownership(history: DataFrame, world: World) -> Verdict:
     return verdict_of(NAME, findings, measured=measured, nothing="there was no queue to own", noun=noun)
 
 
+CHECK = Check(
+    name=NAME,
+    says="in quiet periods each queue has one owner in its group",
+    section=Section.CLIENTS,
+    reads=Reads.CONTROL,
+    gather=lambda gathering, _world: gathering.control,
+    judge=judge,
+    tells=lambda measured: _told(measured),
+)
+
+
+def _told(measured: Mapping[str, Any]) -> str:
+    quiet_s = (measured.get("quiet_ms") or 0.0) / 1000
+    return f"{measured.get('queues', 0)} queues looked at in {quiet_s:.1f} s of quiet" if quiet_s else ""
+
+
 def _groups(world: World) -> dict[str, frozenset[str]]:
     """Group → its consumers."""
     consumers = [node.name for node in world.of_kind("consumer")]
@@ -66,15 +79,13 @@ def _groups(world: World) -> dict[str, frozenset[str]]:
     return {"all consumers": frozenset(consumers)}
 
 
-def _rows(history: DataFrame, event: str, topics: set[str] | None = None) -> list[dict[str, Any]]:
-    """The rows of a kind that comes with changes and not with traffic; `value` decoded."""
-    found = history.where(F.col("event") == event)
-    if topics is not None:
-        found = found.where(F.col("topic").isin(*sorted(topics)) if topics else F.lit(False))
-    rows = [row.asDict() for row in found.select(*_COLUMNS).collect()]
-    for row in rows:
-        row["value"] = json.loads(row["value"]) if row["value"] else None
-    return rows
+def _rows(control: Control, event: str, topics: Collection[str] | None = None) -> list[dict[str, Any]]:
+    """The rows of an event, those of these topics; `value` decoded."""
+    return [
+        {**{name: getattr(row, name) for name in _COLUMNS}, "value": row.decoded}
+        for row in control.rows(event)
+        if topics is None or row.topic in topics
+    ]
 
 
 def _finding(
@@ -84,8 +95,8 @@ def _finding(
     held: Mapping[Queue, Sequence[Holding]],
     tolerance_: Tolerance,
 ) -> Finding:
-    settled_ms, wrong, late = stretch.change.at_ms, 0, 0
-    worst: tuple[float, Piece] | None = None
+    settled_ms, wrong, late, worst_ms = stretch.change.at_ms, 0, 0, 0.0
+    worst: Piece | None = None
     for queue in stretch.queues:
         owned = [holding for holding in held.get(queue, ()) if holding.node in members]
         over_ms = 0.0
@@ -96,35 +107,29 @@ def _finding(
             back_ms = stretch.end_ms - max(piece.start_ms, stretch.start_ms)
             piece_over_ms = max(0.0, min(into_ms, back_ms))
             over_ms = max(over_ms, piece_over_ms)
-            if worst is None or piece_over_ms > worst[0]:
-                worst = (piece_over_ms, piece)
+            if piece_over_ms > worst_ms:
+                worst_ms, worst = piece_over_ms, piece
         wrong += over_ms > tolerance_.unknown_up_to_ms
         late += tolerance_.valid_up_to_ms < over_ms <= tolerance_.unknown_up_to_ms
     window = stretch.change.window
-    return finding(
+    return Finding(
+        subject=worst.owners[0] if worst and worst.owners else group,
+        object=worst.queue[0] if worst else "",
+        topic=stretch.topic,
+        kind="must own" if worst and not worst.owners else "must alone own",
+        from_ms=stretch.start_ms,
+        to_ms=stretch.end_ms,
         bound_ms=stretch.change.due_ms - stretch.change.at_ms,
         formula=window.formula,
         row=window.row,
-        tolerance=tolerance_,
+        **tolerated(tolerance_),
         measured_ms=settled_ms - stretch.change.at_ms,
+        over_ms=worst_ms,
         examined=len(stretch.queues),
         wrong=wrong,
         late=late,
-        example=_example(stretch, group, worst) if worst and (wrong or late) else None,
+        wrong_from_ms=max(worst.start_ms, stretch.start_ms) if worst else None,
+        wrong_to_ms=worst.end_ms if worst else None,
+        after=stretch.change.what,
+        more={"group": group, **({"queue_id": worst.queue[1], "clients": list(worst.owners)} if worst else {})},
     )
-
-
-def _example(stretch: Judged, group: str, worst: tuple[float, Piece]) -> dict[str, Any]:
-    over_ms, piece = worst
-    return {
-        "topic": stretch.topic,
-        "broker_name": piece.queue[0],
-        "queue_id": piece.queue[1],
-        "group": group,
-        "clients": list(piece.owners),
-        "at_ms": rounded(piece.start_ms),
-        "to_ms": rounded(piece.end_ms),
-        "due_ms": rounded(stretch.start_ms),
-        "over_ms": rounded(over_ms),
-        "after": stretch.change.what,
-    }

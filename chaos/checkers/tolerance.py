@@ -13,18 +13,18 @@ Who measured what, and when, is lateness.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..oracle.windows import Timers
 from ..oracle.world import World
-from .lateness import LagWindow, Missing, may_time_out
+from .lateness import LagWindow, may_time_out
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["LagWindow", "Missing", "Tolerance", "may_time_out", "measure", "never_registered", "tolerance"]
+__all__ = ["LagWindow", "Tolerance", "may_time_out", "measure", "tolerance"]
 
 UNLIMITED_MS = 1e15
 """Stands for "any lateness" in DataFrames, where infinity is awkward."""
@@ -65,10 +65,3 @@ def measure(history: DataFrame, world: World, windows: Iterable[LagWindow]) -> d
     from .dataframes.gathering import control_of
 
     return control_of(history, world).lateness.measured(world, windows)
-
-
-def never_registered(history: DataFrame, world: World, missing: Mapping[int, Missing]) -> set[int]:
-    """As `Lateness.stalled`, for a check that still reads the history itself."""
-    from .dataframes.gathering import control_of
-
-    return control_of(history, world).lateness.stalled(world, missing)

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from itertools import compress
+
 import pytest
 from pyspark.sql import SparkSession
 
-from nemesrv.chaos.checkers.dead_brokers_avoided import dead_brokers_avoided
-from nemesrv.chaos.oracle.world import World
-from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, cluster
-
-pytestmark = pytest.mark.spark
+from nemesrv.chaos.checkers.broker_uses import BrokerUses, Use, Uses
+from nemesrv.chaos.checkers.check import Inconsistent
+from nemesrv.chaos.checkers.dataframes.gathering import gather
+from nemesrv.chaos.checkers.dataframes.shared import TRAFFIC
+from nemesrv.chaos.checkers.dead_brokers_avoided import CHECK, judge
+from nemesrv.chaos.verdict import Example, Validity, Verdict
+from tests.chaos.builder import HistoryBuilder, cluster, frame
 
 KILL = ("f1", "kill", "sigkill", "broker-a")
 PAUSE = ("f1", "pause", "sigstop", "broker-a")
+PRODUCER = ("producer-0", "broker-a", 100_000.0)
+"""It lost broker-a at 100 s."""
 
 
 def check(builder: HistoryBuilder, spark: SparkSession) -> Verdict:
-    history = builder.frame(spark)
-    return dead_brokers_avoided(history, World.observe(history))
+    gathering, world = gather(builder.frame(spark))
+    return judge(CHECK.gather(gathering, world), world)
 
 
 def send(
@@ -43,6 +48,7 @@ def crash(last_send_s: float, last_pull_s: float, *, attempt: int = 0, lag_ms: f
     return builder.at(200).fault(*KILL, end=True).restarted("broker-a").end(240, lag_ms)
 
 
+@pytest.mark.spark
 def test_clients_that_leave_a_killed_broker_within_a_poll_and_a_rebalance_are_valid(spark: SparkSession) -> None:
     assert check(crash(last_send_s=129, last_pull_s=149), spark) == Verdict(
         name="dead_brokers_avoided",
@@ -76,53 +82,59 @@ def test_clients_that_leave_a_killed_broker_within_a_poll_and_a_rebalance_are_va
     )
 
 
+@pytest.mark.spark
 def test_a_producer_that_keeps_using_it_is_invalid(spark: SparkSession) -> None:
     verdict = check(crash(last_send_s=150, last_pull_s=149), spark)
     assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.INVALID, 2, 1)
     assert verdict.examples == (
-        {
-            "client": "producer-0",
-            "broker_name": "broker-a",
-            "fault_id": "f1",
-            "topic": "orders",
-            "op_id": "op-150",
-            "lost_ms": 100_000.0,
-            "due_ms": 130_000.0,
-            "used_ms": 150_000.0,
-            "late_uses": 1,
-            "over_ms": 20_000.0,
-        },
+        Example(
+            who="producer-0",
+            what="broker-a",
+            topic="orders",
+            from_ms=150_000.0,
+            due_ms=130_000.0,
+            over_ms=20_000.0,
+            after="f1 start",
+            more={"kind": "must not use", "lost_ms": 100_000.0, "op_id": "op-150", "late_uses": 1},
+        ),
     )
 
 
+@pytest.mark.spark
 def test_a_consumer_that_keeps_pulling_from_it_is_invalid(spark: SparkSession) -> None:
     verdict = check(crash(last_send_s=129, last_pull_s=170), spark)
-    assert [example["client"] for example in verdict.examples] == ["consumer-0"]
+    assert [example.who for example in verdict.examples] == ["consumer-0"]
     assert verdict.verdict is Validity.INVALID
 
 
+@pytest.mark.spark
 def test_a_retry_may_use_the_route_its_send_began_with(spark: SparkSession) -> None:
     assert check(crash(last_send_s=132, last_pull_s=149, attempt=1), spark).verdict is Validity.VALID
     assert check(crash(last_send_s=132, last_pull_s=149, attempt=0), spark).verdict is Validity.INVALID
 
 
-def test_a_late_use_on_a_machine_later_than_the_cap_is_unknown(spark: SparkSession) -> None:
-    verdict = check(crash(last_send_s=135, last_pull_s=149, lag_ms=4000), spark)
-    assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
+@pytest.mark.parametrize(("lag_ms", "expected"), [(4000.0, Validity.UNKNOWN), (10.0, Validity.INVALID)])
+def test_a_late_use_on_a_machine_later_than_the_cap_is_unknown(lag_ms: float, expected: Validity) -> None:
+    _, world = crash(last_send_s=135, last_pull_s=149).facts()
+    late = Uses(after=2, late=1, last_ms=135_000, worst=Use(5000, 135_000, "orders", "op-135"), lag_ms=lag_ms)
+    verdict = judge(BrokerUses({PRODUCER: late}), world)
+    assert (verdict.verdict, verdict.violations) == (expected, int(expected is Validity.INVALID))
 
 
-def test_without_a_lost_broker_or_without_anything_at_all_nothing_is_examined(spark: SparkSession) -> None:
+def test_without_a_lost_broker_or_without_anything_at_all_nothing_is_examined() -> None:
     for builder in (HistoryBuilder(), send(cluster(clients=("producer-0",)), 50, "broker-a").end(100)):
-        verdict = check(builder, spark)
+        verdict = judge(BrokerUses(), builder.facts()[1])
         assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
 
 
+@pytest.mark.spark
 def test_a_client_that_did_nothing_after_the_window_proves_nothing(spark: SparkSession) -> None:
     builder = cluster(clients=("producer-0",)).at(100).fault(*KILL)
     verdict = check(send(builder, 110, "broker-b").end(200), spark)
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
 
 
+@pytest.mark.spark
 def test_the_last_broker_of_a_topic_may_be_used_for_ever(spark: SparkSession) -> None:
     builder = cluster(clients=("producer-0",)).at(50).topic("broker-a", "only-here").at(100).fault(*KILL)
     send(builder, 180, "broker-a", topic="only-here")
@@ -130,13 +142,15 @@ def test_the_last_broker_of_a_topic_may_be_used_for_ever(spark: SparkSession) ->
     assert (verdict.verdict, verdict.examined) == (Validity.VALID, 1)
 
 
-def test_a_broker_that_only_this_client_cannot_reach_is_not_judged(spark: SparkSession) -> None:
+def test_a_broker_that_only_this_client_cannot_reach_is_not_judged() -> None:
     builder = cluster(clients=("producer-0",)).at(100)
     builder.fault("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "producer-0", "broker-a")
-    verdict = check(send(builder, 400, "broker-a").end(500), spark)
+    _, world = send(builder, 400, "broker-a").end(500).facts()
+    verdict = judge(BrokerUses({PRODUCER: Uses(after=1, last_ms=400_000)}), world)
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize(("last_s", "expected"), [(262, Validity.VALID), (270, Validity.INVALID)])
 def test_a_hung_broker_is_left_after_expiry_and_a_poll_that_its_heartbeat_holds_up(
     spark: SparkSession, last_s: float, expected: Validity
@@ -150,6 +164,7 @@ def test_a_hung_broker_is_left_after_expiry_and_a_poll_that_its_heartbeat_holds_
     assert verdict.allowed["bound_ms"] == 163_000
 
 
+@pytest.mark.spark
 def test_a_client_whose_name_server_failed_too_has_a_failed_call_more(spark: SparkSession) -> None:
     builder = cluster(clients=("producer-0",)).at(90).fault("f0", "kill", "sigkill", "ns-0").at(100).fault(*KILL)
     send(builder, 160, "broker-a")
@@ -158,10 +173,36 @@ def test_a_client_whose_name_server_failed_too_has_a_failed_call_more(spark: Spa
     assert verdict.allowed["bound_ms"] == 63_000  # P + (1·P + A)
 
 
-def test_a_name_server_started_again_has_no_route_to_give_before_it_is_refilled(spark: SparkSession) -> None:
+def test_a_name_server_started_again_has_no_route_to_give_before_it_is_refilled() -> None:
     restart = ("f0", "kill", "sigkill", "ns-0")
     builder = cluster(clients=("producer-0",)).at(60).fault(*restart).at(90).fault(*restart, end=True).restarted("ns-0")
-    builder.at(100).fault(*KILL)
-    verdict = check(send(builder, 260, "broker-b").end(280), spark)
+    _, world = builder.at(100).fault(*KILL).end(280).facts()
+    verdict = judge(BrokerUses({PRODUCER: Uses(after=1)}), world)
     assert verdict.verdict is Validity.VALID
     assert verdict.allowed["bound_ms"] == 23_000 + 30_000 + 33_000  # rest of R + C, P, and 1·P + A for the dead server
+
+
+@pytest.mark.spark
+def test_the_uses_of_two_parts_of_a_history_add_up_to_those_of_the_whole(spark: SparkSession) -> None:
+    """And the rest is the whole without the part, but for what was furthest out of bounds, which is not forgotten."""
+    builder = crash(last_send_s=150, last_pull_s=149)
+    whole, world = gather(builder.frame(spark))
+    parts = []
+    for is_late in (False, True):
+        is_there = [row["event"] not in TRAFFIC or (row["time_ms"] > 155_000) is is_late for row in builder.rows]
+        part, _ = gather(frame(spark, [*compress(builder.rows, is_there)]))
+        parts.append(CHECK.gather(part, world))
+    early, late = parts
+    all_of_it = CHECK.gather(whole, world)
+    assert early.plus(late) == all_of_it
+    assert judge(all_of_it, world) == judge(early.plus(late), world)
+    rest = all_of_it.minus(late)
+    assert {key: uses.after for key, uses in rest.of.items()} == {key: uses.after for key, uses in early.of.items()}
+    assert rest.of[PRODUCER].worst == Use(20_000.0, 150_000.0, "orders", "op-150")
+
+
+def test_a_part_that_has_more_uses_than_the_whole_is_inconsistent() -> None:
+    with pytest.raises(Inconsistent):
+        BrokerUses({PRODUCER: Uses(after=1)}).minus(BrokerUses({PRODUCER: Uses(after=2)}))
+    with pytest.raises(Inconsistent):
+        BrokerUses().minus(BrokerUses({PRODUCER: Uses(late=1)}))

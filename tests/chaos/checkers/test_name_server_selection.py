@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from pyspark.sql import SparkSession
 
-from nemesrv.chaos.checkers.name_server_selection import first_choices_needed, name_server_selection
-from nemesrv.chaos.oracle.world import World
+from nemesrv.chaos.checkers.name_server_selection import CHECK, first_choices_needed, judge
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, address_of, cluster
-
-pytestmark = pytest.mark.spark
 
 NS = [address_of(f"ns-{i}") for i in range(3)]
 
 
-def check(builder: HistoryBuilder, spark: SparkSession) -> Verdict:
-    history = builder.frame(spark)
-    return name_server_selection(history, World.observe(history))
+def check(builder: HistoryBuilder) -> Verdict:
+    return judge(*builder.facts())
 
 
 def choice(
@@ -64,11 +59,11 @@ def moved(builder: HistoryBuilder, at_s: float, index: int, old: int = 1) -> His
     return call(channel(builder, at_s + 0.01, "open", NS[index]), at_s + 0.02, NS[index])
 
 
-def test_clients_that_choose_as_java_does_are_valid(spark: SparkSession) -> None:
+def test_clients_that_choose_as_java_does_are_valid() -> None:
     """A call without an answer closes the channel; the next call takes the next entry."""
     builder = client()
     channel(call(builder, 43, NS[1], "info", took_s=3), 43.001, "close", NS[1])
-    assert check(moved(builder, 70, 2).end(100), spark) == Verdict(
+    assert check(moved(builder, 70, 2).end(100)) == Verdict(
         name="name_server_selection",
         verdict=Validity.VALID,
         examined=32,
@@ -97,59 +92,74 @@ def test_clients_that_choose_as_java_does_are_valid(spark: SparkSession) -> None
     )
 
 
-def broken(builder: HistoryBuilder, spark: SparkSession) -> dict[str, int]:
-    verdict = check(builder.end(200), spark)
+def test_what_was_measured_is_told_in_a_sentence() -> None:
+    assert CHECK.tells is not None
+    assert CHECK.tells(check(client().end(100)).measured) == "first choices 10 / 11 / 10, p = 1; 0 later ones; 0 calls"
+
+
+def test_every_finding_is_there_right_or_wrong() -> None:
+    verdict = check(moved(client(), 40, 2).end(100))
+    assert [(f.subject, f.kind, f.examined, f.wrong) for f in verdict.findings] == [
+        ("producer-0", "sticky", 1, 1),
+        ("prober", "chose by the rules", 30, 0),
+        ("all clients", "first choices uniform", 31, 0),
+    ]
+    assert verdict.examples == (verdict.findings[0].example,)
+
+
+def broken(builder: HistoryBuilder) -> dict[str, int]:
+    verdict = check(builder.end(200))
     assert verdict.verdict is (Validity.INVALID if verdict.measured["broken_rules"] else Validity.VALID), verdict
     return dict(verdict.measured["broken_rules"])
 
 
-def test_first_choices_that_fall_on_one_name_server_are_invalid(spark: SparkSession) -> None:
-    verdict = check(starts((34, 3, 3)).end(100), spark)
+def test_first_choices_that_fall_on_one_name_server_are_invalid() -> None:
+    verdict = check(starts((34, 3, 3)).end(100))
     assert (verdict.verdict, verdict.violations, verdict.examined) == (Validity.INVALID, 1, 40)
     assert "34 / 3 / 3" in verdict.why
 
 
-def test_too_few_first_choices_are_unknown_and_none_at_all_too(spark: SparkSession) -> None:
-    few = check(starts((14, 0, 0)).end(100), spark)
+def test_too_few_first_choices_are_unknown_and_none_at_all_too() -> None:
+    few = check(starts((14, 0, 0)).end(100))
     assert (few.verdict, few.examined, "30 are needed" in few.why) == (Validity.UNKNOWN, 14, True)
     for builder in (HistoryBuilder(), cluster().end(50)):
-        nothing = check(builder, spark)
+        nothing = check(builder)
         assert (nothing.verdict, nothing.examined) == (Validity.UNKNOWN, 0)
 
 
-def test_leaving_a_name_server_that_did_not_fail_is_invalid(spark: SparkSession) -> None:
+def test_leaving_a_name_server_that_did_not_fail_is_invalid() -> None:
     """Closing one's own channel is no reason, and neither is an answer with an error code."""
     builder = call(client(), 40, NS[1], "fail", code=17)
-    assert broken(moved(channel(builder, 40.1, "close", NS[1]), 40.2, 2), spark) == {"sticky": 1}
+    assert broken(moved(channel(builder, 40.1, "close", NS[1]), 40.2, 2)) == {"sticky": 1}
 
 
-def test_a_close_that_a_fault_explains_is_a_reason_to_leave(spark: SparkSession) -> None:
+def test_a_close_that_a_fault_explains_is_a_reason_to_leave() -> None:
     builder = client().at(50).fault("f1", "kill", "sigkill", "ns-1")
-    assert broken(moved(channel(builder, 50.01, "close", NS[1]), 70, 2), spark) == {}
+    assert broken(moved(channel(builder, 50.01, "close", NS[1]), 70, 2)) == {}
 
 
-def test_a_channel_closed_because_nobody_used_it_is_a_reason_to_leave(spark: SparkSession) -> None:
-    assert broken(moved(channel(client(), 130.03, "close", NS[1]), 140, 2), spark) == {}
+def test_a_channel_closed_because_nobody_used_it_is_a_reason_to_leave() -> None:
+    assert broken(moved(channel(client(), 130.03, "close", NS[1]), 140, 2)) == {}
 
 
-def test_a_later_choice_out_of_order_is_invalid(spark: SparkSession) -> None:
+def test_a_later_choice_out_of_order_is_invalid() -> None:
     builder = channel(call(client(), 43, NS[1], "info", took_s=3), 43.001, "close", NS[1])
-    assert broken(moved(builder, 70, 0), spark) == {"in order": 1}
+    assert broken(moved(builder, 70, 0)) == {"in order": 1}
 
 
-def test_the_same_name_server_again_after_a_failure_is_invalid(spark: SparkSession) -> None:
+def test_the_same_name_server_again_after_a_failure_is_invalid() -> None:
     builder = channel(call(client(), 43, NS[1], "info", took_s=3), 43.001, "close", NS[1])
-    assert broken(call(builder, 70, NS[1]), spark) == {"moves on": 1}
+    assert broken(call(builder, 70, NS[1])) == {"moves on": 1}
     builder = channel(call(client(), 43, NS[1], "info", took_s=3), 43.001, "close", NS[1])
-    assert broken(channel(builder, 70, "open", NS[1]), spark) == {"moves on": 1}
+    assert broken(channel(builder, 70, "open", NS[1])) == {"moves on": 1}
 
 
-def test_calls_that_were_in_flight_together_may_fail_together(spark: SparkSession) -> None:
+def test_calls_that_were_in_flight_together_may_fail_together() -> None:
     builder = call(call(client(), 43, NS[1], "info", took_s=3), 43.01, NS[1], "info", took_s=2)
-    assert broken(moved(channel(builder, 43.02, "close", NS[1]), 70, 2), spark) == {}
+    assert broken(moved(channel(builder, 43.02, "close", NS[1]), 70, 2)) == {}
 
 
-def test_a_4_9_call_that_goes_round_the_whole_list_in_one_call_is_valid(spark: SparkSession) -> None:
+def test_a_4_9_call_that_goes_round_the_whole_list_in_one_call_is_valid() -> None:
     """ns-1 does not answer; the next call finds ns-2 and ns-0 refused and is back at ns-1."""
     builder = channel(call(client(), 43, NS[1], "info", took_s=3), 43.001, "close", NS[1]).at(70)
     choice(builder, "producer-0", NS, 2, NS[1])
@@ -158,30 +168,30 @@ def test_a_4_9_call_that_goes_round_the_whole_list_in_one_call_is_valid(spark: S
     channel(builder, 70.03, "connect_failed", NS[0])
     choice(builder.at(70.04), "producer-0", NS, 1, NS[1])
     channel(builder, 70.05, "open", NS[1])
-    assert broken(call(builder, 70.06, NS[1], took_s=0.06), spark) == {}
+    assert broken(call(builder, 70.06, NS[1], took_s=0.06)) == {}
 
 
-def test_a_list_that_is_no_permutation_of_the_configured_is_invalid(spark: SparkSession) -> None:
+def test_a_list_that_is_no_permutation_of_the_configured_is_invalid() -> None:
     builder = starts().at(10).event("producer-0", "name_server_list", value=NS[:2])
-    assert broken(choice(builder, "producer-0", NS[:2], 1), spark) == {"shuffled": 1}
+    assert broken(choice(builder, "producer-0", NS[:2], 1)) == {"shuffled": 1}
 
 
-def test_a_restarted_client_chooses_anew(spark: SparkSession) -> None:
+def test_a_restarted_client_chooses_anew() -> None:
     builder = client().at(60).restarted("producer-0").event("producer-0", "name_server_list", value=NS[::-1])
-    assert broken(choice(builder, "producer-0", NS[::-1], 0), spark) == {}
+    assert broken(choice(builder, "producer-0", NS[::-1], 0)) == {}
 
 
 def test_first_choices_are_judged_from_ten_a_name_server_on() -> None:
     assert [first_choices_needed(n) for n in (1, 2, 3, 9)] == [1, 21, 30, 90]
 
 
-def test_a_run_that_is_to_find_a_bias_needs_the_starts_for_it(spark: SparkSession) -> None:
+def test_a_run_that_is_to_find_a_bias_needs_the_starts_for_it() -> None:
     """31 starts find 64 points with power 0.99 at 1e-6, not 40."""
-    verdict = check(starts((11, 10, 10), start_bias=0.4).end(100), spark)
+    verdict = check(starts((11, 10, 10), start_bias=0.4).end(100))
     assert (verdict.verdict, verdict.measured["starts"], verdict.measured["starts_needed"]) == (
         Validity.UNKNOWN,
         31,
         78,
     )
     assert "31 first choices are too few to find a bias of 0.4; 78 are needed" in verdict.why
-    assert check(starts((11, 10, 10), start_bias=0.65).end(100), spark).verdict is Validity.VALID
+    assert check(starts((11, 10, 10), start_bias=0.65).end(100)).verdict is Validity.VALID

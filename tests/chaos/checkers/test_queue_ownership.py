@@ -1,16 +1,15 @@
-"""queue_ownership over hand-written histories, and its plain half without Spark."""
+"""queue_ownership over hand-written histories, and what it asks the oracle."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
-from nemesrv.chaos.checkers.queue_ownership import queue_ownership
+from nemesrv.chaos.checkers.queue_ownership import judge
 from nemesrv.chaos.oracle.queue_owners import Holding, Piece, Tables, holdings, judged, pieces, readable
 from nemesrv.chaos.oracle.world import World
-from nemesrv.chaos.verdict import Validity, Verdict
+from nemesrv.chaos.verdict import Example, Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster, route_of
 
 KILL = ("f1", "kill", "sigkill", "broker-a")
@@ -27,75 +26,72 @@ def group(**run: Any) -> HistoryBuilder:
     return assign(assign(builder, 3, "consumer-0", A), 3, "consumer-1", B)
 
 
-def check(builder: HistoryBuilder, spark: SparkSession) -> Verdict:
-    history = builder.frame(spark)
-    return queue_ownership(history, World.observe(history))
+def check(builder: HistoryBuilder) -> Verdict:
+    return judge(*builder.facts())
 
 
-@pytest.mark.spark
-def test_each_queue_with_one_owner_is_valid(spark: SparkSession) -> None:
-    verdict = check(group().end(200), spark)
+def test_each_queue_with_one_owner_is_valid() -> None:
+    verdict = check(group().end(200))
     assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.VALID, 8, 0)
     # The routes came at 1 s, after the consumers: P + J (3 s · 2 brokers) + H + Qr + A = 89 s.
     assert (verdict.allowed["bound_ms"], verdict.measured["quiet_ms"]) == (89_000.0, 110_000.0)
     assert verdict.measured["max_ms"] == 2000.0
 
 
-@pytest.mark.spark
-def test_a_queue_that_two_own_in_a_quiet_time_is_invalid(spark: SparkSession) -> None:
+def test_a_queue_that_two_own_in_a_quiet_time_is_invalid() -> None:
     builder = assign(assign(group(), 130, "consumer-0", A + B[:1]), 150, "consumer-0", A)
-    verdict = check(builder.end(200), spark)
+    verdict = check(builder.end(200))
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
     assert verdict.examples == (
-        {
-            "topic": "orders",
-            "broker_name": "broker-b",
-            "queue_id": 0,
-            "group": "all consumers",
-            "clients": ["consumer-0", "consumer-1"],
-            "at_ms": 130_000.0,
-            "to_ms": 150_000.0,
-            "due_ms": 90_000.0,
-            "over_ms": 60_000.0,
-            "after": "route changed",
-        },
+        Example(
+            who="consumer-0",
+            what="broker-b",
+            topic="orders",
+            from_ms=130_000.0,
+            to_ms=150_000.0,
+            due_ms=90_000.0,
+            over_ms=60_000.0,
+            after="route changed",
+            more={
+                "kind": "must alone own",
+                "group": "all consumers",
+                "queue_id": 0,
+                "clients": ["consumer-0", "consumer-1"],
+            },
+        ),
     )
 
 
-@pytest.mark.spark
-def test_a_queue_that_nobody_owns_in_a_quiet_time_is_invalid(spark: SparkSession) -> None:
-    verdict = check(assign(group(), 130, "consumer-1", B[1:]).end(200), spark)
+def test_a_queue_that_nobody_owns_in_a_quiet_time_is_invalid() -> None:
+    verdict = check(assign(group(), 130, "consumer-1", B[1:]).end(200))
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
-    assert verdict.examples[0]["clients"] == []
+    assert verdict.examples[0].more["clients"] == []
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(("settled_s", "expected"), [(158, Validity.VALID), (180, Validity.INVALID)])
 def test_the_queues_of_a_killed_broker_are_gone_and_the_others_shared_anew_in_time(
-    spark: SparkSession, settled_s: float, expected: Validity
+    settled_s: float, expected: Validity
 ) -> None:
     """P + J + Qr + A = 59 s after the tables changed: at 160 s each queue of broker-b has one owner."""
     builder = group().at(101).fault(*KILL)
     for name_server in ("ns-0", "ns-1"):
         builder.route(name_server, "orders", "broker-b")
     assign(assign(builder, 120, "consumer-0", B[:2]), settled_s, "consumer-1", B[2:])
-    verdict = check(builder.end(260), spark)
+    verdict = check(builder.end(260))
     assert (verdict.verdict, verdict.examined) == (expected, 8 + 4)
 
 
-@pytest.mark.spark
-def test_with_broadcasting_every_consumer_owns_every_queue(spark: SparkSession) -> None:
+def test_with_broadcasting_every_consumer_owns_every_queue() -> None:
     builder = group(workload={"broadcasting": True})
-    assert check(builder.end(200), spark).verdict is Validity.INVALID
+    assert check(builder.end(200)).verdict is Validity.INVALID
     assign(assign(builder, 4, "consumer-0", A + B), 4, "consumer-1", A + B)
-    verdict = check(builder, spark)
+    verdict = check(builder)
     assert (verdict.verdict, verdict.examined) == (Validity.VALID, 16)
 
 
-@pytest.mark.spark
-def test_without_quiet_or_without_anything_nothing_is_examined(spark: SparkSession) -> None:
+def test_without_quiet_or_without_anything_nothing_is_examined() -> None:
     for builder in (HistoryBuilder(), group().end(60), cluster(clients=("consumer-0",)).end(300)):
-        verdict = check(builder, spark)
+        verdict = check(builder)
         assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
 
 

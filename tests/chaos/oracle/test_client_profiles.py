@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from nemesrv.chaos.checkers.name_server_selection import judged_rows, name_server_selection
+from nemesrv.chaos.checkers.name_server_calls import Tries, selections
+from nemesrv.chaos.checkers.name_server_selection import broken_rules, judge
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.history.schema import raw_dir
 from nemesrv.chaos.oracle.client_profiles import PROFILES, ClientProfile, profile_of
-from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.scenarios.model import parse
 from nemesrv.chaos.spark.judge import check_run
-from nemesrv.chaos.verdict import Validity
+from nemesrv.chaos.verdict import Validity, Verdict
 from nemesrv.remoting.node.profile import Profile
 from tests.chaos.builder import HistoryBuilder, address_of, cluster
 from tests.chaos.reference_clients import ReferenceClient
@@ -62,10 +62,9 @@ def client(builder: HistoryBuilder, profile: ClientProfile, node: str, seed: int
     return ReferenceClient(builder=builder, node=node, profile=profile, configured=NS, rng=rng, **kinds)  # type: ignore[arg-type]
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
 def test_each_defect_breaks_its_rule_and_the_clean_twins_beside_it_break_none(
-    profile: ClientProfile, spark: SparkSession
+    profile: ClientProfile,
 ) -> None:
     planted = {
         f"producer-{number}": (defect, kinds, of[profile.name])
@@ -77,20 +76,19 @@ def test_each_defect_breaks_its_rule_and_the_clean_twins_beside_it_break_none(
     clients = [client(builder, profile, node, n, **kinds) for n, (node, kinds) in enumerate(twins.items())]
     clients += [client(builder, profile, "prober", n, op_id=f"start-{n}") for n in range(40)]
     clients += [client(builder, profile, node, 7, defect=d, **kinds) for node, (d, kinds, _) in planted.items()]
-    history = told(profile, clients).frame(spark)
-    world = World.observe(history)
-    rows = judged_rows(history, world, profile).where("rule <> 'tried'").select("node", "rule").distinct().collect()
-    broken = {(row["node"], row["rule"]) for row in rows}
+    control, world = told(profile, clients).facts()
+    tries = Tries(profile, len(NS), world, control.lateness)
+    found = broken_rules(selections(control), world, profile, tries)
+    broken = {(one.row.node, one.rule) for one in found}
     meant = {(node, rule) for node, (_, _, rule) in planted.items()}
     # A call that goes on without a reason also leaves a NameServer without one.
     meant |= {(node, "sticky") for node, (defect, _, _) in planted.items() if defect in GO_ON} & broken
     assert broken == meant
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("name", ["java-5.3", "go"])
-def test_a_run_of_clean_twins_is_valid_by_its_own_profile(name: str, spark: SparkSession) -> None:
-    verdict = verdict_of(PROFILES[name], name, spark)
+def test_a_run_of_clean_twins_is_valid_by_its_own_profile(name: str) -> None:
+    verdict = verdict_of(PROFILES[name], name)
     assert (verdict.verdict, verdict.why, verdict.allowed["client_profile"]) == (Validity.VALID, "", name)
     assert verdict.measured["calls"] == 41 + 3
 
@@ -115,29 +113,25 @@ def test_json_lines_that_a_go_client_wrote_are_judged_by_go_s_rules(tmp_path: Pa
     assert (verdict.verdict, verdict.measured["calls"], verdict.measured["starts"]) == (Validity.VALID, 8, 2)
 
 
-@pytest.mark.spark
-def test_clients_judged_by_the_rules_of_another_language_are_invalid(spark: SparkSession) -> None:
-    assert set(verdict_of(PROFILES["java-4.9"], "go", spark).measured["broken_rules"]) >= {"listed", "every request"}
+def test_clients_judged_by_the_rules_of_another_language_are_invalid() -> None:
+    assert set(verdict_of(PROFILES["java-4.9"], "go").measured["broken_rules"]) >= {"listed", "every request"}
 
 
-@pytest.mark.spark
-def test_a_client_that_should_shuffle_and_does_not_is_not_uniform(spark: SparkSession) -> None:
-    verdict = verdict_of(PROFILES["cpp"], "cpp", spark, defect="orders as the others do")
+def test_a_client_that_should_shuffle_and_does_not_is_not_uniform() -> None:
+    verdict = verdict_of(PROFILES["cpp"], "cpp", defect="orders as the others do")
     assert (verdict.verdict, verdict.measured["broken_rules"]) == (Validity.INVALID, {})
     assert "not uniform: 41 / 0 / 0" in verdict.why
 
 
-@pytest.mark.spark
-def test_a_profile_that_does_not_exist_is_unknown(spark: SparkSession) -> None:
-    verdict = verdict_of(PROFILES["go"], "cobol", spark)
+def test_a_profile_that_does_not_exist_is_unknown() -> None:
+    verdict = verdict_of(PROFILES["go"], "cobol")
     assert (verdict.verdict, verdict.examined, "'cobol'" in verdict.why) == (Validity.UNKNOWN, 0, True)
 
 
-def verdict_of(profile: ClientProfile, judged_by: str, spark: SparkSession, defect: str | None = None):  # type: ignore[no-untyped-def]
+def verdict_of(profile: ClientProfile, judged_by: str, defect: str | None = None) -> Verdict:
     builder = cluster(name_servers=3, clients=("producer-0", "prober"), workload={"client_profile": judged_by})
     clients = [client(builder, profile, "prober", n, op_id=f"start-{n}", defect=defect) for n in range(40)]
-    history = told(profile, [*clients, client(builder, profile, "producer-0", 5, defect=defect)]).frame(spark)
-    return name_server_selection(history, World.observe(history))
+    return judge(*told(profile, [*clients, client(builder, profile, "producer-0", 5, defect=defect)]).facts())
 
 
 def test_our_own_clients_are_java_s_of_the_cluster_s_version() -> None:
