@@ -57,6 +57,7 @@ class Command:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores it
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
