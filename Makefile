@@ -27,6 +27,9 @@ format: setup ## rewrite the code in the project's format
 	@$(PY) -m ruff check --fix --quiet .
 	@$(PY) -m ruff format --quiet .
 
+docs: setup ## write anew what is written from the code: README's tables, docs/history.md, docs/defects.md
+	@$(PY) -m tests.generated
+
 test-fast: setup ## the tests that start neither Ray nor Spark nor Toxiproxy nor Java programs
 	@$(PY) -m pytest -m "not ray and not spark and not toxiproxy and not e2e and not java and not nightly"
 
@@ -51,4 +54,4 @@ mutation: setup ## mutants of the route table and the selection code, and what t
 bench: setup ## the benchmarks, each beside its baseline
 	@.venv/bin/nemesrv bench
 
-.PHONY: help setup demo test test-all check format test-fast selftest differential live-differential random-scenarios fuzz mutation bench
+.PHONY: help setup demo test test-all check format test-fast selftest differential live-differential random-scenarios fuzz mutation bench docs

@@ -181,6 +181,8 @@ def load(path: Path) -> Scenario:
 def parse(document: dict[str, Any], *, file: str) -> Scenario:
     """The scenario of an already parsed document; `file` is for the messages."""
     document = {"name": Path(file).stem, **document}
+    if document.get("checks") == "all":
+        document["checks"] = list(CHECK_NAMES)
     refuse_booleans(document, _TRUE_OR_FALSE, file=file)
     try:
         scenario = Scenario.model_validate(document)

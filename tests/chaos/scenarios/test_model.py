@@ -248,3 +248,7 @@ def test_a_node_may_be_hit_again_when_it_is_back_and_a_running_one_restarted(tmp
 def test_the_nearest_name_is_suggested_by_the_command_too() -> None:
     with pytest.raises(ScenarioError, match=r"did you mean broker-partition\?"):
         model.find("broker-partiton")
+
+
+def test_checks_all_are_all_checks_there_are(tmp_path: Path) -> None:
+    assert model.load(write(tmp_path, "checks: all")).checks == model.CHECK_NAMES

@@ -1,0 +1,63 @@
+"""What is written from the code itself: `python -m tests.generated` writes it anew, a test compares.
+
+In README.md the text between `<!-- NAME -->` and `<!-- end NAME -->`; docs/history.md and docs/defects.md as whole
+files.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from nemesrv.chaos.checkers import CHECKS
+from nemesrv.chaos.defects.__main__ import render as defects
+from nemesrv.chaos.faults import kinds
+from nemesrv.chaos.history.docs import render as history
+from nemesrv.chaos.oracle.legend import SYMBOLS
+
+ROOT = Path(__file__).parents[1]
+
+
+def checks() -> str:
+    """README's table of checks, from their records."""
+    rows = [f"| `{check.name}` | {check.says} |" for check in CHECKS.values()]
+    return "\n".join(["| check | says |", "|---|---|", *rows])
+
+
+def legend() -> str:
+    """README's legend of the symbols in verdicts."""
+    rows = [f"| {symbol} | {meaning} |" for symbol, meaning in SYMBOLS.items()]
+    return "\n".join(["| symbol | stands for |", "|---|---|", *rows])
+
+
+BLOCKS = {"checks": checks, "faults": lambda: kinds.table().strip(), "legend": legend}
+
+
+def readme(text: str) -> str:
+    """The README with its generated blocks as they are now."""
+    for name, make in BLOCKS.items():
+        block = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
+        assert block.search(text), f"README.md has no block <!-- {name} -->"
+        made = make()
+        text = block.sub(lambda found, made=made: f"{found[1]}{made}\n{found[2]}", text)  # type: ignore[misc]
+    return text
+
+
+def files() -> dict[Path, str]:
+    """Every generated file and what it should be."""
+    return {
+        ROOT / "README.md": readme((ROOT / "README.md").read_text(encoding="utf-8")),
+        ROOT / "docs" / "history.md": history(),
+        ROOT / "docs" / "defects.md": defects(),
+    }
+
+
+def main() -> int:
+    for path, text in files().items():
+        path.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
