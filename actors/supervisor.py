@@ -113,6 +113,7 @@ class _Supervisor:
     def stand_by(self) -> Ended:
         """Wait for the end of the work, or bring it about. No descendant is left."""
         asked: signal.Signals | None = None
+        cut_short = False
         asked_s = deadline_s = float("inf")
         while self._code is None and time.monotonic() < deadline_s:
             left_s = min(deadline_s - time.monotonic(), 3600.0)
@@ -122,6 +123,7 @@ class _Supervisor:
             elif asked is None:
                 asked, asked_s = signal.Signals(info.si_signo), time.monotonic()
                 deadline_s = asked_s + self._grace_s(asked)
+                cut_short = self._needs[0] == AtASignal.CTRL_C_IS_ITS_END and asked is not signal.SIGINT
                 self._say("stopping (a second signal, e.g. Ctrl-C, ends it at once)")
                 with suppress(ProcessLookupError):
                     os.kill(self._work, signal.SIGINT)
@@ -131,6 +133,8 @@ class _Supervisor:
         self._kill_all()
         if code < 0:
             return Ended(killed_by=signal.Signals(-code), asked=asked)
+        if cut_short and asked is not None:  # what ends so in order has a status of its own after Ctrl-C only
+            code = 128 + asked
         return Ended(status=code, asked=asked)
 
     def _grace_s(self, asked: signal.Signals) -> float:

@@ -15,6 +15,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from .commands.ending import EXIT_HARNESS, end, from_a_shell, supervised
+from .commands.fault import fault
 from .commands.streams import use_lasting_streams
 from .errors import HarnessError, ScenarioError
 
@@ -218,7 +219,10 @@ def report(run_dir: Path) -> None:
 @click.option("--time-scale", type=click.FloatRange(min=0, min_open=True, max=100), default=1, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="First line on stdout is one JSON object.")
 @click.option("--check", metavar="CHECKS", help="Judge while it is up: names with commas, `default` or `all`.")
-@click.option("--out", type=click.Path(path_type=Path), help="Run folder with --check; default runs/up/TIMESTAMP.")
+@click.option(
+    "--for", "for_s", type=click.FloatRange(min=0, min_open=True), help="End by itself after so many seconds."
+)
+@click.option("--out", type=click.Path(path_type=Path), help="Run folder; default runs/up/TIMESTAMP.")
 @supervised
 def up(
     name_servers: int,
@@ -228,27 +232,28 @@ def up(
     time_scale: float,
     as_json: bool,
     check: str | None,
+    for_s: float | None,
     out: Path | None,
 ) -> None:
-    """A cluster that stays up until Ctrl-C."""
+    """A cluster that stays up until Ctrl-C, or --for so many seconds of RocketMQ time.
+
+    Clients and brokers of your own may join it at the addresses it prints. Faults are made by `nemesrv fault`, or by
+    Toxiproxy's own API and signals: all are recorded. Exit status after Ctrl-C or --for: the verdict's with --check,
+    else 0.
+    """
     from .judging import named_checks
-    from .live.judged_up import UP_CHECKS
-    from .live.up import bring_up
+    from .live.up import UP_CHECKS, Up, scenario_of
 
     if slaves:
         raise ScenarioError("--slaves", "", str(slaves), "0: this version has no slave brokers")
-    checks = named_checks(check, "--check", UP_CHECKS) or ()
-    if out is not None and not checks:
-        raise ScenarioError("--out", "", str(out), "given with --check only")
-    bring_up(
-        name_servers=name_servers,
-        brokers=brokers,
-        profile=profile,
-        time_scale=time_scale,
-        as_json=as_json,
-        checks=checks,
-        out=out,
+    checks = named_checks(check, "--check", UP_CHECKS)
+    scenario = scenario_of(
+        name_servers=name_servers, brokers=brokers, profile=profile, time_scale=time_scale, checks=checks or ()
     )
+    sys.exit(Up(scenario=scenario, as_json=as_json, judged=checks is not None, out=out, for_s=for_s).serve())
+
+
+cli.add_command(fault)
 
 
 @cli.command()

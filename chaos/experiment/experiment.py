@@ -18,6 +18,7 @@ from ...actors.actor import ClosableRecorder, NodeSpec
 from ...actors.processes import signals_deferred
 from ...actors.supervisor import AtASignal, at_a_signal
 from ...remoting.node.network import Address
+from ...remoting.node.recording import Recorder
 from ..defects import Defect
 from ..errors import HarnessError
 from ..faults.fault import Fault
@@ -134,9 +135,10 @@ class Experiment:
         self._cluster.listen(self._spec(plan, name, topology.kinds[name]) for name in topology.nodes)
         for group in ((NodeKind.NAME_SERVER,), (NodeKind.BROKER, NodeKind.PROBER)):
             self._cluster.start(*topology.of(*group))
-        brokers = self._brokers()
-        self._cluster.call(PROBER, "create_topic", brokers)
-        self._await_routes(brokers)
+        if scenario.workload.prober:
+            brokers = self._brokers()
+            self._cluster.call(PROBER, "create_topic", brokers)
+            self._await_routes(brokers)
         self._cluster.start(*topology.of(NodeKind.CONSUMER, NodeKind.PRODUCER))
 
     def _spec(self, plan: NodePlan, name: str, kind: NodeKind) -> NodeSpec:
@@ -190,20 +192,45 @@ class Experiment:
         """Return when so many seconds of RocketMQ time have passed."""
         self.stage.sleep_until(self._now_s() + seconds)
 
-    def act(self, action: ActionModel) -> None:
-        """Do one action of a timeline now, whatever its `at_s`."""
+    def act(self, action: ActionModel) -> tuple[str, ...]:
+        """Do one action of a timeline now, whatever its `at_s`; the ids of the faults that begin with it."""
         what = action.what
         self._phase("fault" if isinstance(what, Fault) else "heal", what.do)
         if isinstance(what, LinkFault):
-            self._links.begin(what, self._chosen_links(action))
-        elif isinstance(what, Heal):
+            return (self._links.begin(what, self._chosen_links(action)),)
+        if isinstance(what, ProcessFault):
+            return tuple([self._processes.begin(what, node) for node in action.nodes])
+        if isinstance(what, Heal):
             self._links.heal_all()
         else:
             for node in action.nodes:
-                if isinstance(what, ProcessFault):
-                    self._processes.begin(what, node)
-                else:
-                    self._processes.end(what, node)
+                self._processes.end(what, node)
+        return ()
+
+    def end_link_fault(self, fault_id: str) -> None:
+        """End this fault of links; others stay. Nothing happens when it has ended."""
+        if fault_id in self._links.active:
+            self._phase("heal", f"heal {fault_id}")
+            self._links.end(fault_id)
+
+    @property
+    def record(self) -> Recorder:
+        """The harness's own rows."""
+        return self._record
+
+    @property
+    def links(self) -> LinkFaultInjector:
+        return self._links
+
+    @property
+    def processes(self) -> ProcessFaults:
+        return self._processes
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """Of every node whose process is there."""
+        nodes = self.scenario.topology().nodes
+        return {name: pid for name in nodes if (pid := self._cluster.pid(name)) is not None}
 
     def finish(self) -> None:
         """Heal, settle, let the workload end, and read every queue."""
@@ -216,8 +243,13 @@ class Experiment:
             self._probing.result(timeout=60)
         for name in self._producers:
             cluster.call(name, "finish")
-        self._phase("final_reads", "final reads")
-        cluster.call(PROBER, "read_all", self._brokers(), timeout_s=120)
+        if scenario.workload.prober:
+            self._phase("final_reads", "final reads")
+            cluster.call(PROBER, "read_all", self._brokers(), timeout_s=120)
+        self.end()
+
+    def end(self) -> None:
+        """What comes from now on is not judged: nothing is healed, nothing settles, nothing is read."""
         self.stage.last_writes()
         self._phase("end")
         self._record("run_end")

@@ -34,13 +34,23 @@ class Harness:
 
     `gentle`: Spark starts behind everybody else, because nodes run on the machine's clock. On the virtual clock nobody
     can be made late, and on a loaded machine the lowest priority may never get its turn. `large`: Spark is started for
-    a large history.
+    a large history. `judges`: False starts no Spark; `rehearses`: whether it judges a made-up run first. `workers`:
+    how many processes for nodes are started ahead.
     """
 
-    def __init__(self, *, spark_master: str | None = None, gentle: bool = True, large: bool = False) -> None:
-        self._gentle, self._large = gentle, large
+    def __init__(
+        self,
+        *,
+        spark_master: str | None = None,
+        gentle: bool = True,
+        large: bool = False,
+        judges: bool = True,
+        rehearses: bool = True,
+        workers: int = 14,
+    ) -> None:
+        self._gentle, self._large, self._judges, self._rehearses = gentle, large, judges, gentle and rehearses
         self.ports = PortHolder()
-        self.ray = RayHost(workers=14)
+        self.ray = RayHost(workers=workers)
         self._spark_master = spark_master
         self._spark: Future[SparkSession] = Future()
         self._spark_thread: threading.Thread | None = None
@@ -48,7 +58,7 @@ class Harness:
 
     def start_spark(self) -> None:
         """Begin to start the session; a second call does nothing. HarnessError at once when there is no Java."""
-        if self._spark_thread is None:
+        if self._spark_thread is None and self._judges:
             from ..preflight import require_java
 
             require_java()
@@ -63,15 +73,18 @@ class Harness:
             if self._gentle and sys.platform == "linux":  # a niceness is the thread's own there; the JVM inherits it
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), SPARK_NICENESS)
             spark = session(self._spark_master, large=self._large)
-            if self._gentle:
+            if self._rehearses:
                 rehearse(spark)
         except BaseException as exc:
             self._spark.set_exception(exc)
         else:
             self._spark.set_result(spark)
 
-    def spark(self) -> SparkSession:
-        """The session, once it has started. Raises HarnessError when it could not."""
+    def spark(self, *, hurry: bool = True) -> SparkSession:
+        """The session, once it has started. Raises HarnessError when it could not.
+
+        `hurry`: someone waits for what it does from now on.
+        """
         self.start_spark()
         try:
             spark = self._spark.result(timeout=SPARK_LIMIT_S)
@@ -86,12 +99,13 @@ class Harness:
 
             lines = str(exc).strip().splitlines() or [type(exc).__name__]
             raise HarnessError(jvm_death(1.0) or f"Spark failed while it started: {lines[0]}") from exc
-        self._hurry()
+        if hurry:
+            self.hurry()
         return spark
 
-    def _hurry(self) -> None:
+    def hurry(self) -> None:
         """From now on Spark is waited for, so it gets the priority of everybody else, where we may give it."""
-        if sys.platform != "linux" or self._hurried or not self._gentle:
+        if sys.platform != "linux" or self._hurried or not self._gentle or self._spark_thread is None:
             return
         from ..spark.session import jvm_pid
 

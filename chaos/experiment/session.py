@@ -72,6 +72,10 @@ class RunningCluster:
         return self._scenario.model_copy(update={"timeline": tuple(self._timeline)})
 
     @property
+    def experiment(self) -> Experiment:
+        return self._experiment
+
+    @property
     def seed(self) -> int:
         return self._experiment.seed
 
@@ -150,13 +154,31 @@ class RunningCluster:
         self._running()
         self._experiment.wait(seconds)
 
-    def _act(self, do: str, for_s: float | None = None, **settings: Any) -> None:
+    def act(self, do: str, *, of: str = "this step", **settings: Any) -> tuple[str, ...]:
+        """One action in the words of a scenario's timeline; the ids of the faults that it began.
+
+        `of` is what a ScenarioError says the action stands in.
+        """
         self._running()
         entry = {"at_s": round(self.now_s, 3), "do": do, **settings}
-        document = {**self._scenario.model_dump(mode="json"), "timeline": [entry]}
-        (action,) = parse(document, file="this step").timeline
-        self._experiment.act(action)
+        document = self.scenario.model_dump(mode="json")
+        action = parse({**document, "timeline": [*document["timeline"], entry]}, file=of).timeline[-1]
+        begun = self._experiment.act(action)
         self._timeline.append(action)
+        return begun
+
+    def end_link_fault(self, fault_id: str) -> None:
+        """End one fault of links; others stay. A timeline has a word for the last one only, so only that is kept."""
+        self._running()
+        links = self._experiment.links
+        if fault_id in links.active:
+            at_s = round(self.now_s, 3)
+            self._experiment.end_link_fault(fault_id)
+            if not links.active:
+                self._timeline.append(ActionModel(at_s=at_s, what=Heal()))
+
+    def _act(self, do: str, for_s: float | None = None, **settings: Any) -> None:
+        self.act(do, **settings)
         if for_s is not None:
             self.wait(for_s)
             self.heal()
@@ -178,10 +200,19 @@ class RunningCluster:
             else:
                 self._scenario = self._scenario.model_copy(update={"steady_s": round(self.now_s, 3)})
             self._experiment.finish()
-            self._end()
-            self._experiment.folder.scenario_file.write_text(self.scenario.to_yaml(), encoding="utf-8")
-            self.verdicts = self._judge(self._experiment.folder, self.scenario)
+            self.verdicts = self._judged()
         return self.verdicts
+
+    def leave(self) -> Sequence[Verdict]:
+        """End the cluster as it is, and judge what was recorded until `Experiment.end`."""
+        if self.verdicts is None:
+            self.verdicts = self._judged()
+        return self.verdicts
+
+    def _judged(self) -> Sequence[Verdict]:
+        self._end()
+        self._experiment.folder.scenario_file.write_text(self.scenario.to_yaml(), encoding="utf-8")
+        return self._judge(self._experiment.folder, self.scenario)
 
     def must_be_valid(self, *checks: str) -> None:
         """`check`, and NotValid when any of them is not VALID."""

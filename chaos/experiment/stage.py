@@ -21,9 +21,10 @@ from ..faults.bandwidth_proof import BandwidthProofThread
 from ..faults.injector import LinkFaultInjector, ScaledClock
 from ..faults.processes import Processes, UnplannedDeaths
 from ..faults.proxy_lag import TOXIPROXY, ProxyLagProbe
-from ..faults.toxiproxy import ToxiproxyServer
+from ..faults.toxiproxy import Toxiproxy, ToxiproxyServer
 from ..faults.toxiproxy_links import LinkFaults
-from ..history.recorder import LagProbe, RecorderSpec
+from ..history.files import ROTATE_BYTES
+from ..history.recorder import LagProbe, RecorderSpec, step_s_of
 from ..topology import Link
 from .disk import DiskWatch
 from .harness import Harness
@@ -45,6 +46,7 @@ class Nodes(Processes, Protocol):
     def start(self, *names: str) -> None: ...
     def call(self, name: str, method: str, *args: Any, timeout_s: float = 30.0, **kwargs: Any) -> Any: ...
     def submit(self, name: str, method: str, *args: Any, **kwargs: Any) -> Result: ...
+    def pid(self, name: str) -> int | None: ...
 
 
 class StageClock(Clock, ScaledClock, Protocol):
@@ -88,16 +90,25 @@ class Stage(Protocol):
 
 @dataclass(slots=True)
 class RealStage:
-    """Ray actors behind Toxiproxy, on the machine's clock."""
+    """Ray actors behind Toxiproxy, on the machine's clock. `rotates`: recorded is into files of ROTATE_BYTES."""
 
     harness: Harness
-    unplanned: Callable[[Death], None] | None = None
-    """Told, in a thread of its own, of each node that died though the scenario did not kill it; the experiment then
-    goes on. None: it ends at once, with ProcessDied. In both cases the death is in the history as a `kill`."""
+    unplanned: Callable[[Death, str], None] | None = None
+    """Told, in a thread of its own, of each node that died though the scenario did not kill it, and of the fault's id;
+    the experiment then goes on. None: it ends at once, with ProcessDied. In both cases the death is in the history as a
+    `kill`."""
+    rotates: bool = False
+    toxiproxy: Toxiproxy = field(init=False)
+    """Once it is set up."""
     clock: RealClock = field(init=False)
     _alarm: Alarm = field(init=False, default_factory=Alarm)
     _folder: RunFolder = field(init=False)
     _links: LinkFaults = field(init=False)
+
+    @property
+    def links(self) -> LinkFaults:
+        """Once they are set up."""
+        return self._links
 
     def begin(self, folder: RunFolder, seed: int, scale: float, say: Callable[[str], None]) -> None:
         self._folder = folder
@@ -107,7 +118,8 @@ class RealStage:
         self.clock = RealClock.starting_now(scale)
 
     def recorder_spec(self, node: str, role: str) -> RecorderSpec:
-        return RecorderSpec.for_run(self._folder.path.resolve(), node, role, 0, self.clock)
+        rotate_bytes = ROTATE_BYTES if self.rotates else None
+        return RecorderSpec.for_run(self._folder.path.resolve(), node, role, 0, self.clock, rotate_bytes=rotate_bytes)
 
     @property
     def probe(self) -> Callable[[], Probe]:
@@ -123,9 +135,11 @@ class RealStage:
         ports = self.harness.ports
         server = ToxiproxyServer(self._folder.logs / "toxiproxy.log", ports=ports)
         api = stack.enter_context(server)
+        self.toxiproxy = api
         lateness = self.recorder_spec(TOXIPROXY, HARNESS_ROLE).open()
         stack.callback(lateness.close)
-        stack.enter_context(ProxyLagProbe(api, ports, self.clock, lateness))
+        step_s = step_s_of(self.clock.scale)
+        stack.enter_context(ProxyLagProbe(api, ports, self.clock, lateness, step_s=step_s))
         self._links = LinkFaults(api, self.clock, record)
         self._links.open(upstreams, ports)
         self._links.observer = stack.enter_context(BandwidthProofThread(self.clock, self._links.way, record))
@@ -144,9 +158,9 @@ class RealStage:
         def told(death: Death) -> bool:
             if death.name in carriers:
                 return False
-            deaths.note(death.name)
+            fault_id = deaths.note(death.name)
             if self.unplanned is not None:
-                self.unplanned(death)
+                self.unplanned(death, fault_id)
             return self.unplanned is not None
 
         watch = ProcessWatch(self.clock, alarm=self._alarm, told=told)

@@ -84,6 +84,16 @@ class LinkFaultInjector(ABC):
         """Faults that have begun and not ended, by id."""
         return {fault_id: (fault, tuple(links)) for fault_id, (fault, links) in self._active.items()}
 
+    @contextmanager
+    def unchanged(self) -> Iterator[bool]:
+        """Within the block no fault begins or ends; False where one does at this moment."""
+        free = self._lock.acquire(blocking=False)
+        try:
+            yield free
+        finally:
+            if free:
+                self._lock.release()
+
     def begin(self, fault: LinkFault, links: Sequence[Link], *, fault_id: str | None = None) -> str:
         """The id of the fault, now in effect on every one of the links."""
         with self._lock:

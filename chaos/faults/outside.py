@@ -1,20 +1,23 @@
 """Faults that a person sets on a cluster, on links by Toxiproxy's own API and on processes by signals: seen, recorded.
 
 Polled each POLL_S: less than what "at once" may take (windows.py, delivery_ms), so that a change which shows in a route
-before its fault was seen is still within the tolerance. A process that is gone was killed, whatever ended it. Only on
-Linux are processes looked at: their states are read from /proc.
+before its fault was seen is still within the tolerance. An answer that is as the one before is not even parsed. Of
+processes only a pause is seen here, in /proc (Linux); one that ends is watched elsewhere (actors/watch.py). What the
+experiment itself does meanwhile (`nemesrv fault`) is left out.
 """
 
 from __future__ import annotations
 
 import http.client
+import io
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
@@ -22,19 +25,18 @@ from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
 from .kinds import of_toxic
 from .link_faults import Cut, LinkFault, Stream
-from .process_faults import PROCESS_FAULTS
+from .process_faults import Pause
 from .processes import note
 
 log = logging.getLogger("nemesrv.live")
 
-POLL_S = 0.020
+POLL_S = 0.040
 CALL_LIMIT_S = 5.0
 
 
 def fault_of(stat: str | None) -> str:
-    """What a process's line in /proc says was done to it: "" for nothing, pause, or kill (None: it is gone)."""
-    state = "Z" if stat is None else stat.rpartition(")")[2].split()[0]
-    return "kill" if state in "ZX" else "pause" if state == "T" else ""
+    """What a process's line in /proc says was done to it: "" for nothing that lasts, or pause. None: it is gone."""
+    return "pause" if stat is not None and stat.rpartition(")")[2].split()[0] == "T" else ""
 
 
 def _stat(pid: int) -> str | None:
@@ -58,24 +60,59 @@ def faults_of(proxy: Mapping[str, Any], scale: float) -> frozenset[LinkFault]:
     )
 
 
+class OurLinks(Protocol):
+    """The link faults of the experiment itself (toxiproxy_links.py)."""
+
+    def unchanged(self) -> AbstractContextManager[bool]: ...
+    def without_ours(self, name: str, proxy: Mapping[str, Any]) -> Mapping[str, Any] | None: ...
+
+
+class OurProcesses(Protocol):
+    """The process faults of the experiment itself (processes.py)."""
+
+    def unchanged(self) -> AbstractContextManager[bool]: ...
+    @property
+    def ids(self) -> Mapping[str, str]: ...
+
+
 class OutsideFaults:
     """Context manager: while it is entered, a thread looks at proxies and processes and records what changed.
 
-    `pids` are those of the nodes. `record` is called from that thread. A Toxiproxy that does not answer is asked again;
-    nothing is raised.
+    `pids` gives those of the nodes. `record` is called from that thread. A Toxiproxy that does not answer is asked
+    again; nothing is raised.
     """
 
-    def __init__(self, api: Address, record: Recorder, scale: float, pids: Mapping[str, int]) -> None:
-        self._api, self._record, self._scale, self._pids = api, record, scale, dict(pids)
-        self._done: dict[str, tuple[str, str]] = {}
+    def __init__(
+        self,
+        api: Address,
+        record: Recorder,
+        scale: float,
+        pids: Callable[[], Mapping[str, int]],
+        links: OurLinks | None = None,
+        processes: OurProcesses | None = None,
+    ) -> None:
+        self._api, self._record, self._scale, self._pids = api, record, scale, pids
+        self._links, self._processes = links, processes
+        self._paused: dict[str, str] = {}
         self._active: dict[tuple[str, LinkFault], str] = {}
         self._numbers = count(1)
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="outside-faults", daemon=True)
 
+    def active(self) -> list[tuple[str, str, str]]:
+        """(id, fault, link or node) of all that were seen to begin and not to end."""
+        links = [(fault_id, fault.do, name) for (name, fault), fault_id in self._active.items()]
+        return links + [(fault_id, Pause().do, node) for node, fault_id in self._paused.items()]
+
     def update(self, proxies: Mapping[str, Mapping[str, Any]]) -> None:
         """Record what began and what ended, ends first, since the call before. A proxy that is gone is healed."""
-        now = {(name, fault) for name, proxy in proxies.items() for fault in faults_of(proxy, self._scale)}
+        now: set[tuple[str, LinkFault]] = set()
+        for name, proxy in proxies.items():
+            theirs = proxy if self._links is None else self._links.without_ours(name, proxy)
+            if theirs is None:
+                now |= {active for active in self._active if active[0] == name}
+            else:
+                now |= {(name, fault) for fault in faults_of(theirs, self._scale)}
         for name, fault in sorted(self._active.keys() - now, key=str):
             self._note(name, fault, self._active.pop((name, fault)), "end")
         for name, fault in sorted(now - self._active.keys(), key=str):
@@ -83,20 +120,14 @@ class OutsideFaults:
             self._note(name, fault, fault_id, "start")
 
     def update_processes(self, faults: Mapping[str, str]) -> None:
-        """Record what began and what ended since the call before: node → "", pause or kill. A kill is for good."""
+        """Record what began and what ended since the call before: node → "" or pause."""
         for node, fault in faults.items():
-            fault_id, before = self._done.get(node, ("", ""))
-            if fault == before or before == "kill":
-                continue
-            if before:
-                self._process_row(fault_id, before, node, "end")
-                del self._done[node]
-            if fault:
-                self._done[node] = (f"outside-{next(self._numbers)}", fault)
-                self._process_row(self._done[node][0], fault, node, "start")
-
-    def _process_row(self, fault_id: str, fault: str, node: str, phase: str) -> None:
-        note(self._record, fault_id, PROCESS_FAULTS[fault](do=fault), node, phase)
+            before = self._paused.get(node)
+            if fault and before is None:
+                self._paused[node] = f"outside-{next(self._numbers)}"
+                note(self._record, self._paused[node], Pause(), node, "start")
+            elif not fault and before is not None:
+                note(self._record, self._paused.pop(node), Pause(), node, "end")
 
     def _note(self, name: str, fault: LinkFault, fault_id: str, phase: str) -> None:
         source, arrow, target = name.partition("->")
@@ -116,17 +147,28 @@ class OutsideFaults:
 
     def _watch(self) -> None:
         while not self._ends.is_set():
-            connection = http.client.HTTPConnection(self._api.host, self._api.port, timeout=CALL_LIMIT_S)
             try:
-                while not self._ends.wait(POLL_S):
-                    self.update_processes({node: fault_of(_stat(pid)) for node, pid in self._pids.items()})
-                    connection.request("GET", "/proxies")
-                    self.update(orjson.loads(connection.getresponse().read()))
-            except (OSError, http.client.HTTPException, orjson.JSONDecodeError):
+                with ProxiesShown(self._api) as shown:
+                    while not self._ends.wait(POLL_S):
+                        self._look_at_processes()
+                        self._look_at_links(shown)
+            except (OSError, ValueError, http.client.HTTPException):
                 log.debug("Toxiproxy did not answer", exc_info=True)
                 self._ends.wait(10 * POLL_S)
-            finally:
-                connection.close()
+
+    def _look_at_processes(self) -> None:
+        with self._processes.unchanged() if self._processes else nullcontext(True) as unchanged:
+            if not unchanged:
+                return
+            ours = self._processes.ids if self._processes else {}
+            self.update_processes(
+                {node: fault_of(_stat(pid)) for node, pid in self._pids().items() if node not in ours}
+            )
+
+    def _look_at_links(self, shown: ProxiesShown) -> None:
+        with self._links.unchanged() if self._links else nullcontext(True) as unchanged:
+            if unchanged and (proxies := shown.changed()) is not None:
+                self.update(proxies)
 
     def __enter__(self) -> OutsideFaults:
         self._thread.start()
@@ -137,3 +179,63 @@ class OutsideFaults:
     ) -> None:
         self._ends.set()
         self._thread.join(CALL_LIMIT_S)
+
+
+class ProxiesShown:
+    """Toxiproxy's GET /proxies, asked again and again over one connection; parsed only when it is not as before."""
+
+    def __init__(self, api: Address) -> None:
+        self._connection = http.client.HTTPConnection(api.host, api.port, timeout=CALL_LIMIT_S)
+        self._request = f"GET /proxies HTTP/1.1\r\nHost: {api}\r\n\r\n".encode()
+        self._before: bytes | None = None
+
+    def changed(self) -> dict[str, dict[str, Any]] | None:
+        """Every proxy; None when all are as they were. OSError, ValueError or HTTPException when it does not answer."""
+        head, body = self._answer()
+        if body == self._before:
+            return None
+        response = http.client.HTTPResponse(_Bytes(head + body))  # type: ignore[arg-type]
+        response.begin()
+        proxies: dict[str, dict[str, Any]] = orjson.loads(response.read())
+        self._before = body
+        return proxies
+
+    def _answer(self) -> tuple[bytes, bytes]:
+        if self._connection.sock is None:
+            self._connection.connect()
+        self._connection.sock.sendall(self._request)
+        data = b""
+        while True:
+            more = self._connection.sock.recv(65536)
+            if not more:
+                raise ConnectionResetError("Toxiproxy closed the connection")
+            data += more
+            head, end, body = data.partition(b"\r\n\r\n")
+            if end and _whole(head.lower(), body):
+                return head + end, body
+
+    def __enter__(self) -> ProxiesShown:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self._connection.close()
+
+
+def _whole(head: bytes, body: bytes) -> bool:
+    """Whether all of an answer's body has come. Go sends longer ones in chunks; JSON has no line ends in it."""
+    _, stated, length = head.partition(b"content-length:")
+    if stated:
+        return len(body) >= int(length.split(b"\r\n")[0])
+    return body.endswith(b"\r\n0\r\n\r\n")
+
+
+class _Bytes:
+    """An answer that has come already, for HTTPResponse."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def makefile(self, _mode: str) -> io.BytesIO:
+        return io.BytesIO(self._data)

@@ -49,6 +49,21 @@ class ProcessFaults:
         """The fault that each affected node is under."""
         return {node: fault for node, (_, fault) in self._active.items()}
 
+    @property
+    def ids(self) -> dict[str, str]:
+        """The id of the fault that each affected node is under."""
+        return {node: fault_id for node, (fault_id, _) in self._active.items()}
+
+    @contextmanager
+    def unchanged(self) -> Iterator[bool]:
+        """Within the block no fault begins or ends; False where one does at this moment."""
+        free = self._lock.acquire(blocking=False)
+        try:
+            yield free
+        finally:
+            if free:
+                self._lock.release()
+
     def kill(self, node: str, *, fault_id: str | None = None) -> str:
         """The id of the fault; the process is gone."""
         return self.begin(Kill(), node, fault_id=fault_id)
@@ -71,6 +86,11 @@ class ProcessFaults:
             if node not in self._active:
                 self.stop(node)
             self._end(node, "restart", self._processes.restart)
+
+    def found_gone(self, node: str, fault_id: str) -> None:
+        """Somebody else's kill, which is recorded already: `restart` ends it as one of ours."""
+        with self._lock:
+            self._active[node] = (fault_id, Kill())
 
     def heal_all(self) -> None:
         """End every fault, in the order in which they began. Tries all of them before it raises the first failure."""

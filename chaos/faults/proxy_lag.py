@@ -32,10 +32,15 @@ ROW_S = 0.100
 
 
 class ProxyLagProbe:
-    """Context manager. `record` is called from a thread of its own."""
+    """Context manager. `record` is called from a thread of its own.
 
-    def __init__(self, api: Toxiproxy, ports: PortHolder, clock: RealClock, record: Recorder) -> None:
-        self._clock, self._record = clock, record
+    What of a stall may fall between two steps that are longer than STEP_S counts as lateness, too.
+    """
+
+    def __init__(
+        self, api: Toxiproxy, ports: PortHolder, clock: RealClock, record: Recorder, *, step_s: float = STEP_S
+    ) -> None:
+        self._clock, self._record, self._step_s = clock, record, step_s
         self._ended = threading.Event()
         self._listener = socket.create_server(("127.0.0.1", 0))
         proxy = ports.take()
@@ -60,7 +65,7 @@ class ProxyLagProbe:
         clock = self._clock
         since_s, worst_s = clock.monotonic_s(), 0.0
         try:
-            while not self._ended.wait(STEP_S):
+            while not self._ended.wait(self._step_s):
                 asked_s = clock.monotonic_s()
                 self._near.sendall(b".")
                 if not self._near.recv(1):
@@ -77,7 +82,8 @@ class ProxyLagProbe:
             self._note(since_s, clock.monotonic_s(), worst_s)
 
     def _note(self, since_s: float, now_s: float, worst_s: float) -> None:
-        self._record("timer_lag", lag_ms=worst_s * 1000, duration_ms=(now_s - since_s) * 1000)
+        unseen_s = (self._step_s - STEP_S) * self._clock.scale
+        self._record("timer_lag", lag_ms=(worst_s + unseen_s) * 1000, duration_ms=(now_s - since_s) * 1000)
 
     def __enter__(self) -> Self:
         for thread in self._threads:

@@ -12,7 +12,7 @@ fault, and afterwards only retuned in place; what overlapping faults add up to i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...remoting.node.network import Address, TcpNetwork
 from ...remoting.node.recording import Recorder
@@ -65,6 +65,23 @@ class LinkFaults(LinkFaultInjector):
         """How anyone else reaches the link's peer: through its proxy, and around it."""
         proxy = self._proxies[link]
         return Route(TcpNetwork(), proxy.listen, proxy.peer)
+
+    def without_ours(self, name: str, proxy: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """What of a proxy, as Toxiproxy shows it, others did; None while our own faults on it are not known."""
+        source, _, target = name.partition("->")
+        under = self._links.get(Link(source, target))
+        if under is None or under.state == LinkState():
+            return proxy
+        if under.state is None:
+            return None
+        ours: set[str] = set()
+        for direction in DIRECTIONS:
+            state = under.state.upstream if direction == "upstream" else under.state.downstream
+            ours |= {_gate(direction)} if state.rate_kb_s is not None else set()
+            ours |= {_delay(direction)} if state.delay_ms is not None else set()
+            ours |= {_reset(direction)} if state.reset else set()
+        toxics = [toxic for toxic in proxy["toxics"] if toxic["name"] not in ours]
+        return {**proxy, "toxics": toxics, "enabled": proxy["enabled"] or not under.state.enabled}
 
     def _prepare(self, link: Link) -> None:
         """Lay down the chain of toxics. HarnessError for a fault that no proxy can inject."""

@@ -33,6 +33,7 @@ from ...remoting.node.clock import Clock
 from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
 from ..errors import HarnessError
+from .files import part_files, rotated
 from .schema import ARROW, EVENTS, SCHEMA, STAMPED, Column, Row, arrow_schema, parquet_path, raw_dir
 
 log = logging.getLogger("nemesrv.history")
@@ -98,16 +99,22 @@ def check_fields(event: str, fields: Mapping[str, object]) -> None:
 
 
 class HistoryWriter:
-    """A Recorder that appends to one JSONL file. Safe to call from several threads; `close` when the node ends."""
+    """A Recorder that appends to one JSONL file. Safe to call from several threads; `close` when the node ends.
 
-    def __init__(self, path: Path, node: str, role: str, incarnation: int, clock: Clock) -> None:
+    `rotate_bytes`: after so many it goes on in a file of the next number (parts.py), so that the first can be deleted.
+    """
+
+    def __init__(
+        self, path: Path, node: str, role: str, incarnation: int, clock: Clock, rotate_bytes: int | None = None
+    ) -> None:
         self.path = path
+        self._first, self._number, self._written, self._rotate_bytes = path, 0, 0, rotate_bytes
         self._node, self._lines = node, EventLines(node, role, incarnation, clock)
         self._buffer = bytearray()  # one block: thousands of small objects cost more in page faults than all the rest
         self._oldest_s = 0.0
         self._scheduled: asyncio.TimerHandle | None = None
         self._lock = threading.RLock()
-        self._fd: int | None = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._fd: int | None = _appended(path)
 
     def __call__(self, event: str, /, **fields: object) -> None:
         """Append one event. TypeError when a field is no column; OSError when the disk refuses. No-op once closed."""
@@ -147,7 +154,18 @@ class HistoryWriter:
             if self._fd is None:
                 return
             while self._buffer:
-                del self._buffer[: os.write(self._fd, self._buffer)]
+                written = os.write(self._fd, self._buffer)
+                self._written += written
+                del self._buffer[:written]
+            if self._rotate_bytes is not None and self._written >= self._rotate_bytes:
+                self._rotate()
+
+    def _rotate(self) -> None:
+        self._number, self._written = self._number + 1, 0
+        self.path = rotated(self._first, self._number)
+        fd, self._fd = self._fd, _appended(self.path)
+        if fd is not None:
+            os.close(fd)
 
     def close(self) -> None:
         """Flush and close; later events are ignored, so that a node's last callbacks cannot fail on it."""
@@ -161,6 +179,10 @@ class HistoryWriter:
                 self._fd = None
 
 
+def _appended(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+
+
 @dataclass(frozen=True, slots=True)
 class RecorderSpec:
     """Where and as whom a process records; can be pickled, so that the process itself opens the file."""
@@ -170,33 +192,59 @@ class RecorderSpec:
     role: str
     incarnation: int
     clock: Clock
+    rotate_bytes: int | None = None
 
     @classmethod
-    def for_run(cls, run_dir: Path | str, node: str, role: str, incarnation: int, clock: Clock) -> RecorderSpec:
+    def for_run(
+        cls,
+        run_dir: Path | str,
+        node: str,
+        role: str,
+        incarnation: int,
+        clock: Clock,
+        *,
+        rotate_bytes: int | None = None,
+    ) -> RecorderSpec:
         """The spec with the file name that `to_parquet` looks for."""
-        return cls(raw_dir(run_dir) / f"{node}.{incarnation}.jsonl", node, role, incarnation, clock)
+        path = raw_dir(run_dir) / f"{node}.{incarnation}.jsonl"
+        return cls(path, node, role, incarnation, clock, rotate_bytes)
 
     def for_incarnation(self, incarnation: int) -> RecorderSpec:
         """The spec of the process that follows: the same folder and node, a file of its own."""
         path = self.path.with_name(f"{self.node}.{incarnation}.jsonl")
-        return RecorderSpec(path, self.node, self.role, incarnation, self.clock)
+        return RecorderSpec(path, self.node, self.role, incarnation, self.clock, self.rotate_bytes)
 
     def open(self) -> HistoryWriter:
         """A writer at the end of the file, whose folder is made when missing. Raises OSError."""
         Path(self.path).parent.mkdir(parents=True, exist_ok=True)
-        return HistoryWriter(Path(self.path), self.node, self.role, self.incarnation, self.clock)
+        return HistoryWriter(Path(self.path), self.node, self.role, self.incarnation, self.clock, self.rotate_bytes)
+
+
+STEP_S, STEP_MAX_S = 0.020, 0.100
+
+
+def step_s_of(scale: float) -> float:
+    """Seconds of the machine between two measurements of lateness: 200 ms of RocketMQ time, within these limits.
+
+    At time scale 1, as `nemesrv up` has it, one process in five steps costs a fifth; and nobody's timers are so short.
+    """
+    return max(STEP_S, min(STEP_MAX_S, 0.200 / scale))
+
+
+def unseen_s_of(scale: float) -> float:
+    """How much of a stall may fall between two steps that are longer than STEP_S: it counts as lateness, too."""
+    return step_s_of(scale) - STEP_S
 
 
 @dataclass(slots=True)
 class LagProbe:
     """Measures how late timers fire in this process, and records it: the tolerance of the checks is made of this.
 
-    Sleeps STEP_S of the machine's time again and again; each `timer_lag` row holds the largest lateness since the
-    row before (`lag_ms`) and the span it covers (`duration_ms`), both in RocketMQ milliseconds. One row per RocketMQ
-    second, but at least one each 250 ms and at most one each 50 ms of the machine's time.
+    Sleeps a step of the machine's time again and again (step_s_of); each `timer_lag` row holds the largest lateness
+    since the row before (`lag_ms`) and the span it covers (`duration_ms`), both in RocketMQ milliseconds. One row per
+    RocketMQ second, but at least one each 250 ms and at most one each 50 ms of the machine's time.
     """
 
-    STEP_S = 0.020
     _task: asyncio.Task[None] | None = field(default=None, init=False)
 
     def start(self, record: Recorder, clock: Clock) -> None:
@@ -213,7 +261,7 @@ class LagProbe:
 
     async def _measure(self, record: Recorder, clock: Clock) -> None:
         scale = float(getattr(clock, "scale", 1.0))
-        step_s = self.STEP_S * scale
+        step_s, unseen_ms = step_s_of(scale) * scale, unseen_s_of(scale) * scale * 1000
         every_s = min(max(1.0, 0.050 * scale), 0.250 * scale)
         since_s = clock.monotonic_s()
         late_s = 0.0
@@ -224,10 +272,10 @@ class LagProbe:
                 now_s = clock.monotonic_s()
                 late_s = max(late_s, now_s - asked_s - step_s)
                 if now_s - since_s >= every_s:
-                    record("timer_lag", lag_ms=late_s * 1000, duration_ms=(now_s - since_s) * 1000)
+                    record("timer_lag", lag_ms=late_s * 1000 + unseen_ms, duration_ms=(now_s - since_s) * 1000)
                     since_s, late_s = now_s, 0.0
         finally:
-            record("timer_lag", lag_ms=late_s * 1000, duration_ms=(clock.monotonic_s() - since_s) * 1000)
+            record("timer_lag", lag_ms=late_s * 1000 + unseen_ms, duration_ms=(clock.monotonic_s() - since_s) * 1000)
 
 
 class Merged(NamedTuple):
@@ -332,8 +380,13 @@ IN_MEMORY_BYTES = 256 * 1024 * 1024
 def to_parquet(run_dir: Path | str) -> Merged:
     """Merge what every process recorded into the run's Parquet file, or files. HarnessError when nothing was recorded.
 
-    More than IN_MEMORY_BYTES are merged slice by slice, into files whose row groups are of one event each.
+    More than IN_MEMORY_BYTES are merged slice by slice, into files whose row groups are of one event each. A run that
+    was kept in parts is merged from those and what is not in them yet.
     """
+    from .parts import merge as merge_parts
+
+    if part_files(run_dir):
+        return merge_parts(run_dir)
     files = sorted(raw_dir(run_dir).glob("*.jsonl"))
     if not files:
         raise HarnessError(f"{raw_dir(run_dir)} holds no recorded events")

@@ -26,6 +26,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from ..history.schema import Group, named
+from .changes import CALLS, CHANGES, LAG_STEP_MS, longest_window_ms
 
 if TYPE_CHECKING:
     from ..oracle.world import World
@@ -34,44 +35,10 @@ MESSAGES, OPERATIONS = "messages", "operations"
 FOR = "_for"
 """Column of the carried rows: MESSAGES, OPERATIONS, or null for rows that every check sees."""
 
-CHANGES = (
-    *("fault", "started", "stopped", "route", "broker_dropped", "topic", "phase"),
-    *("route_changed", "assigned", "queue_taken", "queue_dropped", "name_server_chosen", "channel"),
-)
-"""Around these a check may ask how late the machine was."""
-
 QUEUE = ("topic", "broker_name", "queue_id")
 _ROW = ("node", "incarnation", "seq")
 _OP = ("node", "incarnation", "op_id")
-_CALLS = ("send", "pull", "name_server_call")
-_LAG_STEP_MS = 10_000.0
 TRAFFIC = named(Group.TRAFFIC)
-
-
-def settle_ms(world: World) -> float:
-    """How long after a change of the world nothing that it caused can still be open, drops by expiry apart."""
-    from ..oracle import quiet as disturbances
-
-    timers, brokers = world.timers, len(world.of_kind("broker"))
-    stale_ms = timers.P_ms + timers.A_ms if any(fault.target is None for fault in world.faults) else 0.0
-    shared_ms = timers.H_ms + timers.Qr_ms + timers.A_ms
-    return disturbances.settle_ms(world) + shared_ms + stale_ms + brokers * timers.A_ms + timers.lateness_cap_ms
-
-
-def longest_window_ms(world: World) -> float:
-    """No window of any check is longer than this, counted from the change it belongs to."""
-    timers, nodes = world.timers, len(world.nodes)
-    detected_ms = 2 * timers.R_ms + timers.E_ms + timers.S_ms
-    return detected_ms + settle_ms(world) + nodes * (timers.P_ms + timers.A_ms)
-
-
-def quiet_at(world: World, at_ms: float) -> bool:
-    """Whether no fault is active then, every node lives, and all that earlier changes caused has settled."""
-    settled_ms = settle_ms(world)
-    lasting = any(fault.start_ms <= at_ms < fault.end_ms + settled_ms for fault in world.faults)
-    starting = any(life.start_ms <= at_ms < life.start_ms + settled_ms for life in world.lives)
-    gone = any(lives[-1].end_ms <= at_ms for node in world.nodes if (lives := world.lives_of(node.name)))
-    return not (lasting or starting or gone)
 
 
 def carried(history: DataFrame, world: World, until_ms: float, *, short: bool = False) -> DataFrame:
@@ -210,14 +177,14 @@ def _evidence(history: DataFrame, passed: Column, kept: DataFrame) -> DataFrame:
 
 def _lags(history: DataFrame, world: World, until_ms: float) -> DataFrame:
     """timer_lag rows after T, those near a change, and the worst of each node in each stretch between changes."""
-    step = F.lit(_LAG_STEP_MS)
+    step = F.lit(LAG_STEP_MS)
     before_ms = after_ms = longest_window_ms(world)
     steps = F.sequence(
         F.floor((F.col("time_ms") - F.lit(before_ms)) / step), F.ceil((F.col("time_ms") + F.lit(after_ms)) / step)
     )
     failed = F.col("type").isin("fail", "info")
     near = (
-        history.where(F.col("event").isin(*CHANGES) | (F.col("event").isin(*_CALLS) & failed))
+        history.where(F.col("event").isin(*CHANGES) | (F.col("event").isin(*CALLS) & failed))
         .select((F.floor(F.col("time_ms") / step) * step).alias("time_ms"))
         .distinct()
         .select(F.explode(steps).alias("_step"))

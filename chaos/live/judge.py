@@ -38,12 +38,12 @@ from .carry import (
     TRAFFIC,
     carried,
     highest_offsets,
-    quiet_at,
     rows_of,
     seen,
     suspicious,
     unfinished,
 )
+from .changes import quiet_at
 from .merge import MERGES, Inconsistent, Sealed, undeclared
 
 if TYPE_CHECKING:

@@ -1,28 +1,32 @@
-"""From the lines that processes append to whole files that Spark can stream: everything up to one common moment.
+"""From the lines that processes append to whole parts that Spark can stream: everything up to one common moment.
 
     ns-0.0.jsonl      ────────┤ last row            watermark = the earliest last row of the writers that still write,
     broker-a.0.jsonl  ──────┤                                   at most now
     broker-a.1.jsonl  ─┤ killed, holds nothing up
-    harness.0.jsonl   ┤ idle, holds nothing up      rows up to it ─► segments/segment-000017.parquet, never touched
+    harness.0.jsonl   ┤ idle, holds nothing up      rows up to it ─► _parts/part-000017.parquet, never touched
+                                                                     ─► the same file, linked, for the live judge
 
 Each process stamps its rows in order of time and writes at least a `timer_lag` row every 250 ms, so what it has written
 is all it has to say up to its last row. One that has not written for IDLE_S is dead, paused or has nothing to say, and
-is not waited for; rows of it that are older than the watermark when they come, are in the next segment, and counted as
-late. A torn line is skipped, as history.py does. This module reads files and starts nothing.
+is not waited for; rows of it that are older than the watermark when they come, are in the next part, and counted as
+late. A torn line is skipped, as history.py does. A raw file whose process writes in its next one is deleted when all of
+it is in parts. This module reads files and starts nothing.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 import orjson
-import pyarrow.parquet as pq
 
-from ..history.recorder import to_table
+from ..history.files import Process, number_of, process_of, rotated
+from ..history.parts import write_part
 from ..history.schema import Row, raw_dir
+from .changes import matters
 
 IDLE_S = 1.0
 """Of the machine's time."""
@@ -40,19 +44,37 @@ class Segment(NamedTuple):
 
 @dataclass(slots=True)
 class _Writer:
-    """One file of one process: how far it has been read, and its rows that are younger than the watermark."""
+    """The files of one process: how far they have been read, and the rows that are younger than the watermark."""
 
     path: Path
-    node: str
-    incarnation: int
     offset: int = 0
     partial: bytes = b""
     waiting: list[Row] = field(default_factory=list)
     last_ms: float = float("-inf")
+    last_seq: int = -1
+    changed_ms: float = float("-inf")
+    """Of its last row that matters."""
     grew_s: float = float("-inf")
+    read_out: list[tuple[Path, int]] = field(default_factory=list)
+    """Files that nobody writes any more, with the last `seq` in each."""
 
     def read(self, now_s: float) -> int:
         """Take in what was appended; the number of torn lines."""
+        torn = 0
+        while True:
+            following = rotated(self._first(), number_of(self.path) + 1)
+            rotated_away = following.exists()  # looked at before: whatever this file will ever hold is in it then
+            torn += self._read_file(now_s)
+            if not rotated_away:
+                return torn
+            self.read_out.append((self.path, self.last_seq))
+            self.path, self.offset, self.partial = following, 0, b""
+
+    def _first(self) -> Path:
+        node, incarnation = process_of(self.path)
+        return self.path.with_name(f"{node}.{incarnation}.jsonl")
+
+    def _read_file(self, now_s: float) -> int:
         size = self.path.stat().st_size
         if size <= self.offset:
             return 0
@@ -66,11 +88,20 @@ class _Writer:
             try:
                 row = orjson.loads(line)
                 self.last_ms = max(self.last_ms, row["time_ms"])
+                self.last_seq = row["seq"]
+                if matters(row):
+                    self.changed_ms = max(self.changed_ms, row["time_ms"])
             except (orjson.JSONDecodeError, KeyError, TypeError):
                 torn += 1
             else:
                 self.waiting.append(row)
         return torn
+
+    def delete_read_out(self) -> None:
+        """The files of which every row has been taken are gone."""
+        next_seq = self.waiting[0]["seq"] if self.waiting else self.last_seq + 1
+        while self.read_out and self.read_out[0][1] < next_seq:
+            self.read_out.pop(0)[0].unlink(missing_ok=True)
 
     def take(self, until_ms: float) -> list[Row]:
         """The rows up to this moment, which are no longer waiting."""
@@ -82,17 +113,23 @@ class _Writer:
 
 @dataclass(slots=True)
 class SegmentWriter:
-    """Turns what is appended under `<run>/history/_raw` into segments: `step` now and then, `finish` at the end."""
+    """Turns what is appended under `<run>/history/_raw` into parts: `step` now and then, `finish` at the end.
+
+    `judged`: each part appears in `folder`, too, for a streaming query, which may delete it there.
+    """
 
     run_dir: Path
     unwaited: frozenset[str] = frozenset({"harness"})
     """Nodes whose rows are in the file as soon as they happen: silence means that nothing happened."""
+    judged: bool = True
     watermark_ms: float = field(default=float("-inf"), init=False)
+    latest_ms: float = field(default=0.0, init=False)
+    """The last row that is in a part."""
     late: int = field(default=0, init=False)
     torn: int = field(default=0, init=False)
     rows: int = field(default=0, init=False)
     segments: int = field(default=0, init=False)
-    _writers: dict[str, _Writer] = field(default_factory=dict, init=False)
+    _writers: dict[Process, _Writer] = field(default_factory=dict, init=False)
 
     @property
     def folder(self) -> Path:
@@ -101,53 +138,95 @@ class SegmentWriter:
         path.mkdir(parents=True, exist_ok=True)
         return path
 
+    @property
+    def changed_ms(self) -> float:
+        """The last row that matters, of all that have been read."""
+        return max((writer.changed_ms for writer in self._writers.values()), default=float("-inf"))
+
     def step(self, clock_ms: float, now_s: float) -> Segment | None:
-        """The next segment, None when there is nothing new up to the watermark.
+        """`read` and `emit` all that is known: the next segment, None when there is nothing new up to the watermark."""
+        return self.emit(self.read(clock_ms, now_s))
+
+    def read(self, clock_ms: float, now_s: float) -> float:
+        """Take in what was appended; up to when all of it is known.
 
         `clock_ms` is the run's time and `now_s` the machine's, both taken before this call. OSError from the disk.
         """
         self._read(now_s)
-        return self._emit(max(self.watermark_ms, min(self._known_until_ms(now_s), clock_ms)))
+        return max(self.watermark_ms, min(self._known_until_ms(now_s), clock_ms))
+
+    def emit(self, until_ms: float, thin_after_ms: float = float("inf")) -> Segment | None:
+        """The rows up to `until_ms` are in a part; of lateness after `thin_after_ms` one row a minute (`thinned`)."""
+        rows = [row for writer in self._writers.values() for row in writer.take(until_ms)]
+        self.late += sum(row["time_ms"] <= self.watermark_ms for row in rows)
+        self.watermark_ms = max(self.watermark_ms, until_ms)
+        if not rows:
+            return None
+        self.latest_ms = max(self.latest_ms, max(row["time_ms"] for row in rows))
+        rows = thinned(rows, thin_after_ms)
+        path = write_part(self.run_dir, self.segments, rows)
+        if self.judged:
+            _link(path, self.folder / f"segment-{self.segments:06d}.parquet")
+        for writer in self._writers.values():
+            writer.delete_read_out()
+        self.segments += 1
+        self.rows += len(rows)
+        return Segment(path, len(rows))
 
     def finish(self) -> Segment | None:
         """Everything that is left; nobody writes any more."""
         self._read(float("inf"))
-        return self._emit(float("inf"))
+        return self.emit(float("inf"))
 
     def _read(self, now_s: float) -> None:
-        for path in sorted(raw_dir(self.run_dir).glob("*.jsonl")):
-            writer = self._writers.get(path.name)
-            if writer is None:
-                node, _, incarnation = path.stem.rpartition(".")
-                writer = self._writers[path.name] = _Writer(path, node, int(incarnation), grew_s=now_s)
+        for path in sorted(raw_dir(self.run_dir).glob("*.jsonl"), key=number_of):
+            if process_of(path) not in self._writers:
+                self._writers[process_of(path)] = _Writer(path, grew_s=now_s)
+        for writer in self._writers.values():
             self.torn += writer.read(now_s)
 
     def _known_until_ms(self, now_s: float) -> float:
         """Up to when every process that is waited for has said all. Infinity when none is."""
         newest: dict[str, int] = {}
-        for writer in self._writers.values():
-            newest[writer.node] = max(writer.incarnation, newest.get(writer.node, 0))
+        for node, incarnation in self._writers:
+            newest[node] = max(incarnation, newest.get(node, 0))
         return min(
             (
                 writer.last_ms
-                for writer in self._writers.values()
-                if writer.node not in self.unwaited
-                and writer.incarnation == newest[writer.node]
-                and now_s - writer.grew_s < IDLE_S
+                for (node, incarnation), writer in self._writers.items()
+                if node not in self.unwaited and incarnation == newest[node] and now_s - writer.grew_s < IDLE_S
             ),
             default=float("inf"),
         )
 
-    def _emit(self, until_ms: float) -> Segment | None:
-        rows = [row for writer in self._writers.values() for row in writer.take(until_ms)]
-        self.late += sum(row["time_ms"] <= self.watermark_ms for row in rows)
-        self.watermark_ms = until_ms
-        if not rows:
-            return None
-        path = self.folder / f"segment-{self.segments:06d}.parquet"
-        temporary = path.with_name(f".{path.name}.tmp")
-        pq.write_table(to_table(rows), temporary, compression="zstd")
-        os.replace(temporary, path)
-        self.segments += 1
-        self.rows += len(rows)
-        return Segment(path, len(rows))
+
+def thinned(rows: list[Row], after_ms: float) -> list[Row]:
+    """The rows, but of each process's `timer_lag` rows after `after_ms` one a minute of RocketMQ time: the largest lag.
+
+    It covers the time of all of them (`duration_ms`). For stretches far from every change, of which no check asks more
+    than how late the machine was at worst.
+    """
+    found: list[Row] = []
+    of_minute: dict[tuple[str, int, int], Row] = {}
+    for row in rows:
+        if row["event"] != "timer_lag" or row["time_ms"] <= after_ms:
+            found.append(row)
+            continue
+        key = (row["node"], row["incarnation"], int(row["time_ms"] // 60_000))
+        before = of_minute.get(key)
+        if before is None:
+            of_minute[key] = dict(row)
+        else:  # the later row's place in time and order
+            lag_ms, duration_ms = max(before["lag_ms"], row["lag_ms"]), before["duration_ms"] + row["duration_ms"]
+            of_minute[key] = {**row, "lag_ms": lag_ms, "duration_ms": duration_ms}
+    return found + list(of_minute.values())
+
+
+def _link(path: Path, as_: Path) -> None:
+    """The same file under another name, whole from its first moment on; a copy where the file system has no links."""
+    try:
+        os.link(path, as_)
+    except OSError:
+        temporary = as_.with_name(f".{as_.name}.tmp")
+        shutil.copyfile(path, temporary)
+        os.replace(temporary, as_)

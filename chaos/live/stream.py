@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-import math
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ..spark.storage import HISTORY_SCHEMA
@@ -28,29 +27,24 @@ def start_query(
     segments: Path,
     folder: Path,
     judge: LiveJudge,
-    on_verdicts: Callable[[Sequence[Verdict]], None],
+    on_verdicts: Callable[[Sequence[Verdict], float], None],
     *,
     trigger_s: float = 2.0,
-    judge_every_s: float = 0.0,
 ) -> StreamingQuery:
     """A running query over the Parquet files that appear in `segments`, which must be whole and never change.
 
     `folder` gets the query's checkpoint and its micro-batches; a segment that is in one of those is deleted. Each is
-    added to `judge`, and judged when the judging before is `judge_every_s` ago; then `on_verdicts` is called. One that
-    fails ends the query, and `exception()` of it says why. The folder belongs to one query: a new one judges anew.
+    added to `judge`, and judged; then `on_verdicts` is told the verdicts, and up to which time they are. One that fails
+    ends the query, and `exception()` of it says why. The folder belongs to one query: a new one judges anew.
     """
-    judged_s = -math.inf
 
     def on_batch(batch: DataFrame, batch_id: int) -> None:
-        nonlocal judged_s
         path = folder / "batches" / f"batch-{batch_id:06d}"
         batch.coalesce(1).write.mode("overwrite").parquet(str(path))
-        rows = sum(pq.ParquetFile(part).metadata.num_rows for part in path.glob("*.parquet"))
-        if rows:
-            judge.add([str(path)], rows)
-            if time.monotonic() - judged_s >= judge_every_s:
-                on_verdicts(judge.judge())
-                judged_s = time.monotonic()
+        times = pq.read_table(path, columns=["time_ms"]).column("time_ms")
+        if len(times):
+            judge.add([str(path)], len(times))
+            on_verdicts(judge.judge(), pc.max(times).as_py())
 
     growing = spark.readStream.schema(HISTORY_SCHEMA).option("cleanSource", "delete").parquet(str(segments))
     return (

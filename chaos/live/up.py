@@ -1,129 +1,191 @@
-"""A cluster that stays up for a person's own clients: NameServers and brokers behind Toxiproxy, until Ctrl-C.
+"""`nemesrv up`: an experiment without a workload of its own, for a person's own clients, until Ctrl-C or for a time.
+
+    session (experiment/): cluster up ─► announced ─► faults, by `nemesrv fault` (control.py) or by others ─► end
+        └─ watch: the history kept in parts, and judged meanwhile by --check ──────────────────────────────► verdicts
 
 Every address that a client gets to see, in the JSON line and in routes, is that of a proxy of the dialler `external`,
-so the links of a person's own clients can be cut through Toxiproxy too. With checks it is recorded and judged while it
-is up, and leaves a run folder (chaos/live); without, it leaves nothing.
+so the links of a person's own clients can be cut too. A person's own clients are not nodes of the run.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 import threading
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
 
-from ...actors.actor import NodeSpec
-from ...actors.cluster import Cluster, ClusterError, RayHost
+from ...actors.cluster import ClusterError
 from ...actors.processes import signals_deferred
 from ...actors.supervisor import AtASignal, at_a_signal
-from ...remoting.node.clock import RealClock
-from ...remoting.node.network import Address
-from ...remoting.node.recording import ignore
+from ...actors.watch import Death
 from ..errors import HarnessError
-from ..experiment.nodes import NodePlan
-from ..faults.ports import PortHolder
-from ..faults.toxiproxy import ToxiproxyServer
-from ..faults.toxiproxy_links import LinkFaults
+from ..experiment.harness import Harness
+from ..experiment.nodes import timers_of
+from ..experiment.run_folder import RunFolder
+from ..experiment.session import RunningCluster, session
+from ..experiment.stage import RealStage
+from ..faults.outside import OutsideFaults
+from ..history.parts import discard
+from ..judging import Judged, exit_status, keep, of_run, show
+from ..oracle.world import NodeInfo, World
 from ..preflight import Needs, require
+from ..runner import Options, as_run_with
 from ..scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel
-from ..topology import EXTERNAL, NodeKind, Topology
-from .judged_up import JudgedUp
+from ..verdict import Verdict
+from .changes import quiet_after_ms
+from .control import Control
+from .watch import LiveWatch
+
+UP_CHECKS = ("routes_converge", "routes_are_true", "no_false_eviction", "no_resurrection")
+"""`default`: what needs no clients."""
+FOREVER_S = 1e9
 
 
-def bring_up(
-    *,
-    name_servers: int,
-    brokers: int,
-    profile: str,
-    time_scale: float,
-    as_json: bool,
-    checks: tuple[str, ...] = (),
-    out: Path | None = None,
-) -> None:
-    """Serve until interrupted, judged by `checks` meanwhile. HarnessError when a part does not start."""
-    topology = Topology(
-        name_servers=name_servers, brokers=brokers, producers=0, consumers=0, prober=False, external=True
-    )
+def scenario_of(
+    *, name_servers: int, brokers: int, profile: str, time_scale: float, checks: Sequence[str] = ()
+) -> Scenario:
+    """Nobody but NameServers, brokers and the links to them; what happens to them, its timeline will say."""
     scenario = Scenario(
         name="up",
-        cluster=ClusterModel(name_servers=name_servers, brokers=brokers, profile=profile),
+        description="A cluster that stayed up for clients of its own.",
+        cluster=ClusterModel(name_servers=name_servers, brokers=brokers, profile=profile, external=True),
         timers=TimersModel(time_scale=time_scale),
-        workload=WorkloadModel(producers=0, consumers=0),
-        checks=checks or ("routes_converge",),
-        seed=0,
+        workload=WorkloadModel(producers=0, consumers=0, client_starts=0, prober=False),
+        checks=tuple(checks) or UP_CHECKS,
     )
-    require(Needs.of_run(scenario), out or Path("runs"))
-    stack = ExitStack()
-    try:
-        try:
-            _serve(stack, topology, scenario, as_json, judged=bool(checks), out=out)
-        except ClusterError as exc:
-            raise HarnessError(str(exc)) from exc
-        at_a_signal(AtASignal.CTRL_C_IS_ITS_END)
-        threading.Event().wait()
-    finally:
-        with signals_deferred(patient=True):
-            stack.close()
+    return as_run_with(scenario, Options())
 
 
-def _serve(
-    stack: ExitStack, topology: Topology, scenario: Scenario, as_json: bool, *, judged: bool, out: Path | None
-) -> None:
-    folder = Path(tempfile.mkdtemp(prefix="nemesrv-up-"))
-    stack.callback(shutil.rmtree, folder, ignore_errors=True)
-    ports = stack.enter_context(PortHolder())
-    host = stack.enter_context(RayHost(workers=len(topology.nodes)))
-    clock = RealClock.starting_now(scenario.timers.time_scale)
-    judge = JudgedUp(stack, scenario, clock, out, as_json) if judged else None
-    api = stack.enter_context(ToxiproxyServer(folder / "toxiproxy.log", ports=ports))
-    listen = {name: ports.take() for name in topology.servers}
-    links = LinkFaults(api, clock, judge.record if judge else ignore)
+@dataclass(slots=True, kw_only=True)
+class Up:
+    """One cluster that stays up. `judged`: by the scenario's checks, while it is up and at its end.
 
-    # What clients are told is the external dialler's proxy; our own brokers reach it through their own links.
-    external = {link: listen[link.peer] for link in topology.links if link.node == EXTERNAL}
-    advertised = {link.peer: address for link, address in links.open(external, ports).items()}
-    inner = {link: listen[link.peer] for link in topology.links if link.node != EXTERNAL}
-    dials = links.open(inner, ports)
-    if judge is not None:
-        judge.begin(topology, advertised)
+    `for_s`: it ends by itself after so many seconds of RocketMQ time; None: at Ctrl-C.
+    """
 
-    cluster = stack.enter_context(Cluster(host, clock))
-    plan = NodePlan(scenario=scenario, listen=listen, advertised=advertised)
-    cluster.listen(
-        NodeSpec(
-            name=name,
-            role=str(kind),
-            factory=plan.factory(name, kind),
-            clock=clock,
-            data_dir=folder / name,
-            log_file=folder / f"{name}.log",
-            links={advertised[link.peer]: at for link, at in dials.items() if link.node == name},
-            **(judge.node(name, kind) if judge else {}),
+    scenario: Scenario
+    as_json: bool = False
+    judged: bool = False
+    out: Path | None = None
+    for_s: float | None = None
+    _cluster: RunningCluster | None = field(default=None, init=False)
+    _unsaid: list[str] | None = field(default_factory=list, init=False)
+    _saying: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    def serve(self) -> int:
+        """The exit status: the verdict's where it was judged, else 0. HarnessError when a part does not start."""
+        scenario = self.scenario
+        require(Needs.of_run(scenario), self.out or Path("runs"))
+        folder = RunFolder.create(scenario.name, self.out)
+        workers = len(scenario.topology().nodes) + 1
+        with Harness(judges=self.judged, rehearses=False, workers=workers) as harness:
+            if self.judged:
+                harness.start_spark()  # without Java it fails before anything else is started
+            stage = RealStage(harness, unplanned=self._died, rotates=True)
+            judged: list[Judged] = []
+
+            def judge(run: RunFolder, as_run: Scenario) -> Sequence[Verdict]:
+                harness.hurry()
+                verdicts = watch.finish()
+                discard(run.path)
+                if self.judged:
+                    judged.append(keep(of_run(run, as_run), verdicts))
+                return verdicts
+
+            try:
+                with session(scenario, folder, stage, judge) as cluster:
+                    self._cluster = cluster
+                    watch = self._watch(folder, stage, harness)
+                    with watch:
+                        self._stay(cluster, stage)
+                        cluster.experiment.end()
+                    with signals_deferred(patient=True):
+                        cluster.leave()
+            except ClusterError as exc:
+                raise HarnessError(f"{exc} (logs: {folder.logs})") from exc
+        for each in judged:
+            self._conclude(each)
+        return exit_status(judged) if judged else 0
+
+    def _watch(self, folder: RunFolder, stage: RealStage, harness: Harness) -> LiveWatch:
+        kinds = self.scenario.topology().kinds.items()
+        nodes = tuple(NodeInfo(name, str(kind), None) for name, kind in kinds)
+        return LiveWatch(
+            run_dir=folder.path,
+            clock=stage.clock,
+            checks=self.scenario.checks if self.judged else (),
+            say=self._say,
+            quiet_after_ms=quiet_after_ms(World(timers=timers_of(self.scenario), nodes=nodes)),
+            spark=lambda: harness.spark(hurry=False),
         )
-        for name, kind in topology.kinds.items()
-        if kind is not NodeKind.EXTERNAL
-    )
-    for kind in (NodeKind.NAME_SERVER, NodeKind.BROKER):
-        cluster.start(*topology.of(kind))
-    _announce(topology, advertised, api.url, as_json)
-    if judge is not None:
-        pids = {name: pid for name in cluster.names if (pid := cluster.pid(name)) is not None}
-        judge.watch(stack, api.address, pids)
 
+    def _stay(self, cluster: RunningCluster, stage: RealStage) -> None:
+        """Return after `for_s`, or at Ctrl-C."""
+        experiment, api = cluster.experiment, stage.toxiproxy
+        outside = OutsideFaults(
+            api.address,
+            experiment.record,
+            stage.clock.scale,
+            lambda: experiment.pids,
+            stage.links,
+            experiment.processes,
+        )
+        try:
+            with outside, Control(cluster, outside) as control:
+                self._announce(cluster, api.url, control)
+                at_a_signal(AtASignal.CTRL_C_IS_ITS_END)
+                cluster.wait(FOREVER_S if self.for_s is None else self.for_s)
+        except KeyboardInterrupt:
+            return  # what it does has been done by then; how a run ends, the experiment knows
 
-def _announce(topology: Topology, advertised: Mapping[str, Address], toxiproxy: str, as_json: bool) -> None:
-    name_servers = [str(advertised[name]) for name in topology.of(NodeKind.NAME_SERVER)]
-    brokers = {name: {"0": str(advertised[name])} for name in topology.of(NodeKind.BROKER)}
-    if as_json:
-        click.echo(json.dumps({"name_servers": name_servers, "brokers": brokers, "toxiproxy": toxiproxy}))
-        return
-    click.echo(f"name servers  {';'.join(name_servers)}")
-    for name, addresses in brokers.items():
-        click.echo(f"{name:<12}  {addresses['0']}")
-    click.echo(f"toxiproxy     {toxiproxy}   (proxies external->NODE are your own links)")
-    click.echo("Ctrl-C ends it.")
+    def _died(self, death: Death, fault_id: str) -> None:
+        """A node was killed by somebody else; it is in the record, and `nemesrv fault restart` starts it again."""
+        if self._cluster is not None:
+            self._cluster.experiment.processes.found_gone(death.name, fault_id)
+        click.echo(f"nemesrv: {death} ({fault_id})", err=True)
+
+    def _announce(self, cluster: RunningCluster, toxiproxy: str, control: Control) -> None:
+        pids = cluster.experiment.pids
+        if self.as_json:
+            shown = {
+                "name_servers": list(cluster.name_servers),
+                "brokers": {name: {"0": address} for name, address in cluster.brokers.items()},
+                "toxiproxy": toxiproxy,
+                "pids": pids,
+                "run": str(cluster.run_dir),
+            }
+            click.echo(json.dumps(shown))
+        else:
+            click.echo(f"name servers  {cluster.name_server_list}")
+            for name, address in cluster.brokers.items():
+                click.echo(f"{name:<12}  {address}")
+            click.echo(f"toxiproxy     {toxiproxy}   (proxies external->NODE are your own links)")
+            click.echo(f"run           {cluster.run_dir}   (faults: nemesrv fault --help)")
+            click.echo("Ctrl-C ends it." if self.for_s is None else f"It ends after {self.for_s:g} s, or at Ctrl-C.")
+        control.open()
+        with self._saying:
+            unsaid, self._unsaid = self._unsaid or [], None
+            for line in unsaid:
+                click.echo(line)
+
+    def _say(self, at_ms: float, verdict: Verdict) -> None:
+        if self.as_json:
+            shown = {"at_ms": round(at_ms, 1), **verdict.to_json()}
+            line = json.dumps(shown, ensure_ascii=False, default=str)
+        else:
+            why = f"   {verdict.why}" if verdict.why else ""
+            line = f"{at_ms / 1000:8.1f} s  {verdict.name} {verdict.verdict} ({verdict.examined} examined){why}"
+        with self._saying:
+            if self._unsaid is None:
+                click.echo(line)
+            else:  # what the cluster's addresses are comes first
+                self._unsaid.append(line)
+
+    def _conclude(self, judged: Judged) -> None:
+        if self.as_json:
+            click.echo(f"verdicts: {judged.verdict}   {judged.history.where}", err=True)
+        else:
+            show(judged)

@@ -1,127 +1,156 @@
-"""A cluster's history judged while it grows: Spark in the background, changes of verdicts said as they come.
+"""A cluster's history while it grows: kept in parts, and, where checks are named, judged by Spark in the background.
 
-Spark starts and judges at the lowest priority in threads of its own, because the cluster's timers share the machine.
-Rows may come at any time from `start` on; the first verdicts follow when Spark is up.
+    each STEP_S: read what was recorded ─► is it time (pace.py)? ─► a part ─► streaming query ─► verdicts that changed
+    finish:      the rest of it is in parts ───────────────────────────────► verdicts of everything
+
+Spark judges at the lowest priority in threads of its own, because the cluster's timers share the machine. Rows may come
+at any time; the first verdicts follow when Spark is up. Far from every change parts are written rarely, and thinned
+(segments.py): a cluster at rest takes some kilobytes a day, and of the machine's time next to none.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import shutil
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
 
-from ...remoting.node.clock import RealClock
 from ..errors import HarnessError
+from ..experiment.stage import StageClock
 from ..verdict import Verdict
-from .judge import LiveJudge
+from .pace import Pace
 from .segments import SegmentWriter, live_dir
-from .stream import start_query
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
+    from .judge import LiveJudge
+
 log = logging.getLogger("nemesrv.live")
 
 STEP_S = 1.0
-JUDGE_EVERY_S = 10.0
-"""Judging takes seconds of a processor, mostly to plan the queries; the cluster needs it too."""
 LOWEST_PRIORITY = 19
 
 Say = Callable[[float, Verdict], None]
 """Told the run's time in milliseconds up to which it was judged, and a verdict that is not as it was."""
 
 
+@dataclass(slots=True, kw_only=True)
 class LiveWatch:
-    """`start` it when the run folder is there, `finish` it when nobody records any more, `close` it in any case."""
+    """Context manager: while it is entered the history is kept and judged; `finish` afterwards.
 
-    def __init__(self, run_dir: Path, clock: RealClock, checks: Sequence[str], say: Say) -> None:
-        self._run_dir, self._clock, self._checks, self._say = run_dir, clock, tuple(checks), say
-        self._segments = SegmentWriter(run_dir)
-        self._said: dict[str, tuple[str, int]] = {}
-        self._last: Sequence[Verdict] = ()
-        self._error: BaseException | None = None
-        self._spark: SparkSession | None = None
-        self._query: StreamingQuery | None = None
-        self._judge: LiveJudge | None = None
-        self._ends = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="live-watch", daemon=True)
+    `quiet_after_ms`: so far from every change nothing but the worst lateness matters (changes.py). `spark` waits for
+    the session, and ends with nobody's help; it is not called where there are no `checks`.
+    """
 
-    def start(self) -> None:
-        """Begin. HarnessError at once when there is no Java."""
-        from ..preflight import require_java
+    run_dir: Path
+    clock: StageClock
+    checks: Sequence[str]
+    say: Say
+    quiet_after_ms: float
+    spark: Callable[[], SparkSession]
+    pace: Pace = field(default_factory=Pace)
+    _segments: SegmentWriter = field(init=False)
+    _said: dict[str, tuple[str, int]] = field(default_factory=dict, init=False)
+    _last: Sequence[Verdict] = field(default=(), init=False)
+    _error: BaseException | None = field(default=None, init=False)
+    _query: StreamingQuery | None = field(default=None, init=False)
+    _judge: LiveJudge | None = field(default=None, init=False)
+    _ends: threading.Event = field(default_factory=threading.Event, init=False)
+    _threads: list[threading.Thread] = field(default_factory=list, init=False)
+    _changed_ms: float = field(default=float("-inf"), init=False)
 
-        require_java()
-        _ = self._segments.folder
-        self._thread.start()
+    def __post_init__(self) -> None:
+        self._segments = SegmentWriter(self.run_dir, judged=bool(self.checks))
 
-    def finish(self) -> list[Verdict]:
-        """The verdicts of everything that was recorded. HarnessError when the judge itself could not go on."""
+    def __enter__(self) -> Self:
+        targets = [self._keep, *([self._begin_to_judge] if self.checks else [])]
+        self._threads = [threading.Thread(target=self._run, args=(each,), daemon=True) for each in targets]
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        """No part is written any more until `finish`."""
         self._ends.set()
-        self._thread.join()
+        if self._threads:
+            self._threads[0].join()
+
+    def finish(self) -> Sequence[Verdict]:
+        """The verdicts of everything that was recorded; nobody records any more. HarnessError when the judge failed."""
+        for thread in self._threads:
+            thread.join()
         if self._error is not None:
             raise HarnessError(f"the history could not be judged while it grew: {_line(self._error)}")
-        assert self._query is not None
         self._segments.finish()
-        assert self._judge is not None
-        try:
-            self._query.processAllAvailable()
-            self._query.stop()
-            self._on_verdicts(self._judge.judge())
-        except Exception as exc:
-            raise HarnessError(f"the history could not be judged to its end: {_line(exc)}") from exc
-        return list(self._last)
-
-    def close(self) -> None:
-        """No query, thread or JVM is left. May be called at any moment, and twice."""
-        from ..spark.session import stop
-
-        self._ends.set()
-        if self._thread.is_alive():
-            self._thread.join()
-        spark, self._spark = self._spark, None
-        if spark is not None:
-            if self._query is not None and self._query.isActive:
+        if self._judge is not None and self._query is not None:
+            try:
+                self._query.processAllAvailable()
                 self._query.stop()
-            stop(spark)
+                self._on_verdicts(self._judge.judge(), self._segments.latest_ms)
+            except Exception as exc:
+                raise HarnessError(f"the history could not be judged to its end: {_line(exc)}") from exc
+        shutil.rmtree(live_dir(self.run_dir), ignore_errors=True)
+        return self._last
 
-    def _run(self) -> None:
+    def _run(self, work: Callable[[], None]) -> None:
         try:
-            if sys.platform == "linux":  # there a niceness is the thread's own, and the JVM inherits it
-                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOWEST_PRIORITY)
-            self._begin()
-            while not self._ends.wait(STEP_S):
-                self._segments.step(self._clock.monotonic_s() * 1000, time.monotonic())
-                assert self._query is not None
-                if not self._query.isActive:
-                    raise HarnessError(_line(self._query.exception() or RuntimeError("the streaming query has ended")))
+            work()
         except BaseException as exc:
-            log.error("the history is no longer judged: %s", _line(exc))
+            log.error("the history is no longer %s: %s", "judged" if self.checks else "kept", _line(exc))
             log.info("where", exc_info=True)
             self._error = exc
 
-    def _begin(self) -> None:
-        from ..spark.session import session
+    def _keep(self) -> None:
+        while not self._ends.wait(STEP_S):
+            self.step(time.monotonic())
+            if self._query is not None and not self._query.isActive:
+                raise HarnessError(_line(self._query.exception() or RuntimeError("the streaming query has ended")))
 
-        folder = live_dir(self._run_dir)
-        self._spark = session()
-        self._judge = LiveJudge(self._spark, folder / "carry", self._checks)
-        self._query = start_query(
-            self._spark, self._segments.folder, folder, self._judge, self._on_verdicts, judge_every_s=JUDGE_EVERY_S
-        )
+    def step(self, now_s: float) -> None:
+        """Take in what was recorded, and write it into a part when it is time."""
+        segments = self._segments
+        until_ms = segments.read(self.clock.monotonic_s() * 1000, now_s)
+        if segments.changed_ms > self._changed_ms:
+            self._changed_ms = segments.changed_ms
+            self.pace.changed(now_s)
+        if not self.pace.due(now_s):
+            return
+        # Far from the last change rows stay back until no other can come that they are near to; lateness is thinned.
+        quiet_from_ms = self._changed_ms + self.quiet_after_ms
+        far_ms = max(quiet_from_ms, until_ms - self.quiet_after_ms)
+        if until_ms <= quiet_from_ms:
+            segments.emit(until_ms)
+        elif far_ms > segments.watermark_ms:
+            segments.emit(far_ms, thin_after_ms=quiet_from_ms)
 
-    def _on_verdicts(self, verdicts: Sequence[Verdict]) -> None:
+    def _begin_to_judge(self) -> None:
+        if sys.platform == "linux":  # there a niceness is the thread's own, and those that it makes inherit it
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOWEST_PRIORITY)
+        from .judge import LiveJudge
+        from .stream import start_query
+
+        spark, folder = self.spark(), live_dir(self.run_dir)
+        self._judge = LiveJudge(spark, folder / "carry", self.checks)
+        self._query = start_query(spark, self._segments.folder, folder, self._judge, self._on_verdicts)
+
+    def _on_verdicts(self, verdicts: Sequence[Verdict], until_ms: float) -> None:
         self._last = verdicts
         for verdict in verdicts:
             now = (str(verdict.verdict), verdict.violations)
             if self._said.get(verdict.name) != now:
                 self._said[verdict.name] = now
-                self._say(self._segments.watermark_ms, verdict)
+                self.say(until_ms, verdict)
 
 
 def _line(error: BaseException) -> str:

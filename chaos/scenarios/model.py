@@ -71,6 +71,14 @@ class WorkloadModel(_Model):
     """Whose rules `name_server_selection` judges the clients of the history by; None: those of our own clients."""
     start_bias: float | None = Field(None, gt=0, le=1)
     """A bias of the first choice that the run must be able to find with power 0.99; None asks for none."""
+    prober: bool = True
+    """Whether a client of the harness makes the topic, waits until it is routed, and reads every queue at the end."""
+
+    @model_validator(mode="after")
+    def _needs_its_prober(self) -> WorkloadModel:
+        if not self.prober and (self.producers or self.consumers or self.client_starts):
+            raise ValueError("`prober: false` goes with producers: 0, consumers: 0 and client_starts: 0")
+        return self
 
 
 class ActionModel(_Model):
@@ -158,6 +166,7 @@ class Scenario(_Model):
             brokers=self.cluster.brokers,
             producers=self.workload.producers,
             consumers=self.workload.consumers,
+            prober=self.workload.prober,
             external=self.cluster.external,
         )
 

@@ -30,6 +30,7 @@ class _Member:
     process: ProcessLoop
     actor: NodeActor
     log_closed: Callable[[], None]
+    pid: int
     state: NodeState = NodeState.STARTING
     address: Address | None = None
 
@@ -76,7 +77,7 @@ class VirtualCluster:
         log, log_closed = node_logger(spec, self._clock)
         process = self._scheduler.process(spec.name, log)
         around = Surroundings(network=NodeNetwork(self.network, process, spec.name), log=log, pid=self._pids)
-        return _Member(spec, process, NodeActor(spec, surroundings=around), log_closed)
+        return _Member(spec, process, NodeActor(spec, surroundings=around), log_closed, self._pids)
 
     def _bind(self, names: list[str]) -> dict[str, Address | None]:
         asked = {name: self._begin(name, self._members[name].actor.listen()) for name in names}
@@ -130,6 +131,11 @@ class VirtualCluster:
     def address(self, name: str) -> Address | None:
         """Where the node listens, the same after every restart; None for a node that only dials."""
         return self._member(name).address
+
+    def pid(self, name: str) -> int | None:
+        """The number of the node's process; None when it is gone."""
+        member = self._member(name)
+        return None if member.state is NodeState.GONE else member.pid
 
     def incarnation(self, name: str) -> int:
         return self._member(name).spec.incarnation

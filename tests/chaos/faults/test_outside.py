@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nemesrv.chaos.faults.kinds import UnknownFault
 from nemesrv.chaos.faults.link_faults import Bandwidth, BlackHole, Cut, Latency, LinkFault, Reset, Timeout
-from nemesrv.chaos.faults.outside import OutsideFaults, fault_of, faults_of
+from nemesrv.chaos.faults.outside import OutsideFaults, ProxiesShown, fault_of, faults_of
+from nemesrv.chaos.faults.ports import PortHolder
+from nemesrv.chaos.faults.toxiproxy import ToxiproxyServer
 from nemesrv.remoting.node.network import Address
 
 
@@ -54,7 +59,7 @@ def test_a_proxy_says_what_acts_on_its_link_in_rocketmq_time(shown: dict[str, An
 def test_each_fault_has_a_row_when_it_begins_and_one_when_it_ends() -> None:
     rows: list[dict[str, Any]] = []
     watch = OutsideFaults(
-        Address("127.0.0.1", 1), lambda event, **fields: rows.append({"event": event, **fields}), 1.0, {}
+        Address("127.0.0.1", 1), lambda event, **fields: rows.append({"event": event, **fields}), 1.0, dict
     )
     link = "broker-a->ns-1"
     watch.update({link: proxy()})
@@ -77,25 +82,74 @@ def test_each_fault_has_a_row_when_it_begins_and_one_when_it_ends() -> None:
         ("7 (ray::broker (a)) S 1 7", ""),
         ("7 (ray) R 1 7", ""),
         ("7 (ray) T 1 7", "pause"),
-        ("7 (ray) Z 1 7", "kill"),
-        (None, "kill"),
+        ("7 (ray) Z 1 7", ""),
+        (None, ""),
     ],
 )
-def test_a_process_says_whether_it_runs_is_stopped_or_gone(stat: str | None, fault: str) -> None:
+def test_a_process_says_whether_it_is_paused(stat: str | None, fault: str) -> None:
     assert fault_of(stat) == fault
 
 
-def test_a_pause_ends_and_a_kill_is_for_good() -> None:
+def test_a_pause_ends_when_the_process_runs_again_or_is_gone() -> None:
     rows: list[dict[str, Any]] = []
     watch = OutsideFaults(
-        Address("127.0.0.1", 1), lambda event, **fields: rows.append({"event": event, **fields}), 1.0, {}
+        Address("127.0.0.1", 1), lambda event, **fields: rows.append({"event": event, **fields}), 1.0, dict
     )
-    for fault in ("", "pause", "pause", "", "pause", "kill", "kill", ""):
+    for fault in ("", "pause", "pause", "", "pause", ""):
         watch.update_processes({"ns-0": fault, "ns-1": ""})
     assert [(row["phase"], row["fault"], row["injection"], row["fault_id"], row["source"]) for row in rows] == [
         ("start", "pause", "sigstop", "outside-1", "ns-0"),
         ("end", "pause", "sigstop", "outside-1", "ns-0"),
         ("start", "pause", "sigstop", "outside-2", "ns-0"),
         ("end", "pause", "sigstop", "outside-2", "ns-0"),
-        ("start", "kill", "sigkill", "outside-3", "ns-0"),
     ]
+
+
+class Ours:
+    """Links whose first toxic on `broker-a->ns-1` is the experiment's own, or whose state nobody knows."""
+
+    def __init__(self) -> None:
+        self.known = True
+
+    def unchanged(self) -> AbstractContextManager[bool]:
+        return nullcontext(True)
+
+    def without_ours(self, name: str, proxy: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        return {**proxy, "toxics": proxy["toxics"][1:]} if self.known else None
+
+
+def test_what_the_experiment_itself_does_is_not_recorded_again() -> None:
+    rows: list[dict[str, Any]] = []
+    ours = Ours()
+    watch = OutsideFaults(
+        Address("127.0.0.1", 1), lambda event, **fields: rows.append({"event": event, **fields}), 1.0, dict, ours
+    )
+    link = "broker-a->ns-1"
+    watch.update({link: proxy(bandwidth(0))})
+    assert rows == []
+    watch.update({link: proxy(bandwidth(0), {"type": "slicer", "attributes": {}})})
+    assert watch.active() == [("outside-1", "slicer", link)]
+    ours.known = False
+    watch.update({link: proxy(bandwidth(0))})
+    assert watch.active() == [("outside-1", "slicer", link)], "nothing is said while it is not known whose it is"
+    ours.known = True
+    watch.update({link: proxy(bandwidth(0))})
+    assert [(row["phase"], row["fault_id"]) for row in rows] == [("start", "outside-1"), ("end", "outside-1")]
+
+
+@pytest.mark.toxiproxy
+def test_proxies_are_told_once_each_time_they_change(tmp_path: Path) -> None:
+    with PortHolder() as ports, ToxiproxyServer(tmp_path / "toxiproxy.log", ports=ports) as api:
+        links = {f"broker-{each}->ns-0": (ports.take(), ports.take()) for each in "abcdefghijkl"}
+        with ProxiesShown(api.address) as shown:
+            assert shown.changed() == {}
+            api.create(links)
+            changed = shown.changed()
+            assert changed is not None
+            assert changed.keys() == links.keys()
+            assert shown.changed() is None
+            api.set_enabled("broker-b->ns-0", False)
+            now = shown.changed()
+            assert now is not None
+            assert {name for name in links if faults_of(now[name], 1.0)} == {"broker-b->ns-0"}
+            assert shown.changed() is None

@@ -13,7 +13,16 @@ from pathlib import Path
 import pytest
 
 from nemesrv.chaos.errors import HarnessError
-from nemesrv.chaos.history.recorder import HistoryWriter, LagProbe, RecorderSpec, read_raw, read_rows, to_parquet
+from nemesrv.chaos.history.recorder import (
+    HistoryWriter,
+    LagProbe,
+    RecorderSpec,
+    read_raw,
+    read_rows,
+    step_s_of,
+    to_parquet,
+    unseen_s_of,
+)
 from nemesrv.chaos.history.schema import SCHEMA, arrow_schema, raw_dir
 from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address
@@ -283,3 +292,9 @@ def test_the_lag_probe_measures_a_blocked_loop_in_rocketmq_milliseconds() -> Non
     assert len(rows) >= 3
     assert 700 <= max(float(str(row["lag_ms"])) for row in rows) <= 3000
     assert all(float(str(row["lag_ms"])) >= 0 for row in rows)
+
+
+def test_a_longer_step_counts_what_it_cannot_see_as_lateness() -> None:
+    assert [step_s_of(scale) for scale in (1.0, 2.0, 4.0, 10.0, 50.0)] == pytest.approx([0.1, 0.1, 0.05, 0.02, 0.02])
+    for scale in (1.0, 2.0, 4.0, 10.0, 50.0):
+        assert step_s_of(scale) - unseen_s_of(scale) == pytest.approx(0.02), "what may go unnoticed is as ever"

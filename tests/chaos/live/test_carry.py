@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nemesrv.chaos.history.recorder import to_table
-from nemesrv.chaos.live.carry import quiet_at, settle_ms
+from nemesrv.chaos.live.changes import quiet_at, settle_ms
 from nemesrv.chaos.live.judge import LiveJudge
 from nemesrv.chaos.oracle.world import World
 from tests.chaos.builder import HistoryBuilder, cluster

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nemesrv.chaos.history.schema import arrow_schema, raw_dir
-from nemesrv.chaos.live.segments import IDLE_S, Segment, SegmentWriter
+from nemesrv.chaos.live.segments import IDLE_S, Segment, SegmentWriter, thinned
 
 
 class Raw:
@@ -21,12 +21,12 @@ class Raw:
         raw_dir(run_dir).mkdir(parents=True)
         self.seqs: dict[str, int] = {}
 
-    def rows(self, name: str, *times_ms: float, event: str = "timer_lag") -> None:
+    def rows(self, name: str, *times_ms: float, event: str = "timer_lag", **fields: Any) -> None:
         node, _, incarnation = name.rpartition(".")
         for time_ms in times_ms:
             seq = self.seqs[name] = self.seqs.get(name, -1) + 1
             row = {"time_ms": time_ms, "seq": seq, "node": node, "role": "broker", "incarnation": int(incarnation)}
-            self.bytes(name, orjson.dumps({**row, "event": event}, option=orjson.OPT_APPEND_NEWLINE))
+            self.bytes(name, orjson.dumps({**row, "event": event, **fields}, option=orjson.OPT_APPEND_NEWLINE))
 
     def bytes(self, name: str, data: bytes) -> None:
         with (raw_dir(self.run_dir) / f"{name}.jsonl").open("ab") as file:
@@ -110,3 +110,34 @@ def test_at_the_end_everything_is_in_some_segment_once(raw: Raw) -> None:
     assert sorted(found) == sorted([*range(0, 100, 7), 3, 60])
     assert all(table.schema.equals(arrow_schema()) for table in tables)
     assert segments.rows == len(found)
+
+
+def test_a_raw_file_is_deleted_when_its_process_writes_in_the_next_and_all_of_it_is_in_parts(raw: Raw) -> None:
+    raw.rows("ns-0.0", 10.0, 20.0)
+    segments = SegmentWriter(raw.run_dir)
+    segments.step(15.0, 0.0)
+    (raw_dir(raw.run_dir) / "ns-0.0-000001.jsonl").touch()
+    segments.step(15.0, 0.1)
+    assert len(list(raw_dir(raw.run_dir).iterdir())) == 2, "its second row is in no part yet"
+    segments.step(30.0, 0.2)
+    assert [path.name for path in raw_dir(raw.run_dir).iterdir()] == ["ns-0.0-000001.jsonl"]
+
+
+def test_of_lateness_far_from_every_change_the_worst_of_each_minute_stays() -> None:
+    rows: list[dict[str, Any]] = [
+        {"node": node, "incarnation": 0, "event": "timer_lag", "time_ms": 1_000.0 * s, "seq": s}
+        | {"lag_ms": float(s % 50), "duration_ms": 1_000.0}
+        for node in ("ns-0", "ns-1")
+        for s in range(1, 240)
+    ]
+    rows.append({"node": "ns-0", "incarnation": 0, "event": "registration", "time_ms": 70_000.0, "seq": 999})
+    kept = thinned(rows, after_ms=59_000.0)
+    lags = [row for row in kept if row["event"] == "timer_lag" and row["node"] == "ns-0"]
+    assert [row["time_ms"] for row in lags[:59]] == [1_000.0 * s for s in range(1, 60)], "near the change all"
+    assert [(row["time_ms"], row["seq"], row["lag_ms"], row["duration_ms"]) for row in lags[59:]] == [
+        (119_000.0, 119, 49.0, 60_000.0),
+        (179_000.0, 179, 49.0, 60_000.0),
+        (239_000.0, 239, 49.0, 60_000.0),
+    ]
+    assert sum(row["duration_ms"] for row in lags) == 239_000.0, "all time is covered"
+    assert sum(row["event"] == "registration" for row in kept) == 1

@@ -44,9 +44,11 @@ def test_verdicts_follow_the_segments_and_sealed_messages_stay_counted(spark: An
     builder = cluster(clients=("producer-0", "consumer-0"))
     judge = LiveJudge(spark, folder / "carry", [CHECK], seal_rows=1)
     said: list[Verdict] = []
+    judged_until_ms: list[float] = []
 
-    def hear(verdicts: Sequence[Verdict]) -> None:
+    def hear(verdicts: Sequence[Verdict], until_ms: float) -> None:
         said.extend(verdicts)
+        judged_until_ms.append(until_ms)
 
     query = start_query(spark, segments, folder, judge, hear, trigger_s=0.1)
     try:
@@ -69,6 +71,7 @@ def test_verdicts_follow_the_segments_and_sealed_messages_stay_counted(spark: An
     finally:
         query.stop()
     assert query.exception() is None
+    assert judged_until_ms == [400_000.0, 411_000.0, 421_000.0]
     last = said[-1]
     assert (last.verdict, last.examined, last.violations) == (Validity.INVALID, 31, 1)
     assert (last.measured["received"], last.measured["lost"]) == (30, 1)

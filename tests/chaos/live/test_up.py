@@ -1,4 +1,4 @@
-"""`nemesrv up --check` with the real parts: a link cut from outside is seen, judged, and no defect."""
+"""`nemesrv up --check` with the real parts: what others and `nemesrv fault` do to it is recorded, judged, no defect."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
+from nemesrv.chaos.experiment.run_folder import RunFolder
 from nemesrv.chaos.history.recorder import read_rows
 from nemesrv.chaos.history.schema import parquet_path
 from tests.chaos.programs import NEMESRV, nemesrv, processes_of
@@ -41,8 +42,8 @@ def set_enabled(toxiproxy: str, proxy: str, enabled: bool) -> None:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("--check", "no_such_check"), "no_such_check is not allowed"),
-        (("--out", "somewhere"), "given with --check only"),
+        (("--check", "no_such_check"), "'no_such_check' is not allowed: default, all, or some of "),
+        (("--for", "0"), "0.0 is not in the range x>0"),
     ],
 )
 def test_wrong_flags_are_one_line_and_nothing_is_started(args: tuple[str, ...], said: str, tmp_path: Path) -> None:
@@ -53,11 +54,21 @@ def test_wrong_flags_are_one_line_and_nothing_is_started(args: tuple[str, ...], 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_fault_without_a_cluster_that_is_up_is_one_line_and_exit_status_4(tmp_path: Path) -> None:
+    for options in ((), ("--run", "gone")):
+        done = nemesrv("fault", "kill", "ns-0", *options, cwd=tmp_path)
+        assert done.returncode == 4
+        assert "no cluster is up in" in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
 @pytest.mark.e2e
 @pytest.mark.ray
 @pytest.mark.spark
 @pytest.mark.toxiproxy
-def test_a_link_that_a_person_cuts_and_heals_is_in_the_record_and_the_verdict_stays_valid(tmp_path: Path) -> None:
+def test_what_others_and_the_command_do_to_a_cluster_is_in_its_record_and_its_end_is_the_verdicts(
+    tmp_path: Path,
+) -> None:
     mark = f"nemesrv-test-{uuid.uuid4().hex}"
     options = ("--name-servers", "2", "--brokers", "1", "--time-scale", "10", "--json", "--check", CHECKS)
     process = subprocess.Popen(
@@ -71,15 +82,33 @@ def test_a_link_that_a_person_cuts_and_heals_is_in_the_record_and_the_verdict_st
     assert process.stdout is not None
     raw = tmp_path / "run" / "history" / "_raw"
     said: list[dict[str, Any]] = []
+
+    def fault(*args: str) -> subprocess.CompletedProcess[str]:
+        return nemesrv("fault", *args, "--run", "run", cwd=tmp_path)
+
     try:
         announced = json.loads(process.stdout.readline())
-        assert announced.keys() == {"name_servers", "brokers", "toxiproxy"}
+        assert announced.keys() == {"name_servers", "brokers", "toxiproxy", "pids", "run"}
+        assert announced["pids"].keys() == {"ns-0", "ns-1", "broker-a"}
         until(lambda: rows_in(raw / "ns-0.0.jsonl", "registration") > 0)
         set_enabled(announced["toxiproxy"], "broker-a-%3Ens-0", False)
         until(lambda: rows_in(raw / "ns-0.0.jsonl", "broker_dropped") > 0)
+        until(lambda: rows_in(raw / "harness.0.jsonl", "fault") > 0)
         before = rows_in(raw / "ns-0.0.jsonl", "registration")
         set_enabled(announced["toxiproxy"], "broker-a-%3Ens-0", True)
         until(lambda: rows_in(raw / "ns-0.0.jsonl", "registration") > before)
+
+        assert json.loads(fault("black_hole", "broker-a <-> ns-0", "--for", "100", "--json").stdout)["begun"]
+        refused = fault("black_hole", "broker-a <-> ns-7")
+        assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+        assert "which is no node (ns-0, ns-1, broker-a, external)" in refused.stderr
+        os.kill(announced["pids"]["ns-1"], signal.SIGKILL)
+        until(lambda: rows_in(raw / "harness.0.jsonl", "gone") > 0)
+        known = {each["on"] for each in json.loads(fault("list", "--json").stdout)["faults"]}
+        assert known - {"broker-a->ns-0"} == {"ns-1"}
+        assert fault("restart", "ns-1").returncode == 0
+        until(lambda: rows_in(raw / "ns-1.1.jsonl", "registration") > 0)
+        until(lambda: json.loads(fault("list", "--json").stdout)["faults"] == [])
         for line in process.stdout:  # Spark has started by then, or will have
             said.append(json.loads(line))
             if any(verdict["verdict"] != "UNKNOWN" for verdict in said):
@@ -87,16 +116,38 @@ def test_a_link_that_a_person_cuts_and_heals_is_in_the_record_and_the_verdict_st
     finally:
         process.send_signal(signal.SIGINT)
         _, stderr = process.communicate(timeout=120)
-    assert process.returncode == 130, stderr
     until(lambda: processes_of(mark) == [])
 
-    verdicts = json.loads((tmp_path / "run" / "verdicts.json").read_text(encoding="utf-8"))
+    run = RunFolder(tmp_path / "run")
+    verdicts = json.loads(run.verdicts_file.read_text(encoding="utf-8"))
     assert [check["name"] for check in verdicts["checks"]] == CHECKS.split(",")
     assert verdicts["verdict"] in ("VALID", "UNKNOWN"), verdicts  # UNKNOWN: the machine was too late to judge
+    assert process.returncode == {"VALID": 0, "UNKNOWN": 3}[verdicts["verdict"]], stderr
     assert verdicts["checks"][1]["examined"] > 0
-    faults = [row for row in read_rows(tmp_path / "run") if row["event"] == "fault"]
-    assert [(row["source"], row["target"], row["injection"], row["phase"]) for row in faults] == [
-        ("broker-a", "ns-0", "toxiproxy.disabled", "start"),
-        ("broker-a", "ns-0", "toxiproxy.disabled", "end"),
+    assert all(verdict["at_ms"] < 1e9 for verdict in said)
+    rows = read_rows(tmp_path / "run")
+    faults = [row for row in rows if row["event"] == "fault"]
+    shown = {(row["source"], row["target"], row["fault"], row["fault_id"], row["phase"]) for row in faults}
+    assert shown == {
+        (*fault, phase)
+        for phase in ("start", "end")
+        for fault in (
+            ("broker-a", "ns-0", "cut", "outside-1"),
+            ("broker-a", "ns-0", "black_hole", "black_hole-1"),
+            ("ns-1", None, "kill", "unplanned-1"),
+        )
+    }
+    assert len(faults) == len(shown), "each is recorded once"
+    assert [(row["source"], row["fault_id"]) for row in rows if row["event"] == "gone"] == [("ns-1", "unplanned-1")]
+    assert [row["event"] for row in rows].count("run_begin") == 1
+    assert any(row["node"] == "toxiproxy" and row["event"] == "timer_lag" for row in rows)
+    assert [action.do for action in run.scenario().timeline] == ["black_hole", "restart", "heal"]
+    assert sorted(path.name for path in run.logs.iterdir()) == [
+        "broker-a.log",
+        "ns-0.log",
+        "ns-1.log",
+        "toxiproxy.log",
     ]
-    assert parquet_path(tmp_path / "run").exists()
+    assert run.report_file.stat().st_size > 10_000
+    assert run.junit_file.exists()
+    assert sorted(path.name for path in parquet_path(tmp_path / "run").parent.iterdir()) == ["part-00000.parquet"]

@@ -1,0 +1,99 @@
+"""`nemesrv fault`: something happens to a cluster that is up, in the words of a timeline (live/control.py)."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..errors import HarnessError
+
+UPS = Path("runs/up")
+"""Where `nemesrv up` leaves its run folders, unless --out names another."""
+DOOR = "up.json"
+"""In the run folder of a cluster while it is up: where it listens for what is asked of it."""
+CALL_LIMIT_S = 120.0
+
+
+@click.command()
+@click.argument("do", metavar="DO")
+@click.argument("targets", nargs=-1, metavar="[LINK|NODE]...")
+@click.option("--for", "for_s", type=click.FloatRange(min=0, min_open=True), help="Seconds of RocketMQ time it lasts.")
+@click.option("--stream", help="upstream, downstream or both: which way a link is hit; default both.")
+@click.option("--latency-ms", type=float, help="With latency.")
+@click.option("--jitter-ms", type=float, help="With latency.")
+@click.option("--rate-kb-s", type=int, help="With bandwidth.")
+@click.option(
+    "--run", "run_dir", type=click.Path(path_type=Path), help="Its run folder; default the newest that is up."
+)
+@click.option("--json", "as_json", is_flag=True, help="What the cluster answers, as one JSON object.")
+def fault(
+    do: str, targets: tuple[str, ...], for_s: float | None, run_dir: Path | None, as_json: bool, **numbers: Any
+) -> None:
+    """Faults in a cluster that `nemesrv up` keeps up; they are recorded, and judged, as those of a scenario.
+
+    \b
+    nemesrv fault black_hole "broker-a <-> ns-0" --for 155
+    nemesrv fault latency "external <-> ns-1" --latency-ms 500
+    nemesrv fault kill ns-1            (stop, pause; and restart, resume)
+    nemesrv fault heal                 (every link; the end of --for heals its own fault only)
+    nemesrv fault list
+
+    Exit status: 0 done, 2 a fault that cannot be, 4 no such cluster is up.
+    """
+    request: dict[str, Any] = {"do": do, **{name: value for name, value in numbers.items() if value is not None}}
+    links = [target for target in targets if "->" in target or "<-" in target]
+    nodes = [target for target in targets if target not in links]
+    request |= {name: named for name, named in (("links", links), ("nodes", nodes)) if named}
+    if for_s is not None:
+        request["for_s"] = for_s
+    answer = ask(run_dir or newest_up(UPS), request)
+    if "error" in answer:
+        if answer.get("status") == 2:
+            raise click.ClickException(answer["error"])
+        raise HarnessError(answer["error"])
+    click.echo(json.dumps(answer) if as_json else _said(do, for_s, answer))
+
+
+def _said(do: str, for_s: float | None, answer: dict[str, Any]) -> str:
+    at = f"{answer['at_s']:.1f} s"
+    if "faults" in answer:
+        shown = [f"{each['fault_id']:<16}{each['fault']:<12}{each['on']}" for each in answer["faults"]]
+        return "\n".join(shown) if shown else f"{at}  no fault is in force"
+    ends = "" if for_s is None else f", for {for_s:g} s"
+    return f"{at}  {', '.join(answer['begun']) or do}{ends}"
+
+
+def ask(run_dir: Path, request: Mapping[str, Any]) -> dict[str, Any]:
+    """What the cluster of that run folder answers. HarnessError when none is up there."""
+    gone = f"no cluster is up in {run_dir}: start one with `nemesrv up`, or name its run folder with --run"
+    try:
+        door = json.loads((run_dir / DOOR).read_text(encoding="utf-8"))
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(CALL_LIMIT_S)
+            connection.connect(door["socket"])
+            connection.sendall(json.dumps(request).encode() + b"\n")
+            with connection.makefile("rb") as answers:
+                answer: dict[str, Any] = json.loads(answers.readline())
+    except TimeoutError as exc:
+        raise HarnessError(f"the cluster in {run_dir} did not answer within {CALL_LIMIT_S:g} s") from exc
+    except (OSError, ValueError, KeyError) as exc:
+        raise HarnessError(gone) from exc
+    return answer
+
+
+def newest_up(root: Path) -> Path:
+    """The run folder of the newest cluster that is up under `root`. HarnessError when there is none."""
+    for door in sorted(root.glob(f"*/{DOOR}"), key=lambda path: path.stat().st_mtime, reverse=True):
+        try:
+            pid = int(json.loads(door.read_text(encoding="utf-8"))["pid"])
+            os.kill(pid, 0)
+        except (OSError, ValueError, KeyError):
+            continue
+        return door.parent
+    raise HarnessError(f"no cluster is up in {root}: start one with `nemesrv up`, or name its run folder with --run")

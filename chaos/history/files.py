@@ -1,0 +1,35 @@
+"""The names of the files that a growing history is in: raw ones of each process, and parts (parts.py)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROTATE_BYTES = 1_000_000
+"""A recorder that rotates goes on in a new file after so many bytes."""
+Process = tuple[str, int]
+"""Node and incarnation."""
+
+
+def parts_dir(run_dir: Path | str) -> Path:
+    return Path(run_dir) / "history" / "_parts"
+
+
+def part_files(run_dir: Path | str) -> list[Path]:
+    """In the order in which they were written, which is that of time."""
+    return sorted(parts_dir(run_dir).glob("part-*.parquet"))
+
+
+def process_of(raw: Path) -> Process:
+    """Whose a raw file is, by its name: NODE.INCARNATION.jsonl, or NODE.INCARNATION-NUMBER.jsonl."""
+    node, _, rest = raw.stem.rpartition(".")
+    return node, int(rest.partition("-")[0])
+
+
+def number_of(raw: Path) -> int:
+    """0 for the first file of a process, one more after each rotation."""
+    return int(raw.stem.rpartition(".")[2].partition("-")[2] or 0)
+
+
+def rotated(first: Path, number: int) -> Path:
+    """The file with that number of the process whose first file is `first`."""
+    return first.with_name(f"{first.stem}-{number:06d}.jsonl") if number else first

@@ -1,0 +1,155 @@
+"""The door of a cluster that stays up: `nemesrv fault` comes to it over a socket of this machine, one request a line.
+
+    <run>/up.json   {"pid": 4711, "socket": "/tmp/nsv-up-…/control"}      there while the cluster is up
+
+    {"do": "black_hole", "links": ["broker-a <-> ns-0"], "for_s": 30}  ─►  {"begun": ["black_hole-1"], "at_s": 12.3}
+    {"do": "list"}                                                     ─►  {"faults": [{"fault_id": …, …}], "at_s": …}
+    what is wrong                                                      ─►  {"error": "one sentence", "status": 2}
+
+The words are those of a scenario's timeline, and so is what is said of wrong ones. The socket lies in a folder that
+nobody else may enter, not in the run folder, whose path may be longer than a socket's may be.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import shutil
+import socketserver
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from ...actors.cluster import ClusterError
+from ..commands.fault import DOOR
+from ..errors import HarnessError, ScenarioError, ToxiproxyError
+from ..experiment.session import RunningCluster
+from ..faults.fault import Fault
+from ..faults.kinds import ACTIONS
+from ..faults.outside import OutsideFaults
+from ..faults.process_faults import PROCESS_FAULTS
+
+log = logging.getLogger("nemesrv.live")
+
+_FOLDER_PREFIX = "nsv-up-"
+
+
+class Control:
+    """Context manager; from `open` on it does what comes, one thing after the other."""
+
+    def __init__(self, cluster: RunningCluster, outside: OutsideFaults | None = None) -> None:
+        self._cluster, self._outside = cluster, outside
+        self._acting = threading.RLock()
+        self._timers: set[threading.Timer] = set()
+        self._folder = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX))
+        control = self
+
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self) -> None:
+                self.wfile.write(json.dumps(control.answer(self.rfile.readline())).encode() + b"\n")
+
+        self._server = socketserver.ThreadingUnixStreamServer(str(self._folder / "control"), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.2,), name="control", daemon=True)
+
+    @property
+    def _door(self) -> Path:
+        return self._cluster.run_dir / DOOR
+
+    def open(self) -> None:
+        """From now on `nemesrv fault` finds it."""
+        self._thread.start()
+        temporary = self._door.with_name(f".{DOOR}.tmp")
+        said = {"pid": os.getpid(), "socket": str(self._folder / "control")}
+        temporary.write_text(json.dumps(said) + "\n", encoding="utf-8")
+        temporary.replace(self._door)
+
+    def answer(self, line: bytes) -> dict[str, Any]:
+        """What is to be said to one request."""
+        try:
+            request = json.loads(line)
+            with self._acting:
+                return {**self._done(request), "at_s": round(self._cluster.now_s, 3)}
+        except (ValueError, KeyError, AttributeError, TypeError):
+            return {"error": "a request that this version of nemesrv does not know", "status": 2}
+        except (ClusterError, ToxiproxyError) as exc:
+            return {"error": str(exc), "status": 4}
+        except ScenarioError as exc:
+            key = re.sub(r"^timeline\.\d+\.?", "", exc.key)
+            return {"error": str(ScenarioError(exc.file, key, exc.value if key else "", exc.allowed)), "status": 2}
+        except HarnessError as exc:
+            return {"error": str(exc), "status": 2}
+
+    def _done(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        settings = {name: value for name, value in request.items() if name not in ("do", "for_s")}
+        do, for_s = request["do"], request.get("for_s")
+        if do == "list":
+            return {"faults": self.faults()}
+        if for_s is not None and do in ACTIONS and not issubclass(ACTIONS[do], Fault):
+            raise ScenarioError("nemesrv fault", "--for", str(for_s), f"given with what lasts, which {do} does not")
+        nodes = tuple(settings.get("nodes", ()))
+        begun = self._cluster.act(do, of="nemesrv fault", **settings)
+        if for_s is not None:
+            self._after(float(for_s), do, nodes, begun)
+        return {"begun": list(begun)}
+
+    def faults(self) -> list[dict[str, str]]:
+        """Every fault that is in force: the experiment's own, and those that others made."""
+        experiment = self._cluster.experiment
+        found = [
+            {"fault_id": fault_id, "fault": fault.do, "on": ", ".join(map(str, links))}
+            for fault_id, (fault, links) in experiment.links.active.items()
+        ]
+        theirs = self._outside.active() if self._outside is not None else []
+        known = {fault_id for fault_id, _, _ in theirs}
+        ids = experiment.processes.ids
+        for node, fault in experiment.processes.active.items():
+            if ids.get(node) not in known:
+                found.append({"fault_id": ids.get(node, ""), "fault": fault.do, "on": node})
+        return found + [{"fault_id": fault_id, "fault": fault, "on": on} for fault_id, fault, on in theirs]
+
+    def _after(self, for_s: float, do: str, nodes: tuple[str, ...], begun: tuple[str, ...]) -> None:
+        def end() -> None:
+            self._timers.discard(timer)
+            try:
+                with self._acting:
+                    self._end(do, nodes, begun)
+            except HarnessError as exc:
+                log.error("%s could not be ended: %s", ", ".join(begun), exc)
+
+        timer = threading.Timer(for_s / self._cluster.experiment.stage.clock.scale, end)
+        timer.daemon = True
+        self._timers.add(timer)
+        timer.start()
+
+    def _end(self, do: str, nodes: tuple[str, ...], begun: tuple[str, ...]) -> None:
+        """What of these faults is still in force is over."""
+        if not nodes:
+            for fault_id in begun:
+                self._cluster.end_link_fault(fault_id)
+            return
+        still = self._cluster.experiment.processes.ids
+        left = [node for node, fault_id in zip(nodes, begun, strict=True) if still.get(node) == fault_id]
+        if left:
+            self._cluster.act(PROCESS_FAULTS[do].ended_by, nodes=left)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self._door.unlink(missing_ok=True)
+        for timer in tuple(self._timers):
+            timer.cancel()
+        if self._thread.is_alive():
+            self._server.shutdown()
+            self._thread.join()
+        self._server.server_close()
+        with self._acting:  # what is being done is done to its end
+            shutil.rmtree(self._folder, ignore_errors=True)

@@ -1,0 +1,133 @@
+"""What `nemesrv fault` asks for is done in the words of a timeline; what cannot be is one sentence and a status."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos.commands.fault import DOOR, ask, newest_up
+from nemesrv.chaos.errors import HarnessError
+from nemesrv.chaos.experiment.run_folder import RunFolder
+from nemesrv.chaos.experiment.session import RunningCluster, session
+from nemesrv.chaos.experiment.virtual.stage import VirtualStage
+from nemesrv.chaos.history.recorder import read_rows
+from nemesrv.chaos.live.control import Control
+from nemesrv.chaos.live.up import scenario_of
+
+
+class Up:
+    """A cluster on the virtual clock, and its door."""
+
+    def __init__(self, cluster: RunningCluster, control: Control) -> None:
+        self.cluster, self.control = cluster, control
+
+    def ask(self, do: str, **request: Any) -> dict[str, Any]:
+        answer = self.control.answer(json.dumps({"do": do, **request}).encode())
+        answer.pop("at_s", None)
+        return answer
+
+    def timers(self) -> None:
+        """Every --for that was asked is over."""
+        for timer in tuple(self.control._timers):
+            timer.join(10)
+
+    def rows(self, *events: str) -> list[tuple[Any, ...]]:
+        self.cluster.experiment.end()
+        self.cluster.leave()
+        fields = ("event", "fault_id", "source", "target", "phase")
+        rows = read_rows(self.cluster.run_dir)
+        return [tuple(row[name] for name in fields) for row in rows if row["event"] in events]
+
+
+@pytest.fixture
+def up(tmp_path: Path) -> Iterator[Up]:
+    scenario, folder = scenario_of(name_servers=2, brokers=1, profile="4.9", time_scale=1), tmp_path / "run"
+    running = session(scenario, RunFolder.create("up", folder), VirtualStage(), lambda _run, _as_run: [])
+    with running as cluster, Control(cluster) as control:
+        yield Up(cluster, control)
+
+
+def test_a_fault_of_links_and_one_of_a_node_begin_are_listed_and_end(up: Up) -> None:
+    assert up.ask("black_hole", links=["broker-a <-> ns-0"]) == {"begun": ["black_hole-1"]}
+    assert up.ask("kill", nodes=["ns-1"]) == {"begun": ["kill-1"]}
+    assert up.ask("list")["faults"] == [
+        {"fault_id": "black_hole-1", "fault": "black_hole", "on": "broker-a->ns-0"},
+        {"fault_id": "kill-1", "fault": "kill", "on": "ns-1"},
+    ]
+    assert up.ask("heal") == up.ask("restart", nodes=["ns-1"]) == {"begun": []}
+    assert up.ask("list")["faults"] == []
+    assert up.rows("fault", "gone") == [
+        ("fault", "black_hole-1", "broker-a", "ns-0", "start"),
+        ("fault", "kill-1", "ns-1", None, "start"),
+        ("gone", "kill-1", "ns-1", None, None),
+        ("fault", "black_hole-1", "broker-a", "ns-0", "end"),
+        ("fault", "kill-1", "ns-1", None, "end"),
+    ]
+    assert [action.do for action in up.cluster.scenario.timeline] == ["black_hole", "kill", "heal", "restart"]
+
+
+def test_what_lasts_for_a_time_ends_alone(up: Up) -> None:
+    up.ask("cut", links=["broker-a <-> ns-1"])
+    up.ask("latency", links=["broker-a <-> ns-0"], latency_ms=5, for_s=0.01)
+    up.timers()
+    assert [each["fault_id"] for each in up.ask("list")["faults"]] == ["cut-1"]
+    up.ask("heal")
+    up.ask("pause", nodes=["broker-a"], for_s=0.01)
+    up.timers()
+    assert up.ask("list")["faults"] == []
+    assert [action.do for action in up.cluster.scenario.timeline] == ["cut", "latency", "heal", "pause", "resume"]
+
+
+def test_what_was_ended_before_its_time_is_not_ended_again(up: Up) -> None:
+    up.ask("pause", nodes=["broker-a"], for_s=0.05)
+    up.ask("resume", nodes=["broker-a"])
+    up.ask("pause", nodes=["broker-a"])
+    up.timers()
+    assert up.ask("list")["faults"] == [{"fault_id": "pause-2", "fault": "pause", "on": "broker-a"}]
+
+
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        ({"do": "black_hole", "links": ["broker-a <-> ns-7"]}, "links: 'broker-a <-> ns-7' is not allowed"),
+        ({"do": "kill", "nodes": ["ns-7"]}, "nodes: 'ns-7' is not allowed: one of ns-0, ns-1, broker-a"),
+        ({"do": "kill", "links": ["broker-a <-> ns-0"]}, "`do: kill` needs `nodes`"),
+        ({"do": "explode", "nodes": ["ns-0"]}, "do: 'explode' is not allowed"),
+        ({"do": "resume", "nodes": ["ns-0"]}, "resume of ns-0 at 0 s is not allowed: a node that is paused then"),
+        ({"do": "heal", "for_s": 3}, "nemesrv fault: --for: 3 is not allowed"),
+        ({"nodes": ["ns-0"]}, "a request that this version of nemesrv does not know"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence_and_changes_nothing(up: Up, request_: dict[str, Any], said: str) -> None:
+    answer = up.control.answer(json.dumps(request_).encode())
+    assert answer["status"] == 2
+    assert said in answer["error"]
+    assert "timeline" not in answer["error"]
+    assert up.ask("list")["faults"] == []
+    assert up.cluster.scenario.timeline == ()
+
+
+def test_a_node_that_somebody_else_killed_is_started_again_as_one_of_ours(up: Up) -> None:
+    experiment = up.cluster.experiment
+    experiment._cluster.kill("ns-1")
+    experiment.processes.found_gone("ns-1", "unplanned-1")
+    assert up.ask("list")["faults"] == [{"fault_id": "unplanned-1", "fault": "kill", "on": "ns-1"}]
+    assert "it is under kill already" in up.ask("kill", nodes=["ns-1"])["error"]
+    assert up.ask("restart", nodes=["ns-1"]) == {"begun": []}
+    assert up.rows("fault") == [("fault", "unplanned-1", "ns-1", None, "end")]
+
+
+def test_the_door_is_in_the_run_folder_while_the_cluster_is_up(up: Up) -> None:
+    up.control.open()
+    run_dir = up.cluster.run_dir
+    assert newest_up(run_dir.parent) == run_dir
+    assert ask(run_dir, {"do": "list"})["faults"] == []
+    up.control.__exit__(None, None, None)
+    assert not (run_dir / DOOR).exists()
+    for asked in (lambda: ask(run_dir, {"do": "list"}), lambda: newest_up(run_dir.parent)):
+        with pytest.raises(HarnessError, match="no cluster is up in"):
+            asked()
