@@ -12,8 +12,9 @@ _HEAD = """# The history of a run
 `<run>/history/part-00000.parquet`: one row an event, ordered by `time_ms`, `node`, `seq`. Written from
 `chaos/history/schema.py`; a test compares. While a run lasts, each process appends JSON
 lines to `<run>/history/_raw/<node>.<incarnation>.jsonl`; a process killed with SIGKILL loses at most its last 20 ms. A
-history that is judged while it grows (`nemesrv up --check`) also has `_live/`: micro-batches, carried rows, a
-checkpoint.
+cluster that stays up (`nemesrv up`) moves them into `_parts/` as it goes, whose rows far from every change hold one
+`timer_lag` a process and minute, the worst; judged meanwhile it also has `_live/`: micro-batches, carried rows, a
+checkpoint. At its end all is in the files above, and these folders are gone.
 
 A history of more than a million events has several files, `part-00000.parquet`, `part-00001.parquet` …: each row group
 holds one event kind only, in order of `time_ms`, `node`, `seq`, so that a reader who wants some events skips the other

@@ -1,8 +1,8 @@
-"""Judging a history while it grows: `nemesrv up --check`, by Spark Structured Streaming.
+"""A cluster that stays up (`nemesrv up`), and its history while it grows: kept in parts, judged by Spark's streaming.
 
-    <run>/history/_raw/*.jsonl ─► segments.py: what all have written up to one moment ─► _live/segments/*.parquet
-        ─► stream.py: a streaming query, one micro-batch a trigger ─► judge.py: the checks over carried and new rows
-        ─► watch.py prints what changed and writes verdicts.json
+    up.py: an experiment without a workload ◄── control.py ◄── nemesrv fault
+    <run>/history/_raw/*.jsonl ─► segments.py: what all have written up to one moment ─► _parts, thinned at rest
+        ─► watch.py, when pace.py says so ─► stream.py ─► judge.py: the checks over carried and new rows
 
 The checks are those of a finished run, unchanged; carry.py says which rows they still need, merge.py how their verdicts
 add up. `python -m tests.chaos.live.differential` holds the result against that of the whole history at once.
