@@ -20,6 +20,8 @@ class Validity(StrEnum):
 _BADNESS = {Validity.VALID: 0, Validity.UNKNOWN: 1, Validity.INVALID: 2}
 
 EXAMPLES_MAX = 5
+FINDINGS_MAX = 1000
+"""So many counterexamples are looked up where they may be as many as the messages; all are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,15 +114,16 @@ class Finding:
 
     @property
     def example(self) -> Example:
-        """It as a counterexample."""
+        """It as a counterexample; what has no bound in time was due at no time and is not over it."""
+        bounded = self.bound_ms is not None
         return Example(
             who=self.subject,
             what=self.object,
             topic=self.topic,
             from_ms=self.from_ms if self.wrong_from_ms is None else self.wrong_from_ms,
             to_ms=self.to_ms if self.wrong_from_ms is None else self.wrong_to_ms,
-            due_ms=self.from_ms,
-            over_ms=self.over_ms,
+            due_ms=self.from_ms if bounded else None,
+            over_ms=self.over_ms if bounded else None,
             after=self.after,
             more={"kind": self.kind, **self.more},
         )

@@ -12,30 +12,75 @@ that is a larger share (`passed_over`), and with q·(brokers - lost) ≤ lost no
 fail as long as their queue is lost. Pulls and look-ups have no such floor: a consumer retries a lost queue every
 second, however many others it serves. A scenario may set one floor for everything after its first fault
 (`availability_floor`). Operations that never ended are not counted. Failures that timers as late as a third of T
-explain, or a stall of the proxies (`operations.Stalls`), make it UNKNOWN.
+explain, or a stall of the proxies (`slots.Stalls`), make it UNKNOWN.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from pyspark.sql import DataFrame
-
-from ..oracle.quiet import Stretch, calm, settle_ms
-from ..oracle.reach import Moment, lost, moments
+from ..oracle.lost_queues import share_lost, turns_lost
+from ..oracle.quiet import calm, settle_ms
+from ..oracle.reach import lost, moments
 from ..oracle.world import World
-from ..verdict import EXAMPLES_MAX, Validity, Verdict
-from .dataframes.operations import OPERATIONS, Slot, Stalls, bucket_ms, share_lost, shared_slots, turns_lost
+from ..verdict import EXAMPLES_MAX, Finding, Validity, Verdict
+from .check import Check, Facts, Reads, Section, largest, least, of_the_rest
 from .findings import rounded
-from .tolerance import LagWindow, measure
+from .lateness import LagWindow, Lateness
+from .slots import OPERATIONS, Slot, Slots, Stalls, bucket_ms
+
+if TYPE_CHECKING:
+    from .dataframes.gathering import Gathering
+
+K = TypeVar("K")
 
 NAME = "availability"
 _HOPS = 3
 """Event loops that must run one after the other for an answer: client, server, client."""
+_ROW = "quiet from R + C + P + J + A + T after a heal"
+
+
+@dataclass(frozen=True)
+class Tally(Facts):
+    """How many operations ended well and how many badly."""
+
+    good: int = 0
+    bad: int = 0
+    stalled: int = 0
+    """How many of the bad ones may have met a stall."""
+    first_bad_ms: float | None = least()
+    last_bad_ms: float | None = largest()
+
+    @property
+    def ended(self) -> int:
+        return self.good + self.bad
+
+    @property
+    def ratio(self) -> float:
+        """To six places; 1 only when nothing failed."""
+        return 1.0 if not self.bad else min(round(self.good / self.ended, 6), 0.999999)
+
+
+@dataclass(frozen=True)
+class Tallies(Facts):
+    """The operations of a run, counted where a floor may hold."""
+
+    whole: Mapping[str, Tally] = field(default_factory=dict)
+    """By operation."""
+    quiet: Mapping[tuple[float, str, str], Tally] = field(default_factory=dict)
+    """By the beginning of the quiet stretch that they began and ended in, operation, client."""
+    sends: Mapping[tuple[float, str], Tally] = field(default_factory=dict)
+    """Sends that began after a fault or heal and were not in a quiet stretch, by that moment and producer."""
+    faulted: Mapping[str, Tally] = field(default_factory=dict)
+    """Those that began after the first fault, by operation."""
+    series: Mapping[str, Mapping[int, Tally]] = field(default_factory=dict)
+    """By operation and bucket."""
+    lateness: Lateness = of_the_rest(Lateness)  # noqa: RUF009
 
 
 class Shortfall(NamedTuple):
@@ -53,17 +98,59 @@ class Shortfall(NamedTuple):
     """Whether without those that met a stall no more failed than may."""
 
 
-def availability(history: DataFrame, world: World) -> Verdict:
+def gather(gathering: Gathering, world: World) -> Tallies:
+    """From the slots that recovery_time is judged by too."""
+    from .dataframes.operations import slots_of
+
+    return tallies(slots_of(gathering, world), world)
+
+
+def tallies(seen: Slots, world: World) -> Tallies:
+    """What the slots come to where a floor may hold."""
+    still, changes, stalls = calm(world), [moment.at_ms for moment in moments(world)], Stalls(world, seen.slots)
+    whole: dict[str, list[Slot]] = defaultdict(list)
+    quiet: dict[tuple[float, str, str], list[Slot]] = defaultdict(list)
+    sends: dict[tuple[float, str], list[Slot]] = defaultdict(list)
+    faulted: dict[str, list[Slot]] = defaultdict(list)
+    for slot in seen.slots:
+        whole[slot.operation].append(slot)
+        begins_ms = seen.begins_ms(slot)
+        passed = bisect_right(changes, begins_ms) if slot.segment else 0
+        if passed:
+            faulted[slot.operation].append(slot)
+        stretch = next((stretch for stretch in still if seen.is_within(slot, stretch)), None)
+        if stretch is not None:
+            quiet[stretch.start_ms, slot.operation, slot.node].append(slot)
+        elif passed and slot.operation == "send" and begins_ms < world.end_ms:
+            sends[changes[passed - 1], slot.node].append(slot)
+
+    def of_each(found: Mapping[K, Sequence[Slot]]) -> dict[K, Tally]:
+        return {key: _tally(slots, stalls) for key, slots in found.items()}
+
+    def by_bucket(slots: Sequence[Slot]) -> dict[int, Tally]:
+        found: dict[int, list[Slot]] = defaultdict(list)
+        for slot in slots:
+            found[slot.bucket].append(slot)
+        return of_each(found)
+
+    return Tallies(
+        whole=of_each(whole),
+        quiet=of_each(quiet),
+        sends=of_each(sends),
+        faulted=of_each(faulted),
+        series={operation: by_bucket(slots) for operation, slots in whole.items()},
+        lateness=seen.lateness,
+    )
+
+
+def judge(tallied: Tallies, world: World) -> Verdict:
     """Examined: operations where a floor holds. Violations: failures below it."""
-    still, changes = calm(world), moments(world)
-    edges, seen = shared_slots(history, world)
     floor = world.run.get("availability_floor")
-    stalls = Stalls(world, seen)
-    examined, short = _in_quiet(seen, still, edges, stalls)
-    more, producers_short = _producers(world, seen, changes, still, edges, stalls)
+    examined, short = sum(tally.ended for tally in tallied.quiet.values()), _in_quiet(tallied)
+    more, producers_short = _producers(tallied, world)
     examined, short = examined + more, short + producers_short
-    if floor is not None and changes:
-        more, floor_short = _below(seen, changes[0].at_ms, edges, float(floor), world.end_ms, stalls)
+    if floor is not None:
+        more, floor_short = _below(tallied, world, float(floor))
         examined, short = examined + more, short + floor_short
     allowed = {
         "bound_ms": None,
@@ -72,140 +159,129 @@ def availability(history: DataFrame, world: World) -> Verdict:
         "tolerance_ms": 0,
         "floor": floor,
         "settle_ms": rounded(settle_ms(world)),
-        "row": "quiet from R + C + P + J + A + T after a heal",
+        "row": _ROW,
     }
-    measured = _measured(world, seen, still, edges)
+    measured = _measured(tallied, world)
     if not examined:
         why = "no operation ended in a quiet time, or where a floor holds"
         return Verdict.nothing_examined(NAME, why, measured=measured, allowed=allowed)
-    return _verdict(history, world, examined, short, measured, allowed)
+    return _verdict(tallied.lateness, world, examined, short, measured, allowed)
 
 
-def _whole(slot: Slot, edges: Sequence[float], stretch: Stretch) -> bool:
-    """Whether the slot's operations began and ended within the stretch."""
-    begins = slot.segment > 0 and edges[slot.segment - 1] >= stretch.start_ms
-    return begins and slot.until < len(edges) and edges[slot.until] <= stretch.end_ms
+CHECK = Check(
+    name=NAME,
+    says="the share of operations that succeeded, over time",
+    section=Section.OPERATIONS,
+    reads=Reads.OPERATIONS,
+    gather=gather,
+    judge=judge,
+    adds_up=True,
+    takes_all_rows=("bucket_ms", "series"),
+)
 
 
-def _in_quiet(
-    seen: Sequence[Slot], still: Sequence[Stretch], edges: Sequence[float], stalls: Stalls
-) -> tuple[int, list[Shortfall]]:
-    examined, short = 0, []
-    for stretch in still:
-        within = [slot for slot in seen if _whole(slot, edges, stretch)]
-        examined += sum(slot.good + slot.bad for slot in within)
-        for operation in OPERATIONS:
-            for client in sorted({slot.node for slot in within if slot.operation == operation and slot.bad}):
-                those = [slot for slot in within if slot.operation == operation and slot.node == client]
-                failed = [
-                    at_ms for slot in those for at_ms in (slot.first_bad_ms, slot.last_bad_ms) if at_ms is not None
-                ]
-                good, bad = sum(slot.good for slot in those), sum(slot.bad for slot in those)
-                why = "failed in a quiet time"
-                stalled = all(stalls.explain(slot) for slot in those if slot.bad)
-                short.append(Shortfall(operation, client, min(failed), max(failed), good, bad, 1.0, why, stalled))
-    return examined, short
+def _tally(slots: Sequence[Slot], stalls: Stalls) -> Tally:
+    failing = [slot for slot in slots if slot.bad]
+    failed_ms = [ms for slot in failing for ms in (slot.first_bad_ms, slot.last_bad_ms) if ms is not None]
+    return Tally(
+        sum(slot.good for slot in slots),
+        sum(slot.bad for slot in failing),
+        sum(slot.bad for slot in failing if stalls.explain(slot)),
+        min(failed_ms, default=None),
+        max(failed_ms, default=None),
+    )
 
 
-def _producers(
-    world: World,
-    seen: Sequence[Slot],
-    changes: Sequence[Moment],
-    still: Sequence[Stretch],
-    edges: Sequence[float],
-    stalls: Stalls,
-) -> tuple[int, list[Shortfall]]:
+def _in_quiet(tallied: Tallies) -> list[Shortfall]:
+    """Every operation that failed there."""
+    failed = [(key, tally) for key, tally in tallied.quiet.items() if tally.bad]
+    why = "failed in a quiet time"
+    return [
+        Shortfall(
+            operation,
+            client,
+            tally.first_bad_ms or 0.0,
+            tally.last_bad_ms or 0.0,
+            tally.good,
+            tally.bad,
+            1.0,
+            why,
+            tally.stalled == tally.bad,
+        )
+        for (_, operation, client), tally in sorted(failed, key=lambda one: _in_order(one[0]))
+    ]
+
+
+def _in_order(key: tuple[float, str, str]) -> tuple[float, int, str]:
+    start_ms, operation, client = key
+    return start_ms, OPERATIONS.index(operation), client
+
+
+def _producers(tallied: Tallies, world: World) -> tuple[int, list[Shortfall]]:
     """Sends between one change and the next, against the share of the queues that were not lost."""
     brokers = len(world.of_kind("broker"))
     queues = int((world.run.get("workload") or {}).get("queues") or 0)
     if not brokers or not queues:
         return 0, []
     examined, short = 0, []
-    bounds = [*(moment.at_ms for moment in changes), world.end_ms]
-    for start_ms, end_ms in pairwise(bounds):
-        segment = Stretch(start_ms, end_ms)
-        counts: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
-        for slot in seen:
-            begins_ms = edges[slot.segment - 1] if slot.segment else 0.0
-            if slot.operation != "send" or not start_ms <= begins_ms < end_ms:
-                continue
-            if any(_whole(slot, edges, stretch) for stretch in still):
-                continue
-            counts[slot.node][0] += slot.good
-            counts[slot.node][1] += slot.bad
-            counts[slot.node][2] += slot.bad if stalls.explain(slot) else 0
-        for client, (good, bad, stalled) in sorted(counts.items()):
-            gone = len(lost(world, client, "broker", start_ms, for_ms=settle_ms(world)))
-            share = share_lost(world, brokers, gone, queues)
-            if share >= 1:
-                continue
-            rounds = math.ceil((good + bad) * share) + 2 * turns_lost(world, brokers, gone, queues)
-            examined += good + bad
-            if bad > rounds:
-                floor = max(0.0, 1 - rounds / (good + bad))
-                why = f"more failed than {gone} of {brokers} lost brokers explain"
-                short.append(Shortfall("send", client, *segment, good, bad, floor, why, bad - stalled <= rounds))
+    bounds = sorted({*(moment.at_ms for moment in moments(world)), world.end_ms})
+    for (start_ms, client), tally in sorted(tallied.sends.items(), key=lambda one: one[0]):
+        gone = len(lost(world, client, "broker", start_ms, for_ms=settle_ms(world)))
+        share = share_lost(world, brokers, gone, queues)
+        if share >= 1:
+            continue
+        rounds = math.ceil(tally.ended * share) + 2 * turns_lost(world, brokers, gone, queues)
+        examined += tally.ended
+        if tally.bad > rounds:
+            end_ms = min(at_ms for at_ms in (*bounds, math.inf) if at_ms > start_ms)
+            floor = max(0.0, 1 - rounds / tally.ended)
+            why = f"more failed than {gone} of {brokers} lost brokers explain"
+            stalled = tally.bad - tally.stalled <= rounds
+            short.append(Shortfall("send", client, start_ms, end_ms, tally.good, tally.bad, floor, why, stalled))
     return examined, short
 
 
-def _below(
-    seen: Sequence[Slot], from_ms: float, edges: Sequence[float], floor: float, end_ms: float, stalls: Stalls
-) -> tuple[int, list[Shortfall]]:
-    """Each kind of operation from `from_ms` to the end, against the scenario's floor."""
+def _below(tallied: Tallies, world: World, floor: float) -> tuple[int, list[Shortfall]]:
+    """Each kind of operation from the first fault to the end, against the scenario's floor."""
     examined, short = 0, []
     for operation in OPERATIONS:
-        those = [s for s in seen if s.operation == operation and s.segment and edges[s.segment - 1] >= from_ms]
-        good, bad = sum(slot.good for slot in those), sum(slot.bad for slot in those)
-        examined += good + bad
-        if good + bad and good / (good + bad) < floor:
+        tally = tallied.faulted.get(operation, Tally())
+        examined += tally.ended
+        if tally.ended and tally.good / tally.ended < floor:
             why = "below the scenario's availability_floor"
-            unexplained = sum(slot.bad for slot in those if not stalls.explain(slot))
-            stalled = good / (good + unexplained) >= floor if good else False
-            short.append(Shortfall(operation, None, from_ms, end_ms, good, bad, floor, why, stalled))
+            unexplained = tally.bad - tally.stalled
+            stalled = tally.good / (tally.good + unexplained) >= floor if tally.good else False
+            from_ms = moments(world)[0].at_ms
+            short.append(Shortfall(operation, None, from_ms, world.end_ms, tally.good, tally.bad, floor, why, stalled))
     return examined, short
 
 
-def _measured(
-    world: World, seen: Sequence[Slot], still: Sequence[Stretch], edges: Sequence[float]
-) -> Mapping[str, Any]:
+def _measured(tallied: Tallies, world: World) -> Mapping[str, Any]:
     """Ratios of the whole run and of its quiet times, and per bucket [ended, failed] of each operation."""
-    width_ms = bucket_ms(world)
     series: dict[str, list[list[int]]] = {}
     whole: dict[str, float] = {}
-    quiet_good = quiet_bad = 0
     for operation in OPERATIONS:
-        those = [slot for slot in seen if slot.operation == operation]
-        if not those:
+        if operation not in tallied.whole:
             continue
-        counts = [[0, 0] for _ in range(max(slot.bucket for slot in those) + 1)]
-        for slot in those:
-            counts[slot.bucket][0] += slot.good + slot.bad
-            counts[slot.bucket][1] += slot.bad
-        series[operation] = counts
-        whole[operation] = _ratio(sum(slot.good for slot in those), sum(slot.bad for slot in those))
-        within = [slot for slot in those if any(_whole(slot, edges, stretch) for stretch in still)]
-        quiet_good += sum(slot.good for slot in within)
-        quiet_bad += sum(slot.bad for slot in within)
-    ratio = _ratio(quiet_good, quiet_bad) if quiet_good + quiet_bad else None
+        whole[operation] = tallied.whole[operation].ratio
+        buckets = tallied.series.get(operation, {})
+        counts = [buckets.get(bucket, Tally()) for bucket in range(max(buckets, default=-1) + 1)]
+        series[operation] = [[tally.ended, tally.bad] for tally in counts]
+    quiet = Tally()
+    for tally in tallied.quiet.values():
+        quiet = quiet.plus(tally)
     return {
-        **{operation: ratio for operation, ratio in whole.items()},
-        "quiet": ratio,
-        "quiet_operations": quiet_good + quiet_bad,
-        "quiet_stretches": [[rounded(start_ms), rounded(end_ms)] for start_ms, end_ms in still],
-        "bucket_ms": width_ms,
+        **whole,
+        "quiet": quiet.ratio if quiet.ended else None,
+        "quiet_operations": quiet.ended,
+        "quiet_stretches": [[rounded(start_ms), rounded(end_ms)] for start_ms, end_ms in calm(world)],
+        "bucket_ms": bucket_ms(world),
         "series": series,
     }
 
 
-def _ratio(good: int, bad: int) -> float:
-    """To six places; 1 only when nothing failed."""
-    if not bad:
-        return 1.0
-    return min(round(good / (good + bad), 6), 0.999999)
-
-
 def _verdict(
-    history: DataFrame,
+    lateness: Lateness,
     world: World,
     examined: int,
     short: Sequence[Shortfall],
@@ -219,7 +295,7 @@ def _verdict(
         for index, fall in enumerate(short)
         for node in nodes
     ]
-    lags = measure(history, world, asked)
+    lags = lateness.measured(world, asked)
     least_ms = min(timeout_ms, world.timers.A_ms)
     wrong: list[Shortfall] = []
     late: list[Shortfall] = []
@@ -239,6 +315,7 @@ def _verdict(
             Validity.UNKNOWN,
             f"{sum(fall.bad for fall in late)} of {examined} operations failed, but {said}",
         )
+    findings = [_finding(fall, is_wrong=True) for fall in wrong] + [_finding(fall, is_wrong=False) for fall in late]
     return Verdict(
         name=NAME,
         verdict=validity,
@@ -246,20 +323,29 @@ def _verdict(
         violations=violations,
         measured=measured,
         allowed=allowed,
-        examples=tuple(_example(fall) for fall in (wrong or late)[:EXAMPLES_MAX]),
+        examples=tuple(f.example for f in findings if f.validity is validity)[:EXAMPLES_MAX],
+        findings=tuple(findings),
         why=why,
     )
 
 
-def _example(fall: Shortfall) -> dict[str, Any]:
-    shown = {
-        "operation": fall.operation,
-        "client": fall.client,
-        "at_ms": rounded(fall.start_ms),
-        "to_ms": rounded(fall.end_ms),
-        "succeeded": fall.good,
-        "failed": fall.bad,
-        "floor": round(fall.floor, 4),
-        "why": fall.why,
-    }
-    return {name: value for name, value in shown.items() if value is not None}
+def _finding(fall: Shortfall, *, is_wrong: bool) -> Finding:
+    return Finding(
+        subject=fall.client or "",
+        kind=fall.why,
+        from_ms=fall.start_ms,
+        to_ms=fall.end_ms,
+        formula=f"at least {fall.floor:.4g} succeed",
+        row=_ROW,
+        examined=fall.good + fall.bad,
+        wrong=fall.bad if is_wrong else 0,
+        late=0 if is_wrong else fall.bad,
+        wrong_from_ms=fall.start_ms,
+        wrong_to_ms=fall.end_ms,
+        more={
+            "operation": fall.operation,
+            "succeeded": fall.good,
+            "failed": fall.bad,
+            "floor": round(fall.floor, 4),
+        },
+    )

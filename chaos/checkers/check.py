@@ -10,9 +10,9 @@ verdicts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import Field, dataclass, field, fields, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
 
 if TYPE_CHECKING:
     from ..oracle.world import World
@@ -52,16 +52,65 @@ class Facts:
     """Facts that add up: numbers add, tables of numbers add entry by entry, tuples of rows are joined.
 
     For a check whose facts of two parts of a history, none of which cuts through what belongs together, are the facts
-    of the whole. A field that says something else gives its own `plus` and `minus`.
+    of the whole. A field that says something else is `least`, `largest` or `of_the_rest`.
     """
 
     def plus(self, other: Self) -> Self:
-        """The facts of both parts."""
-        return replace(self, **{f.name: _add(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)})
+        """The facts of both parts, `other` being the later one."""
+        return self._each(other, "plus")
 
     def minus(self, part: Self) -> Self:
         """The facts of the rest. Inconsistent when the part has more than the whole."""
-        return replace(self, **{f.name: _take(getattr(self, f.name), getattr(part, f.name)) for f in fields(self)})
+        return self._each(part, "minus")
+
+    def _each(self, other: Self, sign: str) -> Self:
+        return replace(
+            self,
+            **{f.name: getattr(_adding(f), sign)(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)},
+        )
+
+
+def least() -> Any:
+    """A field for the least of all values, None without any; what a part is taken from keeps its own."""
+    return field(default=None, metadata={_ADDING: _Adding(lambda one, other: _best(min, one, other), _whole)})
+
+
+def largest() -> Any:
+    """A field for the largest of all values, None without any; what a part is taken from keeps its own."""
+    return field(default=None, metadata={_ADDING: _Adding(lambda one, other: _best(max, one, other), _whole)})
+
+
+def of_the_rest(default: Callable[[], Any]) -> Any:
+    """A field for what is carried whole while a history grows, such as control rows: the later part has all of it."""
+    return field(default_factory=default, metadata={_ADDING: _Adding(_other, _other)})
+
+
+_ADDING = "adding"
+
+
+class _Adding(NamedTuple):
+    """How a field adds up."""
+
+    plus: Callable[[Any, Any], Any]
+    minus: Callable[[Any, Any], Any]
+
+
+def _adding(of: Field[Any]) -> _Adding:
+    found: _Adding = of.metadata.get(_ADDING, _Adding(_add, _take))
+    return found
+
+
+def _whole(whole: Any, _part: Any) -> Any:
+    return whole
+
+
+def _other(_one: Any, other: Any) -> Any:
+    return other
+
+
+def _best(of: Callable[[Iterable[Any]], Any], *values: Any) -> Any:
+    known = [value for value in values if value is not None]
+    return of(known) if known else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,32 +128,33 @@ class Check(Generic[Facts_]):
     """What `measured` of its verdict comes to, as a person would say it; "" or None: the numbers speak."""
     adds_up: bool = False
     """Whether its facts are `Facts` and may be sealed; else all rows that decide its verdict are carried."""
+    takes_all_rows: tuple[str, ...] = ()
+    """What of `measured` only all rows of a history tell: it is left out while one grows."""
 
 
 def _add(one: Any, other: Any) -> Any:
+    if isinstance(one, Facts):
+        return one.plus(other)
     if isinstance(one, Mapping):
-        return {
-            key: _add(one.get(key, _nothing(other, key)), other.get(key, _nothing(one, key)))
-            for key in {**one, **other}
-        }
+        both = {key: _add(one[key], other[key]) for key in one.keys() & other.keys()}
+        return {**one, **other, **both}
     if isinstance(one, tuple):
         return one + tuple(row for row in other if row not in one)
     return one + other
 
 
 def _take(whole: Any, part: Any) -> Any:
+    if isinstance(whole, Facts):
+        return whole.minus(part)
     if isinstance(whole, Mapping):
+        if more := part.keys() - whole.keys():
+            raise Inconsistent(f"the part has {sorted(map(str, more))[0]}, and the whole has not")
         return {key: _take(value, part[key]) if key in part else value for key, value in whole.items()}
     if isinstance(whole, tuple):
         return tuple(row for row in whole if row not in part)
     if part > whole:
         raise Inconsistent(f"{whole} became {part}")
     return whole - part
-
-
-def _nothing(rows: Mapping[Any, Any], key: Any) -> Any:
-    """What nothing of the same kind as `rows[key]` is."""
-    return type(rows[key])()
 
 
 def by_section(checks: Iterable[Check[Any]]) -> dict[str, Check[Any]]:

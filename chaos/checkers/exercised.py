@@ -17,26 +17,66 @@ Where clients had chosen a NameServer that was then lost to them, at least one m
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..oracle.world import Fault, World
-from ..verdict import EXAMPLES_MAX, Validity, Verdict
-from .dataframes.operations import shared_slots
-from .dataframes.shared import parts_of, within
-from .dataframes.small_tables import frame
-from .findings import rounded
-from .lateness import RESUME_GRACE_MS
+from ..verdict import EXAMPLES_MAX, Finding, Validity, Verdict
+from .check import Check, Reads, Section
+from .control import Control, Row
+from .lateness import RESUME_GRACE_MS, Lateness
+
+if TYPE_CHECKING:
+    from .dataframes.gathering import Gathering
 
 NAME = "exercised"
 _SHOWN = 60
+_FORMULA = "each fault begins, ends and has an effect; each client works"
+_ROW = "what did not happen proves nothing"
+_CALLS = ("register", "name_server_call")
+_EVIDENT = (*_CALLS, "channel", "broker_dropped", "started")
 
 
-def exercised(history: DataFrame, world: World) -> Verdict:
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What shows that faults had effects and clients worked."""
+
+    control: Control
+    calls: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """fault_id → failed, or slow → how many tries and pulls."""
+    worked: frozenset[str] = frozenset()
+    """Clients that had a success."""
+
+
+class _Asked(NamedTuple):
+    """What of a fault a row may show."""
+
+    fault_id: str
+    address: str | None
+    """That is hit."""
+    by: str | None
+    """Who dials it, or drops it; None: anybody."""
+    only: str
+    """The kind of effect that counts; empty: all."""
+    start_ms: float
+    until_ms: float
+    slow_ms: float
+    """How long a call over the link must take at least to show it; 0 for a fault that does not delay."""
+
+
+def gather(gathering: Gathering, world: World) -> Evidence:
+    """One pass over tries and pulls where there was a fault; the slots of other checks."""
+    from .dataframes.effects import effects_on_calls
+    from .dataframes.operations import slots_of
+
+    asked = [(a.fault_id, a.address, a.by, a.start_ms, a.until_ms, a.slow_ms) for a in _asked(world) if not a.only]
+    worked = frozenset(slot.node for slot in slots_of(gathering, world).slots if slot.good)
+    return Evidence(gathering.control, effects_on_calls(gathering.history, asked), worked)
+
+
+def judge(evidence: Evidence, world: World) -> Verdict:
     """Examined: faults and clients. None is a violation: what did not happen makes it UNKNOWN."""
     by_id: dict[str, list[Fault]] = defaultdict(list)
     for fault in world.faults:
@@ -44,13 +84,12 @@ def exercised(history: DataFrame, world: World) -> Verdict:
     clients = [node.name for node in world.of_kind("producer", "consumer")]
     if not by_id and not clients:
         return Verdict.nothing_examined(NAME, "there was neither a fault nor a client")
-    effects = _effects(history, world) if by_id else {}
-    switches, used = _switches(history, world)
-    worked = {slot.node for slot in shared_slots(history, world)[1] if slot.good}
-    missing: list[dict[str, Any]] = [
-        {"client": client, "what": "it never had a success", "at_ms": 0.0, "to_ms": rounded(world.end_ms)}
+    effects = _effects(evidence, world)
+    switches, used = _switches(evidence.control, world)
+    missing = [
+        _finding(client, "it never had a success", 0.0, world.end_ms)
         for client in clients
-        if client not in worked
+        if client not in evidence.worked
     ]
     shown: list[dict[str, Any]] = []
     for fault_id, faults in by_id.items():
@@ -61,11 +100,12 @@ def exercised(history: DataFrame, world: World) -> Verdict:
         if fault_id in used or switches.get(fault_id):
             shown[-1]["switches"] = switches.get(fault_id, 0)
         if what:
-            until_ms = rounded(end_ms) if math.isfinite(end_ms) else None
-            missing.append({"fault_id": fault_id, "what": what, "at_ms": rounded(start_ms), "to_ms": until_ms})
+            until_ms = end_ms if math.isfinite(end_ms) else world.end_ms
+            missing.append(_finding(faults[0].source, what, start_ms, until_ms, fault_id))
     planned = [action for action in world.run.get("timeline") or () if action not in ("heal", "resume", "restart")]
     if len(planned) > len(by_id):
-        missing.append({"what": f"{len(planned)} faults were planned and {len(by_id)} recorded", "at_ms": 0.0})
+        what = f"{len(planned)} faults were planned and {len(by_id)} recorded"
+        missing.append(_finding("harness", what, 0.0, world.end_ms))
     return Verdict(
         name=NAME,
         verdict=Validity.UNKNOWN if missing else Validity.VALID,
@@ -77,16 +117,38 @@ def exercised(history: DataFrame, world: World) -> Verdict:
             "switches": sum(switches.values()),
             "by_fault": shown[:_SHOWN],
         },
-        allowed={
-            "bound_ms": None,
-            "formula": "each fault begins, ends and has an effect; each client works",
-            "tolerance_ms": 0,
-            "row": "what did not happen proves nothing",
-        },
-        examples=tuple(missing[:EXAMPLES_MAX]),
-        why=f"{len(missing)} things did not happen, so the run proves nothing about them: {missing[0]['what']}"
+        allowed={"bound_ms": None, "formula": _FORMULA, "tolerance_ms": 0, "row": _ROW},
+        examples=tuple(finding.example for finding in missing[:EXAMPLES_MAX]),
+        findings=tuple(missing),
+        why=f"{len(missing)} things did not happen, so the run proves nothing about them: {missing[0].kind}"
         if missing
         else "",
+    )
+
+
+CHECK = Check(
+    name=NAME,
+    says="the faults, time-outs and switches that the scenario is about really happened; else UNKNOWN",
+    section=Section.RUN,
+    reads=Reads.OPERATIONS,
+    gather=gather,
+    judge=judge,
+    takes_all_rows=("effects", "by_fault"),
+)
+
+
+def _finding(who: str, what: str, from_ms: float, to_ms: float, fault_id: str = "") -> Finding:
+    return Finding(
+        subject=who,
+        kind=what,
+        from_ms=from_ms,
+        to_ms=to_ms,
+        formula=_FORMULA,
+        row=_ROW,
+        late=1,
+        wrong_from_ms=from_ms,
+        wrong_to_ms=to_ms,
+        after=f"{fault_id} start" if fault_id else "",
     )
 
 
@@ -109,118 +171,86 @@ def _forces_a_switch(world: World, fault: Fault) -> bool:
     return not fault.harmless(world.timers) and lasts_ms > world.timers.P_ms + 2 * world.timers.A_ms
 
 
-def _address(world: World) -> dict[str, str | None]:
-    return {node.name: node.address for node in world.nodes}
-
-
-def _effects(history: DataFrame, world: World) -> dict[str, dict[str, int]]:
-    """fault_id → kind of effect → how many rows show it."""
-    addresses, grace_ms = _address(world), world.timers.A_ms + world.timers.T_ms
-    rows: list[tuple[int, str | None, str | None, str, float, float, float]] = []
-    for index, fault in enumerate(world.faults):
+def _asked(world: World) -> list[_Asked]:
+    """One entry for each fault of a process, two for one of a link: who dialled it, and who dropped the dialler."""
+    addresses, grace_ms = {node.name: node.address for node in world.nodes}, world.timers.A_ms + world.timers.T_ms
+    found: list[_Asked] = []
+    for fault in world.faults:
         if not fault.kind.shows_in_rows:
             continue  # no row tells a narrow link from a busy one
-        until_ms = min(fault.end_ms, world.end_ms) + grace_ms
-        slow_ms = fault.kind.call_takes_ms
-        if fault.target is None:
-            rows.append((index, addresses.get(fault.source), None, "", fault.start_ms, until_ms, slow_ms))
+        when = fault.start_ms, min(fault.end_ms, world.end_ms) + grace_ms, fault.kind.call_takes_ms
+        source, target = addresses.get(fault.source), fault.target
+        if target is None:
+            found.append(_Asked(fault.fault_id, source, None, "", *when))
         else:
-            rows.append((index, addresses.get(fault.target), fault.source, "", fault.start_ms, until_ms, slow_ms))
-            dropped = (index, addresses.get(fault.source), fault.target, "broker_dropped")
-            rows.append((*dropped, fault.start_ms, until_ms, slow_ms))
-    asked = frame(
-        history,
-        rows,
-        "fault int, key string, by string, only string, start_ms double, until_ms double, slow_ms double",
-    )
-    found: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    matches = (
-        (F.col("time_ms") >= F.col("start_ms"))
-        & (F.col("begun_ms") <= F.col("until_ms"))
-        & (F.col("time_ms") <= F.col("until_ms"))
-        & (F.col("by").isNull() | (F.col("by") == F.col("node")))
-        & ((F.col("only") == "") | (F.col("only") == F.col("kind")))
-        & ((F.col("kind") != "slow") | (F.col("took_ms") >= F.col("slow_ms")))
-        & ((F.col("slow_ms") == 0) | F.col("kind").isin("slow", "failed"))
-        & ((F.col("slow_ms") > 0) | (F.col("kind") != "slow"))
-    )
-    in_time = within(F.col("time_ms"), ((start_ms, until_ms) for *_, start_ms, until_ms, _ in rows))
-    for part in parts_of(history, *_EVIDENT):
-        hits = _evidence(part.where(in_time), any(row[-1] for row in rows)).join(asked, "key").where(matches)
-        for row in hits.groupBy("fault", "kind").agg(F.count("*").alias("rows")).collect():
-            found[world.faults[row["fault"]].fault_id][row["kind"]] += row["rows"]
-    for fault_id, count in _verified(history).items():
-        found[fault_id]["verified"] += count
-    for fault_id in _silent(history, world):
+            found.append(_Asked(fault.fault_id, addresses.get(target), fault.source, "", *when))
+            found.append(_Asked(fault.fault_id, source, target, "broker_dropped", *when))
+    return found
+
+
+def _effects(evidence: Evidence, world: World) -> dict[str, dict[str, int]]:
+    """fault_id → kind of effect → how many rows show it."""
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for fault_id, kinds in evidence.calls.items():
+        found[fault_id].update(kinds)
+    asked: dict[str, list[_Asked]] = defaultdict(list)
+    for one in _asked(world):
+        if one.address is not None:
+            asked[one.address].append(one)
+    if asked:
+        for row in evidence.control.rows(*_EVIDENT):
+            for one in asked.get(row.address or row.name_server or "", ()):
+                if kind := _shows(row, one):
+                    found[one.fault_id][kind] += 1
+    for row in evidence.control.rows("verified"):
+        if row.fault_id is not None:
+            found[row.fault_id]["verified"] += 1
+    for fault_id in _silent(evidence.control.lateness, world):
         found[fault_id]["silent"] += 1
     return {fault_id: dict(kinds) for fault_id, kinds in found.items()}
 
 
-_CALLS = ("register", "name_server_call", "send_attempt", "pull")
-_EVIDENT = (*_CALLS, "channel", "broker_dropped", "started")
+def _shows(row: Row, asked: _Asked) -> str:
+    """The kind of effect that this row, which speaks of the address, shows of the fault; empty: none."""
+    took_ms = row.duration_ms or 0.0
+    if not asked.start_ms <= row.time_ms <= asked.until_ms or row.time_ms - took_ms > asked.until_ms:
+        return ""
+    kind = _kind(row)
+    if kind == "slow" and not 0 < asked.slow_ms <= took_ms:
+        return ""
+    if asked.slow_ms and kind not in ("slow", "failed"):
+        return ""
+    fits = asked.by in (None, row.node) and asked.only in ("", kind)
+    return kind if fits else ""
 
 
-def _evidence(history: DataFrame, slow: bool) -> DataFrame:
-    """kind, key (the address it speaks of), node, time_ms, begun_ms, took_ms: rows that may show a fault."""
-    event, type_ = F.col("event"), F.col("type")
-    calls = event.isin(*_CALLS)
-    failed = calls & type_.isin("fail", "info") & F.col("code").isNull()
-    broken = (event == "channel") & F.col("f").isin("close", "connect_failed")
-    kind: Column = (
-        F.when(failed, "failed")
-        .when(broken, "closed")
-        .when(event == "broker_dropped", "broker_dropped")
-        .when((event == "started") & (F.col("incarnation") > 0), "started_again")
-    )
-    if slow:
-        kind = F.coalesce(kind, F.when(calls & (F.col("duration_ms") > 0), "slow"))
-    took_ms = F.coalesce("duration_ms", F.lit(0.0))
-    return (
-        history.withColumn("kind", kind)
-        .where(F.col("kind").isNotNull())
-        .select(
-            "kind",
-            F.coalesce("address", "name_server").alias("key"),
-            "node",
-            "time_ms",
-            (F.col("time_ms") - took_ms).alias("begun_ms"),
-            took_ms.alias("took_ms"),
-        )
-    )
+def _kind(row: Row) -> str:
+    if row.event in _CALLS:
+        if row.type in ("fail", "info") and row.code is None:
+            return "failed"
+        return "slow" if (row.duration_ms or 0.0) > 0 else ""
+    if row.event == "channel":
+        return "closed" if row.f in ("close", "connect_failed") else ""
+    if row.event == "started":
+        return "started_again" if row.incarnation > 0 else ""
+    return row.event
 
 
-def _verified(history: DataFrame) -> dict[str, int]:
-    rows = history.where((F.col("event") == "verified") & F.col("fault_id").isNotNull()).groupBy("fault_id").count()
-    return {row["fault_id"]: row["count"] for row in rows.collect()}
-
-
-def _silent(history: DataFrame, world: World) -> set[str]:
+def _silent(lateness: Lateness, world: World) -> set[str]:
     """Pauses during which the node, which measured its timers before, measured nothing."""
-    pauses = [(i, f) for i, f in enumerate(world.faults) if f in world.pauses()]
-    if not pauses:
-        return set()
-    rows = [(i, f.source, f.start_ms + RESUME_GRACE_MS, min(f.end_ms, world.end_ms)) for i, f in pauses]
-    asked = frame(history, rows, "fault int, p_node string, p_from double, p_to double")
-    beats = history.where(F.col("event") == "timer_lag").select("node", "time_ms")
-    counted = (
-        beats.join(asked, F.col("node") == F.col("p_node"))
-        .groupBy("fault")
-        .agg(
-            F.count(F.when(F.col("time_ms") < F.col("p_from"), True)).alias("before"),
-            F.count(F.when((F.col("time_ms") >= F.col("p_from")) & (F.col("time_ms") < F.col("p_to")), True)).alias(
-                "during"
-            ),
-        )
-        .collect()
-    )
-    return {world.faults[row["fault"]].fault_id for row in counted if row["before"] and not row["during"]}
+    found: set[str] = set()
+    for fault in world.pauses():
+        if fault.source not in lateness.of_node:
+            continue
+        at_ms, from_ms = lateness.of_node[fault.source].until, fault.start_ms + RESUME_GRACE_MS
+        during = (at_ms >= from_ms) & (at_ms < min(fault.end_ms, world.end_ms))
+        if (at_ms < from_ms).any() and not during.any():
+            found.add(fault.fault_id)
+    return found
 
 
-def _switches(history: DataFrame, world: World) -> tuple[dict[str, int], set[str]]:
-    """fault_id → choices of another NameServer while it lasted; and the faults that took one that a client had chosen.
-
-    `name_server_chosen` rows come with starts and failures, not with traffic.
-    """
+def _switches(control: Control, world: World) -> tuple[dict[str, int], set[str]]:
+    """fault_id → choices of another NameServer while it lasted; and the faults that took one that was chosen."""
     servers = {node.name: node.address for node in world.of_kind("name_server")}
     clients = {node.name for node in world.of_kind("producer", "consumer")}
     asked = [
@@ -230,23 +260,18 @@ def _switches(history: DataFrame, world: World) -> tuple[dict[str, int], set[str
     ]
     if not asked or not clients:
         return {}, set()
-    rows = (
-        history.where((F.col("event") == "name_server_chosen") & F.col("node").isin(*sorted(clients)))
-        .select("node", "name_server", "time_ms", "seq", F.get_json_object("value", "$.reason").alias("reason"))
-        .orderBy("time_ms", "seq")
-        .collect()
-    )
+    choices: dict[str, list[Row]] = defaultdict(list)
+    for row in sorted(control.rows("name_server_chosen"), key=lambda row: (row.time_ms, row.seq)):
+        choices[row.node].append(row)
     counts: dict[str, int] = defaultdict(int)
     used: set[str] = set()
     for fault in asked:
         server = servers[fault.source if fault.target is None else fault.target]
         until_ms = min(fault.end_ms, world.end_ms) + world.timers.P_ms + world.timers.A_ms
         for client in clients if fault.target is None else {fault.source}:
-            chosen = [row for row in rows if row["node"] == client]
-            before = [row for row in chosen if row["time_ms"] <= fault.start_ms]
-            if before and before[-1]["name_server"] == server:
+            before = [row for row in choices[client] if row.time_ms <= fault.start_ms]
+            if before and before[-1].name_server == server:
                 used.add(fault.fault_id)
-                counts[fault.fault_id] += any(
-                    fault.start_ms < row["time_ms"] <= until_ms and row["reason"] != "first" for row in chosen
-                )
+                after = [row for row in choices[client] if fault.start_ms < row.time_ms <= until_ms]
+                counts[fault.fault_id] += any((row.decoded or {}).get("reason") != "first" for row in after)
     return dict(counts), used

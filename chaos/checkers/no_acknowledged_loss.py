@@ -6,97 +6,114 @@ A message that nobody received and that the final read of its queue does not hol
 
 from __future__ import annotations
 
-from typing import Any
-
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..oracle.world import World
-from ..verdict import EXAMPLES_MAX, Validity, Verdict
-from .dataframes.messages import acknowledged_sends, messages
-from .dataframes.plain_pages import QUEUE, place
-from .findings import rounded
+from ..verdict import EXAMPLES_MAX, Finding, Validity, Verdict
+from .check import Check, Facts, Reads, Section
+
+if TYPE_CHECKING:
+    from .dataframes.gathering import Gathering
 
 NAME = "no_acknowledged_loss"
 _COUNTS = ("acknowledged", "received", "only_in_final_reads", "lost", "unread")
+_ALLOWED = {"bound_ms": None, "formula": "0 lost", "tolerance_ms": 0, "row": "an acknowledged send is durable"}
 
 
-def no_acknowledged_loss(history: DataFrame, world: World) -> Verdict:
+class Missing(NamedTuple):
+    """An acknowledged send whose message nobody received and no final read holds."""
+
+    acked_ms: float
+    msg_key: str
+    producer: str
+    topic: str
+    broker_name: str
+    queue_id: int
+    offset: int | None
+    is_lost: bool
+    """False: the final read of its queue is incomplete, so nobody knows."""
+
+
+@dataclass(frozen=True)
+class Fates(Facts):
+    """What became of the acknowledged sends; `missing` has the first ones of those that are lost, or unread."""
+
+    acknowledged: int = 0
+    received: int = 0
+    only_in_final_reads: int = 0
+    lost: int = 0
+    unread: int = 0
+    missing: tuple[Missing, ...] = ()
+
+
+def gather(gathering: Gathering, _world: World) -> Fates:
+    """One pass over the messages, and a look-up of those that are missing."""
+    from .dataframes.fates import message_counts, missing
+
+    counts = message_counts(gathering)
+    found: list[Missing] = []
+    for fate in ("lost", "unread"):
+        if getattr(counts, fate):
+            found += [_missing(send, is_lost=fate == "lost") for send in missing(gathering, fate)]
+    return Fates(**{name: getattr(counts, name) for name in _COUNTS}, missing=tuple(found))
+
+
+def judge(fates: Fates, _world: World) -> Verdict:
     """Examined: acknowledged sends. Violations: those that are lost."""
-    row = _counts(history)
-    measured = {name: row[name] for name in _COUNTS}
-    allowed = {"bound_ms": None, "formula": "0 lost", "tolerance_ms": 0, "row": "an acknowledged send is durable"}
-    if not measured["acknowledged"]:
-        return Verdict.nothing_examined(NAME, "no send was acknowledged", measured=measured, allowed=allowed)
+    measured = {name: getattr(fates, name) for name in _COUNTS}
+    if not fates.acknowledged:
+        return Verdict.nothing_examined(NAME, "no send was acknowledged", measured=measured, allowed=_ALLOWED)
     validity, why = Validity.VALID, ""
-    if measured["lost"]:
+    if fates.lost:
         validity = Validity.INVALID
-        why = f"{row['lost']} of {row['acknowledged']} acknowledged sends are neither received nor in the final reads"
-    elif measured["unread"]:
+        why = f"{fates.lost} of {fates.acknowledged} acknowledged sends are neither received nor in the final reads"
+    elif fates.unread:
         validity = Validity.UNKNOWN
-        why = (
-            f"{row['unread']} acknowledged sends were not received, and the final reads of their queues are incomplete"
-        )
+        why = f"{fates.unread} acknowledged sends were not received, and the final reads of their queues are incomplete"
+    findings = tuple(map(_finding, sorted(fates.missing, key=lambda send: (not send.is_lost, send))))
     return Verdict(
         name=NAME,
         verdict=validity,
-        examined=measured["acknowledged"],
-        violations=measured["lost"],
+        examined=fates.acknowledged,
+        violations=fates.lost,
         measured=measured,
-        allowed=allowed,
-        examples=_examples(history, row["first_lost"] or row["first_unread"] or []),
+        allowed=_ALLOWED,
+        examples=tuple(f.example for f in findings if f.validity is validity)[:EXAMPLES_MAX],
+        findings=findings,
         why=why,
     )
 
 
-def _counts(history: DataFrame) -> dict[str, Any]:
-    """The counts, and the first keys of what is lost and of what is unread.
-
-    A message counts as often as its sends were acknowledged; they share one key, so one receipt is one of them all.
-    """
-    plain, others = messages(history)
-    complete = history.where(F.col("event") == "read_done").select(place().alias("place")).distinct()
-    seen = (F.col("receives") > 0) | (F.col("reads") > 0)
-    missing = (
-        others.where(F.col("acknowledged") > 0)
-        .join(F.broadcast(complete.withColumn("complete", F.lit(True))), "place", "left")
-        .select(
-            "msg_key",
-            "acked_ms",
-            "acknowledged",
-            F.when(F.col("receives") > 0, "received")
-            .when(seen, "only_in_final_reads")
-            .when(F.col("complete").isNotNull(), "lost")
-            .otherwise("unread")
-            .alias("fate"),
-        )
-    )
-
-    def count(fate: str) -> Any:
-        return F.sum(F.when(F.col("fate") == fate, F.col("acknowledged")).otherwise(0)).alias(fate)
-
-    totals = missing.agg(F.sum("acknowledged").alias("acknowledged"), *(count(fate) for fate in _COUNTS[1:]))
-    row: dict[str, Any] = {name: n or 0 for name, n in totals.collect()[0].asDict().items()}
-    row["acknowledged"] += plain
-    row["received"] += plain
-    for fate in ("lost", "unread"):
-        first: list[str] = []
-        if row[fate]:
-            worst = missing.where(F.col("fate") == fate).orderBy("acked_ms", "msg_key").limit(EXAMPLES_MAX)
-            first = [found["msg_key"] for found in worst.collect()]
-        row[f"first_{fate}"] = first
-    return row
+CHECK = Check(
+    name=NAME,
+    says="every acknowledged message was received or is still in a broker",
+    section=Section.MESSAGES,
+    reads=Reads.MESSAGES,
+    gather=gather,
+    judge=judge,
+    adds_up=True,
+)
 
 
-def _examples(history: DataFrame, keys: list[str]) -> tuple[dict[str, Any], ...]:
-    sends = acknowledged_sends(history, keys)
-    return tuple(
-        {
-            "msg_key": key,
-            **{name: sends[key][name] for name in QUEUE},
-            "offset": sends[key]["offset"],
-            "client": sends[key]["node"],
-            "at_ms": rounded(sends[key]["time_ms"]),
-        }
-        for key in keys
+def _missing(send: Mapping[str, Any], *, is_lost: bool) -> Missing:
+    where = send["topic"], send["broker_name"], send["queue_id"], send["offset"]
+    return Missing(send["time_ms"], send["msg_key"], send["node"], *where, is_lost)
+
+
+def _finding(send: Missing) -> Finding:
+    return Finding(
+        subject=send.producer,
+        object=send.broker_name,
+        topic=send.topic,
+        kind="lost" if send.is_lost else "not read",
+        from_ms=send.acked_ms,
+        to_ms=send.acked_ms,
+        formula="0 lost",
+        row="an acknowledged send is durable",
+        wrong=int(send.is_lost),
+        late=int(not send.is_lost),
+        wrong_from_ms=send.acked_ms,
+        more={"msg_key": send.msg_key, "queue_id": send.queue_id, "offset": send.offset},
     )

@@ -13,18 +13,9 @@ Who measured what, and when, is lateness.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..oracle.windows import Timers
-from ..oracle.world import World
-from .lateness import LagWindow, may_time_out
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-__all__ = ["LagWindow", "Tolerance", "may_time_out", "measure", "tolerance"]
 
 UNLIMITED_MS = 1e15
 """Stands for "any lateness" in DataFrames, where infinity is awkward."""
@@ -58,10 +49,3 @@ class Tolerance:
 def tolerance(timers: Timers, lag_ms: float | None, chained: int) -> Tolerance:
     """For a window whose formula chains `chained` timers."""
     return Tolerance(lag_ms, chained, timers.delivery_ms, timers.lateness_cap_ms)
-
-
-def measure(history: DataFrame, world: World, windows: Iterable[LagWindow]) -> dict[int, float]:
-    """As `Lateness.measured`, for a check that still reads the history itself."""
-    from .dataframes.gathering import control_of
-
-    return control_of(history, world).lateness.measured(world, windows)

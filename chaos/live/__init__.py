@@ -4,6 +4,7 @@
     <run>/history/_raw/*.jsonl ─► segments.py: what all have written up to one moment ─► _parts, thinned at rest
         ─► watch.py, when pace.py says so ─► stream.py ─► judge.py: the checks over carried and new rows
 
-The checks are those of a finished run, unchanged; carry.py says which rows they still need, merge.py how their verdicts
-add up. `python -m tests.chaos.live.differential` holds the result against that of the whole history at once.
+The checks are those of a finished run, unchanged; carry.py says which rows they still need, and the facts of all others
+are sealed and added up (checkers/check.py). `python -m tests.chaos.live.differential` holds the result against that of
+the whole history at once.
 """

@@ -1,13 +1,15 @@
 """A history that grows, judged again at each addition: at a cost of what is new and what is carried, not of it all.
 
-    add(files) ─► carry ∪ files since the last seal ─► the very checks of a finished run ─► ⊕ sealed ─► verdicts
-                        ▲                                                                     │
-                        └──────────── carry.py ◄── seal: at a quiet moment, enough rows ◄─────┘
+    add(files) ─► carry ∪ files since the last seal ─► gather, as of a whole run ─► facts + sealed ─► judge ─► verdicts
+                        ▲                                                              │
+                        └────────── carry.py ◄── seal: at a quiet moment, enough rows ◄┘
 
-At a seal the carried rows are judged too, and what they no longer give is added to what is sealed. Where that cannot be
-(a check counts more in fewer rows), all rows stay and the seal is tried again after as many rows again. Where no moment
-is quiet the rows stay as well; beyond `max_rows` they are sealed all the same, and the verdict says that what
-spans such a moment may be counted twice.
+    facts(whole) = sealed + facts(carried ∪ new)            sealed grows at each seal by  facts(before) - facts(carried)
+
+So nothing is counted twice, whatever a check counts: what the carried rows still give is not sealed. Where that cannot
+be (a check counts more in fewer rows), all rows stay and the seal is tried again after as many rows again. Of a check
+whose facts do not add up all rows that decide its verdict are carried. Where no moment is quiet the rows stay as well;
+beyond `max_rows` they are sealed all the same, and the verdict says that what spans such a moment may be counted twice.
 """
 
 from __future__ import annotations
@@ -18,16 +20,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from ..checkers import CHECKS
+from ..checkers.check import Facts, Inconsistent, Reads
+from ..checkers.dataframes.gathering import Gathering, gather
 from ..checkers.dataframes.small_tables import frame
 from ..oracle.causes import leave_ms
 from ..oracle.world import World
-from ..spark.judge import cached, check_history
+from ..spark.judge import Failed, cached, facts_of, planned, verdict_of
 from ..spark.settings import SMALL_PLANS, plans_for
 from ..spark.storage import HISTORY_SCHEMA
 from ..verdict import Validity, Verdict
@@ -44,7 +48,6 @@ from .carry import (
     unfinished,
 )
 from .changes import quiet_at
-from .merge import MERGES, Inconsistent, Sealed, undeclared
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -92,13 +95,15 @@ class LiveJudge:
     _archive: list[str] = field(default_factory=list, init=False)
     _offsets: dict[tuple[str, str, int], int] = field(default_factory=dict, init=False)
     _plans: Mapping[str, str] = field(default_factory=lambda: SMALL_PLANS, init=False)
-    _sealed: dict[str, Sealed] = field(default_factory=dict, init=False)
+    _sealed: dict[str, Facts] = field(default_factory=dict, init=False)
+    """By check: the facts of rows that are sealed away."""
+    _undecided: dict[str, str] = field(default_factory=dict, init=False)
+    """By check: why its sealed facts are not to be relied upon."""
 
     def __post_init__(self) -> None:
         for name in self.checks:
             CHECKS[name]
         self._wait_rows = self.seal_rows
-        self._sealed = {name: Sealed() for name in self.checks}
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def add(self, files: Iterable[str], rows: int) -> None:
@@ -125,9 +130,8 @@ class LiveJudge:
         if not wanted and not due:
             return []
         with self._kept([*self._carry, *self._fresh]) as history:
-            world = World.observe(history)
-            rest = self._judged(history, wanted, world)
-            found = [self._whole(name, rest[name]) for name in wanted]
+            world, rest = self._gathered(history, wanted)
+            found = [self._whole(name, rest[name], world) for name in wanted]
             if due:
                 self._try_to_seal(history, world, rest)
         return found
@@ -138,7 +142,7 @@ class LiveJudge:
 
     @property
     def _counted(self) -> list[str]:
-        return [name for name in self.checks if name in MERGES and MERGES[name].counted]
+        return [name for name in self.checks if CHECKS[name].adds_up]
 
     def _read(self, paths: Sequence[str]) -> DataFrame:
         """Rows with FOR, which is null in files that were never carried."""
@@ -155,41 +159,51 @@ class LiveJudge:
         else:
             yield rows
 
-    def _judged(self, history: DataFrame, names: Sequence[str], world: World) -> dict[str, Verdict]:
-        found = {name: undeclared(name) for name in names}
+    def _gathered(self, history: DataFrame, names: Sequence[str]) -> tuple[World, dict[str, Any]]:
+        """The facts of these checks, or what failed; and the World that the rows tell of."""
+        gathering, world = gather(history)
+        found: dict[str, Any] = {}
         for reads in (MESSAGES, OPERATIONS):
-            declared = [name for name in names if name in MERGES and MERGES[name].reads == reads]
-            if declared:
-                verdicts = check_history(_seen(history, reads, world), declared, self._plans, world)
-                found |= zip(declared, verdicts, strict=True)
-        return found
+            those = [name for name in names if _reads(name) == reads]
+            if those:
+                with planned(seen(history, reads), self._plans) as read:
+                    of_them = Gathering(read, gathering.control)
+                    found |= {name: facts_of(name, of_them, world, self._plans) for name in those}
+        return world, found
 
-    def _whole(self, name: str, rest: Verdict) -> Verdict:
-        merge = MERGES.get(name)
-        verdict = self._sealed[name].with_(merge, rest) if merge else rest
-        if self.forced and merge and merge.counted:
+    def _whole(self, name: str, rest: Any, world: World) -> Verdict:
+        """The verdict of everything, `rest` being the facts of the carried and new rows."""
+        check = CHECKS[name]
+        sealed = None if isinstance(rest, Failed) else self._sealed.get(name)
+        verdict = verdict_of(name, rest if sealed is None else sealed.plus(rest), world)
+        measured = {**verdict.measured}
+        if self.seals:
+            measured = {key: value for key, value in measured.items() if key not in check.takes_all_rows}
+        if self.forced and check.adds_up:
             said = f"{self.forced} times no quiet moment came in time: what spans those may be counted twice"
-            verdict = replace(verdict, measured={**verdict.measured, "live": said})
+            measured["live"] = said
+        verdict = replace(verdict, measured=measured)
+        if name in self._undecided and verdict.verdict is Validity.VALID:
+            verdict = replace(verdict, verdict=Validity.UNKNOWN, why=self._undecided[name])
         return verdict
 
     # -- sealing
 
-    def _try_to_seal(self, history: DataFrame, world: World, rest: dict[str, Verdict]) -> None:
+    def _try_to_seal(self, history: DataFrame, world: World, rest: Mapping[str, Any]) -> None:
         until_ms = world.end_ms - max(MARGIN_MS, 2 * leave_ms(world))
         force = self.carried_rows + self._fresh_rows > self.max_rows
         floor = world.run.get("availability_floor") is not None and "availability" in self.checks
         if floor or not (force or quiet_at(world, until_ms)):
             return  # a floor is a ratio over the whole run: no part of that can be sealed
         path = str(self.folder / f"carry-{self.seals + self.refused:06d}")
-        operations = rest.get("availability")
+        operations = verdict_of("availability", rest["availability"], world) if "availability" in rest else None
         short = operations is not None and bool(operations.examined) and operations.verdict is not Validity.VALID
         carried(history, world, until_ms, short=short).coalesce(1).write.mode("overwrite").parquet(path)
         with self._kept([path]) as carry:
-            after = self._judged(carry, self._counted, World.observe(carry))
+            _, after = self._gathered(carry, self._counted)
             try:
-                sealed = {
-                    name: self._sealed[name].plus(MERGES[name], rest[name], verdict) for name, verdict in after.items()
-                }
+                gone = {name: _difference(name, rest[name], facts) for name, facts in after.items()}
+                sealed = {name: self._sealed[name].plus(f) if name in self._sealed else f for name, f in gone.items()}
             except Inconsistent as exc:
                 log.info("a seal at %.0f ms was refused: %s", until_ms, exc)
                 self.refused += 1
@@ -221,23 +235,33 @@ class LiveJudge:
         count = self._read([path]).count()
         if not count:
             return
-        names = [name for name in self._counted if MERGES[name].reads == MESSAGES]
+        names = [name for name in self._counted if _reads(name) == MESSAGES]
         with self._kept(self._carry) as before, self._kept([*self._carry, path]) as after:
-            without = self._judged(before, names, World.observe(before))
-            with_ = self._judged(after, names, World.observe(after))
+            _, without = self._gathered(before, names)
+            _, with_ = self._gathered(after, names)
         for name in names:
             try:
-                step = Sealed().plus(MERGES[name], with_[name], without[name])
+                self._sealed[name] = self._sealed[name].minus(_difference(name, with_[name], without[name]))
             except Inconsistent as exc:
                 why = f"sealed messages came again and could not be told from new ones: {exc}"
-                self._sealed[name] = replace(self._sealed[name], unknown=why)
-            else:
-                self._sealed[name] = self._sealed[name].minus(step.examined, step.violations, step.sums)
+                self._undecided[name] = why
         self._carry.append(path)
         self.carried_rows += count
         self.taken_back += 1
 
 
-def _seen(history: DataFrame, reads: str, world: World) -> DataFrame:
-    """`seen`, which lives as long as the World: that knows by identity what was found out about a history."""
-    return world.memoized(("seen", reads, id(history)), lambda: (history, seen(history, reads)))[1]
+def _reads(name: str) -> str:
+    """Which of the carried rows of traffic the check sees."""
+    return MESSAGES if CHECKS[name].reads is Reads.MESSAGES else OPERATIONS
+
+
+def _difference(name: str, whole: Any, part: Any) -> Facts:
+    """What the part no longer gives. Inconsistent when that cannot be told."""
+    for facts in (whole, part):
+        if isinstance(facts, Failed):
+            raise Inconsistent(f"{name} failed: {facts.error}")
+    try:
+        found: Facts = whole.minus(part)
+    except Inconsistent as exc:
+        raise Inconsistent(f"{name}: {exc}") from exc
+    return found

@@ -13,10 +13,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..faults.losses import Loss
 from .causes import Cause, link_causes, process_causes
 from .obligations import RouteState, route_states
-from .windows import Window, client_leave_window, failed_calls, return_window
+from .reach import failed_calls
+from .windows import Window, client_leave_window, return_window
 from .world import World
 
 
@@ -63,8 +63,8 @@ def _absences(world: World) -> list[Absence]:
                     continue
                 removal_ms, removal = judged
                 hung = hung_brokers(world, client.name, start_ms, end_ms)
-                failed = _failed_calls(world, client.name, start_ms, removal_ms)
-
+                poll_ms = world.timers.P_ms  # the poll before it was lost, and the one after its removal
+                failed = failed_calls(world, (client.name,), start_ms - poll_ms, removal_ms + poll_ms)
                 route = client_leave_window(world.timers, removal, hung_brokers=hung, failed_calls=failed)
                 use = client_leave_window(
                     world.timers,
@@ -172,21 +172,6 @@ def _restarted_ms(world: World, state: RouteState) -> float:
     """When this NameServer process was started, if it is not the node's first: the run began with filled tables."""
     later = world.lives_of(state.name_server)[1:]
     return next((life.start_ms for life in later if life.incarnation == state.incarnation), -math.inf)
-
-
-def _failed_calls(world: World, client: str, start_ms: float, removal_ms: float) -> int:
-    """k: calls that fail because NameServers are lost to the client from one poll before until one after removal."""
-    timers, calls = world.timers, 0
-    for node in world.of_kind("name_server"):
-        faults = [*world.process_faults(node.name), *world.link_faults(client, node.name)]
-        losses = [f.loss(timers) for f in faults if f.overlaps(start_ms - timers.P_ms, removal_ms + timers.P_ms)]
-        calls += max((_calls_lost(world, loss) for loss in losses), default=0)
-    return calls
-
-
-def _calls_lost(world: World, loss: Loss) -> int:
-    # A crash costs 4.9 no call that it has yet to make, but the one in flight when the connection closes.
-    return 0 if loss is Loss.HARMLESS else max(1, failed_calls(world.timers.profile, loss))
 
 
 def alive(world: World, client: str, start_ms: float, end_ms: float) -> bool:

@@ -16,7 +16,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from .quiet import Stretch, members_window, sharing_window, without
-from .windows import Window, drop_window, failed_calls, return_window, staleness_window
+from .reach import failed_calls
+from .windows import Window, drop_window, return_window, staleness_window
 from .world import Fault, World
 
 Queue = tuple[str, int]
@@ -168,12 +169,8 @@ def _route_changes(world: World, changes: Sequence[tuple[float, bool]], first_ms
 
 def _staleness(world: World, from_ms: float, to_ms: float) -> Window | None:
     """What lost NameServers add to the time in which consumers learn of a change; None without any."""
-    calls = 0
     consumers = [node.name for node in world.of_kind("consumer")]
-    for node in world.of_kind("name_server"):
-        faults = [*world.process_faults(node.name), *(f for c in consumers for f in world.link_faults(c, node.name))]
-        losses = [fault.loss(world.timers) for fault in faults if fault.overlaps(from_ms - world.timers.P_ms, to_ms)]
-        calls += max((max(1, failed_calls(world.timers.profile, loss)) for loss in losses), default=0)
+    calls = failed_calls(world, consumers, from_ms - world.timers.P_ms, to_ms)
     return staleness_window(world.timers, calls) if calls else None
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ..faults.losses import Loss
 from .causes import leave_ms
-from .windows import Timers, Window, failed_calls, poll_delay_ms, return_window, staleness_window
+from .windows import Timers, Window, calls_to_leave, poll_delay_ms, return_window, staleness_window
 from .world import Fault, World
 
 
@@ -55,7 +55,7 @@ def _name_servers_hit(world: World) -> bool:
     names = {node.name for node in world.of_kind("name_server")}
     clients = {node.name for node in world.of_kind("producer", "consumer")}
     return any(
-        failed_calls(world.timers.profile, fault.loss(world.timers)) > 0
+        calls_to_leave(world.timers.profile, fault.loss(world.timers)) > 0
         for fault in world.faults
         if (fault.target is None and fault.source in names) or (fault.source in clients and fault.target in names)
     )

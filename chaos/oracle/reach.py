@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from ..faults.losses import Loss
@@ -48,6 +49,22 @@ def lost(world: World, client: str, kind: str, at_ms: float, *, for_ms: float = 
             if fault.start_ms <= at_ms and fault.end_ms > at_ms - for_ms:
                 found[node.name] = fault.loss(world.timers)
     return found
+
+
+def failed_calls(world: World, clients: Collection[str], from_ms: float, to_ms: float) -> int:
+    """k: look-ups that fail because NameServers are lost to any of these clients at some time in [from_ms, to_ms].
+
+    Each costs one: where the client's version tries the whole list within a call, so that a crash costs none that it
+    has yet to make, it is the one in flight when the connection closes.
+    """
+    return sum(
+        any(
+            fault.start_ms <= to_ms and fault.end_ms > from_ms
+            for client in clients
+            for fault in faults_between(world, client, node.name)
+        )
+        for node in world.of_kind("name_server")
+    )
 
 
 def undisturbed(world: World, node: str, from_ms: float, to_ms: float) -> bool:

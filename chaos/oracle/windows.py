@@ -156,7 +156,7 @@ def staleness_window(timers: Timers, failed_calls: float) -> Window:
     return Window(0, failed_calls * timers.P_ms + timers.A_ms, f"{k}·P + A", row, int(failed_calls) + 1)
 
 
-def failed_calls(profile: Profile, loss: Loss) -> int:
+def calls_to_leave(profile: Profile, loss: Loss) -> int:
     """k: calls that fail before a client with other NameServers left has moved on from one lost in this way.
 
     4.9 tries the whole list within one call, so a refused dial costs none; 5.3 tries one address a call. Where the

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
@@ -42,41 +43,63 @@ def by_event(history: DataFrame, control: DataFrame) -> DataFrame:
     return whole
 
 
-def check_history(
-    history: DataFrame,
-    checks: Iterable[str],
-    plans: Mapping[str, str] = SMALL_PLANS,
-    world: World | None = None,
-) -> list[Verdict]:
+def check_history(history: DataFrame, checks: Iterable[str], plans: Mapping[str, str] = SMALL_PLANS) -> list[Verdict]:
     """One verdict per named check, in order. A check that fails is UNKNOWN, with the error's text.
 
-    A small history is kept in memory whole, but for one that comes with its `world`: who observed it keeps it. Of a
-    large one (its own `plans`) only what is no traffic is, in one partition; and one row a message is kept on disk, so
-    that the checks of messages share one shuffle.
+    A small history is kept in memory whole. Of a large one (its own `plans`) only what is no traffic is, in one
+    partition; and one row a message is kept on disk, so that the checks of messages share one shuffle.
     """
-    spark, large = history.sparkSession, plans is not SMALL_PLANS
-    spark.sparkContext.setLocalProperty("callSite.long", "a check")  # else each RDD walks the JVM's stack for it
     with ExitStack() as stack:
-        judged = history
-        if large:
-            judged = stack.enter_context(_parts(history))
-            stack.enter_context(shared_scan(judged, history))
-            stack.callback(use, spark, plans)
-            use(spark, SMALL_PLANS)
-        elif world is None:
-            judged = stack.enter_context(cached(history))
-        gathering, observed = gather(judged)
-        return [_verdict_of(name, gathering, world or observed, plans) for name in checks]
+        if plans is SMALL_PLANS:
+            history = stack.enter_context(cached(history))
+        judged = stack.enter_context(planned(history, plans))
+        gathering, world = gather(judged)
+        return [verdict_of(name, facts_of(name, gathering, world, plans), world) for name in checks]
 
 
-def _verdict_of(name: str, gathering: Gathering, world: World, plans: Mapping[str, str]) -> Verdict:
+@contextmanager
+def planned(history: DataFrame, plans: Mapping[str, str]) -> Iterator[DataFrame]:
+    """The history as checks may read it again and again meanwhile: a large one by_event."""
+    spark = history.sparkSession
+    spark.sparkContext.setLocalProperty("callSite.long", "a check")  # else each RDD walks the JVM's stack for it
+    if plans is SMALL_PLANS:
+        yield history
+        return
+    with _parts(history) as judged, shared_scan(judged, history):
+        use(spark, SMALL_PLANS)
+        try:
+            yield judged
+        finally:
+            use(spark, plans)
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """In place of facts: what went wrong while they were gathered."""
+
+    error: Exception
+
+
+def facts_of(name: str, gathering: Gathering, world: World, plans: Mapping[str, str]) -> Any:
+    """The check's facts, or Failed."""
     check = CHECKS[name]
     # However large the history, a check that reads no traffic is planned as for a small one.
     use(gathering.history.sparkSession, SMALL_PLANS if check.reads is Reads.CONTROL else plans)
     try:
-        return replace(check.judge(check.gather(gathering, world), world), timeline_ms=world.timeline_ms)
+        return check.gather(gathering, world)
     except Exception as exc:
         log.info("check %s failed", name, exc_info=True)  # its verdict says so to the person
+        return Failed(exc)
+
+
+def verdict_of(name: str, facts: Any, world: World) -> Verdict:
+    """The check's verdict; UNKNOWN, with the error's text, where it fails or has failed."""
+    if isinstance(facts, Failed):
+        return Verdict.of_failed_check(name, facts.error)
+    try:
+        return replace(CHECKS[name].judge(facts, world), timeline_ms=world.timeline_ms)
+    except Exception as exc:
+        log.info("check %s failed", name, exc_info=True)
         return Verdict.of_failed_check(name, exc)
 
 

@@ -22,9 +22,10 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from ..checkers.dataframes.operations import Slot, slots
+from ..checkers.dataframes.operations import slots
 from ..checkers.dataframes.small_tables import frame
 from ..checkers.recovery_time import recoveries
+from ..checkers.slots import Slot
 from ..oracle.causes import Cause, link_causes, process_causes
 from ..oracle.quiet import Stretch, merged
 from ..oracle.reach import moments

@@ -12,9 +12,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from nemesrv.chaos.checkers.check import Check
 from nemesrv.chaos.checkers.control import Control
 from nemesrv.chaos.history.recorder import to_table
 from nemesrv.chaos.oracle.world import World
+from nemesrv.chaos.verdict import Verdict
 
 ROLES = {"ns": "name_server"}
 
@@ -120,10 +122,22 @@ class HistoryBuilder:
     def frame(self, spark: SparkSession) -> DataFrame:
         return frame(spark, self.rows)
 
+    def judged(self, check: Check[Any], spark: SparkSession) -> Verdict:
+        """The check's verdict of what Spark gathers."""
+        return judged(check, self.frame(spark))
+
 
 def frame(spark: SparkSession, rows: Sequence[dict[str, Any]]) -> DataFrame:
     """Rows as a history DataFrame, through the same conversion as a recorded run's."""
     return spark.createDataFrame(to_table(rows)).coalesce(1)
+
+
+def judged(check: Check[Any], history: DataFrame) -> Verdict:
+    """The check's verdict of what Spark gathers from the history."""
+    from nemesrv.chaos.checkers.dataframes.gathering import gather
+
+    gathering, world = gather(history)
+    return check.judge(check.gather(gathering, world), world)
 
 
 def cluster(

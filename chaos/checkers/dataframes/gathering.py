@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from pyspark.sql import DataFrame
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from ...oracle.windows import Timers
 
+T = TypeVar("T")
+
 _NEVER_COLLECTED = named(Group.TRAFFIC, Group.ANSWERS)
 """As many as messages or calls, if only in a wrong run: counted by Spark."""
 
@@ -32,6 +34,14 @@ class Gathering:
     history: DataFrame
     """Every row; what reads traffic reads it here."""
     control: Control
+    _memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+
+    def memoized(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What `make` gives, made once for all checks that ask for `key`."""
+        if key not in self._memo:
+            self._memo[key] = make()
+        found: T = self._memo[key]
+        return found
 
 
 def gather(history: DataFrame, timers: Timers | None = None) -> tuple[Gathering, World]:
@@ -46,12 +56,6 @@ def gather(history: DataFrame, timers: Timers | None = None) -> tuple[Gathering,
     world = World.of_rows(environment, timers, last_ms=last_ms)
     by_event = {event: sorted(found, key=order) for event, found in rows.items()}
     return Gathering(history, Control(by_event, lags)), world
-
-
-def control_of(history: DataFrame, world: World) -> Control:
-    """The control facts of this history, gathered once for each World."""
-    found: Control = world.memoized(("control", id(history)), lambda: (history, gather(history)[0].control))[1]
-    return found
 
 
 def _split(table: pa.Table) -> tuple[Lateness, dict[str, list[Row]]]:

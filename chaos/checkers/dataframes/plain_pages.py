@@ -3,9 +3,17 @@
     send (ok), receive, read ─► group by queue and 64 offsets ─► a page: per kind a count, its offsets as bits, a hash
 
 A page is plain when its acknowledged sends, its receipts and its final reads are the same messages, each once, and none
-of the sends had a try to spare. Nothing in it is lost, nothing came twice, whatever else happened; so only the messages
+of the sends was retried. Nothing in it is lost, nothing came twice, whatever else happened; so only the messages
 of the other pages need be looked at one by one (messages.py). In a clean run those are few: the last seconds, and what
 was under way at a fault.
+
+    sends     k0@0 k1@1 k2@2 k3@3   bits 1111  hash a ┐
+    receipts  k0@0 k1@1 k2@2 k3@3   bits 1111  hash a ├ alike, and 4 tries for 4 sends: plain, 4 messages are counted
+    reads     k0@0 k1@1 k2@2 k3@3   bits 1111  hash a ┘
+    receipts  k0@0 k1@1      k3@3   bits 1101  hash b   were these its receipts, each of the 4 would get a row
+
+This, `order.in_doubt` and `shared.shared_scan` are for large histories, and measured (docs/performance.md): change
+nothing here without `nemesrv bench checks` before and after. Small histories never come here.
 
 That two kinds hold the same messages is told by counts, by 64 bits that say which offsets there are (so none twice),
 and by the exclusive or of a 64-bit hash of each key and offset: two sets that differ look alike once in 2^64 pages.

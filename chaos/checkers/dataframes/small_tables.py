@@ -29,6 +29,17 @@ def frame(history: DataFrame, rows: Sequence[tuple[Any, ...]], schema: str) -> D
     return F.broadcast(_table(history, rows, schema))
 
 
+def table(history: DataFrame, rows: Sequence[tuple[Any, ...]], schema: str) -> DataFrame:
+    """The same, to be joined by equality to rows in one partition: without the job that each broadcast is."""
+    return _table(history, rows, schema).coalesce(1).hint("shuffle_hash")
+
+
+def one_of(column: str, hashed: Sequence[tuple[Any, ...]]) -> str:
+    """SQL: whether the column is the xxhash64 of one of these rows. For rows as few as queues, instead of a join."""
+    found = ", ".join(f"xxhash64({', '.join(map(_literal, row))})" for row in hashed)
+    return f"{column} IN ({found})" if found else "false"
+
+
 def _table(history: DataFrame, rows: Sequence[tuple[Any, ...]], schema: str) -> DataFrame:
     if len(rows) > _LITERALS_MAX:
         return _from_json(history, rows, schema)

@@ -5,23 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
-from nemesrv.chaos.checkers.availability import availability
-from nemesrv.chaos.checkers.dataframes.operations import passed_over
-from nemesrv.chaos.oracle.world import World
-from nemesrv.chaos.verdict import Validity, Verdict
+from nemesrv.chaos.checkers.availability import judge, tallies
+from nemesrv.chaos.oracle.lost_queues import passed_over
+from nemesrv.chaos.verdict import Example, Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster
-
-pytestmark = pytest.mark.spark
+from tests.chaos.checkers.slots import slots_of
 
 PAUSE = ("f1", "pause", "sigstop", "broker-a")
 WORKLOAD = {"queues": 4, "sends_per_s": 1}
 
 
-def check(builder: HistoryBuilder, spark: SparkSession) -> Verdict:
-    history = builder.frame(spark)
-    return availability(history, World.observe(history))
+def check(builder: HistoryBuilder) -> Verdict:
+    found, world = slots_of(builder)
+    return judge(tallies(found, world), world)
 
 
 def sends(failed: set[int], *, until_s: int = 400, lag_ms: float | None = 1.0, **run: Any) -> HistoryBuilder:
@@ -37,8 +34,8 @@ def sends(failed: set[int], *, until_s: int = 400, lag_ms: float | None = 1.0, *
 HALF = set(range(100, 200, 2))
 
 
-def test_all_succeed_in_quiet_and_half_while_one_of_two_brokers_hangs(spark: SparkSession) -> None:
-    verdict = check(sends(HALF), spark)
+def test_all_succeed_in_quiet_and_half_while_one_of_two_brokers_hangs() -> None:
+    verdict = check(sends(HALF))
     assert (verdict.verdict, verdict.violations) == (Validity.VALID, 0)
     assert (verdict.measured["quiet"], verdict.measured["send"]) == (1.0, 0.871795)
     assert verdict.measured["quiet_stretches"] == [[0.0, 100_000.0], [275_000.0, 400_000.0]]
@@ -47,28 +44,24 @@ def test_all_succeed_in_quiet_and_half_while_one_of_two_brokers_hangs(spark: Spa
     assert [sum(column) for column in zip(*series, strict=True)] == [390, 50]
 
 
-def test_one_failure_in_a_quiet_time_is_invalid(spark: SparkSession) -> None:
-    verdict = check(sends({50, 51}), spark)
+def test_one_failure_in_a_quiet_time_is_invalid() -> None:
+    verdict = check(sends({50, 51}))
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 2)
     assert verdict.examples == (
-        {
-            "operation": "send",
-            "client": "producer-0",
-            "at_ms": 50_100.0,
-            "to_ms": 51_100.0,
-            "succeeded": 88,
-            "failed": 2,
-            "floor": 1.0,
-            "why": "failed in a quiet time",
-        },
+        Example(
+            who="producer-0",
+            from_ms=50_100.0,
+            to_ms=51_100.0,
+            more={"kind": "failed in a quiet time", "operation": "send", "succeeded": 88, "failed": 2, "floor": 1.0},
+        ),
     )
     assert verdict.measured["quiet"] < 1
 
 
-def test_more_failures_than_the_lost_queues_explain_are_invalid(spark: SparkSession) -> None:
-    verdict = check(sends(set(range(110, 190))), spark)
+def test_more_failures_than_the_lost_queues_explain_are_invalid() -> None:
+    verdict = check(sends(set(range(110, 190))))
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 80)
-    assert verdict.examples[0]["why"] == "more failed than 1 of 2 lost brokers explain"
+    assert verdict.examples[0].more["kind"] == "more failed than 1 of 2 lost brokers explain"
 
 
 @pytest.mark.parametrize(
@@ -89,20 +82,20 @@ def test_a_retry_that_comes_too_late_takes_a_good_queue_of_the_round(
     assert passed_over(brokers, lost, queues) == share
 
 
-def test_with_two_queues_of_which_one_hangs_all_sends_may_fail(spark: SparkSession) -> None:
+def test_with_two_queues_of_which_one_hangs_all_sends_may_fail() -> None:
     failing = set(range(100, 200))
-    assert check(sends(failing, workload={**WORKLOAD, "queues": 1}), spark).verdict is Validity.VALID
-    assert check(sends(failing), spark).verdict is Validity.INVALID
+    assert check(sends(failing, workload={**WORKLOAD, "queues": 1})).verdict is Validity.VALID
+    assert check(sends(failing)).verdict is Validity.INVALID
 
 
-def test_messages_of_a_sharding_key_fail_as_long_as_their_queue_is_lost(spark: SparkSession) -> None:
+def test_messages_of_a_sharding_key_fail_as_long_as_their_queue_is_lost() -> None:
     failing = {second for second in range(100, 200) if second % 10 < 7}
     keys = {"ordered": True, "ordered_keys": 12}  # of eight queues four are lost, so up to eight of twelve keys
-    assert check(sends(failing, workload={**WORKLOAD, **keys}), spark).verdict is Validity.VALID
-    assert check(sends(failing), spark).verdict is Validity.INVALID
+    assert check(sends(failing, workload={**WORKLOAD, **keys})).verdict is Validity.VALID
+    assert check(sends(failing)).verdict is Validity.INVALID
 
 
-def test_a_fault_may_be_felt_before_its_row_which_comes_when_it_is_complete(spark: SparkSession) -> None:
+def test_a_fault_may_be_felt_before_its_row_which_comes_when_it_is_complete() -> None:
     def pull_fails_at(at_s: float, fault: tuple[str, ...], value: object = None) -> HistoryBuilder:
         builder = cluster(clients=("consumer-0",)).at(50).event("consumer-0", "pull", type="ok", code=0, duration_ms=10)
         builder.at(at_s).event("consumer-0", "pull", type="info", duration_ms=10)
@@ -110,29 +103,27 @@ def test_a_fault_may_be_felt_before_its_row_which_comes_when_it_is_complete(spar
 
     stop, kill = ("f1", "stop", "sigterm", "broker-a"), ("f1", "kill", "sigkill", "broker-a")
     cut = ("f1", "cut", "toxiproxy.disabled", "consumer-0", "broker-a")
-    assert check(pull_fails_at(99.5, stop), spark).verdict is Validity.VALID
-    assert check(pull_fails_at(99.5, kill), spark).verdict is Validity.INVALID
-    assert check(pull_fails_at(99.95, cut, {"asked_ms": 99_900.0}), spark).verdict is Validity.VALID
-    assert check(pull_fails_at(99.85, cut, {"asked_ms": 99_900.0}), spark).verdict is Validity.INVALID
+    assert check(pull_fails_at(99.5, stop)).verdict is Validity.VALID
+    assert check(pull_fails_at(99.5, kill)).verdict is Validity.INVALID
+    assert check(pull_fails_at(99.95, cut, {"asked_ms": 99_900.0})).verdict is Validity.VALID
+    assert check(pull_fails_at(99.85, cut, {"asked_ms": 99_900.0})).verdict is Validity.INVALID
 
 
-def test_failures_while_timers_are_later_than_a_time_out_are_unknown(spark: SparkSession) -> None:
+def test_failures_while_timers_are_later_than_a_time_out_are_unknown() -> None:
     builder = sends({50})
-    verdict = check(builder.at(48).lag(1500, "broker-b", until_s=51), spark)
+    verdict = check(builder.at(48).lag(1500, "broker-b", until_s=51))
     assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
-    assert check(sends({50}, lag_ms=None), spark).verdict is Validity.UNKNOWN
+    assert check(sends({50}, lag_ms=None)).verdict is Validity.UNKNOWN
 
 
-def test_a_failure_beside_successes_that_took_a_third_of_the_time_out_is_unknown(spark: SparkSession) -> None:
+def test_a_failure_beside_successes_that_took_a_third_of_the_time_out_is_unknown() -> None:
     builder = sends({50}).at(51).event("producer-0", "send", type="ok", duration_ms=1400)
-    verdict = check(builder, spark)
+    verdict = check(builder)
     assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
     assert "stood still" in verdict.why
 
 
-def test_a_failure_while_the_proxies_stood_still_is_unknown_and_after_an_unexplained_silence_invalid(
-    spark: SparkSession,
-) -> None:
+def test_a_failure_while_the_proxies_stood_still_is_unknown_and_after_an_unexplained_silence_invalid() -> None:
     def silent(builder: HistoryBuilder) -> HistoryBuilder:
         for tenth in range(10, 1000):
             if not 500 <= tenth < 530:
@@ -140,28 +131,26 @@ def test_a_failure_while_the_proxies_stood_still_is_unknown_and_after_an_unexpla
         return builder.at(53.1).event("producer-0", "send", type="info", duration_ms=3000).end(100)
 
     clients = ("producer-0", "producer-1")
-    assert check(silent(cluster(clients=clients)), spark).verdict is Validity.INVALID
+    assert check(silent(cluster(clients=clients))).verdict is Validity.INVALID
     builder = silent(cluster(clients=clients)).at(50).lag(2900, "toxiproxy", until_s=53)
-    assert check(builder, spark).verdict is Validity.UNKNOWN
+    assert check(builder).verdict is Validity.UNKNOWN
 
 
 @pytest.mark.parametrize(("floor", "expected"), [(0.8, Validity.VALID), (0.9, Validity.INVALID)])
-def test_a_scenario_may_set_a_floor_from_its_first_fault_on(
-    spark: SparkSession, floor: float, expected: Validity
-) -> None:
-    assert check(sends(HALF, availability_floor=floor), spark).verdict is expected
+def test_a_scenario_may_set_a_floor_from_its_first_fault_on(floor: float, expected: Validity) -> None:
+    assert check(sends(HALF, availability_floor=floor)).verdict is expected
 
 
-def test_an_answer_that_says_no_is_an_answer_for_pulls_and_look_ups_and_none_for_sends(spark: SparkSession) -> None:
+def test_an_answer_that_says_no_is_an_answer_for_pulls_and_look_ups_and_none_for_sends() -> None:
     builder = cluster(clients=("producer-0",))
     for event in ("pull", "name_server_call"):
         builder.at(50).event("producer-0", event, type="fail", code=17)
-    assert check(builder.end(100), spark).verdict is Validity.VALID
+    assert check(builder.end(100)).verdict is Validity.VALID
     builder.at(60).event("producer-0", "send", type="fail", code=14)
-    assert check(builder, spark).verdict is Validity.INVALID
+    assert check(builder).verdict is Validity.INVALID
 
 
-def test_without_operations_nothing_is_examined(spark: SparkSession) -> None:
+def test_without_operations_nothing_is_examined() -> None:
     for builder in (HistoryBuilder(), cluster(clients=("producer-0",)).end(100)):
-        verdict = check(builder, spark)
+        verdict = check(builder)
         assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)

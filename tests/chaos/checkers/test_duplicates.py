@@ -7,20 +7,16 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from nemesrv.chaos.checkers.duplicates import duplicates
-from nemesrv.chaos.oracle.world import World
-from nemesrv.chaos.verdict import Validity, Verdict
+from nemesrv.chaos.checkers.duplicates import CHECK, Repeat, Repeats, judge
+from nemesrv.chaos.verdict import Example, Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster
-
-pytestmark = pytest.mark.spark
 
 AT = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
 KILL = ("f1", "kill", "sigkill", "broker-a")
 
 
 def check(builder: HistoryBuilder, spark: SparkSession) -> Verdict:
-    history = builder.frame(spark)
-    return duplicates(history, World.observe(history))
+    return builder.judged(CHECK, spark)
 
 
 def group(**run: Any) -> HistoryBuilder:
@@ -52,6 +48,7 @@ def handed_over(first_s: float, taken_s: float) -> HistoryBuilder:
     return builder.end(400)
 
 
+@pytest.mark.spark
 def test_what_was_not_committed_when_the_queue_changed_hands_may_come_again(spark: SparkSession) -> None:
     verdict = check(handed_over(first_s=195, taken_s=200), spark)
     assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.VALID, 2, 0)
@@ -59,44 +56,54 @@ def test_what_was_not_committed_when_the_queue_changed_hands_may_come_again(spar
     assert verdict.allowed["bound_ms"] == 10_000.0
 
 
+@pytest.mark.spark
 def test_what_was_received_long_before_the_queue_changed_hands_must_not_come_again(spark: SparkSession) -> None:
     verdict = check(handed_over(first_s=185, taken_s=200), spark)
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
     assert verdict.examples == (
-        {
-            "what": "received again, and no change of hands explains it",
-            "msg_key": "k-1",
-            **AT,
-            "offset": 1,
-            "client": "consumer-1",
-            "first_client": "consumer-0",
-            "at_ms": 185_000.0,
-            "to_ms": 201_000.0,
-            "changed_ms": 200_000.0,
-            "over_ms": 5000.0,
-        },
+        Example(
+            who="consumer-1",
+            what="broker-a",
+            topic="orders",
+            from_ms=185_000.0,
+            to_ms=201_000.0,
+            due_ms=185_000.0,
+            over_ms=5000.0,
+            more={
+                "kind": "received again, and no change of hands explains it",
+                "msg_key": "k-1",
+                "queue_id": 0,
+                "offset": 1,
+                "first_client": "consumer-0",
+                "changed_ms": 200_000.0,
+            },
+        ),
     )
 
 
+@pytest.mark.spark
 def test_two_owners_may_both_receive_only_until_the_next_rebalance(spark: SparkSession) -> None:
     assert check(handed_over(first_s=222, taken_s=200), spark).verdict is Validity.VALID  # Qr + A = 23 s
     assert check(handed_over(first_s=230, taken_s=200), spark).verdict is Validity.INVALID
 
 
+@pytest.mark.spark
 def test_on_a_machine_later_than_the_cap_nobody_knows(spark: SparkSession) -> None:
     builder = handed_over(first_s=185, taken_s=200)
     verdict = check(builder.at(190).lag(4000, "consumer-0", until_s=195), spark)
     assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
 
 
+@pytest.mark.spark
 def test_twice_within_one_holding_is_never_right(spark: SparkSession) -> None:
     builder = take(group(), 2, "consumer-0")
     received(received(sent(builder, 50), 50, "consumer-0"), 51, "consumer-0")
     verdict = check(builder.end(100), spark)
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
-    assert verdict.examples[0]["what"] == "received twice from one holding of its queue"
+    assert verdict.examples[0].more["kind"] == "received twice from one holding of its queue"
 
 
+@pytest.mark.spark
 def test_a_receipt_from_a_holding_that_nobody_recorded_is_unknown(spark: SparkSession) -> None:
     builder = take(group(), 2, "consumer-0")
     received(received(sent(builder, 50), 50, "consumer-0"), 51, "consumer-1", op_id=None)
@@ -104,6 +111,7 @@ def test_a_receipt_from_a_holding_that_nobody_recorded_is_unknown(spark: SparkSe
     assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize(("first_s", "expected"), [(90, Validity.VALID), (80, Validity.INVALID)])
 def test_a_killed_broker_forgets_the_commits_of_its_last_flush_too(
     spark: SparkSession, first_s: float, expected: Validity
@@ -115,6 +123,7 @@ def test_a_killed_broker_forgets_the_commits_of_its_last_flush_too(
     assert check(builder.end(400), spark).verdict is expected
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize(("tries", "expected"), [(2, Validity.VALID), (1, Validity.INVALID)])
 def test_a_message_is_stored_no_oftener_than_it_was_tried(spark: SparkSession, tries: int, expected: Validity) -> None:
     builder = received(sent(take(group(), 2, "consumer-0"), 50, tries=tries), 50, "consumer-0")
@@ -124,6 +133,7 @@ def test_a_message_is_stored_no_oftener_than_it_was_tried(spark: SparkSession, t
     assert (verdict.verdict, verdict.measured["stored_again"]) == (expected, 1)
 
 
+@pytest.mark.spark
 def test_with_broadcasting_each_consumer_receives_a_message_once(spark: SparkSession) -> None:
     builder = take(take(group(workload={"broadcasting": True}), 2, "consumer-0"), 2, "consumer-1")
     received(received(sent(builder, 50), 50, "consumer-0"), 50, "consumer-1")
@@ -131,7 +141,20 @@ def test_with_broadcasting_each_consumer_receives_a_message_once(spark: SparkSes
     assert (verdict.verdict, verdict.measured["received_again"]) == (Validity.VALID, 0)
 
 
-def test_without_any_message_nothing_is_examined(spark: SparkSession) -> None:
-    for builder in (HistoryBuilder(), group().end(100)):
-        verdict = check(builder, spark)
-        assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
+def test_without_any_message_nothing_is_examined() -> None:
+    _, world = group().facts()
+    verdict = judge(Repeats(), world)
+    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
+
+
+def test_what_nothing_explains_is_shown_before_what_lateness_may_explain() -> None:
+    _, world = group().facts()
+    wrong = Repeat(5.0, 6.0, "k-0", "stored 2 times by 1 tries", "orders", "broker-a", 0, 7)
+    late = wrong._replace(msg_key="k-1", client="consumer-0", over_ms=80.0, is_wrong=False)
+    found = Repeats(messages=9, received_again=1, stored_again=1, wrong=1, late=1, lag_ms=40.0, first=(late, wrong))
+    verdict = judge(found, world)
+    assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.INVALID, 9, 1)
+    assert [example.more["msg_key"] for example in verdict.examples] == ["k-0"]
+    verdict = judge(found.minus(Repeats(messages=1, stored_again=1, wrong=1, first=(wrong,))), world)
+    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 8)
+    assert verdict.why.startswith("1 duplicates may be the machine's lateness (up to 40 ms)")

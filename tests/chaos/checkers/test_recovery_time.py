@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
-from pyspark.sql import SparkSession
-
-from nemesrv.chaos.checkers.recovery_time import percentile, recovery_time
-from nemesrv.chaos.oracle.world import World
-from nemesrv.chaos.verdict import Validity, Verdict
+from nemesrv.chaos.checkers.recovery_time import judge, percentile
+from nemesrv.chaos.verdict import Example, Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, address_of, cluster
-
-pytestmark = pytest.mark.spark
+from tests.chaos.checkers.slots import slots_of
 
 KILL = ("f1", "kill", "sigkill", "broker-a")
 WORKLOAD = {"queues": 4, "sends_per_s": 1}
 
 
-def check(builder: HistoryBuilder, spark: SparkSession) -> Verdict:
-    history = builder.frame(spark)
-    return recovery_time(history, World.observe(history))
+def check(builder: HistoryBuilder) -> Verdict:
+    return judge(*slots_of(builder))
 
 
 def send(builder: HistoryBuilder, at_s: float, type_: str = "ok", took_s: float = 0.5) -> HistoryBuilder:
@@ -36,41 +30,51 @@ def crash(first_good_s: float, lag_ms: float | None = 1.0) -> HistoryBuilder:
     return send(send(builder, 201), 280).end(300, lag_ms)
 
 
-def test_a_producer_that_succeeds_after_one_try_at_each_lost_queue_is_valid(spark: SparkSession) -> None:
-    verdict = check(crash(first_good_s=120), spark)
+def test_a_producer_that_succeeds_after_one_try_at_each_lost_queue_is_valid() -> None:
+    verdict = check(crash(first_good_s=120))
     assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.VALID, 2, 0)
     assert verdict.allowed["bound_ms"] == 24_000.0  # (4 lost queues + 2) · (3 s + 1 s)
-    spread = {"recoveries": 2, "p50_ms": 1500.0, "p99_ms": 20_500.0, "max_ms": 20_500.0}
+    spread = {"recoveries": 2, "p50_ms": 1500.0, "p99_ms": 20_500.0, "max_ms": 20_500.0, "bound_ms": 24_000.0}
     assert verdict.measured["by_operation"] == {"send": spread}
     assert verdict.measured["max_ms"] == 20_500.0  # the one nearest to its bound
-    assert (verdict.measured["longest_ms"], verdict.measured["p50_ms"], verdict.measured["never"]) == (
-        20_500.0,
-        1500.0,
-        0,
-    )
+    assert verdict.measured["never"] == 0
 
 
-def test_a_producer_that_goes_on_failing_is_invalid(spark: SparkSession) -> None:
-    verdict = check(crash(first_good_s=150), spark)
+def test_every_recovery_that_was_judged_is_a_finding_with_its_own_bound() -> None:
+    verdict = check(crash(first_good_s=120))
+    assert [(f.subject, f.kind, f.after, f.measured_ms, f.bound_ms) for f in verdict.findings] == [
+        ("producer-0", "first good send", "f1 start", 20_500.0, 24_000.0),
+        ("producer-0", "first good send", "f1 end", 1500.0, 24_000.0),
+    ]
+
+
+def test_what_stands_beside_the_bound_was_held_against_it() -> None:
+    """The longest without a success was never bounded: every broker was lost."""
+    verdict = check(without_any_broker())
+    (longest,) = {row["after_ms"]: row for row in verdict.measured["slowest"][:1]}.values()
+    assert (longest["after_ms"], longest["bound_ms"]) == (260_500.0, None)
+    assert verdict.measured["max_ms"] == 60_500.0 <= verdict.allowed["bound_ms"]
+    assert not {"longest_ms", "p50_ms", "p99_ms"} & verdict.measured.keys()
+
+
+def test_a_producer_that_goes_on_failing_is_invalid() -> None:
+    verdict = check(crash(first_good_s=150))
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
     assert verdict.examples == (
-        {
-            "client": "producer-0",
-            "operation": "send",
-            "fault_id": "f1",
-            "phase": "start",
-            "after_ms": 50_500.0,
-            "bound_ms": 24_000.0,
-            "at_ms": 100_000.0,
-            "to_ms": 150_500.0,
-            "due_ms": 124_000.0,
-            "over_ms": 26_500.0,
-        },
+        Example(
+            who="producer-0",
+            from_ms=124_000.0,
+            to_ms=150_500.0,
+            due_ms=124_000.0,
+            over_ms=26_500.0,
+            after="f1 start",
+            more={"kind": "first good send"},
+        ),
     )
 
 
-def test_a_late_success_on_a_machine_later_than_the_cap_is_unknown(spark: SparkSession) -> None:
-    verdict = check(crash(first_good_s=129, lag_ms=4000), spark)
+def test_a_late_success_on_a_machine_later_than_the_cap_is_unknown() -> None:
+    verdict = check(crash(first_good_s=129, lag_ms=4000))
     assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
 
 
@@ -84,28 +88,31 @@ def look_ups(first_good_s: float) -> HistoryBuilder:
     return builder.end(300)
 
 
-def test_a_client_asks_another_name_server_after_one_failed_call_and_a_poll(spark: SparkSession) -> None:
-    verdict = check(look_ups(first_good_s=153), spark)
+def test_a_client_asks_another_name_server_after_one_failed_call_and_a_poll() -> None:
+    verdict = check(look_ups(first_good_s=153))
     assert (verdict.verdict, verdict.examined) == (Validity.VALID, 2)
     assert verdict.allowed["bound_ms"] == 63_000.0  # P + (1·P + A)
-    assert check(look_ups(first_good_s=170), spark).verdict is Validity.INVALID
+    assert check(look_ups(first_good_s=170)).verdict is Validity.INVALID
 
 
-def test_a_client_without_any_broker_left_is_bounded_from_the_heal_on(spark: SparkSession) -> None:
+def without_any_broker() -> HistoryBuilder:
+    """Both brokers are killed at 100 s and back at 300 s; the producer's next good send ends at 360.5 s."""
     both = (("f1", "kill", "sigkill", "broker-a"), ("f2", "kill", "sigkill", "broker-b"))
     builder = cluster(clients=("producer-0",), workload=WORKLOAD)
     send(builder.at(100).fault(*both[0]).fault(*both[1]), 90)
     for fault in both:
         builder.at(300).fault(*fault, end=True).restarted(fault[3])
-    verdict = check(send(send(builder, 360), 500).end(510), spark)
+    return send(send(builder, 360), 500).end(510)
+
+
+def test_a_client_without_any_broker_left_is_bounded_from_the_heal_on() -> None:
+    verdict = check(without_any_broker())
     assert (verdict.verdict, verdict.violations) == (Validity.VALID, 0)
     assert [row["after_ms"] for row in verdict.measured["slowest"]] == [260_500.0, 260_500.0, 60_500.0, 60_500.0]
     assert verdict.examined == 2
 
 
-def test_a_consumer_may_have_nothing_to_pull_where_its_group_has_fewer_queues_left_than_consumers(
-    spark: SparkSession,
-) -> None:
+def test_a_consumer_may_have_nothing_to_pull_where_its_group_has_fewer_queues_left_than_consumers() -> None:
     def idle_while_the_broker_is_lost(queues: int) -> HistoryBuilder:
         builder = cluster(clients=("consumer-0", "consumer-1"), workload={**WORKLOAD, "queues": queues})
         builder.at(100).fault(*KILL).at(500).fault(*KILL, end=True).restarted("broker-a")
@@ -113,21 +120,21 @@ def test_a_consumer_may_have_nothing_to_pull_where_its_group_has_fewer_queues_le
             builder.at(at_s).event("consumer-0", "pull", type="ok", code=0, duration_ms=100)
         return builder.end(700)
 
-    verdict = check(idle_while_the_broker_is_lost(queues=1), spark)
+    verdict = check(idle_while_the_broker_is_lost(queues=1))
     assert (verdict.verdict, verdict.examined) == (Validity.VALID, 1)  # from the heal on
     assert verdict.allowed["bound_ms"] == (33 + 30 + 6 + 20 + 40) * 1000  # R + C + P + J + Qr + 2·20 s
-    verdict = check(idle_while_the_broker_is_lost(queues=4), spark)
+    verdict = check(idle_while_the_broker_is_lost(queues=4))
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
 
 
-def test_without_a_fault_or_without_anything_at_all_nothing_is_examined(spark: SparkSession) -> None:
+def test_without_a_fault_or_without_anything_at_all_nothing_is_examined() -> None:
     for builder in (HistoryBuilder(), send(cluster(clients=("producer-0",)), 50).end(100)):
-        verdict = check(builder, spark)
+        verdict = check(builder)
         assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
 
 
-def test_a_client_that_did_nothing_proves_nothing(spark: SparkSession) -> None:
-    verdict = check(cluster(clients=("producer-0",)).at(100).fault(*KILL).end(300), spark)
+def test_a_client_that_did_nothing_proves_nothing() -> None:
+    verdict = check(cluster(clients=("producer-0",)).at(100).fault(*KILL).end(300))
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
 
 

@@ -1,11 +1,11 @@
 """Whole histories against the same in parts: `python -m tests.chaos.live.differential --histories 1000`.
 
 Each random history is judged once as a finished run's, and once by the live judge, to which it comes in random parts,
-with seals tried after a random number of rows. Compared for every check: verdict, violations and examined; for a check
-whose rows are all carried the whole verdict with measured, allowed and examples; for one that is counted the sums of
-its merge. With `--by-rows`, checks that read no traffic are not judged where the rows that they see are the same both
-ways, which is quicker: a check is a function of its rows. `--out` keeps one line a history, so that several runs add
-up; `--seconds` ends a run early.
+with seals tried after a random number of rows. Compared for every check: verdict, violations, examined and measured,
+but for what only all rows tell; for a check whose rows are all carried also allowed, examples and why. With
+`--by-rows`, checks that read no traffic are not judged where the rows that they see are the same both ways, which is
+quicker: a check is a function of its rows. `--out` keeps one line a history, so that several runs add up; `--seconds`
+ends a run early.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
 from nemesrv.chaos.checkers import CHECKS
+from nemesrv.chaos.checkers.check import Reads
 from nemesrv.chaos.history.recorder import to_table
 from nemesrv.chaos.live.carry import TRAFFIC
 from nemesrv.chaos.live.judge import LiveJudge
-from nemesrv.chaos.live.merge import MERGES
 from nemesrv.chaos.spark.judge import check_history
 from nemesrv.chaos.spark.storage import HISTORY_SCHEMA
 from nemesrv.chaos.verdict import Verdict
@@ -66,7 +66,7 @@ def compare(spark: Any, seed: int, checks: Sequence[str], folder: Path, *, by_ro
     history = spark.read.schema(HISTORY_SCHEMA).parquet(*files).coalesce(1)
     same = []
     if by_rows and _ids(judge.environment()) == _ids(history.where(~F.col("event").isin(*TRAFFIC))):
-        same = [name for name in checks if name in MERGES and not MERGES[name].traffic]
+        same = [name for name in checks if CHECKS[name].reads is Reads.CONTROL]
     judged = [name for name in checks if name not in same]
     whole, parts = check_history(history, judged), judge.judge(only=judged)
     parts = [verdict for verdict in parts if verdict.name in judged]
@@ -86,7 +86,7 @@ def misdeclared(spark: Any, seed: int, checks: Sequence[str], folder: Path) -> l
     """The checks that are declared to read no traffic, and judge the history of this seed otherwise without it."""
     pq.write_table(to_table(random_history(seed)), folder / "history.parquet")
     history = spark.read.schema(HISTORY_SCHEMA).parquet(str(folder)).coalesce(1)
-    names = [name for name in checks if name in MERGES and not MERGES[name].traffic]
+    names = [name for name in checks if CHECKS[name].reads is Reads.CONTROL]
     without = history.where(~F.col("event").isin(*TRAFFIC))
     pairs = zip(check_history(history, names), check_history(without, names), strict=True)
     return [one.name for one, other in pairs if one != other]
@@ -112,17 +112,12 @@ def _parts(rows: Rows, rng: random.Random, folder: Path) -> tuple[list[str], lis
 def differences(whole: Verdict, parts: Verdict) -> list[str]:
     """What of two verdicts of one check is not the same, in words."""
     one, other = whole.to_json(), parts.to_json()
-    compared = ["verdict", "violations", "examined"]
-    merge = MERGES.get(whole.name)
-    if merge is not None and not merge.counted:
-        compared += ["measured", "allowed", "examples", "why"]
-        for shown in (one, other):
-            shown["measured"] = {name: value for name, value in shown["measured"].items() if name not in merge.partial}
-    found = [f"{whole.name}: {key} is {one[key]} and {other[key]}" for key in compared if one[key] != other[key]]
-    for key in merge.sums if merge is not None and merge.counted else ():
-        if (one["measured"].get(key) or 0) != (other["measured"].get(key) or 0):
-            found.append(f"{whole.name}: {key} is {one['measured'].get(key)} and {other['measured'].get(key)}")
-    return found
+    check = CHECKS[whole.name]
+    for shown in (one, other):
+        shown["measured"] = {key: value for key, value in shown["measured"].items() if key not in check.takes_all_rows}
+    compared = ["verdict", "violations", "examined", "measured"]
+    compared += [] if check.adds_up else ["allowed", "examples", "why"]
+    return [f"{whole.name}: {key} is {one[key]} and {other[key]}" for key in compared if one[key] != other[key]]
 
 
 def main() -> int:

@@ -16,9 +16,9 @@ from nemesrv.chaos.oracle.windows import (
     Flapping,
     Timers,
     Window,
+    calls_to_leave,
     client_leave_window,
     drop_window,
-    failed_calls,
     flapping_of,
     return_window,
     staleness_window,
@@ -179,8 +179,8 @@ def test_hung_brokers_and_failed_name_server_calls_delay_the_poll() -> None:
 
 
 def test_the_profiles_clients_lose_calls_by_the_kind_of_loss() -> None:
-    assert [failed_calls(profile, Loss.CRASH) for profile in Profile] == [0, 1]
-    assert [failed_calls(profile, Loss.SILENT) for profile in Profile] == [1, 1]
+    assert [calls_to_leave(profile, Loss.CRASH) for profile in Profile] == [0, 1]
+    assert [calls_to_leave(profile, Loss.SILENT) for profile in Profile] == [1, 1]
 
 
 def test_timers_travel_through_the_begin_of_a_run() -> None:

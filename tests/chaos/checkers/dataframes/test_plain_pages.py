@@ -11,28 +11,25 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from nemesrv.chaos import generate
+from nemesrv.chaos.checkers import duplicates, no_acknowledged_loss, order_kept
 from nemesrv.chaos.checkers.dataframes.messages import messages
+from nemesrv.chaos.checkers.dataframes.order import in_doubt, sends_of
 from nemesrv.chaos.checkers.dataframes.plain_pages import pages, place
 from nemesrv.chaos.checkers.dataframes.shared import shared_scan
-from nemesrv.chaos.checkers.duplicates import duplicates
-from nemesrv.chaos.checkers.no_acknowledged_loss import no_acknowledged_loss
-from nemesrv.chaos.checkers.order_kept import in_doubt, order_kept, sends_of
-from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, cluster, frame
+from tests.chaos.builder import HistoryBuilder, cluster, frame, judged
 
 pytestmark = pytest.mark.spark
 
-OF_MESSAGES = (no_acknowledged_loss, order_kept, duplicates)
+OF_MESSAGES = (no_acknowledged_loss.CHECK, order_kept.CHECK, duplicates.CHECK)
 Rows = Sequence[dict[str, Any]]
 
 
 def verdicts(history: DataFrame, *, large: bool) -> list[Verdict]:
-    world = World.observe(history)
     if not large:
-        return [check(history, world) for check in OF_MESSAGES]
+        return [judged(check, history) for check in OF_MESSAGES]
     with shared_scan(history, history):
-        return [check(history, world) for check in OF_MESSAGES]
+        return [judged(check, history) for check in OF_MESSAGES]
 
 
 def plain_of(history: DataFrame) -> int:

@@ -2,52 +2,38 @@
 
 from __future__ import annotations
 
-import pytest
-from pyspark.sql import SparkSession
-
-from nemesrv.chaos.checkers import tolerance as lag
-from nemesrv.chaos.checkers.tolerance import LagWindow, measure
-from nemesrv.chaos.oracle.world import World
+from nemesrv.chaos.checkers.lateness import LagWindow
 from tests.chaos.builder import HistoryBuilder
 
-pytestmark = pytest.mark.spark
 
-
-@pytest.fixture(params=["read once", "asked each time"], autouse=True)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few measurements are held here, of many Spark picks what is asked for: both give the same."""
-    if request.param == "asked each time":
-        monkeypatch.setattr(lag, "MEASUREMENTS_MAX", 0)
-
-
-def lateness(spark: SparkSession, builder: HistoryBuilder) -> dict[int, float]:
-    history = builder.frame(spark)
+def lateness(builder: HistoryBuilder) -> dict[int, float]:
+    control, world = builder.facts()
     windows = [LagWindow(0, "ns-0", 10_000, 20_000), LagWindow(1, "ns-1", 10_000, 20_000)]
-    return measure(history, World.observe(history), windows)
+    return control.lateness.measured(world, windows)
 
 
-def test_the_proxies_lateness_counts_for_every_node_that_measured_its_own(spark: SparkSession) -> None:
+def test_the_proxies_lateness_counts_for_every_node_that_measured_its_own() -> None:
     builder = HistoryBuilder(profile="4.9")
     builder.at(15).event("ns-0", "timer_lag", lag_ms=5.0, duration_ms=1000.0)
     builder.at(16).event("toxiproxy", "timer_lag", lag_ms=3000.0, duration_ms=3000.0)
-    assert lateness(spark, builder) == {0: 3000.0}  # of ns-1 nobody knows
+    assert lateness(builder) == {0: 3000.0}  # of ns-1 nobody knows
 
 
-def test_the_larger_lateness_counts_and_only_within_the_window(spark: SparkSession) -> None:
+def test_the_larger_lateness_counts_and_only_within_the_window() -> None:
     builder = HistoryBuilder(profile="4.9")
     builder.at(15).event("ns-0", "timer_lag", lag_ms=70.0, duration_ms=1000.0)
     builder.at(15).event("ns-1", "timer_lag", lag_ms=1.0, duration_ms=1000.0)
     builder.at(15).event("toxiproxy", "timer_lag", lag_ms=20.0, duration_ms=1000.0)
     builder.at(30).event("toxiproxy", "timer_lag", lag_ms=900.0, duration_ms=1000.0)
-    assert lateness(spark, builder) == {0: 70.0, 1: 20.0}
+    assert lateness(builder) == {0: 70.0, 1: 20.0}
 
 
-def test_what_a_paused_node_measured_is_left_out_up_to_a_second_past_its_resume(spark: SparkSession) -> None:
+def test_what_a_paused_node_measured_is_left_out_up_to_a_second_past_its_resume() -> None:
     builder = HistoryBuilder(profile="4.9")
     builder.at(9).fault("f1", "pause", "sigstop", "ns-0").at(12).fault("f1", "pause", "sigstop", "ns-0", end=True)
     builder.at(12.5).event("ns-0", "timer_lag", lag_ms=3000.0, duration_ms=3500.0)
     builder.at(15).event("ns-0", "timer_lag", lag_ms=2.0, duration_ms=1000.0)
-    assert lateness(spark, builder) == {0: 2.0}
+    assert lateness(builder) == {0: 2.0}
 
 
 def killed(*, gone_s: float | None) -> HistoryBuilder:
@@ -61,14 +47,14 @@ def killed(*, gone_s: float | None) -> HistoryBuilder:
     return builder.at(19).event("broker-a", "timer_lag", lag_ms=9_000.0, duration_ms=1000.0)
 
 
-def test_how_long_a_killed_process_took_to_be_gone_is_its_lateness(spark: SparkSession) -> None:
-    assert lateness(spark, killed(gone_s=16.25)) == {0: 1_250.0}
+def test_how_long_a_killed_process_took_to_be_gone_is_its_lateness() -> None:
+    assert lateness(killed(gone_s=16.25)) == {0: 1_250.0}
 
 
-def test_a_death_that_nobody_timed_may_have_taken_what_any_node_was_late_just_then(spark: SparkSession) -> None:
-    assert lateness(spark, killed(gone_s=None)) == {0: 700.0}
+def test_a_death_that_nobody_timed_may_have_taken_what_any_node_was_late_just_then() -> None:
+    assert lateness(killed(gone_s=None)) == {0: 700.0}
 
 
-def test_a_death_before_the_window_does_not_count_in_it(spark: SparkSession) -> None:
-    history = killed(gone_s=16.25).frame(spark)
-    assert measure(history, World.observe(history), [LagWindow(0, "ns-0", 10_000, 14_500)]) == {0: 2.0}
+def test_a_death_before_the_window_does_not_count_in_it() -> None:
+    control, world = killed(gone_s=16.25).facts()
+    assert control.lateness.measured(world, [LagWindow(0, "ns-0", 10_000, 14_500)]) == {0: 2.0}

@@ -1,0 +1,150 @@
+"""How long after a fault or a heal a client's first good operation may take: one bound an operation. Plain.
+
+Per client and operation, q being the queues of the brokers lost to it, k the failed calls of its lost NameServers:
+
+| operation | bound                                                                                          |
+|-----------|------------------------------------------------------------------------------------------------|
+| send      | (q + 2)·(T + 1/rate): the send under way, one on each lost queue in turn, and the good one;    |
+|           | or, if sooner, when the producer has left the lost brokers (t_rm + P), and two sends; with so  |
+|           | few queues that each failure's retry takes a good one away (`passed_over`), only that          |
+| pull      | two long polls of 15 + 5 s; where a broker is lost, t_rm + P + Qr before: it may hold no other  |
+| look-up   | P + (k·P + A) + J                                                                              |
+
+A client that has lost every broker, or every NameServer, is bounded only from the heal on, R + C + P later; a consumer
+whose group has fewer queues left than consumers, from R + C + P + Qr after the heal on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .lost_queues import passed_over, turns_lost
+from .reach import Moment, failed_calls, lost
+from .windows import (
+    NEVER,
+    Window,
+    client_leave_window,
+    drop_window,
+    poll_delay_ms,
+    return_window,
+    staleness_window,
+)
+from .world import World
+
+HOLD_MS = 20_000.0
+"""A pull is held 15 s (`brokerSuspendMaxTimeMillis`), and the broker looks at held ones every 5 s."""
+LOOK_UP = "name_server_call"
+
+
+def bound(world: World, client: str, operation: str, moment: Moment) -> Window:
+    """How long after the moment the client's first good operation may take; NEVER where nothing bounds it."""
+    if operation == LOOK_UP:
+        return _look_up_bound(world, client, moment)
+    timers, brokers = world.timers, world.of_kind("broker")
+    k = _calls(world)
+    back = _back(world, k)
+    gone = lost(world, client, "broker", moment.at_ms)
+    missing = lost(world, client, "broker", moment.at_ms, for_ms=back.latest_ms)  # healed, but not yet in the routes
+    if brokers and len(gone) == len(brokers):
+        return Window(0, NEVER, "never", "every broker is lost to the client")
+    hung = sum(not loss.closes for loss in gone.values())
+    waits = Window(0, 0, "", "", 2)
+    if brokers and len(missing) == len(brokers):
+        waits = back
+    leaving = [
+        client_leave_window(
+            timers, drop_window(timers, loss), consumer=operation == "pull", hung_brokers=hung, failed_calls=k
+        )
+        for loss in missing.values()
+    ]
+    leave = max(leaving, key=lambda window: window.latest_ms, default=None)
+    workload = world.run.get("workload") or {}
+    queues = int(workload.get("queues") or 4)
+    if operation == "pull":
+        consumers = 1 if workload.get("broadcasting") else max(1, len(world.of_kind("consumer")))
+        if idle := _may_stay_idle(world, client, moment, queues, consumers, missing, gone):
+            return Window(0, NEVER, "never", idle)
+        if brokers and queues * (len(brokers) - len(missing)) < consumers:  # one without a queue until they are back
+            shares = Window(0, back.latest_ms + timers.Qr_ms, f"{back.formula} + Qr", "", 5)
+            waits = max(waits, shares, key=lambda window: window.latest_ms)
+        latest_ms, formula, chained = 2 * HOLD_MS, f"2·{HOLD_MS / 1000:g} s", waits.timers
+        if leave is not None and not waits.latest_ms:
+            latest_ms, formula = latest_ms + leave.latest_ms, f"{leave.formula} + {formula}"
+            chained = leave.timers + 1
+        return _after(waits, latest_ms, formula, "consumer's first answered pull", chained)
+    each_ms = timers.T_ms + 1000.0 / float(workload.get("sends_per_s") or 1.0)
+    tried = turns_lost(world, len(brokers), len(missing), queues) if brokers else 0
+    latest_ms, formula, chained = (tried + 2) * each_ms, f"({tried} lost queues + 2)·(T + 1/rate)", waits.timers
+    none_left = bool(brokers) and passed_over(len(brokers), len(missing), queues) >= 1
+    if leave is not None and (none_left or leave.latest_ms + 2 * each_ms < latest_ms):
+        latest_ms, formula = leave.latest_ms + 2 * each_ms, f"{leave.formula} + 2·(T + 1/rate)"
+        chained = leave.timers + 1
+    return _after(waits, latest_ms, formula, "producer's first good send", chained)
+
+
+def _back(world: World, k: int) -> Window:
+    """When a client has a broker in its routes that has just been healed; `k`: calls that fail meanwhile."""
+    timers, brokers, table = world.timers, len(world.of_kind("broker")), return_window(world.timers)
+    latest_ms = table.latest_ms + timers.P_ms + poll_delay_ms(timers, brokers)
+    formula = f"{table.formula} + P + J (A·{brokers} brokers)"
+    if k:
+        stale = staleness_window(timers, k)
+        latest_ms, formula = latest_ms + stale.latest_ms, f"{formula} + {stale.formula}"
+    return Window(0, latest_ms, formula, "client has a healed broker in its routes", 4 + k)
+
+
+def _after(waits: Window, latest_ms: float, formula: str, row: str, chained: int) -> Window:
+    before = f"{waits.formula} + " if waits.latest_ms else ""
+    return Window(0, waits.latest_ms + latest_ms, before + formula, row, chained)
+
+
+def _may_stay_idle(
+    world: World,
+    client: str,
+    moment: Moment,
+    queues: int,
+    consumers: int,
+    missing: Mapping[str, Any],
+    gone: Mapping[str, Any],
+) -> str:
+    """Why the consumer may have no queue that it can pull from, for as long as the fault lasts; empty: it will have.
+
+    Queues are handed out in stretches (AllocateMessageQueueAveragely), so one stretch may lie on the lost brokers; only
+    a broker that the NameServers drop loses its queues to others.
+    """
+    brokers = len(world.of_kind("broker"))
+    if not brokers:
+        return ""
+    if queues * brokers < consumers:
+        return "the group has fewer queues than consumers, so one may have none to pull"
+    cut_off = any(
+        fault.start_ms <= moment.at_ms < fault.end_ms
+        for broker in missing
+        for fault in world.link_faults(client, broker)
+    )
+    if cut_off and queues * brokers // consumers <= queues * len(missing):
+        return "all its queues may lie on brokers that only it cannot reach, and those stay in the routes"
+    if gone and queues * (brokers - len(missing)) < consumers:
+        return "fewer queues than consumers are left, so one may have none to pull"
+    return ""
+
+
+def _look_up_bound(world: World, client: str, moment: Moment) -> Window:
+    timers = world.timers
+    servers = world.of_kind("name_server")
+    now = lost(world, client, "name_server", moment.at_ms)
+    if servers and len(now) == len(servers):
+        return Window(0, NEVER, "never", "every NameServer is lost to the client")
+    calls = failed_calls(world, (client,), moment.at_ms - timers.P_ms - timers.A_ms, moment.at_ms)
+    stale = staleness_window(timers, calls)
+    hung = len(lost(world, client, "broker", moment.at_ms, for_ms=timers.P_ms))
+    latest_ms = timers.P_ms + stale.latest_ms + poll_delay_ms(timers, hung)
+    formula = f"P + ({stale.formula})" + (f" + J (A·{hung} brokers)" if hung else "")
+    return Window(0, latest_ms, formula, "client's first answered look-up", stale.timers + 1)
+
+
+def _calls(world: World) -> int:
+    """k for a removal that a client must learn while NameServers are lost as well; the scenario's worst."""
+    hit = {fault.source if fault.target is None else fault.target for fault in world.faults}
+    return sum(node.name in hit for node in world.of_kind("name_server"))
