@@ -11,13 +11,14 @@ changed inside a segment opens a window of its own, R + B. Measured is when each
 from __future__ import annotations
 
 import itertools
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from ..oracle.obligations import BEGIN, FaultEdge, RouteState, route_states
-from ..oracle.windows import topic_window
+from ..oracle.windows import Window, topic_window
 from ..oracle.world import World
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
@@ -67,6 +68,10 @@ class _Seen:
     late: int = 0
     settled_ms: float | None = None
     """When the last topic had become equal; None: none ever differed."""
+    old_settled_ms: float | None = None
+    """The same of the other topics."""
+    new_topics: dict[str, float] = field(default_factory=dict)
+    """Those that were changed after the segment's own window, or were in time only for theirs: how long it took."""
     over_ms: float = 0.0
     topic: str = ""
     worst: _Difference | None = None
@@ -91,8 +96,8 @@ def judge(control: Control, world: World) -> Verdict:
         seen[id_].wrong, seen[id_].late = 0, seen[id_].wrong + seen[id_].late
     return verdict_of(
         NAME,
-        [_finding(segment, tolerances[segment.id], seen[segment.id], tables) for segment in found],
-        measured={"converged_ms": _converged(found, seen)},
+        [_finding(segment, tolerances[segment.id], seen[segment.id], tables, world) for segment in found],
+        measured={"converged": _converged(found, seen)},
         nothing="no segment between two changes was longer than its window",
         noun="topics differed between NameServers that the same brokers reach",
     )
@@ -187,17 +192,24 @@ def _look(
     window_ms, to_ms = topic_window(world.timers).latest_ms, segment.to_ms
     for topic in tables.topics:
         # Later than the segment's own window where the topic is new.
-        new_ms = max((at_ms + window_ms for at_ms in changes.get(topic, ()) if at_ms < to_ms), default=segment.from_ms)
-        due_ms = max(segment.from_ms, new_ms)
+        changed_ms = max((at_ms for at_ms in changes.get(topic, ()) if at_ms < to_ms), default=-window_ms)
+        due_ms, settled_ms = max(segment.from_ms, changed_ms + window_ms), None
         over_ms, worst = 0.0, None
         for difference in _differences(segment, tables, topic):
             s, e = difference.s, difference.e
             reaches_ms = max(min(min(e, to_ms) - due_ms, to_ms - max(s, due_ms)), 0.0) if due_ms < to_ms else 0.0
             # A moment at the far end belongs to the next change, which took effect before its row was written.
             if s < due_ms or reaches_ms > tolerance_.valid_up_to_ms:
-                seen.settled_ms = e if seen.settled_ms is None else max(seen.settled_ms, e)
+                settled_ms = e if settled_ms is None else max(settled_ms, e)
             if worst is None or (reaches_ms, difference.member[0], s) > (over_ms, worst.member[0], worst.s):
                 over_ms, worst = reaches_ms, difference
+        if settled_ms is not None:
+            seen.settled_ms = max(settled_ms, seen.settled_ms or settled_ms)
+            in_time = over_ms <= tolerance_.valid_up_to_ms < settled_ms - segment.from_ms
+            if changed_ms >= segment.from_ms or (due_ms > segment.from_ms and in_time):
+                seen.new_topics[topic] = settled_ms - changed_ms
+            else:
+                seen.old_settled_ms = max(settled_ms, seen.old_settled_ms or settled_ms)
         if due_ms < to_ms:
             seen.examined += 1
             seen.wrong += over_ms > tolerance_.unknown_up_to_ms
@@ -255,10 +267,24 @@ def _route_at(tables: RouteTables, process: Process, topic: str, at_ms: float) -
     return decoded(next(held, None))
 
 
-def _finding(segment: Segment, tolerance_: Tolerance, seen: _Seen, tables: RouteTables) -> Finding:
+def _against_its_window(segment: Segment, seen: _Seen, world: World) -> tuple[float | None, Window]:
+    """How long it took, and the window that this was held against: of the worst topic; where all are right, of the
+    one nearest to its bound."""
+    latest, bad = segment.latest, bool(seen.wrong or seen.late)
+    found: list[tuple[float, Window]] = []
+    if seen.old_settled_ms is not None and (latest.at_ms >= segment.start_ms or bad):
+        found.append((seen.old_settled_ms - latest.at_ms, latest.window))
+    if seen.new_topics:
+        longest_ms = seen.new_topics.get(seen.topic) if bad else max(seen.new_topics.values())
+        if longest_ms is not None:
+            of_topic = longest_ms, topic_window(world.timers)
+            found = [of_topic] if bad else [*found, of_topic]
+    return max(found, key=lambda one: one[0] - one[1].latest_ms, default=(None, latest.window))
+
+
+def _finding(segment: Segment, tolerance_: Tolerance, seen: _Seen, tables: RouteTables, world: World) -> Finding:
     latest, worst = segment.latest, seen.worst if seen.over_ms > 0 else None
-    recent = latest.at_ms >= segment.start_ms or seen.wrong or seen.late
-    measured_ms = seen.settled_ms - latest.at_ms if seen.settled_ms is not None and recent else None
+    measured_ms, window = _against_its_window(segment, seen, world)
     names = [name for name, _ in segment.members]
     more: dict[str, object] = {"name_servers": names}
     if worst is not None and (seen.wrong or seen.late):
@@ -272,9 +298,9 @@ def _finding(segment: Segment, tolerance_: Tolerance, seen: _Seen, tables: Route
         kind="must be equal",
         from_ms=segment.from_ms,
         to_ms=segment.to_ms,
-        bound_ms=latest.window.latest_ms,
-        formula=latest.window.formula,
-        row=latest.window.row,
+        bound_ms=window.latest_ms,
+        formula=window.formula,
+        row=window.row,
         **tolerated(tolerance_),
         measured_ms=measured_ms,
         over_ms=seen.over_ms,
@@ -288,23 +314,23 @@ def _finding(segment: Segment, tolerance_: Tolerance, seen: _Seen, tables: Route
     )
 
 
-def _converged(found: Sequence[Segment], seen: Mapping[int, _Seen]) -> dict[str, float | None]:
-    """ "<fault_id> start|end" → how long after that change the last class had converged; None: it never did."""
-    converged: dict[str, float | None] = {}
-    ends: dict[str, float] = {}
+def _converged(found: Sequence[Segment], seen: Mapping[int, _Seen]) -> list[dict[str, Any]]:
+    """After each change: how long until the last class had converged (None: it never did), and its own bound."""
+    ends = {str(segment.label): segment.to_ms for segment in found}
+    converged: dict[str, tuple[float, float]] = {}
     for segment in found:
-        if segment.label.fault_id:
-            ends[str(segment.label)] = segment.to_ms
-    for segment in found:
+        label, settled_ms = str(segment.label), seen[segment.id].settled_ms
         if not segment.label.fault_id:
             continue
-        key = str(segment.label)
-        settled_ms = seen[segment.id].settled_ms
-        after_ms: float | None = 0.0 if settled_ms is None else settled_ms - segment.label_ms
-        if settled_ms is not None and settled_ms >= ends[key]:
-            after_ms = None
-        if key in converged and (converged[key] is None or after_ms is None):
-            converged[key] = None
-        else:
-            converged[key] = rounded(max(converged.get(key) or 0.0, after_ms or 0.0)) if after_ms is not None else None
-    return converged
+        after_ms = 0.0 if settled_ms is None else settled_ms - segment.label_ms
+        if settled_ms is not None and settled_ms >= ends[label]:
+            after_ms = math.inf
+        converged[label] = max(converged.get(label, (0.0, 0.0)), (after_ms, segment.from_ms - segment.label_ms))
+    return [
+        {
+            "change": label,
+            "after_ms": rounded(after_ms) if math.isfinite(after_ms) else None,
+            "bound_ms": rounded(bound_ms),
+        }
+        for label, (after_ms, bound_ms) in converged.items()
+    ]

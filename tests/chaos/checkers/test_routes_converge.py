@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from nemesrv.chaos.checkers.routes_converge import judge
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster, route_of
 
 BLACK_HOLE = ("black_hole", "toxiproxy.bandwidth.rate=0")
+
+
+def converged(*rows: tuple[str, float, float]) -> list[dict[str, Any]]:
+    return [{"change": change, "after_ms": after_ms, "bound_ms": bound_ms} for change, after_ms, bound_ms in rows]
 
 
 def check(builder: HistoryBuilder) -> Verdict:
@@ -34,7 +40,10 @@ def test_name_servers_that_the_same_brokers_reach_agree_before_during_and_after_
         name="routes_converge",
         verdict=Validity.VALID,
         examined=3,  # all three before; ns-1 and ns-2 during; all three again after
-        measured={"max_ms": 15_000.0, "converged_ms": {"f1 start": 0.0, "f1 end": 15_000.0}},
+        measured={
+            "max_ms": 15_000.0,
+            "converged": converged(("f1 start", 0.0, 0.0), ("f1 end", 15_000.0, 33_000.0)),
+        },
         allowed={
             "bound_ms": 33_000,
             "formula": "R + C",
@@ -50,13 +59,13 @@ def test_a_name_server_that_differs_from_its_equals_is_invalid() -> None:
     (example,) = verdict.examples
     assert (example.topic, example.more["name_servers"]) == ("orders", ["ns-1", "ns-2"])
     assert (example.from_ms, example.to_ms) == (180_000.0, 255_000.0)
-    assert verdict.measured["converged_ms"] == {"f1 start": None, "f1 end": 15_000.0}
+    assert [row["after_ms"] for row in verdict.measured["converged"]] == [None, 15_000.0]
 
 
 def test_one_that_never_takes_the_broker_back_is_invalid() -> None:
     verdict = check(partition(back_at_s=None))
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
-    assert verdict.measured["converged_ms"]["f1 end"] is None
+    assert verdict.measured["converged"][-1]["after_ms"] is None
 
 
 def test_a_late_return_on_a_machine_later_than_the_cap_is_unknown() -> None:
@@ -98,8 +107,11 @@ def test_a_new_topic_has_a_tick_and_a_time_out_to_reach_the_last_name_server() -
         told = cluster().at(60).topic("broker-a", "payments").at(60.1).route("ns-0", "payments", "broker-a")
         return told.at(second_at_s).route("ns-1", "payments", "broker-a").end(150)
 
-    assert check(builder(second_at_s=90)).verdict is Validity.VALID
-    assert check(builder(second_at_s=100)).verdict is Validity.INVALID
+    right, late = check(builder(second_at_s=90)), check(builder(second_at_s=100))
+    assert (right.verdict, late.verdict) == (Validity.VALID, Validity.INVALID)
+    # Counted from the topic's own change, and beside its own bound: not 90 s beside the 33 s of the start.
+    assert (right.measured["max_ms"], right.allowed["bound_ms"], right.allowed["formula"]) == (30_000, 36_000, "R + B")
+    assert (late.measured["max_ms"], late.allowed["bound_ms"]) == (40_000, 36_000)
 
 
 def test_a_killed_broker_leaves_all_tables_at_once_and_a_dead_name_server_is_not_asked() -> None:
@@ -108,4 +120,4 @@ def test_a_killed_broker_leaves_all_tables_at_once_and_a_dead_name_server_is_not
     builder.route("ns-0", "orders", "broker-b").route("ns-1", "orders", "broker-b")
     verdict = check(builder.end(150))
     assert (verdict.verdict, verdict.examined) == (Validity.VALID, 3)
-    assert verdict.measured["converged_ms"] == {"f1 start": 0.0, "f2 start": 0.0}
+    assert verdict.measured["converged"] == converged(("f1 start", 0.0, 0.0), ("f2 start", 0.0, 0.0))
