@@ -101,6 +101,7 @@ CHECK = Check(
     reads=Reads.OPERATIONS,
     gather=gather,
     judge=judge,
+    tells=lambda measured: f"{measured.get('unasked', 0):,} that nobody asked for",
     adds_up=True,
 )
 

@@ -153,6 +153,9 @@ CHECK = Check(
     reads=Reads.MESSAGES,
     gather=gather,
     judge=judge,
+    tells=lambda measured: ", ".join(
+        f"{measured.get(name, 0):,} {name.replace('_', ' ')}" for name in ("received_again", "stored_again")
+    ),
     adds_up=True,
 )
 

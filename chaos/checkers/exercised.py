@@ -133,8 +133,17 @@ CHECK = Check(
     reads=Reads.OPERATIONS,
     gather=gather,
     judge=judge,
+    tells=lambda measured: _told(measured),
     takes_all_rows=("effects", "by_fault"),
 )
+
+
+def _told(measured: Mapping[str, Any]) -> str:
+    """ "1 fault with 7 effects, 4 clients" """
+    faults, clients, effects = measured.get("faults", 0), measured.get("clients", 0), measured.get("effects")
+    said = f"{faults} fault{'s' * (faults != 1)}"
+    said += "" if effects is None or not faults else f" with {effects} effect{'s' * (effects != 1)}"
+    return f"{said}, {clients} client{'s' * (clients != 1)}"
 
 
 def _finding(who: str, what: str, from_ms: float, to_ms: float, fault_id: str = "") -> Finding:

@@ -95,6 +95,7 @@ CHECK = Check(
     reads=Reads.MESSAGES,
     gather=gather,
     judge=judge,
+    tells=lambda measured: f"{measured.get('out_of_order', 0):,} out of order",
     adds_up=True,
 )
 

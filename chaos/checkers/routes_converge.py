@@ -111,19 +111,20 @@ CHECK = Check(
     reads=Reads.CONTROL,
     gather=lambda gathering, _world: gathering.control,
     judge=judge,
-    tells=lambda measured: _told(measured.get("converged_ms") or {}),
+    tells=lambda measured: _told(measured.get("converged") or ()),
 )
 
 
-def _told(converged: Mapping[str, float | None]) -> str:
-    """ "equal again 14.2 s after black_hole-1 end" """
-    if not converged:
-        return "equal all the time"
-    never = [change for change, after_ms in converged.items() if after_ms is None]
+def _told(converged: Sequence[Mapping[str, Any]]) -> str:
+    """ "equal again 14.2 s after black_hole-1 end (33.0 s)": of what is nearest to its own bound, which is named."""
+    never = [row["change"] for row in converged if row["after_ms"] is None]
     if never:
         return f"not equal again after {', '.join(never)}"
-    change, after_ms = max(converged.items(), key=lambda item: item[1] or 0.0)
-    return f"equal again {(after_ms or 0.0) / 1000:.1f} s after {change}" if after_ms else "equal all the time"
+    differed = [row for row in converged if row["after_ms"]]
+    if not differed:
+        return "equal all the time"
+    row = max(differed, key=lambda row: row["after_ms"] - row["bound_ms"])
+    return f"equal again {row['after_ms'] / 1000:.1f} s after {row['change']} ({row['bound_ms'] / 1000:.1f} s)"
 
 
 def segments(world: World) -> list[Segment]:

@@ -90,3 +90,38 @@ def test_every_check_says_in_which_way_it_is_judged_while_a_history_grows() -> N
         "availability",
     }
     assert {name for name, check in CHECKS.items() if check.takes_all_rows} == {"availability", "exercised"}
+
+
+def convergence(change: str, after_ms: float, bound_ms: float) -> dict[str, object]:
+    return {"change": change, "after_ms": after_ms, "bound_ms": bound_ms}
+
+
+@pytest.mark.parametrize(
+    ("check", "measured", "said"),
+    [
+        (
+            "no_acknowledged_loss",
+            {"acknowledged": 1962, "received": 1960, "only_in_final_reads": 2, "lost": 0, "unread": 0},
+            "1,962 acknowledged, 1,960 received, 2 only in final reads, 0 lost",
+        ),
+        ("order_kept", {"sends": 9, "out_of_order": 0}, "0 out of order"),
+        ("duplicates", {"received_again": 3, "stored_again": 0}, "3 received again, 0 stored again"),
+        ("answers_asked_for", {"answered": 5, "unasked": 0}, "0 that nobody asked for"),
+        (
+            "recovery_time",
+            {"recoveries": 16, "max_ms": 3205.4, "never": 0},
+            "of 16 recoveries the one nearest to its bound took 3.2 s",
+        ),
+        (
+            "routes_converge",
+            {"converged": [convergence("f1 start", 60_000.0, 130_000.0), convergence("f1 end", 14_200.0, 33_000.0)]},
+            "equal again 14.2 s after f1 end (33.0 s)",
+        ),
+        ("exercised", {"faults": 1, "effects": 7, "clients": 4}, "1 fault with 7 effects, 4 clients"),
+        ("exercised", {"faults": 0, "clients": 1}, "0 faults, 1 client"),
+    ],
+)  # fmt: skip
+def test_what_was_measured_is_said_in_words(check: str, measured: Mapping[str, object], said: str) -> None:
+    tells = CHECKS[check].tells
+    assert tells is not None
+    assert tells(measured) == said
