@@ -114,7 +114,7 @@ def test_an_interrupted_run_leaves_nothing_running_and_a_history_that_can_be_jud
 def test_a_node_that_dies_unplanned_ends_the_run_at_once_as_a_harness_failure(tmp_path: Path) -> None:
     mark = f"nemesrv-test-{uuid.uuid4().hex}"
     process = subprocess.Popen(
-        [*NEMESRV, "run", "broker-hang", "--out", "run"],
+        [*NEMESRV, "run", "broker-hang", "--quiet", "--out", "run"],
         cwd=tmp_path,
         env={**os.environ, "NEMESRV_TEST_MARK": mark},
         stdout=subprocess.PIPE,

@@ -113,20 +113,20 @@ def must_be_gone(stopped: Stopped, first: signal.Signals, run: Path, *, within_s
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT], ids=lambda signum: signum.name)
 def test_while_ray_starts(signum: signal.Signals, tmp_path: Path) -> None:
-    command = Command(tmp_path, "run", "smoke", "--out", "run")
+    command = Command(tmp_path, "run", "smoke", "--quiet", "--out", "run")
     command.until(lambda: command.runs("gcs_server"))
     must_be_gone(command.stop(signum), signum, tmp_path / "run")
 
 
 def test_a_second_signal_ends_it_at_once_while_ray_starts(tmp_path: Path) -> None:
-    command = Command(tmp_path, "run", "smoke", "--out", "run")
+    command = Command(tmp_path, "run", "smoke", "--quiet", "--out", "run")
     command.until(lambda: command.runs("raylet"))
     stopped = command.stop(signal.SIGTERM, signal.SIGINT)
     must_be_gone(stopped, signal.SIGTERM, tmp_path / "run", within_s=AT_ONCE_S)
 
 
 def test_while_spark_judges(tmp_path: Path) -> None:
-    command = Command(tmp_path, "run", "smoke", "--clock", "virtual", "--out", "run")
+    command = Command(tmp_path, "run", "smoke", "--quiet", "--clock", "virtual", "--out", "run")
     command.until(lambda: (tmp_path / "run" / "history" / "part-00000.parquet").exists())
     must_be_gone(command.stop(signal.SIGTERM), signal.SIGTERM, tmp_path / "run")
 
@@ -134,7 +134,7 @@ def test_while_spark_judges(tmp_path: Path) -> None:
 def test_in_its_first_moments(tmp_path: Path) -> None:
     rng = random.Random(10)
     for number, signum in enumerate((signal.SIGINT, signal.SIGTERM)):
-        command = Command(tmp_path, "run", "smoke", "--out", f"run-{number}")
+        command = Command(tmp_path, "run", "smoke", "--quiet", "--out", f"run-{number}")
         command.until(command.works)
         with pytest.raises(subprocess.TimeoutExpired):
             command.process.wait(rng.uniform(0, 2))
@@ -151,7 +151,7 @@ def test_at_forty_random_moments(tmp_path: Path) -> None:
         signum = (signal.SIGTERM, signal.SIGINT)[number % 2]
         twice = number % 8 >= 6
         run = tmp_path / uuid.uuid4().hex
-        command = Command(tmp_path, "run", "smoke", "--seed", "1", "--out", run.name)
+        command = Command(tmp_path, "run", "smoke", "--quiet", "--seed", "1", "--out", run.name)
         command.until(command.works)
         try:
             command.process.wait(rng.uniform(0, LONGEST_S))
