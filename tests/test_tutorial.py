@@ -1,0 +1,86 @@
+"""The tutorial does what it says: a page's files are written, its commands run, and they print what it shows.
+
+    ```yaml NAME   ```python NAME   a file      ```sh   commands (`nightly`: only there)      ```text   what they print
+
+A line of a text block must come in the output, in that order; `…` stands for anything.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted((ROOT / "docs" / "tutorial").glob("*.md"))
+
+
+class Block(NamedTuple):
+    kind: str
+    about: str
+    text: str
+
+
+def blocks(page: Path) -> list[Block]:
+    """Its code blocks, in order."""
+    found = re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    return [Block(*block) for block in found]
+
+
+def cases() -> Iterator[object]:
+    for page in PAGES:
+        nightly = any(block.about == "nightly" for block in blocks(page))
+        marks = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.toxiproxy] if nightly else [pytest.mark.spark]
+        yield pytest.param(page, marks=marks, id=page.stem)
+
+
+def run(commands: str, cwd: Path) -> str:
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    env = {**os.environ, "PATH": path, "COLUMNS": "170"}
+    done = subprocess.run(
+        ["bash", "-c", commands],
+        cwd=cwd,
+        env=env,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=280,
+    )
+    return done.stdout + done.stderr
+
+
+def assert_shows(output: str, expected: str) -> None:
+    """Each expected line, in order."""
+    rest = output.splitlines()
+    for line in expected.splitlines():
+        pattern = re.compile(".*".join(map(re.escape, line.split("…"))))
+        at = next((index for index, one in enumerate(rest) if pattern.search(one)), None)
+        assert at is not None, f"nothing like {line!r} in\n{output}"
+        rest = rest[at + 1 :]
+
+
+@pytest.mark.parametrize("page", cases())
+def test_a_page_of_the_tutorial_does_what_it_says(page: Path, tmp_path: Path) -> None:
+    output = ""
+    for block in blocks(page):
+        if block.kind in ("yaml", "python") and block.about:
+            (tmp_path / block.about).write_text(block.text, encoding="utf-8")
+        elif block.kind == "sh":
+            output = run(block.text, tmp_path)
+        elif block.kind == "text":
+            assert_shows(output, block.text)
+
+
+def test_every_page_leads_to_the_next_and_every_link_to_a_file() -> None:
+    for page in (*PAGES, ROOT / "docs" / "README.md", ROOT / "docs" / "troubleshooting.md"):
+        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
+            assert target.startswith("http") or (page.parent / target).exists(), f"{page.name}: {target}"
+    for page, following in pairwise(PAGES):
+        assert f"({following.name})" in page.read_text(encoding="utf-8")
