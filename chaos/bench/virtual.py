@@ -31,7 +31,7 @@ from ..experiment.virtual.garbage import seldom_collected
 from ..experiment.virtual.loop import Scheduler
 from ..experiment.virtual.network import MemoryNetwork
 from ..experiment.virtual.stage import VirtualStage
-from ..history.recorder import read_rows
+from ..history.rows import read_rows
 from ..scenarios.model import Scenario, TimersModel, find, parse
 from ..topology import Link
 

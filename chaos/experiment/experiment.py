@@ -26,7 +26,7 @@ from ..faults.injector import LinkFaultInjector
 from ..faults.link_faults import Heal, LinkFault
 from ..faults.process_faults import ProcessFault
 from ..faults.processes import ProcessFaults
-from ..history.recorder import to_parquet
+from ..history.merge import to_parquet
 from ..scenarios.model import ActionModel, Scenario, is_chosen
 from ..topology import Link, NodeKind
 from .nodes import NodePlan, timers_of

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..faults.process_faults import Pause
-from ..history.recorder import to_table
+from ..history.rows import to_table
 from ..history.schema import Row
 from .columns import Columns, holding_id
 from .control import PROBER, TOXIPROXY, Control, Simulation, role_of

@@ -1,1 +1,4 @@
-"""Recorded: the schema and the events of a run, the writer of each process, and their merge into Parquet."""
+"""Recorded: what happened in a run, from a process's lines to Parquet.
+
+schema (the one catalogue of columns and events) ─► recorder (a writer a process) ─► rows ─► merge (clustered, parts)
+"""

@@ -19,7 +19,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .recorder import Merged, read_raw, to_table
+from .rows import Merged, read_raw, to_table
 from .schema import Row, arrow_schema, parquet_path, raw_dir
 
 log = logging.getLogger("nemesrv.history")

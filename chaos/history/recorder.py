@@ -1,7 +1,7 @@
 """The history of a run: one row an event, from every node and from the harness, on one time axis.
 
 While a run lasts each process appends JSON lines to its own file, `<run>/history/_raw/<node>.<incarnation>.jsonl`.
-At the end `to_parquet` merges them into `<run>/history/part-00000.parquet` (large ones: clustered.py). Spark ignores
+At the end `merge.py` puts them into `<run>/history/part-00000.parquet` (large ones: clustered.py). Spark ignores
 the folder `_raw`, because its name begins with an underscore. Times are milliseconds of RocketMQ time since the
 experiment's origin.
 
@@ -13,28 +13,21 @@ skipped by the reader; it can only be the last of its file. This module starts n
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
-import numpy as np
 import orjson
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from ...remoting.node.clock import Clock
 from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
-from ..errors import HarnessError
-from .files import part_files, rotated
-from .schema import ARROW, EVENTS, SCHEMA, STAMPED, Column, Row, arrow_schema, parquet_path, raw_dir
+from .files import rotated
+from .schema import EVENTS, raw_dir
 
 log = logging.getLogger("nemesrv.history")
 
@@ -276,146 +269,3 @@ class LagProbe:
                     since_s, late_s = now_s, 0.0
         finally:
             record("timer_lag", lag_ms=late_s * 1000 + unseen_ms, duration_ms=(clock.monotonic_s() - since_s) * 1000)
-
-
-class Merged(NamedTuple):
-    path: Path
-    rows: int
-    torn: int
-    """Lines that could not be read: at most one for each process that was killed."""
-
-
-def read_raw(path: Path) -> Iterator[Row | None]:
-    """Each line of a JSONL file as a row; None for a line that is torn."""
-    with path.open("rb") as file:
-        for line in file:
-            try:
-                row = orjson.loads(line)
-            except orjson.JSONDecodeError:
-                yield None
-                continue
-            complete = isinstance(row, dict) and STAMPED.issubset(row)
-            yield row if complete else None
-
-
-def _cell(value: object, type_: str) -> object:
-    """`value` as the column's type; None when it cannot be that."""
-    if value is None:
-        return None
-    try:
-        if type_ == "string":
-            return value if isinstance(value, str) else orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
-        if type_ == "double":
-            return float(value)  # type: ignore[arg-type]
-        return int(value)  # type: ignore[call-overload]
-    except (TypeError, ValueError):
-        log.warning("a history cell %r is no %s and is left empty", value, type_)
-        return None
-
-
-def _json_text(value: object) -> str | None:
-    return None if value is None else orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
-
-
-def _array(column: Column, cells: Sequence[object]) -> pa.Array:
-    if column.name == "value":
-        return pa.array([_json_text(cell) for cell in cells], pa.string())
-    type_ = ARROW[column.type]
-    try:
-        return pa.array(cells, type_)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
-        return pa.array([_cell(cell, column.type) for cell in cells], type_)
-
-
-def to_table(rows: Sequence[Row]) -> pa.Table:
-    """Rows, `value` still an object, as an Arrow table in the history's schema and order: time_ms, node, seq."""
-    # Rows with the same keys are turned into columns together: most columns are null in most rows, and a look at each
-    # cell of each row costs more than all the rest of a merge.
-    alike: dict[tuple[str, ...], list[Iterable[object]]] = {}
-    positions: dict[tuple[str, ...], list[int]] = {}
-    for position, row in enumerate(rows):
-        keys = tuple(row)
-        if keys not in alike:
-            alike[keys], positions[keys] = [], []
-        alike[keys].append(row.values())
-        positions[keys].append(position)
-    table = pa.concat_tables(
-        [_columns(dict(zip(keys, zip(*cells, strict=True), strict=True)), len(cells)) for keys, cells in alike.items()]
-        or [arrow_schema().empty_table()]
-    )
-    given = np.fromiter(itertools.chain.from_iterable(positions.values()), np.int64, len(rows))
-    keyed = table.select(_ORDER).append_column("given", pa.array(given))
-    order = pc.sort_indices(keyed, sort_keys=[(name, "ascending") for name in (*_ORDER, "given")])
-    return table.take(order).combine_chunks()
-
-
-_ORDER = ("time_ms", "node", "incarnation", "seq")
-
-
-def _columns(cells: Mapping[str, Sequence[object]], count: int) -> pa.Table:
-    arrays = [
-        _array(column, cells[column.name]) if column.name in cells else pa.nulls(count, ARROW[column.type])
-        for column in SCHEMA
-    ]
-    return pa.Table.from_arrays(arrays, schema=arrow_schema())
-
-
-def write_parquet(rows: Sequence[Row], run_dir: Path | str) -> Path:
-    """Write `rows` as the run's history, replacing what was there; never half a file."""
-    path = parquet_path(run_dir)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
-    pq.write_table(to_table(rows), temporary, compression="zstd")
-    for old in path.parent.glob("part-*.parquet"):
-        if old != path:  # of a large history that was here before
-            old.unlink()
-    os.replace(temporary, path)
-    return path
-
-
-IN_MEMORY_BYTES = 256 * 1024 * 1024
-"""Raw recordings up to this size (a million events) are merged in memory, into one file in order of time."""
-
-
-def to_parquet(run_dir: Path | str) -> Merged:
-    """Merge what every process recorded into the run's Parquet file, or files. HarnessError when nothing was recorded.
-
-    More than IN_MEMORY_BYTES are merged slice by slice, into files whose row groups are of one event each. A run that
-    was kept in parts is merged from those and what is not in them yet.
-    """
-    from .parts import merge as merge_parts
-
-    if part_files(run_dir):
-        return merge_parts(run_dir)
-    files = sorted(raw_dir(run_dir).glob("*.jsonl"))
-    if not files:
-        raise HarnessError(f"{raw_dir(run_dir)} holds no recorded events")
-    if sum(file.stat().st_size for file in files) > IN_MEMORY_BYTES:
-        from .clustered import merge
-
-        return merge(run_dir)
-    rows: list[Row] = []
-    torn = 0
-    for path in files:
-        before = torn
-        for row in read_raw(path):
-            if row is None:
-                torn += 1
-            else:
-                rows.append(row)
-        if torn > before:
-            log.info("%s: %d torn line(s) skipped", path.name, torn - before)
-    return Merged(write_parquet(rows, run_dir), len(rows), torn)
-
-
-def read_rows(run_dir: Path | str) -> list[Row]:
-    """The run's history as a list of dicts in order, `value` decoded; for reports and tests of small runs."""
-    files = sorted(parquet_path(run_dir).parent.glob("part-*.parquet"))
-    table = pa.concat_tables([pq.read_table(file) for file in files or [parquet_path(run_dir)]])
-    if len(files) > 1:
-        table = table.sort_by([(name, "ascending") for name in ("time_ms", "node", "incarnation", "seq")])
-    rows: list[Row] = table.to_pylist()
-    for row in rows:
-        if row["value"] is not None:
-            row["value"] = orjson.loads(row["value"])
-    return rows

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, DoubleType, IntegerType, LongType, StringType, StructField, StructType
 
 from ..errors import HarnessError
-from ..history.recorder import to_parquet
+from ..history.merge import to_parquet
 from ..history.schema import SCHEMA, arrow_schema, parquet_path, raw_dir
 from .settings import SMALL_PLANS, is_local, plans_for, use
 

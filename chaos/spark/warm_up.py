@@ -15,7 +15,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from ..history.recorder import write_parquet
+from ..history.rows import write_parquet
 from ..history.schema import Row
 from ..oracle.windows import Timers
 from .judge import check_run

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from nemesrv.chaos.checkers.check import Check
 from nemesrv.chaos.checkers.control import Control
-from nemesrv.chaos.history.recorder import to_table
+from nemesrv.chaos.history.rows import to_table
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Verdict
 

@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
-from nemesrv.chaos.history.recorder import read_raw, read_rows
+from nemesrv.chaos.history.rows import read_raw, read_rows
 
 from .programs import NEMESRV, nemesrv, processes_of
 

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
-from nemesrv.chaos.history.recorder import raw_dir, to_parquet
+from nemesrv.chaos.history.merge import to_parquet
+from nemesrv.chaos.history.schema import raw_dir
 
 from .programs import NEMESRV, processes_of
 

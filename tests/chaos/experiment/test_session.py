@@ -10,7 +10,7 @@ from nemesrv.chaos.errors import HarnessError, ScenarioError
 from nemesrv.chaos.experiment.run_folder import RunFolder
 from nemesrv.chaos.experiment.session import session
 from nemesrv.chaos.experiment.virtual.stage import VirtualStage
-from nemesrv.chaos.history.recorder import read_rows
+from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.scenarios.model import Scenario, parse
 from nemesrv.chaos.verdict import Verdict
 

@@ -23,7 +23,7 @@ from nemesrv.chaos.faults.link_faults import Bandwidth, Latency, LinkState, Stre
 from nemesrv.chaos.faults.ports import PortHolder
 from nemesrv.chaos.faults.toxiproxy import Toxiproxy, ToxiproxyServer
 from nemesrv.chaos.faults.toxiproxy_links import LinkFaults
-from nemesrv.chaos.history.recorder import read_rows
+from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import Scenario, parse
 from nemesrv.chaos.spark.judge import check_run

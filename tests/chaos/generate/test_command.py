@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from nemesrv.chaos.__main__ import cli
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.generate import DEFECTS
-from nemesrv.chaos.history.recorder import read_rows
+from nemesrv.chaos.history.rows import read_rows
 
 
 def test_it_writes_a_run_folder_and_says_how_many_events(tmp_path: Path) -> None:

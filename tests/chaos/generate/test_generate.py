@@ -19,7 +19,7 @@ from nemesrv.chaos.generate import writing
 from nemesrv.chaos.generate.plan import Plan, PlannedFault, random_plan
 from nemesrv.chaos.generate.run import GeneratedRun
 from nemesrv.chaos.history.docs import EVENTS
-from nemesrv.chaos.history.recorder import read_rows
+from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.scenarios.model import load, parse
 
 STAMPED = {"time_ms", "seq", "node", "role", "incarnation", "event"}

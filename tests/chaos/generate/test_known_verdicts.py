@@ -12,7 +12,7 @@ import pytest
 
 from nemesrv.chaos import generate
 from nemesrv.chaos.checkers import CHECKS
-from nemesrv.chaos.history import recorder as history
+from nemesrv.chaos.history import rows as history
 from nemesrv.chaos.spark import settings as spark_settings
 from nemesrv.chaos.verdict import Validity
 from nemesrv.remoting.node.profile import Profile

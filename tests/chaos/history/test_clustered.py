@@ -8,8 +8,9 @@ import pytest
 
 from nemesrv.chaos.generate import random_rows
 from nemesrv.chaos.history import clustered
-from nemesrv.chaos.history import recorder as history
-from nemesrv.chaos.history.recorder import read_rows, to_parquet
+from nemesrv.chaos.history import merge as history
+from nemesrv.chaos.history.merge import to_parquet
+from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.history.schema import raw_dir
 
 

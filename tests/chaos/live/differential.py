@@ -28,7 +28,7 @@ from pyspark.sql import functions as F
 
 from nemesrv.chaos.checkers import CHECKS
 from nemesrv.chaos.checkers.check import Reads
-from nemesrv.chaos.history.recorder import to_table
+from nemesrv.chaos.history.rows import to_table
 from nemesrv.chaos.live.carry import TRAFFIC
 from nemesrv.chaos.live.judge import LiveJudge
 from nemesrv.chaos.spark.judge import check_history

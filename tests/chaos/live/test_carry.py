@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from nemesrv.chaos.history.recorder import to_table
+from nemesrv.chaos.history.rows import to_table
 from nemesrv.chaos.live.changes import quiet_at, settle_ms
 from nemesrv.chaos.live.judge import LiveJudge
 from nemesrv.chaos.oracle.world import World

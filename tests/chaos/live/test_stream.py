@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from nemesrv.chaos.history.recorder import to_table
+from nemesrv.chaos.history.rows import to_table
 from nemesrv.chaos.live.judge import LiveJudge
 from nemesrv.chaos.live.segments import live_dir
 from nemesrv.chaos.live.stream import start_query

@@ -16,7 +16,7 @@ import pytest
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
 from nemesrv.chaos.experiment.run_folder import RunFolder
-from nemesrv.chaos.history.recorder import read_rows
+from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.history.schema import parquet_path
 from tests.chaos.programs import NEMESRV, nemesrv, processes_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nemesrv.chaos.history.recorder import write_parquet
+from nemesrv.chaos.history.rows import write_parquet
 from nemesrv.chaos.reports.html import Run
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, address_of, cluster

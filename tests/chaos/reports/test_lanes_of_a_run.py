@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nemesrv.chaos.history.recorder import to_table, write_parquet
+from nemesrv.chaos.history.rows import to_table, write_parquet
 from nemesrv.chaos.history.schema import parquet_path
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.reports.html import data, series

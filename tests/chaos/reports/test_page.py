@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nemesrv.chaos.history.recorder import to_table
+from nemesrv.chaos.history.rows import to_table
 from nemesrv.chaos.history.schema import arrow_schema, parquet_path
 from nemesrv.chaos.reports.html import Run, html_report
 from nemesrv.chaos.verdict import Validity, Verdict

@@ -13,7 +13,7 @@ import pytest
 
 from nemesrv.chaos import generate
 from nemesrv.chaos.checkers import CHECKS
-from nemesrv.chaos.history import recorder as history
+from nemesrv.chaos.history import rows as history
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.realistic import broker_crash
 

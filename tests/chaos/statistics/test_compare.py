@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nemesrv.chaos.errors import ScenarioError
-from nemesrv.chaos.history.recorder import write_parquet
+from nemesrv.chaos.history.rows import write_parquet
 from nemesrv.chaos.statistics.compare import compare, compare_runs, exit_status, run_folders, settings_that_differ
 from nemesrv.chaos.statistics.samples import METRICS, RunSamples
 from nemesrv.chaos.statistics.two_samples import Comparison, Outcome

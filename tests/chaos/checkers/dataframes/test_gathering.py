@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from nemesrv.chaos.checkers.control import Row
 from nemesrv.chaos.checkers.dataframes.gathering import _split
-from nemesrv.chaos.history.recorder import to_table
+from nemesrv.chaos.history.rows import to_table
 from tests.chaos.builder import HistoryBuilder, cluster
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from nemesrv.actors.cluster import ClusterError
 from nemesrv.chaos.errors import HarnessError, ScenarioError
-from nemesrv.chaos.history.recorder import read_rows
+from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.runner import Options, record_virtual, run_all
 from nemesrv.chaos.scenarios.model import Scenario, find, parse, shipped
 from nemesrv.chaos.verdict import Validity

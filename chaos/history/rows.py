@@ -1,0 +1,129 @@
+"""Rows of a history: read from a process's lines, put into an Arrow table in the history's order, written and read as
+Parquet."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from .schema import ARROW, SCHEMA, STAMPED, Column, Row, arrow_schema, parquet_path
+
+log = logging.getLogger("nemesrv.history")
+
+
+class Merged(NamedTuple):
+    path: Path
+    rows: int
+    torn: int
+    """Lines that could not be read: at most one for each process that was killed."""
+
+
+def read_raw(path: Path) -> Iterator[Row | None]:
+    """Each line of a JSONL file as a row; None for a line that is torn."""
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                row = orjson.loads(line)
+            except orjson.JSONDecodeError:
+                yield None
+                continue
+            complete = isinstance(row, dict) and STAMPED.issubset(row)
+            yield row if complete else None
+
+
+def _cell(value: object, type_: str) -> object:
+    """`value` as the column's type; None when it cannot be that."""
+    if value is None:
+        return None
+    try:
+        if type_ == "string":
+            return value if isinstance(value, str) else orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
+        if type_ == "double":
+            return float(value)  # type: ignore[arg-type]
+        return int(value)  # type: ignore[call-overload]
+    except (TypeError, ValueError):
+        log.warning("a history cell %r is no %s and is left empty", value, type_)
+        return None
+
+
+def _json_text(value: object) -> str | None:
+    return None if value is None else orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _array(column: Column, cells: Sequence[object]) -> pa.Array:
+    if column.name == "value":
+        return pa.array([_json_text(cell) for cell in cells], pa.string())
+    type_ = ARROW[column.type]
+    try:
+        return pa.array(cells, type_)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        return pa.array([_cell(cell, column.type) for cell in cells], type_)
+
+
+def to_table(rows: Sequence[Row]) -> pa.Table:
+    """Rows, `value` still an object, as an Arrow table in the history's schema and order: time_ms, node, seq."""
+    # Rows with the same keys are turned into columns together: most columns are null in most rows, and a look at each
+    # cell of each row costs more than all the rest of a merge.
+    alike: dict[tuple[str, ...], list[Iterable[object]]] = {}
+    positions: dict[tuple[str, ...], list[int]] = {}
+    for position, row in enumerate(rows):
+        keys = tuple(row)
+        if keys not in alike:
+            alike[keys], positions[keys] = [], []
+        alike[keys].append(row.values())
+        positions[keys].append(position)
+    table = pa.concat_tables(
+        [_columns(dict(zip(keys, zip(*cells, strict=True), strict=True)), len(cells)) for keys, cells in alike.items()]
+        or [arrow_schema().empty_table()]
+    )
+    given = np.fromiter(itertools.chain.from_iterable(positions.values()), np.int64, len(rows))
+    keyed = table.select(_ORDER).append_column("given", pa.array(given))
+    order = pc.sort_indices(keyed, sort_keys=[(name, "ascending") for name in (*_ORDER, "given")])
+    return table.take(order).combine_chunks()
+
+
+_ORDER = ("time_ms", "node", "incarnation", "seq")
+
+
+def _columns(cells: Mapping[str, Sequence[object]], count: int) -> pa.Table:
+    arrays = [
+        _array(column, cells[column.name]) if column.name in cells else pa.nulls(count, ARROW[column.type])
+        for column in SCHEMA
+    ]
+    return pa.Table.from_arrays(arrays, schema=arrow_schema())
+
+
+def write_parquet(rows: Sequence[Row], run_dir: Path | str) -> Path:
+    """Write `rows` as the run's history, replacing what was there; never half a file."""
+    path = parquet_path(run_dir)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.tmp")
+    pq.write_table(to_table(rows), temporary, compression="zstd")
+    for old in path.parent.glob("part-*.parquet"):
+        if old != path:  # of a large history that was here before
+            old.unlink()
+    os.replace(temporary, path)
+    return path
+
+
+def read_rows(run_dir: Path | str) -> list[Row]:
+    """The run's history as a list of dicts in order, `value` decoded; for reports and tests of small runs."""
+    files = sorted(parquet_path(run_dir).parent.glob("part-*.parquet"))
+    table = pa.concat_tables([pq.read_table(file) for file in files or [parquet_path(run_dir)]])
+    if len(files) > 1:
+        table = table.sort_by([(name, "ascending") for name in ("time_ms", "node", "incarnation", "seq")])
+    rows: list[Row] = table.to_pylist()
+    for row in rows:
+        if row["value"] is not None:
+            row["value"] = orjson.loads(row["value"])
+    return rows
