@@ -53,6 +53,6 @@ if ! command -v toxiproxy-server >/dev/null 2>&1 && [ ! -x .venv/bin/toxiproxy-s
     mv "$build/server" .venv/bin/toxiproxy-server
 fi
 # Spark then starts in half the time; without it, it only takes longer, and the command has said why.
-.venv/bin/python -m nemesrv.chaos.spark.class_archive >/dev/null || true
+.venv/bin/python -m nemesrv.chaos.spark.make_class_archive >/dev/null || true
 rm -f .venv/.nemesrv-*
 touch "$stamp"

@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ..faults.fault import Fault as FaultKind
 from ..faults.kinds import recorded
@@ -21,16 +21,8 @@ from ..faults.losses import Loss
 from ..history.schema import Group, named
 from .timers import Timers
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 ENVIRONMENT_EVENTS = named(Group.ENVIRONMENT)
 """The events that say what the harness did; the rows of all others are traffic."""
-
-_COLUMNS = (
-    *("time_ms", "seq", "node", "incarnation", "event", "fault_id", "fault", "injection", "source", "target"),
-    *("stream", "phase", "address", "value"),
-)
 
 T = TypeVar("T")
 
@@ -133,18 +125,6 @@ class World:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_index", _Index(self))
-
-    @classmethod
-    def observe(cls, history: DataFrame, timers: Timers | None = None) -> World:
-        """From the history, of which only the harness's rows are collected. `timers` None: those of `run_begin`."""
-        from pyspark.sql import functions as F
-
-        picked = history.where(F.col("event").isin(*ENVIRONMENT_EVENTS)).select(*_COLUMNS)
-        rows = [row.asDict() for row in picked.collect()]
-        last_ms = None
-        if not any(_ends_judging(row) for row in rows):  # the harness died, or the run still lasts
-            last_ms = history.agg(F.max("time_ms")).collect()[0][0]
-        return cls.of_rows(rows, timers, last_ms=last_ms)
 
     @classmethod
     def of_rows(

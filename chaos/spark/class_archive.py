@@ -1,6 +1,6 @@
 """Spark's classes as the JVM holds them in memory, in a file: a session starts in half the time.
 
-    python -m nemesrv.chaos.spark.class_archive       makes it, once for this Python environment (set-up does)
+    python -m nemesrv.chaos.spark.make_class_archive       makes it, once for this Python environment (set-up does)
 
 It is the JDK's class-data sharing. A session of a small history then starts the JVM itself, with the options that
 Spark's own launcher gave when the archive was made, less the jars of parts that no check uses. Where the archive is
@@ -30,7 +30,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.serializers import UTF8Deserializer, read_int
 
 from ..errors import HarnessError
-from .settings import conf_of, settings
+from .settings import settings
 
 FOLDER = Path(sys.prefix).resolve() / "share" / "nemesrv" / "spark"
 MAIN_CLASS = "org.apache.spark.deploy.SparkSubmit"
@@ -49,7 +49,7 @@ _SET_UP_BY_SOMEBODY = (
     "SPARK_TESTING",
     "YARN_CONF_DIR",
 )
-_UNUSED = re.compile(
+UNUSED = re.compile(
     r"(spark-(mllib|graphx|hive|kubernetes|yarn|connect|pipelines|repl)|breeze|spire|cats-kernel|algebra_|arpack|lapack"
     r"|blas-|JTransforms|JLargeArrays|hive-(?!storage-api)|datanucleus|derby|jdo-api|javax\.jdo|kubernetes-|volcano-"
     r"|vertx-|zjsonpatch|scala-compiler|jline)"
@@ -66,17 +66,17 @@ class ClassArchive:
     java: tuple[str, ...]
 
     def command(self, conf: SparkConf) -> list[str]:
-        return _submit([self.java[0], f"-XX:SharedArchiveFile={self.file}", *self.java[1:]], conf)
+        return submit([self.java[0], f"-XX:SharedArchiveFile={self.file}", *self.java[1:]], conf)
 
 
 def find() -> ClassArchive | None:
     """The archive of this environment; None when there is none for this Java, this Spark and these settings."""
-    if _is_set_up_by_somebody():
+    if is_set_up_by_somebody():
         return None
     try:
         document = json.loads((FOLDER / "archive.json").read_text(encoding="utf-8"))
         found = ClassArchive(FOLDER / document["file"], tuple(document["java"]))
-        return found if document["made_for"] == _made_for() and found.file.is_file() else None
+        return found if document["made_for"] == made_for() and found.file.is_file() else None
     except (OSError, ValueError, LookupError, TypeError):
         return None
 
@@ -104,77 +104,16 @@ def launch(command: list[str], said: IO[bytes]) -> Any:
     return gateway
 
 
-def make() -> Path:
-    """The new archive's file, of this environment, in place of the last one; what runs with that one goes on.
-
-    A session of a process of its own judges the rehearsal's rows with every check, so that all they need is loaded.
-    HarnessError with the reason when there can be none; everything then works as without.
-    """
-    if _is_set_up_by_somebody():
-        raise HarnessError("Spark is set up by its environment variables or a folder conf: its own launcher is used")
-    try:
-        FOLDER.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=FOLDER, prefix="making-") as making:
-            file = Path(making) / "classes.jsa"
-            java = _launcher_command()
-            _train([java[0], f"-XX:ArchiveClassesAtExit={file}", *java[1:]])
-            if not file.is_file():
-                raise HarnessError("this Java wrote no class-data archive")
-            kept = FOLDER / f"classes-{os.getpid()}.jsa"
-            document = {"made_for": _made_for(), "file": kept.name, "java": java}
-            (Path(making) / "archive.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
-            file.replace(kept)
-            (Path(making) / "archive.json").replace(FOLDER / "archive.json")
-    except OSError as exc:
-        raise HarnessError(f"the class-data archive cannot be written to {FOLDER}: {exc.strerror}") from exc
-    for other in FOLDER.glob("classes-*.jsa"):
-        if other != kept:
-            with suppress(OSError):
-                other.unlink()
-    return kept
-
-
-def _train(java: list[str]) -> None:
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
-
-    from .session import stop
-    from .warm_up import rehearse
-
-    conf = conf_of(None, large=False)
-    with open(os.devnull, "ab") as said:
-        gateway = launch(_submit(java, conf), said)
-    spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
-    rehearse(spark)
-    stop(spark, limit_s=DUMP_LIMIT_S)
-
-
-def _launcher_command() -> list[str]:
-    """How Spark's launcher starts the JVM of a small history, up to its main class, less the unused jars."""
-    with open(os.devnull, "ab") as said:
-        gateway = launch_gateway(conf_of(None, large=False), popen_kwargs={"stdout": said, "stderr": said})
-    try:
-        command = Path(f"/proc/{gateway.proc.pid}/cmdline").read_bytes().decode().rstrip("\0").split("\0")
-    finally:
-        gateway.shutdown()
-        gateway.proc.stdin.close()
-        gateway.proc.wait()
-    java = command[: command.index(MAIN_CLASS)]
-    jars = [str(jar) for jar in _jars() if not _UNUSED.match(jar.name)]
-    java[java.index("-cp") + 1] = os.pathsep.join(jars)
-    return java
-
-
-def _submit(java: list[str], conf: SparkConf) -> list[str]:
+def submit(java: list[str], conf: SparkConf) -> list[str]:
     told = [word for name, value in conf.getAll() for word in ("--conf", f"{name}={value}")]
     return [*java, MAIN_CLASS, *told, "pyspark-shell"]
 
 
-def _jars() -> list[Path]:
+def jars() -> list[Path]:
     return sorted(Path(_find_spark_home(), "jars").resolve().glob("*.jar"))
 
 
-def _is_set_up_by_somebody() -> bool:
+def is_set_up_by_somebody() -> bool:
     return (
         sys.platform != "linux"
         or any(os.environ.get(name) for name in _SET_UP_BY_SOMEBODY)
@@ -182,19 +121,12 @@ def _is_set_up_by_somebody() -> bool:
     )
 
 
-def _made_for() -> str:
+def made_for() -> str:
     """Changes with the Java, with Spark's jars and with how we start the JVM."""
     home = os.environ.get("JAVA_HOME")
     java = Path(home, "bin", "java") if home else Path(shutil.which("java") or "java")
-    asked: list[object] = [pyspark.__version__, sorted(settings(None, large=False).items()), _UNUSED.pattern]
-    for file in (java.resolve(), *_jars()):
+    asked: list[object] = [pyspark.__version__, sorted(settings(None, large=False).items()), UNUSED.pattern]
+    for file in (java.resolve(), *jars()):
         found = file.stat()
         asked.append((str(file), found.st_size, found.st_mtime_ns))
     return hashlib.sha256(repr(asked).encode()).hexdigest()
-
-
-if __name__ == "__main__":
-    try:
-        print(f"Spark's classes are in {make()}")
-    except HarnessError as error:
-        print(f"nemesrv: Spark starts without an archive of its classes: {error}", file=sys.stderr)

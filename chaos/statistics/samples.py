@@ -22,6 +22,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from ..checkers.dataframes.gathering import gather
 from ..checkers.dataframes.operations import slots
 from ..checkers.dataframes.small_tables import frame
 from ..checkers.recovery_time import recoveries
@@ -70,7 +71,7 @@ class Change(NamedTuple):
 
 def samples_of(run: str, history: DataFrame, world: World | None = None) -> RunSamples:
     """All samples of one history."""
-    world = World.observe(history) if world is None else world
+    world = gather(history)[1] if world is None else world
     found = moments(world)
     seen = slots(history, world, [moment.at_ms for moment in found])
     samples: dict[str, list[float]] = {metric: [] for metric in METRICS}

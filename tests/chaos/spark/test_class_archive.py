@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.errors import HarnessError
-from nemesrv.chaos.spark import class_archive
+from nemesrv.chaos.spark import class_archive, make_class_archive
 from nemesrv.chaos.spark.class_archive import ClassArchive
 from nemesrv.chaos.spark.session import jvm_pid
 from nemesrv.chaos.spark.settings import conf_of
@@ -30,9 +30,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def write(folder: Path, classes: bytes = b"", **other: Any) -> Path:
     """An archive's two files; its `classes` are what they are."""
-    jars = class_archive._jars()[0].parent
+    jars = class_archive.jars()[0].parent
     document = {
-        "made_for": class_archive._made_for(),
+        "made_for": class_archive.made_for(),
         "file": "classes-1.jsa",
         "java": ["java", "-Xmx256m", "-cp", f"{jars}/*"],
     }
@@ -75,14 +75,14 @@ def test_who_set_spark_up_gets_the_jvm_of_his_own_launcher(folder: Path, monkeyp
     monkeypatch.setenv("SPARK_CONF_DIR", "/etc/spark")
     assert class_archive.find() is None
     with pytest.raises(HarnessError, match="its own launcher is used"):
-        class_archive.make()
+        make_class_archive.make()
 
 
 def test_a_folder_that_cannot_be_written_is_said_in_one_sentence(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "a file").touch()
     monkeypatch.setattr(class_archive, "FOLDER", folder / "a file" / "below")
     with pytest.raises(HarnessError, match=r"cannot be written to .*: Not a directory"):
-        class_archive.make()
+        make_class_archive.make()
 
 
 def test_a_jvm_that_ends_at_once_is_noticed() -> None:
@@ -110,6 +110,6 @@ def test_a_jvm_starts_with_classes_that_it_cannot_read(folder: Path) -> None:
 def test_the_session_of_a_small_history_has_the_archive_that_set_up_made(spark: Any) -> None:
     archive: ClassArchive | None = class_archive.find()
     if archive is None:
-        pytest.skip("no archive of Spark's classes: python -m nemesrv.chaos.spark.class_archive makes it")
+        pytest.skip("no archive of Spark's classes: python -m nemesrv.chaos.spark.make_class_archive makes it")
     maps = Path(f"/proc/{jvm_pid()}/maps").read_text()
     assert archive.file.name in maps

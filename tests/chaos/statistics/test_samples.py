@@ -70,7 +70,8 @@ def test_a_name_server_started_anew_is_stale_until_its_brokers_are_back(spark: S
 
 
 def test_a_run_without_changes_has_no_staleness(spark: SparkSession) -> None:
-    history = cluster(clients=("producer-0",)).end(100).frame(spark)
-    assert changes(World.observe(history)) == []
+    builder = cluster(clients=("producer-0",)).end(100)
+    history = builder.frame(spark)
+    assert changes(World.of_rows(builder.rows)) == []
     assert not any(samples_of("run", history).samples.values())
     assert not any(samples_of("run", HistoryBuilder().frame(spark)).samples.values())
