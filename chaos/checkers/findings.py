@@ -35,43 +35,6 @@ def allowed(finding: Finding) -> dict[str, Any]:
     }
 
 
-def finding(
-    *,
-    tolerance: Tolerance,
-    bound_ms: float,
-    formula: str,
-    row: str,
-    measured_ms: float | None = None,
-    examined: int = 0,
-    wrong: int = 0,
-    late: int = 0,
-    example: Mapping[str, Any] | None = None,
-) -> Finding:
-    """A finding of a check whose examples are still loose."""
-    more = dict(example or {})
-    return Finding(
-        subject=str(more.pop("client", "")),
-        object=str(more.pop("broker_name", "")),
-        topic=str(more.pop("topic", None) or ""),
-        kind=str(more.pop("rule", "")),
-        from_ms=more.pop("due_ms", more.get("lost_ms", 0.0)) or 0.0,
-        to_ms=more.get("to_ms") or 0.0,
-        bound_ms=bound_ms,
-        formula=formula,
-        row=row,
-        **tolerated(tolerance),
-        measured_ms=measured_ms,
-        over_ms=more.pop("over_ms", 0.0) or 0.0,
-        examined=examined,
-        wrong=wrong,
-        late=late,
-        wrong_from_ms=more.pop("at_ms", more.pop("used_ms", None)),
-        wrong_to_ms=more.pop("to_ms", None),
-        after=str(more.pop("after", "")),
-        more=more,
-    )
-
-
 def verdict_of(
     name: str, findings: Sequence[Finding], *, measured: Mapping[str, Any], nothing: str, noun: str
 ) -> Verdict:
