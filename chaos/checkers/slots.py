@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..oracle.quiet import Stretch, calm
+from ..oracle.intervals import Stretch
+from ..oracle.quiet import calm
 from ..oracle.reach import moments
 from ..oracle.world import World
 from .lateness import Lateness

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from .quiet import Stretch, members_window, sharing_window, without
+from .intervals import Stretch, without
+from .quiet import members_window, sharing_window
 from .reach import failed_calls
 from .windows import Window, drop_window, return_window, staleness_window
 from .world import Fault, World

@@ -10,18 +10,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import NamedTuple
 
 from ..faults.losses import Loss
 from .causes import leave_ms
+from .intervals import Stretch, merged, without
 from .windows import Timers, Window, calls_to_leave, poll_delay_ms, return_window, staleness_window
 from .world import Fault, World
-
-
-class Stretch(NamedTuple):
-    start_ms: float
-    end_ms: float
 
 
 def members_window(timers: Timers) -> Window:
@@ -79,33 +73,6 @@ def earliest_effect_ms(world: World, fault: Fault) -> float:
     asked_ms = fault.value.get("asked_ms")
     early_ms = leave_ms(world) if fault.loss(world.timers) is Loss.GRACEFUL else 0.0
     return min(fault.start_ms - early_ms, fault.start_ms if asked_ms is None else float(asked_ms))
-
-
-def merged(stretches: Iterable[Stretch]) -> list[Stretch]:
-    """The same time as disjoint stretches in order."""
-    found: list[Stretch] = []
-    for start_ms, end_ms in sorted(stretches):
-        if start_ms >= end_ms:
-            continue
-        if found and start_ms <= found[-1].end_ms:
-            found[-1] = Stretch(found[-1].start_ms, max(found[-1].end_ms, end_ms))
-        else:
-            found.append(Stretch(start_ms, end_ms))
-    return found
-
-
-def without(start_ms: float, end_ms: float, taken: Iterable[Stretch]) -> list[Stretch]:
-    """What is left of [start_ms, end_ms) outside of `taken`."""
-    left: list[Stretch] = []
-    for stretch in merged(taken):
-        if stretch.start_ms > start_ms:
-            left.append(Stretch(start_ms, min(stretch.start_ms, end_ms)))
-        start_ms = max(start_ms, stretch.end_ms)
-        if start_ms >= end_ms:
-            break
-    else:
-        left.append(Stretch(start_ms, end_ms))
-    return [stretch for stretch in left if stretch.start_ms < stretch.end_ms]
 
 
 def clients_began_ms(world: World) -> float:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .quiet import Stretch, aftermath_ms, disturbed, members_window
+from .intervals import Stretch
+from .quiet import aftermath_ms, disturbed, members_window
 from .world import World
 
 COMMIT_MS = 10_000.0

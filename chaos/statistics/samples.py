@@ -28,7 +28,7 @@ from ..checkers.dataframes.small_tables import frame
 from ..checkers.recovery_time import recoveries
 from ..checkers.slots import Slot
 from ..oracle.causes import Cause, link_causes, process_causes
-from ..oracle.quiet import Stretch, merged
+from ..oracle.intervals import Stretch, merged
 from ..oracle.reach import moments
 from ..oracle.world import Life, World
 from .two_samples import Kind

@@ -6,6 +6,7 @@ make. Outside of it nothing is kept, so that a check by itself stays a function 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from ...history.schema import Group, named
+from ...oracle.intervals import Stretch, merged
 from ..tolerance import UNLIMITED_MS
 
 T = TypeVar("T")
@@ -80,17 +82,12 @@ def within(at_ms: Column, spans: Iterable[tuple[float, float]]) -> Column:
     The nearest are joined beyond that: for sifting before a join that decides, so more than asked may pass. Spark hands
     such a condition to the reader of the files, which leaves out what lies elsewhere in time.
     """
-    merged: list[list[float]] = []
-    for start_ms, end_ms in sorted(spans):
-        if merged and start_ms <= merged[-1][1]:
-            merged[-1][1] = max(merged[-1][1], end_ms)
-        else:
-            merged.append([start_ms, end_ms])
-    while len(merged) > _SPANS_MAX:
-        at = min(range(1, len(merged)), key=lambda n: merged[n][0] - merged[n - 1][1])
-        merged[at - 1][1] = merged.pop(at)[1]
+    left = merged(Stretch(start_ms, math.nextafter(end_ms, math.inf)) for start_ms, end_ms in spans)  # a moment, too
+    while len(left) > _SPANS_MAX:
+        at = min(range(1, len(left)), key=lambda n: left[n].start_ms - left[n - 1].end_ms)
+        left[at - 1 : at + 1] = [Stretch(left[at - 1].start_ms, left[at].end_ms)]
     found = F.lit(False)
-    for start_ms, end_ms in merged:
+    for start_ms, end_ms in left:
         found = found | ((at_ms >= max(start_ms, -UNLIMITED_MS)) & (at_ms <= min(end_ms, UNLIMITED_MS)))
     return found
 
