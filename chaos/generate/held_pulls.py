@@ -3,8 +3,8 @@
     queue    ──receive──┬── held 15 to 20 s ──┬── held ──┬─ message ──receive──        only where a queue is so seldom
     pulls               └ invoke           ok └ invoke   └ …                           written to that its pulls end so
 
-Without them a consumer of a quiet topic would look as if it had stopped. A pull that the end of a slice, a message or a
-change of the queue's owner cuts short is left out, as every other pull of a message is.
+Without them a consumer of a quiet topic would look as if it had stopped. A held pull that the end of a slice or a
+change of the queue's owner cuts short is left out; of those that bring a message traffic.py makes the rows.
 """
 
 from __future__ import annotations
@@ -61,6 +61,12 @@ class HeldPulls:
                 found.append((at_ms, hold_ms, consumer, queue))
             at_ms += hold_ms + _AGAIN_MS
         return found
+
+
+def seldom(plan: Plan) -> bool:
+    """Whether queues are so seldom written to that the broker holds pulls now and then."""
+    queues = plan.topics * plan.brokers * plan.queues
+    return plan.messages * HOLD_MIN_MS < 2 * queues * (plan.settled_ms - TRAFFIC_MS)
 
 
 def rows_expected(plan: Plan) -> float:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .control import CLOSED, SILENT, UP, Control
-from .held_pulls import NOT_FOUND, HeldPulls, Pull
+from .held_pulls import NOT_FOUND, HeldPulls, Pull, seldom
 from .plan import TRAFFIC_MS, Plan
 from .timeline import Floats, Ints, Timelines
 
@@ -310,7 +310,7 @@ class Traffic:
         holding = made.holding[got]
         received = [rows(len(got), time_ms=made.received_ms[got], msg=made.msg[got], holding=holding, **where)]
         received += [np.repeat(received[0], made.again[got])] if made.again.any() else []
-        pulling = made.offset[got] % 2 == 0
+        pulling = (made.offset[got] % 2 == 0) | seldom(plan)  # of a quiet queue every pull, or two would look like one
         pulled = rows(len(got), time_ms=made.received_ms[got], type=INVOKE, **where)[pulling]
         answered = pulled.copy()
         pulled["time_ms"] -= 1.5

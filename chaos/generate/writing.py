@@ -24,7 +24,8 @@ ORDERED_ROWS = 1_000_000
 
 
 COUNTED_ROWS = 100_000
-"""A history up to this size is made twice, first to count its rows; in a larger one held pulls hardly count."""
+"""A history up to this size is first made to count its rows; in a larger one held pulls hardly count."""
+COUNTS = 2
 
 
 class Written(NamedTuple):
@@ -94,7 +95,7 @@ def _sized(events: int, seed: int, planted: Planted | None, profile: Profile = P
     if 2 * messages < in_vain:  # so few that pulls are held; each message takes the place of one
         messages = (left - in_vain) / (ROWS_A_MESSAGE - 2)
     plan = plan.with_messages(int(messages))
-    if events <= COUNTED_ROWS:  # a queue is also quiet when its broker is just back: as many messages less
+    for _ in range(COUNTS if events <= COUNTED_ROWS else 0):  # a queue is also quiet when its broker is just back
         more = sum(slice_.count for slice_ in GeneratedRun(plan).slices()) - events
         plan = plan.with_messages(plan.messages - more // ROWS_A_MESSAGE)
     return plan
