@@ -205,7 +205,7 @@ def check(
 def report(run_dir: Path) -> None:
     """Write report.html and junit.xml of a run again, from its verdicts."""
     from .experiment.run_folder import RunFolder
-    from .judging import write_reports
+    from .reporting import write_reports
 
     write_reports(RunFolder(run_dir))
     click.echo(str(RunFolder(run_dir).report_file))

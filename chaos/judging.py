@@ -12,9 +12,8 @@ only, but for that of a run that has just ended.
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,12 +22,12 @@ import click
 from .checkers import CHECKS
 from .errors import HarnessError, ScenarioError, nearest
 from .experiment.run_folder import RunFolder
-from .reports.junit import junit
+from .reporting import write_junit, write_reports
 from .reports.summary import append, replay_line, summary
 from .reports.table import print_table
 from .scenarios.model import Scenario, load, parse
 from .scenarios.reading import read
-from .verdict import Finding, Validity, Verdict, worst
+from .verdict import Validity, Verdict, worst
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -154,7 +153,7 @@ def keep(history: History, verdicts: Sequence[Verdict]) -> Judged:
         if history.drawn:
             write_reports(history.folder)
         else:
-            _write_junit(history.folder, history.scenario, verdicts)
+            write_junit(history.folder, history.scenario, verdicts)
     return judged
 
 
@@ -170,51 +169,6 @@ def write_verdicts(folder: RunFolder, scenario: Scenario, verdicts: Sequence[Ver
     del document["run_dir"]  # it may be moved
     text = json.dumps(document, indent=1, ensure_ascii=False, default=str)
     folder.verdicts_file.write_text(text + "\n", encoding="utf-8")
-
-
-def _read_findings(folder: RunFolder) -> dict[str, list[Finding]]:
-    """check → its findings; none where the run was judged before there was such a file."""
-    found: dict[str, list[Finding]] = defaultdict(list)
-    if folder.findings_file.is_file():
-        with folder.findings_file.open(encoding="utf-8") as file:
-            for document in map(json.loads, file):
-                found[document["check"]].append(Finding.from_json(document))
-    return found
-
-
-def write_reports(folder: RunFolder) -> None:
-    """junit.xml and report.html from the folder's verdicts and history. HarnessError when there are none."""
-    scenario = folder.scenario()
-    try:
-        document = json.loads(folder.verdicts_file.read_text(encoding="utf-8"))
-        found = _read_findings(folder)
-        verdicts = [
-            replace(
-                verdict,
-                findings=tuple(found.get(verdict.name, ())),
-                timeline_ms=float(document.get("timeline_ms") or 0.0),
-            )
-            for verdict in map(Verdict.from_json, document["checks"])
-        ]
-    except (OSError, ValueError, KeyError) as exc:
-        raise HarnessError(f"{folder.verdicts_file} cannot be read: judge the run first with nemesrv check") from exc
-    from .reports.html import Run, html_report  # Bokeh: half a second that other commands need not wait for
-
-    run = Run(
-        name=scenario.name,
-        description=scenario.description,
-        seed=scenario.seed,
-        profile=scenario.cluster.profile,
-        time_scale=scenario.timers.time_scale,
-        versions=scenario.versions,
-    )
-    page = html_report(run, verdicts, folder.path)
-    folder.report_file.write_text(page, encoding="utf-8")
-    _write_junit(folder, scenario, verdicts)
-
-
-def _write_junit(folder: RunFolder, scenario: Scenario, verdicts: Sequence[Verdict]) -> None:
-    folder.junit_file.write_bytes(junit(scenario.name, scenario.seed or 0, verdicts))
 
 
 def show(judged: Judged, summary_file: Path | None = None, *, as_json: bool = False) -> None:

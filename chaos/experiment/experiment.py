@@ -118,6 +118,8 @@ class Experiment:
                 "timeline": [action.do for action in scenario.timeline],
                 "availability_floor": scenario.availability_floor,
                 "defect": self.defect.name if self.defect else None,
+                "clock": scenario.clock,
+                "origin_wall_ms": round(stage.clock.now_ms() - stage.clock.monotonic_s() * 1000),
             },
         )
         listen = stage.addresses(topology.servers)

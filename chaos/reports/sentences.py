@@ -22,7 +22,7 @@ _STRETCHES = 3
 def measured_sentences(v: Verdict) -> list[str]:
     """What was measured, the most important sentence first; none where the numbers speak for themselves."""
     if v.name == "availability" and v.measured:
-        return _availability(v.measured)
+        return _availability(v.measured, v.timeline_ms)
     check = CHECKS.get(v.name)
     said = check.tells(v.measured) if check and check.tells and v.examined else ""
     return [said] if said else []
@@ -71,16 +71,20 @@ def allowed_sentence(v: Verdict) -> str:
     return f"{said}, tolerance {tolerance}" if tolerance else said
 
 
-def _availability(measured: Mapping[str, Any]) -> list[str]:
+def _availability(measured: Mapping[str, Any], timeline_ms: float) -> list[str]:
     shares = [_share(measured[name], plural) for name, plural in _OPERATIONS.items() if name in measured]
-    return list(filter(None, (f"{_and(shares)} succeeded" if shares else "", _quiet(measured), _worst(measured))))
+    told = (f"{_and(shares)} succeeded" if shares else "", _quiet(measured, timeline_ms), _worst(measured, timeline_ms))
+    return list(filter(None, told))
 
 
-def _quiet(measured: Mapping[str, Any]) -> str:
+def _quiet(measured: Mapping[str, Any], timeline_ms: float) -> str:
     stretches: Sequence[Sequence[float]] = measured.get("quiet_stretches") or ()
     if not stretches:
         return "no time was quiet"
-    shown = [f"{start_ms / 1000:.1f} to {end_ms / 1000:.1f} s" for start_ms, end_ms in stretches[:_STRETCHES]]
+    shown = [
+        f"{(start_ms - timeline_ms) / 1000:.1f} to {(end_ms - timeline_ms) / 1000:.1f} s"
+        for start_ms, end_ms in stretches[:_STRETCHES]
+    ]
     more = len(stretches) - len(shown)
     when = _and([*shown, f"{more} more times"] if more else shown)
     count, ratio = measured.get("quiet_operations") or 0, measured.get("quiet")
@@ -90,7 +94,7 @@ def _quiet(measured: Mapping[str, Any]) -> str:
     return f"when it was quiet, {when}, {whose} succeeded"
 
 
-def _worst(measured: Mapping[str, Any]) -> str:
+def _worst(measured: Mapping[str, Any], timeline_ms: float) -> str:
     """The bucket in which the greatest share failed; of several, the one with the most failures, then the first."""
     width_ms = measured.get("bucket_ms") or 0.0
     found = [
@@ -102,7 +106,7 @@ def _worst(measured: Mapping[str, Any]) -> str:
     if not found:
         return ""
     _, failed, at, ended, plural = max(found)
-    start_s, end_s = -at * width_ms / 1000, (1 - at) * width_ms / 1000
+    start_s, end_s = (-at * width_ms - timeline_ms) / 1000, ((1 - at) * width_ms - timeline_ms) / 1000
     return f"at worst, from {start_s:.1f} to {end_s:.1f} s, {failed:,} of {ended:,} {plural} failed"
 
 

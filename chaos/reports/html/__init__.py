@@ -1,7 +1,8 @@
-"""report.html of a run; page.py says how it is made."""
+"""report.html of a run, or of two side by side; page.py says how it is made."""
 
 from __future__ import annotations
 
-from .page import Run, html_report
+from .page import html_beside, html_report
+from .told import Run
 
-__all__ = ["Run", "html_report"]
+__all__ = ["Run", "html_beside", "html_report"]

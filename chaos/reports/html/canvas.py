@@ -8,7 +8,7 @@ glyph carries a tag (`held`, `over`, `fault` …), and page.js colours by tag fo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bokeh.models import (
@@ -47,19 +47,26 @@ class Band:
 
 @dataclass(slots=True, kw_only=True)
 class Canvas:
-    """The frame of every plot. Times on the axis are seconds of RocketMQ time."""
+    """The frame of every plot. Times on the axis are seconds of RocketMQ time since the timeline's start."""
 
     start_ms: float
     end_ms: float
     bands: Sequence[Band] = ()
-    x_range: Any = field(init=False)
-    _crosshair: Any = field(init=False)
+    prefix: str = ""
+    """Before the names of the sections, where a page shows two runs."""
+    x_range: Any = None
+    crosshair: Any = None
 
     def __post_init__(self) -> None:
-        pad_ms = (self.end_ms - self.start_ms) * 0.01
-        start_s, end_s = (self.start_ms - pad_ms) / 1000, (self.end_ms + pad_ms) / 1000
-        self.x_range = Range1d(start_s, end_s, bounds=(start_s, end_s), min_interval=0.002, name="time")
-        self._crosshair = Span(dimension="height", line_width=1, line_dash="dotted", tags=["line:crosshair"])
+        if self.x_range is None:
+            pad_ms = (self.end_ms - self.start_ms) * 0.01
+            start_s, end_s = (self.start_ms - pad_ms) / 1000, (self.end_ms + pad_ms) / 1000
+            self.x_range = Range1d(start_s, end_s, bounds=(start_s, end_s), min_interval=0.002, name="time")
+            self.crosshair = Span(dimension="height", line_width=1, line_dash="dotted", tags=["line:crosshair"])
+
+    def beside(self, bands: Sequence[Band], prefix: str) -> Canvas:
+        """The frame of another run on the same axis."""
+        return replace(self, bands=bands, prefix=prefix)
 
     def plot(self, section: str, height: int, *, y_range: Any = None, y_axis_type: str = "linear") -> Any:
         """An empty plot of this section: drag zooms, Ctrl and the wheel zoom, the page scrolls as ever."""
@@ -68,10 +75,10 @@ class Canvas:
             drag,
             PanTool(dimensions="width", name="pan"),
             WheelZoomTool(dimensions="width", modifiers={"ctrl": True}),
-            CrosshairTool(overlay=self._crosshair),
+            CrosshairTool(overlay=self.crosshair),
         ]
         plot = figure(
-            name=f"plot-{section}",
+            name=f"plot-{self.prefix}{section}",
             height=height,
             sizing_mode="stretch_width",
             x_range=self.x_range,
@@ -95,7 +102,9 @@ class Canvas:
         plot.xgrid.tags = plot.ygrid.tags = ["grid"]
         self._draw_bands(plot)
         plot.add_layout(
-            BoxAnnotation(name=f"mark-{section}", visible=False, level="overlay", line_width=2, tags=["highlight"])
+            BoxAnnotation(
+                name=f"mark-{self.prefix}{section}", visible=False, level="overlay", line_width=2, tags=["highlight"]
+            )
         )
         return plot
 

@@ -15,14 +15,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ...checkers.tolerance import tolerance
-from ...oracle.lost_brokers import Absence, absences
 from ...oracle.lost_name_servers import name_server_losses
 from ...oracle.world import World
 from .codes import Array
 from .data import Recorded, Traffic
 from .intervals import Kind
-from .rules import Lateness, bound, rules, wrong
+from .rules import bound, rules
 from .stretches import Lane, Mark, Stretch, seconds, span, thin, thin_marks
 from .words import Names
 
@@ -37,10 +35,7 @@ LEAST_GAP_MS = 4000.0
 def client_lanes(recorded: Recorded, world: World, start_ms: float) -> list[Lane]:
     """The lanes, client by client: first its NameServer (key: the client), then each broker (key: client/broker)."""
     uses, failures = _by_pair(recorded.traffic, "invoke"), _by_pair(recorded.traffic, "fail", "info")
-    lost: dict[tuple[str, str], list[Absence]] = defaultdict(list)
-    for absence in absences(world):
-        lost[absence.client, absence.broker].append(absence)
-    lateness, ruled = Lateness(recorded.lags, world), rules(world)
+    ruled = rules(world)
     chosen, calls = _chosen(recorded, world), _failed_calls(recorded, Names(world))
     gap_ms = max((world.end_ms - start_ms) / ACROSS, LEAST_GAP_MS)
     lanes = []
@@ -52,22 +47,23 @@ def client_lanes(recorded: Recorded, world: World, start_ms: float) -> list[Lane
                 label="NameServer",
                 group=client.name,
                 bars=thin(stays, ACROSS),
-                windows=thin(_stays(client.name, stays, world, lateness), ACROSS),
+                windows=thin(_stays(client.name, stays, world), ACROSS),
                 marks=thin_marks(calls.get(client.name, []), MARKS_MAX),
             )
         )
         for broker in world.of_kind("broker"):
             pair = (client.name, broker.name)
             times = uses.get(pair, np.empty(0))
-            windows = [rule for rule in ruled.get((*pair, Kind.USE), []) if lost[pair]]
-            over = [w for absence in lost[pair] for w in _over_uses(absence, times, world, lateness)]
+            windows = ruled.get((*pair, Kind.USE), [])
+            if all(rule.kind == "may" for rule in windows):
+                windows = []  # it was never lost
             lanes.append(
                 Lane(
                     key="/".join(pair),
                     label=broker.name,
                     group=client.name,
                     bars=_bars(*pair, times, gap_ms, world.end_ms),
-                    windows=[*thin(windows, ACROSS), *thin(over, ACROSS)],
+                    windows=thin(windows, ACROSS),
                     marks=_failure_marks(*pair, failures.get(pair, np.empty(0))),
                 )
             )
@@ -159,31 +155,8 @@ def _failed_calls(recorded: Recorded, names: Names) -> Mapping[str, list[Mark]]:
     return found
 
 
-def _over_uses(absence: Absence, uses: Array, world: World, lateness: Lateness) -> list[Stretch]:
-    """The uses of a lost broker after its window: those within all tolerance, and those after it."""
-    a = absence
-    late_ms = max(a.from_ms, a.start_ms)
-    if not a.others or late_ms >= a.end_ms:  # a topic's last broker stays in the client's route: nothing bounds its use
-        return []
-    nodes = (a.client, a.broker, *(node.name for node in world.of_kind("name_server")))
-    lag_ms = lateness.of(nodes, a.start_ms - world.timers.R_ms, late_ms)
-    allowed = tolerance(world.timers, lag_ms, a.window.timers)
-    # A retry belongs to a send that began up to T earlier.
-    late = uses[(uses > late_ms) & (uses < a.end_ms)]
-    over = late > late_ms + allowed.valid_up_to_ms + world.timers.T_ms
-    found = []
-    for some, over_ms in ((late[~over], 0.0), (late[over], float(late.max(initial=late_ms)) - late_ms)):
-        if len(some):
-            first_ms, last_ms = float(some[0]), float(some[-1])
-            text = f"{len(some)} uses of {a.broker} by {a.client} {span(first_ms, last_ms)}; allowed "
-            text += bound(a.window, a.fault_id)
-            end_ms = max(last_ms, first_ms + world.timers.delivery_ms)
-            found.append(wrong(first_ms, end_ms, over_ms, allowed, text, len(some)))
-    return found
-
-
-def _stays(client: str, chosen: Sequence[Stretch], world: World, lateness: Lateness) -> list[Stretch]:
-    """By when the client must have left a lost NameServer that it had chosen, and how long it was there after that."""
+def _stays(client: str, chosen: Sequence[Stretch], world: World) -> list[Stretch]:
+    """How long the client may stay on a lost NameServer that it had chosen, and from when on it must have left."""
     found = []
     for loss in name_server_losses(world):
         if loss.client != client:
@@ -202,11 +175,9 @@ def _stays(client: str, chosen: Sequence[Stretch], world: World, lateness: Laten
             start_ms, end_ms = max(from_ms, stretch.start_ms), min(stretch.end_ms, loss.end_ms)
             if start_ms >= end_ms:
                 continue
-            lag_ms = lateness.of((client,), from_ms - world.timers.R_ms, from_ms)
-            text = f"{client} was still on {loss.name_server} {span(start_ms, end_ms)}; allowed "
+            text = f"{client} must have left {loss.name_server} {span(start_ms, end_ms)}; allowed "
             text += bound(loss.window, loss.fault_id)
-            allowed = tolerance(world.timers, lag_ms, loss.window.timers)
-            found.append(wrong(start_ms, end_ms, end_ms - start_ms, allowed, text))
+            found.append(Stretch(start_ms=start_ms, end_ms=end_ms, kind="must_not", text=text))
     return found
 
 

@@ -28,10 +28,11 @@ NOTABLE_MAX = 4000
 """How many rows of one event are kept to be read."""
 
 _TRAFFIC = ("send", "send_attempt", "pull")
-_WORLD = ("run_begin", "run_end", "node", "phase", "fault", "started", "stopped")
+_WORLD = ("run_begin", "run_end", "node", "phase", "fault", "gone", "started", "stopped")
 """As large as the scenario: never thinned."""
 _NOTABLE: tuple[str, ...] = (
     *("verified", "broker_dropped", "boot", "topic", "name_server_chosen", "route_changed", "assigned", "channel"),
+    *("queue_taken", "queue_dropped"),
     *("registration", "register", "name_server_call", *_TRAFFIC),
 )
 _FINE_CODES = (0, 17, 19, 20, 21, 25)
@@ -105,6 +106,8 @@ class Recorded:
     """One run's history, as far as the report needs it."""
 
     events: int
+    timeline_ms: float
+    """Where the scenario's timeline starts, in the history's time; all times here count from there."""
     last_ms: float
     world_rows: list[dict[str, Any]]
     notable: list[dict[str, Any]]
@@ -133,7 +136,7 @@ def send_details(run_dir: Path, rows: Array) -> dict[int, dict[str, Any]]:
     """Row number → columns _DETAILS, of the rows asked for. Reads one batch at a time."""
     found: dict[int, dict[str, Any]] = {}
     wanted = np.unique(rows)
-    for first, batch in _batches(history_files(run_dir), _DETAILS):
+    for first, batch in batches(history_files(run_dir), _DETAILS):
         here = wanted[(wanted >= first) & (wanted < first + batch.num_rows)]
         if len(here):
             taken = batch.take(pa.array(here - first)).to_pylist()
@@ -141,7 +144,7 @@ def send_details(run_dir: Path, rows: Array) -> dict[int, dict[str, Any]]:
     return found
 
 
-def _batches(files: list[Path], columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
+def batches(files: list[Path], columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
     first = 0
     for path in files:
         with pq.ParquetFile(path, read_dictionary=_TEXTS) as file:
@@ -164,21 +167,26 @@ class _Reader:
 
     def read(self, files: list[Path]) -> Recorded:
         events = 0
-        for first, batch in _batches(files, _READ):
+        for first, batch in batches(files, _READ):
             events += batch.num_rows
             if batch.num_rows:
                 self._take(first, batch)
-        world = [row for name in _WORLD for row in self._rows(name)]
+        world = sorted((row for name in _WORLD for row in self._rows(name)), key=_order)
+        steady = (row["time_ms"] for row in world if row["event"] == "phase" and row["phase"] == "steady")
+        timeline_ms = float(next(steady, 0.0))
         notable, left_out = self._notable()
+        for row in (*world, *notable):
+            row["time_ms"] -= timeline_ms
         return Recorded(
             events=events,
-            last_ms=self.last_ms,
-            world_rows=sorted(world, key=_order),
+            timeline_ms=timeline_ms,
+            last_ms=self.last_ms - timeline_ms,
+            world_rows=world,
             notable=notable,
             left_out=left_out,
-            traffic=self._traffic(),
-            routes=self._routes(),
-            lags=self._lags(),
+            traffic=self._traffic(timeline_ms),
+            routes=self._routes(timeline_ms),
+            lags=self._lags(timeline_ms),
             counts=self.counts,
         )
 
@@ -245,11 +253,11 @@ class _Reader:
                 rows += self._rows(name)
         return sorted(rows, key=_order), left_out
 
-    def _traffic(self) -> Traffic:
+    def _traffic(self, timeline_ms: float) -> Traffic:
         columns = joined(self.traffic, "f8 i1 i1 i4 i4 f4 ? i8")
         time_ms, event, outcome, node, broker, duration_ms, answered, row = columns
         return Traffic(
-            time_ms=time_ms,
+            time_ms=time_ms - timeline_ms,
             event=event,
             outcome=outcome,
             node=node,
@@ -261,10 +269,10 @@ class _Reader:
             brokers=self.broker.names(),
         )
 
-    def _routes(self) -> Routes:
+    def _routes(self, timeline_ms: float) -> Routes:
         time_ms, node, incarnation, topic, value = joined(self.routes, "f8 i4 i4 i4 i4")
         return Routes(
-            time_ms=time_ms,
+            time_ms=time_ms - timeline_ms,
             node=node,
             incarnation=incarnation,
             topic=topic,
@@ -274,9 +282,10 @@ class _Reader:
             brokers_of=tuple(_brokers(text) for text in self.value.names()),
         )
 
-    def _lags(self) -> Lags:
+    def _lags(self, timeline_ms: float) -> Lags:
         time_ms, duration_ms, lag_ms, node = joined(self.lags, "f8 f4 f4 i4")
-        return Lags(time_ms=time_ms, duration_ms=duration_ms, lag_ms=lag_ms, node=node, nodes=self.node.names())
+        names = self.node.names()
+        return Lags(time_ms=time_ms - timeline_ms, duration_ms=duration_ms, lag_ms=lag_ms, node=node, nodes=names)
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:

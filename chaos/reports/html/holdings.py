@@ -4,7 +4,7 @@
     rules  ── must hold ──┤▒▒▒ may ▒▒▒├── must not hold ──┤▒▒ may ▒▒├── must hold
 
 Held counts topics: a broker is held whose name stands in a topic's route, partly held while it stands in fewer topics
-than it has. What was wrong is told with the demands of checkers/pairs.py, which the check judges by.
+than it has. A lane of the NameServer's own says when its routes had to equal those of the others.
 """
 
 from __future__ import annotations
@@ -12,28 +12,29 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from ...checkers.tolerance import Tolerance, tolerance
-from ...oracle.obligations import Obligation, ObligationKind, obligations
 from ...oracle.world import Life, World
+from ...verdict import Verdict
 from .data import Recorded
+from .found import LANE_MAX
 from .intervals import Kind
-from .rules import Lateness, bound, rules, wrong
-from .stretches import Lane, Stretch, seconds, span, thin
+from .rules import rules
+from .stretches import Lane, Stretch, span, thin
 
-LANE_MAX = 400
-"""How many stretches one lane shows."""
+EQUAL = "routes_converge"
+"""The check whose findings say when NameServers had to be equal."""
 
 
-def pair_lanes(recorded: Recorded, world: World) -> list[Lane]:
+def pair_lanes(recorded: Recorded, world: World, verdicts: Sequence[Verdict] = ()) -> list[Lane]:
     """The lanes, NameServer by NameServer."""
     counts = _counts(recorded)
     due = _topics_due(recorded)
-    demands: dict[tuple[str, str], list[Obligation]] = defaultdict(list)
-    for obligation in obligations(world):
-        demands[obligation.name_server, obligation.broker].append(obligation)
-    lateness, ruled = Lateness(recorded.lags, world), rules(world)
+    ruled = rules(world)
+    equal = _equal(verdicts, world)
     lanes = []
     for name_server in world.of_kind("name_server"):
+        if equal:
+            rows = thin(equal.get(name_server.name, []), LANE_MAX)
+            lanes.append(Lane(key=name_server.name, label="equal to others", group=name_server.name, windows=rows))
         for broker in world.of_kind("broker"):
             pair = (name_server.name, broker.name)
             lives = world.lives_of(name_server.name)
@@ -42,7 +43,6 @@ def pair_lanes(recorded: Recorded, world: World) -> list[Lane]:
                 for life in lives
                 for stretch in _bars(life, broker.name, counts.get((*pair, life.incarnation), []), due, world.end_ms)
             ]
-            windows = [*ruled.get((*pair, Kind.ROUTE), []), *_over(held, demands[pair], world, lateness)]
             bars = [*held, *_away(lives, world)]
             lanes.append(
                 Lane(
@@ -50,16 +50,24 @@ def pair_lanes(recorded: Recorded, world: World) -> list[Lane]:
                     label=broker.name,
                     group=name_server.name,
                     bars=thin(sorted(bars, key=lambda s: s.start_ms), LANE_MAX),
-                    windows=_thin_each(windows),
+                    windows=thin(ruled.get((*pair, Kind.ROUTE), []), LANE_MAX),
                 )
             )
     return lanes
 
 
-def _thin_each(windows: Sequence[Stretch]) -> list[Stretch]:
-    """Demands and violations thinned apart, because they lie over each other."""
-    over = [w for w in windows if w.kind in ("over", "late")]
-    return [*thin([w for w in windows if w.kind not in ("over", "late")], LANE_MAX), *thin(over, LANE_MAX)]
+def _equal(verdicts: Sequence[Verdict], world: World) -> Mapping[str, list[Stretch]]:
+    """NameServer → when its routes had to equal those of others that the same brokers reach."""
+    found: dict[str, list[Stretch]] = defaultdict(list)
+    for finding in (f for v in verdicts if v.name == EQUAL for f in v.findings):
+        start_ms, end_ms = finding.from_ms, min(finding.to_ms, world.end_ms)
+        members = [str(name) for name in finding.more.get("name_servers") or (finding.subject, finding.object)]
+        if start_ms < end_ms:
+            for name in members:
+                others = ", ".join(other for other in members if other != name)
+                text = f"{name} must hold the routes of {others} {span(start_ms, end_ms)}"
+                found[name].append(Stretch(start_ms=start_ms, end_ms=end_ms, kind="must", text=text))
+    return found
 
 
 Change = tuple[float, int]
@@ -138,34 +146,3 @@ def _away(lives: Sequence[Life], world: World) -> list[Stretch]:
             text = f"{before.node} was not running {span(start_ms, end_ms)}"
             found.append(Stretch(start_ms=start_ms, end_ms=end_ms, kind="away", text=text))
     return found
-
-
-def _over(held: Sequence[Stretch], demands: Sequence[Obligation], world: World, lateness: Lateness) -> list[Stretch]:
-    """Where the table was not as demanded: `over`, or `late` as long as the machine's lateness may explain it."""
-    found = []
-    for o in demands:
-        unwanted = ("held", "partly") if o.demand is ObligationKind.DROP else ("missing",)
-        against = [s for s in held if s.kind in unwanted and s.start_ms < o.to_ms and s.end_ms > o.from_ms]
-        if not against:
-            continue
-        until_ms = o.to_ms if o.demand is ObligationKind.KEEP else o.from_ms
-        lag_ms = lateness.of((o.name_server, o.broker), o.at_ms - world.timers.R_ms, until_ms)
-        fine = tolerance(world.timers, lag_ms, o.window.timers)
-        found += [_wrong(s, o, fine) for s in against]
-    return found
-
-
-def _wrong(stretch: Stretch, o: Obligation, allowed: Tolerance) -> Stretch:
-    into_ms = min(stretch.end_ms, o.to_ms) - o.from_ms
-    back_ms = o.to_ms - max(stretch.start_ms, o.from_ms)
-    start_ms, end_ms = max(stretch.start_ms, o.from_ms), min(stretch.end_ms, o.to_ms)
-    state = "still held" if o.demand is ObligationKind.DROP else "did not hold"
-    text = f"{o.name_server} {state} {o.broker} {span(start_ms, end_ms)}; allowed {_bound(o)}"
-    return wrong(start_ms, end_ms, max(min(into_ms, back_ms), 0.0), allowed, text)
-
-
-def _bound(o: Obligation) -> str:
-    if o.demand is ObligationKind.KEEP:
-        after = f" after {o.label}" if o.label.fault_id else ""
-        return f"not before {seconds(o.window.earliest_ms)}{after} ({o.window.formula}; {o.window.row})"
-    return bound(o.window, str(o.label) if o.label.fault_id else "")

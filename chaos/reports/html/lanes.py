@@ -62,6 +62,14 @@ ROUTE_LEGEND: Sequence[tuple[str, Sequence[str]]] = (
     ("example of a check", ("mark:example",)),
 )
 
+FOUND_LEGEND: Sequence[tuple[str, Sequence[str]]] = (
+    ("late, within tolerance", ("late",)),
+    ("over", ("over", "mark:over")),
+    ("example of a check", ("mark:example",)),
+)
+
+LINK_LEGEND: Sequence[tuple[str, Sequence[str]]] = (("fault on the link", ("fault",)),)
+
 CLIENT_LEGEND: Sequence[tuple[str, Sequence[str]]] = (
     ("broker used", ("used",)),
     ("failed or unknown", ("mark:failed",)),
@@ -80,9 +88,10 @@ def lanes_plot(
     places: Sequence[Place],
     entries: Sequence[tuple[str, Sequence[str]]],
     row_px: int,
-    names: Sequence[str],
+    names: Sequence[str] = (),
+    colour: str = "ns",
 ) -> tuple[Any, Mapping[str, float]]:
-    """The plot, and where on its y axis each lane is. `names`: the NameServers, whose colours go by their index."""
+    """The plot, and where on its y axis each lane is. `names`: nodes, of which `colour` and the index are the kind."""
     heights = _heights(lanes)
     top, bottom = 0.5 + 16 / row_px, min(heights.values(), default=0.0) - 0.6
     plot = canvas.plot(section, int((top - bottom) * row_px) + 74, y_range=Range1d(bottom, top))
@@ -103,7 +112,7 @@ def lanes_plot(
         if place.section == section and place.lane in heights and place.text:
             at_s = (place.from_ms + place.to_ms) / 2000
             marks["example"].append((at_s, heights[place.lane], f"{place.check}: {place.text}"))
-    order = ["held", "partly", "missing", "away", *(f"ns{i}" for i in range(8)), "used"]
+    order = ["held", "partly", "missing", "away", *(f"{colour}{i}" for i in range(8)), "used", "fault"]
     order += ["may", "must", "must_not", "late", "over"]
     drawn = {kind: _quads(plot, kind, quads[kind]) for kind in order if quads.get(kind)}
     hover(plot, list(drawn.values()))
@@ -115,7 +124,7 @@ def lanes_plot(
             )
     hover(plot, [renderer for kind, renderer in drawn.items() if kind.startswith("mark:")])
     canvas.label_bands(plot, top)
-    named = [(name, (f"ns{at}",)) for at, name in enumerate(names[:8]) if f"ns{at}" in drawn]
+    named = [(name, (f"{colour}{at}",)) for at, name in enumerate(names[:8]) if f"{colour}{at}" in drawn]
     legend(plot, [(label, [drawn[k] for k in kinds if k in drawn]) for label, kinds in (*named, *entries)])
     name_rows(plot, {heights[lane.key]: _label(lane) for lane in lanes})
     return plot, heights

@@ -11,7 +11,7 @@
   const paint = {
     held: ["#4a90c2", "#3b7fb0", NONE, NONE, 1], partly: ["#a9cde5", "#26506e", NONE, NONE, 1],
     missing: ["#eceff2", "#1c2128", "#c4ccd4", "#444c56", 1], away: ["#ffffff", "#0d1117", "#9aa4ae", "#6e7681", 0],
-    used: ["#4a90c2", "#3b7fb0", NONE, NONE, 1],
+    used: ["#a7b1bc", "#5d6873", NONE, NONE, 1],
     must: ["#2da44e", "#2ea043", NONE, NONE, 1], must_not: ["#57606a", "#8b949e", NONE, NONE, 1],
     may: ["#f2cf66", "#9e7a1c", NONE, NONE, .75], late: ["#e3a008", "#d29922", NONE, NONE, .95],
     over: ["#d1242f", "#f85149", "#82071e", "#ffc1ba", .92],
@@ -19,6 +19,8 @@
     ns2: ["#009e73", "#1fa37d", NONE, NONE, .9], ns3: ["#cc79a7", "#c27ba3", NONE, NONE, .9],
     ns4: ["#56b4e9", "#56b4e9", NONE, NONE, .9], ns5: ["#b8a800", "#c9bc2e", NONE, NONE, .9],
     ns6: ["#8a63d2", "#9d7be0", NONE, NONE, .9], ns7: ["#7a7a7a", "#a0a0a0", NONE, NONE, .9],
+    ...Object.fromEntries(["#0072b2 #3b8ec2", "#e69f00 #c98f1a", "#009e73 #1fa37d", "#cc79a7 #c27ba3", "#56b4e9 #56b4e9",
+      "#b8a800 #c9bc2e", "#8a63d2 #9d7be0", "#7a7a7a #a0a0a0"].map((pair, at) => [`owner${at}`, [...pair.split(" "), NONE, NONE, .9]])),
     phase0: ["#e4e9ee", "#21262d", NONE, NONE, 1], phase1: ["#d3dae1", "#2d333b", NONE, NONE, 1],
     fault: ["#f3b4a5", "#7a3226", "#c2573f", "#d9735c", .8], band: ["#e5684a", "#ff8f73", "#c2573f", "#d9735c", .09],
     highlight: ["#bf8700", "#f2cc60", "#9a6700", "#f2cc60", .1],
@@ -30,10 +32,15 @@
     "mark:example": ["#bf3989", "#f778ba", "#ffffff", "#0d1117", 1],
     "line:p50": ["", "", "#1f6f43", "#56d364", 1], "line:p99": ["", "", "#8a4baf", "#d2a8ff", 1],
     "line:available": ["", "", "#1f6f43", "#56d364", 1], "line:lateness": ["", "", "#8a4baf", "#d2a8ff", 1],
+    "line:end_to_end": ["", "", "#1f6f43", "#56d364", 1], "mark:end_to_end": ["#1f6f43", "#56d364", NONE, NONE, .8],
+    "line:pulls": ["", "", "#b35900", "#e69f4d", 1], "mark:pulls": ["#b35900", "#e69f4d", NONE, NONE, .8],
+    "line:look_ups": ["", "", "#8a4baf", "#d2a8ff", 1], "mark:look_ups": ["#8a4baf", "#d2a8ff", NONE, NONE, .8],
+    "line:lag": ["", "", "#b35900", "#e69f4d", 1],
     "line:crosshair": ["", "", "#59636e", "#9198a1", 1],
     "change:route": ["#4a90c2", "#58a6ff", NONE, NONE, .8], "change:dropped": ["#d1242f", "#ff7b72", "#d1242f", "#ff7b72", 1],
     "change:took": ["#009e73", "#3fb98f", NONE, NONE, .9], "change:chosen": ["#8a63d2", "#b392f0", NONE, NONE, .9],
     "change:assigned": ["#e69f00", "#d9a441", NONE, NONE, .9], "change:life": ["#1f2328", "#e6edf3", NONE, NONE, .9],
+    "change:died": ["#d1242f", "#ff7b72", "#d1242f", "#ff7b72", 1], "change:log": ["#bc4c00", "#ffa657", "#bc4c00", "#ffa657", 1],
   };
   let doc = null, time = null, plots = [];
   let dark = matchMedia("(prefers-color-scheme: dark)").matches;
@@ -114,17 +121,25 @@
     for (const anchor of document.querySelectorAll("tr a")) {
       if (anchor.getAttribute("href") === location.hash) { anchor.closest("tr").classList.add("current"); break; }
     }
-    const target = byId(section) || byId("routes");
+    const target = byId(section) || byId("routes") || byId("faults");
     if (target) target.scrollIntoView({behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth", block: "start"});
   }
 
   // Events in view
-  const SHOWN = 300;
+  const wall = (at) => new Date(facts.wall + at * 1000 / facts.scale).toISOString().slice(11, 19);
+  // Half the width around `at` that has some events, the twentieth of what is in view at least.
+  function around(at) {
+    const apart = facts.events.map((e) => Math.abs(e[0] - at)).sort((a, b) => a - b);
+    const few = apart[Math.min(NEAREST, apart.length) - 1] || 0;
+    return Math.max((time.end - time.start) * .05, few * 1.05);
+  }
+  const SHOWN = 300, NEAREST = 5;
   let pending = 0;
   function list() {
     pending = 0;
     const from = time ? time.start : facts.start, to = time ? time.end : facts.end;
-    byId("seen").textContent = `${Math.max(from, facts.start).toFixed(1)} s … ${Math.min(to, facts.end).toFixed(1)} s`;
+    const first = Math.max(from, facts.start), last = Math.min(to, facts.end);
+    byId("seen").textContent = `${first.toFixed(1)} s … ${last.toFixed(1)} s` + (facts.wall ? `, ${wall(first)} … ${wall(last)} UTC` : "");
     const wanted = byId("filter").value.trim().toLowerCase();
     const rows = facts.events.filter((e) => e[0] >= from && e[0] <= to && (!wanted || `${e[1]} ${e[3]}`.toLowerCase().includes(wanted)));
     const body = byId("list");
@@ -142,6 +157,34 @@
   }
   const listSoon = () => { clearTimeout(pending); pending = setTimeout(list, 120); };
 
+  // Of several tooltips under the pointer the gravest is shown: Bokeh has one for each renderer and lays them over each other.
+  const GRAVEST = ["mark:example", "mark:over", "mark:failed", "over", "late"];
+  function oneTip(view) {
+    const shown = [];
+    for (const tool of view.tool_views ? view.tool_views.values() : []) {
+      for (const [renderer, tip] of (tool._ttmodels || tool.ttmodels || new Map())) {
+        const tag = (renderer.glyph && renderer.glyph.tags || [])[0] || "";
+        if (tip.visible) shown.push([GRAVEST.includes(tag) ? GRAVEST.indexOf(tag) : tag.startsWith("mark:") ? 5 : 6, tip]);
+      }
+    }
+    shown.sort((a, b) => a[0] - b[0]);
+    for (const [, tip] of shown.slice(1)) tip.visible = false;
+  }
+
+  // On a phone: legends in two columns, smaller names, more of the width for the plot.
+  function narrow() {
+    for (const plot of plots) {
+      let rows = 0;
+      for (const legend of plot.above) {
+        if (!legend.items) continue;
+        rows += Math.ceil(legend.items.length / 2) - 1;
+        legend.ncols = Math.min(2, legend.items.length);
+      }
+      for (const axis of plot.left) axis.major_label_text_font_size = "9px";
+      plot.setv({height: plot.height + rows * 22, min_border_left: 128, min_border_right: 8});
+    }
+  }
+
   function ready() {
     doc = Bokeh.documents[0];
     time = doc.get_model_by_name("time");
@@ -151,9 +194,14 @@
       free.set(box, {top: box.top, bottom: box.bottom});
     }
     for (const range of ["start", "end"]) time.properties[range].change.connect(listSoon);
+    for (const view of Bokeh.index.roots || Bokeh.index) {
+      view.el.addEventListener("mousemove", () => requestAnimationFrame(() => oneTip(view)));
+    }
     for (const plot of plots) plot.on_event("tap", (event) => {
-      const near = (time.end - time.start) * .01;
-      zoomTo(event.x - near * 5, event.x + near * 5);
+      const near = around(event.x);
+      byId("filter").value = "";
+      zoomTo(event.x - near, event.x + near);
+      list();
       byId("events").scrollIntoView({block: "nearest"});
     });
     byId("whole").onclick = () => { history.replaceState(null, "", location.pathname + location.search); whole(); };
@@ -179,6 +227,7 @@
     addEventListener("hashchange", follow);
     // A link that is followed twice leads there twice.
     for (const anchor of document.querySelectorAll("tr a")) anchor.addEventListener("click", () => { if (anchor.getAttribute("href") === location.hash) follow(); });
+    if (innerWidth < 700) narrow();
     applyTheme();
     follow();
     list();

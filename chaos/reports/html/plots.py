@@ -1,9 +1,8 @@
-"""Latency, sends and availability, route changes, and how late the machine was: plots over the same time axis."""
+"""Send latency, sends and availability, and how late the machine was: plots over the same time axis."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +10,13 @@ import numpy as np
 from bokeh.models import ColumnDataSource, Range1d
 
 from . import series
-from .canvas import Canvas, hover, legend, source_of
-from .codes import Array, spread
+from .canvas import Canvas, hover, legend
 from .data import Recorded, Traffic, send_details
-from .lanes import name_rows
 from .series import Points, Slices
-from .stretches import Mark, seconds, thin_marks
+from .stretches import seconds
 
 LEAST_MS = 0.1
 """The bottom of the logarithmic axis."""
-MARKS_MAX = 200
 
 
 def latency_plot(canvas: Canvas, recorded: Recorded, sliced: Slices, run_dir: Path) -> Any:
@@ -47,6 +43,8 @@ def latency_plot(canvas: Canvas, recorded: Recorded, sliced: Slices, run_dir: Pa
     line99 = plot.line(source=source, x="x", y="p99", line_width=2, tags=["line:p99"])
     sends, failures = series.shown_sends(recorded.traffic), series.shown_failures(recorded.traffic)
     details = send_details(run_dir, recorded.traffic.row[np.concatenate((sends.index, failures.index))])
+    for row in details.values():
+        row["time_ms"] -= recorded.timeline_ms
     ok = _sends(plot, recorded.traffic, sends, details, "circle", 5, "mark:send")
     bad = _sends(plot, recorded.traffic, failures, details, "x", 9, "mark:failed")
     columns = [("time", "@x{0.0} s"), ("sends", "@count (@ok ok, @unknown unknown, @failed failed)")]
@@ -122,9 +120,11 @@ def sends_plot(canvas: Canvas, sliced: Slices) -> Any:
 
 def availability_plot(canvas: Canvas, sliced: Slices) -> Any:
     """The share of the sends that ended ok, in each slice of time."""
-    plot = canvas.plot("availability", 130, y_range=Range1d(-4, 108))
-    plot.yaxis.axis_label = "availability, %"
     middle, share = (sliced.start_ms + sliced.end_ms) / 2000, sliced.availability * 100
+    least = min(float(np.nanmin(share)) if np.isfinite(share).any() else 100.0, 99.0)
+    room = (100 - least) * 0.1  # so that a dip of 1 % is as high as one of 100 %
+    plot = canvas.plot("availability", 130, y_range=Range1d(least - room, 100 + room))
+    plot.yaxis.axis_label = "available, %"
     ended = sliced.ok + sliced.unknown + sliced.failed
     source = ColumnDataSource({"x": middle, "y": share, "ok": sliced.ok, "ended": ended})
     line = plot.line(source=source, x="x", y="y", line_width=2, tags=["line:available"])
@@ -140,83 +140,12 @@ def availability_plot(canvas: Canvas, sliced: Slices) -> Any:
     return plot
 
 
-_CHANGES: Mapping[str, tuple[str, str, int]] = {
-    "route": ("route of a topic changed", "circle", 7),
-    "dropped": ("broker dropped", "x", 11),
-    "took": ("client took a new route", "diamond", 9),
-    "chosen": ("client chose a NameServer", "triangle", 9),
-    "assigned": ("queues assigned", "square", 7),
-    "life": ("process started or stopped", "star", 11),
-}
-_KIND_OF: Mapping[str, str] = {
-    "broker_dropped": "dropped",
-    "route_changed": "took",
-    "name_server_chosen": "chosen",
-    "assigned": "assigned",
-    "started": "life",
-    "stopped": "life",
-}
-
-
-def changes_plot(canvas: Canvas, recorded: Recorded, nodes: Sequence[str]) -> tuple[Any, Mapping[str, float]]:
-    """Who changed what, and when: a row per node. Also where on the y axis each node is."""
-    heights = {node: float(-at) for at, node in enumerate(nodes)}
-    plot = canvas.plot("changes", 18 * len(nodes) + 84, y_range=Range1d(-len(nodes) + 0.3, 1.0))
-    marks: dict[tuple[str, str], list[Mark]] = defaultdict(list)
-    for row in [*recorded.world_rows, *recorded.notable]:
-        kind = _KIND_OF.get(row["event"])
-        if kind and row["node"] in heights and row["time_ms"] <= canvas.end_ms:
-            marks[row["node"], kind].append(Mark(at_ms=row["time_ms"], kind=kind, text=_change(row)))
-    for node, times in _route_changes(recorded).items():
-        if node in heights:
-            marks[node, "route"] += [
-                Mark(at_ms=t, kind="route", text=f"{node}: route of {topic} changed at {seconds(t)}")
-                for t, topic in times
-                if t <= canvas.end_ms
-            ]
-    drawn = {}
-    for kind, (_, marker, size) in _CHANGES.items():
-        rows = [
-            (mark.at_ms / 1000, heights[node], mark.text)
-            for (node, of), some in marks.items()
-            if of == kind
-            for mark in thin_marks(some, MARKS_MAX)
-        ]
-        if rows:
-            source = source_of(rows, "x", "y", "text")
-            drawn[kind] = plot.scatter(source=source, marker=marker, size=size, tags=[f"change:{kind}"])
-    hover(plot, list(drawn.values()))
-    canvas.label_bands(plot, 1.0)
-    legend(plot, [(_CHANGES[kind][0], [renderer]) for kind, renderer in drawn.items()])
-    name_rows(plot, {y: node for node, y in heights.items()})
-    return plot, heights
-
-
-def _change(row: Mapping[str, Any]) -> str:
-    detail = [str(row[key]) for key in ("topic", "broker_name", "name_server") if row[key]]
-    value = str(row["value"] or "")
-    text = " ".join([f"{row['node']}:", str(row["event"]).replace("_", " "), *detail, f"at {seconds(row['time_ms'])}"])
-    return text if not value else f"{text} {value[:160]}{'…' if len(value) > 160 else ''}"
-
-
-def _route_changes(recorded: Recorded) -> Mapping[str, list[tuple[float, str]]]:
-    """NameServer → (time, topic) of its `route` rows; of very many the first and last of each slice."""
-    routes = recorded.routes
-    found: dict[str, list[tuple[float, str]]] = defaultdict(list)
-    for code in np.unique(routes.node).tolist():
-        mine: Array = np.flatnonzero(routes.node == code)
-        if len(mine) > 10 * MARKS_MAX:
-            mine = mine[spread(routes.time_ms[mine], 10 * MARKS_MAX)]
-        found[routes.nodes[code]] = [(float(routes.time_ms[i]), routes.topics[routes.topic[i]]) for i in mine]
-    return found
-
-
 def lateness_plot(canvas: Canvas, recorded: Recorded) -> Any:
     """How late timers fired: what the tolerance of the checks is made of."""
     middle, worst = series.lateness(recorded.lags, canvas.start_ms, canvas.end_ms)
     plot = canvas.plot("lateness", 150)
     plot.yaxis.axis_label = "timers late, ms"
-    plot.xaxis.axis_label = "seconds of RocketMQ time"
+    plot.xaxis.axis_label = "seconds of RocketMQ time since the timeline's start"
     source = ColumnDataSource({"x": middle / 1000, "y": worst})
     line = plot.line(source=source, x="x", y="y", line_width=1.5, tags=["line:lateness"])
     hover(plot, [line], [("time", "@x{0.0} s"), ("latest timer", "@y{0.0} ms")], mode="vline")

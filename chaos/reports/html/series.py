@@ -58,7 +58,7 @@ def slices(traffic: Traffic, start_ms: float, end_ms: float) -> Slices:
     time_ms, outcome, duration_ms = traffic.time_ms[sends], traffic.outcome[sends], traffic.duration_ms[sends]
     slice_of = np.clip(np.searchsorted(edges, time_ms, side="right") - 1, 0, number - 1)
     ok, failed, unknown = (np.bincount(slice_of[outcome == code], minlength=number) for code in (1, 2, 3))
-    low, p50, p99, high = _quantiles(slice_of, duration_ms, number)
+    low, p50, p99, high = quantiles(slice_of, duration_ms, number)
     return Slices(
         start_ms=edges[:-1],
         end_ms=edges[1:],
@@ -72,7 +72,7 @@ def slices(traffic: Traffic, start_ms: float, end_ms: float) -> Slices:
     )
 
 
-def _quantiles(slice_of: Array, duration_ms: Array, number: int) -> tuple[Array, Array, Array, Array]:
+def quantiles(slice_of: Array, duration_ms: Array, number: int) -> tuple[Array, Array, Array, Array]:
     """min, p50, p99 (nearest rank) and max of each slice; NaN where it has none."""
     low, p50, p99, high = (np.full(number, np.nan) for _ in range(4))
     found = (low, p50, p99, high)

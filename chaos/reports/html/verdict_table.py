@@ -2,34 +2,87 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from ...checkers import CHECKS
+from ...oracle.legend import SYMBOLS
 from ...verdict import Validity, Verdict
 from ..sentences import measured_sentences
 from ..values import NEVER, label, phrase, phrases
 from .places import Place
 from .stretches import seconds
+from .told import Told
 
 LONG, SHOWN = 110, 56
 """A text of more than LONG letters opens on demand; SHOWN of them stand in the table."""
+
+
+HEAD = (
+    '<thead><tr><th scope="col">check</th><th scope="col">verdict</th><th scope="col" class="n">examined</th>'
+    '<th scope="col" class="n">violations</th><th scope="col">measured</th><th scope="col">allowed</th></tr></thead>'
+)
+HEAD_OF_TWO = (
+    '<thead><tr><th scope="col">check</th><th scope="col">$a</th><th scope="col">$b</th>'
+    '<th scope="col">measured in $a</th><th scope="col">measured in $b</th></tr></thead>'
+)
+_SYMBOL = re.compile(rf"\b(?:{'|'.join(sorted(SYMBOLS, key=len, reverse=True))})\b")
 
 
 def verdict_rows(v: Verdict, place: Place, examples: Sequence[Place]) -> str:
     """The check's row, why it is not VALID, and a row with a link for each example."""
     why = f'<tr class="example"><td colspan="6">{escape(v.why)}</td></tr>' if v.why else ""
     row = (
-        f'<tr class="check"><th scope="row"><a href="{escape(place.link)}" title="show in the plots">{escape(v.name)}'
-        f'</a></th><td><span class="badge {v.verdict}">{v.verdict}</span></td>'
-        f'<td class="n">{v.examined:,}</td><td class="n">{v.violations:,}</td>'
-        f"<td>{_measured(v)}</td><td>{_allowed(v.allowed)}</td></tr>"
+        f'<tr class="check {v.verdict}-row">{_name(v.name, place.link())}<td>{_badge(v)}</td>'
+        f'<td class="n" data-label="examined">{v.examined:,}</td>'
+        f'<td class="n" data-label="violations">{v.violations:,}</td>'
+        f'<td data-label="measured">{_measured(v)}</td><td data-label="allowed">{_allowed(v.allowed)}</td></tr>'
     )
-    shown = "".join(
-        f'<tr class="example"><td colspan="6"><a href="{escape(p.link)}">example {at}</a> {escape(p.text)}</td></tr>'
+    return row + why + _examples(examples, columns=6)
+
+
+def rows_of_two(one: Told, other: Told) -> str:
+    """A row for each check of two runs: both verdicts, what each measured, and a link for each example."""
+    of_one, of_other = ({v.name: v for v in told.verdicts} for told in (one, other))
+    rows = ""
+    for name in dict.fromkeys((*of_one, *of_other)):
+        first = one if name in of_one else other
+        rows += f'<tr class="check">{_name(name, first.of_verdict[name].link(first.prefix))}'
+        for told, of in ((one, of_one), (other, of_other)):
+            label = escape(told.run.name)
+            rows += f'<td data-label="{label}">{_badge(of[name]) if name in of else "not judged"}</td>'
+        for told, of in ((one, of_one), (other, of_other)):
+            label = escape(told.run.name)
+            rows += f'<td data-label="measured in {label}">{told.names(_measured(of[name])) if name in of else ""}</td>'
+        rows += "</tr>"
+        for told, of in ((one, of_one), (other, of_other)):
+            if name in of:
+                rows += told.names(_examples(told.of_examples[name], 5, told.prefix, f"{told.run.name}, "))
+    return rows
+
+
+def _name(name: str, link: str) -> str:
+    says = CHECKS[name].says if name in CHECKS else "show in the plots"
+    return f'<th scope="row"><a href="{escape(link)}" title="{escape(says)}">{escape(name)}</a></th>'
+
+
+def _badge(v: Verdict) -> str:
+    return f'<span class="badge {v.verdict}">{v.verdict}</span>'
+
+
+def _examples(examples: Sequence[Place], columns: int, prefix: str = "", of: str = "") -> str:
+    return "".join(
+        f'<tr class="example"><td colspan="{columns}"><a href="{escape(p.link(prefix))}">{escape(of)}example {at}</a> '
+        f"{escape(p.text)}</td></tr>"
         for at, p in enumerate(examples, start=1)
     )
-    return row + why + shown
+
+
+def _explained(formula: str) -> str:
+    """The formula with what each symbol stands for on hover."""
+    return _SYMBOL.sub(lambda m: f'<abbr title="{escape(SYMBOLS[m[0]])}">{m[0]}</abbr>', escape(formula))
 
 
 def _measured(v: Verdict) -> str:
@@ -52,7 +105,7 @@ def _allowed(allowed: Mapping[str, Any]) -> str:
     bound, formula, tolerance, row = (said.pop(key, "") for key in ("bound", "formula", "tolerance", "row"))
     if formula == NEVER:
         bound, formula = NEVER, ""
-    first = f"<b>{escape(bound)}</b> {escape(formula)}".rstrip() if bound else escape(formula)
+    first = f"<b>{escape(bound)}</b> {_explained(formula)}".rstrip() if bound else _explained(formula)
     if tolerance and bound:
         first += f' <span class="key">+ {escape(tolerance)} tolerance</span>'
     rest = "".join(_pair(name, text) for name, text in said.items())

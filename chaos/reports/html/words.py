@@ -10,7 +10,7 @@ from typing import Any
 
 from ...oracle.world import Fault, World
 from ...verdict import Validity, Verdict
-from ..values import NEVER
+from ..sentences import allowed_sentence, example_sentence
 from .stretches import seconds
 
 
@@ -55,10 +55,9 @@ def _outcome(verdicts: Sequence[Verdict]) -> str:
     valid = [v for v in verdicts if v.verdict is Validity.VALID]
     said = []
     for v in wrong:
-        said.append(f"{v.name} is INVALID: {_over(v) or v.why or f'{v.violations} of {v.examined}'}.")
+        said.append(f"{v.name} is INVALID: {_over(v) or v.why.rstrip('.') or f'{v.violations} of {v.examined}'}.")
     if unknown:
-        names = ", ".join(v.name for v in unknown)
-        said.append(f"Undecided: {names} ({unknown[0].why.rstrip('.')}).")
+        said.append(f"Undecided: {_by_reason(unknown)}.")
     if valid and not wrong and not unknown:
         who = "The check" if len(valid) == 1 else f"All {len(valid)} checks"
         said.append(f"{who} found everything within what is allowed{_nearest(valid)}.")
@@ -68,25 +67,21 @@ def _outcome(verdicts: Sequence[Verdict]) -> str:
     return " ".join(said)
 
 
+def _by_reason(unknown: Sequence[Verdict]) -> str:
+    """`a, b (why both); c (why c)`."""
+    names: dict[str, list[str]] = {}
+    for v in unknown:
+        names.setdefault(v.why.rstrip("."), []).append(v.name)
+    return "; ".join(f"{', '.join(of)} ({why})" if why else ", ".join(of) for why, of in names.items())
+
+
 def _over(v: Verdict) -> str:
-    measured, bound = v.measured.get("max_ms"), v.allowed.get("bound_ms")
-    if not isinstance(measured, int | float) or not isinstance(bound, int | float) or measured <= bound:
+    """Who, when and by how much of the worst example, and what was allowed."""
+    if not v.examples or v.examples[0].from_ms is None:
         return v.why.rstrip(".")
-    formula = v.allowed.get("formula")
-    if formula == NEVER:
-        return v.why.rstrip(".")
-    tail = f" ({formula})" if formula else ""
-    who = _who(v.examples[0].to_json()) if v.examples else ""
-    return f"{who}{seconds(measured)} measured, {seconds(bound)} allowed{tail}"
-
-
-def _who(example: Mapping[str, Any]) -> str:
-    """`ns-0 must not hold broker-a: ` from an example's nodes."""
-    one = example.get("name_server") or example.get("client")
-    broker = example.get("broker_name") or example.get("broker")
-    demand = example.get("demand") or ("with" if one and broker else "")
-    words = " ".join(str(part) for part in (one, demand, broker) if part)
-    return f"{words}: " if words else ""
+    more = f"; and {v.violations - 1:,} more" if v.violations > 1 else ""
+    allowed = allowed_sentence(v)
+    return f"{example_sentence(v.examples[0])}{more}" + (f"; allowed {allowed}" if allowed else "")
 
 
 def _nearest(valid: Sequence[Verdict]) -> str:
@@ -144,6 +139,8 @@ def tone(row: Mapping[str, Any]) -> str:
     event = row["event"]
     if event in ("fault", "phase", "verified"):
         return "fault"
+    if event == "log":
+        return "bad" if row["type"] != "WARNING" else "change"
     if row.get("type") in _BAD or row.get("f") == "connect_failed" or event == "broker_dropped":
         return "bad"
     return "change" if event in ("route_changed", "name_server_chosen", "assigned", "started", "stopped") else "plain"

@@ -1,4 +1,7 @@
-"""A small run to report on: broker-a is killed at 20 s, ns-0 keeps its route until 60 s, ns-1 drops it at once."""
+"""A small run to report on: broker-a is killed at 20 s, ns-0 keeps its route until 60 s, ns-1 drops it at once.
+
+Seconds count from where the timeline starts, STEADY_S after the history's origin.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,11 @@ from pathlib import Path
 
 from nemesrv.chaos.history.rows import write_parquet
 from nemesrv.chaos.reports.html import Run
-from nemesrv.chaos.verdict import Validity, Verdict
+from nemesrv.chaos.verdict import Example, Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, address_of, cluster
 
 BROKERS = ("broker-a", "broker-b")
-KILL_S, STALE_UNTIL_S, END_S = 20.0, 60.0, 90.0
+STEADY_S, KILL_S, STALE_UNTIL_S, END_S = 3.0, 20.0, 60.0, 90.0
 RUN = Run(name="broker-crash", description="<b>told</b>", seed=7, profile="4.9", time_scale=10.0)
 
 VERDICTS = (
@@ -22,14 +25,15 @@ VERDICTS = (
         measured={"max_ms": 40_000.0},
         allowed={"bound_ms": 0.0, "formula": "RTT + event thread", "tolerance_ms": 50.0, "row": "process crash"},
         examples=(
-            {
-                "at_ms": KILL_S * 1000,
-                "to_ms": STALE_UNTIL_S * 1000,
-                "name_server": "ns-0",
-                "broker_name": "broker-a",
-                "topic": "<k>&",
-                "demand": "must not hold",
-            },
+            Example(
+                who="ns-0",
+                what="broker-a",
+                topic="<k>&",
+                from_ms=(STEADY_S + KILL_S) * 1000,
+                to_ms=(STEADY_S + STALE_UNTIL_S) * 1000,
+                over_ms=40_000.0,
+                more={"kind": "must not hold"},
+            ),
         ),
         why="1 of 8 times a NameServer's route did not equal what was alive and reachable",
     ),
@@ -50,19 +54,19 @@ def builder() -> HistoryBuilder:
     for client in ("producer-0", "consumer-0"):
         value = {"old": None, "index": 0, "reason": "first"}
         told.at(2).event(client, "name_server_chosen", name_server=address_of("ns-0"), value=value)
-    told.at(3).event("harness", "phase", phase="steady")
-    told.at(KILL_S).event("harness", "phase", phase="fault").fault("kill-1", "kill", "sigkill", "broker-a")
-    told.at(KILL_S + 0.01).route("ns-1", "orders", "broker-b")
-    told.at(STALE_UNTIL_S).route("ns-0", "orders", "broker-b")
+    told.at(STEADY_S).event("harness", "phase", phase="steady")
+    told.at(STEADY_S + KILL_S).event("harness", "phase", phase="fault").fault("kill-1", "kill", "sigkill", "broker-a")
+    told.at(STEADY_S + KILL_S + 0.01).route("ns-1", "orders", "broker-b")
+    told.at(STEADY_S + STALE_UNTIL_S).route("ns-0", "orders", "broker-b")
     told.event("ns-0", "broker_dropped", broker_name="broker-a", broker_id=0, value={"reason": "expired"})
     for number in range(80):
         at_s = 4 + number
         broker = "broker-b" if at_s > 25 or number % 2 else "broker-a"
         outcome = "info" if broker == "broker-a" and at_s > KILL_S else "ok"
-        _send(told, number, at_s, broker, outcome)
+        _send(told, number, STEADY_S + at_s, broker, outcome)
     value = {"old": address_of("ns-0"), "index": 1, "reason": "not_active"}
-    told.at(50).event("consumer-0", "name_server_chosen", name_server=address_of("ns-1"), value=value)
-    return told.end(END_S)
+    told.at(STEADY_S + 50).event("consumer-0", "name_server_chosen", name_server=address_of("ns-1"), value=value)
+    return told.end(STEADY_S + END_S)
 
 
 def _send(told: HistoryBuilder, number: int, at_s: float, broker: str, outcome: str) -> None:

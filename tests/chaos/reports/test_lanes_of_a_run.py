@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,14 +15,15 @@ from nemesrv.chaos.history.schema import parquet_path
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.reports.html import data, series
 from nemesrv.chaos.reports.html.clients import client_lanes
+from nemesrv.chaos.reports.html.found import drawn_on, since_timeline, wrongs
 from nemesrv.chaos.reports.html.holdings import pair_lanes
-from nemesrv.chaos.reports.html.page import ROWS_MAX, fewer
 from nemesrv.chaos.reports.html.places import place_of_example, place_of_verdict
 from nemesrv.chaos.reports.html.stretches import Lane, Stretch
+from nemesrv.chaos.reports.html.told import ROWS_MAX, fewer
 from nemesrv.chaos.reports.html.words import Names, sentence
-from nemesrv.chaos.verdict import Validity, Verdict
+from nemesrv.chaos.verdict import Finding, Validity, Verdict
 from tests.chaos.builder import address_of, cluster
-from tests.chaos.reports.recorded import END_S, KILL_S, STALE_UNTIL_S, VERDICTS, builder, recorded
+from tests.chaos.reports.recorded import END_S, KILL_S, STALE_UNTIL_S, STEADY_S, VERDICTS, builder, recorded
 
 
 @pytest.fixture
@@ -33,10 +35,30 @@ def world_of(found: data.Recorded) -> World:
     return World.of_rows(found.world_rows, last_ms=found.last_ms)
 
 
-def lanes_of(run: Path) -> dict[str, Lane]:
+def lanes_of(run: Path, *verdicts: Verdict) -> dict[str, Lane]:
     found = data.read(run)
     world = world_of(found)
-    return {lane.key: lane for lane in (*pair_lanes(found, world), *client_lanes(found, world, 0.0))}
+    told = [since_timeline(v, found.timeline_ms) for v in verdicts]
+    lanes = [*pair_lanes(found, world, told), *client_lanes(found, world, 0.0)]
+    return {lane.key: lane for lane in (*lanes, *drawn_on(lanes, wrongs(told, world)))}
+
+
+def found_by(check: str, who: str, what: str, from_s: float, to_s: float | None, **said: Any) -> Verdict:
+    """An INVALID verdict with one finding."""
+    finding = Finding(
+        subject=who,
+        object=what,
+        kind="must not hold",
+        from_ms=from_s * 1000,
+        to_ms=(to_s or from_s) * 1000,
+        wrong_from_ms=from_s * 1000,
+        wrong_to_ms=None if to_s is None else to_s * 1000,
+        over_ms=0 if to_s is None else (to_s - from_s) * 1000,
+        formula="RTT + event thread",
+        bound_ms=0.0,
+        **{"wrong": 1, **said},
+    )
+    return Verdict(name=check, verdict=finding.validity, examined=1, violations=finding.wrong, findings=(finding,))
 
 
 def brief(stretches: object) -> list[tuple[str, float, float]]:
@@ -47,27 +69,39 @@ def brief(stretches: object) -> list[tuple[str, float, float]]:
 
 
 def test_a_lane_says_held_and_missing_and_where_a_stale_route_was_over(run: Path) -> None:
-    lanes = lanes_of(run)
+    wrong = found_by("routes_are_true", "ns-0", "broker-a", STEADY_S + KILL_S, STEADY_S + STALE_UNTIL_S)
+    lanes = lanes_of(run, wrong)
     stale, true = lanes["ns-0/broker-a"], lanes["ns-1/broker-a"]
-    assert brief(stale.bars) == [("missing", 0, 1), ("held", 1, STALE_UNTIL_S), ("missing", STALE_UNTIL_S, END_S)]
+    assert brief(stale.bars) == [("missing", -3, -2), ("held", -2, STALE_UNTIL_S), ("missing", STALE_UNTIL_S, END_S)]
     assert ("over", KILL_S, STALE_UNTIL_S) in brief(stale.windows)
-    assert brief(true.bars) == [("missing", 0, 1), ("held", 1, KILL_S), ("missing", KILL_S, END_S)]
+    assert brief(true.bars) == [("missing", -3, -2), ("held", -2, KILL_S), ("missing", KILL_S, END_S)]
     assert not any(w.kind == "over" for w in true.windows)
     assert ("must_not", KILL_S, END_S) in brief(true.windows)
     assert "RTT + event thread" in next(w.text for w in stale.windows if w.kind == "over")
 
 
-def test_a_broker_that_came_back_too_late_is_over_while_it_is_missing(tmp_path: Path) -> None:
-    told = cluster(name_servers=1, brokers=("broker-a",)).at(100).route("ns-0", "orders").at(130)
-    told.route("ns-0", "orders", "broker-a").end(200)
-    write_parquet(told.rows, tmp_path)
-    (lane,) = [lane for key, lane in lanes_of(tmp_path).items() if key == "ns-0/broker-a"]
-    assert ("over", 100, 130) in brief(lane.windows)
+def test_what_a_check_tolerated_is_late_and_not_over_and_nothing_is_judged_again(run: Path) -> None:
+    assert not any(w.kind in ("over", "late") for lane in lanes_of(run).values() for w in lane.windows)
+    tolerated = found_by("routes_are_true", "ns-1", "broker-a", 40, 41, wrong=0, tolerance_ms=1_200.0)
+    windows = lanes_of(run, tolerated)["ns-1/broker-a"].windows
+    (late,) = [w for w in windows if w.kind in ("over", "late")]
+    assert (late.kind, late.start_ms, late.end_ms) == ("late", 37_000, 38_000)
+    assert "tolerance 1200 ms" in late.text
+
+
+def test_what_no_lane_of_a_node_shows_has_one_of_its_checks_own(run: Path) -> None:
+    lanes = lanes_of(run, found_by("no_acknowledged_loss", "producer-0", "broker-a", 43, None))
+    assert brief(lanes["no_acknowledged_loss/producer-0"].windows) == [("over", 40, 40)]
+
+
+def test_name_servers_that_differ_are_over_on_a_lane_of_their_own(run: Path) -> None:
+    lane = lanes_of(run, found_by("routes_converge", "ns-1", "ns-0", 33, 63))["ns-1"]
+    assert brief(lane.windows) == [("must", 30, 60), ("over", 30, 60)]
 
 
 def test_a_client_lane_says_which_name_server_and_which_brokers_and_what_failed(run: Path) -> None:
     lanes = lanes_of(run)
-    assert brief(lanes["consumer-0"].bars) == [("ns0", 2, 50), ("ns1", 50, END_S)]
+    assert brief(lanes["consumer-0"].bars) == [("ns0", -1, 50), ("ns1", 50, END_S)]
     used = brief(lanes["producer-0/broker-a"].bars)
     assert used[0][:2] == ("used", 4.0)
     assert used[-1][2] < 26
@@ -78,7 +112,7 @@ def test_a_client_lane_says_which_name_server_and_which_brokers_and_what_failed(
 
 def test_series_count_every_send_and_availability_is_the_share_that_ended_ok(run: Path) -> None:
     traffic = data.read(run).traffic
-    sliced = series.slices(traffic, 0.0, END_S * 1000)
+    sliced = series.slices(traffic, -STEADY_S * 1000, END_S * 1000)
     assert (sliced.ok.sum(), sliced.unknown.sum(), sliced.failed.sum()) == (78, 2, 0)
     ended = sliced.ok + sliced.unknown
     assert np.nanmin(sliced.availability) < 1
@@ -90,7 +124,7 @@ def test_series_count_every_send_and_availability_is_the_share_that_ended_ok(run
 
 def test_quantiles_are_those_of_the_sends_in_each_slice() -> None:
     durations = np.array([5.0, 1.0, 3.0, 2.0, 4.0, 9.0], "f4")
-    low, p50, p99, high = series._quantiles(np.array([0, 0, 0, 0, 0, 2]), durations, 3)
+    low, p50, p99, high = series.quantiles(np.array([0, 0, 0, 0, 0, 2]), durations, 3)
     assert (low[0], p50[0], p99[0], high[0]) == (1, 3, 5, 5)
     assert np.isnan(p50[1])
     assert (low[2], high[2]) == (9, 9)
@@ -153,22 +187,26 @@ def test_of_too_many_notable_rows_the_first_and_last_of_each_moment_stay(tmp_pat
 
 def test_an_example_leads_to_its_stretch_and_its_lane(run: Path) -> None:
     world = world_of(data.read(run))
-    keys = ["ns-0/broker-a", "ns-0/broker-b"]
-    place = place_of_example(VERDICTS[0], VERDICTS[0].examples[0], world, keys, 0.0)
-    assert place.link == "#at=20.000,60.000&in=routes&lane=ns-0/broker-a"
-    assert place_of_verdict(VERDICTS[0], world, keys, 0.0).link == place.link
+    keys = {"ns-0/broker-a": "routes", "ns-0/broker-b": "routes"}
+    told = since_timeline(VERDICTS[0], STEADY_S * 1000)
+    place = place_of_example(told, told.examples[0], world, keys)
+    assert place.link() == "#at=20.000,60.000&in=routes&lane=ns-0/broker-a"
+    assert place_of_verdict(told, world, keys).link() == place.link()
 
 
 def test_a_verdict_without_examples_leads_to_the_faults(run: Path) -> None:
     world = world_of(data.read(run))
-    place = place_of_verdict(VERDICTS[1], world, [], 0.0)
+    place = place_of_verdict(VERDICTS[1], world, {})
     assert (place.section, place.from_ms, place.to_ms) == ("sends", KILL_S * 1000, END_S * 1000)
 
 
 def test_the_sentence_names_the_fault_and_what_was_over(run: Path) -> None:
-    text = sentence(VERDICTS, world_of(data.read(run)))
+    told = [since_timeline(v, STEADY_S * 1000) for v in VERDICTS]
+    text = sentence(told, world_of(data.read(run)))
     assert text.startswith("Fault: broker-a killed until the end.")
-    assert "routes_are_true is INVALID: ns-0 must not hold broker-a: 40.0 s measured, 0.0 s allowed" in text
+    assert (
+        "routes_are_true is INVALID: ns-0 must not hold broker-a (<k>&): 20.0 to 60.0 s, 40.0 s over; allowed" in text
+    )
     assert "Undecided: dead_name_servers_left (no NameServer was lost)." in text
     assert "The other check found nothing wrong." in text
 
@@ -203,9 +241,9 @@ def test_of_too_many_lanes_those_with_something_over_or_an_example_are_shown_fir
     assert {"ns-39/broker-9", "ns-20/broker-3", "ns-0/broker-0"} <= shown
 
 
-@pytest.mark.parametrize(("left_s", "over"), [(None, True), (30, False)])
-def test_a_client_that_stays_on_a_lost_name_server_is_over_and_one_that_leaves_is_not(
-    tmp_path: Path, left_s: float | None, over: bool
+@pytest.mark.parametrize(("left_s", "must"), [(None, True), (30, False)])
+def test_a_client_lane_says_how_long_it_may_stay_on_a_lost_name_server_and_from_when_it_must_have_left(
+    tmp_path: Path, left_s: float | None, must: bool
 ) -> None:
     told = cluster(name_servers=2, brokers=("broker-a",), clients=("producer-0",))
     chosen = {"old": None, "index": 0, "reason": "first"}
@@ -216,4 +254,4 @@ def test_a_client_that_stays_on_a_lost_name_server_is_over_and_one_that_leaves_i
     write_parquet(told.end(200).rows, tmp_path)
     lane = lanes_of(tmp_path)["producer-0"]
     assert any(w.kind == "may" and w.start_ms == 20_000 for w in lane.windows)
-    assert any(w.kind == "over" for w in lane.windows) is over
+    assert any(w.kind == "must_not" for w in lane.windows) is must

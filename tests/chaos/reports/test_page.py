@@ -13,7 +13,7 @@ import pytest
 from nemesrv.chaos.history.rows import to_table
 from nemesrv.chaos.history.schema import arrow_schema, parquet_path
 from nemesrv.chaos.reports.html import Run, html_report
-from nemesrv.chaos.verdict import Validity, Verdict
+from nemesrv.chaos.verdict import Example, Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster
 from tests.chaos.reports.recorded import RUN, VERDICTS, recorded
 
@@ -54,12 +54,18 @@ def test_a_run_that_recorded_nothing_has_its_verdicts_all_the_same(tmp_path: Pat
 
 def test_a_million_events_fit_and_the_one_violation_and_the_one_failure_are_drawn(tmp_path: Path) -> None:
     _million(tmp_path)
+    missing = Example(who="ns-1", what="broker-b", from_ms=500_000, to_ms=502_000, more={"kind": "must hold"})
     verdict = Verdict(
-        name="routes_are_true", verdict=Validity.INVALID, examined=1, violations=1, why="one stale route for a moment"
+        name="routes_are_true",
+        verdict=Validity.INVALID,
+        examined=1,
+        violations=1,
+        why="one moment",
+        examples=(missing,),
     )
     page = html_report(Run(name="big"), [verdict], tmp_path)
     assert len(page.encode()) < MOST_BYTES
-    assert "OVER by" in page
+    assert "OVER: routes_are_true: ns-1 must hold broker-b: 500.0 to 502.0 s" in page
     assert "ns-1 did not hold broker-b" in page
     assert "k-the-one-that-failed" in page
 

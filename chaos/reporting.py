@@ -1,0 +1,90 @@
+"""A judged run folder told again: its verdicts and findings read, its report, junit.xml, a page of two runs, an export.
+
+Nothing here judges. `nemesrv report` and judging.py write through this door.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .errors import HarnessError
+from .experiment.run_folder import RunFolder
+from .reports.junit import junit
+from .reports.summary import replay_line
+from .scenarios.model import Scenario
+from .verdict import Finding, Verdict
+
+if TYPE_CHECKING:
+    from .reports.html import Run
+
+
+def read_verdicts(folder: RunFolder) -> list[Verdict]:
+    """What was said of the run, with its findings. HarnessError when it was never judged."""
+    try:
+        document = json.loads(folder.verdicts_file.read_text(encoding="utf-8"))
+        found = _read_findings(folder)
+        return [
+            replace(
+                verdict,
+                findings=tuple(found.get(verdict.name, ())),
+                timeline_ms=float(document.get("timeline_ms") or 0.0),
+            )
+            for verdict in map(Verdict.from_json, document["checks"])
+        ]
+    except (OSError, ValueError, KeyError) as exc:
+        raise HarnessError(f"{folder.verdicts_file} cannot be read: judge the run first with nemesrv check") from exc
+
+
+def _read_findings(folder: RunFolder) -> dict[str, list[Finding]]:
+    """check → its findings; none where the run was judged before there was such a file."""
+    found: dict[str, list[Finding]] = defaultdict(list)
+    if folder.findings_file.is_file():
+        with folder.findings_file.open(encoding="utf-8") as file:
+            for document in map(json.loads, file):
+                found[document["check"]].append(Finding.from_json(document))
+    return found
+
+
+def write_reports(folder: RunFolder) -> None:
+    """junit.xml and report.html from the folder's verdicts and history. HarnessError when there are none."""
+    scenario, verdicts = folder.scenario(), read_verdicts(folder)
+    from .reports.html import html_report  # Bokeh: half a second that other commands need not wait for
+
+    page = html_report(_run(folder, scenario), verdicts, folder.path)
+    folder.report_file.write_text(page, encoding="utf-8")
+    write_junit(folder, scenario, verdicts)
+
+
+def write_beside(one: RunFolder, other: RunFolder, file: Path) -> None:
+    """The page that shows both runs on one axis. HarnessError when one was never judged."""
+    from .reports.html import html_beside
+
+    given = [(_run(folder, folder.scenario()), read_verdicts(folder), folder.path) for folder in (one, other)]
+    if given[0][0].name == given[1][0].name:  # told apart by their folders
+        given = [(replace(run, name=f"{run.name} {path.name}"), verdicts, path) for run, verdicts, path in given]
+    file.write_text(html_beside(given[0], given[1]), encoding="utf-8")
+
+
+def _run(folder: RunFolder, scenario: Scenario) -> Run:
+    from .reports.html import Run
+
+    again = replay_line(folder.scenario_file, scenario.seed or 0, virtual=scenario.clock == "virtual")
+    return Run(
+        name=scenario.name,
+        description=scenario.description,
+        seed=scenario.seed,
+        profile=scenario.cluster.profile,
+        time_scale=scenario.timers.time_scale,
+        versions=scenario.versions,
+        again=again,
+    )
+
+
+def write_junit(folder: RunFolder, scenario: Scenario, verdicts: Sequence[Verdict]) -> None:
+    """junit.xml, as CI servers read it."""
+    folder.junit_file.write_bytes(junit(scenario.name, scenario.seed or 0, verdicts))

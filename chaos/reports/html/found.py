@@ -1,0 +1,147 @@
+"""What the checks found out of bounds, where it is drawn: on the lane of its nodes, else on a lane of the check's own.
+
+    findings, examples ─► Wrong(check, who, what, stretch) ─┬─► routes, clients: red on the lane `who/what` or `who`
+                                                            └─► a lane `check/who`, for what has none there
+
+Nothing is judged here: `over` is what a check counted as wrong, `late` what it put down to the machine or tolerated.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ...checkers import CHECKS
+from ...checkers.check import Section
+from ...oracle.world import World
+from ...verdict import Example, Finding, Validity, Verdict
+from ..sentences import example_sentence
+from .stretches import Lane, Stretch, thin
+
+LANE_MAX = 400
+"""How many stretches one lane shows."""
+ON_LANES = (Section.ROUTES, Section.CLIENTS)
+"""The sections whose nodes have lanes; checks of messages, operations and the run have lanes of their own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wrong:
+    """One stretch in which a check found something out of bounds."""
+
+    check: str
+    who: str
+    what: str
+    stretch: Stretch
+
+
+def section_of(check: str) -> Section:
+    """The section of the report in which the check's findings are drawn."""
+    return CHECKS[check].section if check in CHECKS else Section.RUN
+
+
+def since_timeline(v: Verdict, timeline_ms: float) -> Verdict:
+    """The verdict with the times of its findings and examples counted from where the timeline starts."""
+
+    def moved(at_ms: float | None) -> float | None:
+        return None if at_ms is None else at_ms - timeline_ms
+
+    findings = tuple(
+        replace(
+            f,
+            from_ms=f.from_ms - timeline_ms,
+            to_ms=f.to_ms - timeline_ms,
+            wrong_from_ms=moved(f.wrong_from_ms),
+            wrong_to_ms=moved(f.wrong_to_ms),
+        )
+        for f in v.findings
+    )
+    examples = tuple(
+        replace(e, from_ms=moved(e.from_ms), to_ms=moved(e.to_ms), due_ms=moved(e.due_ms)) for e in v.examples
+    )
+    return replace(v, findings=findings, examples=examples)
+
+
+def wrongs(verdicts: Iterable[Verdict], world: World) -> list[Wrong]:
+    """All of them, in order of time; an example of a check that keeps no findings is one."""
+    return sorted((wrong for v in verdicts for wrong in _of_verdict(v, world)), key=lambda w: w.stretch.start_ms)
+
+
+def _of_verdict(v: Verdict, world: World) -> Iterator[Wrong]:
+    seen = set()
+    for f in v.findings:
+        if f.wrong or f.late or f.wrong_from_ms is not None:
+            seen.add(_identity(f.example))
+            yield _wrong(v.name, f.example, "over" if f.wrong else "late", world, _tolerated(f), f.wrong or f.late or 1)
+    if v.verdict is Validity.VALID:
+        return
+    kind = "over" if v.verdict is Validity.INVALID else "late"
+    for e in v.examples:
+        if e.from_ms is not None and _identity(e) not in seen:
+            yield _wrong(v.name, e, kind, world, "", 1)
+
+
+def _identity(e: Example) -> tuple[str, str, str, float | None]:
+    return e.who, e.what, e.topic, None if e.from_ms is None else round(e.from_ms, 1)
+
+
+def _wrong(check: str, e: Example, kind: str, world: World, tail: str, count: int) -> Wrong:
+    start_ms = min(e.from_ms or 0.0, world.end_ms)
+    end_ms = min(max(e.to_ms if e.to_ms is not None else start_ms, start_ms), world.end_ms)
+    text = f"{'OVER' if kind == 'over' else 'late'}: {check}: {example_sentence(e)}{tail}"
+    stretch = Stretch(start_ms=start_ms, end_ms=end_ms, kind=kind, text=text, count=count)
+    return Wrong(check=check, who=e.who, what=e.what, stretch=stretch)
+
+
+def _tolerated(f: Finding) -> str:
+    bound = "" if f.bound_ms is None else f"; allowed {f.bound_ms / 1000:.1f} s"
+    formula = f" ({'; '.join(filter(None, (f.formula, f.row)))})" if f.formula or f.row else ""
+    return f"{bound}{formula}; tolerance {f.tolerance_ms:.0f} ms"
+
+
+def own_key(check: str, who: str) -> str:
+    """The key of the check's own lane."""
+    return f"{check}/{who}" if who else check
+
+
+def lane_of(check: str, who: str, what: str, keys: Iterable[str]) -> str:
+    """The key of the lane that shows this: one of `keys`, the lanes of nodes, else the check's own."""
+    if section_of(check) in ON_LANES:
+        known = keys if isinstance(keys, set | frozenset) else set(keys)
+        for key in (f"{who}/{what}", f"{what}/{who}", who):
+            if key in known:
+                return key
+    return own_key(check, who)
+
+
+def drawn_on(lanes: Sequence[Lane], found: Sequence[Wrong]) -> list[Lane]:
+    """The lanes of the checks' own; what belongs on `lanes` is drawn there."""
+    of: dict[str, Lane] = {lane.key: lane for lane in lanes}
+    over: dict[str, list[Stretch]] = defaultdict(list)
+    own: dict[str, list[Wrong]] = defaultdict(list)
+    keys = frozenset(of)
+    for wrong in found:
+        key = lane_of(wrong.check, wrong.who, wrong.what, keys)
+        if key in of:
+            over[key].append(wrong.stretch)
+        else:
+            own[key].append(wrong)
+    for key, stretches in over.items():
+        of[key].windows = [*of[key].windows, *thin(stretches, LANE_MAX)]
+    return _own(own)
+
+
+def _own(found: Mapping[str, Sequence[Wrong]]) -> list[Lane]:
+    order = [*CHECKS]
+    ranked = sorted(
+        found, key=lambda key: (order.index(c) if (c := found[key][0].check) in CHECKS else len(order), key)
+    )
+    return [
+        Lane(
+            key=key,
+            label=found[key][0].who or "the run",
+            group=found[key][0].check,
+            windows=thin([wrong.stretch for wrong in found[key]], LANE_MAX),
+        )
+        for key in ranked
+    ]

@@ -1,0 +1,112 @@
+"""The sections of the page: their titles, and the plots of one run in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from itertools import pairwise
+from typing import Any
+
+from . import changes, flow_plots, lanes, plots, series
+from .canvas import Canvas
+from .told import ROWS_MAX, Told
+
+SECTIONS: Mapping[str, tuple[str, str]] = {
+    "faults": ("Phases and faults", ""),
+    "links": ("Links with faults", "Every other link was whole all the time."),
+    "found": (
+        "What checks found that no node's lane shows",
+        "A row for each check and node; what belongs to a route or a client stands there.",
+    ),
+    "routes": (
+        "What each NameServer held",
+        "A row per NameServer and broker. The bar is what was in its table; the line below it is what RocketMQ's own "
+        "timers demand and allow after each fault; red is what a check found over.",
+    ),
+    "clients": (
+        "What each client used",
+        "First the NameServer it had chosen, then a row for each broker it sent to or pulled from.",
+    ),
+    "latency": ("Send latency", "Failures and the slowest sends are points of their own; point at one to see it."),
+    "flow": (
+        "Latency end to end, of pulls and of look-ups",
+        "End to end is from a send's beginning to the message's first receipt. A pull that waits for messages takes as "
+        "long as it waits.",
+    ),
+    "availability": (
+        "Availability",
+        "Of the sends that ended in each slice of time, the share that ended ok. The axis begins below the least.",
+    ),
+    "sends": ("Sends", "How many sends a second ended, and how."),
+    "lag": ("Consumer lag", "How many messages were acknowledged and not received yet."),
+    "queues": ("Who owned which queue", "A row per queue; the colour is the consumer."),
+    "changes": (
+        "Changes",
+        "Routes, drops, choices of a NameServer, queues, processes that start, stop and die, and warnings in logs.",
+    ),
+    "lateness": ("How late the machine was", "The tolerance of the checks is made of this."),
+}
+
+_NODE_KINDS = ("name_server", "broker", "producer", "consumer")
+
+
+def drawn(told: Told, canvas: Canvas) -> tuple[dict[str, Any], dict[str, Mapping[str, float]]]:
+    """Section → its plot; section → where on the y axis each of its lanes is."""
+    recorded, world = told.recorded, told.world
+    sliced = series.slices(recorded.traffic, canvas.start_ms, canvas.end_ms)
+    found: dict[str, Any] = {"faults": lanes.faults_plot(canvas, _phases(told))}
+    rows: dict[str, Mapping[str, float]] = {}
+    name_servers = [node.name for node in world.of_kind("name_server")]
+    consumers = [node.name for node in world.of_kind("consumer")]
+    for section, entries, px, names, colour in (
+        ("links", lanes.LINK_LEGEND, lanes.ROW_PX, (), "ns"),
+        ("found", lanes.FOUND_LEGEND, lanes.ROW_PX, (), "ns"),
+        ("routes", lanes.ROUTE_LEGEND, lanes.LANE_PX, name_servers, "ns"),
+        ("clients", lanes.CLIENT_LEGEND, lanes.ROW_PX, name_servers, "ns"),
+        ("queues", (), lanes.ROW_PX, consumers, "owner"),
+    ):
+        some = told.shown[section]
+        if some:
+            found[section], rows[section] = lanes.lanes_plot(
+                canvas, section, some, told.places, entries, px, names, colour
+            )
+    if recorded.counts.get("send"):
+        found["latency"] = plots.latency_plot(canvas, recorded, sliced, told.run_dir)
+        found["availability"] = plots.availability_plot(canvas, sliced)
+        found["sends"] = plots.sends_plot(canvas, sliced)
+    flow = told.flow
+    if any(len(timed.time_ms) for timed in (flow.look_ups, flow.pulls, flow.end_to_end)):
+        found["flow"] = flow_plots.flow_plot(canvas, flow)
+    if len(flow.received_ms):
+        found["lag"] = flow_plots.lag_plot(canvas, flow)
+    nodes = [node.name for kind in _NODE_KINDS for node in world.of_kind(kind)]
+    if nodes:
+        found["changes"], rows["changes"] = changes.changes_plot(canvas, recorded, world, told.logged, nodes[:ROWS_MAX])
+    if len(recorded.lags.time_ms):
+        found["lateness"] = plots.lateness_plot(canvas, recorded)
+    return found, rows
+
+
+def section(name: str, divs: Mapping[str, str], told: Mapping[str, Told]) -> str:
+    """The section with the plot of each run, by the run's prefix."""
+    title, note = SECTIONS[name]
+    hidden = sum(len(one.lanes[name]) - len(one.shown[name]) for one in told.values() if name in one.lanes)
+    if hidden:
+        note += f" {hidden} more rows are not shown; nothing in them was over."
+    about = f"<p class='note'>{escape(note)}</p>" if note else ""
+    shown = "".join(
+        f"<div id='{prefix}{name}'>{f'<h3>{escape(told[prefix].run.name)}</h3>' if prefix else ''}{div}</div>"
+        if prefix
+        else div
+        for prefix, div in divs.items()
+    )
+    body = f"<div class='side'>{shown}</div>" if len(told) > 1 else shown
+    return f"<section id='{name}' aria-label='{escape(title)}'><h2>{escape(title)}</h2>{about}{body}</section>"
+
+
+def _phases(told: Told) -> list[lanes.Phase]:
+    rows = [(row["phase"], row["time_ms"]) for row in told.recorded.world_rows if row["event"] == "phase"]
+    if rows and rows[0][1] > told.start_ms:
+        rows.insert(0, ("start", told.start_ms))
+    end_ms = told.end_ms
+    return [(name, at, min(after, end_ms)) for (name, at), (_, after) in pairwise([*rows, ("", end_ms)]) if at < end_ms]

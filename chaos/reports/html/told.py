@@ -1,0 +1,147 @@
+"""One run, made ready to be drawn: its history in columns, its lanes, and where each verdict and example is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ...oracle.world import World
+from ...verdict import Validity, Verdict, worst
+from . import data
+from .canvas import Band
+from .clients import client_lanes
+from .data import Recorded
+from .flow import Flow, read_flow
+from .found import drawn_on, since_timeline, wrongs
+from .holdings import pair_lanes
+from .logs import log_rows
+from .owners import link_lanes, queue_lanes
+from .places import OF_CHECKS, Place, place_of_example, place_of_verdict
+from .stretches import Lane
+from .words import Names, by_fault, fault_title
+
+ROWS_MAX = 120
+"""How many lanes a plot shows; those where something was wrong come first."""
+_ORDER = (Validity.INVALID, Validity.UNKNOWN, Validity.VALID)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What the page says about the run besides its history."""
+
+    name: str
+    description: str = ""
+    seed: int | None = None
+    profile: str = ""
+    time_scale: float | None = None
+    versions: Mapping[str, str] | None = None
+    again: str = ""
+    """The command that repeats it."""
+
+
+class Told:
+    """A run and what its checks said. Times count from where the scenario's timeline starts."""
+
+    def __init__(self, run: Run, verdicts: Sequence[Verdict], run_dir: Path, prefix: str = "") -> None:
+        self.run, self.run_dir, self.prefix = run, run_dir, prefix
+        self.recorded: Recorded = data.read(run_dir)
+        self.world = World.of_rows(self.recorded.world_rows, last_ms=self.recorded.last_ms)
+        timeline_ms = self.recorded.timeline_ms
+        self.verdicts = sorted(
+            (since_timeline(v, timeline_ms) for v in verdicts), key=lambda v: _ORDER.index(v.verdict)
+        )
+        self.overall = worst(v.verdict for v in verdicts)
+        self.start_ms = min((life.start_ms for life in self.world.lives), default=0.0)
+        self.end_ms = max(self.world.end_ms, self.start_ms + 1)
+        self.names = Names(self.world)
+        self.lanes: dict[str, list[Lane]] = self._lanes()
+        self.of_verdict, self.of_examples = self._placed()
+        named = {place.lane for place in self.places}
+        self.shown = {section: fewer(lanes, named) for section, lanes in self.lanes.items()}
+
+    def _lanes(self) -> dict[str, list[Lane]]:
+        """Section → its lanes."""
+        recorded, world = self.recorded, self.world
+        routes = pair_lanes(recorded, world, self.verdicts)
+        clients = client_lanes(recorded, world, self.start_ms)
+        own = drawn_on([*routes, *clients], wrongs(self.verdicts, world))
+        links, queues = link_lanes(world), queue_lanes(recorded, world)
+        return {OF_CHECKS: own, "links": links, "routes": routes, "clients": clients, "queues": queues}
+
+    def _placed(self) -> tuple[Mapping[str, Place], Mapping[str, list[Place]]]:
+        keys = {lane.key: section for section in (OF_CHECKS, "routes", "clients") for lane in self.lanes[section]}
+        return (
+            {v.name: place_of_verdict(v, self.world, keys) for v in self.verdicts},
+            {v.name: [place_of_example(v, e, self.world, keys) for e in v.examples] for v in self.verdicts},
+        )
+
+    @property
+    def places(self) -> list[Place]:
+        """Of all verdicts and examples."""
+        return [*self.of_verdict.values(), *(place for some in self.of_examples.values() for place in some)]
+
+    @cached_property
+    def flow(self) -> Flow:
+        return read_flow(self.run_dir, self.recorded.timeline_ms)
+
+    @cached_property
+    def logged(self) -> list[dict[str, Any]]:
+        """What nodes wrote into their logs with WARNING or worse, while the run was judged."""
+        rows = log_rows(self.run_dir, dict(self.world.run), self.recorded.timeline_ms)
+        return [row for row in rows if self.start_ms <= row["time_ms"] <= self.end_ms]
+
+    @property
+    def virtual(self) -> bool:
+        return bool(self.world.run.get("clock") == "virtual")
+
+    @property
+    def defect(self) -> str:
+        """The planted defect; "" for none."""
+        return str(self.world.run.get("defect") or "")
+
+    @property
+    def wall_ms(self) -> float | None:
+        """What the wall clock said where the timeline starts, in milliseconds since 1970; None where nobody knows."""
+        origin_ms = self.world.run.get("origin_wall_ms")
+        if self.virtual or not isinstance(origin_ms, int | float):
+            return None
+        return float(origin_ms) + self.recorded.timeline_ms / self.scale
+
+    @property
+    def scale(self) -> float:
+        return float(self.world.run.get("time_scale") or self.run.time_scale or 1.0)
+
+    @cached_property
+    def bands(self) -> list[Band]:
+        return [
+            Band(
+                fault_id=rows[0].fault_id,
+                title=fault_title(rows),
+                brief=fault_title(rows, brief=True),
+                start_ms=min(f.start_ms for f in rows),
+                end_ms=min(max(f.end_ms for f in rows), self.end_ms),
+            )
+            for rows in by_fault(self.world)
+        ]
+
+
+def fewer(lanes_: Sequence[Lane], named: set[str | None]) -> list[Lane]:
+    """At most ROWS_MAX lanes, whole groups, in their order: those with trouble or an example before the others."""
+    if len(lanes_) <= ROWS_MAX:
+        return list(lanes_)
+    groups: dict[str, list[Lane]] = {}
+    for lane in lanes_:
+        groups.setdefault(lane.group, []).append(lane)
+
+    def trouble(group: str) -> tuple[bool, bool]:
+        return not any(x.key in named for x in groups[group]), not any(x.troubled for x in groups[group])
+
+    kept: set[str] = set()
+    for group in sorted(groups, key=trouble):
+        over = any(w.kind == "over" for lane in groups[group] for w in lane.windows) or not trouble(group)[0]
+        if over or sum(len(groups[name]) for name in (*kept, group)) <= ROWS_MAX:
+            kept.add(group)
+    return [lane for lane in lanes_ if lane.group in kept]
