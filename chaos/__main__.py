@@ -18,6 +18,7 @@ from .commands.ending import EXIT_HARNESS, end, from_a_shell, supervised
 from .commands.fault import fault
 from .commands.streams import use_lasting_streams
 from .errors import HarnessError, ScenarioError
+from .installation import require_extras
 
 
 @click.group(
@@ -241,6 +242,7 @@ def up(
     Toxiproxy's own API and signals: all are recorded. Exit status after Ctrl-C or --for: the verdict's with --check,
     else 0.
     """
+    require_extras("nemesrv up", "ray", "spark")
     from .judging import named_checks
     from .live.up import UP_CHECKS, Up, scenario_of
 
@@ -346,13 +348,14 @@ def compare(
     RUN_A and RUN_B are run folders, or folders of them; several on a side by --a and --b. Five runs a side are enough
     for all metrics. Exit status: 0 no difference found, 1 they differ, 3 cannot tell.
     """
-    from .statistics.compare import compare as compare_them
-
     if len(runs) not in (0, 2):
         raise ScenarioError("compare", "RUN_A RUN_B", " ".join(map(str, runs)), "two run folders, or --a and --b")
     a, b = (*runs[:1], *side_a), (*runs[1:], *side_b)
     if not a or not b:
         raise ScenarioError("compare", "--a" if not a else "--b", "", "at least one run folder on each side")
+    require_extras("nemesrv compare", "spark", "statistics")
+    from .statistics.compare import compare as compare_them
+
     sys.exit(compare_them(a, b, samples=samples, alpha=alpha, seed=seed, as_json=as_json, spark_master=spark_master))
 
 
@@ -378,6 +381,7 @@ def power(
 
     BIAS is how much too often one NameServer is chosen, as a share of all starts: 0.1 of three is 43.3 %.
     """
+    require_extras("nemesrv power", "statistics")
     from .statistics.power import planned, print_power
 
     plans = planned(name_servers, bias=bias, power=power, alphas=alphas, starts=starts)
@@ -425,6 +429,7 @@ def _counts(_context: click.Context, _parameter: click.Parameter, text: str) -> 
 @supervised
 def bench(name: str | None, seconds: float, events: tuple[int, ...]) -> None:
     """The benchmarks, each with its baseline in the same run."""
+    require_extras("nemesrv bench", "ray", "spark")
     from .bench.table import run_benchmarks
 
     sys.exit(run_benchmarks(name, seconds, events))

@@ -22,6 +22,7 @@ import click
 from .checkers import CHECKS
 from .errors import HarnessError, ScenarioError, nearest
 from .experiment.run_folder import RunFolder
+from .installation import has, how_to_get
 from .reporting import write_junit, write_reports
 from .reports.summary import append, replay_line, summary
 from .reports.table import print_table
@@ -99,6 +100,12 @@ def of_run(folder: RunFolder, scenario: Scenario) -> History:
     return History(where=str(folder.path), checks=scenario.checks, scenario=scenario, folder=folder)
 
 
+def extras_of(checks: Iterable[str]) -> tuple[str, ...]:
+    """What must be installed to judge by these checks."""
+    needed = [extra for name in checks if name in CHECKS for extra in CHECKS[name].extras]
+    return ("spark", *dict.fromkeys(needed))
+
+
 def find(where: str, checks: tuple[str, ...] | None, spark: Callable[[], SparkSession]) -> History:
     """The history at a path or URI; `checks` None: those of the scenario.yaml beside it.
 
@@ -147,6 +154,8 @@ def judge(history: History, spark: SparkSession) -> Judged:
 
 def keep(history: History, verdicts: Sequence[Verdict]) -> Judged:
     """The verdicts, and the reports of them, are in the run folder, where there is one."""
+    if history.drawn and not has("report"):
+        history = replace(history, drawn=False)
     judged = Judged(history, verdicts)
     if history.folder is not None and history.scenario is not None:
         write_verdicts(history.folder, history.scenario, verdicts)
@@ -181,6 +190,8 @@ def show(judged: Judged, summary_file: Path | None = None, *, as_json: bool = Fa
         print_table(judged.verdicts, title=f"{history.name}: {judged.verdict}{_about(history)}")
         if history.folder is not None and history.drawn:
             click.echo(f"report: {history.folder.report_file}")
+        elif history.folder is not None and not has("report"):
+            click.echo(f"no report.html, which needs bokeh: {how_to_get(['report'])}")
     if summary_file is None:
         return
     if history.folder is None:

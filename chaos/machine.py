@@ -19,7 +19,7 @@ from pathlib import Path
 
 from .errors import ToxiproxyError
 from .faults.ports import FIRST, LAST
-from .faults.toxiproxy import find_server
+from .faults.toxiproxy_binary import find_server
 
 PROGRAM_LIMIT_S = 10
 PORTS_TRIED = 100

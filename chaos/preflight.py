@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import HarnessError
-from .faults.toxiproxy import HOW_TO_GET_IT
+from .installation import how_to_get_toxiproxy
 from .machine import Java, Machine, allow_open_files, find_java, measure
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def _toxiproxy(machine: Machine) -> Finding:
     toxiproxy = machine.toxiproxy
     if toxiproxy.path is None:
         return Finding("Toxiproxy", "none", toxiproxy.why)
-    mend = toxiproxy.why and f"{toxiproxy.path} is no Toxiproxy server: {toxiproxy.why}; {HOW_TO_GET_IT}"
+    mend = toxiproxy.why and f"{toxiproxy.path} is no Toxiproxy server: {toxiproxy.why}; {how_to_get_toxiproxy()}"
     return Finding("Toxiproxy", str(toxiproxy.path), mend)
 
 

@@ -5,9 +5,10 @@
         nemesrv_cluster.black_hole("broker-a <-> ns-0", for_s=155)
         nemesrv_cluster.must_be_valid("routes_converge", "routes_are_true")
 
-A test that never asks for the verdict is judged all the same, by the checks of its marker. The seed, the line that
-replays it and the run folder stand in the report of a failing test and in JUnit's properties. Loaded by its entry
-point; it imports Ray and Spark when the first cluster is asked for, not before.
+A test that never asks for the verdict, or fails before it does, is judged all the same, by the checks of its marker.
+The seed, the line that replays it, the run folder and the verdict stand in the report of a failing test, the first
+three also in JUnit's properties. A marker that is wrong ends the session before any test, with a line for each. Loaded
+by its entry point; it imports Ray and Spark when the first cluster is asked for, not before.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 MARKER = "nemesrv"
 FIXTURE = "nemesrv_cluster"
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
+CLOCKS = ("real", "virtual")
+RUNS = "runs"
 DEFAULT_CHECKS = ("routes_converge", "routes_are_true", "no_acknowledged_loss")
 _KEYS = {
     "name_servers": ("cluster", "name_servers"),
@@ -51,8 +54,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("nemesrv", "a RocketMQ NameServer cluster under chaos")
     group.addoption("--nemesrv-seed", type=int, metavar="N", help="seed of every random choice; default: a new one")
     group.addoption("--nemesrv-profile", choices=["4.9", "5.x"], help="RocketMQ's line, where a marker names none")
-    group.addoption("--nemesrv-clock", choices=["real", "virtual"], help="where a marker names none; default: real")
-    group.addoption("--nemesrv-runs", metavar="DIR", default="runs", help="where run folders go; default: runs")
+    group.addoption("--nemesrv-clock", choices=CLOCKS, help="where a marker names none; default: real")
+    group.addoption("--nemesrv-runs", metavar="DIR", default=RUNS, help="where run folders go; default: runs")
     group.addoption(
         "--nemesrv-summary",
         metavar="FILE",
@@ -61,8 +64,29 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def __tracebackhide__(_exception: object) -> bool:
+    """pytest shows no frame of this module: what is wrong stands in the test."""
+    return True
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _USAGE)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """UsageError with a line for each selected test whose marker is wrong; nothing has been started."""
+    if hasattr(config, "workerinput"):
+        return  # of pytest-xdist, which loses what a worker says of a usage error: the fixture tells it
+    wrong: dict[str, None] = {}
+    for item in items:
+        if item.get_closest_marker(MARKER) is not None:
+            try:
+                scenario_of(item, config)
+            except pytest.UsageError as exc:
+                wrong[str(exc)] = None  # once for all parameters of a test
+    if wrong:
+        raise pytest.UsageError("\n".join(wrong))
 
 
 @pytest.fixture(scope="session")
@@ -77,6 +101,15 @@ def nemesrv_harness() -> Iterator[Harness]:
 @pytest.fixture
 def nemesrv_cluster(request: pytest.FixtureRequest, nemesrv_harness: Harness) -> Iterator[RunningCluster]:
     """NameServers, brokers, producers and consumers, up and at work, as the test's marker has them."""
+    from .errors import HarnessError
+
+    try:
+        yield from _cluster(request, nemesrv_harness)
+    except (HarnessError, pytest.UsageError) as exc:  # a sentence for a person, who has no use for our source
+        raise pytest.fail.Exception(f"nemesrv: {exc}", pytrace=False) from None
+
+
+def _cluster(request: pytest.FixtureRequest, harness: Harness) -> Iterator[RunningCluster]:
     from .experiment.run_folder import RunFolder
     from .experiment.session import session
     from .experiment.stage import RealStage
@@ -84,56 +117,80 @@ def nemesrv_cluster(request: pytest.FixtureRequest, nemesrv_harness: Harness) ->
     from .judging import judge, of_run
     from .runner import require_parts
 
-    scenario, virtual = scenario_of(request.node, request.config)
-    require_parts([scenario], virtual=virtual)
-    stage = VirtualStage(nemesrv_harness) if virtual else RealStage(nemesrv_harness)
+    scenario, node = scenario_of(request.node, request.config), request.node
+    virtual = scenario.clock == "virtual"
+    require_parts(f"{FIXTURE} on the {scenario.clock} clock", [scenario], virtual=virtual)
+    stage = VirtualStage(harness) if virtual else RealStage(harness)
     folder = RunFolder.create(scenario.name, root=Path(request.config.getoption("--nemesrv-runs")))
-    node = request.node
     node.user_properties += [("nemesrv_seed", scenario.seed), ("nemesrv_run", str(folder.path))]
-    node.add_report_section("setup", "nemesrv", _story(node, folder.path, scenario, virtual))
+    node.add_report_section("setup", "nemesrv", _replay(node, folder.path, scenario))
     with session(
-        scenario, folder, stage, lambda run, as_run: judge(of_run(run, as_run), nemesrv_harness.spark()).verdicts
+        scenario, folder, stage, lambda run, as_run: judge(of_run(run, as_run), harness.spark()).verdicts
     ) as cluster:
         yield cluster
-    _summarise(request.config, cluster, virtual)
+    _summarise(request.config, cluster)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-    """Judge what the test did not have judged: a test that looks at nothing must not pass."""
-    result = yield
+    """Judge what the test did not have judged: a test that looks at nothing must not pass, and one that fails wants to
+    know what was recorded. Its own failure stays the failure."""
     cluster: Any = pyfuncitem.funcargs.get(FIXTURE)
+    try:
+        result = yield
+    except (Exception, pytest.fail.Exception) as exc:
+        if cluster is not None:
+            pyfuncitem.add_report_section("call", "nemesrv", _verdict_after(exc, cluster))
+        raise
     if cluster is not None and cluster.verdicts is None:
         cluster.must_be_valid()
     return result
 
 
-def scenario_of(item: pytest.Item, config: pytest.Config) -> tuple[Scenario, bool]:
-    """The scenario that the marker describes, and whether the virtual clock is meant. UsageError says what is wrong."""
+def _verdict_after(failure: BaseException, cluster: RunningCluster) -> str:
+    """What the checks say of the run of a test that has failed, in a line. Never raises."""
+    from .errors import HarnessError
+    from .verdict import worst
+
+    if cluster.verdicts is None and isinstance(failure, HarnessError):
+        return "not judged: the experiment itself failed, or was asked for what there is not"
+    try:
+        verdicts = cluster.check()
+    except Exception as exc:
+        return f"not judged: {' '.join(str(exc).split()) or type(exc).__name__}"
+    said = ", ".join(f"{verdict.name} {verdict.verdict}" for verdict in verdicts)
+    return f"verdict: {worst(verdict.verdict for verdict in verdicts)} ({said})"
+
+
+def scenario_of(item: pytest.Item, config: pytest.Config) -> Scenario:
+    """The scenario that the marker describes, with seed and clock. UsageError says what is wrong."""
     import secrets
 
-    from .errors import ScenarioError
+    from .errors import ScenarioError, nearest
     from .runner import Options, as_run_with
     from .scenarios.model import parse
 
+    where = f"{item.nodeid.partition('[')[0]}: marker {MARKER}"
     marker = item.get_closest_marker(MARKER)
     if marker is not None and marker.args:
-        raise pytest.UsageError(f"{item.nodeid}: the marker nemesrv takes keywords only: {_USAGE}")
+        shown = ", ".join(map(repr, marker.args))
+        raise pytest.UsageError(f"{where}: {shown} is not allowed: keywords only, {_USAGE}")
     given = dict(marker.kwargs) if marker else {}
     clock = given.pop("clock", None) or config.getoption("--nemesrv-clock") or "real"
-    if clock not in ("real", "virtual"):
-        raise pytest.UsageError(f"{item.nodeid}: marker nemesrv: clock={clock!r}: allowed is real or virtual")
-    virtual = clock == "virtual"
+    if clock not in CLOCKS:
+        allowed = f"{' or '.join(map(repr, CLOCKS))}{nearest(str(clock), CLOCKS)}"
+        raise pytest.UsageError(f"{where}: clock: {clock!r} is not allowed: {allowed}")
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", item.name).strip("-")[:100] or "test"
     document: dict[str, Any] = {"name": name, "checks": DEFAULT_CHECKS, "settle_s": 70}
-    document["cluster"] = {"external": not virtual}
+    document["cluster"] = {"external": clock == "real"}
     document["workload"] = {"client_starts": 0}
     if profile := config.getoption("--nemesrv-profile"):
         document["cluster"]["profile"] = profile
     for key, value in given.items():
         if key not in _KEYS:
+            keys = (*_KEYS, "clock")
             raise pytest.UsageError(
-                f"{item.nodeid}: marker nemesrv: {key}: allowed is one of {', '.join(_KEYS)}, clock"
+                f"{where}: {key}={value!r} is not allowed: one of the keys {', '.join(keys)}{nearest(key, keys)}"
             )
         *section, last = _KEYS[key]
         place = document.setdefault(section[0], {}) if section else document
@@ -141,28 +198,39 @@ def scenario_of(item: pytest.Item, config: pytest.Config) -> tuple[Scenario, boo
     seed = config.getoption("--nemesrv-seed")
     document["seed"] = seed if seed is not None else document.get("seed", secrets.randbelow(2**31))
     try:
-        scenario = parse(document, file=f"{item.nodeid}: marker nemesrv")
+        scenario = parse(document, file=where)
     except ScenarioError as exc:
-        raise pytest.UsageError(str(exc)) from exc
-    return as_run_with(scenario, Options(virtual=virtual)), virtual
+        raise pytest.UsageError(str(ScenarioError(where, _key_of_marker(exc.key), exc.value, exc.allowed))) from exc
+    return as_run_with(scenario, Options(virtual=clock == "virtual"))
 
 
-def _story(item: pytest.Item, folder: Path, scenario: Scenario, virtual: bool) -> str:
+def _key_of_marker(key: str) -> str:
+    """`brokers` for `cluster.brokers`, `checks` for `checks.0`."""
+    parts = tuple(part for part in key.split(".") if not part.isdigit())
+    return next((name for name, place in _KEYS.items() if place == parts), key)
+
+
+def _replay(item: pytest.Item, folder: Path, scenario: Scenario) -> str:
+    """How to repeat the test, where its run is, and how to repeat the run without the test."""
     from .reports.summary import replay_line
 
-    seed = scenario.seed or 0
+    seed, profile, runs = scenario.seed or 0, *map(item.config.getoption, ("--nemesrv-profile", "--nemesrv-runs"))
+    words: list[str] = ["pytest", item.nodeid, "--nemesrv-seed", str(seed), "--nemesrv-clock", scenario.clock or "real"]
+    words += ["--nemesrv-profile", profile] if profile else []
+    words += ["--nemesrv-runs", runs] if runs != RUNS else []
+    again = replay_line(folder / "scenario.yaml", seed, virtual=scenario.clock == "virtual")
     return (
-        f"seed {seed}; replay: pytest {shlex.quote(item.nodeid)} --nemesrv-seed {seed}\n"
+        f"seed {seed}, {scenario.clock} clock; replay: {shlex.join(words)}\n"
         f"run folder: {folder} (report.html, verdicts.json, history/, logs/)\n"
-        f"the same faults without the test: {replay_line(folder / 'scenario.yaml', seed, virtual=virtual)}"
+        f"the same faults without the test: {again}"
     )
 
 
-def _summarise(config: pytest.Config, cluster: RunningCluster, virtual: bool) -> None:
+def _summarise(config: pytest.Config, cluster: RunningCluster) -> None:
     from .reports.summary import append, replay_line, summary
 
     file = config.getoption("--nemesrv-summary")
     if file and cluster.verdicts is not None:
         scenario = cluster.scenario
-        replay = replay_line(cluster.run_dir / "scenario.yaml", cluster.seed, virtual=virtual)
+        replay = replay_line(cluster.run_dir / "scenario.yaml", cluster.seed, virtual=scenario.clock == "virtual")
         append(Path(file), summary(scenario.name, cluster.seed, scenario.cluster.profile, cluster.verdicts, replay))

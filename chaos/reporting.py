@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from .errors import HarnessError
 from .experiment.run_folder import RunFolder
+from .installation import require_extras
 from .reports.junit import junit
 from .reports.summary import replay_line
 from .scenarios.model import Scenario
@@ -52,6 +53,7 @@ def _read_findings(folder: RunFolder) -> dict[str, list[Finding]]:
 
 def write_reports(folder: RunFolder) -> None:
     """junit.xml and report.html from the folder's verdicts and history. HarnessError when there are none."""
+    require_extras("the report", "report")
     scenario, verdicts = folder.scenario(), read_verdicts(folder)
     from .reports.html import html_report  # Bokeh: half a second that other commands need not wait for
 
@@ -62,6 +64,7 @@ def write_reports(folder: RunFolder) -> None:
 
 def write_beside(one: RunFolder, other: RunFolder, file: Path) -> None:
     """The page that shows both runs on one axis. HarnessError when one was never judged."""
+    require_extras("the report", "report")
     from .reports.html import html_beside
 
     given = [(_run(folder, folder.scenario()), read_verdicts(folder), folder.path) for folder in (one, other)]

@@ -19,7 +19,8 @@ from .experiment.run_folder import RunFolder
 from .experiment.stage import RealStage, Stage
 from .experiment.virtual.garbage import seldom_collected
 from .experiment.virtual.stage import VirtualStage
-from .judging import Judged, exit_status, find, judge, of_run, show
+from .installation import require_extras
+from .judging import Judged, exit_status, extras_of, find, judge, of_run, show
 from .preflight import Needs, require
 from .scenarios.model import Scenario, TimersModel
 
@@ -57,7 +58,7 @@ def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
     for scenario in scenarios:
         _require_injectable(scenario, options)
     virtual = all(map(options.is_virtual, scenarios))
-    require_parts(scenarios, options.out, virtual=virtual)
+    require_parts("nemesrv run", scenarios, options.out, virtual=virtual)
     judged = []
     with Harness(spark_master=options.spark_master, gentle=not virtual) as harness:
         for scenario in scenarios:
@@ -67,8 +68,11 @@ def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
     return exit_status(judged)
 
 
-def require_parts(scenarios: Sequence[Scenario], out: Path | None = None, *, virtual: bool = False) -> None:
-    """HarnessError when this machine lacks what the runs need; nothing is started."""
+def require_parts(what: str, scenarios: Sequence[Scenario], out: Path | None = None, *, virtual: bool = False) -> None:
+    """HarnessError when this machine lacks what the runs of `what` need; nothing is started."""
+    checks = {check for scenario in scenarios for check in scenario.checks}
+    extras = [] if virtual else ["ray"]
+    require_extras(what, *extras, *extras_of(checks))
     require(Needs() if virtual else Needs.of_all(scenarios), out or Path("runs"))
 
 
@@ -168,6 +172,7 @@ def check_all(
 
     ScenarioError, before anything is started, for one on this machine that is none.
     """
+    require_extras("nemesrv check", *extras_of(checks or ()))
     from .spark.settings import SMALL_BYTES
     from .spark.storage import local_size
 
@@ -175,6 +180,7 @@ def check_all(
     large = any(size is None or size > SMALL_BYTES for size in sizes.values())
     harness = Harness(spark_master=spark_master, gentle=False, large=large)
     here = {where: find(where, checks, harness.spark) for where, size in sizes.items() if size is not None}
+    require_extras("nemesrv check", *extras_of(name for history in here.values() for name in history.checks))
     require(Needs(), Path(next(iter(here), ".")))
     found = []
     with harness:

@@ -95,7 +95,7 @@ def run_selftest(only: Sequence[str], options: Options) -> int:
                 "selftest", "--only", repr(name), f"one of {', '.join(DEFECTS)}{nearest(name, DEFECTS)}"
             )
     plan = plan_of(only or tuple(DEFECTS))
-    require_parts([scenario_of(scenario) for _, scenario in plan], virtual=bool(options.virtual))
+    require_parts("nemesrv selftest", [scenario_of(scenario) for _, scenario in plan], virtual=bool(options.virtual))
     outcomes = []
     with Harness(gentle=not options.virtual) as harness:
         for defect, scenario in plan:

@@ -41,7 +41,7 @@ free_kb=$(df -Pk . | awk 'NR == 2 { print $4 }')
 [ -d .venv ] || [ "$free_kb" -ge 2500000 ] || missing "the packages need 2.5 GB and $(pwd) has $((free_kb / 1024)) MB left: free some of it"
 [ -x .venv/bin/python ] || "$python" -m venv .venv || missing "the venv module is missing: install it (Debian: apt-get install python3-venv)"
 quiet=(--quiet --disable-pip-version-check)
-.venv/bin/python -m pip install "${quiet[@]}" --constraint constraints.txt --editable '.[dev]' \
+.venv/bin/python -m pip install "${quiet[@]}" --constraint constraints.txt --editable '.[all,dev]' \
     || missing "the Python packages could not be installed: see pip's message above"
 
 if ! command -v toxiproxy-server >/dev/null 2>&1 && [ ! -x .venv/bin/toxiproxy-server ]; then

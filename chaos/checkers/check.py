@@ -126,6 +126,8 @@ class Check(Generic[Facts_]):
     judge: Callable[[Facts_, World], Verdict]
     tells: Callable[[Mapping[str, Any]], str] | None = None
     """What `measured` of its verdict comes to, as a person would say it; "" or None: the numbers speak."""
+    extras: tuple[str, ...] = ()
+    """What of pyproject.toml's extras it needs to judge."""
     adds_up: bool = False
     """Whether its facts are `Facts` and may be sealed; else all rows that decide its verdict are carried."""
     takes_all_rows: tuple[str, ...] = ()

@@ -71,6 +71,7 @@ CHECK = Check(
     gather=lambda gathering, _world: gathering.control,
     judge=judge,
     tells=lambda measured: _told(measured),
+    extras=("statistics",),
 )
 
 

@@ -20,6 +20,7 @@ import click
 
 from ...actors.supervisor import Ended, supervise
 from ..errors import HarnessError, ScenarioError
+from ..installation import mend_import
 
 EXIT_WRONG_INPUT = 2
 EXIT_HARNESS = 4
@@ -125,6 +126,8 @@ def explain(exc: BaseException) -> tuple[int | str | None, str]:
         return EXIT_HARNESS, _one_line(exc)
     if isinstance(exc, click.ClickException):
         return EXIT_WRONG_INPUT, " ".join(exc.format_message().split())
+    if isinstance(exc, ModuleNotFoundError) and (mend := mend_import(exc.name)):
+        return EXIT_HARNESS, mend
     if mend := _of_the_machine(exc):
         return EXIT_HARNESS, mend
     logging.getLogger("nemesrv").debug("internal error", exc_info=exc)

@@ -10,12 +10,15 @@ test (but for what the test's own clients did). Times are seconds of RocketMQ ti
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
-from ..errors import HarnessError
+from ..errors import HarnessError, ScenarioError
 from ..faults.kinds import ACTIONS
 from ..faults.link_faults import Heal
 from ..reports.sentences import example_sentence
@@ -26,12 +29,41 @@ from .experiment import Experiment
 from .run_folder import RunFolder
 from .stage import Stage
 
+log = logging.getLogger("nemesrv.session")
+
 Judge = Callable[[RunFolder, Scenario], Sequence[Verdict]]
 """Judges a recorded run and writes its reports."""
 
 
 class NotValid(AssertionError):
     """A check said INVALID or UNKNOWN; the text has each of them with its reason and first counterexample."""
+
+
+def __tracebackhide__(_exception: object) -> bool:
+    """pytest shows no frame of this module: what a test did wrong stands in the test."""
+    return True
+
+
+class _InTheTest:
+    """What goes wrong in the block is told by its sentence, as if the test's own line had raised it.
+
+    `step` is what the test called: it stands where a scenario's file and the entry of its timeline would.
+    """
+
+    def __init__(self, step: str) -> None:
+        self._step = step
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: type[BaseException] | None, exc: BaseException | None, _tb: TracebackType | None) -> None:
+        if not isinstance(exc, HarnessError):
+            return
+        log.debug("%s", self._step, exc_info=exc)
+        if isinstance(exc, ScenarioError):
+            key = re.sub(r"^timeline\.\d+\.?|\.\d+$", "", exc.key)
+            raise ScenarioError(self._step, key, exc.value, exc.allowed) from None
+        raise exc.with_traceback(None) from None
 
 
 class RunningCluster:
@@ -45,6 +77,7 @@ class RunningCluster:
         self._begin_s = experiment.now_s
         self._scenario = experiment.scenario
         self._timeline: list[ActionModel] = []
+        self._over = False
         self.verdicts: Sequence[Verdict] | None = None
         """What was judged; None while the experiment runs."""
 
@@ -152,7 +185,8 @@ class RunningCluster:
     def wait(self, seconds: float) -> None:
         """Let so much RocketMQ time pass."""
         self._running()
-        self._experiment.wait(seconds)
+        with _InTheTest("wait"):
+            self._experiment.wait(seconds)
 
     def act(self, do: str, *, of: str = "this step", **settings: Any) -> tuple[str, ...]:
         """One action in the words of a scenario's timeline; the ids of the faults that it began.
@@ -161,6 +195,8 @@ class RunningCluster:
         """
         self._running()
         entry = {"at_s": round(self.now_s, 3), "do": do, **settings}
+        if do == "packet_loss" and self._scenario.clock == "real":
+            raise ScenarioError(of, "do", do, 'a fault that a proxy can inject, or clock="virtual"')
         document = self.scenario.model_dump(mode="json")
         action = parse({**document, "timeline": [*document["timeline"], entry]}, file=of).timeline[-1]
         begun = self._experiment.act(action)
@@ -178,13 +214,14 @@ class RunningCluster:
                 self._timeline.append(ActionModel(at_s=at_s, what=Heal()))
 
     def _act(self, do: str, for_s: float | None = None, **settings: Any) -> None:
-        self.act(do, **settings)
+        with _InTheTest(do if do in ACTIONS else "inject"):
+            self.act(do, **settings)
         if for_s is not None:
             self.wait(for_s)
             self.heal()
 
     def _running(self) -> None:
-        if self.verdicts is not None:
+        if self._over:
             raise HarnessError("the experiment has been judged: nothing can happen to it any more")
 
     # -- what it comes to
@@ -194,20 +231,28 @@ class RunningCluster:
         if self.verdicts is None:
             if checks:
                 document = {**self._scenario.model_dump(mode="json"), "checks": list(checks)}
-                self._scenario = parse(document, file="this check")
-            if self._timeline:  # whoever repeats it is to wait as long
-                self._timeline.append(ActionModel(at_s=round(self.now_s, 3), what=Heal()))
-            else:
-                self._scenario = self._scenario.model_copy(update={"steady_s": round(self.now_s, 3)})
-            self._experiment.finish()
-            self.verdicts = self._judged()
+                with _InTheTest("check"):
+                    self._scenario = parse(document, file="check")
+            with _InTheTest("the end"):
+                if not self._over:
+                    self._finish()
+                self.verdicts = self._judged()
         return self.verdicts
 
     def leave(self) -> Sequence[Verdict]:
         """End the cluster as it is, and judge what was recorded until `Experiment.end`."""
         if self.verdicts is None:
+            self._over = True
             self.verdicts = self._judged()
         return self.verdicts
+
+    def _finish(self) -> None:
+        if self._timeline:  # whoever repeats it is to wait as long
+            self._timeline.append(ActionModel(at_s=round(self.now_s, 3), what=Heal()))
+        else:
+            self._scenario = self._scenario.model_copy(update={"steady_s": round(self.now_s, 3)})
+        self._over = True
+        self._experiment.finish()
 
     def _judged(self) -> Sequence[Verdict]:
         self._end()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ...actors.actor import NodeSpec, OpensRecorder, Probe
 from ...actors.cluster import Cluster
@@ -17,18 +17,18 @@ from ...actors.watch import Alarm, Death, ProcessWatch
 from ...remoting.node.clock import Clock, RealClock
 from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
-from ..faults.bandwidth_proof import BandwidthProofThread
 from ..faults.injector import LinkFaultInjector, ScaledClock
 from ..faults.processes import Processes, UnplannedDeaths
-from ..faults.proxy_lag import TOXIPROXY, ProxyLagProbe
-from ..faults.toxiproxy import Toxiproxy, ToxiproxyServer
-from ..faults.toxiproxy_links import LinkFaults
 from ..history.files import ROTATE_BYTES
 from ..history.recorder import LagProbe, RecorderSpec, step_s_of
 from ..topology import Link
 from .disk import DiskWatch
 from .harness import Harness
 from .run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from ..faults.toxiproxy import Toxiproxy, ToxiproxyServer
+    from ..faults.toxiproxy_links import LinkFaults
 
 HARNESS_ROLE = "harness"
 LAST_WRITE_S = 0.1
@@ -131,6 +131,11 @@ class RealStage:
     def set_up(
         self, stack: ExitStack, record: Recorder, upstreams: Mapping[Link, Address], say: Callable[[str], None]
     ) -> tuple[Cluster, LinkFaults]:
+        from ..faults.bandwidth_proof import BandwidthProofThread
+        from ..faults.proxy_lag import TOXIPROXY, ProxyLagProbe
+        from ..faults.toxiproxy import ToxiproxyServer  # and what speaks HTTP, which the virtual clock needs not
+        from ..faults.toxiproxy_links import LinkFaults
+
         say("starting Toxiproxy and its links")
         ports = self.harness.ports
         server = ToxiproxyServer(self._folder.logs / "toxiproxy.log", ports=ports)

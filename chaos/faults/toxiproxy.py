@@ -11,8 +11,6 @@ which is why tenacity may repeat it. What the toxics mean is the business of tox
 from __future__ import annotations
 
 import ctypes
-import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -29,27 +27,13 @@ from toxiproxy.exceptions import InvalidToxic, NotFound, ProxyExists
 
 from ...remoting.node.network import Address
 from ..errors import ToxiproxyError
+from ..installation import how_to_get_toxiproxy
 from .link_faults import Direction as Direction
 from .ports import PortHolder
+from .toxiproxy_binary import find_server
 
 CALL_LIMIT_S = 8.0
 START_LIMIT_S = 10.0
-HOW_TO_GET_IT = "run `make setup`, put toxiproxy-server on PATH, or name it in NEMESRV_TOXIPROXY"
-
-
-def find_server() -> Path:
-    """The toxiproxy-server to run: NEMESRV_TOXIPROXY, else on PATH, else beside this Python. ToxiproxyError if none."""
-    named = os.environ.get("NEMESRV_TOXIPROXY")
-    if named:
-        found = shutil.which(named)
-        if found is None:
-            raise ToxiproxyError(f"NEMESRV_TOXIPROXY={named} is no program that can be run: {HOW_TO_GET_IT}")
-        return Path(found)
-    beside = Path(sys.executable).parent
-    found = shutil.which("toxiproxy-server") or shutil.which("toxiproxy-server", path=str(beside))
-    if found is None:
-        raise ToxiproxyError(f"toxiproxy-server is missing: {HOW_TO_GET_IT}")
-    return Path(found)
 
 
 class Toxiproxy:
@@ -191,7 +175,7 @@ class ToxiproxyServer:
                     preexec_fn=die_with_parent if sys.platform == "linux" else None,
                 )
             except OSError as exc:
-                raise ToxiproxyError(f"{binary} cannot be started: {exc.strerror}; {HOW_TO_GET_IT}") from exc
+                raise ToxiproxyError(f"{binary} cannot be started: {exc.strerror}; {how_to_get_toxiproxy()}") from exc
         try:
             self._wait_until_it_answers(api, self._process)
         except BaseException:

@@ -22,7 +22,6 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 ALPHA = 1e-6
 """How often a verdict may call a fair choice unfair: once in a million runs."""
@@ -78,6 +77,8 @@ def p_value(counts: Sequence[int]) -> float:
     squares = sum(count * count for count in counts)
     if method(starts, n) is EXACT:
         return _tail(squares, starts, shares(n))
+    from scipy import special  # half a second, and an extra of its own
+
     return float(special.chdtrc(n - 1, squares * n / starts - starts))
 
 
@@ -142,11 +143,15 @@ def _noncentrality(starts: int, name_servers: int, bias: float) -> float:
 
 
 def _noncentrality_needed(name_servers: int, power: float, alpha: float) -> float:
+    from scipy import special
+
     limit = special.chdtri(name_servers - 1, alpha)
     return float(special.chndtrinc(limit, name_servers - 1, 1 - power))
 
 
 def _simulated_power(starts: int, favoured: Sequence[float], alpha: float) -> float:
+    from scipy import special
+
     n = len(favoured)
     counts = np.random.default_rng([starts, n]).multinomial(starts, favoured, size=SIMULATED)
     statistic = (counts * counts).sum(axis=1) * n / starts - starts
@@ -165,6 +170,8 @@ def _critical_squares(starts: int, name_servers: int, alpha: float) -> int:
 
 def _tail(squares: int, starts: int, shares_: Sequence[float]) -> float:
     """P(Σ count² ≥ `squares`), exactly: every outcome of all NameServers but two, times the tails of those two."""
+    from scipy import special
+
     *outer, p, q = shares_
     left, log_chance, reached = np.array([starts]), np.zeros(1), np.zeros(1, dtype=np.int64)
     rest = 1.0
@@ -183,6 +190,8 @@ def _tail(squares: int, starts: int, shares_: Sequence[float]) -> float:
 
 def _two_cells(squares: NDArray[np.int64], starts: NDArray[np.int64], share: float) -> NDArray[np.float64]:
     """P(y² + (m − y)² ≥ squares) for y of m = `starts`: the two tails where |2y − m| ≥ √(2·squares − m²)."""
+    from scipy import special
+
     over = np.maximum(2 * squares - starts * starts, 0)
     apart = np.ceil(np.sqrt(over)).astype(np.int64)
     apart -= (apart - 1) ** 2 >= over  # the root of a square may have been rounded up

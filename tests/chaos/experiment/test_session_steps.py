@@ -16,8 +16,8 @@ from nemesrv.chaos.scenarios.model import ActionModel, parse
 class Acts:
     """An experiment that only notes what it was asked to do."""
 
-    def __init__(self) -> None:
-        self.scenario = parse({"checks": ["exercised"]}, file="mine.yaml")
+    def __init__(self, clock: str) -> None:
+        self.scenario = parse({"checks": ["exercised"], "clock": clock}, file="mine.yaml")
         self.now_s = 0.0
         self.done: list[ActionModel] = []
         self.folder = SimpleNamespace()
@@ -29,8 +29,8 @@ class Acts:
         self.now_s += seconds
 
 
-def running() -> tuple[RunningCluster, Acts]:
-    experiment: Any = Acts()
+def running(clock: str = "virtual") -> tuple[RunningCluster, Acts]:
+    experiment: Any = Acts(clock)
     return RunningCluster(experiment, lambda _folder, _scenario: (), end=lambda: None), experiment
 
 
@@ -55,3 +55,34 @@ def test_a_step_that_makes_no_sense_changes_nothing() -> None:
         with pytest.raises(ScenarioError):
             cluster.inject(do, target)
     assert (experiment.done, cluster.scenario.timeline) == ([], ())
+
+
+@pytest.mark.parametrize(
+    ("do", "target", "sentence"),
+    [
+        (
+            "blackhole",
+            "broker-a",
+            r"^inject: do: 'blackhole' is not allowed: one of cut, .*; did you mean black_hole\?$",
+        ),
+        ("cut", "nope", "^cut: links: 'nope' is not allowed: "),
+        ("kill", "broker-aa", r"^kill: nodes: 'broker-aa' is not allowed: .*; did you mean broker-a\?$"),
+        ("packet_loss", "broker-a <-> ns-0", "^packet_loss: do: packet_loss is not allowed: a fault that a proxy can"),
+    ],
+)
+def test_a_wrong_step_is_told_by_its_name_as_the_tests_own_line(do: str, target: str, sentence: str) -> None:
+    cluster, _ = running("real")
+    with pytest.raises(ScenarioError, match=sentence) as told:
+        cluster.inject(do, target)
+    shown = str(told.getrepr(style="long"))
+    assert "session.py" not in shown
+    assert "model.py" not in shown
+    assert "cluster.inject(do, target)" in shown
+
+
+def test_a_check_that_does_not_exist_ends_nothing() -> None:
+    cluster, _ = running()
+    with pytest.raises(ScenarioError, match=r"^check: checks: 'route_converge' is .*; did you mean routes_converge\?$"):
+        cluster.must_be_valid("route_converge")
+    cluster.wait(1)
+    assert cluster.verdicts is None

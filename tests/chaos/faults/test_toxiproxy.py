@@ -29,7 +29,8 @@ from nemesrv.chaos.faults.link_faults import (
     combine,
 )
 from nemesrv.chaos.faults.ports import PortHolder
-from nemesrv.chaos.faults.toxiproxy import Toxiproxy, ToxiproxyServer, find_server
+from nemesrv.chaos.faults.toxiproxy import Toxiproxy, ToxiproxyServer
+from nemesrv.chaos.faults.toxiproxy_binary import find_server
 from nemesrv.chaos.faults.toxiproxy_links import LinkFaults
 from nemesrv.chaos.topology import Link
 from nemesrv.remoting.node.clock import RealClock

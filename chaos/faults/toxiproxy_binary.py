@@ -1,0 +1,26 @@
+"""Which toxiproxy-server is run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from ..errors import ToxiproxyError
+from ..installation import how_to_get_toxiproxy
+
+
+def find_server() -> Path:
+    """The toxiproxy-server to run: NEMESRV_TOXIPROXY, else on PATH, else beside this Python. ToxiproxyError if none."""
+    named = os.environ.get("NEMESRV_TOXIPROXY")
+    if named:
+        found = shutil.which(named)
+        if found is None:
+            raise ToxiproxyError(f"NEMESRV_TOXIPROXY={named} is no program that can be run: {how_to_get_toxiproxy()}")
+        return Path(found)
+    beside = Path(sys.executable).parent
+    found = shutil.which("toxiproxy-server") or shutil.which("toxiproxy-server", path=str(beside))
+    if found is None:
+        raise ToxiproxyError(f"toxiproxy-server is missing: {how_to_get_toxiproxy()}")
+    return Path(found)

@@ -1,0 +1,82 @@
+"""What is installed is asked without importing it, and what is missing is one sentence that its reader can follow."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nemesrv.chaos import installation
+from nemesrv.chaos.commands.ending import explain
+from nemesrv.chaos.errors import HarnessError
+from nemesrv.chaos.installation import EXTRAS, how_to_get_toxiproxy, in_checkout, require_extras
+from nemesrv.chaos.judging import extras_of
+
+OPTIONAL = tuple(module for modules in EXTRAS.values() for module in modules)
+
+
+@pytest.fixture
+def wheel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
+    """As a user of the wheel has it: no checkout, and none of the extras."""
+    monkeypatch.setattr(installation, "_SET_UP", tmp_path / "setup.sh")
+    monkeypatch.setattr(installation, "find_spec", lambda _module: None)
+    return monkeypatch
+
+
+def test_in_this_repository_set_up_has_everything() -> None:
+    assert in_checkout()
+    require_extras("nemesrv run", *EXTRAS)
+    assert how_to_get_toxiproxy().startswith("run `make setup`")
+
+
+def test_a_user_of_the_wheel_is_told_what_pip_is_to_install(wheel: pytest.MonkeyPatch) -> None:
+    with pytest.raises(HarnessError) as told:
+        require_extras("nemesrv run", "ray", "spark")
+    assert str(told.value) == (
+        "nemesrv run needs ray and pyspark, which are not installed: pip install 'nemesrv[ray,spark]'"
+    )
+    assert "make setup" not in how_to_get_toxiproxy()
+    assert "go install github.com/Shopify/toxiproxy/v2/cmd/server@v2.12.0" in how_to_get_toxiproxy()
+    assert installation.TOXIPROXY_SOURCE.rpartition("@")[2] in Path("deploy/setup.sh").read_text()
+
+
+def test_an_import_that_fails_all_the_same_is_that_sentence_too(wheel: pytest.MonkeyPatch) -> None:
+    assert explain(ModuleNotFoundError("No module named 'scipy'", name="scipy.special")) == (
+        4,
+        "this needs scipy, which is not installed: pip install 'nemesrv[statistics]'",
+    )
+    assert "internal error" in explain(ModuleNotFoundError("No module named 'wsgi'", name="wsgi"))[1]
+
+
+def test_a_verdict_needs_spark_and_what_its_checks_need() -> None:
+    assert extras_of(["routes_converge"]) == ("spark",)
+    assert extras_of(["routes_converge", "name_server_selection"]) == ("spark", "statistics")
+
+
+def test_a_report_is_not_drawn_where_nothing_draws_it(wheel: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from nemesrv.chaos.experiment.run_folder import RunFolder
+    from nemesrv.chaos.reporting import write_reports
+
+    with pytest.raises(HarnessError, match=r"the report needs bokeh, .*: pip install 'nemesrv\[report\]'"):
+        write_reports(RunFolder(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "does",
+    [
+        "import nemesrv.chaos.__main__, nemesrv.chaos.pytest_plugin, nemesrv.chaos.commands.admin",
+        "import nemesrv.chaos.runner, nemesrv.chaos.judging, nemesrv.chaos.selftest, nemesrv.chaos.preflight",
+        "import nemesrv.actors.namesrv.standalone, nemesrv.actors.broker.standalone",
+        "from nemesrv.chaos.__main__ import cli; cli(['scenarios'], standalone_mode=False)",
+        "from pathlib import Path; from nemesrv.chaos.runner import record_virtual; "
+        "from nemesrv.chaos.scenarios.model import find; record_virtual(find('smoke'), 1, Path(sys.argv[1]))",
+    ],
+)
+def test_nobody_pays_for_a_part_that_they_do_not_use(does: str, tmp_path: Path) -> None:
+    program = f"import sys; {does}; print('parts:', *sorted({set(OPTIONAL)!r} & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "run")], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["parts:"]), done.stdout + done.stderr
