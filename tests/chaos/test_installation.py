@@ -80,3 +80,20 @@ def test_nobody_pays_for_a_part_that_they_do_not_use(does: str, tmp_path: Path) 
         [sys.executable, "-c", program, str(tmp_path / "run")], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["parts:"]), done.stdout + done.stderr
+
+
+def test_a_verdict_without_what_draws_the_report_is_kept_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from nemesrv.chaos import judging
+    from nemesrv.chaos.experiment.run_folder import RunFolder
+    from nemesrv.chaos.scenarios.model import find
+
+    monkeypatch.setattr(judging, "has", lambda _extra: False)
+    folder = RunFolder.create("smoke", tmp_path / "run")
+    judged = judging.keep(judging.of_run(folder, find("smoke")), [])
+    judging.show(judged)
+    assert folder.verdicts_file.is_file()
+    assert folder.junit_file.is_file()
+    assert not folder.report_file.exists()
+    assert "no report.html, which needs bokeh: run `make setup`" in capsys.readouterr().out
