@@ -86,8 +86,12 @@ def _told(measured: Mapping[str, Any]) -> str:
     drops, returns = measured.get("drops") or (), measured.get("returns") or ()
     if not drops and not returns:
         return "every table was right all the time"
-    said = [f"{len(drops)} drops, the latest {_after(drops)}"] if drops else []
-    return "; ".join(said + ([f"{len(returns)} returns, the latest {_after(returns)}"] if returns else []))
+    said = [f"{_many(len(drops), 'drop')}, the latest {_after(drops)}"] if drops else []
+    return "; ".join(said + ([f"{_many(len(returns), 'return')}, the latest {_after(returns)}"] if returns else []))
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _after(entries: Sequence[Mapping[str, Any]]) -> str:
