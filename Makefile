@@ -12,10 +12,10 @@ demo: setup ## lose a link between a broker and a NameServer, and judge what hap
 	@.venv/bin/nemesrv run broker-partition
 
 test: setup check ## format, lint, types, then the test suite
-	@$(PY) -m pytest -m "not nightly"
+	@$(PY) -m tests.run_suite $(ARGS)
 
 test-all: setup check ## everything: the nightly proofs included
-	@$(PY) -m pytest
+	@$(PY) -m tests.run_suite --all $(ARGS)
 
 check: setup ## format, lint, types, layers
 	@$(PY) -m ruff format --check --quiet .
@@ -30,8 +30,8 @@ format: setup ## rewrite the code in the project's format
 docs: setup ## write anew what is written from the code: README's tables, docs/history.md, docs/defects.md
 	@$(PY) -m tests.generated
 
-test-fast: setup ## the tests that start neither Ray nor Spark nor Toxiproxy nor Java programs
-	@$(PY) -m pytest -m "not ray and not spark and not toxiproxy and not e2e and not java and not nightly"
+test-fast: setup ## the tests that start neither Ray nor Spark nor Toxiproxy nor Java programs nor a browser
+	@$(PY) -m tests.run_suite --fast $(ARGS)
 
 selftest: setup ## run every planted defect and its clean twin on the virtual clock, and print the table
 	@.venv/bin/nemesrv selftest --clock virtual
@@ -43,7 +43,7 @@ live-differential: setup ## 1,000 random histories judged whole and in parts (ho
 	@$(PY) -m tests.chaos.live.differential --histories $${HISTORIES:-1000} --out runs/live-differential.jsonl
 
 random-scenarios: setup ## 400 random scenarios with nothing planted, in which no check may find anything (about 40 minutes on 2 cores)
-	@$(PY) -m tests.chaos.virtual.random_scenarios --scenarios $${SCENARIOS:-400}
+	@$(PY) -m tests.chaos.experiment.virtual.random_scenarios --scenarios $${SCENARIOS:-400}
 
 fuzz: setup ## ten million wrong inputs to everything that reads bytes (about 15 minutes on 2 cores)
 	@$(PY) -m tests.fuzz

@@ -1,7 +1,8 @@
 """Markers and skips of this repository's own tests; fixtures live in tests/.
 
 A machine without an optional part skips what needs it, with the reason. CI has every part, so there an unexpected
-skip is a failure: `CI=true` turns each skip whose reason is not listed here into one.
+skip is a failure: `CI=true` turns each skip whose reason is not listed here into one. What runs nightly only, and what
+stands for it every time, tests/nightly.py says.
 """
 
 from __future__ import annotations
@@ -44,8 +45,13 @@ def _missing(marker: str) -> str | None:
     return None
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    from tests.nightly import is_nightly
+
     for item in items:
+        if is_nightly(item.nodeid):
+            item.add_marker(pytest.mark.nightly)
         for marker in ("spark", "toxiproxy", "e2e", "browser"):
             if item.get_closest_marker(marker) and (reason := _missing(marker)):
                 item.add_marker(pytest.mark.skip(reason=reason))

@@ -1,7 +1,7 @@
 """What is written from the code itself: `python -m tests.generated` writes it anew, a test compares.
 
-In README.md the text between `<!-- NAME -->` and `<!-- end NAME -->`; docs/history.md and docs/defects.md as whole
-files.
+In README.md and CONTRIBUTING.md the text between `<!-- NAME -->` and `<!-- end NAME -->`; docs/history.md and
+docs/defects.md as whole files.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from nemesrv.chaos.defects.__main__ import render as defects
 from nemesrv.chaos.faults import kinds
 from nemesrv.chaos.history.docs import render as history
 from nemesrv.chaos.oracle.legend import SYMBOLS
+from tests.nightly import table as nightly
 
 ROOT = Path(__file__).parents[1]
 
@@ -31,14 +32,18 @@ def legend() -> str:
     return "\n".join(["| symbol | stands for |", "|---|---|", *rows])
 
 
-BLOCKS = {"checks": checks, "faults": lambda: kinds.table().strip(), "legend": legend}
+BLOCKS = {
+    "README.md": {"checks": checks, "faults": lambda: kinds.table().strip(), "legend": legend},
+    "CONTRIBUTING.md": {"nightly": nightly},
+}
 
 
-def readme(text: str) -> str:
-    """The README with its generated blocks as they are now."""
-    for name, make in BLOCKS.items():
+def filled(file: str) -> str:
+    """The file with its generated blocks as they are now."""
+    text = (ROOT / file).read_text(encoding="utf-8")
+    for name, make in BLOCKS[file].items():
         block = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
-        assert block.search(text), f"README.md has no block <!-- {name} -->"
+        assert block.search(text), f"{file} has no block <!-- {name} -->"
         made = make()
         text = block.sub(lambda found, made=made: f"{found[1]}{made}\n{found[2]}", text)  # type: ignore[misc]
     return text
@@ -47,7 +52,7 @@ def readme(text: str) -> str:
 def files() -> dict[Path, str]:
     """Every generated file and what it should be."""
     return {
-        ROOT / "README.md": readme((ROOT / "README.md").read_text(encoding="utf-8")),
+        **{ROOT / file: filled(file) for file in BLOCKS},
         ROOT / "docs" / "history.md": history(),
         ROOT / "docs" / "defects.md": defects(),
     }

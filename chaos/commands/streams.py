@@ -58,7 +58,10 @@ def use_lasting_streams() -> None:
 
 
 def _lasting(stream: TextIO | None, fd: int) -> TextIO:
-    if not isinstance(stream, io.TextIOWrapper) or stream.fileno() != fd:
+    try:
+        if not isinstance(stream, io.TextIOWrapper) or stream.fileno() != fd:
+            return stream  # type: ignore[return-value]
+    except (OSError, ValueError):  # in memory, or closed
         return stream  # type: ignore[return-value]
     stream.flush()
     return io.TextIOWrapper(

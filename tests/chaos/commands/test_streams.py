@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-from nemesrv.chaos.commands.streams import nearest
+import pytest
+
+from nemesrv.chaos.commands.streams import nearest, use_lasting_streams
 
 from ..programs import NEMESRV, nemesrv
 
@@ -40,6 +43,18 @@ def test_a_command_into_a_closed_pipe_ends_as_it_would(tmp_path: Path) -> None:
     done = subprocess.run([*NEMESRV, "scenarios"], stdout=write, stderr=subprocess.PIPE, cwd=tmp_path, check=False)
     os.close(write)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_stream_in_memory_and_a_closed_one_stay_as_they_are(closed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = io.TextIOWrapper(io.BytesIO())
+    if closed:
+        held.close()
+    monkeypatch.setattr(sys, "stdout", held)
+    monkeypatch.setattr(sys, "stderr", None)
+    use_lasting_streams()
+    assert sys.stdout is held
+    assert sys.stderr is None
 
 
 def test_an_encoding_that_lacks_a_character_gets_its_nearest(tmp_path: Path) -> None:

@@ -187,4 +187,4 @@ def test_a_run_whose_limit_was_never_applied_proves_nothing(
     if applied:
         assert verdict.measured["by_fault"][0]["effects"] == {"verified": 2}
     else:
-        assert verdict.examples[0]["what"] == "no row shows an effect of it"
+        assert verdict.examples[0].more["kind"] == "no row shows an effect of it"

@@ -1,4 +1,4 @@
-"""Random scenarios with nothing planted: `python -m tests.chaos.virtual.random_scenarios --scenarios 400`.
+"""Random scenarios with nothing planted: `python -m tests.chaos.experiment.virtual.random_scenarios --scenarios 400`.
 
 Each seed makes another cluster, workload and up to three faults, of any kind, on any links or nodes, one behind the
 other or so close that the first is not over for the routes; the run is on the virtual clock, where no machine is late.

@@ -1,0 +1,167 @@
+"""What runs nightly only (`make test-all`), and what stands for it in every `make test`.
+
+conftest.py marks these tests; `make docs` writes the table in CONTRIBUTING.md from them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Nightly:
+    """A test that is nightly, but for the parameters that run every time; and the tests that stand for the rest."""
+
+    test: str
+    says: str
+    instead: tuple[str, ...]
+    every_time: tuple[str, ...] = ()
+    """Ids of parameters, as pytest shows them in brackets."""
+
+
+_VIRTUAL = "tests/chaos/experiment/virtual"
+_KNOWN = "tests/chaos/generate/test_known_verdicts.py"
+_PAGES = "tests/chaos/checkers/dataframes/test_plain_pages.py"
+_END_TO_END = "tests/chaos/test_end_to_end.py"
+_SELFTEST = "tests/chaos/test_selftest.py"
+_STOPPING = "tests/chaos/test_stopping.py"
+_BENCH = "tests/chaos/bench/test_namesrv_bench.py"
+_ADMIN, _ADMIN_COMMANDS = "tests/interop/test_mqadmin.py", "tests/chaos/commands/test_admin.py"
+_SHIPPED = f"{_VIRTUAL}/test_runs.py::test_a_shipped_scenario_is_valid"
+_HEALTHY = "tests/chaos/spark/test_judge.py::test_a_healthy_run_of_real_size_passes_every_check"
+_RANDOM = f"{_VIRTUAL}/test_random_scenarios.py::test_no_check_says_invalid_of_a_random_scenario"
+_PARTITION = f"{_END_TO_END}::test_a_partition_run_leaves_a_folder_whose_verdict_is_valid_and_can_be_judged_again"
+_DEFECT = f"{_SELFTEST}::test_a_planted_defect_is_killed_and_its_clean_twin_is_clean"
+
+NIGHTLY = (
+    Nightly(
+        f"{_BENCH}::test_apaches_name_server_is_measured_beside_ours",
+        "the benchmark with Apache's NameServers beside ours",
+        (
+            f"{_BENCH}::test_everything_is_measured_and_every_aim_judged",
+            f"{_BENCH}::test_the_best_value_counts_and_a_ratio_is_to_the_best_of_the_others",
+        ),
+    ),
+    Nightly(_RANDOM, "more random scenarios on the virtual clock", (_RANDOM,), ("2",)),
+    Nightly(
+        _SHIPPED,
+        "every shipped scenario on the virtual clock",
+        (_SHIPPED, _PARTITION, _DEFECT),
+        ("broker-crash-4.9", "name-server-crash-5.x"),
+    ),
+    Nightly(
+        f"{_KNOWN}::test_a_clean_history_of_any_size_is_valid_to_every_check",
+        "clean generated histories of more sizes and seeds",
+        (_HEALTHY, f"{_KNOWN}::test_a_clean_history_of_any_size_is_valid_to_every_check"),
+        ("4000-1-4.9",),
+    ),
+    Nightly(
+        f"{_KNOWN}::test_no_check_finds_a_fault_in_a_random_history",
+        "a generated history with random faults",
+        (_RANDOM, _HEALTHY),
+    ),
+    Nightly(
+        f"{_KNOWN}::test_a_planted_defect_is_found_by_its_checks",
+        "every defect of the history generator, through Spark",
+        (f"{_KNOWN}::test_a_planted_defect_is_found_by_its_checks", "tests/chaos/checkers", "tests/chaos/defects"),
+        ("stale_route", "biased_choice", "lost_message", "slow_recovery"),
+    ),
+    Nightly(
+        f"{_PAGES}::test_a_history_read_by_pages_gets_the_verdicts_of_one_read_by_messages",
+        "generated histories with each defect of messages, read by pages",
+        (
+            f"{_PAGES}::test_a_history_read_by_pages_gets_the_verdicts_of_one_read_by_messages",
+            f"{_PAGES}::test_a_page_is_plain_when_its_three_sets_are_one",
+        ),
+        ("lost_message",),
+    ),
+    Nightly(
+        f"{_PAGES}::test_one_message_that_is_not_plain_makes_its_page_looked_into",
+        "every way in which a message is not plain",
+        (
+            f"{_PAGES}::test_one_message_that_is_not_plain_makes_its_page_looked_into",
+            f"{_PAGES}::test_a_page_is_plain_when_its_three_sets_are_one",
+        ),
+        ("lost", "read as another", "unsure"),
+    ),
+    Nightly(
+        f"{_SELFTEST}::test_a_planted_defect_is_killed_and_its_clean_twin_is_clean",
+        "a second planted defect (`make selftest` plants all)",
+        (_DEFECT, "tests/chaos/defects"),
+        ("None-smoke", "broker-answers-oneway-smoke"),
+    ),
+    Nightly(
+        f"{_END_TO_END}::test_a_planted_defect_is_caught_by_its_checks_and_its_clean_twin_by_none",
+        "a planted defect on the machine's own clock",
+        (_DEFECT, _PARTITION),
+    ),
+    Nightly(
+        f"{_END_TO_END}::test_an_interrupted_run_leaves_nothing_running_and_a_history_that_can_be_judged",
+        "a run that Ctrl-C interrupts, judged",
+        (
+            f"{_END_TO_END}::test_an_interrupted_run_leaves_nothing_running_and_a_history_that_can_be_judged",
+            f"{_STOPPING}::test_while_ray_starts",
+        ),
+        ("SIGTERM",),
+    ),
+    Nightly(
+        f"{_STOPPING}::test_at_forty_random_moments",
+        "a run stopped at forty random moments",
+        (f"{_STOPPING}::test_in_its_first_moments", f"{_STOPPING}::test_while_ray_starts"),
+    ),
+    Nightly(
+        "tests/chaos/live/test_differential.py::test_parts_come_to_the_verdict_of_the_whole",
+        "a second random history judged whole and in parts (`make live-differential` does 1,000)",
+        ("tests/chaos/live/test_differential.py::test_parts_come_to_the_verdict_of_the_whole", "tests/chaos/live"),
+        ("0",),
+    ),
+    Nightly(
+        "tests/interop/test_log_lines.py::test_what_happens_is_logged_in_apaches_words",
+        "the log of Apache's NameServer 5.3 beside ours",
+        (
+            "tests/interop/test_log_lines.py::test_what_happens_is_logged_in_apaches_words",
+            "tests/actors/namesrv/test_log_lines.py",
+        ),
+        ("4.9",),
+    ),
+    Nightly(
+        "tests/interop/test_cluster_test.py::test_both_give_the_routes_of_production_and_their_own",
+        "Apache's NameServer 5.3 in `clusterTest` beside ours",
+        (
+            "tests/interop/test_cluster_test.py::test_both_give_the_routes_of_production_and_their_own",
+            "tests/actors/namesrv/test_product_environment.py",
+        ),
+        ("4.9",),
+    ),
+    *(
+        Nightly(f"{_ADMIN}::{test}", f"mqadmin 5.3: {says}", (f"{_ADMIN}::{test}", _ADMIN_COMMANDS), ("4.9",))
+        for test, says in (
+            ("test_a_topic_is_created_changed_and_deleted", "topics"),
+            ("test_a_message_is_found_by_id_by_key_and_by_queue_offset", "messages"),
+            ("test_the_connections_of_clients_are_shown", "connections"),
+            ("test_the_brokers_settings_are_shown_and_changed", "settings"),
+        )
+    ),
+)
+
+
+def is_nightly(node_id: str) -> bool:
+    """Whether the test with pytest's id runs nightly only."""
+    test, _, parameters = node_id.partition("[")
+    return any(one.test == test and parameters.rstrip("]") not in one.every_time for one in NIGHTLY)
+
+
+def table() -> str:
+    """CONTRIBUTING.md's table."""
+    rows = ["| nightly | every time instead |", "|---|---|"]
+    for one in NIGHTLY:
+        instead = [_named(test, one.every_time if test == one.test else ()) for test in one.instead]
+        rows.append(f"| {one.says}: {_named(one.test)} | {'; '.join(instead)} |")
+    return "\n".join(rows)
+
+
+def _named(test: str, parameters: tuple[str, ...] = ()) -> str:
+    """The test as a link to its file; of one with parameters, those that run."""
+    file, _, name = test.partition("::")
+    shown = f"[`{name or file.removeprefix('tests/')}`]({file})"
+    return f"{shown} of {', '.join(f'`{each}`' for each in parameters)}" if parameters else shown

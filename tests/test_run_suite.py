@@ -1,0 +1,113 @@
+"""The suite in its two parts: who runs beside whom, what their sums say, and that CI's rules hold in both."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SETTINGS = "[pytest]\nmarkers =\n  ray\n  e2e\n  spark\n  java\n  toxiproxy\n  browser\n  nightly\n"
+TEST = """
+import os
+import pytest
+
+pytestmark = [{marks}]
+
+@pytest.mark.parametrize("number", range(6))
+def test_one(number):
+    with open("ran", "a") as ran:
+        ran.write("{name} " + os.environ.get("PYTEST_XDIST_WORKER", "alone") + "\\n")
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A project with this repository's conftest.py, a plain file, one of Java and one that is nightly."""
+    shutil.copy(ROOT / "conftest.py", tmp_path)
+    (tmp_path / "pytest.ini").write_text(SETTINGS)
+    for name, marks in {"plain": "", "java": "pytest.mark.java", "nightly": "pytest.mark.nightly"}.items():
+        (tmp_path / f"test_{name}.py").write_text(TEST.format(name=name, marks=marks))
+    return tmp_path
+
+
+def suite(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """`python -m tests.run_suite` over the tests in `folder`."""
+    env = {name: value for name, value in os.environ.items() if name != "CI" and not name.startswith("PYTEST_")}
+    env["PYTHONPATH"] = os.pathsep.join([str(ROOT), env.get("PYTHONPATH", "")])
+    env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # quicker
+    command = [sys.executable, "-m", "tests.run_suite", "-p", "xdist", "-p", "no:cacheprovider", *arguments]
+    return subprocess.run(command, cwd=folder, env=env | environment, capture_output=True, text=True, check=False)
+
+
+def last_line(done: subprocess.CompletedProcess[str]) -> str:
+    return done.stdout.splitlines()[-1]
+
+
+def ran(folder: Path) -> dict[str, set[str]]:
+    """Name of a file to the processes in which its tests ran."""
+    found: dict[str, set[str]] = {}
+    for line in (folder / "ran").read_text().splitlines():
+        name, process = line.split()
+        found.setdefault(name, set()).add(process)
+    return found
+
+
+def test_plain_tests_share_the_cores_and_what_starts_something_runs_alone(folder: Path) -> None:
+    done = suite(folder)
+    assert (done.returncode, last_line(done)) == (0, "12 passed, 0 failed, 0 skipped"), done.stdout + done.stderr
+    found = ran(folder)
+    assert found.keys() == {"plain", "java"}
+    assert found["plain"] <= {f"gw{number}" for number in range(len(os.sched_getaffinity(0)))}
+    assert found["java"] == {"alone"}
+
+
+BAD = """
+import pytest
+
+pytestmark = [{marks}]
+
+def test_fails():
+    assert False
+
+@pytest.fixture
+def broken():
+    raise OSError
+
+def test_has_an_error(broken):
+    pass
+
+def test_skips_for_a_reason_nobody_listed():
+    pytest.skip("because")
+
+def test_skips_as_ci_may():
+    pytest.skip("systemd-analyze is missing")
+"""
+
+
+def test_failures_errors_and_in_ci_unexpected_skips_of_both_parts_count(folder: Path) -> None:
+    for marks in ("", "pytest.mark.java"):
+        (folder / f"test_bad{len(marks)}.py").write_text(BAD.format(marks=marks))
+    done = suite(folder, "--all", CI="true")
+    assert (done.returncode, last_line(done)) == (1, "18 passed, 6 failed, 2 skipped"), done.stdout + done.stderr
+    assert done.stdout.count("unexpected skip in CI: Skipped: because") >= 2
+    assert ran(folder).keys() == {"plain", "java", "nightly"}
+
+
+def test_a_choice_that_leaves_one_part_nothing_to_run_is_no_failure(folder: Path) -> None:
+    done = suite(folder, "test_java.py")
+    assert (done.returncode, last_line(done)) == (0, "6 passed, 0 failed, 0 skipped")
+
+
+def test_nothing_at_all_is_pytests_own_failure_and_fast_is_the_first_part(folder: Path) -> None:
+    done = suite(folder, "--fast", "test_java.py")
+    assert (done.returncode, last_line(done)) == (5, "0 passed, 0 failed, 0 skipped")
+
+
+def test_an_end_before_pytest_could_count_is_a_failure(folder: Path) -> None:
+    done = suite(folder, "--no-such-option")
+    assert (done.returncode, last_line(done)) == (4, "0 passed, 2 failed, 0 skipped")
