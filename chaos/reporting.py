@@ -73,6 +73,15 @@ def write_beside(one: RunFolder, other: RunFolder, file: Path) -> None:
     file.write_text(html_beside(given[0], given[1]), encoding="utf-8")
 
 
+def write_export(folder: RunFolder, format_: str, file: Path) -> None:
+    """The run as Perfetto or OpenMetrics reads it. HarnessError when it was never judged."""
+    from .reports.export import export
+    from .reports.html import Told
+
+    told = Told(_run(folder, folder.scenario()), read_verdicts(folder), folder.path)
+    file.write_text(export(told, format_), encoding="utf-8")
+
+
 def _run(folder: RunFolder, scenario: Scenario) -> Run:
     from .reports.html import Run
 

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from .page import html_beside, html_report
-from .told import Run
+from .told import Run, Told
 
-__all__ = ["Run", "html_beside", "html_report"]
+__all__ = ["Run", "Told", "html_beside", "html_report"]

@@ -108,10 +108,13 @@ def lanes_plot(
                 marks["over"].append((window.start_ms / 1000, y, window.text))
         for mark in lane.marks:
             marks[mark.kind].append(_point(mark, y + 0.1))
-    for place in places:
-        if place.section == section and place.lane in heights and place.text:
-            at_s = (place.from_ms + place.to_ms) / 2000
-            marks["example"].append((at_s, heights[place.lane], f"{place.check}: {place.text}"))
+    shown = {  # a verdict leads to its first example
+        ((place.from_ms + place.to_ms) / 2000, heights[place.lane], f"{place.check}: {place.text}"): None
+        for place in places
+        if place.section == section and place.lane in heights and place.text
+    }
+    if shown:
+        marks["example"] = list(shown)
     order = ["held", "partly", "missing", "away", *(f"{colour}{i}" for i in range(8)), "used", "fault"]
     order += ["may", "must", "must_not", "late", "over"]
     drawn = {kind: _quads(plot, kind, quads[kind]) for kind in order if quads.get(kind)}

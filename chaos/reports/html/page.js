@@ -158,7 +158,7 @@
   const listSoon = () => { clearTimeout(pending); pending = setTimeout(list, 120); };
 
   // Of several tooltips under the pointer the gravest is shown: Bokeh has one for each renderer and lays them over each other.
-  const GRAVEST = ["mark:example", "mark:over", "mark:failed", "over", "late"];
+  const GRAVEST = ["mark:over", "over", "late", "mark:example", "mark:failed"];
   function oneTip(view) {
     const shown = [];
     for (const tool of view.tool_views ? view.tool_views.values() : []) {

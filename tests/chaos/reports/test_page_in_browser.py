@@ -56,7 +56,7 @@ def open_page(browser: Any, file: Path) -> Iterator[Open]:
     contexts = []
 
     def visit(fragment: str = "", **options: Any) -> Any:
-        context = browser.new_context(viewport={"width": 1366, "height": 768}, **options)
+        context = browser.new_context(**{"viewport": {"width": 1366, "height": 768}, **options})
         contexts.append(context)
         page = context.new_page()
         page.on("console", lambda m: troubles.append(m.text) if m.type in ("error", "warning") else None)
@@ -116,10 +116,29 @@ def test_pointing_at_a_lane_says_what_happened_there(open_page: Open) -> None:
     x, y = page.evaluate(WHERE, [40, 0])
     page.mouse.move(x - 5, y)
     page.mouse.move(x, y)
-    tip = page.locator(".tip").first
-    tip.wait_for(timeout=5000)
-    said = " ".join(page.locator(".tip").all_inner_texts())
-    assert "OVER by 40.0 s: ns-0 still held broker-a from 20.0 s to 60.0 s" in said
+    page.locator(".tip").first.wait_for(timeout=5000)
+    page.wait_for_function("() => true", polling="raf")
+    (said,) = [tip.inner_text() for tip in page.locator(".tip").all() if tip.is_visible()]
+    assert said.startswith("OVER: routes_are_true: ns-0 must not hold broker-a (<k>&): 20.0 to 60.0 s, 40.0 s over")
+
+
+def test_a_click_on_a_red_bar_lists_the_events_nearest_to_it(open_page: Open) -> None:
+    page = open_page()
+    page.locator("#routes").scroll_into_view_if_needed()
+    page.mouse.click(*page.evaluate(WHERE, [40, 0]))
+    page.wait_for_function("() => parseInt(document.getElementById('listed').innerText) >= 5")
+    start, end = page.evaluate(RANGE)
+    assert start < 40 < end
+    assert end - start < END_S
+
+
+def test_on_a_phone_nothing_is_wider_than_the_screen_and_each_check_is_a_card(open_page: Open) -> None:
+    page = open_page(viewport={"width": 390, "height": 844})
+    assert page.evaluate("() => document.documentElement.scrollWidth") == 390
+    for label in ("measured", "allowed"):
+        cell = page.locator(f"tr.check td[data-label={label}]").first.bounding_box()
+        assert cell["x"] >= 0
+        assert cell["x"] + cell["width"] <= 390
 
 
 def test_the_switch_turns_the_page_and_the_plots_dark_and_back(open_page: Open) -> None:

@@ -1,0 +1,166 @@
+"""What a report shows besides routes and sends: lag, owners of queues, links, deaths, logs; exports; two runs."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nemesrv.chaos.history.rows import write_parquet
+from nemesrv.chaos.reports.export import export
+from nemesrv.chaos.reports.html import Run, Told, html_beside, html_report
+from nemesrv.chaos.reports.html.changes import _deaths
+from nemesrv.chaos.reports.html.logs import LINES_MAX, TEXT_MAX
+from nemesrv.chaos.verdict import Verdict
+from tests.chaos.builder import HistoryBuilder, cluster
+from tests.chaos.reports.recorded import RUN, VERDICTS, recorded
+
+SAMPLE = re.compile(r'nemesrv_\w+\{\w+="(?:[^"\\]|\\.)*"(?:,\w+="(?:[^"\\]|\\.)*")*\} [-+.e\d]+')
+ORIGIN_MS = 1_700_000_000_000
+
+
+def told_of(folder: Path, story: HistoryBuilder, *verdicts: Verdict) -> Told:
+    write_parquet(story.rows, folder)
+    return Told(RUN, verdicts, folder)
+
+
+def story() -> HistoryBuilder:
+    """Two messages, of which the second is received 5 s after it was acknowledged; a queue goes from one to another."""
+    about = {"origin_wall_ms": ORIGIN_MS, "clock": "virtual", "defect": "broker-stores-twice"}
+    told = cluster(name_servers=1, clients=("producer-0", "consumer-0", "consumer-1"), **about)
+    told.at(2).event("harness", "phase", phase="steady")
+    queue = {"topic": "orders", "broker_name": "broker-a", "queue_id": 3}
+    told.at(3).event("consumer-0", "queue_taken", op_id="take-0", offset=0, **queue)
+    for number, (ends_s, received_s) in enumerate(((4.0, 4.5), (10.0, 15.0))):
+        key = {"msg_key": f"k-{number}", "topic": "orders"}
+        told.at(ends_s).event("producer-0", "send", type="ok", duration_ms=1000.0, op_id=f"op-{number}", **key)
+        told.at(received_s).event("consumer-0", "receive", op_id="take-0", **key)
+        told.at(received_s + 1).event("consumer-1", "receive", op_id="take-1", **key)
+    told.at(5).event("producer-0", "name_server_call", type="ok", f="route", code=0, duration_ms=7.0)
+    told.at(20).event("consumer-0", "queue_dropped", op_id="take-0", **queue)
+    told.at(21).event("consumer-1", "queue_taken", op_id="take-2", offset=2, **queue)
+    link = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0")
+    told.at(22).fault(*link).at(32).fault(*link, end=True)
+    told.at(40).fault("f2", "kill", "sigkill", "consumer-1").event(
+        "harness", "gone", fault_id="f2", source="consumer-1"
+    )
+    return told.end(60)
+
+
+def test_end_to_end_is_from_the_send_to_the_first_receipt_and_the_lag_what_is_not_received_yet(tmp_path: Path) -> None:
+    flow = told_of(tmp_path, story()).flow
+    assert flow.end_to_end.took_ms.tolist() == [1500, 6000]
+    assert flow.end_to_end.time_ms.tolist() == [2500, 13_000]
+    assert flow.look_ups.took_ms.tolist() == [7]
+    assert flow.lag(np.array([0.0, 2100, 2600, 8000, 12_999, 13_000])).tolist() == [0, 1, 0, 1, 1, 0]
+
+
+def test_a_queue_lane_says_who_held_it_until_it_was_given_up_or_its_holder_died(tmp_path: Path) -> None:
+    (lane,) = told_of(tmp_path, story()).lanes["queues"]
+    assert (lane.key, lane.label) == ("queue/orders/broker-a/3", "queue 3")
+    assert [(bar.kind, bar.start_ms, bar.end_ms) for bar in lane.bars] == [
+        ("owner0", 1000, 18_000),
+        ("owner1", 19_000, 38_000),
+    ]
+
+
+def test_a_link_lane_says_which_fault_it_had_and_a_death_when_the_process_was_gone(tmp_path: Path) -> None:
+    told = told_of(tmp_path, story())
+    (lane,) = told.lanes["links"]
+    assert [(bar.start_ms, bar.end_ms) for bar in lane.bars] == [(20_000, 30_000)]
+    assert "black hole broker-a → ns-0" in lane.bars[0].text
+    ((mark, node),) = _deaths(told.world)
+    assert (node, mark.at_ms, mark.text) == ("consumer-1", 38_000, "consumer-1 killed (f2) at 38.0 s, gone 0 ms later")
+
+
+def test_warnings_of_logs_stand_in_the_time_line_bounded_and_in_the_runs_time(tmp_path: Path) -> None:
+    lines = [f"2023-11-14 22:13:30,{n:03d} WARNING nemesrv.broker-a: once {n} {'x' * 300}\n" for n in range(500)]
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "broker-a.log").write_text(
+        "2023-11-14 22:13:25,000 INFO nemesrv.broker-a: nothing\nno line of a log\n" + "".join(lines), encoding="utf-8"
+    )
+    told = told_of(tmp_path, story())
+    assert len(told.logged) == LINES_MAX
+    last = told.logged[-1]
+    assert (last["node"], last["type"], last["time_ms"]) == ("broker-a", "WARNING", 8499)
+    assert all(len(row["value"]) <= TEXT_MAX for row in told.logged)
+
+
+def test_without_the_wall_clocks_origin_no_line_of_a_log_has_a_time(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "ns-0.log").write_text("2023-11-14 22:13:30,000 ERROR nemesrv.ns-0: lost\n", encoding="utf-8")
+    assert told_of(tmp_path, cluster().end(60)).logged == []
+
+
+def test_the_page_says_the_planted_defect_the_clock_and_each_undecided_checks_reason(tmp_path: Path) -> None:
+    write_parquet(story().rows, tmp_path)
+    reasons = {"routes_converge": "one", "order_kept": "two", "duplicates": "one"}
+    page = html_report(RUN, [Verdict.nothing_examined(name, why) for name, why in reasons.items()], tmp_path)
+    assert "With the planted defect broker-stores-twice." in page
+    assert "the run was on the virtual clock, where there is no wall-clock time" in page
+    assert "Undecided: routes_converge, duplicates (one); order_kept (two)." in page
+
+
+def test_on_the_real_clock_the_page_says_when_the_timeline_started(tmp_path: Path) -> None:
+    real = cluster(origin_wall_ms=ORIGIN_MS, clock="real").at(10).event("harness", "phase", phase="steady").end(60)
+    write_parquet(real.rows, tmp_path)
+    assert "0 s was 2023-11-14 22:13:30 UTC." in html_report(RUN, [], tmp_path)
+
+
+def test_invalid_checks_come_first_and_then_those_that_are_unknown(tmp_path: Path) -> None:
+    rows = html_report(RUN, VERDICTS, recorded(tmp_path)).split("<tbody>", 1)[1]
+    order = [rows.index(f">{v.name}</a>") for v in (VERDICTS[0], VERDICTS[2], VERDICTS[1])]
+    assert order == sorted(order)
+
+
+def test_the_symbols_of_formulas_are_explained_on_hover_and_in_a_legend(tmp_path: Path) -> None:
+    allowed = {"bound_ms": 33_000.0, "formula": "R + C"}
+    verdict = Verdict(name="routes_converge", verdict=VERDICTS[1].verdict, examined=1, allowed=allowed)
+    page = html_report(RUN, [verdict], recorded(tmp_path))
+    assert '<abbr title="connecting may take connectTimeoutMillis, 3 s">C</abbr>' in page
+    assert "<dt>Qr</dt>" in page
+
+
+def test_perfetto_gets_a_track_for_each_lane_faults_and_what_was_over(tmp_path: Path) -> None:
+    trace = json.loads(export(Told(RUN, VERDICTS, recorded(tmp_path)), "perfetto"))
+    events = trace["traceEvents"]
+    (over,) = [event for event in events if event["name"] == "over"]
+    assert (over["ts"], over["dur"]) == (23_000_000, 40_000_000)
+    tracks = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    assert tracks[over["pid"], over["tid"]] == "ns-0 broker-a over"
+    assert "broker-a killed" in {event["name"] for event in events}
+    assert all(event["dur"] > 0 for event in events if event["ph"] == "X")
+
+
+def test_openmetrics_says_verdicts_sends_and_latencies(tmp_path: Path) -> None:
+    text = export(Told(RUN, VERDICTS, recorded(tmp_path)), "openmetrics")
+    assert text.endswith("# EOF\n")
+    samples = [line for line in text.splitlines() if not line.startswith("#")]
+    assert all(SAMPLE.fullmatch(line) for line in samples)
+    of_run = 'scenario="broker-crash",seed="7"'
+    for expected in (
+        f'nemesrv_verdict{{{of_run},check="routes_are_true"}} 2',
+        f'nemesrv_verdict{{{of_run},check="no_acknowledged_loss"}} 0',
+        f'nemesrv_sends{{{of_run},outcome="ok"}} 78',
+        f'nemesrv_sends{{{of_run},outcome="info"}} 2',
+        f'nemesrv_measured_seconds{{{of_run},check="routes_are_true"}} 40',
+        f'nemesrv_latency_seconds_count{{{of_run},operation="send"}} 78',
+    ):
+        assert expected in samples
+    with pytest.raises(ValueError, match="perfetto"):
+        export(Told(RUN, [], tmp_path), "csv")
+
+
+def test_two_runs_stand_beside_each_other_on_one_axis(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    recorded(one)
+    write_parquet(story().rows, other)
+    page = html_beside((RUN, VERDICTS, one), (Run(name="again"), VERDICTS[:1], other))
+    for expected in ("id='a-routes'", "id='b-routes'", "in=a-routes&amp;lane=ns-0/broker-a", "not judged", "again"):
+        assert expected in page
+    facts = json.loads(page.split('id="data">', 1)[1].split("</script>", 1)[0])
+    assert (facts["start"], facts["end"]) == (-3, 90)
+    assert {"a-routes", "b-routes", "b-queues"} <= set(facts["rows"])
