@@ -45,6 +45,10 @@ def _missing(marker: str) -> str | None:
     return None
 
 
+def pytest_configure() -> None:
+    os.environ.pop("COLUMNS", None)  # pytest-xdist tells its processes how wide the terminal is; commands' tests say it
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     from tests.nightly import is_nightly

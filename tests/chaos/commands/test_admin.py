@@ -415,8 +415,7 @@ def test_the_admin_commands_are_imported_only_when_one_is_asked_for() -> None:
         code = (
             "import sys, nemesrv.chaos.__main__ as m\n"
             f"sys.argv = ['nemesrv', *{args!r}]\n"
-            "m.main()\n"
-            "print('nemesrv.clients.admin' in sys.modules)"
+            "try:\n    m.main()\nfinally:\n    print('nemesrv.clients.admin' in sys.modules)"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
         *text, last = done.stdout.splitlines()
