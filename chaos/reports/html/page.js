@@ -139,7 +139,7 @@
     pending = 0;
     const from = time ? time.start : facts.start, to = time ? time.end : facts.end;
     const first = Math.max(from, facts.start), last = Math.min(to, facts.end);
-    byId("seen").textContent = `${first.toFixed(1)} s … ${last.toFixed(1)} s` + (facts.wall ? `, ${wall(first)} … ${wall(last)} UTC` : "");
+    byId("seen").textContent = `${(Math.abs(first) < .05 ? 0 : first).toFixed(1)} s … ${last.toFixed(1)} s` + (facts.wall ? `, ${wall(first)} … ${wall(last)} UTC` : "");
     const wanted = byId("filter").value.trim().toLowerCase();
     const rows = facts.events.filter((e) => e[0] >= from && e[0] <= to && (!wanted || `${e[1]} ${e[3]}`.toLowerCase().includes(wanted)));
     const body = byId("list");
@@ -171,17 +171,21 @@
     for (const [, tip] of shown.slice(1)) tip.visible = false;
   }
 
-  // On a phone: legends in two columns, smaller names, more of the width for the plot.
+  // Where a plot has little room: legends in columns that fit it; on a phone smaller names, and more width for the plot.
   function narrow() {
-    for (const plot of plots) {
+    for (const view of Bokeh.index.roots || Bokeh.index) {
+      const plot = view.model, width = view.el.clientWidth, phone = width < 500;
+      if (width > 900 || !plots.includes(plot)) continue;
       let rows = 0;
       for (const legend of plot.above) {
         if (!legend.items) continue;
-        rows += Math.ceil(legend.items.length / 2) - 1;
-        legend.ncols = Math.min(2, legend.items.length);
+        const long = legend.items.some((item) => String(item.label.value || item.label).length > 12);
+        const columns = Math.min(phone ? (long ? 1 : 2) : long ? 3 : 4, legend.items.length);
+        rows += Math.ceil(legend.items.length / columns) - 1;
+        legend.ncols = columns;
       }
-      for (const axis of plot.left) axis.major_label_text_font_size = "9px";
-      plot.setv({height: plot.height + rows * 22, min_border_left: 128, min_border_right: 8});
+      if (phone) for (const axis of plot.left) axis.major_label_text_font_size = "9px";
+      plot.setv({height: plot.height + rows * 22, ...(phone ? {min_border_left: 128, min_border_right: 8} : {})});
     }
   }
 
@@ -227,7 +231,7 @@
     addEventListener("hashchange", follow);
     // A link that is followed twice leads there twice.
     for (const anchor of document.querySelectorAll("tr a")) anchor.addEventListener("click", () => { if (anchor.getAttribute("href") === location.hash) follow(); });
-    if (innerWidth < 700) narrow();
+    narrow();
     applyTheme();
     follow();
     list();

@@ -116,9 +116,9 @@ def test_pointing_at_a_lane_says_what_happened_there(open_page: Open) -> None:
     x, y = page.evaluate(WHERE, [40, 0])
     page.mouse.move(x - 5, y)
     page.mouse.move(x, y)
-    page.locator(".tip").first.wait_for(timeout=5000)
+    page.locator(".tip:visible").first.wait_for(timeout=5000)
     page.wait_for_function("() => true", polling="raf")
-    (said,) = [tip.inner_text() for tip in page.locator(".tip").all() if tip.is_visible()]
+    (said,) = page.locator(".tip:visible").all_inner_texts()
     assert said.startswith("OVER: routes_are_true: ns-0 must not hold broker-a (<k>&): 20.0 to 60.0 s, 40.0 s over")
 
 
