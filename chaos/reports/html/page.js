@@ -157,20 +157,6 @@
   }
   const listSoon = () => { clearTimeout(pending); pending = setTimeout(list, 120); };
 
-  // Of several tooltips under the pointer the gravest is shown: Bokeh has one for each renderer and lays them over each other.
-  const GRAVEST = ["mark:over", "over", "late", "mark:example", "mark:failed"];
-  function oneTip(view) {
-    const shown = [];
-    for (const tool of view.tool_views ? view.tool_views.values() : []) {
-      for (const [renderer, tip] of (tool._ttmodels || tool.ttmodels || new Map())) {
-        const tag = (renderer.glyph && renderer.glyph.tags || [])[0] || "";
-        if (tip.visible) shown.push([GRAVEST.includes(tag) ? GRAVEST.indexOf(tag) : tag.startsWith("mark:") ? 5 : 6, tip]);
-      }
-    }
-    shown.sort((a, b) => a[0] - b[0]);
-    for (const [, tip] of shown.slice(1)) tip.visible = false;
-  }
-
   // Where a plot has little room: legends in columns that fit it; on a phone smaller names, and more width for the plot.
   function narrow() {
     for (const view of Bokeh.index.roots || Bokeh.index) {
@@ -198,9 +184,6 @@
       free.set(box, {top: box.top, bottom: box.bottom});
     }
     for (const range of ["start", "end"]) time.properties[range].change.connect(listSoon);
-    for (const view of Bokeh.index.roots || Bokeh.index) {
-      view.el.addEventListener("mousemove", () => requestAnimationFrame(() => oneTip(view)));
-    }
     for (const plot of plots) plot.on_event("tap", (event) => {
       const near = around(event.x);
       byId("filter").value = "";
