@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Generator
 from pathlib import Path
@@ -47,6 +48,8 @@ def _missing(marker: str) -> str | None:
 
 def pytest_configure() -> None:
     os.environ.pop("COLUMNS", None)  # pytest-xdist tells its processes how wide the terminal is; commands' tests say it
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background job; programs would inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m looks at the marks

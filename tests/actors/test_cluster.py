@@ -337,8 +337,7 @@ DRIVER = textwrap.dedent(
     from functools import partial
     from nemesrv.actors.actor import NodeSpec
     from nemesrv.actors.cluster import Cluster, RayHost
-    from nemesrv.chaos.faults.link_faults import BlackHole
-from nemesrv.chaos.faults.ports import PortHolder
+    from nemesrv.chaos.faults.ports import PortHolder
     from nemesrv.remoting.node.clock import RealClock
     from tests.actors.nodes import TinyNode
     ports, clock = PortHolder(), RealClock.starting_now()

@@ -173,5 +173,5 @@ def test_up_announces_addresses_that_a_client_can_dial_and_ends_on_ctrl_c(tmp_pa
     finally:
         process.send_signal(signal.SIGINT)
         _, stderr = process.communicate(timeout=60)
-    assert process.returncode == 130, stderr
+    assert process.returncode == 0, stderr  # it judged nothing
     assert left_of(mark) == []
