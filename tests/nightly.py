@@ -31,6 +31,8 @@ _SHIPPED = f"{_VIRTUAL}/test_runs.py::test_a_shipped_scenario_is_valid"
 _HEALTHY = "tests/chaos/spark/test_judge.py::test_a_healthy_run_of_real_size_passes_every_check"
 _RANDOM = f"{_VIRTUAL}/test_random_scenarios.py::test_no_check_says_invalid_of_a_random_scenario"
 _PARTITION = f"{_END_TO_END}::test_a_partition_run_leaves_a_folder_whose_verdict_is_valid_and_can_be_judged_again"
+_UP = f"{_END_TO_END}::test_up_announces_addresses_that_a_client_can_dial_and_ends_on_ctrl_c"
+_TUTORIAL = "tests/test_tutorial.py::test_a_page_of_the_tutorial_does_what_it_says"
 _DEFECT = f"{_SELFTEST}::test_a_planted_defect_is_killed_and_its_clean_twin_is_clean"
 
 NIGHTLY = (
@@ -114,6 +116,23 @@ NIGHTLY = (
         "a second random history judged whole and in parts (`make live-differential` does 1,000)",
         ("tests/chaos/live/test_differential.py::test_parts_come_to_the_verdict_of_the_whole", "tests/chaos/live"),
         ("0",),
+    ),
+    Nightly(
+        "tests/packaging/test_example_project.py"
+        "::test_the_example_passes_on_both_clocks_and_a_test_that_must_fail_says_how_to_replay_it",
+        "the example project with the wheel in an environment of its own, on both clocks",
+        ("tests/chaos/test_pytest_plugin.py", "tests/packaging/test_wheel.py", _TUTORIAL),
+    ),
+    Nightly(
+        _TUTORIAL,
+        "the pages of the tutorial that start Ray",
+        (_TUTORIAL, _PARTITION, _UP),
+        (
+            "1-first-experiment",
+            "2-your-scenario",
+            "4-your-tests",
+            "5-ci",
+        ),
     ),
     Nightly(
         "tests/interop/test_log_lines.py::test_what_happens_is_logged_in_apaches_words",
