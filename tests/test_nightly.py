@@ -13,29 +13,48 @@ from tests.nightly import NIGHTLY, Nightly
 ROOT = Path(__file__).parents[1]
 
 
-def collected(*arguments: str) -> set[str]:
-    """Pytest's ids of the tests in the files that the table names."""
+COLLECT = """
+import sys
+import pytest
+
+class Told:
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items):
+        for item in items:
+            print("nightly" if item.get_closest_marker("nightly") else "every-time", item.nodeid, sep="\\t")
+
+sys.exit(pytest.main(["-p", "no:cacheprovider", "--collect-only", "-qq", *sys.argv[1:]], plugins=[Told()]))
+"""
+
+
+@pytest.fixture(scope="module")
+def collected() -> dict[str, set[str]]:
+    """Pytest's ids of the tests in the files that the table names: those that are nightly, and those of every time."""
     named = {test.partition("::")[0] for one in NIGHTLY for test in (one.test, *one.instead)}
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q", *arguments]
     done = subprocess.run(
-        [*command, *(file for file in sorted(named) if file.endswith(".py"))],
+        [sys.executable, "-c", COLLECT, *(file for file in sorted(named) if file.endswith(".py"))],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return {line for line in done.stdout.splitlines() if "::" in line}
+    found: dict[str, set[str]] = {"nightly": set(), "every-time": set()}
+    for line in done.stdout.splitlines():
+        when, _, test = line.partition("\t")
+        if test:
+            found[when].add(test)
+    return found
 
 
 @pytest.fixture(scope="module")
-def nightly() -> set[str]:
-    return collected("-m", "nightly")
+def nightly(collected: dict[str, set[str]]) -> set[str]:
+    return collected["nightly"]
 
 
 @pytest.fixture(scope="module")
-def every_time() -> set[str]:
-    return collected("-m", "not nightly")
+def every_time(collected: dict[str, set[str]]) -> set[str]:
+    return collected["every-time"]
 
 
 @pytest.mark.parametrize("one", NIGHTLY, ids=lambda one: one.test.rpartition("::")[2])
