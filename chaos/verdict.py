@@ -170,7 +170,7 @@ class Verdict:
     measured: Mapping[str, Any] = field(default_factory=dict)
     allowed: Mapping[str, Any] = field(default_factory=dict)
     """bound_ms, formula, tolerance_ms, row: the bound and the timers and table row it came from."""
-    examples: tuple[Any, ...] = ()
+    examples: tuple[Example, ...] = ()
     """At most EXAMPLES_MAX, the worst first."""
     findings: tuple[Finding, ...] = field(default=(), compare=False)
     """All that it examined, as far as it keeps them; in the run folder as findings.jsonl."""
@@ -178,10 +178,6 @@ class Verdict:
     """Where the run's timeline starts, in the history's time; what is shown to people counts from there."""
     why: str = ""
     """One sentence for a person; never empty when the verdict is not VALID."""
-
-    def __post_init__(self) -> None:
-        examples = (e if isinstance(e, Example) else Example.from_json(e) for e in self.examples)
-        object.__setattr__(self, "examples", tuple(examples))
 
     @classmethod
     def nothing_examined(cls, name: str, why: str, **details: Any) -> Self:

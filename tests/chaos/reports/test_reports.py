@@ -9,7 +9,7 @@ from rich.console import Console
 from nemesrv.chaos.reports.junit import junit
 from nemesrv.chaos.reports.table import verdict_table
 from nemesrv.chaos.reports.values import phrases
-from nemesrv.chaos.verdict import Validity, Verdict
+from nemesrv.chaos.verdict import Example, Validity, Verdict
 
 VALID = Verdict(
     name="routes_are_true",
@@ -23,7 +23,7 @@ INVALID = Verdict(
     verdict=Validity.INVALID,
     examined=100,
     violations=2,
-    examples=({"msg_key": "<k>&\x00"},),
+    examples=(Example(more={"msg_key": "<k>&\x00"}),),
     why="2 acknowledged messages were never seen again",
 )
 UNKNOWN = Verdict.nothing_examined("dead_brokers_avoided", "no broker died")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nemesrv.chaos.reports.summary import append, replay_line, summary
-from nemesrv.chaos.verdict import Validity, Verdict
+from nemesrv.chaos.verdict import Example, Validity, Verdict
 
 VALID = Verdict(
     name="routes_converge",
@@ -20,7 +20,7 @@ INVALID = Verdict(
     examined=4,
     violations=1,
     why="1 of 4 clients | used a <lost> broker",
-    examples=({"client": "producer-0", "at_ms": 61_000.0},),
+    examples=(Example(who="producer-0", from_ms=61_000.0),),
 )
 UNKNOWN = Verdict.nothing_examined("exercised", "no fault of the scenario was seen")
 
@@ -35,9 +35,7 @@ def test_the_summary_has_a_row_for_each_check_and_the_line_that_repeats_the_run(
 def test_what_is_wrong_stands_below_the_table_with_its_counterexamples() -> None:
     text = summary("smoke", 7, "4.9", [VALID, INVALID, UNKNOWN], "again")
     assert text.startswith("### ❌ smoke: INVALID\n")
-    assert (
-        "**`dead_brokers_avoided`** 1 of 4 clients \\| used a &lt;lost> broker\n- client producer-0, at 61.0 s" in text
-    )
+    assert "**`dead_brokers_avoided`** 1 of 4 clients \\| used a &lt;lost> broker\n- producer-0: at 61.0 s" in text
     assert "| `exercised` | ❔ UNKNOWN | 0 | 0 |  | no fault of the scenario was seen |" in text
 
 
