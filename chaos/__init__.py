@@ -1,1 +1,10 @@
-"""The experiment: scenarios, links and faults, workloads, the history, the checkers and the verdict."""
+"""The experiment. A run's life: asked, made, recorded, expected, judged, told, proved (docs/architecture.md).
+
+    asked     scenarios/, faults/            expected  oracle/ (no Spark)
+    made      experiment/, workloads/        judged    checkers/, spark/, live/; judging.py is the one door
+    recorded  history/                       told      reports/ (no Spark), reporting.py
+    proved    defects/, generate/, selftest.py, statistics/, bench/
+
+A new check is a module in checkers/; a new fault a class in faults/; a new client profile a row in
+oracle/client_profiles.py; a new scenario a file in scenarios/.
+"""
