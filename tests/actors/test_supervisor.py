@@ -22,6 +22,7 @@ from ..chaos.programs import processes_of
 PROGRAM = """
 import os, signal, subprocess, sys, time
 from nemesrv.actors.supervisor import AtASignal, at_a_signal, supervise
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever was started by nohup ignores it
 ended = supervise(lambda text: print(text, flush=True))
 if ended is not None:
     sys.exit(ended.exit_status)
@@ -66,8 +67,10 @@ def started(mark: str, body: str, *, group: bool = False) -> Iterator[Supervised
         text=True,
         process_group=0 if group else None,
     ) as process:
-        yield Supervised(process)
-        process.kill()
+        try:
+            yield Supervised(process)
+        finally:  # else leaving the block waits for it
+            process.kill()
 
 
 @pytest.fixture
