@@ -48,12 +48,13 @@ def run(commands: str, cwd: Path) -> str:
         ["bash", "-c", commands],
         cwd=cwd,
         env=env,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
         stdin=subprocess.DEVNULL,
         timeout=280,
     )
-    return done.stdout + done.stderr
+    return done.stdout
 
 
 def assert_shows(output: str, expected: str) -> None:
