@@ -62,6 +62,7 @@ class Experiment:
     _processes: ProcessFaults = field(init=False)
     _advertised: dict[str, Address] = field(init=False)
     _probing: Result | None = field(init=False, default=None)
+    _timeline_s: float = field(init=False, default=0.0)
 
     def run(self) -> None:
         """The history is in the run folder. HarnessError or ClusterError when the experiment itself failed."""
@@ -262,7 +263,9 @@ class Experiment:
 
     def _phase(self, phase: str, text: str | None = None) -> None:
         self._record("phase", phase=phase)
-        self.say(f"{self._now_s():6.1f} s  {text or phase}")
+        if phase == "steady":
+            self._timeline_s = self._now_s()  # what people read counts from here, as the timeline's `at_s` do
+        self.say(f"{self._now_s() - self._timeline_s:6.1f} s  {text or phase}")
 
     def _now_s(self) -> float:
         return self.stage.clock.monotonic_s()
