@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -98,7 +99,9 @@ def record(
     """The scenario and its history are in the folder; nothing is judged."""
     assert as_run.seed is not None
     folder.scenario_file.write_text(as_run.to_yaml(), encoding="utf-8")
-    Experiment(scenario=as_run, seed=as_run.seed, folder=folder, stage=stage, defect=defect, say=say).run()
+    experiment = Experiment(scenario=as_run, seed=as_run.seed, folder=folder, stage=stage, defect=defect, say=say)
+    with seldom_collected() if as_run.clock == "virtual" else nullcontext():
+        experiment.run()
 
 
 def record_virtual(scenario: Scenario, seed: int, out: Path, defect: Defect | None = None) -> RunFolder:
@@ -108,8 +111,7 @@ def record_virtual(scenario: Scenario, seed: int, out: Path, defect: Defect | No
     """
     as_run = as_run_with(scenario, Options(seed=seed, virtual=True), defect)
     folder = RunFolder.create(as_run.name, out)
-    with seldom_collected():
-        record(as_run, folder, VirtualStage(), planted(as_run, defect), lambda _text: None)
+    record(as_run, folder, VirtualStage(), planted(as_run, defect), lambda _text: None)
     return folder
 
 

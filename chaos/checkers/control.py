@@ -83,8 +83,6 @@ class Control:
 
     by_event: Mapping[str, Sequence[Row]]
     lateness: Lateness
-    last_ms: float = 0.0
-    """The time of the last row of the whole history, traffic included."""
     _memo: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -92,17 +90,15 @@ class Control:
         """From rows as recorded or as Spark gives them, in any order; a `value` may be an object or its JSON text."""
         found: dict[str, list[Row]] = defaultdict(list)
         measured: list[Row] = []
-        last_ms = 0.0
         for each in rows:
             value = each.get("value")
             if value is not None and not isinstance(value, str):
                 value = json.dumps(value, sort_keys=True)
             row = Row._make(value if name == "value" else each.get(name) for name in Row._fields)
-            last_ms = max(last_ms, row.time_ms)
             (measured if row.event == "timer_lag" else found[row.event]).append(row)
         for event in found.values():
             event.sort(key=order)
-        return cls(dict(found), Lateness.of_rows(measured), last_ms)
+        return cls(dict(found), Lateness.of_rows(measured))
 
     def rows(self, *events: str) -> Sequence[Row]:
         """The rows of these events, in the history's order."""
