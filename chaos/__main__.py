@@ -205,14 +205,15 @@ def check(
 @click.argument("run_dir", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN_DIR [OTHER]")
 @click.option("--export", "format_", type=click.Choice(["perfetto", "openmetrics"]), help="Write this in its place.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="The file to write.")
-def report(run_dir: tuple[Path, ...], format_: str | None, out: Path | None) -> None:
+@_json_option
+def report(run_dir: tuple[Path, ...], format_: str | None, out: Path | None, as_json: bool) -> None:
     """Write report.html and junit.xml of a run again, from its verdicts; prints where.
 
     Of two runs: one page with both on the same time axis, beside.html, or --out. --export perfetto writes trace.json,
     which ui.perfetto.dev opens; openmetrics writes metrics.txt, how the run ended.
     """
     from .experiment.run_folder import RunFolder
-    from .reporting import write_beside, write_export, write_reports
+    from .reporting import write_beside, write_export, write_reports, written
 
     folders = [RunFolder(path) for path in run_dir]
     if len(folders) > 2 or (len(folders) == 2 and format_):
@@ -233,7 +234,7 @@ def report(run_dir: tuple[Path, ...], format_: str | None, out: Path | None) -> 
             write_reports(first)
     except OSError as exc:
         raise HarnessError(f"the report cannot be written: {exc.filename}: {exc.strerror}") from exc
-    click.echo(str(file))
+    click.echo(json.dumps(written(folders, file), ensure_ascii=False) if as_json else str(file))
 
 
 @cli.command()

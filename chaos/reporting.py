@@ -18,7 +18,7 @@ from .installation import require_extras
 from .reports.junit import junit
 from .reports.summary import replay_line
 from .scenarios.model import Scenario
-from .verdict import Finding, Verdict
+from .verdict import Finding, Verdict, worst
 
 if TYPE_CHECKING:
     from .reports.html import Run
@@ -80,6 +80,17 @@ def write_export(folder: RunFolder, format_: str, file: Path) -> None:
 
     told = Told(_run(folder, folder.scenario()), read_verdicts(folder), folder.path)
     file.write_text(export(told, format_), encoding="utf-8")
+
+
+def written(folders: Sequence[RunFolder], file: Path) -> dict[str, object]:
+    """What `report --json` says: the file that was written, and of which runs."""
+    runs = []
+    for folder in folders:
+        scenario, verdicts = folder.scenario(), read_verdicts(folder)
+        ended = {v.name: str(v.verdict) for v in verdicts}
+        about = {"run_dir": str(folder.path), "scenario": scenario.name, "seed": scenario.seed}
+        runs.append({**about, "verdict": str(worst(v.verdict for v in verdicts)), "checks": ended})
+    return {"file": str(file), "runs": runs}
 
 
 def _run(folder: RunFolder, scenario: Scenario) -> Run:
