@@ -6,7 +6,6 @@ make every timer of a small machine late; `spark()` waits for it.
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import sys
@@ -132,7 +131,6 @@ class Harness:
             if self._spark.exception() is None:
                 stop(self._spark.result())
             return
-        logging.getLogger("py4j").setLevel(logging.CRITICAL)  # that its JVM is gone is no news
         while starting.is_alive():  # nobody waits for it any more, and at its priority it could take long
             for process in family(os.getpid(), _is_spark):
                 process.send(signal.SIGKILL)

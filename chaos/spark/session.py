@@ -33,6 +33,7 @@ def session(master: str | None = None, *, log_file: Path | None = None, large: b
     if running is not None:
         return running
     conf = conf_of(master, large=large)
+    quieten_py4j()
     before = os.environ.get("SPARK_LOCAL_IP")
     if conf.contains("spark.driver.host"):
         os.environ["SPARK_LOCAL_IP"] = conf.get("spark.driver.host") or "127.0.0.1"
@@ -49,6 +50,17 @@ def session(master: str | None = None, *, log_file: Path | None = None, large: b
             os.environ.pop("SPARK_LOCAL_IP", None)
         else:
             os.environ["SPARK_LOCAL_IP"] = before
+
+
+def quieten_py4j() -> None:
+    """That the JVM is gone a person is told once, in a sentence, and by no traceback of py4j's; unless he debugs."""
+    if not logging.root.isEnabledFor(logging.INFO):
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)
+        logging.root.addFilter(_is_not_of_py4j)  # on which py4j says that a command was not answered
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return "py4j" not in Path(record.pathname).parts
 
 
 def _why(exc: Exception) -> str:
