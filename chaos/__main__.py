@@ -5,24 +5,40 @@ Exit status: 0 VALID, 1 INVALID, 2 wrong input, 3 UNKNOWN, 4 harness failure, 13
 
 from __future__ import annotations
 
+from .commands import early as early  # first of all, for what it does to signals
+
+# isort: split
 import json
 import logging
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from .commands.ending import EXIT_HARNESS, end, from_a_shell, supervised
+from .commands.ending import EXIT_HARNESS, Stopped, end, from_a_shell, supervised
 from .commands.fault import fault
 from .commands.streams import use_lasting_streams
 from .errors import HarnessError, ScenarioError
 from .installation import require_extras
 
 
+class _Commands(click.Group):
+    """Ctrl-C comes out of it as itself: of a KeyboardInterrupt click makes an empty line and an Abort."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as exc:
+            raise Stopped from exc
+
+
 @click.group(
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}, invoke_without_command=True
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    invoke_without_command=True,
 )
 @click.version_option(package_name="nemesrv")
 @click.pass_context
@@ -267,13 +283,15 @@ def up(
     Toxiproxy's own API and signals: all are recorded. Exit status after Ctrl-C or --for: the verdict's with --check,
     else 0.
     """
-    require_extras("nemesrv up", "ray", "spark")
-    from .judging import named_checks
+    require_extras("nemesrv up", "ray")
+    from .judging import extras_of, named_checks
     from .live.up import UP_CHECKS, Up, scenario_of
 
     if slaves:
         raise ScenarioError("--slaves", "", str(slaves), "0: this version has no slave brokers")
     checks = named_checks(check, "--check", UP_CHECKS)
+    if checks is not None:
+        require_extras("nemesrv up --check", *extras_of(checks))
     scenario = scenario_of(
         name_servers=name_servers, brokers=brokers, profile=profile, time_scale=time_scale, checks=checks or ()
     )

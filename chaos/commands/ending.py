@@ -30,8 +30,12 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Terminated(BaseException):
-    """SIGTERM arrived; unwinds like Ctrl-C does."""
+class Stopped(BaseException):
+    """SIGTERM arrived, or Ctrl-C that has come past everybody who may want it; unwinds to the end of the command."""
+
+
+class CtrlC(KeyboardInterrupt):
+    """Python itself ends by SIGINT, whatever exit status it is given, once a plain KeyboardInterrupt met an `exec`."""
 
 
 _arrived: list[int] = []
@@ -45,15 +49,15 @@ def from_a_shell() -> None:
     global _from_a_shell
     _from_a_shell = True
     signal.signal(signal.SIGTERM, _on_signal)
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else a shell's background job ignores it
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as a shell's background job has it
         signal.signal(signal.SIGINT, _on_signal)
 
 
 def _on_signal(signum: int, _frame: FrameType | None) -> None:
     _arrived.append(signum)
     if signum == signal.SIGINT:
-        raise KeyboardInterrupt
-    raise Terminated
+        raise CtrlC
+    raise Stopped
 
 
 def supervised(command: Callable[P, R]) -> Callable[P, R]:
@@ -72,12 +76,7 @@ def supervised(command: Callable[P, R]) -> Callable[P, R]:
                 sys.exit(ended.exit_status)
             _is_the_work = True
             signal.signal(signal.SIGINT, _on_signal)  # its supervisor's way to say stop, even in a shell's background
-        try:
-            return command(*args, **kwargs)
-        except KeyboardInterrupt:
-            if _is_the_work:  # else click adds an empty line to what its supervisor says
-                sys.exit(128 + signal.SIGINT)
-            raise
+        return command(*args, **kwargs)
 
     return work
 
@@ -116,9 +115,8 @@ def explain(exc: BaseException) -> tuple[int | str | None, str]:
     """Exit status and the one line for a person."""
     if isinstance(exc, SystemExit):
         return exc.code, ""
-    if _arrived or isinstance(exc, click.Abort | KeyboardInterrupt | Terminated):
-        terminated = _arrived[:1] == [signal.SIGTERM] or isinstance(exc, Terminated)
-        status = 128 + (signal.SIGTERM if terminated else signal.SIGINT)
+    if _arrived or isinstance(exc, click.Abort | KeyboardInterrupt | Stopped):
+        status = 128 + (_arrived[0] if _arrived else signal.SIGINT)
         return status, "" if _is_the_work else _STOPPED[status]
     if isinstance(exc, ScenarioError):
         return EXIT_WRONG_INPUT, _one_line(exc)

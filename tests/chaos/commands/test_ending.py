@@ -9,7 +9,7 @@ import signal
 import click
 import pytest
 
-from nemesrv.chaos.commands.ending import Terminated, explain
+from nemesrv.chaos.commands.ending import Stopped, explain
 from nemesrv.chaos.errors import HarnessError, ScenarioError
 
 
@@ -24,7 +24,7 @@ def failed(number: int, file: str | None = None) -> OSError:
         (click.UsageError("no such option"), 2, "no such option"),
         (HarnessError("Ray did\n not start"), 4, "Ray did not start"),
         (KeyboardInterrupt(), 128 + signal.SIGINT, "interrupted"),
-        (Terminated(), 128 + signal.SIGTERM, "terminated"),
+        (Stopped(), 128 + signal.SIGINT, "interrupted"),
         (failed(errno.ENOSPC, "/runs/x"), 4, "the disk is full at /runs/x: free some of it, or name a folder on"),
         (failed(errno.ENOSPC), 4, "the disk is full: free some of it"),
         (failed(errno.EMFILE), 4, "ulimit -n 4096"),
