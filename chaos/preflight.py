@@ -44,18 +44,23 @@ class Needs:
     ports: float = 0.0
     """The share of our range of ports that has to be free."""
     toxiproxy: bool = False
+    java: bool = True
 
     @classmethod
-    def of_run(cls, scenario: Scenario) -> Needs:
-        """A run on the real clock. On the virtual one, or to judge a history, what Spark needs is enough: Needs()."""
+    def of_run(cls, scenario: Scenario, *, judged: bool = True) -> Needs:
+        """A run on the real clock. On the virtual one, or to judge a history, what Spark needs is enough: Needs().
+
+        `judged` False: nothing of Spark's is started.
+        """
         topology = scenario.topology()
         return cls(
             open_files=_RAY_FILES + _FILES_A_LINK * len(topology.links),
-            memory=_JVM_MEMORY + _RAY_MEMORY + _MEMORY_A_NODE * len(topology.nodes),
+            memory=_JVM_MEMORY * judged + _RAY_MEMORY + _MEMORY_A_NODE * len(topology.nodes),
             run_disk=128 * MB,
             temporary_disk=256 * MB,
             ports=min(0.9, max(0.1, len(topology.links) / 5_000)),
             toxiproxy=True,
+            java=judged,
         )
 
     @classmethod
@@ -77,7 +82,7 @@ class Finding:
 def findings(machine: Machine, needs: Needs) -> tuple[Finding, ...]:
     """Every part that the command needs, in the order in which they are asked for."""
     parts = [
-        _java(machine.java),
+        *([_java(machine.java)] if needs.java else []),
         _open_files(machine, needs),
         _memory(machine, needs),
         _disk("run folder", machine.run_folder, machine.run_disk, needs.run_disk, "name another folder with --out"),

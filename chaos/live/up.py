@@ -78,7 +78,7 @@ class Up:
     def serve(self) -> int:
         """The exit status: the verdict's where it was judged, else 0. HarnessError when a part does not start."""
         scenario = self.scenario
-        require(Needs.of_run(scenario), self.out or Path("runs"))
+        require(Needs.of_run(scenario, judged=self.judged), self.out or Path("runs"))
         folder = RunFolder.create(scenario.name, self.out)
         workers = len(scenario.topology().nodes) + 1
         with Harness(judges=self.judged, rehearses=False, workers=workers) as harness:
@@ -145,7 +145,8 @@ class Up:
         """A node was killed by somebody else; it is in the record, and `nemesrv fault restart` starts it again."""
         if self._cluster is not None:
             self._cluster.experiment.processes.found_gone(death.name, fault_id)
-        click.echo(f"nemesrv: {death} ({fault_id})", err=True)
+        again = f"`nemesrv fault restart {death.name}` starts it again"
+        click.echo(f"nemesrv: {death}; it is recorded as {fault_id}, and {again}", err=True)
 
     def _announce(self, cluster: RunningCluster, toxiproxy: str, control: Control) -> None:
         pids = cluster.experiment.pids

@@ -101,6 +101,13 @@ def test_to_judge_needs_neither_ports_nor_toxiproxy_nor_rays_memory() -> None:
     assert [finding.mend for finding in findings(machine, Needs()) if finding.mend] == []
 
 
+def test_a_cluster_that_nobody_judges_needs_no_java() -> None:
+    needs = Needs.of_run(find("broker-partition"), judged=False)
+    machine = dataclasses.replace(GOOD, java=Java(path=None, home=None, version=None), memory=needs.memory)
+    assert [finding.mend for finding in findings(machine, needs) if finding.mend] == []
+    assert needs.memory < RUN.memory
+
+
 def test_a_larger_cluster_needs_more_files_and_memory() -> None:
     large = Scenario(
         name="large",
