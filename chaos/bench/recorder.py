@@ -205,6 +205,11 @@ def _cost(figures: Figures, tools: Tools, folder: Path, seconds: float, rounds: 
                     figures.add("look-ups/s", how, load.per_s)
         of_core = {how: _changes_alone(servers[how], connections[how], tools, folder, seconds) for how in servers}
     for how, values in cpu_us.items():
+        if not values:
+            raise BenchError(
+                f"the {how} NameServer answered no look-up in {rounds} x {seconds / rounds:g} s: the machine is too "
+                "busy, so end other programs or measure longer (--seconds)"
+            )
         figures.add("% of its core without look-ups", how, of_core[how], less_is_better=True)
         for value in values:
             figures.add("CPU µs a look-up", how, value, less_is_better=True)

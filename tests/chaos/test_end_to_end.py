@@ -12,26 +12,14 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
 from nemesrv.chaos.history.rows import read_raw, read_rows
 
-from .programs import NEMESRV, nemesrv, processes_of
+from .programs import MARK, left_of, nemesrv, running
 
 pytestmark = [pytest.mark.e2e, pytest.mark.ray, pytest.mark.spark, pytest.mark.toxiproxy, pytest.mark.timeout(900)]
 
 INTERRUPTED = {signal.SIGINT: 130, signal.SIGTERM: 143}
-
-
-@retry(
-    retry=retry_if_result(bool),
-    stop=stop_after_delay(15),
-    wait=wait_fixed(0.2),
-    retry_error_callback=lambda s: s.outcome.result(),
-)
-def left_of(mark: str) -> list[str]:
-    """What still runs of the command that had `mark` in its environment, once it has had time to end."""
-    return processes_of(mark)
 
 
 def decided(
@@ -47,9 +35,7 @@ def decided(
 
 def test_a_partition_run_leaves_a_folder_whose_verdict_is_valid_and_can_be_judged_again(tmp_path: Path) -> None:
     mark = f"nemesrv-test-{uuid.uuid4().hex}"
-    done = decided(
-        lambda: nemesrv("run", "broker-partition", "--seed", "7", cwd=tmp_path, env={"NEMESRV_TEST_MARK": mark})
-    )
+    done = decided(lambda: nemesrv("run", "broker-partition", "--seed", "7", cwd=tmp_path, env={MARK: mark}))
     assert done.returncode == 0, done.stdout + done.stderr
     assert left_of(mark) == []
 
@@ -86,65 +72,47 @@ def test_a_partition_run_leaves_a_folder_whose_verdict_is_valid_and_can_be_judge
 def test_an_interrupted_run_leaves_nothing_running_and_a_history_that_can_be_judged(
     signum: signal.Signals, tmp_path: Path
 ) -> None:
-    mark = f"nemesrv-test-{uuid.uuid4().hex}"
-    process = subprocess.Popen(
-        [*NEMESRV, "run", "broker-hang", "--out", "run"],
-        cwd=tmp_path,
-        env={**os.environ, "NEMESRV_TEST_MARK": mark},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
     raw = tmp_path / "run" / "history" / "_raw" / "harness.0.jsonl"
 
-    @retry(retry=retry_if_result(lambda begun: not begun), stop=stop_after_delay(90), wait=wait_fixed(0.1))
     def broker_hangs() -> bool:
         return raw.exists() and '"fault":"pause"' in raw.read_text(encoding="utf-8")
 
-    broker_hangs()
-    process.send_signal(signum)
-    _, stderr = process.communicate(timeout=60)
-    assert process.returncode == INTERRUPTED[signum], stderr
-    assert left_of(mark) == []
+    with running("run", "broker-hang", "--out", "run", cwd=tmp_path) as command:
+        command.until(broker_hangs)
+        stderr = command.end(signum)
+        assert command.process.returncode == INTERRUPTED[signum], stderr
+        assert command.left() == []
     assert any(row["event"] == "fault" for row in read_rows(tmp_path / "run"))
     judged = nemesrv("check", "run", cwd=tmp_path)
     assert judged.returncode in (0, 3), judged.stdout + judged.stderr
 
 
 def test_a_node_that_dies_unplanned_ends_the_run_at_once_as_a_harness_failure(tmp_path: Path) -> None:
-    mark = f"nemesrv-test-{uuid.uuid4().hex}"
-    process = subprocess.Popen(
-        [*NEMESRV, "run", "broker-hang", "--quiet", "--out", "run"],
-        cwd=tmp_path,
-        env={**os.environ, "NEMESRV_TEST_MARK": mark},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
     raw = tmp_path / "run" / "history" / "_raw"
 
-    @retry(retry=retry_if_result(lambda pid: pid is None), stop=stop_after_delay(90), wait=wait_fixed(0.1))
-    def pid_at_work() -> int | None:
-        harness, node = raw / "harness.0.jsonl", raw / "ns-1.0.jsonl"
-        if not harness.exists() or '"phase":"steady"' not in harness.read_text(encoding="utf-8"):
-            return None
-        started = next(row for row in read_raw(node) if row is not None and row["event"] == "started")
-        pid = started["value"]
-        assert isinstance(pid, dict)
-        return int(pid["pid"])
+    def steady() -> bool:
+        harness = raw / "harness.0.jsonl"
+        return harness.exists() and '"phase":"steady"' in harness.read_text(encoding="utf-8")
 
-    pid = pid_at_work()
-    assert pid is not None
-    os.kill(pid, signal.SIGKILL)
-    _, stderr = process.communicate(timeout=30)
-    assert process.returncode == 4, stderr
-    assert len(stderr.splitlines()) == 1, stderr
-    assert f"ns-1 (pid {pid}) was killed by SIGKILL from outside the scenario at " in stderr
-    assert left_of(mark) == []
+    def pid_of(node: str) -> int:
+        started = next(
+            row for row in read_raw(raw / f"{node}.0.jsonl") if row is not None and row["event"] == "started"
+        )
+        assert isinstance(started["value"], dict)
+        return int(started["value"]["pid"])
+
+    with running("run", "broker-hang", "--quiet", "--out", "run", cwd=tmp_path) as command:
+        command.until(steady)
+        pid = pid_of("ns-1")
+        os.kill(pid, signal.SIGKILL)
+        stderr = command.end()
+        assert command.process.returncode == 4, stderr
+        assert len(stderr.splitlines()) == 1, stderr
+        assert f"ns-1 (pid {pid}) was killed by SIGKILL from outside the scenario at " in stderr
+        assert command.left() == []
     rows = read_rows(tmp_path / "run")
-    assert [(row["source"], row["fault"], row["phase"]) for row in rows if row["event"] == "fault"] == [
-        ("ns-1", "kill", "start")
-    ]
+    faults = [(row["source"], row["fault"], row["phase"]) for row in rows if row["event"] == "fault"]
+    assert [fault for fault in faults if fault[1] == "kill"] == [("ns-1", "kill", "start")]
     assert not (tmp_path / "run" / "verdicts.json").exists()
 
 
@@ -155,23 +123,12 @@ def test_a_planted_defect_is_caught_by_its_checks_and_its_clean_twin_by_none(tmp
 
 
 def test_up_announces_addresses_that_a_client_can_dial_and_ends_on_ctrl_c(tmp_path: Path) -> None:
-    mark = f"nemesrv-test-{uuid.uuid4().hex}"
-    process = subprocess.Popen(
-        [*NEMESRV, "up", "--name-servers", "1", "--brokers", "1", "--time-scale", "10", "--json"],
-        cwd=tmp_path,
-        env={**os.environ, "NEMESRV_TEST_MARK": mark},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert process.stdout is not None
-        announced = json.loads(process.stdout.readline())
+    options = ("--name-servers", "1", "--brokers", "1", "--time-scale", "10", "--json")
+    with running("up", *options, cwd=tmp_path) as command:
+        announced = json.loads(next(command.stdout))
         assert len(announced["name_servers"]) == 1
         assert announced["brokers"].keys() == {"broker-a"}
         assert announced["toxiproxy"].startswith("http://127.0.0.1:")
-    finally:
-        process.send_signal(signal.SIGINT)
-        _, stderr = process.communicate(timeout=60)
-    assert process.returncode == 0, stderr  # it judged nothing
-    assert left_of(mark) == []
+        stderr = command.end(signal.SIGINT)
+        assert command.process.returncode == 0, stderr  # it judged nothing
+        assert command.left() == []

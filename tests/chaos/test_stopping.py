@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import pytest
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
@@ -19,7 +20,7 @@ from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 from nemesrv.chaos.history.merge import to_parquet
 from nemesrv.chaos.history.schema import raw_dir
 
-from .programs import NEMESRV, processes_of
+from .programs import MARK, NEMESRV, kill, processes_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.ray, pytest.mark.spark, pytest.mark.toxiproxy]
 
@@ -45,7 +46,7 @@ class Stopped:
 
 
 class Command:
-    """A command with a mark by which all its processes are found again."""
+    """A command with a mark by which all its processes are found again. Context manager: none of them outlives it."""
 
     def __init__(self, folder: Path, *args: str) -> None:
         self.mark = f"nemesrv-test-{uuid.uuid4().hex}"
@@ -54,7 +55,7 @@ class Command:
         self.process = subprocess.Popen(
             [*NEMESRV, *args],
             cwd=folder,
-            env={**os.environ, "NEMESRV_TEST_MARK": self.mark},
+            env={**os.environ, MARK: self.mark},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
@@ -63,12 +64,20 @@ class Command:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        kill(self.mark)
+        self.process.wait()
+        self._reader.join()
+
     def _read(self) -> None:
         assert self.process.stderr is not None
         for line in self.process.stderr:
             self._said.append((time.monotonic(), line.strip()))
 
-    def until(self, ready: Callable[[], bool], limit_s: float = 90) -> None:
+    def until(self, ready: Callable[[], bool], limit_s: float = 180) -> None:
         """Return when `ready`, as soon as that can be seen."""
         retry(retry=retry_if_result(lambda yes: not yes), stop=stop_after_delay(limit_s), wait=wait_fixed(0.02))(
             ready
@@ -92,7 +101,7 @@ class Command:
             except subprocess.TimeoutExpired:
                 last_s = time.monotonic()
                 self.process.send_signal(number)
-        status = self.process.wait(60)
+        status = self.process.wait(120)
         gone_s = time.monotonic() - last_s
         left = processes_of(self.mark)
         self._reader.join(10)
@@ -114,32 +123,32 @@ def must_be_gone(stopped: Stopped, first: signal.Signals, run: Path, *, within_s
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT], ids=lambda signum: signum.name)
 def test_while_ray_starts(signum: signal.Signals, tmp_path: Path) -> None:
-    command = Command(tmp_path, "run", "smoke", "--quiet", "--out", "run")
-    command.until(lambda: command.runs("gcs_server"))
-    must_be_gone(command.stop(signum), signum, tmp_path / "run")
+    with Command(tmp_path, "run", "smoke", "--quiet", "--out", "run") as command:
+        command.until(lambda: command.runs("gcs_server"))
+        must_be_gone(command.stop(signum), signum, tmp_path / "run")
 
 
 def test_a_second_signal_ends_it_at_once_while_ray_starts(tmp_path: Path) -> None:
-    command = Command(tmp_path, "run", "smoke", "--quiet", "--out", "run")
-    command.until(lambda: command.runs("raylet"))
-    stopped = command.stop(signal.SIGTERM, signal.SIGINT)
+    with Command(tmp_path, "run", "smoke", "--quiet", "--out", "run") as command:
+        command.until(lambda: command.runs("raylet"))
+        stopped = command.stop(signal.SIGTERM, signal.SIGINT)
     must_be_gone(stopped, signal.SIGTERM, tmp_path / "run", within_s=AT_ONCE_S)
 
 
 def test_while_spark_judges(tmp_path: Path) -> None:
-    command = Command(tmp_path, "run", "smoke", "--quiet", "--clock", "virtual", "--out", "run")
-    command.until(lambda: (tmp_path / "run" / "history" / "part-00000.parquet").exists())
-    must_be_gone(command.stop(signal.SIGTERM), signal.SIGTERM, tmp_path / "run")
+    with Command(tmp_path, "run", "smoke", "--quiet", "--clock", "virtual", "--out", "run") as command:
+        command.until(lambda: (tmp_path / "run" / "history" / "part-00000.parquet").exists())
+        must_be_gone(command.stop(signal.SIGTERM), signal.SIGTERM, tmp_path / "run")
 
 
 def test_in_its_first_moments(tmp_path: Path) -> None:
     rng = random.Random(10)
     for number, signum in enumerate((signal.SIGINT, signal.SIGTERM)):
-        command = Command(tmp_path, "run", "smoke", "--quiet", "--out", f"run-{number}")
-        command.until(command.works)
-        with pytest.raises(subprocess.TimeoutExpired):
-            command.process.wait(rng.uniform(0, 2))
-        must_be_gone(command.stop(signum), signum, tmp_path / f"run-{number}")
+        with Command(tmp_path, "run", "smoke", "--quiet", "--out", f"run-{number}") as command:
+            command.until(command.works)
+            with pytest.raises(subprocess.TimeoutExpired):
+                command.process.wait(rng.uniform(0, 2))
+            must_be_gone(command.stop(signum), signum, tmp_path / f"run-{number}")
 
 
 @pytest.mark.nightly
@@ -152,13 +161,13 @@ def test_at_forty_random_moments(tmp_path: Path) -> None:
         signum = (signal.SIGTERM, signal.SIGINT)[number % 2]
         twice = number % 8 >= 6
         run = tmp_path / uuid.uuid4().hex
-        command = Command(tmp_path, "run", "smoke", "--quiet", "--seed", "1", "--out", run.name)
-        command.until(command.works)
-        try:
-            command.process.wait(rng.uniform(0, LONGEST_S))
-        except subprocess.TimeoutExpired:  # else it was done before its moment came
-            found.append(command.stop(*[signum] * (1 + twice)))
-            print(found[-1], flush=True)
-            must_be_gone(found[-1], signum, run, within_s=AT_ONCE_S if twice else GONE_S)
+        with Command(tmp_path, "run", "smoke", "--quiet", "--seed", "1", "--out", run.name) as command:
+            command.until(command.works)
+            try:
+                command.process.wait(rng.uniform(0, LONGEST_S))
+            except subprocess.TimeoutExpired:  # else it was done before its moment came
+                found.append(command.stop(*[signum] * (1 + twice)))
+                print(found[-1], flush=True)
+                must_be_gone(found[-1], signum, run, within_s=AT_ONCE_S if twice else GONE_S)
     gone = sorted(stopped.gone_s for stopped in found)
     print(f"said within {max(s.said_s for s in found):.2f} s; gone: median {gone[20]:.1f} s, longest {gone[-1]:.1f} s")

@@ -7,25 +7,17 @@ import os
 import signal
 import subprocess
 import urllib.request
-import uuid
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
 from nemesrv.chaos.experiment.run_folder import RunFolder
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.history.schema import parquet_path
-from tests.chaos.programs import NEMESRV, nemesrv, processes_of
+from tests.chaos.programs import nemesrv, running
 
 CHECKS = "routes_converge,routes_are_true"
-
-
-@retry(retry=retry_if_result(lambda met: not met), stop=stop_after_delay(60), wait=wait_fixed(0.05))
-def until(condition: Callable[[], bool]) -> bool:
-    return condition()
 
 
 def rows_in(raw: Path, event: str) -> int:
@@ -66,63 +58,52 @@ def test_a_fault_without_a_cluster_that_is_up_is_one_line_and_exit_status_4(tmp_
 @pytest.mark.ray
 @pytest.mark.spark
 @pytest.mark.toxiproxy
+@pytest.mark.timeout(900)
 def test_what_others_and_the_command_do_to_a_cluster_is_in_its_record_and_its_end_is_the_verdicts(
     tmp_path: Path,
 ) -> None:
-    mark = f"nemesrv-test-{uuid.uuid4().hex}"
     options = ("--name-servers", "2", "--brokers", "1", "--time-scale", "10", "--json", "--check", CHECKS)
-    process = subprocess.Popen(
-        [*NEMESRV, "up", *options, "--out", "run"],
-        cwd=tmp_path,
-        env={**os.environ, "NEMESRV_TEST_MARK": mark},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
     raw = tmp_path / "run" / "history" / "_raw"
     said: list[dict[str, Any]] = []
 
     def fault(*args: str) -> subprocess.CompletedProcess[str]:
         return nemesrv("fault", *args, "--run", "run", cwd=tmp_path)
 
-    try:
-        announced = json.loads(process.stdout.readline())
+    with running("up", *options, "--out", "run", cwd=tmp_path) as command:
+        announced = json.loads(next(command.stdout))
         assert announced.keys() == {"name_servers", "brokers", "toxiproxy", "pids", "run"}
         assert announced["pids"].keys() == {"ns-0", "ns-1", "broker-a"}
-        until(lambda: rows_in(raw / "ns-0.0.jsonl", "registration") > 0)
+        command.until(lambda: rows_in(raw / "ns-0.0.jsonl", "registration") > 0)
         set_enabled(announced["toxiproxy"], "broker-a-%3Ens-0", False)
-        until(lambda: rows_in(raw / "ns-0.0.jsonl", "broker_dropped") > 0)
-        until(lambda: rows_in(raw / "harness.0.jsonl", "fault") > 0)
+        command.until(lambda: rows_in(raw / "ns-0.0.jsonl", "broker_dropped") > 0)
+        command.until(lambda: rows_in(raw / "harness.0.jsonl", "fault") > 0)
         before = rows_in(raw / "ns-0.0.jsonl", "registration")
         set_enabled(announced["toxiproxy"], "broker-a-%3Ens-0", True)
-        until(lambda: rows_in(raw / "ns-0.0.jsonl", "registration") > before)
+        command.until(lambda: rows_in(raw / "ns-0.0.jsonl", "registration") > before)
 
         assert json.loads(fault("black_hole", "broker-a <-> ns-0", "--for", "100", "--json").stdout)["begun"]
         refused = fault("black_hole", "broker-a <-> ns-7")
         assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
         assert "which is no node (ns-0, ns-1, broker-a, external)" in refused.stderr
         os.kill(announced["pids"]["ns-1"], signal.SIGKILL)
-        until(lambda: rows_in(raw / "harness.0.jsonl", "gone") > 0)
+        command.until(lambda: rows_in(raw / "harness.0.jsonl", "gone") > 0)
         known = {each["on"] for each in json.loads(fault("list", "--json").stdout)["faults"]}
         assert known - {"broker-a->ns-0"} == {"ns-1"}
         assert fault("restart", "ns-1").returncode == 0
-        until(lambda: rows_in(raw / "ns-1.1.jsonl", "registration") > 0)
-        until(lambda: json.loads(fault("list", "--json").stdout)["faults"] == [])
-        for line in process.stdout:  # Spark has started by then, or will have
+        command.until(lambda: rows_in(raw / "ns-1.1.jsonl", "registration") > 0)
+        command.until(lambda: json.loads(fault("list", "--json").stdout)["faults"] == [])
+        for line in command.stdout:  # Spark has started by then, or will have
             said.append(json.loads(line))
             if any(verdict["verdict"] != "UNKNOWN" for verdict in said):
                 break
-    finally:
-        process.send_signal(signal.SIGINT)
-        _, stderr = process.communicate(timeout=120)
-    until(lambda: processes_of(mark) == [])
+        stderr = command.end(signal.SIGINT)
+        assert command.left() == []
 
     run = RunFolder(tmp_path / "run")
     verdicts = json.loads(run.verdicts_file.read_text(encoding="utf-8"))
     assert [check["name"] for check in verdicts["checks"]] == CHECKS.split(",")
     assert verdicts["verdict"] in ("VALID", "UNKNOWN"), verdicts  # UNKNOWN: the machine was too late to judge
-    assert process.returncode == {"VALID": 0, "UNKNOWN": 3}[verdicts["verdict"]], stderr
+    assert command.process.returncode == {"VALID": 0, "UNKNOWN": 3}[verdicts["verdict"]], stderr
     assert verdicts["checks"][1]["examined"] > 0
     assert all(verdict["at_ms"] < 1e9 for verdict in said)
     rows = read_rows(tmp_path / "run")
