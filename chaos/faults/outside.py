@@ -11,11 +11,11 @@ from __future__ import annotations
 import http.client
 import io
 import logging
+import os
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from itertools import count
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -39,11 +39,35 @@ def fault_of(stat: str | None) -> str:
     return "pause" if stat is not None and stat.rpartition(")")[2].split()[0] == "T" else ""
 
 
-def _stat(pid: int) -> str | None:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return None
+class ProcessLines:
+    """Context manager: the lines of processes in /proc, whose files stay open, as they are read many times a second."""
+
+    def __init__(self) -> None:
+        self._files: dict[int, int] = {}
+
+    def line(self, pid: int) -> str | None:
+        """None when the process is gone; one that has its number now is another, and is opened anew."""
+        try:
+            if pid not in self._files:
+                self._files[pid] = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+            return os.pread(self._files[pid], 512, 0).decode("utf-8", "replace")
+        except (FileNotFoundError, ProcessLookupError):
+            self._forget(pid)
+            return None
+
+    def _forget(self, pid: int) -> None:
+        file = self._files.pop(pid, None)
+        if file is not None:
+            os.close(file)
+
+    def __enter__(self) -> ProcessLines:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        for pid in [*self._files]:
+            self._forget(pid)
 
 
 def faults_of(proxy: Mapping[str, Any], scale: float) -> frozenset[LinkFault]:
@@ -148,21 +172,21 @@ class OutsideFaults:
     def _watch(self) -> None:
         while not self._ends.is_set():
             try:
-                with ProxiesShown(self._api) as shown:
+                with ProxiesShown(self._api) as shown, ProcessLines() as processes:
                     while not self._ends.wait(POLL_S):
-                        self._look_at_processes()
+                        self._look_at_processes(processes)
                         self._look_at_links(shown)
             except (OSError, ValueError, http.client.HTTPException):
                 log.debug("Toxiproxy did not answer", exc_info=True)
                 self._ends.wait(10 * POLL_S)
 
-    def _look_at_processes(self) -> None:
+    def _look_at_processes(self, lines: ProcessLines) -> None:
         with self._processes.unchanged() if self._processes else nullcontext(True) as unchanged:
             if not unchanged:
                 return
             ours = self._processes.ids if self._processes else {}
             self.update_processes(
-                {node: fault_of(_stat(pid)) for node, pid in self._pids().items() if node not in ours}
+                {node: fault_of(lines.line(pid)) for node, pid in self._pids().items() if node not in ours}
             )
 
     def _look_at_links(self, shown: ProxiesShown) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -11,7 +14,7 @@ import pytest
 
 from nemesrv.chaos.faults.kinds import UnknownFault
 from nemesrv.chaos.faults.link_faults import Bandwidth, BlackHole, Cut, Latency, LinkFault, Reset, Timeout
-from nemesrv.chaos.faults.outside import OutsideFaults, ProxiesShown, fault_of, faults_of
+from nemesrv.chaos.faults.outside import OutsideFaults, ProcessLines, ProxiesShown, fault_of, faults_of
 from nemesrv.chaos.faults.ports import PortHolder
 from nemesrv.chaos.faults.toxiproxy import ToxiproxyServer
 from nemesrv.remoting.node.network import Address
@@ -88,6 +91,20 @@ def test_each_fault_has_a_row_when_it_begins_and_one_when_it_ends() -> None:
 )
 def test_a_process_says_whether_it_is_paused(stat: str | None, fault: str) -> None:
     assert fault_of(stat) == fault
+
+
+def test_a_processs_line_is_as_it_is_now_until_it_is_gone() -> None:
+    with ProcessLines() as lines, subprocess.Popen(["sleep", "60"]) as process:
+        try:
+            assert fault_of(lines.line(process.pid)) == ""
+            process.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+            assert fault_of(lines.line(process.pid)) == "pause"
+        finally:
+            process.kill()
+            process.wait()
+        assert lines.line(process.pid) is None
+        assert lines.line(process.pid) is None
 
 
 def test_a_pause_ends_when_the_process_runs_again_or_is_gone() -> None:
