@@ -88,7 +88,7 @@ class Alarm:
 
     def sleep(self, seconds: float) -> None:
         """Return when so much of the machine's time has passed, or raise the reason at once."""
-        concurrent.futures.wait([self._rung], timeout=max(0.0, seconds))
+        concurrent.futures.wait([self._rung], timeout=min(max(0.0, seconds), threading.TIMEOUT_MAX))
         self.check()
 
     def wait(self, future: concurrent.futures.Future[Any], timeout_s: float | None) -> bool:

@@ -21,6 +21,7 @@ from click.shell_completion import CompletionItem
 from .commands.ending import EXIT_HARNESS, Stopped, end, from_a_shell, supervised
 from .commands.fault import fault
 from .commands.streams import use_lasting_streams
+from .commands.values import AppendedFile, Number, SparkMaster, WholeNumber
 from .errors import HarnessError, ScenarioError
 from .installation import require_extras
 
@@ -77,7 +78,7 @@ def _check_names(_context: click.Context, _parameter: click.Parameter, incomplet
 
 _summary_option = click.option(
     "--summary",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=AppendedFile(),
     envvar="GITHUB_STEP_SUMMARY",
     help="Append the verdicts as Markdown to this file; default $GITHUB_STEP_SUMMARY.",
 )
@@ -86,8 +87,8 @@ _summary_option = click.option(
 @cli.command()
 @click.argument("scenario", nargs=-1, required=True, metavar="SCENARIO...", shell_complete=_scenario_names)
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder; default runs/SCENARIO/TIMESTAMP.")
-@click.option("--seed", type=click.IntRange(min=0), help="Seed of every random choice; default: a new one, printed.")
-@click.option("--time-scale", type=click.FloatRange(min=0, min_open=True, max=100), help="RocketMQ seconds per second.")
+@click.option("--seed", type=WholeNumber(min=0), help="Seed of every random choice; default: a new one, printed.")
+@click.option("--time-scale", type=Number(min=0, min_open=True, max=100), help="RocketMQ seconds per second.")
 @click.option(
     "--clock",
     type=click.Choice(["real", "virtual"]),
@@ -95,7 +96,7 @@ _summary_option = click.option(
     "Default: as the file says, else real.",
 )
 @click.option("--defect", metavar="NAME", help="Plant this defect of the self-test (docs/defects.md) in the nodes.")
-@click.option("--spark-master", help="Judge on this Spark cluster instead of in this process.")
+@click.option("--spark-master", type=SparkMaster(), help="Judge on this Spark cluster instead of in this process.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 @_summary_option
 @_json_option
@@ -193,7 +194,7 @@ def scenarios(name: str | None, as_json: bool) -> None:
 
 @cli.command()
 @click.argument("run_dir", nargs=-1, required=True)
-@click.option("--spark-master", help="Judge on this Spark cluster instead of in this process.")
+@click.option("--spark-master", type=SparkMaster(), help="Judge on this Spark cluster instead of in this process.")
 @click.option(
     "--checks",
     metavar="NAME,...",
@@ -254,16 +255,14 @@ def report(run_dir: tuple[Path, ...], format_: str | None, out: Path | None, as_
 
 
 @cli.command()
-@click.option("--name-servers", type=click.IntRange(1, 9), default=3, show_default=True)
-@click.option("--brokers", type=click.IntRange(1, 26), default=2, show_default=True)
-@click.option("--slaves", type=click.IntRange(0, 26), default=0, show_default=True)
+@click.option("--name-servers", type=WholeNumber(1, 9), default=3, show_default=True)
+@click.option("--brokers", type=WholeNumber(1, 26), default=2, show_default=True)
+@click.option("--slaves", type=WholeNumber(0, 26), default=0, show_default=True)
 @click.option("--profile", type=click.Choice(["4.9", "5.x"]), default="4.9", show_default=True)
-@click.option("--time-scale", type=click.FloatRange(min=0, min_open=True, max=100), default=1, show_default=True)
+@click.option("--time-scale", type=Number(min=0, min_open=True, max=100), default=1, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="First line on stdout is one JSON object.")
 @click.option("--check", metavar="CHECKS", help="Judge while it is up: names with commas, `default` or `all`.")
-@click.option(
-    "--for", "for_s", type=click.FloatRange(min=0, min_open=True), help="End by itself after so many seconds."
-)
+@click.option("--for", "for_s", type=Number(min=0, min_open=True), help="End by itself after so many seconds.")
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder; default runs/up/TIMESTAMP.")
 @supervised
 def up(
@@ -303,7 +302,7 @@ cli.add_command(fault)
 
 @cli.command()
 @click.option("-c", "config_file", help="RocketMQ's own properties file.")
-@click.option("--listen-port", type=click.IntRange(0, 65535), help="Instead of the file's listenPort.")
+@click.option("--listen-port", type=WholeNumber(0, 65535), help="Instead of the file's listenPort.")
 def namesrv(config_file: str | None, listen_port: int | None) -> None:
     """One NameServer in this process, no Ray."""
     from ..actors.namesrv.standalone import run as run_namesrv
@@ -323,7 +322,7 @@ def broker(namesrv_addr: str, config_file: str | None) -> None:
 
 @cli.command()
 @click.option("--only", multiple=True, metavar="DEFECT", help="Only this planted defect; may be repeated.")
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
+@click.option("--seed", type=WholeNumber(min=0), default=1, show_default=True)
 @click.option("--clock", type=click.Choice(["real", "virtual"]), default="real", show_default=True)
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 @_json_option
@@ -371,10 +370,12 @@ def admin() -> None:
     show_default=True,
     help="What is one sample; with client, what is told holds for these runs only.",
 )
-@click.option("--alpha", type=click.FloatRange(1e-6, 0.5), default=0.05, show_default=True, help="For all metrics.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of permutations and bootstrap.")
+@click.option("--alpha", type=Number(1e-6, 0.5), default=0.05, show_default=True, help="For all metrics.")
+@click.option("--seed", type=WholeNumber(min=0), default=0, show_default=True, help="Of permutations and bootstrap.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the table.")
-@click.option("--spark-master", help="Read the histories on this Spark cluster instead of in this process.")
+@click.option(
+    "--spark-master", type=SparkMaster(), help="Read the histories on this Spark cluster instead of in this process."
+)
 @supervised
 def compare(
     runs: tuple[Path, ...],
@@ -403,19 +404,19 @@ def compare(
 
 
 @cli.command()
-@click.option("--name-servers", type=click.IntRange(1, 9), default=3, show_default=True)
-@click.option("--bias", type=click.FloatRange(0, 1, min_open=True), default=0.1, show_default=True)
-@click.option("--power", type=click.FloatRange(0.5, 1, max_open=True), default=0.99, show_default=True)
+@click.option("--name-servers", type=WholeNumber(1, 9), default=3, show_default=True)
+@click.option("--bias", type=Number(0, 1, min_open=True), default=0.1, show_default=True)
+@click.option("--power", type=Number(0.5, 1, max_open=True), default=0.99, show_default=True)
 @click.option(
     "--alpha",
     "alphas",
-    type=click.FloatRange(1e-12, 0.5),
+    type=Number(1e-12, 0.5),
     multiple=True,
     default=(1e-3, 1e-6),
     show_default=True,
     help="False alarms allowed; may be repeated. Verdicts use 1e-6.",
 )
-@click.option("--starts", type=click.IntRange(1, 100_000), help="What so many starts tell, not how many are needed.")
+@click.option("--starts", type=WholeNumber(1, 100_000), help="What so many starts tell, not how many are needed.")
 @click.option("--json", "as_json", is_flag=True)
 def power(
     name_servers: int, bias: float, power: float, alphas: tuple[float, ...], starts: int | None, as_json: bool
@@ -432,8 +433,8 @@ def power(
 
 
 @cli.command()
-@click.option("--events", type=click.IntRange(1_000, 2_000_000_000), default=1_000_000, show_default=True)
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
+@click.option("--events", type=WholeNumber(1_000, 2_000_000_000), default=1_000_000, show_default=True)
+@click.option("--seed", type=WholeNumber(min=0), default=1, show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Run folder to write.")
 @click.option("--profile", type=click.Choice(["4.9", "5.x"]), default="4.9", show_default=True)
 @click.option("--defect", help="Plant this defect; `list` lists them, with the checks that find each.")
@@ -467,7 +468,7 @@ def _counts(_context: click.Context, _parameter: click.Parameter, text: str) -> 
 
 @cli.command()
 @click.argument("name", required=False)
-@click.option("--seconds", type=click.FloatRange(min=0.1), default=3, show_default=True, help="Of each measurement.")
+@click.option("--seconds", type=Number(min=0.1), default=3, show_default=True, help="Of each measurement.")
 @click.option("--events", callback=_counts, default="1e6,1e7,1e8", show_default=True, help="Sizes for bench checks.")
 @supervised
 def bench(name: str | None, seconds: float, events: tuple[int, ...]) -> None:

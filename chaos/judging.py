@@ -120,7 +120,7 @@ def find(where: str, checks: tuple[str, ...] | None, spark: Callable[[], SparkSe
         text = None if checks else read_text(f"{where.rstrip('/')}/scenario.yaml", spark())
         scenario = None if text is None else _parsed(text, f"{where.rstrip('/')}/scenario.yaml")
         return History(where=where, checks=checks or _checks_of(scenario, where), scenario=scenario, drawn=False)
-    if not path.exists():
+    if not path.exists() or (path.is_file() and path.suffix != ".parquet"):
         raise ScenarioError("check", "RUN_DIR", repr(where), "a run folder or a folder of Parquet files")
     folder = RunFolder(path)
     known = folder.scenario_file.is_file()

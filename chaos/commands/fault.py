@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from ..errors import HarnessError
+from .values import Number, WholeNumber
 
 UPS = Path("runs/up")
 """Where `nemesrv up` leaves its run folders, unless --out names another."""
@@ -23,11 +24,11 @@ CALL_LIMIT_S = 120.0
 @click.command()
 @click.argument("do", metavar="DO")
 @click.argument("targets", nargs=-1, metavar="[LINK|NODE]...")
-@click.option("--for", "for_s", type=click.FloatRange(min=0, min_open=True), help="Seconds of RocketMQ time it lasts.")
+@click.option("--for", "for_s", type=Number(min=0, min_open=True), help="Seconds of RocketMQ time it lasts.")
 @click.option("--stream", help="upstream, downstream or both: which way a link is hit; default both.")
-@click.option("--latency-ms", type=float, help="With latency.")
-@click.option("--jitter-ms", type=float, help="With latency.")
-@click.option("--rate-kb-s", type=int, help="With bandwidth.")
+@click.option("--latency-ms", type=Number(), help="With latency.")
+@click.option("--jitter-ms", type=Number(), help="With latency.")
+@click.option("--rate-kb-s", type=WholeNumber(), help="With bandwidth.")
 @click.option(
     "--run", "run_dir", type=click.Path(path_type=Path), help="Its run folder; default the newest that is up."
 )

@@ -210,7 +210,9 @@ def require_defect(name: str, *, file: str, key: str = "") -> None:
     from ..defects import DEFECTS  # all nodes' programs, which few scenarios need
 
     if name not in DEFECTS:
-        raise ScenarioError(file, key, repr(name), f"a defect of docs/defects.md{nearest(name, DEFECTS)}")
+        raise ScenarioError(
+            file, key, repr(name), f"one that docs/defects.md lists, e.g. {next(iter(DEFECTS))}{nearest(name, DEFECTS)}"
+        )
 
 
 _TRUE_OR_FALSE = frozenset(

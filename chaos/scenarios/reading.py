@@ -35,7 +35,8 @@ def read(text: str, *, file: str) -> dict[str, Any]:
             raise ScenarioError(file, where, f"a second `{key}:`", "each key once") from exc
         raise ScenarioError(file, where, "", "well-formed YAML") from exc
     if not isinstance(document, dict):
-        raise ScenarioError(file, "", type(document).__name__, "a mapping with the keys of a scenario")
+        found = "an empty file" if document is None else f"a {type(document).__name__}"
+        raise ScenarioError(file, "", found, "a mapping with the keys of a scenario")
     return document
 
 

@@ -35,7 +35,7 @@ def set_enabled(toxiproxy: str, proxy: str, enabled: bool) -> None:
     ("args", "said"),
     [
         (("--check", "no_such_check"), "'no_such_check' is not allowed: default, all, or some of "),
-        (("--for", "0"), "0.0 is not in the range x>0"),
+        (("--for", "0"), "'0' is not allowed: a number above 0"),
     ],
 )
 def test_wrong_flags_are_one_line_and_nothing_is_started(args: tuple[str, ...], said: str, tmp_path: Path) -> None:

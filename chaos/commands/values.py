@@ -1,0 +1,79 @@
+"""Types of the command's options whose errors say in a person's words what is allowed.
+
+Invalid value for '--for': 'nan' is not allowed: a number above 0
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+
+_MASTERS = re.compile(r"local(\[(\d+|\*)(,\s*\d+)?\])?|yarn|(spark|k8s)://\S+")
+
+
+class Number(click.FloatRange):
+    """A number between bounds; neither infinity nor what is no number."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number) or not _within(self, number):
+            self.fail(f"{value!r} is not allowed: a number{_bounds(self)}", param, ctx)
+        return number
+
+
+class WholeNumber(click.IntRange):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            number = int(value)
+        except ValueError:
+            number = None
+        if number is None or not _within(self, number):
+            self.fail(f"{value!r} is not allowed: a whole number{_bounds(self)}", param, ctx)
+        return number
+
+
+def _within(range_: click.IntRange | click.FloatRange, number: float) -> bool:
+    low, high = range_.min, range_.max
+    above = low is None or (number > low if range_.min_open else number >= low)
+    return above and (high is None or (number < high if range_.max_open else number <= high))
+
+
+def _bounds(range_: click.IntRange | click.FloatRange) -> str:
+    low, high = range_.min, range_.max
+    said = [] if low is None else [f"{'above' if range_.min_open else 'of at least'} {low:g}"]
+    said += [] if high is None else [f"{'below' if range_.max_open else 'at most'} {high:g}"]
+    return f" {' and '.join(said)}" if said else ""
+
+
+class SparkMaster(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.3, and we take 8.1
+    """What Spark takes as a master; it would say of another only that its JVM ended."""
+
+    name = "url"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not _MASTERS.fullmatch(value):
+            self.fail(
+                f"{value!r} is not allowed: spark://HOST:PORT, yarn, k8s://URL, or local[N] for N threads", param, ctx
+            )
+        return value
+
+
+class AppendedFile(click.Path):
+    """A file that is appended to when all is done, so its folder is looked for before anything is started."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = super().convert(value, param, ctx)
+        assert isinstance(path, Path)
+        if not path.parent.is_dir():
+            self.fail(f"{str(value)!r} is not allowed: a file in a folder that is there", param, ctx)
+        return path

@@ -1,0 +1,62 @@
+"""A wrong option is one sentence with its value and what is allowed, before anything is started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+
+from nemesrv.chaos.__main__ import cli
+from nemesrv.chaos.commands import ending
+from nemesrv.chaos.commands.ending import explain
+from nemesrv.chaos.errors import ScenarioError
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (("run", "smoke", "--seed", "x"), "'--seed': 'x' is not allowed: a whole number of at least 0"),
+        (("run", "smoke", "--seed", "1.5"), "'--seed': '1.5' is not allowed: a whole number of at least 0"),
+        (
+            ("run", "smoke", "--time-scale", "nan"),
+            "'--time-scale': 'nan' is not allowed: a number above 0 and at most 100",
+        ),
+        (("run", "smoke", "--time-scale", "0"), "'--time-scale': '0' is not allowed: a number above 0 and at most 100"),
+        (
+            ("run", "smoke", "--spark-master", "foo"),
+            "'--spark-master': 'foo' is not allowed: spark://HOST:PORT, yarn, k8s://URL, or local[N] for N threads",
+        ),
+        (
+            ("run", "smoke", "--summary", "absent/summary.md"),
+            "'--summary': 'absent/summary.md' is not allowed: a file in a folder that is there",
+        ),
+        (("run", "smoke", "--defect", "nothing"), "--defect: 'nothing' is not allowed: one that docs/defects.md lists"),
+        (("up", "--for", "inf"), "'--for': 'inf' is not allowed: a number above 0"),
+        (("up", "--for", "nan"), "'--for': 'nan' is not allowed: a number above 0"),
+        (("up", "--brokers", "27"), "'--brokers': '27' is not allowed: a whole number of at least 1 and at most 26"),
+        (("fault", "latency", "--latency-ms", "nan"), "'--latency-ms': 'nan' is not allowed: a number"),
+        (("fault", "bandwidth", "--rate-kb-s", "1.5"), "'--rate-kb-s': '1.5' is not allowed: a whole number"),
+        (("check", "a-file"), "check: RUN_DIR: 'a-file' is not allowed: a run folder or a folder of Parquet files"),
+        (("run", "empty.yaml"), "empty.yaml: an empty file is not allowed: a mapping with the keys of a scenario"),
+    ],
+)
+def test_what_is_allowed_stands_beside_the_value(
+    args: tuple[str, ...], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(ending, "_from_a_shell", False)  # whatever another test made of this process
+    (tmp_path / "a-file").write_text("")
+    (tmp_path / "empty.yaml").write_text("")
+    with pytest.raises((click.ClickException, ScenarioError)) as told:
+        cli.main(list(args), standalone_mode=False)
+    status, line = explain(told.value)
+    assert status == 2
+    assert says in line
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a-file", "empty.yaml"]
+
+
+@pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "spark://host:7077", "yarn", "k8s://https://host"])
+def test_every_kind_of_sparks_masters_is_taken(master: str) -> None:
+    run = cli.commands["run"]
+    assert run.make_context("run", ["smoke", "--spark-master", master]).params["spark_master"] == master
