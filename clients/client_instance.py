@@ -117,7 +117,9 @@ class MQClientInstance:
             on_event=self._on_channel_event,
             log=context.log,
         )
-        self.name_server = NameServerClient(context, self.remoting, name_servers, config.profile)
+        self.name_server = NameServerClient(
+            context, self.remoting, name_servers, config.profile, lock_timeout_s=config.lock_timeout_ms / 1000
+        )
         self.route_cache = RouteCache(context.record, self._on_route_applied)
         self._producers: dict[str, ProducerInner] = {}
         self._consumers: dict[str, ConsumerInner] = {}
@@ -215,7 +217,7 @@ class MQClientInstance:
         return await self._update_route(topic, template, default_topic_queue_nums)
 
     async def _update_route(self, topic: str, asked: str, borrow_queue_nums: int | None) -> bool:
-        if not await try_lock(self._route_lock, self._context.clock):
+        if not await try_lock(self._route_lock, self._context.clock, self._config.lock_timeout_ms / 1000):
             self._context.log.warning("route of %s not updated: another update takes longer than the lock wait", topic)
             return False
         try:
@@ -347,7 +349,7 @@ class MQClientInstance:
         return await self.remoting.invoke(address, command, timeout_s=self.api_timeout_s)
 
     async def _clean_and_heartbeat(self) -> None:
-        if await try_lock(self._route_lock, self._context.clock):
+        if await try_lock(self._route_lock, self._context.clock, self._config.lock_timeout_ms / 1000):
             try:
                 for address in self.route_cache.clean_offline_brokers():
                     self._context.log.info("the broker address %s is offline, remove it", address)

@@ -57,11 +57,15 @@ class ClientConfig:
     connect_timeout_ms: int = 3_000
     client_channel_max_idle_time_ms: int = 120_000
     client_close_socket_if_timeout: bool = True
+    lock_timeout_ms: int = 3_000
+    """How long a call waits for another that updates a route or chooses a NameServer: a constant in Java
+    (`MQClientInstance.LOCK_TIMEOUT_MILLIS`, `NettyRemotingClient.LOCK_TIMEOUT_MILLIS`)."""
 
     def __post_init__(self) -> None:
         require_positive(
             self,
             (
+                "lock_timeout_ms",
                 "poll_name_server_interval_ms",
                 "heartbeat_broker_interval_ms",
                 "persist_consumer_offset_interval_ms",
@@ -91,6 +95,10 @@ class ProducerConfig(ClientConfig):
     retry_another_broker_when_not_store_ok: bool = False
     max_message_size: int = 4 * 1024 * 1024
     send_latency_fault_enable: bool = False
+    latency_max: tuple[int, ...] = ()
+    """The latencies in milliseconds from which a broker is isolated, ascending; empty: the profile's own."""
+    not_available_duration: tuple[int, ...] = ()
+    """For how many milliseconds, one for each of latency_max; empty: the profile's own."""
     start_detector_enable: bool = False
     """Whether brokers that failed are probed (5.1.4 and later, ignored by profile 4.9)."""
     extra_retry_response_codes: frozenset[int] = frozenset()
@@ -101,6 +109,8 @@ class ProducerConfig(ClientConfig):
         require_positive(self, ("default_topic_queue_nums", "send_msg_timeout_ms", "max_message_size"))
         if not self.producer_group:
             raise ValueError("producer_group is empty; it must be a name")
+        if len(self.latency_max) != len(self.not_available_duration) or sorted(self.latency_max) != [*self.latency_max]:
+            raise ValueError("latency_max must ascend, and not_available_duration must have as many entries")
         for name in ("retry_times_when_send_failed", "retry_times_when_send_async_failed"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be 0 or more")

@@ -27,7 +27,7 @@ from ..remoting.node.network import Address
 from ..remoting.node.node import NodeContext
 from ..remoting.node.profile import Profile
 from ..remoting.transport import RemotingClient
-from .locks import try_lock
+from .locks import LOCK_TIMEOUT_S, try_lock
 from .name_servers import NameServerSelector
 
 API_TIMEOUT_S = 3.0
@@ -57,9 +57,15 @@ class NameServerClient:
     """`selector` holds the list and the choice. `remoting` is the client's one channel cache, shared with brokers."""
 
     def __init__(
-        self, context: NodeContext, remoting: RemotingClient, addresses: Sequence[Address], profile: Profile
+        self,
+        context: NodeContext,
+        remoting: RemotingClient,
+        addresses: Sequence[Address],
+        profile: Profile,
+        *,
+        lock_timeout_s: float = LOCK_TIMEOUT_S,
     ) -> None:
-        self._context = context
+        self._context, self._lock_timeout_s = context, lock_timeout_s
         self._remoting = remoting
         self._configured = tuple(addresses)
         self._profile = profile
@@ -143,7 +149,7 @@ class NameServerClient:
         selector, is_active = self.selector, self._remoting.is_active
         address = selector.sticky(is_active)
         if address is None:
-            if not await try_lock(self._lock, self._context.clock):
+            if not await try_lock(self._lock, self._context.clock, self._lock_timeout_s):
                 raise ConnectError("connect to null failed: another call is still choosing a name server")
             try:
                 address = selector.sticky(is_active)

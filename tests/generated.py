@@ -1,7 +1,7 @@
 """What is written from the code itself: `python -m tests.generated` writes it anew, a test compares.
 
-In README.md and CONTRIBUTING.md the text between `<!-- NAME -->` and `<!-- end NAME -->`; docs/history.md and
-docs/defects.md as whole files.
+In README.md and CONTRIBUTING.md the text between `<!-- NAME -->` and `<!-- end NAME -->`; docs/history.md,
+docs/defects.md and docs/settings.md as whole files.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from nemesrv.chaos.defects.__main__ import render as defects
 from nemesrv.chaos.faults import kinds
 from nemesrv.chaos.history.docs import render as history
 from nemesrv.chaos.oracle.legend import SYMBOLS
+from nemesrv.chaos.settings.docs import render as settings
 from tests.nightly import table as nightly
 
 ROOT = Path(__file__).parents[1]
@@ -55,6 +56,7 @@ def files() -> dict[Path, str]:
         **{ROOT / file: filled(file) for file in BLOCKS},
         ROOT / "docs" / "history.md": history(),
         ROOT / "docs" / "defects.md": defects(),
+        ROOT / "docs" / "settings.md": settings(),
     }
 
 

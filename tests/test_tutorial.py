@@ -20,6 +20,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "docs" / "tutorial").glob("*.md"))
+RUN_TOO = [ROOT / "docs" / "settings.md"]
+"""Pages beside the tutorial whose examples are run as written."""
 
 
 class Block(NamedTuple):
@@ -35,7 +37,7 @@ def blocks(page: Path) -> list[Block]:
 
 
 def cases() -> Iterator[object]:
-    for page in PAGES:
+    for page in (*PAGES, *RUN_TOO):
         nightly = any(block.about == "nightly" for block in blocks(page))
         marks = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.toxiproxy] if nightly else [pytest.mark.spark]
         yield pytest.param(page, marks=marks, id=page.stem)
@@ -80,7 +82,7 @@ def test_a_page_of_the_tutorial_does_what_it_says(page: Path, tmp_path: Path) ->
 
 
 def test_every_page_leads_to_the_next_and_every_link_to_a_file() -> None:
-    for page in (*PAGES, ROOT / "docs" / "README.md", ROOT / "docs" / "troubleshooting.md"):
+    for page in (*PAGES, *RUN_TOO, ROOT / "docs" / "README.md", ROOT / "docs" / "troubleshooting.md"):
         for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
             assert target.startswith("http") or (page.parent / target).exists(), f"{page.name}: {target}"
     for page, following in pairwise(PAGES):

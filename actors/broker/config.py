@@ -48,6 +48,12 @@ class BrokerConfig:
     register_name_server_period: int = 30_000
     register_broker_timeout_mills: int = 0
     """0 means the profile's own: 6000 in 4.9, 24000 in 5.x."""
+    broker_not_active_timeout_millis: int = 120_000
+    """How long NameServers of 5.x shall bear this broker's silence; 4.9 says nothing of it."""
+    connect_timeout_millis: int = 3000
+    client_channel_max_idle_time_seconds: int = 120
+    client_close_socket_if_timeout: bool = True
+    server_channel_max_idle_time_seconds: int = 120
     force_register: bool = True
     compressed_register: bool = False
     notify_consumer_ids_changed_enable: bool = True
@@ -77,6 +83,15 @@ class BrokerConfig:
             ("default_topic_queue_nums", 1 <= self.default_topic_queue_nums <= 65536, "1 to 65536"),
             ("register_name_server_period", self.register_name_server_period > 0, "more than 0 ms"),
             ("register_broker_timeout_mills", self.register_broker_timeout_mills >= 0, "0 ms or more"),
+            *(
+                (name, getattr(self, name) > 0, "more than 0")
+                for name in (
+                    "broker_not_active_timeout_millis",
+                    "connect_timeout_millis",
+                    "client_channel_max_idle_time_seconds",
+                    "server_channel_max_idle_time_seconds",
+                )
+            ),
             ("flush_consumer_offset_interval", self.flush_consumer_offset_interval > 0, "more than 0 ms"),
             ("short_polling_time_mills", self.short_polling_time_mills > 0, "more than 0 ms"),
             ("max_held_pulls", self.max_held_pulls > 0, "more than 0"),
@@ -153,7 +168,7 @@ def parse_delay_levels(text: str) -> tuple[int, ...]:
 
 
 _SPECIAL_NAMES = {"broker_ip1": "brokerIP1", "cluster_name": "brokerClusterName"}
-_OURS_ONLY = frozenset({"profile", "max_held_pulls"})
+_OURS_ONLY = frozenset({"profile", "max_held_pulls", "broker_not_active_timeout_millis"})
 
 
 def java_name(name: str) -> str:

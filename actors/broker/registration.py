@@ -37,7 +37,6 @@ from .services import Services
 
 FIRST_DELAY_S = 10.0
 CALL_TIMEOUT_S = 3.0
-HEARTBEAT_TIMEOUT_MS = 120_000
 RW = PERM_READ | PERM_WRITE
 
 
@@ -153,7 +152,7 @@ class Registration:
             cluster_name=config.cluster_name,
             ha_server_addr=str(Address(services.address.host, services.address.port + 1)),
             broker_id=config.broker_id,
-            heartbeat_timeout_millis=HEARTBEAT_TIMEOUT_MS if v5 else None,
+            heartbeat_timeout_millis=config.broker_not_active_timeout_millis if v5 else None,
             enable_acting_master=False if v5 else None,
             compressed=config.compressed_register,
             body_crc32=zlib.crc32(body) & 0x7FFFFFFF,

@@ -66,6 +66,7 @@ class Broker:
             network=context.network,
             handler=self._handle,
             on_close=self._channel_lost,
+            idle_s=config.server_channel_max_idle_time_seconds,
             language=LanguageCode.JAVA,
             version=config.profile.version,
             log=context.log,
@@ -73,6 +74,9 @@ class Broker:
         self._client = RemotingClient(
             clock=context.clock,
             network=context.network,
+            connect_timeout_s=config.connect_timeout_millis / 1000,
+            idle_s=config.client_channel_max_idle_time_seconds,
+            close_on_timeout=config.client_close_socket_if_timeout,
             language=LanguageCode.JAVA,
             version=config.profile.version,
             log=context.log,

@@ -16,7 +16,7 @@ from typing import Any
 
 from ...remoting.node.profile import Profile
 from ..config_error import ConfigError
-from .tables import RouteOptions
+from .tables import BROKER_CHANNEL_EXPIRED_MS, RouteOptions
 
 PROFILE_KEY = "profile"
 ADDR_KEY, DOMAIN_KEY, SUBGROUP_KEY = (
@@ -41,6 +41,16 @@ def _at_least(default: int, least: int, most: int = 2**31 - 1, *, since_5: bool 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Constants:
+    """What no file sets, because in Java it is a constant; an experiment may ask what would be if it were another."""
+
+    broker_channel_expired_ms: int = BROKER_CHANNEL_EXPIRED_MS
+    """`RouteInfoManager.BROKER_CHANNEL_EXPIRED_TIME`; a 5.x broker's registration may say otherwise."""
+    scan_4_9_ms: int = 10_000
+    """How often 4.9 looks for silent brokers (`NamesrvController.initialize`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NamesrvConfig:
     """Everything that can be set. The thread and socket numbers are listed and accepted, and change nothing here."""
 
@@ -48,6 +58,7 @@ class NamesrvConfig:
     extra: Mapping[str, str] = field(default_factory=dict)
     """Keys of the file that are no settings; GET_NAMESRV_CONFIG lists them, as upstream does."""
 
+    constants: Constants = Constants()
     rocketmq_home: str = ""
     kv_config_path: str = ""
     """Empty: kvConfig.json in the node's data folder, or nowhere when it has none."""
@@ -141,14 +152,17 @@ class NamesrvConfig:
 
     @property
     def scan_interval_s(self) -> float:
-        return 10.0 if self.profile is Profile.V4_9 else self.scan_not_active_broker_interval / 1000
+        ms = self.constants.scan_4_9_ms if self.profile is Profile.V4_9 else self.scan_not_active_broker_interval
+        return ms / 1000
 
     @property
     def route_options(self) -> RouteOptions:
-        """What of this the route table obeys; nothing of it exists in 4.9."""
+        """What of this the route table obeys; in 4.9 there is only the constant."""
+        expired_ms = self.constants.broker_channel_expired_ms
         if self.profile is Profile.V4_9:
-            return RouteOptions()
+            return RouteOptions(broker_channel_expired_ms=expired_ms)
         return RouteOptions(
+            broker_channel_expired_ms=expired_ms,
             support_acting_master=self.support_acting_master,
             delete_topic_with_broker_registration=self.delete_topic_with_broker_registration,
             notify_min_broker_id_changed=self.notify_min_broker_id_changed,
@@ -169,7 +183,7 @@ def _java_name(name: str) -> str:
     return re.sub(r"_(\w)", lambda match: match[1].upper(), name)
 
 
-_FIELDS = {_java_name(f.name): f for f in fields(NamesrvConfig) if f.name not in ("profile", "extra")}
+_FIELDS = {_java_name(f.name): f for f in fields(NamesrvConfig) if f.name not in ("profile", "extra", "constants")}
 _KNOWN = {
     profile: frozenset(
         key for key, f in _FIELDS.items() if profile is Profile.V5_X or f.metadata.get("since") is not Profile.V5_X

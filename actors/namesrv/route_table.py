@@ -19,7 +19,6 @@ from ...remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE
 from ...remoting.node.profile import Profile
 from .limits import NAME_MAX, mappings_size, why_refused, why_rows_refused
 from .tables import (
-    BROKER_CHANNEL_EXPIRED_MS,
     BrokerGroup,
     LiveInfo,
     MinBrokerIdChanged,
@@ -217,7 +216,7 @@ class RouteTable(UnregisteringTables):
 
     def _refresh_live(self, r: Registration, now_ms: int, *, pieces: Pieces, rows_version: int) -> None:
         key = self.live_key(r)
-        timeout_ms = BROKER_CHANNEL_EXPIRED_MS
+        timeout_ms = self.options.broker_channel_expired_ms
         if self.profile is Profile.V5_X and r.heartbeat_timeout_ms is not None:
             timeout_ms = r.heartbeat_timeout_ms
         if key not in self.broker_live_table:

@@ -67,12 +67,13 @@ class DropReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteOptions:
-    """The switches of NamesrvConfig that the tables obey; all of them exist in 5.x only."""
+    """The switches of NamesrvConfig that the tables obey, all of them in 5.x only; and a constant of both."""
 
     support_acting_master: bool = False
     delete_topic_with_broker_registration: bool = False
     notify_min_broker_id_changed: bool = False
     unregister_queue_capacity: int = 3000
+    broker_channel_expired_ms: int = BROKER_CHANNEL_EXPIRED_MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

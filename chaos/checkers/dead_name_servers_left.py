@@ -91,9 +91,9 @@ def judge(control: Control, world: World) -> Verdict:
         for node in (loss.client, loss.name_server)
     ]
     lags = control.lateness.measured(world, windows)
-    patience_ms = world.timers.A_ms + world.timers.C_ms * len(world.of_kind("name_server"))
     findings = [
-        _finding(e, seen[e.id], tolerance(world.timers, lags.get(e.id), e.window.timers), patience_ms) for e in judged
+        _finding(e, seen[e.id], tolerance(world.timers, lags.get(e.id), e.window.timers), _patience_ms(world, e.client))
+        for e in judged
     ]
     measured = {
         "left": _left(judged, seen),
@@ -106,6 +106,12 @@ def judge(control: Control, world: World) -> Verdict:
         nothing="no client left a lost NameServer, or asked any after its window",
         noun="NameServers were not left, or were asked again, while they were lost",
     )
+
+
+def _patience_ms(world: World, client: str) -> float:
+    """How long a call may take that meets every NameServer."""
+    timers = world.timers_of(client)
+    return timers.A_ms + timers.C_ms * len(world.of_kind("name_server"))
 
 
 CHECK = Check(

@@ -146,7 +146,8 @@ def broken_calls(of: Selection, profile: ClientProfile, configured: Sequence[str
     elif not of.is_prober:  # its starts end with their first call
         if len(configured) > 1:
             yield from left_without_reason(of, world)
-            yield from repeated_calls(of)
+            if world.timers_of(of.who.node).Z:  # else its channel stays open, and it stays
+                yield from repeated_calls(of)
         yield from silent_reconnects(of, configured)
 
 
@@ -192,6 +193,7 @@ def _innocent_closes(of: Selection, world: World) -> Mapping[str | None, Sequenc
     for nothing for I is closed by either side, and that is nobody's fault.
     """
     explaining = world.memoized("explained closes", lambda: _explaining(world))
+    idle_ms = idle_limit_ms(world, of.who.node)
     found: dict[str | None, list[float]] = defaultdict(list)
     used: dict[str | None, float] = {}
     for row in of.rows:
@@ -199,7 +201,7 @@ def _innocent_closes(of: Selection, world: World) -> Mapping[str | None, Sequenc
             continue
         peer = row.address if row.event == "channel" else row.name_server
         if row.event == "channel" and row.f == "close" and peer is not None:
-            is_idle = row.time_ms - used.get(peer, row.time_ms) >= 0.95 * world.timers.I_ms
+            is_idle = row.time_ms - used.get(peer, row.time_ms) >= 0.95 * idle_ms
             if is_idle or any(
                 client in (row.node, "*") and closed in (peer, "*") and from_ms <= row.time_ms <= to_ms
                 for client, closed, from_ms, to_ms in explaining
@@ -207,6 +209,14 @@ def _innocent_closes(of: Selection, world: World) -> Mapping[str | None, Sequenc
                 found[peer].append(row.time_ms)
         used[peer] = row.time_ms
     return found
+
+
+def idle_limit_ms(world: World, client: str) -> float:
+    """After how long without use a channel between this client and some NameServer is closed by either."""
+    limits = [world.timers_of(node.name).I_ms for node in world.of_kind("name_server")]
+    if world.run.get("settings"):
+        limits.append(1000.0 * float(str(world.setting(client, "clientChannelMaxIdleTimeSeconds"))))
+    return min(limits, default=world.timers.I_ms)
 
 
 def _explaining(world: World) -> list[tuple[str, str, float, float]]:
@@ -282,6 +292,7 @@ class Tries:
     def __init__(self, profile: ClientProfile, name_servers: int, world: World, lateness: Lateness) -> None:
         self._profile, self._most, self._timers = profile, profile.attempts_max(name_servers), world.timers
         self._retried = frozenset(str(outcome) for outcome in profile.retries)
+        self._world = world
         self._lag_ms = {node: float(of.lag_ms.max()) for node, of in lateness.of_node.items() if len(of.lag_ms)}
         self.calls = 0
         """How many calls said it so far."""
@@ -311,7 +322,12 @@ class Tries:
     def _allowed_ms(self, node: str, number: int) -> float:
         # Nobody measured the lateness of a client that is not ours: then the most that any verdict forgives.
         lag_ms = self._lag_ms.get(node, self._timers.lateness_cap_ms)
-        tries_ms = number * self._profile.try_timeout_ms + self._profile.wait_ms
+        try_ms, wait_ms = self._profile.try_timeout_ms, self._profile.wait_ms
+        if self._world.run.get("settings") and not (self._world.run.get("workload") or {}).get("client_profile"):
+            timers = self._world.timers_of(node)  # ours: as it was told
+            try_ms = max(timers.A_ms, timers.C_ms)
+            wait_ms = float(str(self._world.setting(node, "lockTimeoutMillis")))
+        tries_ms = number * try_ms + wait_ms
         return tries_ms + lag_ms * CHAINED_TIMERS + self._timers.delivery_ms
 
 

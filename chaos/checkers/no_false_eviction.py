@@ -94,7 +94,6 @@ def _told(measured: Mapping[str, Any]) -> str:
 
 
 def _seen(control: Control, world: World) -> dict[_Pair, _Seen]:
-    timers = world.timers
     found: dict[_Pair, _Seen] = defaultdict(_Seen)
     accepted: dict[_Pair, float] = {}
     rows = (row for row in control.rows("registration", "broker_dropped") if not row.broker_id)
@@ -106,6 +105,7 @@ def _seen(control: Control, world: World) -> dict[_Pair, _Seen]:
         if row.event == "broker_dropped":
             reason = str((row.decoded or {}).get("reason") or "")
             age_ms = row.time_ms - accepted[pair] if pair in accepted else None
+            timers = world.timers_of(pair[2], pair[0])
             due_ms = {"expired": timers.E_ms, "idle": timers.I_ms}.get(reason)
             short_ms = 0.0 if due_ms is None or age_ms is None else max(due_ms - age_ms, 0.0)
             seen.drops.append(_Drop(row.time_ms, reason, age_ms, short_ms))
@@ -143,7 +143,7 @@ class _Stalls:
 
     def explains(self, nodes: Sequence[str], drop: _Drop) -> bool:
         """Whether the machine stood still so long that a time-out of a healthy pair may have run out."""
-        timers = self.timers
+        timers = self._world.timers_of(nodes[1], nodes[0])
         patience_ms = {
             "closed": timers.B_ms,
             "exception": timers.B_ms,
@@ -191,7 +191,7 @@ def _of_drop(drop: _Drop) -> dict[str, Any]:
 
 def _too_soon(world: World, pair: _Pair, seen: _Seen, stalls: _Stalls) -> list[Finding]:
     """Drops for silence, held against the age of the last registration."""
-    timers, found = world.timers, []
+    timers, found = world.timers_of(pair[2], pair[0]), []
     for drop in seen.drops:
         if drop.reason not in _SOON:
             continue

@@ -29,7 +29,7 @@ from ..faults.processes import ProcessFaults
 from ..history.merge import to_parquet
 from ..scenarios.model import ActionModel, Scenario, is_chosen
 from ..topology import Link, NodeKind
-from .nodes import NodePlan, timers_of
+from .nodes import NodePlan, timers_and_differing, timers_of
 from .run_folder import RunFolder
 from .stage import Nodes, Result, Stage
 
@@ -106,7 +106,8 @@ class Experiment:
         stack.callback(self._record.close)
         self._recording = True
         at_a_signal(AtASignal.KEEPS_A_RECORD)
-        timers = timers_of(scenario)
+        timers, differing = timers_and_differing(scenario)
+        settings = scenario.settings() if scenario.config else {}
         self._record(
             "run_begin",
             value={
@@ -121,6 +122,8 @@ class Experiment:
                 "defect": self.defect.name if self.defect else None,
                 "clock": scenario.clock,
                 "origin_wall_ms": round(stage.clock.now_ms() - stage.clock.monotonic_s() * 1000),
+                **({"settings": settings} if settings else {}),
+                **({"node_timers": differing} if differing else {}),
             },
         )
         listen = stage.addresses(topology.servers)
@@ -164,11 +167,13 @@ class Experiment:
     def _await_routes(self, brokers: dict[str, Address]) -> None:
         if self.defect is not None:
             return  # a planted defect may keep a broker from ever being routable; the checkers will say so
+        # The first registrations may come later than a start by R + C, and look-ups may be refused for W.
+        limit_s = ROUTABLE_LIMIT_S + (timers_of(self.scenario).W_ms or 0.0) / 1000
         try:
-            self._cluster.call(PROBER, "await_routes", brokers, ROUTABLE_LIMIT_S, timeout_s=ROUTABLE_LIMIT_S + 30)
+            self._cluster.call(PROBER, "await_routes", brokers, limit_s, timeout_s=limit_s + 30)
         except TimeoutError as exc:
             raise HarnessError(
-                f"not every NameServer routed the topic to every broker within {ROUTABLE_LIMIT_S:g} s of RocketMQ "
+                f"not every NameServer routed the topic to every broker within {limit_s:g} s of RocketMQ "
                 f"time: see {self.folder.logs}"
             ) from exc
 

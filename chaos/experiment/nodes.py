@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from ...actors.broker.config import BrokerConfig
 from ...actors.broker.server import Broker
@@ -16,8 +17,9 @@ from ...remoting.node.network import Address
 from ...remoting.node.node import Node, NodeContext
 from ...remoting.node.profile import Profile
 from ..defects import Defect
-from ..oracle.windows import Timers
+from ..oracle.timers import Timers, timers_of_nodes
 from ..scenarios.model import Scenario
+from ..settings.resolve import Settings, config_fields
 from ..topology import NodeKind
 from ..workloads.consumer import ConsumerNode
 from ..workloads.prober import ProberNode, ProberWorkload
@@ -34,6 +36,10 @@ class NodePlan:
     listen: Mapping[str, Address]
     advertised: Mapping[str, Address]
     defect: Defect | None = None
+    settings: Settings = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "settings", self.scenario.settings())
 
     def factory(self, name: str, kind: NodeKind) -> Factory:
         """The program of the node, with the planted defect in it where one is meant for it."""
@@ -44,42 +50,32 @@ class NodePlan:
 
     @property
     def profile(self) -> Profile:
-        return Profile(self.scenario.cluster.profile)
+        return self.scenario.profile
 
     @property
     def name_servers(self) -> tuple[Address, ...]:
         """The list that every broker and client is configured with."""
         return tuple(address for name, address in self.advertised.items() if name.startswith("ns-"))
 
-    def _client_settings(self) -> dict[str, object]:
-        settings: dict[str, object] = {"namesrv_addr": self.name_servers, "profile": self.profile}
-        poll_s = self.scenario.timers.poll_name_server_interval_s
-        if poll_s is not None:
-            settings["poll_name_server_interval_ms"] = round(poll_s * 1000)
-        return settings
+    def _settings(self, name: str, kind: NodeKind, **own: object) -> dict[str, Any]:
+        """The node's configuration: what the scenario sets over `own`."""
+        return {**own, **config_fields(self.settings.get(name, {}), kind, self.profile), "profile": self.profile}
+
+    def _client_settings(self, name: str, kind: NodeKind, **own: object) -> dict[str, Any]:
+        return self._settings(name, kind, namesrv_addr=self.name_servers, **own)
 
     def _name_server(self, name: str) -> Factory:
-        return partial(_make_name_server, NamesrvConfig(profile=self.profile), self.listen[name])
+        config = NamesrvConfig(**self._settings(name, NodeKind.NAME_SERVER))
+        return partial(_make_name_server, config, self.listen[name])
 
     def _broker(self, name: str) -> Factory:
-        settings: dict[str, object] = {}
-        period_s = self.scenario.timers.register_name_server_period_s
-        if period_s is not None:
-            settings["register_name_server_period"] = round(period_s * 1000)
-        config = BrokerConfig(
-            broker_name=name,
-            namesrv_addr=self.name_servers,
-            profile=self.profile,
-            **settings,  # type: ignore[arg-type]
-        )
+        config = BrokerConfig(**self._client_settings(name, NodeKind.BROKER, broker_name=name))
         return partial(_make_broker, config, self.listen[name], self.advertised[name])
 
-    def _producer(self, _name: str) -> Factory:
+    def _producer(self, name: str) -> Factory:
         workload = self.scenario.workload
         config = ProducerConfig(
-            producer_group="nemesrv-producers",
-            send_latency_fault_enable=workload.latency_fault,
-            **self._client_settings(),  # type: ignore[arg-type]
+            **self._client_settings(name, NodeKind.PRODUCER, producer_group="nemesrv-producers"),
         )
         return partial(
             ProducerNode,
@@ -92,23 +88,23 @@ class NodePlan:
             ),
         )
 
-    def _consumer(self, _name: str) -> Factory:
+    def _consumer(self, name: str) -> Factory:
         workload = self.scenario.workload
-        settings = self._client_settings()
-        if workload.ordered:
-            settings["consume_thread_max"] = 1
         config = ConsumerConfig(
-            consumer_group="nemesrv-consumers",
-            subscriptions=((workload.topic, "*"),),
-            message_model=MessageModel.BROADCASTING if workload.broadcasting else MessageModel.CLUSTERING,
-            consume_from_where=ConsumeFromWhere.FIRST_OFFSET,
-            **settings,  # type: ignore[arg-type]
+            **self._client_settings(
+                name,
+                NodeKind.CONSUMER,
+                consumer_group="nemesrv-consumers",
+                subscriptions=((workload.topic, "*"),),
+                message_model=MessageModel.BROADCASTING if workload.broadcasting else MessageModel.CLUSTERING,
+                consume_from_where=ConsumeFromWhere.FIRST_OFFSET,
+            )
         )
         return partial(ConsumerNode, config=config)
 
-    def _prober(self, _name: str) -> Factory:
+    def _prober(self, name: str) -> Factory:
         workload = self.scenario.workload
-        config = ClientConfig(**self._client_settings())  # type: ignore[arg-type]
+        config = ClientConfig(**self._client_settings(name, NodeKind.PROBER))
         return partial(ProberNode, workload=ProberWorkload(topic=workload.topic, queues=workload.queues, config=config))
 
 
@@ -139,11 +135,10 @@ def _planted(factory: Factory, defect: str, context: NodeContext) -> Node:
 
 def timers_of(scenario: Scenario) -> Timers:
     """The timers that the run's nodes will obey, from which the checkers compute the windows."""
-    timers = scenario.timers
-    register_s, poll_s = timers.register_name_server_period_s, timers.poll_name_server_interval_s
-    return Timers.for_profile(
-        scenario.cluster.profile,
-        R_ms=None if register_s is None else register_s * 1000,
-        P_ms=None if poll_s is None else poll_s * 1000,
-        time_scale=timers.time_scale,
-    )
+    return timers_and_differing(scenario)[0]
+
+
+def timers_and_differing(scenario: Scenario) -> tuple[Timers, dict[str, dict[str, float | bool]]]:
+    """The run's timers, and by node what differs from them there."""
+    kinds = scenario.topology().kinds
+    return timers_of_nodes(scenario.profile, scenario.timers.time_scale, scenario.settings(), kinds)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..faults.losses import Delay, Loss
-from .windows import Timers
+from .timers import UNREGISTER_MS, Timers
 from .world import Fault, World
 
 
@@ -56,7 +56,7 @@ def resend_ms(cause: Cause, at_ms: float) -> float:
 
 def leave_ms(world: World) -> float:
     """How long a clean stop may have been under way when it is recorded: it unregisters at each NameServer in turn."""
-    return world.timers.A_ms * len(world.of_kind("name_server"))
+    return UNREGISTER_MS * len(world.of_kind("name_server"))
 
 
 def process_causes(world: World, node: str, on: str = "broker") -> Sequence[Cause]:
@@ -101,7 +101,8 @@ def link_causes(world: World, source: str, target: str) -> Sequence[Cause]:
     """When the link by which `source` dials `target` is not as it should be."""
 
     def found() -> Sequence[Cause]:
-        causes = (Cause.of(fault, "link", world.timers) for fault in world.link_faults(source, target))
+        timers = world.timers_of(source)
+        causes = (Cause.of(fault, "link", timers) for fault in world.link_faults(source, target))
         return [cause for cause in causes if cause.loss is not Loss.HARMLESS]
 
     return world.memoized(("link causes", source, target), found)

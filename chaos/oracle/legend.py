@@ -11,6 +11,7 @@ SYMBOLS: Mapping[str, str] = {
     "E": "a NameServer lets a silent broker expire after brokerChannelExpiredTime, 120 s",
     "S": "and looks every 10 s (5.x: scanNotActiveBrokerInterval, 5 s)",
     "I": "it closes a channel that was idle for serverChannelMaxIdleTimeSeconds, 120 s",
+    "W": "with needWaitForService it answers look-ups with code 1 for waitSecondsForService, 45 s",
     "h": "a broker that acts for its master sends a heartbeat every 1 s",
     "P": "a client asks for its routes every pollNameServerInterval, 30 s",
     "A": "and gives a call up after mqClientApiTimeout, 3 s",

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from .causes import Cause, link_causes, process_causes
 from .obligations import RouteState, route_states
 from .reach import failed_calls
-from .windows import Window, client_leave_window, return_window
+from .windows import Window, client_leave_window, serves_window
 from .world import World
 
 
@@ -53,6 +53,7 @@ def _absences(world: World) -> list[Absence]:
         states[state.broker].append(state)
     processes = broker_causes(world)
     for client in world.of_kind("producer", "consumer"):
+        timers = world.timers_of(client.name)
         for broker in processes:
             causes = [*processes[broker], *link_causes(world, client.name, broker)]
             for start_ms, end_ms, fault_id in merged(causes, world.end_ms):
@@ -63,11 +64,11 @@ def _absences(world: World) -> list[Absence]:
                     continue
                 removal_ms, removal = judged
                 hung = hung_brokers(world, client.name, start_ms, end_ms)
-                poll_ms = world.timers.P_ms  # the poll before it was lost, and the one after its removal
+                poll_ms = timers.P_ms  # the poll before it was lost, and the one after its removal
                 failed = failed_calls(world, (client.name,), start_ms - poll_ms, removal_ms + poll_ms)
-                route = client_leave_window(world.timers, removal, hung_brokers=hung, failed_calls=failed)
+                route = client_leave_window(timers, removal, hung_brokers=hung, failed_calls=failed)
                 use = client_leave_window(
-                    world.timers,
+                    timers,
                     removal,
                     consumer=client.kind == "consumer",
                     hung_brokers=hung,
@@ -114,7 +115,7 @@ def hung_brokers(world: World, client: str, start_ms: float, end_ms: float) -> i
     """How many brokers did not answer this client at some time in the stretch, their connections being open."""
 
     def hangs(cause: Cause) -> bool:
-        answers_late = cause.delay is not None and cause.delay.round_trip_max_ms < world.timers.A_ms
+        answers_late = cause.delay is not None and cause.delay.round_trip_max_ms < world.timers_of(client).A_ms
         return cause.start_ms < end_ms and cause.end_ms > start_ms and not cause.loss.closes and not answers_late
 
     return sum(
@@ -143,7 +144,6 @@ def _absence(
 ) -> tuple[float, Window] | None:
     """When the last NameServer that this client may ask has dropped the broker, and by which window; None: never."""
     latest: tuple[float, Window] | None = None
-    refill = return_window(world.timers)
     for state in states:
         if state.end_ms <= start_ms or state.start_ms >= end_ms:
             continue
@@ -160,6 +160,7 @@ def _absence(
                 continue  # a stopped NameServer tells nobody anything; what it does afterwards is another state
             return None
         settled_ms, window = max(state.settled_ms, start_ms), state.window
+        refill = serves_window(world.timers_of(state.name_server))
         refilled_ms = _restarted_ms(world, state) + refill.latest_ms
         if refilled_ms > settled_ms:  # until then it has no route to give, and a client keeps the old one
             settled_ms, window = refilled_ms, refill

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from .causes import Cause, link_causes, process_causes
 from .lost_brokers import alive, hung_brokers, merged
 from .name_server_windows import Reach, leave_window
-from .windows import NEVER, Window, poll_delay_ms
+from .windows import NEVER, Timers, Window, poll_delay_ms
 from .world import World
 
 
@@ -52,8 +52,9 @@ def _name_server_losses(world: World) -> list[NameServerLoss]:
         return found
     gone = {node.name: process_causes(world, node.name, "name_server") for node in name_servers}
     for client in world.of_kind("producer", "consumer"):
+        timers = world.timers_of(client.name)
         for node in name_servers:
-            causes = [*gone[node.name], *(c for c in link_causes(world, client.name, node.name) if _matters(world, c))]
+            causes = [*gone[node.name], *(c for c in link_causes(world, client.name, node.name) if _matters(timers, c))]
             for start_ms, end_ms, fault_id in merged(causes, world.end_ms):
                 here = [cause for cause in causes if cause.start_ms < end_ms and cause.end_ms > start_ms]
                 window = _window(world, client.name, start_ms, here)
@@ -76,14 +77,14 @@ def _name_server_losses(world: World) -> list[NameServerLoss]:
     return found
 
 
-def _matters(world: World, cause: Cause) -> bool:
+def _matters(timers: Timers, cause: Cause) -> bool:
     """Whether calls may go without an answer: not where every round trip is over within A."""
-    return cause.delay is None or cause.delay.round_trip_max_ms >= world.timers.A_ms
+    return cause.delay is None or cause.delay.round_trip_max_ms >= timers.A_ms
 
 
 def _window(world: World, client: str, start_ms: float, causes: Sequence[Cause]) -> Window | None:
     """The widest window of these causes, J later; None when one of them may let calls through."""
-    timers, widest = world.timers, Window(0, 0, "", "")
+    timers, widest = world.timers_of(client), Window(0, 0, "", "")
     for cause in causes:
         reach = Reach.of(cause.loss, cause.delay, timers, packets=cause.packets)
         if reach is None:

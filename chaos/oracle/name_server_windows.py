@@ -63,6 +63,8 @@ def leave_window(timers: Timers, reach: Reach, *, name_servers: int = 3) -> Wind
     row = f"client leaves a NameServer: {reach}, client {_CLIENTS[timers.profile]}"
     if name_servers < 2:
         return Window(0, NEVER, "there is no other", row)
+    if reach in (Reach.UNANSWERED, Reach.SYN_DROPPED) and not timers.Z:
+        return Window(0, NEVER, "never: its channel stays open (clientCloseSocketIfTimeout=false)", row)
     if reach.closes:
         return Window(0, timers.P_ms + timers.A_ms, "P + A", row, 2)
     return Window(0, 2 * timers.P_ms + timers.A_ms, "P + (1·P + A)", row, 3)

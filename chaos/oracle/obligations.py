@@ -131,11 +131,12 @@ class RouteObligations:
     """One NameServer process and one broker: walks through the changes between them."""
 
     def __init__(self, world: World, life: Life, broker: str) -> None:
-        self.world, self.timers, self.life, self.broker = world, world.timers, life, broker
+        self.world, self.life, self.broker = world, life, broker
+        self.timers = world.timers_of(broker, life.node)
         self.end_ms = min(life.end_ms, world.end_ms)
         pauses = [c for c in process_causes(world, life.node, "name_server") if not c.loss.closes]
         causes = [*process_causes(world, broker), *link_causes(world, broker, life.node), *pauses]
-        causes = [c for c in causes if c.start_ms < c.end_ms and not _changes_nothing(c, world.timers)]
+        causes = [c for c in causes if c.start_ms < c.end_ms and not _changes_nothing(c, self.timers)]
         self.causes = sorted(causes, key=lambda cause: cause.start_ms)
         self._starting: dict[float, list[Cause]] = defaultdict(list)
         self._ending: dict[float, list[Cause]] = defaultdict(list)
@@ -265,7 +266,7 @@ class RouteObligations:
 
     def _state(self, begin_ms: float, end_ms: float, active: list[Cause], before: RouteState | None) -> RouteState:
         if not active:
-            window = return_window(self.timers)
+            window = self._returning(begin_ms)
             at_ms, settled_ms = begin_ms, begin_ms + window.latest_ms
         elif before is None:  # a NameServer process starts with an empty table, and this broker cannot get into it
             window, at_ms, settled_ms = Window(0, 0, "empty table", "NameServer restart"), begin_ms, begin_ms
@@ -286,6 +287,14 @@ class RouteObligations:
             window=window,
             label=self._label(begin_ms),
         )
+
+    def _returning(self, at_ms: float) -> Window:
+        """A channel that outlasts time-outs (Z) is used again only when its kernel sends again what was lost."""
+        window = return_window(self.timers)
+        late_ms = max((resend_ms(link, at_ms) for link in self.causes if link.on == "link"), default=0.0)
+        if self.timers.Z or not late_ms:
+            return window
+        return window._replace(latest_ms=window.latest_ms + late_ms, formula=f"{window.formula} + TCP's resending")
 
     def _label(self, at_ms: float) -> FaultEdge:
         changed = [FaultEdge(cause.fault_id, "start") for cause in self._starting.get(at_ms, ())]

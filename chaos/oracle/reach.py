@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from typing import NamedTuple
 
@@ -38,7 +39,8 @@ def moments(world: World) -> list[Moment]:
 def faults_between(world: World, client: str, target: str) -> tuple[Fault, ...]:
     """Whatever keeps `client` from reaching `target` at some time: of the process, or of the link."""
     found = (*world.process_faults(target), *world.link_faults(client, target))
-    return tuple(fault for fault in found if not fault.harmless(world.timers))
+    timers = world.timers_of(client)
+    return tuple(fault for fault in found if not fault.harmless(timers))
 
 
 def lost(world: World, client: str, kind: str, at_ms: float, *, for_ms: float = 0.0) -> dict[str, Loss]:
@@ -47,23 +49,37 @@ def lost(world: World, client: str, kind: str, at_ms: float, *, for_ms: float = 
     for node in world.of_kind(kind):
         for fault in faults_between(world, client, node.name):
             if fault.start_ms <= at_ms and fault.end_ms > at_ms - for_ms:
-                found[node.name] = fault.loss(world.timers)
+                found[node.name] = fault.loss(world.timers_of(client))
     return found
 
 
-def failed_calls(world: World, clients: Collection[str], from_ms: float, to_ms: float) -> int:
+def sticks(world: World, client: str, name_server: str, from_ms: float = -math.inf, to_ms: float = math.inf) -> bool:
+    """Whether the client may stay with this NameServer though it does not answer: its channels outlast a time-out (Z),
+    and the NameServer is lost without a close at some time in [from_ms, to_ms]."""
+    timers = world.timers_of(client)
+    return not timers.Z and any(
+        fault.start_ms <= to_ms and fault.end_ms > from_ms and not fault.loss(timers).closes
+        for fault in faults_between(world, client, name_server)
+    )
+
+
+def failed_calls(world: World, clients: Collection[str], from_ms: float, to_ms: float) -> float:
     """k: look-ups that fail because NameServers are lost to any of these clients at some time in [from_ms, to_ms].
 
     Each costs one: where the client's version tries the whole list within a call, so that a crash costs none that it
     has yet to make, it is the one in flight when the connection closes.
+    NEVER (inf) where a client may stay with one that does not answer.
     """
+    servers = world.of_kind("name_server")
+    if any(sticks(world, client, node.name, from_ms, to_ms) for client in clients for node in servers):
+        return math.inf
     return sum(
         any(
             fault.start_ms <= to_ms and fault.end_ms > from_ms
             for client in clients
             for fault in faults_between(world, client, node.name)
         )
-        for node in world.of_kind("name_server")
+        for node in servers
     )
 
 

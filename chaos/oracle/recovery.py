@@ -20,14 +20,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from .lost_queues import passed_over, turns_lost
-from .reach import Moment, failed_calls, lost
+from .reach import Moment, failed_calls, lost, sticks
 from .windows import (
     NEVER,
     Window,
     client_leave_window,
     drop_window,
     poll_delay_ms,
-    return_window,
+    serves_window,
     staleness_window,
 )
 from .world import World
@@ -41,9 +41,9 @@ def bound(world: World, client: str, operation: str, moment: Moment) -> Window:
     """How long after the moment the client's first good operation may take; NEVER where nothing bounds it."""
     if operation == LOOK_UP:
         return _look_up_bound(world, client, moment)
-    timers, brokers = world.timers, world.of_kind("broker")
-    k = _calls(world)
-    back = _back(world, k)
+    timers, brokers = world.timers_of(client), world.of_kind("broker")
+    k = _calls(world, client)
+    back = _back(world, client, k)
     gone = lost(world, client, "broker", moment.at_ms)
     missing = lost(world, client, "broker", moment.at_ms, for_ms=back.latest_ms)  # healed, but not yet in the routes
     if brokers and len(gone) == len(brokers):
@@ -54,7 +54,7 @@ def bound(world: World, client: str, operation: str, moment: Moment) -> Window:
         waits = back
     leaving = [
         client_leave_window(
-            timers, drop_window(timers, loss), consumer=operation == "pull", hung_brokers=hung, failed_calls=k
+            timers, drop_window(world.timers, loss), consumer=operation == "pull", hung_brokers=hung, failed_calls=k
         )
         for loss in missing.values()
     ]
@@ -83,15 +83,15 @@ def bound(world: World, client: str, operation: str, moment: Moment) -> Window:
     return _after(waits, latest_ms, formula, "producer's first good send", chained)
 
 
-def _back(world: World, k: int) -> Window:
+def _back(world: World, client: str, k: float) -> Window:
     """When a client has a broker in its routes that has just been healed; `k`: calls that fail meanwhile."""
-    timers, brokers, table = world.timers, len(world.of_kind("broker")), return_window(world.timers)
+    timers, brokers, table = world.timers_of(client), len(world.of_kind("broker")), serves_window(world.timers)
     latest_ms = table.latest_ms + timers.P_ms + poll_delay_ms(timers, brokers)
     formula = f"{table.formula} + P + J (A·{brokers} brokers)"
     if k:
         stale = staleness_window(timers, k)
         latest_ms, formula = latest_ms + stale.latest_ms, f"{formula} + {stale.formula}"
-    return Window(0, latest_ms, formula, "client has a healed broker in its routes", 4 + k)
+    return Window(0, latest_ms, formula, "client has a healed broker in its routes", 4 if k == NEVER else 4 + int(k))
 
 
 def _after(waits: Window, latest_ms: float, formula: str, row: str, chained: int) -> Window:
@@ -131,7 +131,7 @@ def _may_stay_idle(
 
 
 def _look_up_bound(world: World, client: str, moment: Moment) -> Window:
-    timers = world.timers
+    timers = world.timers_of(client)
     servers = world.of_kind("name_server")
     now = lost(world, client, "name_server", moment.at_ms)
     if servers and len(now) == len(servers):
@@ -144,7 +144,8 @@ def _look_up_bound(world: World, client: str, moment: Moment) -> Window:
     return Window(0, latest_ms, formula, "client's first answered look-up", stale.timers + 1)
 
 
-def _calls(world: World) -> int:
+def _calls(world: World, client: str) -> float:
     """k for a removal that a client must learn while NameServers are lost as well; the scenario's worst."""
     hit = {fault.source if fault.target is None else fault.target for fault in world.faults}
-    return sum(node.name in hit for node in world.of_kind("name_server"))
+    k = sum(node.name in hit for node in world.of_kind("name_server"))
+    return NEVER if k and any(sticks(world, client, node.name) for node in world.of_kind("name_server")) else k

@@ -12,6 +12,13 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from ...remoting.node.profile import Profile
+from ..settings.catalogue import settings_for
+from ..settings.resolve import Settings
+from ..settings.values import Value
+from ..topology import NodeKind
+
+UNREGISTER_MS = 3_000.0
+"""How long a broker that leaves waits for each NameServer (`BrokerOuterAPI.unregisterBroker`): no setting's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +38,8 @@ class Timers:
     H_ms: float = 30_000  # ClientConfig.heartbeatBrokerInterval
     T_ms: float = 3_000  # DefaultMQProducer.sendMsgTimeout, all attempts together
     Qr_ms: float = 20_000  # RebalanceService.waitInterval
+    W_ms: float | None = None  # NamesrvConfig.waitSecondsForService, with needWaitForService only
+    F_ms: float | None = None  # BrokerConfig.forceRegister=false: B, which the question before (322) may take
     Z: bool = True  # NettyClientConfig.clientCloseSocketIfTimeout: false up to 4.9.0
     time_scale: float = 1.0
     """How many RocketMQ milliseconds pass in one of the machine's."""
@@ -95,3 +104,56 @@ class Timers:
     def lateness_cap_ms(self) -> float:
         """A machine whose timers fired later than this altogether cannot be judged: a tenth of R."""
         return self.R_ms / 10
+
+    @property
+    def serves_ms(self) -> float:
+        """How long after its start a NameServer may have no route to give: R + C, or W where it waits longer."""
+        return max(self.R_ms + (self.F_ms or 0.0) + self.C_ms, self.W_ms or 0.0)
+
+
+def timers_of_nodes(
+    profile: Profile, time_scale: float, settings: Settings, nodes: Mapping[str, NodeKind]
+) -> tuple[Timers, dict[str, dict[str, float | bool]]]:
+    """The run's timers, and by node what differs from them there.
+
+    Where nodes of a kind differ the run's own are the longest (Z: whether all close), so that a window which asks for
+    no node in particular is wide enough for each.
+    """
+    own = Timers.for_profile(profile, time_scale=time_scale)
+    by_symbol: dict[str, dict[str, Any]] = {}
+    for node, kind in nodes.items():
+        for symbol, value in _symbols(settings.get(node, {}), kind, profile).items():
+            by_symbol.setdefault(symbol, {})[node] = value
+    defaults = {symbol: getattr(own, symbol) for symbol in by_symbol}
+    longest = {
+        symbol: all(values.values())
+        if symbol == "Z"
+        else max((v for v in values.values() if v is not None), default=None)
+        for symbol, values in by_symbol.items()
+    }
+    changed = {symbol: value for symbol, value in longest.items() if value != defaults[symbol]}
+    differing: dict[str, dict[str, float | bool]] = {}
+    for symbol, values in by_symbol.items():
+        for node, value in values.items():
+            if value != longest[symbol]:
+                differing.setdefault(node, {})[symbol] = value
+    return own.with_(**changed), differing
+
+
+def _symbols(values: Mapping[str, Value], kind: NodeKind, profile: Profile) -> dict[str, Any]:
+    """Field of Timers to its value, of all that a node of this kind decides."""
+    found: dict[str, Any] = {}
+    for setting in settings_for(kind).values():
+        if setting.symbol is None or profile not in setting.profiles:
+            continue
+        value = values.get(setting.name, setting.default(profile))
+        if setting.symbol == "Z":
+            found["Z"] = value
+        else:
+            found[f"{setting.symbol}_ms"] = float(str(value)) * (1000 if setting.symbol == "I" else 1)
+    if kind is NodeKind.BROKER:
+        found["F_ms"] = found["B_ms"] if values.get("forceRegister") is False else None
+    if kind is NodeKind.NAME_SERVER:
+        seconds = values.get("waitSecondsForService", 45)
+        found["W_ms"] = float(str(seconds)) * 1000 if values.get("needWaitForService") and seconds else None
+    return found

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from ...remoting.node.profile import Profile
 from ..faults.losses import Delay, Loss
+from .timers import UNREGISTER_MS
 from .timers import Timers as Timers
 
 NEVER = math.inf
@@ -39,7 +40,7 @@ def drop_window(timers: Timers, loss: Loss, *, dead_name_servers: int = 0) -> Wi
         case Loss.CRASH | Loss.CLOSED:
             return Window(0, 0, "RTT + event thread", row)
         case Loss.GRACEFUL:
-            return Window(0, t.A_ms * dead_name_servers, f"A·{dead_name_servers} dead NameServers", row)
+            return Window(0, UNREGISTER_MS * dead_name_servers, f"3 s·{dead_name_servers} dead NameServers", row)
         case Loss.SILENT:
             # The idle close (I - φ') lies inside these bounds: the channel's last byte is never older than φ.
             return Window(t.silence_ms - t.beat_ms, t.E_ms + t.S_ms, f"E - {beat} .. E + S", row, 2)
@@ -103,7 +104,17 @@ def flapping_of(timers: Timers, loss: Loss, stream: str | None = None, delay: De
 def return_window(timers: Timers) -> Window:
     """When a broker is back in a NameServer's table after a heal, or after either of them was started again."""
     row = "after a heal or a restart the broker comes back on its own tick"
+    if timers.F_ms is not None:  # it asks every NameServer first, and one that hangs is waited for
+        return Window(0, timers.R_ms + timers.F_ms + timers.C_ms, "R + B + C", row, 3)
     return Window(0, timers.R_ms + timers.C_ms, "R + C", row, 2)
+
+
+def serves_window(timers: Timers) -> Window:
+    """When a NameServer that was started has every route to give: its brokers are back, and it waits no more (W)."""
+    window = return_window(timers)
+    if timers.serves_ms <= window.latest_ms:
+        return window
+    return Window(0, timers.serves_ms, "W", "needWaitForService: look-ups are answered with code 1 until then", 1)
 
 
 def topic_window(timers: Timers) -> Window:

@@ -19,6 +19,9 @@ from ..faults.fault import Fault as FaultKind
 from ..faults.kinds import recorded
 from ..faults.losses import Loss
 from ..history.schema import Group, named
+from ..settings.catalogue import settings_for
+from ..settings.values import Value
+from ..topology import NodeKind
 from .timers import Timers
 
 ENVIRONMENT_EVENTS = named(Group.ENVIRONMENT)
@@ -165,6 +168,24 @@ class World:
             ),
             run=run,
         )
+
+    def timers_of(self, *nodes: str) -> Timers:
+        """The timers as these nodes have them: a broker and a NameServer, or a client; the run's own for the rest."""
+        differing = self.run.get("node_timers")
+        if not differing:
+            return self.timers
+        key = ("timers", *nodes)
+        return self.memoized(
+            key, lambda: self.timers.with_(**{k: v for node in nodes for k, v in differing.get(node, {}).items()})
+        )
+
+    def setting(self, node: str, name: str) -> Value:
+        """What this node has for a setting of RocketMQ's (docs/settings.md). KeyError: nodes of its kind have none."""
+        said = (self.run.get("settings") or {}).get(node, {})
+        (kind,) = (one.kind for one in self.nodes if one.name == node)
+        setting = settings_for(NodeKind(kind))[name]
+        value: Value = said[name] if name in said else setting.default(self.timers.profile)
+        return value
 
     def of_kind(self, *kinds: str) -> tuple[NodeInfo, ...]:
         found = self._index.by_kind

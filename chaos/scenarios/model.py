@@ -20,10 +20,13 @@ from pydantic import (
     model_validator,
 )
 
+from ...remoting.node.profile import Profile
 from ..checkers import CHECKS
 from ..errors import ScenarioError, nearest
 from ..faults.fault import Action
 from ..faults.kinds import ACTIONS, AnyAction
+from ..settings.resolve import SettingError, settings_of
+from ..settings.values import Value
 from ..topology import Topology
 from .reading import read, refuse_booleans
 from .timeline import refuse_impossible
@@ -145,6 +148,8 @@ class Scenario(_Model):
     description: str = Field("", max_length=500)
     cluster: ClusterModel = ClusterModel()
     timers: TimersModel = TimersModel()
+    config: dict[str, dict[str, Any]] = {}
+    """Settings of groups and single nodes by RocketMQ's names (docs/settings.md)."""
     workload: WorkloadModel = WorkloadModel()
     timeline: tuple[ActionModel, ...] = ()
     steady_s: float = Field(60, ge=0, le=100_000)
@@ -170,6 +175,27 @@ class Scenario(_Model):
             external=self.cluster.external,
         )
 
+    @property
+    def profile(self) -> Profile:
+        return Profile(self.cluster.profile)
+
+    def settings(self) -> dict[str, dict[str, Value]]:
+        """Node to RocketMQ's name to value, of all that the scenario sets. SettingError for what cannot be."""
+        return settings_of(self.config, self.topology().kinds, self.profile, before=self._older_keys())
+
+    def _older_keys(self) -> dict[str, dict[str, Value]]:
+        """What `timers:` and `workload:` say of settings, by group."""
+        said: dict[str, dict[str, Value]] = {}
+        if self.timers.register_name_server_period_s is not None:
+            said["brokers"] = {"registerNameServerPeriod": round(self.timers.register_name_server_period_s * 1000)}
+        if self.timers.poll_name_server_interval_s is not None:
+            said["clients"] = {"pollNameServerInterval": round(self.timers.poll_name_server_interval_s * 1000)}
+        if self.workload.latency_fault:
+            said["producers"] = {"sendLatencyFaultEnable": True}
+        if self.workload.ordered:
+            said["consumers"] = {"consumeThreadMax": 1}
+        return said
+
     def to_yaml(self) -> str:
         """The scenario with every default filled in; loading it gives an equal scenario."""
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
@@ -192,13 +218,18 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
     document = {"name": Path(file).stem, **document}
     if document.get("checks") == "all":
         document["checks"] = list(CHECK_NAMES)
-    refuse_booleans(document, _TRUE_OR_FALSE, file=file)
+    rest = {key: value for key, value in document.items() if key != "config"}  # there every setting says its own
+    refuse_booleans(rest, _TRUE_OR_FALSE, file=file)
     try:
         scenario = Scenario.model_validate(document)
     except ValidationError as exc:
         error = exc.errors()[0]
         raise ScenarioError(file, _key(error), _shown(error), _allowed(error)) from exc
     _check_names(scenario, file)
+    try:
+        scenario.settings()
+    except SettingError as exc:
+        raise ScenarioError(file, exc.place, exc.value, exc.allowed) from exc
     refuse_impossible(scenario.timeline, file=file)
     if scenario.defect is not None:
         require_defect(scenario.defect, file=file, key="defect")

@@ -96,15 +96,19 @@ class ProberNode:
         remoting = RemotingClient(
             clock=base.clock,
             network=base.network,
+            connect_timeout_s=config.connect_timeout_ms / 1000,
+            close_on_timeout=config.client_close_socket_if_timeout,
             language=LanguageCode.PYTHON,
             version=config.profile.version,
             log=base.log,
         )
-        client = NameServerClient(context, remoting, config.namesrv_addr, config.profile)
+        client = NameServerClient(
+            context, remoting, config.namesrv_addr, config.profile, lock_timeout_s=config.lock_timeout_ms / 1000
+        )
         self.plant(client)
         client.start()
         try:
-            await client.query_route(self._workload.topic)
+            await client.query_route(self._workload.topic, config.mq_client_api_timeout_ms / 1000)
         except RocketMQError as exc:
             base.log.info("%s got no route: %s", op_id, exc)
             return False

@@ -59,6 +59,8 @@ class ConsumerConfig(ClientConfig):
     post_subscription_when_pull: bool = False
     pull_time_delay_when_exception_ms: int = 1_000
     rebalance_interval_ms: int = 20_000
+    rebalance_min_interval_ms: int = 1_000
+    """The wait after a round that left queues unbalanced; 5.2.0 and later, ignored by profile 4.9."""
     await_termination_when_shutdown_ms: int = 0
     """How long stopping waits for listener calls that run."""
 
@@ -74,6 +76,7 @@ class ConsumerConfig(ClientConfig):
                 "pull_threshold_size_for_queue_mib",
                 "consume_concurrently_max_span",
                 "rebalance_interval_ms",
+                "rebalance_min_interval_ms",
             ),
         )
         if not self.consumer_group:

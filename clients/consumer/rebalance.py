@@ -25,7 +25,6 @@ from .config import ConsumeFromWhere, ConsumerConfig, MessageModel
 from .offset_store import OffsetStore
 from .process_queue import ProcessQueue
 
-UNBALANCED_RETRY_S = 1.0
 """5.x looks again this soon when a round left work undone (`rocketmq.client.rebalance.minInterval`)."""
 
 OnQueueTaken = Callable[[MessageQueue, ProcessQueue, int], None]
@@ -86,6 +85,7 @@ class Rebalancer:
 
     async def _run(self) -> None:
         interval_s = self._config.rebalance_interval_ms / 1000
+        again_s = self._config.rebalance_min_interval_ms / 1000
         wait_s = interval_s
         while True:
             try:
@@ -95,7 +95,7 @@ class Rebalancer:
                 pass
             self._wake.clear()
             balanced = await self.rebalance()
-            wait_s = interval_s if balanced or self._config.profile is Profile.V4_9 else UNBALANCED_RETRY_S
+            wait_s = interval_s if balanced or self._config.profile is Profile.V4_9 else again_s
 
     async def rebalance(self) -> bool:
         """One round over all topics; True when every topic ended with just the queues it should have."""

@@ -24,7 +24,9 @@ from ...remoting.message import MessageQueue
 from ...remoting.node.profile import Profile
 from .queue_selection import QueueRing
 
-LATENCY_TABLE_4_9 = (
+LatencyTable = tuple[tuple[int, int], ...]
+"""Latency and isolation in milliseconds, ascending."""
+LATENCY_TABLE_4_9: LatencyTable = (
     (50, 0),
     (100, 0),
     (550, 30_000),
@@ -51,9 +53,17 @@ class MQFaultStrategy:
     """The brokers' fault items, by broker name. `rng` picks starting places only."""
 
     def __init__(
-        self, profile: Profile, rng: random.Random, *, enabled: bool = False, detector_enabled: bool = False
+        self,
+        profile: Profile,
+        rng: random.Random,
+        *,
+        enabled: bool = False,
+        detector_enabled: bool = False,
+        table: LatencyTable = (),
     ) -> None:
+        """`table`: the user's own latencies and isolations (`latencyMax`, `notAvailableDuration`); empty: as above."""
         self._profile = profile
+        self._table = table or (LATENCY_TABLE_4_9 if profile is Profile.V4_9 else LATENCY_TABLE_5_X)
         self._enabled = enabled
         self._detector_enabled = detector_enabled and profile is Profile.V5_X
         self._items: dict[str, _FaultItem] = {}
@@ -61,11 +71,9 @@ class MQFaultStrategy:
 
     def isolation_ms(self, latency_ms: int, *, failed: bool = False) -> int:
         """How long a broker is avoided after an attempt that took `latency_ms`, or failed."""
-        if self._profile is Profile.V4_9:
-            table, counted_ms = LATENCY_TABLE_4_9, 30_000 if failed else latency_ms
-        else:
-            table, counted_ms = LATENCY_TABLE_5_X, 10_000 if failed else latency_ms
-        return max((isolation for bucket, isolation in table if counted_ms >= bucket), default=0)
+        failure_ms = 30_000 if self._profile is Profile.V4_9 else 10_000
+        counted_ms = failure_ms if failed else latency_ms
+        return next((isolation for bucket, isolation in reversed(self._table) if counted_ms >= bucket), 0)
 
     def attempt_succeeded(self, broker_name: str, latency_ms: int, *, now_ms: int) -> None:
         self._update(broker_name, latency_ms, self.isolation_ms(latency_ms), True, now_ms)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,5 +83,5 @@ class VirtualStage:
         while not future.done():
             if self.scheduler.now_s >= end_s:
                 raise TimeoutError(f"not within {limit_s:g} s of virtual time")
-            with signals_deferred():
-                self.scheduler.run_until_done(future, min(end_s, self.scheduler.now_s + SLICE_S))
+            with signals_deferred(), suppress(TimeoutError):
+                self.scheduler.run_until_done(future, min(end_s - self.scheduler.now_s, SLICE_S))

@@ -1,0 +1,95 @@
+"""docs/settings.md, written from the catalogue itself: `python -m tests.generated` writes it anew, a test compares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...remoting.node.profile import Profile
+from .catalogue import CATALOGUE, CLIENTS, GROUPS, Setting
+from .elsewhere import not_obeyed, said_elsewhere
+from .values import Value
+
+_HEAD = """# Settings
+
+A scenario sets RocketMQ's own settings by RocketMQ's own names, for groups of nodes and for single ones. The nodes
+behave by them, and the windows that checks judge by follow, node by node where they differ.
+
+```yaml settings.yaml
+description: ns-1 gives up a silent broker sooner than the others, and producers cap each try.
+cluster:  {name_servers: 3, brokers: 2, profile: "5.x"}
+config:
+  name_servers: {needWaitForService: true, waitSecondsForService: 20}
+  ns-1:         {serverChannelMaxIdleTimeSeconds: 90}
+  broker-a:     {forceRegister: false}
+  clients:      {pollNameServerInterval: 20000, sendMsgMaxTimeoutPerRequest: 1000}
+  consumer-0:   {waitInterval: 10000}
+timeline:
+  - {at_s: 20, do: black_hole, links: [broker-a <-> *]}
+  - {at_s: 220, do: heal}
+settle_s: 70
+checks: [routes_converge, routes_are_true, no_false_eviction, dead_brokers_avoided, no_acknowledged_loss]
+```
+
+```sh
+nemesrv run settings.yaml --clock virtual --seed 1
+```
+
+```text
+settings: VALID
+```
+
+* Groups are `name_servers`, `brokers`, `producers`, `consumers` and `clients` (producers, consumers and the prober).
+  What is said of a smaller group comes before what is said of a larger, and a single node's before both. A group takes
+  what any of its members takes: `sendMsgMaxTimeoutPerRequest` of `clients` is for the producers.
+* `timers: {register_name_server_period_s, poll_name_server_interval_s}` are the same settings as
+  `registerNameServerPeriod` of `brokers` and `pollNameServerInterval` of `clients`; `workload: {latency_fault}` is
+  `sendLatencyFaultEnable` of `producers`. Saying something else in both places is refused.
+* A name that RocketMQ does not have is refused with the nearest that it has; one that it has and our nodes do nothing
+  with is refused, too. So is a silence limit that healthy brokers would not keep (no longer than
+  `registerNameServerPeriod` + `registerBrokerTimeoutMills`), because no window is made for that.
+* Where a value differs from node to node, a window for one node is that node's, and one for all of them is the widest.
+* (constant) marks what Java has as a literal, in that profile or in both: no RocketMQ of today can be told, but an
+  experiment may ask what would be.
+
+"""
+_TABLE = "| setting | class | 4.9 | 5.x | allowed | symbol | what it says |\n|---|---|---|---|---|---|---|\n"
+_WINDOW = "The symbol is the timer's in the formulas of verdicts (README has the legend)."
+
+
+def render() -> str:
+    """The whole of docs/settings.md."""
+    parts = [_HEAD, _WINDOW, "\n\n"]
+    for group, kinds in sorted(GROUPS.items(), key=lambda entry: list(GROUPS).index(entry[0])):
+        rows = [one for one in CATALOGUE if one.taken_by == kinds]
+        title = "producers, consumers and the prober" if kinds == CLIENTS else group.replace("_", " ")
+        parts.append(f"## Of {title}\n\n")
+        parts.append(
+            "| setting | class | 4.9 | 5.x | allowed | symbol | what it says |\n|---|---|---|---|---|---|---|\n"
+        )
+        parts += [f"{_row(one)}\n" for one in rows]
+        parts.append("\n")
+    parts.append("## Not to be set\n\nRocketMQ has these, too; a scenario that sets one is refused.\n\n")
+    parts += [f"* `{name}`: {why}\n" for name, why in sorted(said_elsewhere().items())]
+    parts.append(f"* nodes of nemesrv do nothing with {_names(sorted(not_obeyed()))}\n")
+    return "".join(parts)
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _row(one: Setting) -> str:
+    defaults = " | ".join(_default(one, profile) for profile in Profile)
+    return f"| `{one.name}` | {one.upstream} | {defaults} | {one.allowed} | {one.symbol or ''} | {one.says} |"
+
+
+def _default(one: Setting, profile: Profile) -> str:
+    if profile not in one.profiles:
+        return "–"
+    return _text(one.default(profile)) + (" (constant)" if profile in one.constant else "")
+
+
+def _text(value: Value) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -1,0 +1,184 @@
+"""What a scenario's `config:` comes to: each node's own settings, checked, and as the fields of its configuration.
+
+timers:, workload:          what older keys say of the same settings
+  └─ clients                a group of groups
+       └─ producers         a group
+            └─ producer-0   a single node: what is said of it comes before all else
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from ...actors.broker.config import BrokerConfig
+from ...actors.config_error import ConfigError
+from ...actors.namesrv.config import Constants
+from ...remoting.node.profile import Profile
+from ..errors import nearest
+from ..topology import NodeKind
+from .catalogue import CONSTANTS, GROUPS, Setting, settings_for
+from .elsewhere import why_not
+from .values import Value
+
+Said = Mapping[str, Mapping[str, object]]
+"""Group or node → RocketMQ's name → value, as in the file."""
+Settings = Mapping[str, Mapping[str, Value]]
+"""Node → RocketMQ's name → value, of what was said; what was not has its default."""
+
+
+class SettingError(ValueError):
+    """A setting that cannot be: its place in the file, what stands there, and what is allowed."""
+
+    def __init__(self, place: str, value: str, allowed: str) -> None:
+        self.place, self.value, self.allowed = place, value, allowed
+        super().__init__(f"{place}: {value} is not allowed: {allowed}")
+
+
+def settings_of(
+    config: Said, nodes: Mapping[str, NodeKind], profile: Profile, *, before: Mapping[str, Mapping[str, Value]]
+) -> dict[str, dict[str, Value]]:
+    """Each node's settings that were said. SettingError for the first that is wrong.
+
+    `before`: what other keys of the scenario say, group by group. Saying something else here for the same is refused.
+    """
+    found: dict[str, dict[str, Value]] = {}
+    ours = {where: _checked(where, config[where], GROUPS[where], profile) for where in config if where in GROUPS}
+    for group, said in before.items():
+        _refuse_another(ours, group, said)
+    for one in (before, ours):
+        for group in sorted(one, key=lambda name: -len(GROUPS[name])):
+            members = [name for name, kind in nodes.items() if kind in GROUPS[group]]
+            _give(found, members, nodes, one[group], profile)
+    for where in config:
+        if where in GROUPS:
+            continue
+        kind = nodes.get(where)
+        if kind is None or kind is NodeKind.EXTERNAL:
+            known = [*GROUPS, *(name for name, kind in nodes.items() if kind is not NodeKind.EXTERNAL)]
+            raise SettingError(
+                f"config.{where}", "a node or group of that name", f"one of {', '.join(known)}{nearest(where, known)}"
+            )
+        _give(found, [where], nodes, _checked(where, config[where], (kind,), profile), profile)
+    for node, values in found.items():
+        config_fields(values, nodes[node], profile, place=_place_of(config, node, nodes[node]))
+    _refuse_short_silence(found, nodes, profile)
+    return found
+
+
+def _refuse_short_silence(found: Settings, nodes: Mapping[str, NodeKind], profile: Profile) -> None:
+    """SettingError where NameServers would drop healthy brokers between two registrations: no window is made for it."""
+
+    def value(node: str, name: str) -> int:
+        setting = settings_for(nodes[node])[name]
+        return int(str(found.get(node, {}).get(name, setting.default(profile))))
+
+    servers = [name for name, kind in nodes.items() if kind is NodeKind.NAME_SERVER]
+    for broker in (name for name, kind in nodes.items() if kind is NodeKind.BROKER):
+        beat_ms = value(broker, "registerNameServerPeriod") + value(broker, "registerBrokerTimeoutMills")
+        silences = [(one, "serverChannelMaxIdleTimeSeconds", 1000) for one in servers]
+        silences.append((broker, "clientChannelMaxIdleTimeSeconds", 1000))
+        if profile is Profile.V4_9:
+            silences += [(one, "brokerChannelExpiredTime", 1) for one in servers]
+        else:
+            silences.append((broker, "brokerNotActiveTimeoutMillis", 1))
+        for node, name, unit_ms in silences:
+            if (said := value(node, name)) * unit_ms <= beat_ms:
+                allowed = (
+                    f"more than the {beat_ms} ms of {broker}'s registerNameServerPeriod and registerBrokerTimeoutMills"
+                )
+                raise SettingError(f"config: {name} of {node}", str(said), allowed)
+
+
+def _refuse_another(ours: Mapping[str, Mapping[str, Value]], group: str, said: Mapping[str, Value]) -> None:
+    """SettingError where `config:` says something else of the very setting that another key of the file says."""
+    for name, value in said.items():
+        now = ours.get(group, {}).get(name, value)
+        if now != value:
+            allowed = f"{value}, as timers: or workload: says of the same setting; or say it here only"
+            raise SettingError(f"config.{group}.{name}", str(now), allowed)
+
+
+def _give(
+    found: dict[str, dict[str, Value]],
+    members: Iterable[str],
+    nodes: Mapping[str, NodeKind],
+    said: Mapping[str, Value],
+    profile: Profile,
+) -> None:
+    for member in members:
+        taken = settings_for(nodes[member])
+        mine = {name: value for name, value in said.items() if name in taken and profile in taken[name].profiles}
+        if mine:
+            found.setdefault(member, {}).update(mine)
+
+
+def _place_of(config: Said, node: str, kind: NodeKind) -> str:
+    said = [where for where in config if where == node or kind in GROUPS.get(where, ())]
+    return f"config.{node if node in said or not said else said[-1]}"
+
+
+def _checked(where: str, said: object, kinds: tuple[NodeKind, ...], profile: Profile) -> dict[str, Value]:
+    """The values of one group or node. SettingError for a name that none of `kinds` takes, or a value that is none."""
+    place = f"config.{where}"
+    if not isinstance(said, Mapping):
+        raise SettingError(place, repr(said), "a mapping of settings to values")
+    known = settings_for(*kinds)
+    values: dict[str, Value] = {}
+    for name, value in said.items():
+        setting = known.get(str(name))
+        if setting is None:
+            raise SettingError(f"{place}.{name}", repr(value), _unknown(str(name), where, known))
+        if profile not in setting.profiles:
+            other = ", ".join(one.value for one in setting.profiles)
+            raise SettingError(f"{place}.{name}", repr(value), f"in profile {other} only; this one is {profile}")
+        try:
+            values[str(name)] = setting.allowed.taken(value)
+        except ValueError as exc:
+            raise SettingError(f"{place}.{name}", repr(value), str(setting.allowed)) from exc
+    return values
+
+
+def _unknown(name: str, where: str, known: Mapping[str, Setting]) -> str:
+    elsewhere = [group for group, kinds in GROUPS.items() if group != "clients" and name in settings_for(*kinds)]
+    if elsewhere:
+        return f"under {' or '.join(elsewhere)}: {where} does not take it"
+    if (why := why_not(name)) is not None:
+        return f"a setting that the nodes obey (docs/settings.md): {why}"
+    return f"a setting of RocketMQ that docs/settings.md lists for {where}{nearest(name, known)}"
+
+
+def config_fields(
+    values: Mapping[str, Value], kind: NodeKind, profile: Profile, *, place: str = "config"
+) -> dict[str, object]:
+    """The fields of the node's configuration that these settings come to. SettingError for what cannot go together."""
+    known = settings_for(kind)
+    fields: dict[str, object] = {}
+    constants = Constants()
+    for name, value in values.items():
+        setting = known[name]
+        if setting.fields.startswith(CONSTANTS):
+            constants = replace(constants, **{setting.fields.removeprefix(CONSTANTS): int(str(value))})
+        elif name == "scanNotActiveBrokerInterval" and profile is Profile.V4_9:
+            constants = replace(constants, scan_4_9_ms=int(str(value)))
+        else:
+            fields[setting.fields] = value * setting.factor if setting.factor > 1 and isinstance(value, int) else value
+    if constants != Constants():
+        fields["constants"] = constants
+    if kind is NodeKind.PRODUCER and ("latencyMax" in values or "notAvailableDuration" in values):
+        table = [values.get(name, known[name].default(profile)) for name in ("latencyMax", "notAvailableDuration")]
+        latencies, isolations = (one if isinstance(one, tuple) else () for one in table)
+        if len(latencies) != len(isolations):
+            key = "notAvailableDuration" if "notAvailableDuration" in values else "latencyMax"
+            raise SettingError(
+                f"{place}.{key}",
+                str(values[key]),
+                f"{len(latencies)} entries in notAvailableDuration, as latencyMax has; here are {len(isolations)}",
+            )
+        fields["latency_max"], fields["not_available_duration"] = latencies, isolations
+    if kind is NodeKind.BROKER:
+        try:
+            BrokerConfig(profile=profile, **fields)  # type: ignore[arg-type]  # the fields' types are the catalogue's
+        except ConfigError as exc:
+            raise SettingError(f"{place}.{exc.key}", str(exc.value), exc.allowed) from exc
+    return fields

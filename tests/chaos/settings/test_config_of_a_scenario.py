@@ -1,0 +1,186 @@
+"""`config:` of a scenario: what is wrong is said in one sentence, what is right the nodes do and windows follow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from nemesrv.chaos.checkers import CHECKS
+from nemesrv.chaos.checkers.control import Control
+from nemesrv.chaos.errors import ScenarioError
+from nemesrv.chaos.history.rows import read_rows
+from nemesrv.chaos.oracle.obligations import ObligationKind, obligations
+from nemesrv.chaos.oracle.world import World
+from nemesrv.chaos.runner import record_virtual
+from nemesrv.chaos.scenarios.model import parse
+from nemesrv.chaos.verdict import Validity
+
+CONTROL = ("routes_converge", "routes_are_true", "no_false_eviction", "no_resurrection", "dead_name_servers_left")
+
+
+def refused(config: object, **rest: object) -> ScenarioError:
+    with pytest.raises(ScenarioError) as error:
+        parse({"checks": ["routes_converge"], "config": config, **rest}, file="mine.yaml")
+    return error.value
+
+
+@pytest.mark.parametrize(
+    ("config", "key", "value", "allowed"),
+    [
+        ({"brokers": {"registerNameServerPeriode": 20_000}}, "config.brokers.registerNameServerPeriode", "20000",
+         "a setting of RocketMQ that docs/settings.md lists for brokers; did you mean registerNameServerPeriod?"),
+        ({"broker": {}}, "config.broker", "a node or group of that name", "did you mean brokers?"),
+        ({"broker-c": {}}, "config.broker-c", "a node or group of that name", "broker-a, broker-b"),
+        ({"brokers": {"registerNameServerPeriod": 5}}, "config.brokers.registerNameServerPeriod", "5",
+         "a whole number from 10000 to 60000 ms"),
+        ({"brokers": {"registerNameServerPeriod": "20s"}}, "config.brokers.registerNameServerPeriod", "'20s'",
+         "a whole number from 10000 to 60000 ms"),
+        ({"brokers": {"forceRegister": 0}}, "config.brokers.forceRegister", "0", "true or false"),
+        ({"brokers": {"registerNameServerPeriod": True}}, "config.brokers.registerNameServerPeriod", "True",
+         "a whole number"),
+        ({"name_servers": {"needWaitForService": True}}, "config.name_servers.needWaitForService", "True",
+         "in profile 5.x only; this one is 4.9"),
+        ({"consumers": {"sendMsgTimeout": 1}}, "config.consumers.sendMsgTimeout", "1",
+         "under producers: consumers does not take it"),
+        ({"brokers": {"aclEnable": True}}, "config.brokers.aclEnable", "True",
+         "RocketMQ has it, the nodes of nemesrv do nothing with it"),
+        ({"consumers": {"messageModel": "BROADCASTING"}}, "config.consumers.messageModel", "'BROADCASTING'",
+         "say `workload: {broadcasting: true}`"),
+        ({"producers": {"latencyMax": [50, 100]}}, "config.producers.latencyMax", "(50, 100)",
+         "2 entries in notAvailableDuration, as latencyMax has; here are 7"),
+        ({"brokers": {"flushDiskType": "SYNC"}}, "config.brokers.flushDiskType", "'SYNC'", "ASYNC_FLUSH, SYNC_FLUSH"),
+        ({"ns-0": {"brokerChannelExpiredTime": 30_000}}, "config: brokerChannelExpiredTime of ns-0", "30000",
+         "more than the 36000 ms of broker-a's registerNameServerPeriod and registerBrokerTimeoutMills"),
+        ({"brokers": [1]}, "config.brokers", "[1]", "a mapping"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_said_in_one_sentence(config: object, key: str, value: str, allowed: str) -> None:
+    error = refused(config, cluster={"brokers": 2})
+    assert error.key == key
+    assert value in error.value
+    assert allowed in error.allowed
+    assert "\n" not in str(error)
+
+
+def test_the_older_keys_are_the_same_settings() -> None:
+    timers = {"register_name_server_period_s": 20, "poll_name_server_interval_s": 5}
+    scenario = parse({"checks": ["routes_converge"], "timers": timers}, file="mine.yaml")
+    assert scenario.settings()["broker-a"] == {"registerNameServerPeriod": 20_000}
+    assert scenario.settings()["prober"] == {"pollNameServerInterval": 5_000}
+    error = refused({"brokers": {"registerNameServerPeriod": 30_000}}, timers=timers)
+    assert error.key == "config.brokers.registerNameServerPeriod"
+    assert "20000, as timers: or workload: says" in error.allowed
+    config = {"broker-a": {"registerNameServerPeriod": 30_000}}
+    scenario = parse({"checks": ["routes_converge"], "timers": timers, "config": config}, file="mine.yaml")
+    assert scenario.settings()["broker-a"] == {"registerNameServerPeriod": 30_000}
+
+
+def test_config_comes_back_from_the_scenario_as_run() -> None:
+    document = {"checks": ["routes_converge"], "config": {"broker-a": {"forceRegister": False}}}
+    scenario = parse(document, file="mine.yaml")
+    assert parse(yaml.safe_load(scenario.to_yaml()), file="again.yaml") == scenario
+
+
+def ran(document: Mapping[str, Any], tmp_path: Path, *, seed: int = 1) -> tuple[list[dict[str, Any]], World]:
+    scenario = parse({"checks": list(CONTROL), **document}, file="mine.yaml")
+    rows = list(read_rows(record_virtual(scenario, seed, tmp_path / "run").path))
+    return rows, World.of_rows(rows)
+
+
+def verdicts(rows: list[dict[str, Any]], world: World) -> dict[str, Validity]:
+    control = Control.of_rows(rows)
+    return {name: CHECKS[name].judge(control, world).verdict for name in CONTROL}
+
+
+HOLE = [
+    {"at_s": 20, "do": "black_hole", "links": ["broker-a <-> name_servers"]},
+    {"at_s": 200, "do": "heal"},
+]
+
+
+def test_a_name_server_with_a_shorter_expiry_drops_sooner_and_is_judged_by_its_own(tmp_path: Path) -> None:
+    config = {"ns-1": {"brokerChannelExpiredTime": 60_000, "scanNotActiveBrokerInterval": 2_000}}
+    document = {"cluster": {"name_servers": 2, "brokers": 2}, "config": config, "timeline": HOLE}
+    rows, world = ran(document, tmp_path)
+    drops_ = [
+        row for row in rows if row["event"] == "broker_dropped" and row["value"] and "unreg" not in str(row["value"])
+    ]
+    dropped = {row["node"]: row["time_ms"] for row in reversed(drops_)}
+    registered = {
+        node: max(
+            row["time_ms"]
+            for row in rows
+            if row["event"] == "registration"
+            and row["node"] == node
+            and row["broker_name"] == "broker-a"
+            and row["time_ms"] < dropped[node]
+        )
+        for node in dropped
+    }
+    assert 60_000 <= dropped["ns-1"] - registered["ns-1"] <= 62_000
+    assert 119_999 <= dropped["ns-0"] - registered["ns-0"] <= 130_000
+    drops = {o.name_server: o.window for o in obligations(world) if o.demand is ObligationKind.DROP}
+    assert drops["ns-1"].latest_ms == 62_000
+    assert drops["ns-0"].latest_ms == 130_000
+    assert set(verdicts(rows, world).values()) <= {Validity.VALID, Validity.UNKNOWN}
+    assert verdicts(rows, world)["routes_are_true"] is Validity.VALID
+    # the same history without its settings is wrong: the windows really are the nodes' own
+    for row in rows:
+        if row["event"] == "run_begin":
+            row["value"] = {k: v for k, v in _object(row["value"]).items() if k not in ("node_timers", "settings")}
+    assert verdicts(rows, World.of_rows(rows))["no_false_eviction"] is Validity.INVALID
+
+
+def _object(value: object) -> dict[str, Any]:
+    found = json.loads(value) if isinstance(value, str) else value
+    assert isinstance(found, dict)
+    return found
+
+
+def test_clients_that_keep_silent_channels_are_not_asked_to_leave(tmp_path: Path) -> None:
+    timeline = [{"at_s": 20, "do": "black_hole", "links": ["clients <-> ns-0"]}, {"at_s": 200, "do": "heal"}]
+    document = {"cluster": {"name_servers": 3, "brokers": 1}, "timeline": timeline}
+    rows, world = ran(document, tmp_path / "closes")
+    assert verdicts(rows, world)["dead_name_servers_left"] is Validity.VALID
+    document["config"] = {"clients": {"clientCloseSocketIfTimeout": False}}
+    rows, world = ran(document, tmp_path / "keeps")
+    assert verdicts(rows, world)["dead_name_servers_left"] is Validity.UNKNOWN
+    assert world.setting("producer-0", "clientCloseSocketIfTimeout") is False
+    assert world.setting("broker-a", "clientCloseSocketIfTimeout") is True
+
+
+def test_a_name_server_that_waits_for_service_answers_code_1_as_long_as_it_is_told(tmp_path: Path) -> None:
+    document = {
+        "cluster": {"name_servers": 1, "brokers": 1, "profile": "5.x"},
+        "config": {"name_servers": {"needWaitForService": True, "waitSecondsForService": 25}},
+        "timeline": [{"at_s": 20, "do": "kill", "nodes": ["ns-0"]}, {"at_s": 30, "do": "restart", "nodes": ["ns-0"]}],
+    }
+    rows, world = ran(document, tmp_path)
+    begins = [row["time_ms"] for row in rows if row["event"] == "started" and row["node"] == "ns-0"]
+    refused_ms = [row["time_ms"] for row in rows if row["event"] == "name_server_call" and row.get("code") == 1]
+    answered_ms = [row["time_ms"] for row in rows if row["event"] == "name_server_call" and row.get("code") == 0]
+    assert refused_ms
+    assert all(any(begin <= at_ms < begin + 25_100 for begin in begins) for at_ms in refused_ms)
+    assert min(at_ms for at_ms in answered_ms if at_ms > begins[1]) >= begins[1] + 25_000
+    assert world.timers.W_ms == 25_000
+
+
+def test_a_send_is_capped_and_isolation_lasts_as_the_producer_is_told(tmp_path: Path) -> None:
+    document = {
+        "cluster": {"name_servers": 1, "brokers": 2, "profile": "5.x"},
+        "config": {"producers": {"sendMsgMaxTimeoutPerRequest": 500, "sendMsgTimeout": 2_000}},
+        "timeline": [
+            {"at_s": 20, "do": "pause", "nodes": ["broker-a"]},
+            {"at_s": 60, "do": "resume", "nodes": ["broker-a"]},
+        ],
+    }
+    rows, _ = ran(document, tmp_path)
+    sends = [row for row in rows if row["event"] == "send" and 21_000 < row["time_ms"] < 59_000]
+    slow = [row["duration_ms"] for row in sends if (row["duration_ms"] or 0) > 400]
+    assert slow
+    assert max(slow) < 1_000
