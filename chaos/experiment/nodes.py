@@ -1,4 +1,8 @@
-"""From a scenario to its nodes: which program each name is, with which settings. Everything here can be pickled."""
+"""From a scenario to its nodes: which program each name is, with which settings.
+
+A factory is pickled and loaded in the node's own process, so it is made of what is light to import: programs.py,
+workloads/ and settings, nothing of this module.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,10 @@ from functools import partial
 from typing import Any
 
 from ...actors.broker.config import BrokerConfig
-from ...actors.broker.server import Broker
 from ...actors.namesrv.config import NamesrvConfig
-from ...actors.namesrv.server import NameServer
 from ...clients.config import ClientConfig, ProducerConfig
 from ...clients.consumer.config import ConsumeFromWhere, ConsumerConfig, MessageModel
 from ...remoting.node.network import Address
-from ...remoting.node.node import Node, NodeContext
 from ...remoting.node.profile import Profile
 from ..defects import Defect
 from ..oracle.timers import Timers, timers_of_nodes
@@ -24,8 +25,8 @@ from ..topology import NodeKind
 from ..workloads.consumer import ConsumerNode
 from ..workloads.prober import ProberNode, ProberWorkload
 from ..workloads.producer import ProducerNode, ProducerWorkload
-
-Factory = Callable[[NodeContext], Node]
+from . import programs
+from .programs import Factory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,7 @@ class NodePlan:
         """The program of the node, with the planted defect in it where one is meant for it."""
         made = _MAKERS[kind](self, name)
         if self.defect is not None and self.defect.is_for(name, kind):
-            return partial(_planted, made, self.defect.name)
+            return partial(programs.planted, made, self.defect.name)
         return made
 
     @property
@@ -66,11 +67,11 @@ class NodePlan:
 
     def _name_server(self, name: str) -> Factory:
         config = NamesrvConfig(**self._settings(name, NodeKind.NAME_SERVER))
-        return partial(_make_name_server, config, self.listen[name])
+        return partial(programs.name_server, config, self.listen[name])
 
     def _broker(self, name: str) -> Factory:
         config = BrokerConfig(**self._client_settings(name, NodeKind.BROKER, broker_name=name))
-        return partial(_make_broker, config, self.listen[name], self.advertised[name])
+        return partial(programs.broker, config, self.listen[name], self.advertised[name])
 
     def _producer(self, name: str) -> Factory:
         workload = self.scenario.workload
@@ -115,22 +116,6 @@ _MAKERS: Mapping[NodeKind, Callable[[NodePlan, str], Factory]] = {
     NodeKind.CONSUMER: NodePlan._consumer,
     NodeKind.PROBER: NodePlan._prober,
 }
-
-
-def _make_name_server(config: NamesrvConfig, listen: Address, context: NodeContext) -> Node:
-    return NameServer(context, config, listen=listen)
-
-
-def _make_broker(config: BrokerConfig, listen: Address, advertised: Address, context: NodeContext) -> Node:
-    return Broker(context, config, listen=listen, advertised=advertised)
-
-
-def _planted(factory: Factory, defect: str, context: NodeContext) -> Node:
-    from ..defects import DEFECTS
-
-    node = factory(context)
-    DEFECTS[defect].plant(node)
-    return node
 
 
 def timers_of(scenario: Scenario) -> Timers:

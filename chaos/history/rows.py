@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from .schema import ARROW, SCHEMA, STAMPED, Column, Row, arrow_schema, parquet_path
+from .schema import SCHEMA, STAMPED, Column, Row, arrow_schema, arrow_type, parquet_path
 
 log = logging.getLogger("nemesrv.history")
 
@@ -63,7 +63,7 @@ def _json_text(value: object) -> str | None:
 def _array(column: Column, cells: Sequence[object]) -> pa.Array:
     if column.name == "value":
         return pa.array([_json_text(cell) for cell in cells], pa.string())
-    type_ = ARROW[column.type]
+    type_ = arrow_type(column)
     try:
         return pa.array(cells, type_)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
@@ -97,7 +97,7 @@ _ORDER = ("time_ms", "node", "incarnation", "seq")
 
 def _columns(cells: Mapping[str, Sequence[object]], count: int) -> pa.Table:
     arrays = [
-        _array(column, cells[column.name]) if column.name in cells else pa.nulls(count, ARROW[column.type])
+        _array(column, cells[column.name]) if column.name in cells else pa.nulls(count, arrow_type(column))
         for column in SCHEMA
     ]
     return pa.Table.from_arrays(arrays, schema=arrow_schema())

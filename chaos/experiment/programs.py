@@ -1,0 +1,40 @@
+"""What the process of a server begins with: its program from its settings, and nothing of the harness.
+
+A dozen processes of a run unpickle one of these at the same time, on the machine that all of them share; what this
+module imports, each of them imports. So a server's program is imported where it is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ...remoting.node.network import Address
+from ...remoting.node.node import Node, NodeContext
+
+if TYPE_CHECKING:
+    from ...actors.broker.config import BrokerConfig
+    from ...actors.namesrv.config import NamesrvConfig
+
+Factory = Callable[[NodeContext], Node]
+
+
+def name_server(config: NamesrvConfig, listen: Address, context: NodeContext) -> Node:
+    from ...actors.namesrv.server import NameServer
+
+    return NameServer(context, config, listen=listen)
+
+
+def broker(config: BrokerConfig, listen: Address, advertised: Address, context: NodeContext) -> Node:
+    from ...actors.broker.server import Broker
+
+    return Broker(context, config, listen=listen, advertised=advertised)
+
+
+def planted(factory: Factory, defect: str, context: NodeContext) -> Node:
+    """The node with a defect of the self-test in it."""
+    from ..defects import DEFECTS
+
+    node = factory(context)
+    DEFECTS[defect].plant(node)
+    return node
