@@ -11,26 +11,29 @@ setup: ## make .venv with pinned packages and a Toxiproxy server (quick when it 
 demo: setup ## lose a link between a broker and a NameServer, and judge what happened
 	@.venv/bin/nemesrv run broker-partition
 
-test: setup check ## format, lint, types, then the test suite
-	@$(PY) -m tests.run_suite $(ARGS)
+test: check ## format, lint, types, then the test suite
+	@$(PY) -m tests.run_suite --prepare $(ARGS)
 
-test-all: setup check ## everything: the nightly proofs included
-	@$(PY) -m tests.run_suite --all $(ARGS)
+test-all: check ## everything: the nightly proofs included
+	@$(PY) -m tests.run_suite --prepare --all $(ARGS)
 
-check: setup ## format, lint, types, layers
+packages:
+	@deploy/setup.sh packages
+
+check: packages ## format, lint, types, layers
 	@$(PY) -m ruff format --check --quiet .
 	@$(PY) -m ruff check --quiet .
 	@$(PY) -m mypy
 	@.venv/bin/lint-imports --no-cache >.venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
 
-format: setup ## rewrite the code in the project's format
+format: packages ## rewrite the code in the project's format
 	@$(PY) -m ruff check --fix --quiet .
 	@$(PY) -m ruff format --quiet .
 
-docs: setup ## write anew what is written from the code: README's tables, docs/history.md, docs/defects.md
+docs: packages ## write anew what is written from the code: README's tables, docs/history.md, docs/defects.md
 	@$(PY) -m tests.generated
 
-test-fast: setup ## the tests that start neither Ray nor Spark nor Toxiproxy nor Java programs nor a browser
+test-fast: packages ## the tests that start neither Ray nor Spark nor Toxiproxy nor Java programs nor a browser
 	@$(PY) -m tests.run_suite --fast $(ARGS)
 
 selftest: setup ## run every planted defect and its clean twin on the virtual clock, and print the table
@@ -54,4 +57,4 @@ mutation: setup ## mutants of the route table and the selection code, and what t
 bench: setup ## the benchmarks, each beside its baseline
 	@.venv/bin/nemesrv bench
 
-.PHONY: help setup demo test test-all check format test-fast selftest differential live-differential random-scenarios fuzz mutation bench docs
+.PHONY: help setup packages demo test test-all check format test-fast selftest differential live-differential random-scenarios fuzz mutation bench docs

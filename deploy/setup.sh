@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Makes .venv from nothing: Python packages at pinned versions, and a Toxiproxy server. Quick when nothing changed.
 # Exits 4 with one line where a part cannot be had, before anything is installed.
+#
+#     deploy/setup.sh [packages]      `packages`: without the archive of Spark's classes, which `make test` makes itself
 set -eu
 cd "$(dirname "$0")/.."
 TOXIPROXY_VERSION=v2.12.0
@@ -25,34 +27,57 @@ if ! command -v toxiproxy-server >/dev/null 2>&1 && [ ! -x .venv/bin/toxiproxy-s
     missing "toxiproxy-server is missing: put one on PATH, or install Go so that set-up can build it (Debian: apt-get install golang)"
 fi
 
+stamp=.venv/.nemesrv-$(cat pyproject.toml constraints.txt deploy/setup.sh | cksum | tr -d ' ')
+archived=.venv/.nemesrv-archive
+begun="" build=""
+trap 'kill $begun 2>/dev/null || true; rm -rf "$build"' EXIT
+
 # The report's tests open it in a real browser. Nobody's machine gets one unasked; CI does, where it can.
-if [ -n "${CI:-}" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 \
-    && ! command -v chromium >/dev/null 2>&1 && ! command -v google-chrome >/dev/null 2>&1; then
+install_chromium() {
     echo "installing Chromium for the report's tests"
     { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; } \
         >/dev/null 2>&1 || echo "Chromium could not be installed: the report's browser tests will be skipped" >&2
+}
+if [ -n "${CI:-}" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 \
+    && ! command -v chromium >/dev/null 2>&1 && ! command -v google-chrome >/dev/null 2>&1; then
+    install_chromium &
+    begun="$begun $!"
 fi
 
-stamp=.venv/.nemesrv-$(cat pyproject.toml constraints.txt deploy/setup.sh | cksum | tr -d ' ')
-if [ -f "$stamp" ] && [ -x .venv/bin/nemesrv ]; then
-    exit 0
-fi
-free_kb=$(df -Pk . | awk 'NR == 2 { print $4 }')
-[ -d .venv ] || [ "$free_kb" -ge 2500000 ] || missing "the packages need 2.5 GB and $(pwd) has $((free_kb / 1024)) MB left: free some of it"
-[ -x .venv/bin/python ] || "$python" -m venv .venv || missing "the venv module is missing: install it (Debian: apt-get install python3-venv)"
-quiet=(--quiet --disable-pip-version-check)
-.venv/bin/python -m pip install "${quiet[@]}" --constraint constraints.txt --editable '.[all,dev]' \
-    || missing "the Python packages could not be installed: see pip's message above"
-
-if ! command -v toxiproxy-server >/dev/null 2>&1 && [ ! -x .venv/bin/toxiproxy-server ]; then
+install_packages() {
+    free_kb=$(df -Pk . | awk 'NR == 2 { print $4 }')
+    [ -d .venv ] || [ "$free_kb" -ge 2500000 ] || missing "the packages need 2.5 GB and $(pwd) has $((free_kb / 1024)) MB left: free some of it"
+    [ -x .venv/bin/python ] || "$python" -m venv .venv || missing "the venv module is missing: install it (Debian: apt-get install python3-venv)"
     build=$(mktemp -d)
-    trap 'rm -rf "$build"' EXIT
-    echo "building toxiproxy-server $TOXIPROXY_VERSION with Go"
-    GOBIN=$build go install "github.com/Shopify/toxiproxy/v2/cmd/server@$TOXIPROXY_VERSION" \
-        || missing "toxiproxy-server $TOXIPROXY_VERSION could not be built with Go: see its message above, or put a toxiproxy-server on PATH"
-    mv "$build/server" .venv/bin/toxiproxy-server
-fi
+    # Beside each other: two of these are built, the rest is only fetched and unpacked.
+    toxiproxy=""
+    if ! command -v toxiproxy-server >/dev/null 2>&1 && [ ! -x .venv/bin/toxiproxy-server ]; then
+        echo "building toxiproxy-server $TOXIPROXY_VERSION with Go"
+        GOBIN=$build go install "github.com/Shopify/toxiproxy/v2/cmd/server@$TOXIPROXY_VERSION" &
+        toxiproxy=$!
+        begun="$begun $toxiproxy"
+    fi
+    quiet=(--quiet --disable-pip-version-check --constraint constraints.txt)
+    .venv/bin/python -m pip wheel "${quiet[@]}" --no-deps --wheel-dir "$build" pyspark &
+    pyspark=$!
+    begun="$begun $pyspark"
+    .venv/bin/python -m pip install "${quiet[@]}" --editable '.[ray,report,statistics,dev]' && wait "$pyspark" \
+        && .venv/bin/python -m pip install "${quiet[@]}" --find-links "$build" pyspark \
+        || missing "the Python packages could not be installed: see pip's message above"
+    if [ -n "$toxiproxy" ]; then
+        wait "$toxiproxy" \
+            || missing "toxiproxy-server $TOXIPROXY_VERSION could not be built with Go: see its message above, or put a toxiproxy-server on PATH"
+        mv "$build/server" .venv/bin/toxiproxy-server
+    fi
+    rm -f .venv/.nemesrv-*
+    touch "$stamp"
+}
+[ -f "$stamp" ] && [ -x .venv/bin/nemesrv ] || install_packages
+
 # Spark then starts in half the time; without it, it only takes longer, and the command has said why.
-.venv/bin/python -m nemesrv.chaos.spark.make_class_archive >/dev/null || true
-rm -f .venv/.nemesrv-*
-touch "$stamp"
+if [ "${1:-}" != packages ] && [ ! -f "$archived" ]; then
+    .venv/bin/python -m nemesrv.chaos.spark.make_class_archive --if-missing >/dev/null || true
+    touch "$archived"
+fi
+wait
+begun=""

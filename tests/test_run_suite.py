@@ -1,4 +1,4 @@
-"""The suite in its two parts: who runs beside whom, what their sums say, and that CI's rules hold in both."""
+"""The suite in its parts: who runs beside whom, what their sums say, and that CI's rules hold in all."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ import os
 import shutil
 import subprocess
 import sys
+from itertools import combinations
 from pathlib import Path
 
 import pytest
+from _pytest.mark.expression import Expression
+
+from tests.run_suite import STARTS_SOMETHING, stages
 
 ROOT = Path(__file__).parents[1]
 SETTINGS = "[pytest]\nmarkers =\n  ray\n  e2e\n  spark\n  java\n  toxiproxy\n  browser\n  nightly\n"
+TITLES = [part.name for stage in stages(nightly=False, fast=False) for part in stage]
 TEST = """
 import os
 import pytest
@@ -57,13 +62,44 @@ def ran(folder: Path) -> dict[str, set[str]]:
     return found
 
 
-def test_plain_tests_share_the_cores_and_what_starts_something_runs_alone(folder: Path) -> None:
+@pytest.mark.parametrize("nightly", [False, True])
+def test_every_test_is_in_one_part_whatever_it_starts(nightly: bool) -> None:
+    chosen = [Expression.compile(part.marks) for stage in stages(nightly=nightly, fast=False) for part in stage]
+
+    def parts_of(*marks: str) -> int:
+        return sum(part.evaluate(lambda name, /, **_: name in marks) for part in chosen)
+
+    for size in range(len(STARTS_SOMETHING) + 1):
+        for marks in combinations(STARTS_SOMETHING, size):
+            assert parts_of(*marks) == 1, marks
+            assert parts_of(*marks, "nightly") == nightly, marks
+
+
+MEETING = """
+import time
+from pathlib import Path
+import pytest
+
+@pytest.mark.{mine}
+def test_the_others_are_there_too():
+    Path("{mine}-is-here").touch()
+    limit_s = time.monotonic() + 240
+    while not all(Path(f"{{other}}-is-here").exists() for other in ("ray", "java", "spark")):
+        assert time.monotonic() < limit_s
+"""
+
+
+def test_plain_tests_share_the_cores_and_what_starts_ray_java_or_spark_runs_beside_each_other(folder: Path) -> None:
+    for mark in ("ray", "java", "spark"):
+        (folder / f"test_meeting_{mark}.py").write_text(MEETING.format(mine=mark))
     done = suite(folder)
-    assert (done.returncode, last_line(done)) == (0, "12 passed, 0 failed, 0 skipped"), done.stdout + done.stderr
+    assert (done.returncode, last_line(done)) == (0, "15 passed, 0 failed, 0 skipped"), done.stdout + done.stderr
     found = ran(folder)
     assert found.keys() == {"plain", "java"}
     assert found["plain"] <= {f"gw{number}" for number in range(len(os.sched_getaffinity(0)))}
     assert found["java"] == {"alone"}
+    titles = [line.split(": ")[0] for line in done.stdout.splitlines()]
+    assert [title for title in titles if title in TITLES] == TITLES
 
 
 BAD = """
@@ -89,7 +125,7 @@ def test_skips_as_ci_may():
 """
 
 
-def test_failures_errors_and_in_ci_unexpected_skips_of_both_parts_count(folder: Path) -> None:
+def test_failures_errors_and_in_ci_unexpected_skips_of_all_parts_count(folder: Path) -> None:
     for marks in ("", "pytest.mark.java"):
         (folder / f"test_bad{len(marks)}.py").write_text(BAD.format(marks=marks))
     done = suite(folder, "--all", CI="true")
@@ -110,4 +146,4 @@ def test_nothing_at_all_is_pytests_own_failure_and_fast_is_the_first_part(folder
 
 def test_an_end_before_pytest_could_count_is_a_failure(folder: Path) -> None:
     done = suite(folder, "--no-such-option")
-    assert (done.returncode, last_line(done)) == (4, "0 passed, 2 failed, 0 skipped")
+    assert (done.returncode, last_line(done)) == (4, "0 passed, 4 failed, 0 skipped")

@@ -1,4 +1,7 @@
-"""`python -m nemesrv.chaos.spark.make_class_archive`: the class-data archive of class_archive.py, made anew."""
+"""`python -m nemesrv.chaos.spark.make_class_archive`: the class-data archive of class_archive.py, made anew.
+
+With `--if-missing` only where there is none that fits.
+"""
 
 from __future__ import annotations
 
@@ -79,6 +82,8 @@ def _launcher_command() -> list[str]:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] == ["--if-missing"] and class_archive.find() is not None:
+        sys.exit()
     try:
         print(f"Spark's classes are in {make()}")
     except HarnessError as error:

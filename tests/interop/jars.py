@@ -1,11 +1,15 @@
-"""Where the Apache RocketMQ programs of these tests come from: Maven coordinates, resolved once and kept in a cache."""
+"""Where the Apache RocketMQ programs of these tests come from: Maven coordinates, resolved once and kept in a cache.
+
+python -m tests.interop.jars        resolves all of them
+"""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from enum import Enum
 from pathlib import Path
 
-from nemesrv.chaos.bench.maven import cache, require, resolve
+from nemesrv.chaos.bench.maven import JavaMissing, cache, require, resolve
 
 POM = Path(__file__).with_name("pom.xml")
 
@@ -26,3 +30,9 @@ def class_path(jars: Jars) -> str:
     arguments = (f"-P{profile}", f"-Drocketmq.version={version}")
     folder = cache("interop") / f"{profile}-{version}"
     return f"{resolve(f'RocketMQ {version} {profile}', POM.read_text(), folder, arguments)}/*"
+
+
+if __name__ == "__main__":
+    for each in Jars:
+        with suppress(JavaMissing):  # a test that needs it says so
+            class_path(each)
