@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...remoting.codes import ResponseCode
-from .control import UP, Control
+from .outcome import UP, Control
 from .plan import TRAFFIC_MS, Plan
 from .timeline import Floats, Ints
 

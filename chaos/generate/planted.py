@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..faults.process_faults import Kill
-from .control import Simulation, role_of
+from .control import Simulation
+from .outcome import role_of
 from .plan import BEGIN_MS, QUIET_MS, Plan, PlannedFault
 from .traffic import FAIL, INFO, Messages, Plant
 

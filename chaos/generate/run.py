@@ -13,7 +13,8 @@ from ..faults.process_faults import Pause
 from ..history.rows import to_table
 from ..history.schema import Row
 from .columns import Columns, holding_id
-from .control import PROBER, TOXIPROXY, Control, Simulation, role_of
+from .control import Simulation
+from .outcome import PROBER, TOXIPROXY, Control, role_of
 from .plan import ROWS_A_MESSAGE, Plan
 from .planted import Planted
 from .traffic import Rows, Traffic, rows
