@@ -9,14 +9,16 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import tenacity
 
 from nemesrv.chaos.history.rows import read_rows
 from tests.chaos.programs import NEMESRV, nemesrv, processes_of
 
-from .test_up import rows_in, until
+from .test_up import rows_in
 
 pytestmark = [pytest.mark.e2e, pytest.mark.ray, pytest.mark.toxiproxy]
 
@@ -39,6 +41,12 @@ class Hiding:
 
 sys.meta_path[:] = [Hiding(importer) for importer in sys.meta_path]
 '''
+
+
+def until(met: Callable[[], bool]) -> None:
+    """Return when the condition is met."""
+    again = tenacity.retry_if_result(lambda yes: not yes)
+    tenacity.Retrying(retry=again, stop=tenacity.stop_after_delay(180), wait=tenacity.wait_fixed(0.05))(met)
 
 
 def without_spark(tmp_path: Path) -> dict[str, str]:
