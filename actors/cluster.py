@@ -30,7 +30,7 @@ from ..remoting.node.clock import RealClock
 from ..remoting.node.network import Address
 from .actor import Listening, NodeActor, NodeSpec
 from .processes import FOLDER_PREFIX, Process, Reaper, command, family, signals_deferred, sweep
-from .watch import Alarm, ProcessWatch
+from .watch import Alarm, Dials, ProcessWatch
 from .watch import ClusterError as ClusterError
 
 log = logging.getLogger("nemesrv.cluster")
@@ -226,13 +226,20 @@ class Cluster:
 
     Times are RocketMQ milliseconds on `clock`, the history's axis. `on_effect` is called at the moment at which the
     thing asked for has happened, before anything slow that follows it. `watch` is told of each node's process, and of
-    each end that is planned; whoever waits for an answer stops when `alarm` rings.
+    each end that is planned; whoever waits for an answer stops when `alarm` rings. `dials` refuses those to a node
+    whose process this cluster has ended, until its next one listens.
     """
 
     def __init__(
-        self, host: RayHost, clock: RealClock, *, watch: ProcessWatch | None = None, alarm: Alarm | None = None
+        self,
+        host: RayHost,
+        clock: RealClock,
+        *,
+        watch: ProcessWatch | None = None,
+        alarm: Alarm | None = None,
+        dials: Dials | None = None,
     ) -> None:
-        self._host, self._clock, self._watch, self._alarm = host, clock, watch, alarm
+        self._host, self._clock, self._watch, self._alarm, self._dials = host, clock, watch, alarm, dials
         self._members: dict[str, _Member] = {}
         self._closed = False
 
@@ -265,6 +272,8 @@ class Cluster:
             except ProcessLookupError as exc:
                 raise ClusterError(f"the process of {name} ended as soon as it listened") from exc
             member.address = listening.address
+            if self._dials is not None:
+                self._dials.admit(name, listening.pid)
             if self._watch is not None:
                 self._watch.add(name, listening.pid)
         return {name: self._members[name].address for name in names}
@@ -375,6 +384,8 @@ class Cluster:
         elif member.state is not NodeState.GONE:
             self.stop(name)
         before = member.address
+        if self._dials is not None:
+            self._dials.make_way(name)
         self._members[name] = self._launch(member.spec.next_incarnation())
         now = self._bind([name])[name]
         if now != before:
@@ -418,19 +429,23 @@ class Cluster:
         return time_ms
 
     def _bury(self, name: str, member: _Member) -> None:
-        """Wait for the end of a process that was sent SIGKILL, and let Ray forget the actor."""
+        """Wait for the end of a process that was sent SIGKILL; nobody reaches it, and Ray forgets the actor."""
         import ray
 
         process, member.process, member.state = member.process, None, NodeState.GONE
         handle, member.handle = member.handle, None
         ended = process is None or process.gone(SIGNAL_LIMIT_S)
-        if handle is not None and ray.is_initialized():
-            with suppress(Exception):  # it is gone already, or Ray is: both are what is wanted
-                ray.kill(handle, no_restart=True)
-        if process is not None:
-            process.close()
-            if not ended:
-                raise ClusterError(f"{name} (pid {process.pid}) outlived SIGKILL for {SIGNAL_LIMIT_S} s")
+        try:
+            if self._dials is not None and process is not None and ended and not self._closed:
+                self._dials.refuse(name, process.pid)
+        finally:
+            if handle is not None and ray.is_initialized():
+                with suppress(Exception):  # it is gone already, or Ray is: both are what is wanted
+                    ray.kill(handle, no_restart=True)
+            if process is not None:
+                process.close()
+        if process is not None and not ended:
+            raise ClusterError(f"{name} (pid {process.pid}) outlived SIGKILL for {SIGNAL_LIMIT_S} s")
 
     def _member(self, name: str) -> _Member:
         member = self._members.get(name)

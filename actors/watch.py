@@ -1,6 +1,7 @@
 """Processes watched by their pidfd: who died, when, by which signal, and that nobody of the experiment did it.
 
     Cluster ── add, remove before a planned end ──► ProcessWatch ── Death ──► told (a record) ──► Alarm ──► who waits
+                                                       └── at once ──► dials to it are refused
 
 An experiment that lost a node which its scenario did not kill says nothing about RocketMQ, so whoever waits for time to
 pass or for an answer waits with the Alarm and is woken at once. For a cluster that a person may hurt (`nemesrv up`)
@@ -20,7 +21,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from ..remoting.node.clock import Clock
 from .errors import HarnessError
@@ -68,6 +69,20 @@ class Death:
         return f"was killed by {name} from outside the scenario"
 
 
+class Dials(Protocol):
+    """Who lets dials to a node through, or refuses them. May raise HarnessError."""
+
+    def refuse(self, name: str, pid: int) -> None:
+        """This process of the node is gone: dials to the node are refused. An older process than the one that was
+        admitted last changes nothing."""
+
+    def make_way(self, name: str) -> None:
+        """A process of the node is about to listen."""
+
+    def admit(self, name: str, pid: int) -> None:
+        """This process of the node listens."""
+
+
 class Alarm:
     """Rings once, with the reason why nothing needs to be waited for any more. Any thread may wait or ring."""
 
@@ -110,11 +125,18 @@ class ProcessWatch:
     """Context manager: a thread that sleeps until one of the processes ends.
 
     `told` is called from that thread with every unplanned death; the `alarm` rings unless it returns True: the
-    experiment can go on.
+    experiment can go on. `at_once` is called before, with name and pid, without waiting for who may die of it.
     """
 
-    def __init__(self, clock: Clock, *, alarm: Alarm, told: Callable[[Death], bool]) -> None:
-        self._clock, self._alarm, self._told = clock, alarm, told
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        alarm: Alarm,
+        told: Callable[[Death], bool],
+        at_once: Callable[[str, int], None] | None = None,
+    ) -> None:
+        self._clock, self._alarm, self._told, self._at_once = clock, alarm, told, at_once
         self._watched: dict[int, _Watched] = {}
         self._lock = threading.Lock()
         self._poll = select.epoll()
@@ -128,7 +150,9 @@ class ProcessWatch:
         try:
             process = Process(pid)
         except ProcessLookupError:
-            self._died([Death(name=name, pid=pid, at_ms=self._now_ms(), wall_s=time.time(), exit_code=None)])
+            death = Death(name=name, pid=pid, at_ms=self._now_ms(), wall_s=time.time(), exit_code=None)
+            self._act_at_once(death)
+            self._died([death])
             return
         with self._lock:
             self._watched[process.fd] = _Watched(name, process, carries_others)
@@ -186,7 +210,17 @@ class ProcessWatch:
                 )
                 self._forget(fd)
                 found.append((watched.carries_others, death))
+        for _, death in found:
+            self._act_at_once(death)
         return found
+
+    def _act_at_once(self, death: Death) -> None:
+        if self._at_once is not None:
+            try:
+                self._at_once(death.name, death.pid)
+            except Exception as exc:
+                log.exception("what follows at once from the death of %s could not be done", death.name)
+                self._alarm.ring(HarnessError(f"{death}, and what follows from that could not be done: {exc}"))
 
     def _died(self, deaths: list[Death]) -> None:
         for death in deaths:

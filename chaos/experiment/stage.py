@@ -150,7 +150,7 @@ class RealStage:
         self._links.observer = stack.enter_context(BandwidthProofThread(self.clock, self._links.way, record))
         watch = stack.enter_context(self._watch(record, server))
         stack.enter_context(DiskWatch(self._folder.path, self._alarm))
-        cluster = Cluster(self.harness.ray, self.clock, watch=watch, alarm=self._alarm)
+        cluster = Cluster(self.harness.ray, self.clock, watch=watch, alarm=self._alarm, dials=self._links)
         return stack.enter_context(cluster), self._links
 
     def _watch(self, record: Recorder, toxiproxy: ToxiproxyServer) -> ProcessWatch:
@@ -160,15 +160,19 @@ class RealStage:
             carriers["Toxiproxy"] = toxiproxy.pid
         deaths = UnplannedDeaths(record)
 
+        def at_once(name: str, pid: int) -> None:
+            if name not in carriers:
+                with deaths.noted(name):
+                    self._links.refuse(name, pid)
+
         def told(death: Death) -> bool:
             if death.name in carriers:
                 return False
-            fault_id = deaths.note(death.name)
             if self.unplanned is not None:
-                self.unplanned(death, fault_id)
+                self.unplanned(death, deaths.id_of(death.name))
             return self.unplanned is not None
 
-        watch = ProcessWatch(self.clock, alarm=self._alarm, told=told)
+        watch = ProcessWatch(self.clock, alarm=self._alarm, told=told, at_once=at_once)
         for name, pid in carriers.items():
             watch.add(name, pid, carries_others=True)
         return watch

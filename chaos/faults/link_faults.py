@@ -237,6 +237,11 @@ class LinkState(NamedTuple):
     upstream: DirectionState = DirectionState()
     downstream: DirectionState = DirectionState()
 
+    @property
+    def held(self) -> bool:
+        """Whether what is sent in one direction at least waits for the heal, so that a dial gets no answer."""
+        return self.upstream.rate_kb_s == 0 or self.downstream.rate_kb_s == 0
+
 
 def combine(faults: Iterable[LinkFault], scale: float) -> LinkState:
     """What faults that overlap on one link amount to, in the machine's time, `scale` times RocketMQ's.

@@ -1,8 +1,9 @@
 """Ports that stay ours for the length of an experiment, so that a node or proxy that comes back finds its own again.
 
-Taken from below Linux's ephemeral range. Each is held by a bound socket that never listens: with SO_REUSEADDR on
+Taken from below Linux's ephemeral range. Each is held by a bound socket that does not listen: with SO_REUSEADDR on
 both sides (asyncio and Go set it) the node may still listen there, a dial while it is away is refused, and nobody
-else who asks for a free port gets it. The kernel drops the holds when this process ends, however it ends.
+else who asks for a free port gets it. The kernel drops the holds when this process ends, however it ends. Where dials
+to a node that is away must stay without an answer instead, the hold itself listens (`swallow`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from ...remoting.node.network import Address
 from ..errors import HarnessError
 
 FIRST, LAST = 20_000, 29_999
+SWALLOWS = 4096
+"""Dials that a port takes which swallows them; the kernel drops what comes after."""
 
 
 class PortHolder:
@@ -43,6 +46,24 @@ class PortHolder:
         # Only now: with it the bind would have succeeded beside another holder's socket.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         return sock
+
+    def swallow(self, address: Address) -> bool:
+        """Dials there succeed and stay without an answer. Not while somebody listens there, nor where the port is not
+        ours: then False."""
+        held = self._held.get(address.port)
+        if held is None or address.host != self._host:
+            return False
+        try:
+            held.listen(SWALLOWS)
+        except OSError:
+            return False
+        return True
+
+    def refuse(self, address: Address) -> None:
+        """Dials there are refused again, and what was swallowed is reset; the port stays ours."""
+        held = self._held.get(address.port)
+        if held is not None and held.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            held.shutdown(socket.SHUT_RD)
 
     def close(self) -> None:
         while self._held:

@@ -17,7 +17,10 @@ class Kill(ProcessFault):
     do: Literal["kill"] = "kill"
     title = "killed"
     injection = "sigkill"
-    injected = "SIGKILL: the kernel closes every connection, what was not written is lost"
+    injected = (
+        "SIGKILL: the kernel closes every connection, what was not written is lost; dials are refused until it listens "
+        "again"
+    )
     equals = "a crash"
     ends_process = True
 
@@ -29,7 +32,7 @@ class Stop(ProcessFault):
     do: Literal["stop"] = "stop"
     title = "stopped"
     injection = "sigterm"
-    injected = "a clean stop: a broker takes its leave of every NameServer first"
+    injected = "a clean stop: a broker takes its leave of every NameServer first; then as a kill"
     equals = "a shutdown"
     ends_process = True
 

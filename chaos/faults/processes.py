@@ -1,9 +1,9 @@
 """Faults of whole processes: kill, stop, pause, resume, restart, each with its rows in the history.
 
 What each is stands with its class (process_faults.py). A fault's `start` row is recorded as soon as the signal is sent
-(a stop's: when the node has left), its `end` row when the node runs on, or listens again. Between the two a `gone` row
-says when the process was gone and its connections with it: a busy machine takes its time over that, and it is no
-NameServer's fault.
+(a stop's: when the node has left), its `end` row when the node runs on, or listens again and can be dialled. Between
+the two a `gone` row says when the process was gone, its connections with it, and dials to it refused: a busy machine
+takes its time over that, and it is no NameServer's fault.
 """
 
 from __future__ import annotations
@@ -177,11 +177,17 @@ class UnplannedDeaths:
 
     def __init__(self, record: Recorder) -> None:
         self._record, self._noted = record, 0
+        self._ids: dict[str, str] = {}
 
-    def note(self, node: str) -> str:
-        """The id of the fault; its rows are in the history, `gone` with them."""
+    @contextmanager
+    def noted(self, node: str) -> Iterator[None]:
+        """The death's row is in the history; after the block, which refuses dials to the node, `gone` is too."""
         self._noted += 1
-        fault_id = f"unplanned-{self._noted}"
+        fault_id = self._ids[node] = f"unplanned-{self._noted}"
         note(self._record, fault_id, Kill(), node, "start")
+        yield
         self._record("gone", fault_id=fault_id, source=node)
-        return fault_id
+
+    def id_of(self, node: str) -> str:
+        """The id of the fault that the node's last such death is."""
+        return self._ids[node]

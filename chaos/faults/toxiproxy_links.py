@@ -7,6 +7,11 @@ blocks Toxiproxy for good, or loses bytes after 5 s. So the chain of a direction
 fault, and afterwards only retuned in place; what overlapping faults add up to is computed before (`combine`):
 
     bytes ──► gate (bandwidth) ──► delay (latency) ──► [reset] ──►       at rest both have toxicity 0: every byte passes
+
+Toxiproxy listens on when the process behind it is dead: a dial succeeds and is then closed, and who dialled has lost
+seconds that a crash does not cost. So the proxies to a process that is gone are disabled until its next one listens.
+Where a black hole holds the link, a dial is to stay without an answer whoever is behind it: there the proxy stays, and
+the port of the dead peer takes the dial (`PortHolder.swallow`).
 """
 
 from __future__ import annotations
@@ -38,18 +43,28 @@ class LinkFaults(LinkFaultInjector):
     def __init__(self, api: Toxiproxy, clock: ScaledClock, record: Recorder) -> None:
         super().__init__(clock, record)
         self._api = api
+        self._ports: PortHolder | None = None
         self._proxies: dict[Link, _Proxy] = {}
+        self._enabled: dict[Link, bool] = {}
+        """Of each proxy: whether we have left it enabled. What somebody else did to it is theirs."""
+        self._gone: set[str] = set()
+        self._coming: set[str] = set()
+        self._pids: dict[str, int] = {}
+        self._swallowed: set[Link] = set()
+        """The links whose dials the port of their dead peer has to take."""
         self._outside: dict[Address, Address] = {}
         self._laid: set[Link] = set()
 
     def open(self, upstreams: Mapping[Link, Address], ports: PortHolder) -> dict[Link, Address]:
         """One proxy a link: link to its peer's own address in, link to the address to dial instead out."""
+        self._ports = ports
         made = {link: _Proxy(str(link), ports.take(), peer) for link, peer in upstreams.items()}
         self._api.create({proxy.name: (proxy.listen, proxy.peer) for proxy in made.values()})
         self._proxies |= made
         self._outside |= {proxy.peer: proxy.listen for link, proxy in made.items() if link.node == EXTERNAL}
         for link, proxy in made.items():
             self._links[link] = LinkUnderFault(link=link)
+            self._enabled[link] = True
             self._record("link", source=link.node, target=link.peer, address=str(proxy.listen), injection="toxiproxy")
         return {link: proxy.listen for link, proxy in made.items()}
 
@@ -66,11 +81,69 @@ class LinkFaults(LinkFaultInjector):
         proxy = self._proxies[link]
         return Route(TcpNetwork(), proxy.listen, proxy.peer)
 
+    # -- processes behind the proxies (actors.watch.Dials)
+
+    def refuse(self, name: str, pid: int) -> None:
+        """This process of the node is gone: dials to the node are refused, but where a black hole holds them."""
+        with self._lock:
+            if name not in self._gone and self._pids.get(name, pid) == pid:
+                self._gone.add(name)
+                self._switch(name)
+
+    def make_way(self, name: str) -> None:
+        """A process of the node is about to listen."""
+        with self._lock:
+            self._coming.add(name)
+            for link in self._to(name):
+                self._swallow(link, wanted=False)
+
+    def admit(self, name: str, pid: int) -> None:
+        """This process of the node listens: dials reach it again, but where a fault of the link refuses them."""
+        with self._lock:
+            self._pids[name] = pid
+            self._coming.discard(name)
+            if name in self._gone:
+                self._gone.remove(name)
+                self._switch(name)
+
+    def _to(self, name: str) -> list[Link]:
+        return [link for link in self._proxies if link.peer == name]
+
+    def _switch(self, name: str) -> None:
+        """Enable or disable the proxies to a node, all close together, by what is on their links and behind them."""
+        wanted: dict[Link, bool] = {}
+        for link in self._to(name):
+            state = self._links[link].state
+            if state is not None:
+                wanted[link] = self._is_open(link, state)
+                self._swallow(link, wanted=wanted[link] and name in self._gone)
+        changes = {link: on for link, on in wanted.items() if on != self._enabled[link]}
+        if changes:
+            before = self._api.switch({self._proxies[link].name: on for link, on in changes.items()})
+            # One that somebody else had disabled stays so, until they enable it.
+            self._enabled |= {link: on for link, on in changes.items() if on or before[self._proxies[link].name]}
+
+    def _is_open(self, link: Link, state: LinkState) -> bool:
+        """Whether its proxy is to take dials."""
+        return state.enabled and (link.peer not in self._gone or state.held)
+
+    def _swallow(self, link: Link, *, wanted: bool) -> None:
+        """Whether the port of the link's dead peer must take dials of this link, that nobody will answer."""
+        before, wanted = bool(self._swallowed), wanted and link.peer not in self._coming
+        (self._swallowed.add if wanted else self._swallowed.discard)(link)
+        if self._ports is None or not (before or wanted):
+            return
+        address = self._proxies[link].peer
+        if any(self._proxies[other].peer == address for other in self._swallowed):
+            self._ports.swallow(address)
+        else:
+            self._ports.refuse(address)
+
     def without_ours(self, name: str, proxy: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """What of a proxy, as Toxiproxy shows it, others did; None while our own faults on it are not known."""
         source, _, target = name.partition("->")
         under = self._links.get(Link(source, target))
-        if under is None or under.state == LinkState():
+        if under is None:
             return proxy
         if under.state is None:
             return None
@@ -81,7 +154,7 @@ class LinkFaults(LinkFaultInjector):
             ours |= {_delay(direction)} if state.delay_ms is not None else set()
             ours |= {_reset(direction)} if state.reset else set()
         toxics = [toxic for toxic in proxy["toxics"] if toxic["name"] not in ours]
-        return {**proxy, "toxics": toxics, "enabled": proxy["enabled"] or not under.state.enabled}
+        return {**proxy, "toxics": toxics, "enabled": proxy["enabled"] or not self._enabled[under.link]}
 
     def _prepare(self, link: Link) -> None:
         """Lay down the chain of toxics. HarnessError for a fault that no proxy can inject."""
@@ -94,12 +167,20 @@ class LinkFaults(LinkFaultInjector):
         self._laid.add(link)
 
     def _inject(self, link: Link, now: LinkState | None, wanted: LinkState) -> None:
-        proxy = self._proxies[link].name
-        if now is None or wanted.enabled != now.enabled:
-            self._api.set_enabled(proxy, wanted.enabled)
+        proxy, is_open = self._proxies[link].name, self._is_open(link, wanted)
+        switches = now is None or is_open != self._enabled[link]
+        if switches and not is_open:
+            self._enable(link, False)
+        self._swallow(link, wanted=is_open and link.peer in self._gone)
         if link in self._laid:
             self._retune(proxy, "upstream", now and now.upstream, wanted.upstream)
             self._retune(proxy, "downstream", now and now.downstream, wanted.downstream)
+        if switches and is_open:
+            self._enable(link, True)
+
+    def _enable(self, link: Link, on: bool) -> None:
+        self._api.set_enabled(self._proxies[link].name, on)
+        self._enabled[link] = on
 
     def _retune(self, proxy: str, direction: Direction, now: DirectionState | None, wanted: DirectionState) -> None:
         if now is None or wanted.rate_kb_s != now.rate_kb_s:

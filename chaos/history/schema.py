@@ -159,7 +159,7 @@ _CATALOGUE: tuple[Event, ...] = (
         Group.ENVIRONMENT,
         "harness",
         ("fault_id", "source"),
-        "the process that this fault ended is gone, and its connections are closed",
+        "the process that this fault ended is gone, its connections are closed, and dials to it are refused",
     ),
     Event(
         "verified",

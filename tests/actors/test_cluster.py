@@ -238,6 +238,40 @@ def test_a_node_that_dies_wakes_whoever_waits_and_a_planned_end_does_not(host: R
     assert dead == [("a", -signal.SIGKILL)]
 
 
+def test_dials_are_refused_when_a_process_is_gone_and_admitted_when_the_next_one_listens(host: RayHost, nodes: Nodes):
+    class Notes:
+        def __init__(self) -> None:
+            self.said: list[tuple[str, str, int | None]] = []
+
+        def refuse(self, name: str, pid: int) -> None:
+            assert cluster.state(name) is NodeState.GONE
+            self.said.append(("refuse", name, pid))
+
+        def make_way(self, name: str) -> None:
+            self.said.append(("make way", name, None))
+
+        def admit(self, name: str, pid: int) -> None:
+            assert cluster.address(name) is not None
+            self.said.append(("admit", name, pid))
+
+    dials = Notes()
+    effects: list[tuple[str, str, int | None]] = []
+    with Cluster(host, nodes.clock, dials=dials) as cluster:
+        up(cluster, nodes.spec("a"))
+        first = pid_of(cluster, "a")
+        cluster.kill("a")
+        cluster.restart("a", on_effect=lambda: effects.append(dials.said[-1]))
+        second = pid_of(cluster, "a")
+        cluster.pause("a")
+        cluster.resume("a")
+        cluster.stop("a")
+    assert dials.said == [
+        ("admit", "a", first), ("refuse", "a", first),
+        ("make way", "a", None), ("admit", "a", second), ("refuse", "a", second),
+    ]  # fmt: skip
+    assert effects == [("admit", "a", second)]
+
+
 def test_a_node_that_ends_by_itself_during_a_call_is_named_with_its_exit_status(host: RayHost, nodes: Nodes):
     alarm = Alarm()
     with (

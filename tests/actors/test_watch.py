@@ -14,6 +14,7 @@ from time import monotonic
 
 import pytest
 
+from nemesrv.actors.errors import HarnessError
 from nemesrv.actors.watch import Alarm, Death, ProcessDied, ProcessWatch
 from nemesrv.remoting.node.clock import RealClock
 
@@ -29,7 +30,16 @@ class World:
 
     def __post_init__(self) -> None:
         self._told = threading.Semaphore(0)
-        self.watch = ProcessWatch(RealClock.starting_now(10), alarm=self.alarm, told=self._note)
+        self.at_once: list[tuple[str, int, int]] = []
+        self.fails = False
+        self.watch = ProcessWatch(
+            RealClock.starting_now(10), alarm=self.alarm, told=self._note, at_once=self._note_at_once
+        )
+
+    def _note_at_once(self, name: str, pid: int) -> None:
+        self.at_once.append((name, pid, len(self.deaths)))
+        if self.fails:
+            raise OSError("no proxy answers")
 
     def _note(self, death: Death) -> bool:
         self.deaths.append(death)
@@ -162,3 +172,23 @@ def test_the_kernels_own_kill_is_said_to_be_one() -> None:
     death = Death(name="ns-1", pid=7, at_ms=12_340, wall_s=0, exit_code=-9, out_of_memory=True)
     assert "ns-1 (pid 7) was killed by the kernel (SIGKILL: memory ran out) at " in str(death)
     assert str(death).endswith(", 12.3 s into the run")
+
+
+def test_what_must_follow_at_once_comes_before_anybody_is_told(make: Callable[..., World]):
+    world = make(goes_on=True)
+    process = world.process()
+    world.watch.add("ns-0", process.pid)
+    process.kill()
+    world.wait_for(1)
+    assert world.at_once == [("ns-0", process.pid, 0)]
+    world.alarm.check()
+
+
+def test_what_must_follow_at_once_and_cannot_wakes_whoever_waits(make: Callable[..., World]):
+    world = make(goes_on=True)
+    world.fails = True
+    process = world.process()
+    world.watch.add("ns-0", process.pid)
+    process.kill()
+    with pytest.raises(HarnessError, match=r"ns-0 .* could not be done: no proxy answers"):
+        world.alarm.sleep(10)

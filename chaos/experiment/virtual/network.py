@@ -3,8 +3,8 @@
     dialler ═ upstream pipe ══► gate ─► delay ─► [reset] ═► peer       the same chain in each direction
             ◄═ downstream pipe ═
 
-A byte takes a LAN's time (0.1 to 0.4 ms, seeded) and overtakes none before it. What a proxy does to a dial is kept too:
-it is accepted although the peer may be gone, and closed when the proxy finds out. Lost packets
+A byte takes a LAN's time (0.1 to 0.4 ms, seeded) and overtakes none before it. A dial to a peer that is gone is
+refused; where a black hole holds the link, the proxy takes it, whoever is behind, and nobody answers. Lost packets
 are sent again by the kernels, ever more rarely, so that a heal is noticed late. Not modelled: segments and windows (one
 write is one segment, and a sender is never held up, whatever waits in a pipe), and that a kernel gives a connection up
 after a quarter of an hour of lost packets.
@@ -114,7 +114,8 @@ class MemoryTransport(asyncio.Transport):
         if self._unread is not None:
             self._unread.append(data)
         elif data:
-            self.protocol.data_received(data)
+            if self.protocol is not None:
+                self.protocol.data_received(data)
         else:
             self.cut_off(None)
 
@@ -282,6 +283,8 @@ class Connection:
         self.upstream = ours.out = Pipe(network, theirs, wire.state.upstream)
         self.downstream = theirs.out = Pipe(network, ours, wire.state.downstream)
         self._wire = wire
+        self.swallowed = False
+        """Taken for a peer that is gone, while the link is held."""
         wire.connections[self] = None
         for end in self._ends:
             end.forget = self._end_gone
@@ -319,7 +322,7 @@ class Wire:
         """Do this to the link from now on."""
         self.state = state
         for connection in tuple(self.connections):
-            if not state.enabled:
+            if not state.enabled or (connection.swallowed and not state.held):
                 connection.sever()
             else:
                 connection.retune(state)
@@ -373,11 +376,12 @@ class MemoryNetwork:
         self._dialled += 1
         local = Address("10.0.3.1", 32768 + self._dialled % 28232)
         server, accept = self._listening.get(address, (self.loop, None))
+        if accept is None and not wire.state.held:
+            raise ConnectError(f"connect to {address} failed: {_REFUSED}")
         ours, theirs = MemoryTransport(process, local, address), MemoryTransport(server, address, local)
         connection = Connection(self, wire, ours, theirs)
-        if accept is None:
-            connection.sever()
-        else:
+        connection.swallowed = accept is None
+        if accept is not None:
             at_s = self.arrival_s()
             connection.upstream.not_before(at_s)
             server.came_in(at_s, theirs.accepted, accept)
@@ -390,6 +394,9 @@ class MemoryNetwork:
         if address in self._listening:
             raise OSError(errno.EADDRINUSE, f"address {address} already in use")
         self._listening[address] = (process, factory)
+        for (_, peer), wire in self.wires.items():
+            for connection in [made for made in wire.connections if made.swallowed] if peer == address else ():
+                connection.sever()
         return _MemoryListener(self, address)
 
     def close_listener(self, address: Address) -> None:

@@ -111,13 +111,45 @@ def test_a_node_without_a_link_cannot_dial(world: World) -> None:
         dialling.result()
 
 
-def test_a_dial_to_a_dead_peer_is_taken_by_the_proxy_and_closed_at_once(world: World) -> None:
+def test_a_dial_to_a_dead_peer_is_refused_within_a_round_trip_until_it_listens_again(world: World) -> None:
     world.processes["server"].kill()
     world.network.vanish(world.processes["server"])
     dialling = world.dial()
+    world.pass_s(2 * MAX_TRIP_S)
+    with pytest.raises(ConnectError, match="refused"):
+        dialling.result()
+    world.network.listen(world.scheduler.process("server again"), SERVER, world._accept)
+    near, _ = world.connected()
+    assert not near.lost
+
+
+def test_in_a_black_hole_a_dial_to_a_dead_peer_has_no_answer_and_is_closed_at_the_heal(world: World) -> None:
+    world.processes["server"].kill()
+    world.network.vanish(world.processes["server"])
+    with world.faults.fault(BlackHole(stream="downstream"), [LINK]):
+        dialling = world.dial()
+        world.pass_s(60)
+        near = dialling.result()
+        near.transport.write(b"anybody there?")
+        world.pass_s(60)
+        assert (near.data, near.lost) == (b"", [])
     world.pass_s(1)
-    end = dialling.result()
-    assert [exc for _, exc in end.lost] == [None]
+    assert [exc for _, exc in near.lost] == [None]
+    refused = world.dial()
+    world.pass_s(1)
+    with pytest.raises(ConnectError, match="refused"):
+        refused.result()
+
+
+def test_a_peer_that_comes_back_behind_a_black_hole_knows_nothing_of_what_was_dialled_before(world: World) -> None:
+    world.processes["server"].kill()
+    world.network.vanish(world.processes["server"])
+    with world.faults.fault(BlackHole(), [LINK]):
+        dialling = world.dial()
+        world.pass_s(1)
+        world.network.listen(world.scheduler.process("server again"), SERVER, world._accept)
+        world.pass_s(1)
+        assert dialling.result().lost
     assert world.accepted == []
 
 

@@ -1,0 +1,270 @@
+"""A kill is a crash: dials to a process that is gone are refused, through Toxiproxy as on a direct connection."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from nemesrv.chaos.faults.link_faults import BlackHole, Cut, Latency
+from nemesrv.chaos.faults.outside import faults_of
+from nemesrv.chaos.faults.ports import PortHolder
+from nemesrv.chaos.faults.toxiproxy import Toxiproxy, ToxiproxyServer
+from nemesrv.chaos.faults.toxiproxy_links import LinkFaults
+from nemesrv.chaos.topology import Link
+from nemesrv.remoting.node.clock import RealClock
+from nemesrv.remoting.node.network import Address
+
+from .sockets import Rows, dial, is_closed, is_quiet, is_refused
+
+pytestmark = pytest.mark.toxiproxy
+
+NEAR, FAR = Link("broker-a", "ns-0"), Link("broker-b", "ns-0")
+
+ECHO = textwrap.dedent(
+    """
+    import socket, sys, threading
+    listener = socket.create_server((sys.argv[1], int(sys.argv[2])))
+    print("listens", flush=True)
+    def serve(sock):
+        while sys.argv[3] == "reads" and (data := sock.recv(1000)):
+            sock.sendall(data)
+        threading.Event().wait()
+    while True:
+        threading.Thread(target=serve, args=[listener.accept()[0]], daemon=True).start()
+    """
+)
+
+
+@dataclass
+class Server:
+    """A plain TCP server in a process of its own, which echoes, or only accepts."""
+
+    address: Address
+    reads: bool = True
+    _process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> int:
+        how = "reads" if self.reads else "accepts"
+        program = [sys.executable, "-c", ECHO, self.address.host, str(self.address.port), how]
+        self._process = subprocess.Popen(program, stdout=subprocess.PIPE)
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == b"listens\n"
+        return self._process.pid
+
+    def signal(self, signum: signal.Signals) -> None:
+        assert self._process is not None
+        self._process.send_signal(signum)
+
+    def kill(self) -> int:
+        """Its pid; it is gone."""
+        process, self._process = self._process, None
+        if process is None:
+            return 0
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+        return process.pid
+
+
+@dataclass
+class World:
+    """One server behind two proxies."""
+
+    links: LinkFaults
+    api: Toxiproxy
+    server: Server
+    dials: dict[Link, Address]
+    rows: Rows = field(default_factory=Rows)
+
+    def start(self) -> None:
+        self.links.make_way("ns-0")
+        self.links.admit("ns-0", self.server.start())
+
+    def crash(self) -> int:
+        pid = self.server.kill()
+        self.links.refuse("ns-0", pid)
+        return pid
+
+
+@pytest.fixture(scope="module")
+def ports() -> Iterator[PortHolder]:
+    with PortHolder() as holder:
+        yield holder
+
+
+@pytest.fixture(scope="module")
+def api(ports: PortHolder, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toxiproxy]:
+    with ToxiproxyServer(tmp_path_factory.mktemp("toxiproxy") / "toxiproxy.log", ports=ports) as client:
+        yield client
+
+
+@pytest.fixture
+def world(api: Toxiproxy, ports: PortHolder) -> Iterator[World]:
+    for name in api.proxies():  # of the test before
+        api._call("delete", f"/proxies/{name}")
+    server, rows = Server(ports.take()), Rows()
+    links = LinkFaults(api, RealClock.starting_now(1.0), rows)
+    dials = links.open(dict.fromkeys((NEAR, FAR), server.address), ports)
+    made = World(links, api, server, dials, rows)
+    try:
+        with links:
+            made.start()
+            yield made
+    finally:
+        server.kill()
+
+
+def answers(address: Address) -> bool:
+    with dial(address) as sock:
+        sock.sendall(b"?")
+        return sock.recv(1) == b"?"
+
+
+def is_swallowed(address: Address) -> bool:
+    """Whether a dial succeeds and then nothing comes, neither an answer nor a close."""
+    with dial(address) as sock:
+        sock.sendall(b"?")
+        return is_quiet(sock)
+
+
+def test_dials_to_a_dead_process_are_refused_by_every_proxy_until_it_listens_again(world: World):
+    assert all(answers(address) for address in world.dials.values())
+    world.crash()
+    assert is_refused(world.server.address)
+    assert all(is_refused(address) for address in world.dials.values())
+    world.start()
+    assert all(answers(address) for address in world.dials.values())
+
+
+def test_what_was_connected_closes_and_nobody_takes_the_ports_meanwhile(world: World):
+    with dial(world.dials[NEAR]) as sock:
+        world.crash()
+        assert is_closed(sock)
+    for address in (*world.dials.values(), world.server.address):
+        with socket.socket() as other, pytest.raises(OSError, match="in use"):
+            other.bind(address)
+
+
+def test_a_paused_process_still_accepts(world: World):
+    world.server.signal(signal.SIGSTOP)
+    assert is_swallowed(world.dials[NEAR])
+    world.server.signal(signal.SIGCONT)
+    assert answers(world.dials[NEAR])
+
+
+def test_a_cut_that_ends_while_the_peer_is_gone_lets_nobody_dial_and_one_that_outlasts_it_neither(world: World):
+    with world.links.fault(Cut(), [NEAR]):
+        world.crash()
+        assert is_refused(world.dials[NEAR])
+    assert is_refused(world.dials[NEAR])
+    with world.links.fault(Cut(), [NEAR]):
+        world.start()
+        assert is_refused(world.dials[NEAR])
+        assert answers(world.dials[FAR])
+    assert answers(world.dials[NEAR])
+
+
+def test_a_black_hole_that_was_there_before_the_crash_leaves_dials_without_an_answer(world: World):
+    with world.links.fault(BlackHole(), [NEAR]):
+        world.crash()
+        assert is_swallowed(world.dials[NEAR])
+        assert is_refused(world.dials[FAR])
+    assert is_refused(world.dials[NEAR])
+    assert is_refused(world.server.address)
+    world.start()
+    assert answers(world.dials[NEAR])
+
+
+def test_a_black_hole_that_begins_after_the_crash_swallows_dials_too_and_the_process_can_come_back(world: World):
+    world.crash()
+    with world.links.fault(BlackHole(), [NEAR]):
+        assert is_swallowed(world.dials[NEAR])
+        assert is_refused(world.dials[FAR])
+        world.start()
+        assert is_swallowed(world.dials[NEAR])
+        assert answers(world.dials[FAR])
+    assert answers(world.dials[NEAR])
+
+
+def test_a_latency_makes_no_difference_to_a_refusal(world: World):
+    with world.links.fault(Latency(latency_ms=50), [NEAR]):
+        world.crash()
+        assert is_refused(world.dials[NEAR])
+        world.start()
+        assert answers(world.dials[NEAR])
+
+
+def test_a_proxy_that_somebody_else_disabled_stays_so_through_a_crash_and_a_restart(world: World):
+    name = str(NEAR)
+    world.api.set_enabled(name, False)
+    world.crash()
+    world.start()
+    assert is_refused(world.dials[NEAR])
+    assert answers(world.dials[FAR])
+
+
+def test_a_crash_is_no_fault_that_somebody_else_set(world: World):
+    world.crash()
+    shown = {name: world.links.without_ours(name, proxy) for name, proxy in world.api.proxies().items()}
+    assert [faults_of(proxy, 1.0) for proxy in shown.values() if proxy is not None] == [frozenset(), frozenset()]
+
+
+def test_news_of_a_process_that_has_been_replaced_changes_nothing(world: World):
+    old = world.crash()
+    world.start()
+    world.links.refuse("ns-0", old)
+    assert answers(world.dials[NEAR])
+
+
+def ending_of(connect_to: Address, end: Callable[[], object], *, unread: bool) -> str:
+    """FIN or RST: what a client sees when its server ends, with or without bytes that the server has not read."""
+    with dial(connect_to) as sock:
+        sock.sendall(b"?")
+        if not unread:
+            assert sock.recv(1) == b"?"
+        else:
+            assert is_quiet(sock)  # by now they have arrived
+        end()
+        try:
+            return "FIN" if sock.recv(1) == b"" else "bytes"
+        except ConnectionResetError:
+            return "RST"
+
+
+@pytest.mark.parametrize(
+    ("unread", "direct", "proxied"),
+    [(False, "FIN", "FIN"), (True, "RST", "FIN")],
+    ids=["read all", "left bytes unread"],
+)
+def test_a_dead_process_says_fin_or_rst_and_a_proxy_hands_on_a_fin(
+    world: World, unread: bool, direct: str, proxied: str
+):
+    world.crash()
+    for address, said in ((world.server.address, direct), (world.dials[NEAR], proxied)):
+        world.server.reads = not unread
+        world.start()
+        assert ending_of(address, world.crash, unread=unread) == said
+
+
+def test_all_proxies_to_a_node_refuse_soon(api: Toxiproxy, ports: PortHolder):
+    """Of twelve links, as many as a broker of a shipped scenario has; the quickest of five, whatever else runs."""
+    links = LinkFaults(api, RealClock.starting_now(1.0), Rows())
+    peer = ports.take()
+    dials = links.open({Link(f"client-{number}", "broker-a"): peer for number in range(12)}, ports)
+    took_s = []
+    for number in range(5):
+        links.admit("broker-a", number)
+        start_s = time.monotonic()
+        links.refuse("broker-a", number)
+        took_s.append(time.monotonic() - start_s)
+        assert all(is_refused(address) for address in dials.values())
+    assert min(took_s) < 0.1
