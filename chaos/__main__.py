@@ -76,6 +76,14 @@ def _check_names(_context: click.Context, _parameter: click.Parameter, incomplet
     return [CompletionItem(f"{before}{comma}{name}") for name in (*CHECKS, "all") if name.startswith(begun)]
 
 
+_set_option = click.option(
+    "--set",
+    "sets",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change the scenario: settle_s=90, timeline.0.at_s=30, brokers.forceRegister=false. May be repeated.",
+)
+
 _summary_option = click.option(
     "--summary",
     type=AppendedFile(),
@@ -95,7 +103,12 @@ _summary_option = click.option(
     help="Virtual: the same nodes in one process, done in seconds; the same seed gives the same history. "
     "Default: as the file says, else real.",
 )
-@click.option("--defect", metavar="NAME", help="Plant this defect of the self-test (docs/defects.md) in the nodes.")
+@click.option(
+    "--defect",
+    metavar="NAME|FILE.py",
+    help="Plant this defect of the self-test (docs/defects.md), or your own (docs/scenarios.md), in the nodes.",
+)
+@_set_option
 @click.option("--spark-master", type=SparkMaster(), help="Judge on this Spark cluster instead of in this process.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 @_summary_option
@@ -108,6 +121,7 @@ def run(
     time_scale: float | None,
     clock: str | None,
     defect: str | None,
+    sets: tuple[str, ...],
     spark_master: str | None,
     quiet: bool,
     summary: Path | None,
@@ -123,10 +137,11 @@ def run(
     nemesrv run smoke --clock virtual --json | jq .verdict
     """
     from .runner import Options, run_all
-    from .scenarios.model import find, require_defect, shipped
+    from .scenarios.model import find, found_defect, shipped
 
     if defect is not None:
-        require_defect(defect, file="--defect")
+        known = found_defect(defect, file="--defect")
+        defect = str(known.source or known.name)
     if clock == "virtual" and time_scale is not None:
         raise ScenarioError("--time-scale", "", str(time_scale), "nothing with --clock virtual: it is never waited for")
     names = [name for given in scenario for name in (shipped() if given == "all" else [given])]
@@ -143,13 +158,30 @@ def run(
         quiet=quiet,
         as_json=as_json,
     )
-    found = [find(name) for name in names]
+    found = [find(name, sets) for name in names]
     for each in found:
         if each.workload.start_bias is not None:
             from .statistics.power import announcement
 
             click.echo(announcement(each), err=as_json)
     sys.exit(run_all(found, options))
+
+
+@cli.command()
+@click.argument("scenario", shell_complete=_scenario_names)
+@_set_option
+@_json_option
+def explain(scenario: str, sets: tuple[str, ...], as_json: bool) -> None:
+    """Who must, may and must not hold what in SCENARIO, and when, from the checks' own windows. Starts nothing.
+
+    \b
+    nemesrv explain broker-partition
+    nemesrv explain mine.yaml --set brokers.registerNameServerPeriod=10000
+    """
+    from .explain import explain as explain_it
+    from .scenarios.model import find
+
+    explain_it(find(scenario, sets), as_json=as_json)
 
 
 @cli.command()

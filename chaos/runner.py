@@ -11,7 +11,7 @@ from pathlib import Path
 from platform import python_version
 
 from ..actors.cluster import ClusterError
-from .defects import DEFECTS, Defect
+from .defects import Defect
 from .errors import HarnessError, ScenarioError
 from .experiment.experiment import Experiment
 from .experiment.harness import Harness
@@ -23,7 +23,7 @@ from .experiment.virtual.stage import VirtualStage
 from .installation import require_extras
 from .judging import Judged, exit_status, extras_of, find, judge, of_run, show
 from .preflight import Needs, require
-from .scenarios.model import Scenario, TimersModel
+from .scenarios.model import Scenario, TimersModel, found_defect, refuse_nowhere
 
 _VERSIONS_OF = ("nemesrv", "ray", "pyspark", "toxiproxy-python", "uvloop")
 
@@ -84,7 +84,9 @@ def run_one(scenario: Scenario, options: Options, harness: Harness, defect: Defe
     progress = Progress(f"{as_run.name} (seed {as_run.seed})", expected_s(as_run), quiet=options.quiet)
     folder = RunFolder.create(as_run.name, options.out, latest=options.latest)
     try:
-        record(as_run, folder, stage, planted(as_run, defect), progress.say)
+        found = planted(as_run, defect)
+        as_run = with_file_beside(as_run, found)
+        record(as_run, folder, stage, found, progress.say)
         progress.say("judging")
         return judge(of_run(folder, as_run), harness.spark())
     except ClusterError as exc:
@@ -99,6 +101,8 @@ def record(
     """The scenario and its history are in the folder; nothing is judged."""
     assert as_run.seed is not None
     folder.scenario_file.write_text(as_run.to_yaml(), encoding="utf-8")
+    if defect is not None and defect.source is not None:  # beside scenario.yaml, so that this repeats the run
+        (folder.path / defect.source.name).write_bytes(defect.source.read_bytes())
     experiment = Experiment(scenario=as_run, seed=as_run.seed, folder=folder, stage=stage, defect=defect, say=say)
     with seldom_collected() if as_run.clock == "virtual" else nullcontext():
         experiment.run()
@@ -111,7 +115,8 @@ def record_virtual(scenario: Scenario, seed: int, out: Path, defect: Defect | No
     """
     as_run = as_run_with(scenario, Options(seed=seed, virtual=True), defect)
     folder = RunFolder.create(as_run.name, out)
-    record(as_run, folder, VirtualStage(), planted(as_run, defect), lambda _text: None)
+    found = planted(as_run, defect)
+    record(with_file_beside(as_run, found), folder, VirtualStage(), found, lambda _text: None)
     return folder
 
 
@@ -125,7 +130,18 @@ def _require_injectable(scenario: Scenario, options: Options) -> None:
 
 def planted(scenario: Scenario, defect: Defect | None = None) -> Defect | None:
     """The defect handed in, else the one that the scenario names; None: the nodes are right."""
-    return defect if defect is not None or scenario.defect is None else DEFECTS[scenario.defect]
+    if defect is not None or scenario.defect is None:
+        return defect
+    found = found_defect(scenario.defect, file=scenario.name, key="defect")
+    refuse_nowhere(found, scenario, scenario.name)
+    return found
+
+
+def with_file_beside(scenario: Scenario, defect: Defect | None) -> Scenario:
+    """The scenario with its user's defect as the file beside it in the run folder, where `record` puts a copy."""
+    if defect is None or defect.source is None:
+        return scenario
+    return scenario.model_copy(update={"defect": defect.source.name})
 
 
 def as_run_with(scenario: Scenario, options: Options, defect: Defect | None = None) -> Scenario:

@@ -20,7 +20,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "docs" / "tutorial").glob("*.md"))
-RUN_TOO = [ROOT / "docs" / "settings.md"]
+RUN_TOO = [ROOT / "docs" / "scenarios.md", ROOT / "docs" / "settings.md"]
 """Pages beside the tutorial whose examples are run as written."""
 
 

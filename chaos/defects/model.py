@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ...actors.broker.server import Broker
@@ -28,10 +29,12 @@ class Defect:
     what: str
     kinds: tuple[NodeKind, ...]
     nodes: tuple[str, ...] = ()
-    scenario: str
-    caught_by: frozenset[str]
+    scenario: str = ""
+    caught_by: frozenset[str] = frozenset()
     also: frozenset[str] = frozenset()
     plant: Callable[[Any], None]
+    source: Path | None = None
+    """The user's file that says it; None: one of the self-test's."""
 
     def is_for(self, name: str, kind: NodeKind) -> bool:
         return kind in self.kinds and (not self.nodes or name in self.nodes)

@@ -29,7 +29,7 @@ from ..faults.processes import ProcessFaults
 from ..history.merge import to_parquet
 from ..scenarios.model import ActionModel, Scenario, is_chosen
 from ..topology import Link, NodeKind
-from .nodes import NodePlan, timers_and_differing, timers_of
+from .nodes import NodePlan, about, timers_of
 from .run_folder import RunFolder
 from .stage import Nodes, Result, Stage
 
@@ -106,24 +106,15 @@ class Experiment:
         stack.callback(self._record.close)
         self._recording = True
         at_a_signal(AtASignal.KEEPS_A_RECORD)
-        timers, differing = timers_and_differing(scenario)
-        settings = scenario.settings() if scenario.config else {}
         self._record(
             "run_begin",
             value={
                 "scenario": scenario.name,
                 "seed": self.seed,
-                "profile": scenario.cluster.profile,
-                "time_scale": scenario.timers.time_scale,
-                "timers": timers.to_json(),
-                "workload": scenario.workload.model_dump(mode="json"),
-                "timeline": [action.do for action in scenario.timeline],
-                "availability_floor": scenario.availability_floor,
+                **about(scenario),
                 "defect": self.defect.name if self.defect else None,
                 "clock": scenario.clock,
                 "origin_wall_ms": round(stage.clock.now_ms() - stage.clock.monotonic_s() * 1000),
-                **({"settings": settings} if settings else {}),
-                **({"node_timers": differing} if differing else {}),
             },
         )
         listen = stage.addresses(topology.servers)

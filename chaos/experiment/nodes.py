@@ -46,7 +46,7 @@ class NodePlan:
         """The program of the node, with the planted defect in it where one is meant for it."""
         made = _MAKERS[kind](self, name)
         if self.defect is not None and self.defect.is_for(name, kind):
-            return partial(programs.planted, made, self.defect.name)
+            return partial(programs.planted, made, self.defect.plant if self.defect.source else self.defect.name)
         return made
 
     @property
@@ -127,3 +127,19 @@ def timers_and_differing(scenario: Scenario) -> tuple[Timers, dict[str, dict[str
     """The run's timers, and by node what differs from them there."""
     kinds = scenario.topology().kinds
     return timers_of_nodes(scenario.profile, scenario.timers.time_scale, scenario.settings(), kinds)
+
+
+def about(scenario: Scenario) -> dict[str, Any]:
+    """What `run_begin` says of a scenario that the checks must know: profile, timers, workload, settings."""
+    timers, differing = timers_and_differing(scenario)
+    settings = scenario.settings() if scenario.config else {}
+    return {
+        "profile": scenario.cluster.profile,
+        "time_scale": scenario.timers.time_scale,
+        "timers": timers.to_json(),
+        "workload": scenario.workload.model_dump(mode="json"),
+        "timeline": [action.do for action in scenario.timeline],
+        "availability_floor": scenario.availability_floor,
+        **({"settings": settings} if settings else {}),
+        **({"node_timers": differing} if differing else {}),
+    }

@@ -31,10 +31,12 @@ def broker(config: BrokerConfig, listen: Address, advertised: Address, context: 
     return Broker(context, config, listen=listen, advertised=advertised)
 
 
-def planted(factory: Factory, defect: str, context: NodeContext) -> Node:
-    """The node with a defect of the self-test in it."""
+def planted(factory: Factory, defect: str | Callable[[Node], None], context: NodeContext) -> Node:
+    """The node with a defect in it: one of the self-test's by name, because what plants it may be no function that can
+    be pickled, or what plants one of the user's own."""
     from ..defects import DEFECTS
 
     node = factory(context)
-    DEFECTS[defect].plant(node)
+    plant = DEFECTS[defect].plant if isinstance(defect, str) else defect
+    plant(node)
     return node

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 
 from ..faults.losses import Loss
-from .causes import RESEND_MAX_MS, leave_ms
+from .causes import leave_ms
 from .intervals import Stretch, merged, without
 from .windows import Timers, Window, calls_to_leave, poll_delay_ms, serves_window, staleness_window
 from .world import Fault, World
@@ -42,7 +42,6 @@ def aftermath_ms(world: World) -> float:
     name_servers = len(world.of_kind("name_server"))
     stale_ms = staleness_window(world.timers, name_servers).latest_ms if name_servers else 0.0
     after_ms = serves_window(world.timers).latest_ms + sharing_window(world.timers, brokers=brokers).latest_ms
-    after_ms += resending_ms(world)
     return after_ms + (stale_ms if _name_servers_hit(world) else 0.0)
 
 
@@ -54,15 +53,6 @@ def _name_servers_hit(world: World) -> bool:
         for fault in world.faults
         if (fault.target is None and fault.source in names) or (fault.source in clients and fault.target in names)
     )
-
-
-def resending_ms(world: World) -> float:
-    """How long after a heal kernels may wait until they send again what was lost, where channels outlast it (Z)."""
-    keeps = any(
-        not world.timers_of(node.name).Z for node in world.nodes if node.kind not in ("name_server", "external")
-    )
-    lost = [min(f.end_ms - f.start_ms, RESEND_MAX_MS) for f in world.faults if keeps and f.kind.loses_packets]
-    return max(lost, default=0.0)
 
 
 def harmful(world: World) -> list[Fault]:
@@ -98,7 +88,7 @@ def settle_ms(world: World) -> float:
     """How long after a heal an operation may still fail: R + C + P + J + A + T."""
     timers = world.timers
     back_ms = serves_window(timers).latest_ms + timers.P_ms + poll_delay_ms(timers, len(world.of_kind("broker")))
-    return back_ms + timers.A_ms + timers.T_ms + resending_ms(world)
+    return back_ms + timers.A_ms + timers.T_ms
 
 
 def calm(world: World) -> list[Stretch]:

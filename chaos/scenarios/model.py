@@ -6,8 +6,9 @@ raises ScenarioError naming file, key, value and what is allowed. Nothing here s
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import yaml
 from pydantic import (
@@ -19,6 +20,7 @@ from pydantic import (
     model_serializer,
     model_validator,
 )
+from pydantic.fields import FieldInfo
 
 from ...remoting.node.profile import Profile
 from ..checkers import CHECKS
@@ -29,7 +31,12 @@ from ..settings.resolve import SettingError, settings_of
 from ..settings.values import Value
 from ..topology import Topology
 from .reading import read, refuse_booleans
+from .setting import change
 from .timeline import refuse_impossible
+from .words import in_words, literals, of_type
+
+if TYPE_CHECKING:
+    from ..defects import Defect
 
 SHIPPED_DIR = Path(__file__).parent
 CHECK_NAMES = tuple(CHECKS)
@@ -201,8 +208,8 @@ class Scenario(_Model):
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
 
 
-def load(path: Path) -> Scenario:
-    """The scenario of a YAML file. ScenarioError with one sentence for whatever is wrong with it."""
+def load(path: Path, sets: Sequence[str] = ()) -> Scenario:
+    """The scenario of a YAML file, with what `--set` changes. ScenarioError with one sentence for whatever is wrong."""
     file = str(path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -210,7 +217,14 @@ def load(path: Path) -> Scenario:
         raise ScenarioError(file, "", "", f"a readable YAML file ({exc.strerror})") from exc
     except UnicodeDecodeError as exc:
         raise ScenarioError(file, "", "", "well-formed YAML") from exc
-    return parse(read(text, file=file), file=file)
+    document = read(text, file=file)
+    changes = [change(one, document, Scenario.model_fields) for one in sets]
+    try:
+        return parse(document, file=file)
+    except ScenarioError as exc:
+        if any(exc.key == key or exc.key.startswith(f"{key}.") for key in changes):
+            raise ScenarioError("--set", exc.key, exc.value, exc.allowed) from exc
+        raise
 
 
 def parse(document: dict[str, Any], *, file: str) -> Scenario:
@@ -227,23 +241,45 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
         raise ScenarioError(file, _key(error), _shown(error), _allowed(error)) from exc
     _check_names(scenario, file)
     try:
-        scenario.settings()
+        settings = scenario.settings()
     except SettingError as exc:
         raise ScenarioError(file, exc.place, exc.value, exc.allowed) from exc
+    _refuse_kept_channels(scenario, settings, file)
     refuse_impossible(scenario.timeline, file=file)
     if scenario.defect is not None:
-        require_defect(scenario.defect, file=file, key="defect")
+        defect = found_defect(scenario.defect, file=file, key="defect", beside=Path(file).parent)
+        scenario = scenario.model_copy(update={"defect": str(defect.source or defect.name)})
+        refuse_nowhere(defect, scenario, file)
     return scenario
 
 
-def require_defect(name: str, *, file: str, key: str = "") -> None:
-    """ScenarioError when the self-test has no planted defect of that name."""
-    from ..defects import DEFECTS  # all nodes' programs, which few scenarios need
+def found_defect(name: str, *, file: str, key: str = "", beside: Path | None = None) -> Defect:
+    """The planted defect of that name, or of that file of the user's; one beside the scenario's file comes first.
 
-    if name not in DEFECTS:
-        raise ScenarioError(
-            file, key, repr(name), f"one that docs/defects.md lists, e.g. {next(iter(DEFECTS))}{nearest(name, DEFECTS)}"
-        )
+    ScenarioError when there is none, or when the file is no defect.
+    """
+    from ..defects import DEFECTS  # all nodes' programs, which few scenarios need
+    from ..defects.module import DefectModuleError, of_file
+
+    if not name.endswith(".py"):
+        if name not in DEFECTS:
+            allowed = f"a defect of docs/defects.md, or a file NAME.py{nearest(name, DEFECTS)}"
+            raise ScenarioError(file, key, repr(name), allowed)
+        return DEFECTS[name]
+    at = Path(name) if beside is None or not (beside / name).exists() else beside / name
+    try:
+        return of_file(at)
+    except DefectModuleError as exc:
+        raise ScenarioError(file, key, name, str(exc)) from exc
+
+
+def refuse_nowhere(defect: Defect, scenario: Scenario, file: str) -> None:
+    """ScenarioError for a user's defect that no node of the scenario would have."""
+    kinds = scenario.topology().kinds
+    if defect.source and not any(defect.is_for(name, kind) for name, kind in kinds.items()):
+        where = ", ".join(defect.nodes) or ", ".join(defect.kinds)
+        allowed = f"one for a node of {scenario.name}: it is for {where}"
+        raise ScenarioError(file, "defect", defect.source.name, allowed)
 
 
 _TRUE_OR_FALSE = frozenset(
@@ -257,21 +293,6 @@ _TRUE_OR_FALSE = frozenset(
 
 _OF_TIMELINE = 2
 """How many parts of an error's place lead to an entry of the timeline; then come `what` and its `do`."""
-_TYPES = {
-    "tuple_type": "a list",
-    "dict_type": "a mapping of keys to values",
-    "model_type": "a mapping of keys to values",
-    "model_attributes_type": "a mapping of keys to values",
-    "string_type": "text",
-    "bool_type": "true or false",
-    "bool_parsing": "true or false",
-    "float_type": "a number",
-    "float_parsing": "a number",
-    "finite_number": "a number that is not infinite",
-    "int_type": "a whole number",
-    "int_parsing": "a whole number",
-    "int_from_float": "a whole number",
-}
 
 
 def _key(error: Any) -> str:
@@ -285,27 +306,54 @@ def _key(error: Any) -> str:
 
 
 def _shown(error: Any) -> str:
+    if error["type"] == "missing":
+        return ""
     value = error["ctx"]["tag"] if error["type"] == "union_tag_invalid" else error.get("input")
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
 def _allowed(error: Any) -> str:
+    place = error["loc"]
     match error["type"]:
         case "extra_forbidden":
-            keys = _sibling_keys(error["loc"])
-            return f"one of the keys {', '.join(keys)}{nearest(str(error['loc'][-1]), keys)}"
+            keys = _sibling_keys(place)
+            return f"one of the keys {', '.join(keys)}{nearest(str(place[-1]), keys)}"
         case "missing":
-            return "a value: this key is required"
+            field = _field_of(place)
+            return f"{in_words(field)}: this key is required" if field else "a value: this key is required"
         case "union_tag_not_found":
             return f"one of {', '.join(ACTIONS)}: this key is required"
         case "union_tag_invalid":
             return f"one of {', '.join(ACTIONS)}{nearest(str(error['ctx']['tag']), ACTIONS)}"
-        case "too_short":
-            return f"a list of at least {error['ctx']['min_length']}"
-        case kind if kind in _TYPES:
-            return _TYPES[kind]
-    return str(error["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")
+        case "value_error":
+            return str(error["msg"]).removeprefix("Value error, ")
+    field = _field_of(place)
+    if field is None:  # an entry of a list, or of a mapping
+        return of_type(error["type"]) or str(error["msg"]).removeprefix("Input should be ")
+    words = in_words(field)
+    if error["type"] == "literal_error" and isinstance(error.get("input"), str):
+        words += nearest(error["input"], literals(field))
+    return words
+
+
+def _field_of(place: tuple[str | int, ...]) -> FieldInfo | None:
+    """The field at `place`; None where that is no field of a model but an entry of a list or a mapping."""
+    model: Any = Scenario
+    fields: Mapping[str, FieldInfo] = Scenario.model_fields
+    for index, part in enumerate(place):
+        if "what" in place and index == _OF_TIMELINE + 1:
+            fields = ACTIONS[str(part)].model_fields
+            continue
+        if isinstance(part, int):
+            fields = ActionModel.model_fields if place[0] == "timeline" and index == 1 else {}
+            continue
+        found = fields.get(part)
+        if found is None or index == len(place) - 1:
+            return found
+        model = found.annotation
+        fields = getattr(model, "model_fields", {})
+    return None
 
 
 def _sibling_keys(place: tuple[str | int, ...]) -> list[str]:
@@ -340,6 +388,22 @@ def _check_names(scenario: Scenario, file: str) -> None:
             raise ScenarioError(file, f"timeline.{index}.at_s", str(action.at_s), "times in ascending order")
 
 
+def _refuse_kept_channels(scenario: Scenario, settings: Mapping[str, Mapping[str, Value]], file: str) -> None:
+    """ScenarioError for packet loss on clients whose channels outlast a time-out: when a kernel sends again after it
+    nothing bounds, so no check could judge what follows."""
+    kept = [
+        node
+        for node in scenario.topology().clients
+        if settings.get(node, {}).get("clientCloseSocketIfTimeout") is False
+    ]
+    for index, action in enumerate(scenario.timeline):
+        if kept and action.do == "packet_loss":
+            allowed = (
+                f"black_hole instead: {kept[0]} has clientCloseSocketIfTimeout=false, and no window is made for both"
+            )
+            raise ScenarioError(file, f"timeline.{index}.do", action.do, allowed)
+
+
 def is_chosen(expression: str) -> bool:
     """Whether the link expression means each client's link to the NameServer that it has chosen at that moment."""
     return expression.replace(" ", "") in ("clients<->chosen", "clients->chosen")
@@ -350,13 +414,13 @@ def shipped() -> dict[str, Path]:
     return {path.stem: path for path in sorted(SHIPPED_DIR.glob("*.yaml"))}
 
 
-def find(name_or_path: str) -> Scenario:
-    """A shipped scenario by name, or the scenario of a YAML file."""
+def find(name_or_path: str, sets: Sequence[str] = ()) -> Scenario:
+    """A shipped scenario by name, or the scenario of a YAML file; with what `--set` changes."""
     known = shipped()
     if name_or_path in known:
-        return load(known[name_or_path])
+        return load(known[name_or_path], sets)
     path = Path(name_or_path)
     if path.suffix not in (".yaml", ".yml") and not path.exists():
         allowed = f"a YAML file or one of {', '.join(known)}{nearest(name_or_path, known)}"
         raise ScenarioError(name_or_path, "SCENARIO", repr(name_or_path), allowed)
-    return load(path)
+    return load(path, sets)

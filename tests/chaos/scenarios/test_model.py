@@ -45,10 +45,10 @@ def test_a_scenario_written_with_its_defaults_loads_as_the_same_scenario(name: s
         ("checks: [no_such]", "checks.0", "'no_such'", "routes_converge"),
         ("checks: []", "checks", "[]", "at least 1"),
         ("{}", "checks", "", "required"),
-        ("checks: [routes_converge]\ncluster: {brokers: 0}", "cluster.brokers", "0", "greater than or equal to 1"),
-        ("checks: [routes_converge]\ncluster: {profile: '6'}", "cluster.profile", "'6'", "'4.9' or '5.x'"),
+        ("checks: [routes_converge]\ncluster: {brokers: 0}", "cluster.brokers", "0", "a whole number from 1 to 26"),
+        ("checks: [routes_converge]\ncluster: {profile: '6'}", "cluster.profile", "'6'", "one of 4.9, 5.x"),
         ("checks: [routes_converge]\ncluster: {bokers: 3}", "cluster.bokers", "3", "brokers, external, name_servers"),
-        ("checks: [routes_converge]\ntimers: {time_scale: 0}", "timers.time_scale", "0", "greater than 0"),
+        ("checks: [routes_converge]\ntimers: {time_scale: 0}", "timers.time_scale", "0", "a number above 0, up to 100"),
         (
             "checks: [routes_converge]\ntimeline: [{at_s: 5, do: explode}]",
             "timeline.0.do",
@@ -128,14 +128,14 @@ CUT = "links: ['broker-a <-> ns-0']"
             "9",
             "one of the keys at_s, do, links, stream, latency_ms, jitter_ms",
         ),
-        ("{at_s: 5, do: latency, latency_ms: 0, " + CUT + "}", "timeline.0.latency_ms", "0", "greater than 0"),
+        ("{at_s: 5, do: latency, latency_ms: 0, " + CUT + "}", "timeline.0.latency_ms", "0", "a number above 0"),
         ("{at_s: 5, do: latency, latency_ms: slow, " + CUT + "}", "timeline.0.latency_ms", "'slow'", "a number"),
         ("{at_s: 5, do: bandwidth, rate_kb_s: 2.5, " + CUT + "}", "timeline.0.rate_kb_s", "2.5", "a whole number"),
         (
             "{at_s: 5, do: cut, stream: sideways, " + CUT + "}",
             "timeline.0.stream",
             "'sideways'",
-            "'both', 'upstream' or 'downstream'",
+            "one of both, upstream, downstream",
         ),
         ("{at_s: 5, do: cut}", "timeline.0", "", "`do: cut` needs `links`, e.g. links: [broker-a <-> ns-0]"),
         ("{at_s: 5, do: cut, nodes: [broker-a]}", "timeline.0", "", "needs `links`"),
@@ -252,3 +252,30 @@ def test_the_nearest_name_is_suggested_by_the_command_too() -> None:
 
 def test_checks_all_are_all_checks_there_are(tmp_path: Path) -> None:
     assert model.load(write(tmp_path, "checks: all")).checks == model.CHECK_NAMES
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("cluster: 3", "cluster: 3 is not allowed: a mapping of keys to values"),
+        ("cluster: {brokers: two}", "cluster.brokers: 'two' is not allowed: a whole number from 1 to 26"),
+        ("cluster: {brokers: 1.5}", "cluster.brokers: 1.5 is not allowed: a whole number from 1 to 26"),
+        ("workload: {topic: a b}", "workload.topic: 'a b' is not allowed: a name of letters, digits, %, |, _ and -"),
+        ("workload: {client_profile: jav-5.3}", "node, or null; did you mean java-5.3?"),
+        ("timeline: 3", "timeline: 3 is not allowed: a list"),
+        ("timeline: [3]", "timeline.0: 3 is not allowed: a mapping of keys to values"),
+        ("settle_s: -3", "settle_s: -3 is not allowed: a number from 0 to 100,000"),
+        ("seed: -1", "seed: -1 is not allowed: a whole number from 0 on, or null"),
+        ("clock: virtul", "clock: 'virtul' is not allowed: one of real, virtual, or null; did you mean virtual?"),
+        ("setle_s: 3", "did you mean settle_s?"),
+        (
+            "timeline: [{at_s: 1, do: latency, links: ['broker-a <-> ns-0']}]",
+            "timeline.0.latency_ms: allowed is a number above 0: this key is required",
+        ),
+    ],
+)
+def test_what_is_allowed_is_said_in_a_users_words(text: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError) as error:
+        model.load(write(tmp_path, f"checks: [routes_converge]\n{text}"))
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)

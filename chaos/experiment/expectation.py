@@ -1,0 +1,126 @@
+"""The World of a scenario that nobody has run: its faults take effect at the very times that the timeline says.
+
+The oracle works on it as on a recorded one. Before the timeline starts every node has been up for long enough that all
+tables are filled. A fault whose links only a run can tell (`clients <-> chosen`) is left out and named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ..faults.fault import Fault
+from ..faults.link_faults import Heal, LinkFault
+from ..faults.process_faults import PROCESS_FAULTS, ProcessFault, Restart, Stop
+from ..oracle.world import World
+from ..scenarios.model import ActionModel, Scenario, is_chosen
+from .nodes import about
+
+_WARM_MS = 1_000_000.0
+"""How long the cluster has been up: more than any window of any timer."""
+
+
+class Expectation(NamedTuple):
+    world: World
+    unknown: tuple[str, ...]
+    """The actions whose targets only a run can tell, in words."""
+
+
+def expected_world(scenario: Scenario) -> Expectation:
+    """The scenario's World, with times from the start of the timeline."""
+    rows = _Rows(scenario)
+    for action in scenario.timeline:
+        rows.act(action)
+    last_ms = 1000 * max((action.at_s for action in scenario.timeline), default=scenario.steady_s)
+    rows.heal_everything(last_ms)
+    rows.add(last_ms + 1000 * scenario.settle_s, "harness", "phase", phase="end")
+    return Expectation(World.of_rows(rows.rows), tuple(rows.unknown))
+
+
+class _Rows:
+    """The rows of the environment, as an experiment would record them."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.rows: list[dict[str, Any]] = []
+        self.unknown: list[str] = []
+        self._topology = scenario.topology()
+        self._begun = {"link": 0, "process": 0}
+        self._links: dict[str, list[dict[str, Any]]] = {}
+        self._processes: dict[str, dict[str, Any]] = {}
+        self._lives: dict[str, int] = {}
+        self.add(-_WARM_MS, "harness", "run_begin", value={"scenario": scenario.name, **about(scenario)})
+        for name, kind in self._topology.kinds.items():
+            address = f"{name}:1" if name in self._topology.servers else None
+            self.add(-_WARM_MS, "harness", "node", source=name, address=address, value={"kind": str(kind)})
+            self.add(-_WARM_MS, name, "started")
+        self.add(0.0, "harness", "phase", phase="steady")
+
+    def add(self, time_ms: float, node: str, event: str, /, **fields: Any) -> None:
+        about_it = {"time_ms": time_ms, "seq": len(self.rows), "node": node, "role": node.split("-")[0]}
+        self.rows.append({**about_it, "incarnation": self._lives.get(node, 0), "event": event, **fields})
+
+    def act(self, action: ActionModel) -> None:
+        at_ms, what = 1000 * action.at_s, action.what
+        if isinstance(what, LinkFault):
+            self._link_fault(at_ms, what, action)
+        elif isinstance(what, ProcessFault):
+            for node in action.nodes:
+                self._process_fault(at_ms, what, node)
+        elif isinstance(what, Heal):
+            self._heal_links(at_ms)
+        else:
+            for node in action.nodes:
+                if isinstance(what, Restart) and node not in self._processes:
+                    self._process_fault(at_ms, Stop(), node)
+                self._end_process_fault(at_ms, node)
+
+    def heal_everything(self, at_ms: float) -> None:
+        self._heal_links(at_ms)
+        for node in tuple(self._processes):
+            self._end_process_fault(at_ms, node)
+
+    def _link_fault(self, at_ms: float, fault: LinkFault, action: ActionModel) -> None:
+        known = [expression for expression in action.links if not is_chosen(expression)]
+        for expression in action.links:
+            if expression not in known:
+                self.unknown.append(f"{fault.do} of {expression} at {action.at_s:g} s")
+        if not known:
+            return
+        self._begun["link"] += 1
+        fault_id = f"{fault.do}-{self._begun['link']}"
+        self._links[fault_id] = [
+            _fault_row(fault_id, fault, link.node, target=link.peer, stream=fault.stream, value=fault.numbers)
+            for link in self._topology.parse_links(*known)
+        ]
+        for row in self._links[fault_id]:
+            self.add(at_ms, "harness", "fault", phase="start", **row)
+
+    def _process_fault(self, at_ms: float, fault: ProcessFault, node: str) -> None:
+        self._begun["process"] += 1
+        fault_id = f"{fault.do}-{self._begun['process']}"
+        self._processes[node] = _fault_row(fault_id, fault, node, target=None, stream=None, value={})
+        if isinstance(fault, Stop):
+            self.add(at_ms, node, "stopped")
+        self.add(at_ms, "harness", "fault", phase="start", **self._processes[node])
+        if fault.ends_process:
+            self.add(at_ms, "harness", "gone", fault_id=fault_id, source=node)
+
+    def _heal_links(self, at_ms: float) -> None:
+        for fault_id in reversed(tuple(self._links)):
+            for row in self._links.pop(fault_id):
+                self.add(at_ms, "harness", "fault", phase="end", **row)
+
+    def _end_process_fault(self, at_ms: float, node: str) -> None:
+        row = self._processes.pop(node)
+        self.add(at_ms, "harness", "fault", phase="end", **row)
+        if PROCESS_FAULTS[row["fault"]].ended_by == "restart":
+            self._lives[node] = self._lives.get(node, 0) + 1
+            self.add(at_ms, node, "started")
+
+
+def _fault_row(
+    fault_id: str, fault: Fault, source: str, *, target: str | None, stream: str | None, value: Mapping[str, Any]
+) -> dict[str, Any]:
+    injection = fault.recorded_injection if isinstance(fault, LinkFault) else fault.injection
+    about_it = {"fault_id": fault_id, "fault": fault.do, "injection": injection}
+    return {**about_it, "source": source, "target": target, "stream": stream, "value": dict(value)}

@@ -1,0 +1,237 @@
+"""`nemesrv explain`: who must, may and must not hold what, and when, before anything runs; by the oracle's windows.
+
+    NameServers     for each broker: must hold, may hold, must not hold, and by which formula
+    clients         from when on a lost broker is out of the routes and no longer used; when a lost NameServer is left
+    recovery        by when each operation must have succeeded again after each change
+    quiet           when every operation must succeed
+
+Times are seconds of RocketMQ time from the start of the timeline. A run's own windows count from when its faults really
+took effect, and are as much wider as its machine was late.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import click
+
+from .experiment.expectation import expected_world
+from .oracle.legend import legend
+from .oracle.lost_brokers import absences
+from .oracle.lost_name_servers import name_server_losses
+from .oracle.obligations import Obligation, ObligationKind, flapping_routes, obligations
+from .oracle.quiet import calm
+from .oracle.reach import moments
+from .oracle.recovery import LOOK_UP, bound
+from .oracle.world import World
+from .scenarios.model import Scenario
+
+MUST, MUST_NOT, MAY = "must hold", "must not hold", "may hold"
+_OPERATIONS = {"producer": ("send", LOOK_UP), "consumer": ("pull", LOOK_UP)}
+_WORDS = {"send": "first good send", "pull": "first answered pull", LOOK_UP: "first answered look-up"}
+
+
+def explanation(scenario: Scenario) -> dict[str, Any]:
+    """All of it as one object, which `--json` prints; times in seconds, null for never."""
+    world, unknown = expected_world(scenario)
+    return {
+        "scenario": scenario.name,
+        "profile": str(scenario.profile),
+        "time_scale": scenario.timers.time_scale,
+        "timers": world.timers.to_json(),
+        "node_timers": dict(world.run.get("node_timers") or {}),
+        "timeline": [action.model_dump(mode="json") for action in scenario.timeline],
+        "end_s": _seconds(world.end_ms),
+        "only_a_run_can_tell": list(unknown),
+        "name_servers": _holdings(world),
+        "clients": _clients(world),
+        "recovery": _recoveries(world),
+        "quiet": [[max(0.0, from_ms) / 1000, to_ms / 1000] for from_ms, to_ms in calm(world) if to_ms > 0],
+    }
+
+
+def explain(scenario: Scenario, *, as_json: bool) -> None:
+    """Print it."""
+    told = explanation(scenario)
+    click.echo(json.dumps(told, ensure_ascii=False) if as_json else "\n".join(_lines(told, scenario)))
+
+
+# -- what the oracle says, as plain entries
+
+
+def _holdings(world: World) -> list[dict[str, Any]]:
+    """Each NameServer and broker from 0 to the end, without a gap: what is demanded, from, to, and why."""
+    found: list[dict[str, Any]] = []
+    of_pair: dict[tuple[str, str], list[Obligation]] = {
+        (server.name, broker.name): [] for server in world.of_kind("name_server") for broker in world.of_kind("broker")
+    }
+    for one in obligations(world):
+        of_pair[one.name_server, one.broker].append(one)
+    turns = {(turn.name_server, turn.broker): turn for turn in flapping_routes(world)}
+    for (name_server, broker), demands in of_pair.items():
+        at_ms = 0.0
+        for one in sorted(demands, key=lambda one: one.from_ms):
+            if one.to_ms <= at_ms:
+                continue
+            if one.from_ms > at_ms:
+                why = f"until {one.window.formula} after {one.label}" if one.window.formula else ""
+                _append(found, name_server, broker, MAY, at_ms, one.from_ms, why)
+                at_ms = one.from_ms
+            demand = MUST_NOT if one.demand is ObligationKind.DROP else MUST
+            _append(found, name_server, broker, demand, at_ms, one.to_ms, _why(one))
+            at_ms = one.to_ms
+        if at_ms < world.end_ms:
+            turn = turns.get((name_server, broker))
+            why = f"comes and goes: {turn.pulse.formula}" if turn and turn.from_ms <= at_ms else "nothing bounds it"
+            _append(found, name_server, broker, MAY, at_ms, world.end_ms, why)
+    return found
+
+
+def _why(one: Obligation) -> str:
+    if one.demand is ObligationKind.KEEP:
+        return f"at least {one.window.formula.split(' .. ')[0]} after {one.label}"
+    return "" if str(one.label) == "begin" else f"{one.window.formula} after {one.label}"
+
+
+def _append(
+    found: list[dict[str, Any]], name_server: str, broker: str, demand: str, from_ms: float, to_ms: float, why: str
+) -> None:
+    last = found[-1] if found else None
+    if last and (last["name_server"], last["broker"], last["demand"]) == (name_server, broker, demand):
+        last["to_s"] = _seconds(to_ms)
+        last["why"] = "; ".join(dict.fromkeys(text for text in (last["why"], why) if text))
+        return
+    about = {"name_server": name_server, "broker": broker, "demand": demand}
+    found.append({**about, "from_s": _seconds(from_ms), "to_s": _seconds(to_ms), "why": why})
+
+
+def _clients(world: World) -> list[dict[str, Any]]:
+    """Lost brokers that must leave a client's routes, and lost NameServers that it leaves if it has chosen them."""
+    found = [
+        {
+            "client": one.client,
+            "lost": one.broker,
+            "from_s": _seconds(one.start_ms),
+            "to_s": _seconds(one.end_ms),
+            "out_of_routes_s": _seconds(one.route_from_ms),
+            "not_used_s": _seconds(one.from_ms) if one.from_ms < one.end_ms else None,
+            "why": one.window.formula,
+            "after": one.fault_id,
+        }
+        for one in absences(world)
+    ]
+    found += [
+        {
+            "client": one.client,
+            "lost": one.name_server,
+            "from_s": _seconds(one.start_ms),
+            "to_s": _seconds(one.end_ms),
+            "left_s": _seconds(one.from_ms),
+            "why": one.window.formula,
+            "after": one.fault_id,
+        }
+        for one in name_server_losses(world)
+    ]
+    return found
+
+
+def _recoveries(world: World) -> list[dict[str, Any]]:
+    """After each change and for each client: by when each of its operations must have succeeded."""
+    found = []
+    for moment in moments(world):
+        for client in world.of_kind("producer", "consumer"):
+            for operation in _OPERATIONS[client.kind]:
+                window = bound(world, client.name, operation, moment)
+                found.append(
+                    {
+                        "after": f"{moment.fault_id} {moment.phase}",
+                        "at_s": _seconds(moment.at_ms),
+                        "client": client.name,
+                        "operation": operation,
+                        "within_s": _seconds(window.latest_ms),
+                        "why": window.formula if window.latest_ms < math.inf else window.row,
+                    }
+                )
+    return found
+
+
+def _seconds(at_ms: float) -> float | None:
+    return round(at_ms / 1000, 3) if math.isfinite(at_ms) else None
+
+
+# -- as a person reads it
+
+
+def _lines(told: Mapping[str, Any], scenario: Scenario) -> list[str]:
+    lines = [
+        f"{told['scenario']}: profile {told['profile']}, {scenario.cluster.name_servers} NameServers, "
+        f"{scenario.cluster.brokers} brokers, {scenario.workload.producers} producers, "
+        f"{scenario.workload.consumers} consumers; times are seconds from the start of the timeline",
+        "",
+    ]
+    for action in scenario.timeline:
+        on = " ".join((*action.links, *action.nodes))
+        lines.append(f"{action.at_s:9.1f}  {f'{action.do} {on}'.strip()}")
+    lines.append(f"{told['end_s']:9.1f}  end")
+    lines += [f"not told here, because only a run can tell: {text}" for text in told["only_a_run_can_tell"]]
+    lines += ["", "NameServers"]
+    lines += _merged(
+        told["name_servers"],
+        who=("name_server", "broker"),
+        text=lambda one: f"{_span(one)}  {one['demand']:<13}  {one['why']}",
+        title=lambda name_servers, broker: f"  {name_servers}: {broker}",
+    )
+    if told["clients"]:
+        lines += ["", "Clients"]
+        lines += _merged(
+            told["clients"],
+            who=("client", "lost"),
+            text=lambda one: f"{_span(one)}  lost after {one['after']}: {_must(one)}  ({one['why']})",
+            title=lambda clients, lost: f"  {clients}: {lost}",
+        )
+    if told["recovery"]:
+        lines += ["", "Recovery"]
+        lines += _merged(
+            told["recovery"],
+            who=("client", "after"),
+            text=lambda one: f"             {_WORDS[one['operation']]} {_within(one)}",
+            title=lambda clients, after: f"  {clients}: after {after}",
+        )
+    quiet = ", ".join(f"{from_s:.1f} .. {to_s:.1f}" for from_s, to_s in told["quiet"])
+    lines += ["", f"Every operation must succeed: {quiet or 'at no time'}"]
+    formulas = [one["why"] for part in ("name_servers", "clients", "recovery") for one in told[part]]
+    return [*lines, "", *(f"{symbol}: {meaning}" for symbol, meaning in legend(formulas).items())]
+
+
+def _span(one: Mapping[str, Any]) -> str:
+    to_s = "end" if one["to_s"] is None else f"{one['to_s']:.1f}"
+    return f"{one['from_s']:9.1f} .. {to_s:>7}"
+
+
+def _must(one: Mapping[str, Any]) -> str:
+    if "left_s" in one:
+        return f"left by {one['left_s']:.1f}, where it was chosen"
+    used = "" if one["not_used_s"] is None else f", not used from {one['not_used_s']:.1f}"
+    return f"out of its routes from {one['out_of_routes_s']:.1f}{used}"
+
+
+def _within(one: Mapping[str, Any]) -> str:
+    if one["within_s"] is None:
+        return f"not bounded: {one['why']}"
+    return f"within {one['within_s']:.1f} s, by {one['at_s'] + one['within_s']:.1f}  ({one['why']})"
+
+
+def _merged(entries: Sequence[Mapping[str, Any]], *, who: tuple[str, str], text: Any, title: Any) -> Iterable[str]:
+    """One block for all of whom the same is said, in the order of the first."""
+    said: dict[tuple[str, str], list[str]] = {}
+    for one in entries:
+        said.setdefault((one[who[0]], one[who[1]]), []).append(text(one).rstrip())
+    blocks: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for (first, second), lines in said.items():
+        blocks.setdefault((second, tuple(lines)), []).append(first)
+    for (second, same), firsts in blocks.items():
+        yield title(", ".join(firsts), second)
+        yield from same

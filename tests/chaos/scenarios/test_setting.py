@@ -1,0 +1,68 @@
+"""`--set KEY=VALUE`: where a key leads, and what is wrong with one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos.errors import ScenarioError
+from nemesrv.chaos.scenarios.model import Scenario, find
+from nemesrv.chaos.scenarios.setting import change
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "value"),
+    [
+        ("settle_s=90", "settle_s", 90),
+        ("workload.topic=pay", "workload.topic", "pay"),
+        ("timeline.0.nodes=[broker-a, broker-b]", "timeline.0.nodes", ["broker-a", "broker-b"]),
+        ("config.brokers.forceRegister=false", "config.brokers.forceRegister", False),
+        ("brokers.forceRegister=false", "config.brokers.forceRegister", False),
+        ("ns-1.serverChannelMaxIdleTimeSeconds=90", "config.ns-1.serverChannelMaxIdleTimeSeconds", 90),
+        ("pollNameServerInterval=5000", "config.clients.pollNameServerInterval", 5_000),
+        ("registerNameServerPeriod=20000", "config.brokers.registerNameServerPeriod", 20_000),
+        ("seed=", "seed", None),
+    ],
+)
+def test_a_key_leads_into_the_file(text: str, place: str, value: object) -> None:
+    document: dict[str, Any] = {"timeline": [{"at_s": 5, "do": "kill", "nodes": ["broker-a"]}]}
+    assert change(text, document, Scenario.model_fields) == place
+    at: Any = document
+    for part in place.split("."):
+        at = at[int(part)] if isinstance(at, list) else at[part]
+    assert at == value
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("settle_s", "--set: 'settle_s' is not allowed: KEY=VALUE, such as"),
+        ("=3", "KEY=VALUE"),
+        ("settle_s=-1", "--set: settle_s: -1 is not allowed: a number from 0 to 100,000"),
+        ("setle_s=1", "--set: setle_s: 1 is not allowed: one of the keys"),
+        ("clustr.brokers=1", "did you mean cluster?"),
+        (
+            "timeline.9.at_s=1",
+            "--set: timeline.9.at_s: 9 is not allowed: a number from 0 to 1: timeline is a list of 2",
+        ),
+        ("description.x=1", "a key that has keys of its own"),
+        ("brokers.forceRegster=true", "--set: config.brokers.forceRegster: True is not allowed"),
+        ("connectTimeoutMillis=1", "--set: connectTimeoutMillis: 1 is not allowed"),
+        ("settle_s=[", "a value as YAML has it"),
+    ],
+)
+def test_what_is_wrong_is_said_of_the_option(text: str, said: str) -> None:
+    with pytest.raises(ScenarioError) as error:
+        find("broker-partition", [text])
+    assert said in str(error.value)
+
+
+def test_what_the_option_did_not_change_is_said_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("checks: [routes_converge]\ncluster: {brokers: 0}")
+    with pytest.raises(ScenarioError) as error:
+        find(str(path), ["settle_s=3"])
+    assert error.value.file == str(path)
+    assert find(str(path), ["cluster.brokers=4"]).cluster.brokers == 4
