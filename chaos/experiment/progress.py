@@ -5,6 +5,8 @@ broker-partition (seed 7)  ██████████░░░░░░░�
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -53,10 +55,23 @@ class Progress:
         left = f"{left_s:.0f} s left" if took_s < self._expected_s else "a moment more"
         if self._terminal:
             done = min(_BAR - 1, int(_BAR * took_s / max(self._expected_s, 1.0)))
-            self._write(f"\r\x1b[2K{self._title}  {'█' * done}{'░' * (_BAR - done)}  {text}, {left}")
+            bar = f"{'█' * done}{'░' * (_BAR - done)}"
+            self._write(f"\r\x1b[2K{self._fitting(bar, f'{text}, {left}')}")
         elif text != self._said:
             self._write(f"{self._title}: {text}, about {left}\n" if took_s else f"{self._title}: {text}\n")
         self._said = text
+
+    def _fitting(self, bar: str, text: str) -> str:
+        """As much of the line as one line of the terminal takes: one that wraps cannot be written over."""
+        columns = self._columns() - 1
+        lines = (f"{self._title}  {bar}  {text}", f"{bar}  {text}", text)
+        return next((line for line in lines if len(line) <= columns), text[:columns])
+
+    def _columns(self) -> int:
+        try:
+            return os.get_terminal_size(self._out.fileno()).columns or 80
+        except OSError:  # not a terminal of the operating system's
+            return shutil.get_terminal_size().columns
 
     def clear(self) -> None:
         """Nothing of it is left on a terminal."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 
+import pytest
+
 from nemesrv.chaos.experiment.progress import Progress, expected_s
 from nemesrv.chaos.scenarios.model import find
 
@@ -31,11 +33,28 @@ def test_a_pipe_gets_a_line_a_phase_with_the_seconds_left() -> None:
     ]
 
 
-def test_a_terminal_gets_one_line_with_a_bar_that_is_gone_in_the_end() -> None:
+def test_a_terminal_gets_one_line_with_a_bar_that_is_gone_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     shown = told(Terminal())
     assert "\n" not in shown
     assert f"{'█' * 10}{'░' * 10}  steady, 20 s left" in shown
     assert shown.endswith("\r\x1b[2K")
+
+
+@pytest.mark.parametrize(
+    ("columns", "shown"),
+    [
+        (80, f"smoke (seed 7)  {'█' * 10}{'░' * 10}  steady, 20 s left"),
+        (45, f"{'█' * 10}{'░' * 10}  steady, 20 s left"),
+        (30, "steady, 20 s left"),
+        (12, "steady, 20 "),
+    ],
+)
+def test_on_a_narrow_terminal_it_stays_one_line(columns: int, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = told(Terminal()).split("\r\x1b[2K")
+    assert shown in lines
+    assert max(map(len, lines)) < columns
 
 
 def test_quiet_is_quiet() -> None:
