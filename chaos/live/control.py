@@ -37,6 +37,8 @@ from ..faults.process_faults import PROCESS_FAULTS
 log = logging.getLogger("nemesrv.live")
 
 _FOLDER_PREFIX = "nsv-up-"
+_FLAGS = ("stream", "latency_ms", "jitter_ms", "rate_kb_s")
+"""What a timeline's entry has as a key, and `nemesrv fault` as an option."""
 
 
 class Control:
@@ -81,7 +83,9 @@ class Control:
             return {"error": str(exc), "status": 4}
         except ScenarioError as exc:
             key = re.sub(r"^timeline\.\d+\.?", "", exc.key)
-            return {"error": str(ScenarioError(exc.file, key, exc.value if key else "", exc.allowed)), "status": 2}
+            flag = f"--{key.replace('_', '-')}" if key in _FLAGS else key
+            said = str(ScenarioError(exc.file, flag, exc.value, exc.allowed)) if key else f"{exc.file}: {exc.allowed}"
+            return {"error": said, "status": 2}
         except HarnessError as exc:
             return {"error": str(exc), "status": 2}
 

@@ -29,7 +29,7 @@ from ..faults.fault import Action
 from ..faults.kinds import ACTIONS, AnyAction
 from ..settings.resolve import SettingError, settings_of
 from ..settings.values import Value
-from ..topology import Topology
+from ..topology import NodeKind, Topology
 from .reading import read, refuse_booleans
 from .setting import change
 from .timeline import refuse_impossible
@@ -137,6 +137,9 @@ class ActionModel(_Model):
         for targets in ("links", "nodes"):
             if getattr(self, targets) and acts_on != targets:
                 raise ValueError(f"`do: {self.do}` takes no {targets}" + ("" if acts_on else ": it heals every link"))
+        for node in self.nodes:
+            if self.nodes.count(node) > 1:
+                raise ValueError(f"`do: {self.do}` names each node once, and {node} more than once")
         return self
 
 
@@ -306,8 +309,8 @@ def _key(error: Any) -> str:
 
 
 def _shown(error: Any) -> str:
-    if error["type"] == "missing":
-        return ""
+    if error["type"] in ("missing", "union_tag_not_found"):
+        return ""  # else it would be all that stands around the key
     value = error["ctx"]["tag"] if error["type"] == "union_tag_invalid" else error.get("input")
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
@@ -378,6 +381,8 @@ def _check_names(scenario: Scenario, file: str) -> None:
             try:
                 if not is_chosen(expression):
                     topology.parse_links(expression)
+                elif not topology.of(NodeKind.PRODUCER, NodeKind.CONSUMER):
+                    raise ValueError("a link of nodes, for there are no clients that choose")
             except ValueError as exc:
                 raise ScenarioError(file, f"timeline.{index}.links", repr(expression), str(exc)) from exc
         for node in action.nodes:

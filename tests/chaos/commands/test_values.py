@@ -31,7 +31,7 @@ from nemesrv.chaos.errors import ScenarioError
             ("run", "smoke", "--summary", "absent/summary.md"),
             "'--summary': 'absent/summary.md' is not allowed: a file in a folder that is there",
         ),
-        (("run", "smoke", "--defect", "nothing"), "--defect: 'nothing' is not allowed: one that docs/defects.md lists"),
+        (("run", "smoke", "--defect", "nothing"), "--defect: 'nothing' is not allowed: a defect of docs/defects.md"),
         (("up", "--for", "inf"), "'--for': 'inf' is not allowed: a number above 0"),
         (("up", "--for", "nan"), "'--for': 'nan' is not allowed: a number above 0"),
         (("up", "--brokers", "27"), "'--brokers': '27' is not allowed: a whole number of at least 1 and at most 26"),

@@ -95,7 +95,20 @@ def test_what_was_ended_before_its_time_is_not_ended_again(up: Up) -> None:
     [
         ({"do": "black_hole", "links": ["broker-a <-> ns-7"]}, "links: 'broker-a <-> ns-7' is not allowed"),
         ({"do": "kill", "nodes": ["ns-7"]}, "nodes: 'ns-7' is not allowed: one of ns-0, ns-1, broker-a"),
-        ({"do": "kill", "links": ["broker-a <-> ns-0"]}, "`do: kill` needs `nodes`"),
+        ({"do": "kill", "links": ["broker-a <-> ns-0"]}, "nemesrv fault: `do: kill` needs `nodes`"),
+        (
+            {"do": "kill", "nodes": ["ns-0", "ns-0"]},
+            "nemesrv fault: `do: kill` names each node once, and ns-0 more than",
+        ),
+        (
+            {"do": "latency", "links": ["broker-a <-> ns-0"]},
+            "--latency-ms: allowed is a number above 0: this key is required",
+        ),
+        (
+            {"do": "cut", "links": ["broker-a <-> ns-0"], "stream": "up"},
+            "--stream: 'up' is not allowed: one of both, upstream",
+        ),
+        ({"do": "cut", "links": ["clients <-> chosen"]}, "is not allowed: a link of nodes, for there are no clients"),
         ({"do": "explode", "nodes": ["ns-0"]}, "do: 'explode' is not allowed"),
         ({"do": "resume", "nodes": ["ns-0"]}, "resume of ns-0 at 0 s is not allowed: a node that is paused then"),
         ({"do": "heal", "for_s": 3}, "nemesrv fault: --for: 3 is not allowed"),
