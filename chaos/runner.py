@@ -61,9 +61,10 @@ def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
     virtual = all(map(options.is_virtual, scenarios))
     require_parts("nemesrv run", scenarios, options.out, virtual=virtual)
     judged = []
-    with Harness(spark_master=options.spark_master, gentle=not virtual) as harness:
-        for scenario in scenarios:
-            result = run_one(scenario, options, harness)
+    workers = max(map(processes_of, scenarios), default=1)
+    with Harness(spark_master=options.spark_master, gentle=not virtual, workers=workers) as harness:
+        for number, scenario in enumerate(scenarios, 1):
+            result = run_one(scenario, options, harness, is_last=number == len(scenarios))
             judged.append(result)
             show(result, options.summary, as_json=options.as_json)
     return exit_status(judged)
@@ -77,8 +78,16 @@ def require_parts(what: str, scenarios: Sequence[Scenario], out: Path | None = N
     require(Needs() if virtual else Needs.of_all(scenarios), out or Path("runs"))
 
 
-def run_one(scenario: Scenario, options: Options, harness: Harness, defect: Defect | None = None) -> Judged:
-    """Run one experiment, judge it, and write its folder."""
+def processes_of(scenario: Scenario) -> int:
+    """How many processes the run's nodes need, one after the other, with one to spare."""
+    ended = sum(len(action.nodes) for action in scenario.timeline if action.do in ("kill", "stop"))
+    return len(scenario.topology().nodes) + ended + 1
+
+
+def run_one(
+    scenario: Scenario, options: Options, harness: Harness, defect: Defect | None = None, *, is_last: bool = False
+) -> Judged:
+    """Run one experiment, judge it, and write its folder. `is_last`: no other run of this harness comes after it."""
     as_run = as_run_with(scenario, options, defect)
     stage = VirtualStage(harness) if as_run.clock == "virtual" else RealStage(harness)
     progress = Progress(f"{as_run.name} (seed {as_run.seed})", expected_s(as_run), quiet=options.quiet)
@@ -88,6 +97,8 @@ def run_one(scenario: Scenario, options: Options, harness: Harness, defect: Defe
         as_run = with_file_beside(as_run, found)
         record(as_run, folder, stage, found, progress.say)
         progress.say("judging")
+        if is_last:
+            harness.end_ray()
         return judge(of_run(folder, as_run), harness.spark())
     except ClusterError as exc:
         raise HarnessError(f"{exc} (logs: {folder.logs})") from exc

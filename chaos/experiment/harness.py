@@ -53,6 +53,7 @@ class Harness:
         self._spark_master = spark_master
         self._spark: Future[SparkSession] = Future()
         self._spark_thread: threading.Thread | None = None
+        self._ray_ends: threading.Thread | None = None
         self._hurried = False
 
     def start_spark(self) -> None:
@@ -115,9 +116,17 @@ class Harness:
                 with suppress(OSError):  # a thread that has ended, or a user who may not raise a priority
                     os.setpriority(os.PRIO_PROCESS, int(thread.name), niceness)
 
+    def end_ray(self) -> None:
+        """No experiment comes any more: Ray ends in a thread of its own, while what was recorded is judged."""
+        if self._ray_ends is None:
+            self._ray_ends = threading.Thread(target=self.ray.stop, name="ray-end", daemon=True)
+            self._ray_ends.start()
+
     def close(self) -> None:
-        """End Spark and its JVM, and give the ports back."""
+        """End Ray, Spark and its JVM, and give the ports back."""
         try:
+            if self._ray_ends is not None:
+                self._ray_ends.join()
             self.ray.stop()
         finally:
             self.ports.close()
