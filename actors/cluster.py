@@ -11,6 +11,7 @@ from __future__ import annotations
 import concurrent.futures
 import dataclasses
 import functools
+import inspect
 import logging
 import os
 import secrets
@@ -19,8 +20,8 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
@@ -112,16 +113,17 @@ class RayHost:
         if ray.is_initialized():
             raise ClusterError("this process already runs a Ray; call ray.shutdown() first")
         _quieten()
-        ray.init(
-            address="local",
-            num_cpus=self._workers,
-            object_store_memory=self._object_store_mb * 1_000_000,
-            include_dashboard=False,
-            namespace=folder.name,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            _temp_dir=str(folder),
-        )
+        with _without_monitors():
+            ray.init(
+                address="local",
+                num_cpus=self._workers,
+                object_store_memory=self._object_store_mb * 1_000_000,
+                include_dashboard=False,
+                namespace=folder.name,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                _temp_dir=str(folder),
+            )
 
     def stop(self) -> None:
         """No process, port or file of this Ray is left."""
@@ -188,6 +190,25 @@ def _quieten() -> None:
             log.debug("Ray: %s", line)
 
     worker.print_to_stdstream = to_our_log
+
+
+@contextmanager
+def _without_monitors() -> Iterator[None]:
+    """A Ray that is started meanwhile has neither its autoscaler's process nor that which carries logs to a driver.
+
+    Nothing here scales, and nobody reads those logs; each takes half a second of a processor to start, and almost 1 %
+    of one for as long as it runs. `ray start --no-monitor` is the first; neither is an argument of `ray.init`.
+    """
+    import ray._private.parameter as parameter
+
+    params = parameter.RayParams
+    unwanted = {"no_monitor": True, "include_log_monitor": False}
+    known = inspect.signature(params).parameters
+    parameter.RayParams = functools.partial(params, **{name: unwanted[name] for name in unwanted if name in known})
+    try:
+        yield
+    finally:
+        parameter.RayParams = params
 
 
 @dataclasses.dataclass(slots=True)

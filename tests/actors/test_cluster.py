@@ -18,7 +18,7 @@ import tenacity
 
 from nemesrv.actors.actor import NodeSpec
 from nemesrv.actors.cluster import Cluster, ClusterError, NodeState, RayHost
-from nemesrv.actors.processes import Process, family, sweep
+from nemesrv.actors.processes import Process, command, family, sweep
 from nemesrv.actors.watch import Alarm, Death, ProcessDied, ProcessWatch
 from nemesrv.chaos.faults.link_faults import BlackHole
 from nemesrv.chaos.faults.ports import PortHolder
@@ -41,6 +41,14 @@ pytestmark = pytest.mark.ray
 def host() -> Iterator[RayHost]:
     with RayHost(workers=5) as ray_host:
         yield ray_host
+
+
+def commands_below(pid: int) -> list[str]:
+    processes = family(pid, lambda _: True)
+    found = [command(process.pid) for process in processes]
+    for process in processes:
+        process.close()
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +113,12 @@ def pid_of(cluster: Cluster, name: str) -> int:
     pid = cluster.pid(name)
     assert pid is not None
     return pid
+
+
+def test_ray_has_no_process_that_nobody_needs(host: RayHost):
+    programs = {Path(part).name for line in commands_below(os.getpid()) for part in line.split()}
+    assert {"gcs_server", "raylet"} <= programs
+    assert not {"monitor.py", "log_monitor.py"} & programs
 
 
 def test_each_node_has_its_own_process_on_uvloop(cluster: Cluster, nodes: Nodes):
