@@ -6,9 +6,9 @@ A check that examined nothing, or that failed itself, is UNKNOWN, never VALID (J
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 
 class Validity(StrEnum):
@@ -38,26 +38,67 @@ class Example:
     to_ms: float | None = None
     due_ms: float | None = None
     """From when it had to be right."""
+    measured_ms: float | None = None
+    """How long it took, or lasted."""
+    earliest_ms: float | None = None
+    """What was allowed: no less than this, and no more than that; None: there is no such end."""
+    latest_ms: float | None = None
     over_ms: float | None = None
-    """How far out of bounds it was."""
+    """By how much that was exceeded: `measured_ms - latest_ms`, or `earliest_ms - measured_ms`, too early."""
     after: str = ""
     """The fault that it followed, begun or healed."""
+    times: Mapping[str, float] = field(default_factory=dict)
+    """Other moments that matter, by name: when it was lost, when it was back."""
     more: Mapping[str, Any] = field(default_factory=dict)
-    """What else this check has to say of it."""
+    """What else this check has to say of it; no moments."""
+
+    def since(self, origin_ms: float) -> Example:
+        """It with every moment counted from this one; how long something took stays as it is."""
+        return _since(self, origin_ms)
+
+    @property
+    def too_early(self) -> bool:
+        return _too_early(self.measured_ms, self.earliest_ms, self.latest_ms)
 
     def to_json(self) -> dict[str, Any]:
-        """One flat object without what is empty; times to a tenth of a millisecond."""
+        """One object without what is empty, `more` beside the rest; times to a tenth of a millisecond."""
         found = {name: _plain(getattr(self, name)) for name in _EXAMPLE}
-        return {name: value for name, value in found.items() if value not in (None, "")} | dict(self.more)
+        times = {"times": _times(self.times)} if self.times else {}
+        return {name: value for name, value in found.items() if value not in (None, "")} | times | dict(self.more)
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
         """The example that `to_json` wrote."""
-        known = {name: document[name] for name in _EXAMPLE if name in document}
+        known = {name: document[name] for name in (*_EXAMPLE, "times") if name in document}
         return cls(**known, more={name: value for name, value in document.items() if name not in known})
 
 
-_EXAMPLE = ("who", "what", "topic", "from_ms", "to_ms", "due_ms", "over_ms", "after")
+_LENGTHS = ("measured_ms", "earliest_ms", "latest_ms", "over_ms")
+_EXAMPLE = ("who", "what", "topic", "from_ms", "to_ms", "due_ms", *_LENGTHS, "after")
+_MOMENTS = ("from_ms", "to_ms", "due_ms", "wrong_from_ms", "wrong_to_ms")
+"""The fields of examples and findings that are moments; every other number is a length or a count."""
+
+_Timed = TypeVar("_Timed", "Example", "Finding")
+
+
+def _since(of: _Timed, origin_ms: float) -> _Timed:
+    moved: dict[str, Any] = {"times": {name: at_ms - origin_ms for name, at_ms in of.times.items()}}
+    for name in _MOMENTS:
+        at_ms = getattr(of, name, None)
+        if at_ms is not None:
+            moved[name] = at_ms - origin_ms
+    return replace(of, **moved)
+
+
+def _too_early(measured_ms: float | None, earliest_ms: float | None, latest_ms: float | None) -> bool:
+    """Whether it is the early end that was measured against: it was before it, or there is no other."""
+    if measured_ms is None or earliest_ms is None:
+        return False
+    return latest_ms is None or measured_ms < earliest_ms
+
+
+def _times(times: Mapping[str, float]) -> dict[str, object]:
+    return {name: _plain(at_ms) for name, at_ms in times.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +116,9 @@ class Finding:
     """The stretch in which the rule held for it."""
     to_ms: float
     bound_ms: float | None = None
-    """What was allowed, and the formula and the row of the failure-detection table it came from."""
+    """What was allowed at most, and the formula and the row of the failure-detection table it came from."""
+    earliest_ms: float | None = None
+    """What was allowed at least; None: it may not come too soon."""
     formula: str = ""
     row: str = ""
     tolerance_ms: float = 0.0
@@ -85,9 +128,9 @@ class Finding:
     timers: int = 1
     """How many timers stand one behind the other in the formula."""
     measured_ms: float | None = None
-    """From the change until all was as it had to be; None when nothing had to change."""
+    """From the change until all was as it had to be, or how long it was wrong; None when nothing had to change."""
     over_ms: float = 0.0
-    """How far past its bound it was, tolerated or not."""
+    """By how much that is out of bounds, tolerated or not: past `bound_ms`, or short of `earliest_ms`."""
     examined: int = 1
     wrong: int = 0
     """Out of bounds."""
@@ -98,7 +141,18 @@ class Finding:
     wrong_to_ms: float | None = None
     after: str = ""
     """The fault that it follows, begun or healed."""
+    times: Mapping[str, float] = field(default_factory=dict)
+    """Other moments that matter, by name."""
     more: Mapping[str, Any] = field(default_factory=dict)
+
+    def since(self, origin_ms: float) -> Finding:
+        """It with every moment counted from this one."""
+        return _since(self, origin_ms)
+
+    @property
+    def too_early(self) -> bool:
+        """Whether it is the early end of its window that it was held against."""
+        return _too_early(self.measured_ms, self.earliest_ms, self.bound_ms)
 
     @property
     def validity(self) -> Validity:
@@ -107,15 +161,19 @@ class Finding:
     @property
     def badness(self) -> tuple[bool, bool, float]:
         """The greatest is nearest to its bound, or furthest over it."""
+        if self.wrong or self.late:
+            return self.wrong > 0, self.late > 0, self.over_ms
         margin_ms = -float("inf")
         if self.measured_ms is not None:
-            margin_ms = self.measured_ms - (self.bound_ms or 0.0) - self.tolerance_ms
-        return self.wrong > 0, self.late > 0, margin_ms
+            past_ms = self.measured_ms - (self.bound_ms or 0.0)
+            short_ms = (self.earliest_ms or 0.0) - self.measured_ms
+            margin_ms = (short_ms if self.too_early else past_ms) - self.tolerance_ms
+        return False, False, margin_ms
 
     @property
     def example(self) -> Example:
         """It as a counterexample; what has no bound in time was due at no time and is not over it."""
-        bounded = self.bound_ms is not None
+        bounded = self.bound_ms is not None or self.earliest_ms is not None
         return Example(
             who=self.subject,
             what=self.object,
@@ -123,16 +181,21 @@ class Finding:
             from_ms=self.from_ms if self.wrong_from_ms is None else self.wrong_from_ms,
             to_ms=self.to_ms if self.wrong_from_ms is None else self.wrong_to_ms,
             due_ms=self.from_ms if bounded else None,
+            measured_ms=self.measured_ms if bounded else None,
+            earliest_ms=self.earliest_ms,
+            latest_ms=self.bound_ms,
             over_ms=self.over_ms if bounded else None,
             after=self.after,
+            times=self.times,
             more={"kind": self.kind, **self.more},
         )
 
     def to_json(self) -> dict[str, Any]:
         """As a line of findings.jsonl; what says nothing is left out."""
-        found = {f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.name != "more"}
+        found = {f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.name not in ("more", "times")}
         found = {name: value for name, value in found.items() if value not in (None, "")}
-        return {**found, "verdict": str(self.validity), **({"more": dict(self.more)} if self.more else {})}
+        nested = {"times": _times(self.times), "more": dict(self.more)}
+        return {**found, "verdict": str(self.validity), **{name: value for name, value in nested.items() if value}}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
@@ -178,6 +241,14 @@ class Verdict:
     """Where the run's timeline starts, in the history's time; what is shown to people counts from there."""
     why: str = ""
     """One sentence for a person; never empty when the verdict is not VALID."""
+
+    def since_timeline(self, timeline_ms: float) -> Self:
+        """It with the moments of its findings and examples counted from where the timeline starts."""
+        return replace(
+            self,
+            findings=tuple(finding.since(timeline_ms) for finding in self.findings),
+            examples=tuple(example.since(timeline_ms) for example in self.examples),
+        )
 
     @classmethod
     def nothing_examined(cls, name: str, why: str, **details: Any) -> Self:

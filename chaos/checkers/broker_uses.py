@@ -16,11 +16,14 @@ from .check import Facts, Inconsistent
 class Use(NamedTuple):
     """A use of the lost broker after the window; the greatest is furthest out of bounds."""
 
-    over_ms: float
+    reaches_ms: float
+    """How far from the nearer end of the time after the window: what lateness may explain."""
     time_ms: float
     topic: str
     op_id: str
     """Empty for a pull that has none."""
+    over_ms: float
+    """How long after the window it was chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,7 @@ class Uses(Facts):
     late: int = 0
     """Uses of the lost one after it, for topics that another broker had as well."""
     last_ms: float | None = None
-    """The last use of the lost one that was in time, or late for such a topic."""
+    """When the last use of the lost one was chosen that was in time, or late for such a topic."""
     worst: Use | None = None
     """Of the late ones."""
     lag_ms: float | None = None

@@ -52,10 +52,11 @@ def judge(facts: BrokerUses, world: World) -> Verdict:
     nothing = Uses()
     seen = [(absence, facts.of.get(_key(absence), nothing)) for absence in found]
     findings = [_finding(a, tolerance(world.timers, uses.lag_ms, a.window.timers), uses) for a, uses in seen]
+    lasts = [(a, finding.measured_ms) for (a, _), finding in zip(seen, findings, strict=True)]
     return verdict_of(
         NAME,
         findings,
-        measured={"last_use": _last_uses(seen)},
+        measured={"last_use": _last_uses(lasts)},
         nothing="no client did anything after the window of a lost broker",
         noun="clients used a lost broker after its window",
     )
@@ -101,10 +102,13 @@ def _lags(control: Control, world: World, found: Sequence[Absence]) -> dict[int,
 
 def _finding(absence: Absence, tolerance_: Tolerance, uses: Uses) -> Finding:
     worst = uses.worst
-    over_ms = worst.over_ms if worst else 0.0
-    more: dict[str, Any] = {"lost_ms": rounded(absence.start_ms)}
-    if worst:
-        more |= {"op_id": worst.op_id, "late_uses": uses.late}
+    reaches_ms = worst.reaches_ms if worst else 0.0
+    last_ms, over_ms = uses.last_ms, 0.0
+    if worst is not None and reaches_ms > tolerance_.valid_up_to_ms:
+        last_ms, over_ms = absence.from_ms + worst.over_ms, worst.over_ms
+    elif worst is not None:  # in time but for the tolerance, counted from the nearer end
+        last_ms, over_ms = absence.from_ms + reaches_ms, reaches_ms
+    more = {"op_id": worst.op_id, "late_uses": uses.late} if worst else {}
     return Finding(
         subject=absence.client,
         object=absence.broker,
@@ -116,27 +120,28 @@ def _finding(absence: Absence, tolerance_: Tolerance, uses: Uses) -> Finding:
         formula=absence.window.formula,
         row=absence.window.row,
         **tolerated(tolerance_),
-        **counted(over_ms, tolerance_),
-        measured_ms=None if uses.last_ms is None else uses.last_ms - absence.start_ms,
+        **counted(reaches_ms, tolerance_),
+        measured_ms=None if last_ms is None else last_ms - absence.start_ms,
         over_ms=over_ms,
         examined=int(uses.after > 0),
         wrong_from_ms=worst.time_ms if worst else None,
         after=f"{absence.fault_id} start" if absence.fault_id else "",
+        times={"lost": absence.start_ms},
         more=more,
     )
 
 
-def _last_uses(seen: Sequence[tuple[Absence, Uses]]) -> list[dict[str, Any]]:
+def _last_uses(lasts: Sequence[tuple[Absence, float | None]]) -> list[dict[str, Any]]:
     """When each client used the lost broker last, counted from its loss; the latest first."""
     rows: list[dict[str, Any]] = [
         {
             "client": absence.client,
             "broker_name": absence.broker,
             "fault_id": absence.fault_id,
-            "after_ms": rounded(uses.last_ms - absence.start_ms),
+            "after_ms": rounded(after_ms),
             "bound_ms": rounded(absence.window.latest_ms),
         }
-        for absence, uses in seen
-        if uses.last_ms is not None
+        for absence, after_ms in lasts
+        if after_ms is not None
     ]
     return sorted(rows, key=lambda row: -row["after_ms"])[:_SHOWN]

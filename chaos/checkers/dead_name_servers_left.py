@@ -28,7 +28,7 @@ from ..oracle.world import World
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
 from .control import Control, Row
-from .findings import counted, rounded, tolerated, verdict_of
+from .findings import NEVER, counted, rounded, tolerated, verdict_of
 from .lateness import LagWindow
 from .tolerance import Tolerance, tolerance
 
@@ -56,13 +56,19 @@ class _Call(NamedTuple):
 
 
 class _Rule(NamedTuple):
-    """One rule held against one visit or call: from when it held, when it was broken, and how far."""
+    """One rule held against one visit or call: how long it took, what is allowed, and where it was broken."""
 
-    over_ms: float
+    measured_ms: float
+    bound_ms: float
     kind: str
     due_ms: float
     wrong_from_ms: float
     wrong_to_ms: float
+    formula: str = NEVER
+
+    @property
+    def over_ms(self) -> float:
+        return self.measured_ms - self.bound_ms
 
 
 @dataclass(slots=True)
@@ -204,44 +210,41 @@ def _finding(loss: NameServerLoss, seen: _Seen, tolerance_: Tolerance, patience_
     """What one lost NameServer and one client came to: of all rules the one that was broken most."""
     allowed_ms = loss.window.latest_ms
     rules: list[_Rule] = []
-    longest_ms: float | None = None
+    left: list[_Rule] = []
     for visit in seen.visits:
         since_ms, until_ms = max(visit.chosen_ms, loss.start_ms), min(visit.left_ms, loss.end_ms)
         stayed_ms = until_ms - since_ms
-        if visit.left_ms < loss.end_ms or stayed_ms > allowed_ms:
-            longest_ms = max(longest_ms or 0.0, stayed_ms)
         due_ms = since_ms + allowed_ms
-        rules.append(_Rule(stayed_ms - allowed_ms, "must have left", due_ms, due_ms, until_ms))
+        rule = _Rule(stayed_ms, allowed_ms, "must have left", due_ms, due_ms, until_ms, loss.window.formula)
+        if visit.left_ms < loss.end_ms or stayed_ms > allowed_ms:
+            left.append(rule)
+    rules += left
     rules += _asked_again(loss, seen.visits, seen.calls)
     for call in seen.calls:
         if not call.answered:
-            due_ms = call.began_ms + patience_ms
-            rules.append(
-                _Rule(call.ended_ms - call.began_ms - patience_ms, "must give up", due_ms, due_ms, call.ended_ms)
-            )
-    nothing = _Rule(0.0, "must have left", loss.from_ms, loss.from_ms, loss.from_ms)
-    worst = max((rule for rule in rules if rule.over_ms > 0), key=lambda rule: rule.over_ms, default=nothing)
+            due_ms, took_ms = call.began_ms + patience_ms, call.ended_ms - call.began_ms
+            rules.append(_Rule(took_ms, patience_ms, "must give up", due_ms, due_ms, call.ended_ms, "A + C·n"))
+    worst = max((rule for rule in rules if rule.over_ms > 0), key=lambda rule: rule.over_ms, default=None)
+    longest = max(left, key=lambda rule: rule.over_ms, default=None)
+    shown = worst or longest
     return Finding(
         subject=loss.client,
         object=loss.name_server,
-        kind=worst.kind,
-        from_ms=worst.due_ms,
+        kind=worst.kind if worst else "must have left",
+        from_ms=worst.due_ms if worst else loss.from_ms,
         to_ms=loss.end_ms,
-        bound_ms=allowed_ms,
-        formula=loss.window.formula,
+        bound_ms=shown.bound_ms if shown else allowed_ms,
+        formula=shown.formula if shown else loss.window.formula,
         row=loss.window.row,
         **tolerated(tolerance_),
-        **counted(worst.over_ms, tolerance_),
-        measured_ms=longest_ms,
-        over_ms=worst.over_ms,
-        wrong_from_ms=worst.wrong_from_ms if worst.over_ms > 0 else None,
-        wrong_to_ms=worst.wrong_to_ms if worst.over_ms > 0 else None,
+        **counted(worst.over_ms if worst else 0.0, tolerance_),
+        measured_ms=shown.measured_ms if shown else None,
+        over_ms=worst.over_ms if worst else 0.0,
+        wrong_from_ms=worst.wrong_from_ms if worst else None,
+        wrong_to_ms=worst.wrong_to_ms if worst else None,
         after=f"{loss.fault_id} start" if loss.fault_id else "",
-        more={
-            "lost_ms": rounded(loss.start_ms),
-            "back_ms": rounded(loss.end_ms),
-            "calls_failed": _failed(loss, seen),
-        },
+        times={"lost": loss.start_ms, "back": loss.end_ms},
+        more={"calls_failed": _failed(loss, seen)},
     )
 
 
@@ -254,7 +257,7 @@ def _asked_again(loss: NameServerLoss, visits: Sequence[_Visit], calls: Sequence
             default=call.began_ms - loss.start_ms,
         )
         if away_ms > 0:
-            yield _Rule(away_ms, "must not ask", call.began_ms, call.began_ms, call.ended_ms)
+            yield _Rule(away_ms, 0.0, "must not ask", call.began_ms, call.began_ms, call.ended_ms)
         for visit in visits:
             chosen_anew = any(call.began_ms < other.chosen_ms <= call.ended_ms for other in visits)
             if chosen_anew or not visit.chosen_ms <= call.began_ms < visit.left_ms:
@@ -268,7 +271,8 @@ def _asked_again(loss: NameServerLoss, visits: Sequence[_Visit], calls: Sequence
             )
             first_ms = min(unanswered, default=None)
             if first_ms is not None:
-                yield _Rule(call.began_ms - first_ms, "must not ask again", first_ms, call.began_ms, call.ended_ms)
+                since_ms = call.began_ms - first_ms
+                yield _Rule(since_ms, 0.0, "must not ask again", first_ms, call.began_ms, call.ended_ms)
 
 
 def _left(found: Sequence[NameServerLoss], seen: Mapping[int, _Seen]) -> list[dict[str, Any]]:

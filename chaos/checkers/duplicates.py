@@ -181,7 +181,6 @@ def _finding(repeat: Repeat, tolerance_: Tolerance) -> Finding:
         "queue_id": repeat.queue_id,
         "offset": repeat.offset,
         "first_client": repeat.first_client,
-        "changed_ms": rounded(repeat.changed_ms),
     }
     return Finding(
         subject=repeat.client,
@@ -193,10 +192,12 @@ def _finding(repeat: Repeat, tolerance_: Tolerance) -> Finding:
         bound_ms=COMMIT_MS if repeat.client else None,
         row=_ROW,
         **tolerated(tolerance_),
+        measured_ms=COMMIT_MS + repeat.over_ms if repeat.client and repeat.over_ms is not None else None,
         over_ms=repeat.over_ms or 0.0,
         wrong=int(repeat.is_wrong),
         late=int(not repeat.is_wrong),
         wrong_from_ms=repeat.at_ms,
         wrong_to_ms=repeat.to_ms,
+        times={} if repeat.changed_ms is None else {"changed": repeat.changed_ms},
         more={name: value for name, value in more.items() if value not in (None, "")},
     )

@@ -8,6 +8,9 @@ from typing import Any
 from ..verdict import EXAMPLES_MAX, Example, Finding, Validity, Verdict
 from .tolerance import Tolerance
 
+NEVER = "never"
+"""The formula of what may be at no time."""
+
 
 def tolerated(tolerance: Tolerance) -> dict[str, Any]:
     """The tolerance as a Finding keeps it."""
@@ -26,9 +29,11 @@ def rounded(value_ms: float | None) -> float | None:
 
 
 def allowed(finding: Finding) -> dict[str, Any]:
-    """The bound as `allowed` of a verdict shows it."""
+    """The bound as `allowed` of a verdict shows it; `earliest_ms` where there is an early end, too."""
+    early = {} if finding.earliest_ms is None else {"earliest_ms": rounded(finding.earliest_ms)}
     return {
         "bound_ms": rounded(finding.bound_ms),
+        **early,
         "formula": finding.formula,
         "tolerance_ms": rounded(finding.tolerance_ms),
         "row": finding.row,
@@ -38,7 +43,8 @@ def allowed(finding: Finding) -> dict[str, Any]:
 def verdict_of(
     name: str, findings: Sequence[Finding], *, measured: Mapping[str, Any], nothing: str, noun: str
 ) -> Verdict:
-    """The verdict; `allowed` and `max_ms` in `measured` are of the window nearest to its bound, or furthest over it.
+    """The verdict; `allowed` and `max_ms` in `measured` are of the window nearest to its bound, or furthest over it;
+    `min_ms` in its place where that is the early end.
 
     `nothing` says why nothing was examined, when that is so; `noun` names what a violation is, in the plural.
     """
@@ -48,7 +54,7 @@ def verdict_of(
         return Verdict.nothing_examined(name, nothing, measured=measured)
     worst = max(judged, key=lambda finding: finding.badness)
     wrong, late = sum(finding.wrong for finding in judged), sum(finding.late for finding in judged)
-    measured = {"max_ms": rounded(worst.measured_ms), **measured}
+    measured = {("min_ms" if worst.too_early else "max_ms"): rounded(worst.measured_ms), **measured}
     validity, why = Validity.VALID, ""
     if wrong:
         validity, why = Validity.INVALID, f"{wrong} of {examined} {noun}; {_says(worst)}"
@@ -71,7 +77,17 @@ def verdict_of(
 
 
 def _says(finding: Finding) -> str:
-    return f"allowed {finding.bound_ms or 0:.0f} + {finding.tolerance_ms:.0f} ms ({finding.formula}; {finding.row})"
+    if finding.too_early:
+        bound = f"not before {finding.earliest_ms or 0:.0f} - {finding.tolerance_ms:.0f} ms"
+    else:
+        bound = f"{finding.bound_ms or 0:.0f} + {finding.tolerance_ms:.0f} ms"
+    return f"allowed {bound} ({finding.formula}; {finding.row})"
+
+
+def lasted(from_ms: float, to_ms: float) -> dict[str, Any]:
+    """The measured part of a finding of what may never be, and was, from when to when."""
+    length_ms = max(to_ms - from_ms, 0.0)
+    return {"measured_ms": length_ms, "bound_ms": 0.0, "formula": NEVER, "over_ms": length_ms}
 
 
 def _examples(findings: Iterable[Finding]) -> list[Example]:

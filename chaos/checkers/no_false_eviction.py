@@ -23,7 +23,7 @@ from ..oracle.world import World
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
 from .control import Control
-from .findings import counted, rounded, tolerated, verdict_of
+from .findings import NEVER, counted, lasted, rounded, tolerated, verdict_of
 from .lateness import LagWindow, may_time_out
 from .tolerance import Tolerance, tolerance
 
@@ -45,6 +45,8 @@ class _Drop(NamedTuple):
     """How long after the last registration that this NameServer accepted; None before the first."""
     short_ms: float
     """How much sooner than E, or I, a drop for silence was; 0 for others."""
+    back_ms: float | None = None
+    """When this NameServer accepted its next registration; None: it never did."""
 
 
 @dataclass(slots=True)
@@ -111,6 +113,10 @@ def _seen(control: Control, world: World) -> dict[_Pair, _Seen]:
             seen.drops.append(_Drop(row.time_ms, reason, age_ms, short_ms))
         elif not row.code:
             accepted[pair] = row.time_ms
+            for number in reversed(range(len(seen.drops))):
+                if seen.drops[number].back_ms is not None:
+                    break
+                seen.drops[number] = seen.drops[number]._replace(back_ms=row.time_ms)
             seen.since_ms = row.time_ms if seen.since_ms is None else seen.since_ms
     return dict(found)
 
@@ -165,24 +171,29 @@ def _stay(o: Obligation, stalls: _Stalls, drops: Sequence[tuple[float, _Drop]]) 
     tolerance_ = tolerance(stalls.timers, lag_ms, o.window.timers)
     wrong = [one for one in drops if one[0] > tolerance_.unknown_up_to_ms and not stalls.explains(nodes, one[1])]
     late = [one for one in drops if one not in wrong and one[0] > tolerance_.valid_up_to_ms]
-    over_ms, worst = (wrong or late)[0] if wrong or late else (0.0, None)
+    worst = (wrong or late)[0][1] if wrong or late else None
+    until_ms = o.to_ms if worst is None or worst.back_ms is None else min(worst.back_ms, o.to_ms)
     return Finding(
         subject=o.name_server,
         object=o.broker,
         kind="must not be dropped",
         from_ms=o.from_ms,
         to_ms=o.to_ms,
-        bound_ms=0.0,
-        formula="never",
         row=_ROW,
         **tolerated(tolerance_),
-        over_ms=over_ms,
+        **(lasted(worst.time_ms, until_ms) if worst else {"bound_ms": 0.0, "formula": NEVER}),
         wrong=len(wrong),
         late=len(late),
         wrong_from_ms=worst.time_ms if worst else None,
+        wrong_to_ms=until_ms if worst else None,
         after=str(o.label),
+        times=_back(worst),
         more=_of_drop(worst) if worst else {},
     )
+
+
+def _back(drop: _Drop | None) -> dict[str, float]:
+    return {} if drop is None or drop.back_ms is None else {"back": drop.back_ms}
 
 
 def _of_drop(drop: _Drop) -> dict[str, Any]:
@@ -210,13 +221,15 @@ def _silence(timers: Timers, pair: _Pair, drop: _Drop, tolerance_: Tolerance) ->
         kind="dropped too soon",
         from_ms=drop.time_ms - age_ms,
         to_ms=drop.time_ms,
-        bound_ms=timers.E_ms if drop.reason == "expired" else timers.I_ms,
+        earliest_ms=timers.E_ms if drop.reason == "expired" else timers.I_ms,
+        measured_ms=drop.age_ms,
         formula=_SOON[drop.reason],
         row="a NameServer drops a broker for silence",
         **tolerated(tolerance_),
         **counted(drop.short_ms, tolerance_),
         over_ms=drop.short_ms,
         wrong_from_ms=drop.time_ms if drop.short_ms else None,
+        times=_back(drop),
         more=_of_drop(drop),
     )
 

@@ -21,7 +21,7 @@ from ..oracle.world import World
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
 from .control import Control
-from .findings import tolerated, verdict_of
+from .findings import NEVER, lasted, tolerated, verdict_of
 from .lateness import LagWindow
 from .route_tables import route_tables
 from .tolerance import Tolerance, tolerance
@@ -42,7 +42,8 @@ class _Stretch(NamedTuple):
 class _Return(NamedTuple):
     """The worst return of one topic that had dropped the broker."""
 
-    over_ms: float
+    reaches_ms: float
+    """How far from the nearer end of the time in which it is down."""
     topic: str
     stretch: _Stretch
     dropped_ms: float
@@ -160,14 +161,14 @@ def _returns(
         topics += 1
         again = [(min(st.s - from_ms, to_ms - st.s), st) for st in stretches if st.present and st.s > from_ms]
         if again:
-            over_ms, worst = max(again, key=lambda one: one[0])
-            found.append(_Return(over_ms, topic, worst, dropped_ms))
+            reaches_ms, worst = max(again, key=lambda one: one[0])
+            found.append(_Return(reaches_ms, topic, worst, dropped_ms))
     return topics, tuple(sorted(found, reverse=True))
 
 
 def _finding(seen: _Seen, tolerance_: Tolerance) -> Finding:
-    wrong = [r for r in seen.returns if r.over_ms > tolerance_.unknown_up_to_ms]
-    late = [r for r in seen.returns if r not in wrong and r.over_ms > tolerance_.valid_up_to_ms]
+    wrong = [r for r in seen.returns if r.reaches_ms > tolerance_.unknown_up_to_ms]
+    late = [r for r in seen.returns if r not in wrong and r.reaches_ms > tolerance_.valid_up_to_ms]
     worst = next(iter(wrong or late), None)
     return Finding(
         subject=seen.who,
@@ -176,16 +177,14 @@ def _finding(seen: _Seen, tolerance_: Tolerance) -> Finding:
         kind="must not come back",
         from_ms=seen.from_ms,
         to_ms=seen.to_ms,
-        bound_ms=0.0,
-        formula="never",
         row=_ROW,
         **tolerated(tolerance_),
-        over_ms=worst.over_ms if worst else 0.0,
+        **(lasted(worst.stretch.s, min(worst.stretch.e, seen.to_ms)) if worst else {"bound_ms": 0.0, "formula": NEVER}),
         examined=seen.topics,
         wrong=len(wrong),
         late=len(late),
         wrong_from_ms=worst.stretch.s if worst else None,
         wrong_to_ms=min(worst.stretch.e, seen.to_ms) if worst else None,
         after=seen.after,
-        more={"dropped_ms": round(worst.dropped_ms, 1)} if worst else {},
+        times={"dropped": worst.dropped_ms} if worst else {},
     )

@@ -17,7 +17,7 @@ from ..oracle.world import World
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
 from .control import Control
-from .findings import rounded, tolerated, verdict_of
+from .findings import lasted, rounded, tolerated, verdict_of
 from .lateness import LagWindow
 from .tolerance import Tolerance, tolerance
 
@@ -95,7 +95,7 @@ def _finding(
     held: Mapping[Queue, Sequence[Holding]],
     tolerance_: Tolerance,
 ) -> Finding:
-    settled_ms, wrong, late, worst_ms = stretch.change.at_ms, 0, 0, 0.0
+    settled_ms, wrong, late, reaches_ms = stretch.change.at_ms, 0, 0, 0.0
     worst: Piece | None = None
     for queue in stretch.queues:
         owned = [holding for holding in held.get(queue, ()) if holding.node in members]
@@ -107,8 +107,8 @@ def _finding(
             back_ms = stretch.end_ms - max(piece.start_ms, stretch.start_ms)
             piece_over_ms = max(0.0, min(into_ms, back_ms))
             over_ms = max(over_ms, piece_over_ms)
-            if piece_over_ms > worst_ms:
-                worst_ms, worst = piece_over_ms, piece
+            if piece_over_ms > reaches_ms:
+                reaches_ms, worst = piece_over_ms, piece
         wrong += over_ms > tolerance_.unknown_up_to_ms
         late += tolerance_.valid_up_to_ms < over_ms <= tolerance_.unknown_up_to_ms
     window = stretch.change.window
@@ -119,12 +119,9 @@ def _finding(
         kind="must own" if worst and not worst.owners else "must alone own",
         from_ms=stretch.start_ms,
         to_ms=stretch.end_ms,
-        bound_ms=stretch.change.due_ms - stretch.change.at_ms,
-        formula=window.formula,
         row=window.row,
         **tolerated(tolerance_),
-        measured_ms=settled_ms - stretch.change.at_ms,
-        over_ms=worst_ms,
+        **_against(stretch, worst if wrong or late else None, settled_ms),
         examined=len(stretch.queues),
         wrong=wrong,
         late=late,
@@ -133,3 +130,17 @@ def _finding(
         after=stretch.change.what,
         more={"group": group, **({"queue_id": worst.queue[1], "clients": list(worst.owners)} if worst else {})},
     )
+
+
+def _against(stretch: Judged, worst: Piece | None, settled_ms: float) -> dict[str, Any]:
+    """What was measured: until when a queue had not its one owner, or for how long when that should not have been."""
+    at_ms, due_ms = stretch.change.at_ms, stretch.start_ms
+    if worst is not None and worst.start_ms >= due_ms:
+        return lasted(worst.start_ms, worst.end_ms)
+    settled_ms = worst.end_ms if worst is not None else settled_ms
+    return {
+        "measured_ms": settled_ms - at_ms,
+        "bound_ms": due_ms - at_ms,
+        "formula": stretch.change.window.formula,
+        "over_ms": max(settled_ms - due_ms, 0.0),
+    }

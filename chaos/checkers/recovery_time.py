@@ -112,7 +112,7 @@ def _told(measured: Mapping[str, Any]) -> str:
     """ "of 16 recoveries the one nearest to its bound took 3.2 s; p50 and p99 of a send 0.2 and 3.2 s" """
     nearest_ms, never = measured.get("max_ms"), measured.get("never")
     said = [f"of {measured.get('recoveries', 0):,} recoveries the one nearest to its bound "]
-    said[0] += "never came" if nearest_ms is None else f"took {nearest_ms / 1000:.1f} s"
+    said[0] += "never came" if nearest_ms is None else f"took {nearest_ms / 1000:.1f} s{' or more' if never else ''}"
     said += [f"{never} never came"] if never else []
     spreads = [
         f"of a {operation} {spread['p50_ms'] / 1000:.1f} and {spread['p99_ms'] / 1000:.1f} s"
@@ -174,7 +174,7 @@ def _finding(recovery: Recovery, tolerance_: Tolerance) -> Finding:
         row=recovery.bound.row,
         **tolerated(tolerance_),
         **counted(over_ms, tolerance_),
-        measured_ms=recovery.after_ms,
+        measured_ms=success_ms - recovery.moment.at_ms if over_ms else recovery.after_ms,
         over_ms=over_ms,
         wrong_from_ms=recovery.due_ms if over_ms else None,
         wrong_to_ms=success_ms if over_ms else None,
@@ -194,8 +194,8 @@ def _row(recovery: Recovery) -> dict[str, Any]:
 
 
 def _bound_ms(recovery: Recovery) -> float | None:
-    """None: nothing bounds it."""
-    return rounded(recovery.bound.latest_ms) if math.isfinite(recovery.bound.latest_ms) else None
+    """None: nothing bounds it, or another fault came before its bound, so that it was not held against it."""
+    return rounded(recovery.bound.latest_ms) if recovery.judged else None
 
 
 def percentile(values: Sequence[float], share: float) -> float | None:

@@ -31,9 +31,9 @@ class _OfTopic(NamedTuple):
     """What one topic did in one flapping stretch."""
 
     topic: str
-    held_ms: float | None
-    """The longest stay that began during the fault."""
-    over_ms: float
+    measured_ms: float
+    """Of the stretch that is nearest to its bound, or furthest over it: how long it was, and that bound."""
+    bound_ms: float
     worst: Presence
 
 
@@ -54,7 +54,7 @@ def flapping_findings(control: Control, world: World) -> list[Finding]:
     for number, route in enumerate(routes):
         tolerance_ = tolerance(world.timers, lags.get(number), _CHAINED)
         for of in _of_topics(tables, world, route, is_shifted=number in shifted):
-            over_ms = max(of.over_ms, 0.0)
+            over_ms = max(of.measured_ms - of.bound_ms, 0.0)
             found.append(
                 Finding(
                     subject=route.name_server,
@@ -63,12 +63,12 @@ def flapping_findings(control: Control, world: World) -> list[Finding]:
                     kind="held too long" if of.worst.present else "missing too long",
                     from_ms=route.from_ms,
                     to_ms=route.to_ms,
-                    bound_ms=route.pulse.held_ms,
+                    bound_ms=of.bound_ms,
                     formula=route.pulse.formula,
                     row=route.pulse.row,
                     **tolerated(tolerance_),
                     **counted(over_ms, tolerance_),
-                    measured_ms=of.held_ms,
+                    measured_ms=of.measured_ms,
                     over_ms=over_ms,
                     wrong_from_ms=of.worst.s if over_ms else None,
                     wrong_to_ms=of.worst.e if over_ms else None,
@@ -94,8 +94,7 @@ def _of_topics(tables: RouteTables, world: World, route: FlappingRoute, *, is_sh
     if missing_ms < NEVER:
         missing_ms = world.timers.C_ms + (world.timers.R_ms if is_shifted else missing_ms)
     for topic in tables.topics:
-        held_ms: float | None = None
-        over: list[tuple[float, Presence]] = []
+        found: list[_OfTopic] = []
         had = False
         for present, s, e in tables.presence((route.name_server, route.incarnation), topic, route.broker):
             if s >= route.to_ms or e <= route.from_ms:
@@ -104,12 +103,10 @@ def _of_topics(tables: RouteTables, world: World, route: FlappingRoute, *, is_sh
             length_ms = stretch.e - s
             if present and s <= route.from_ms:
                 had = True
-                over.append((stretch.e - route.from_ms - pulse.first_ms, stretch))
+                found.append(_OfTopic(topic, stretch.e - route.from_ms, pulse.first_ms, stretch))
             elif present:
-                held_ms = length_ms if held_ms is None else max(held_ms, length_ms)
-                over.append((length_ms - pulse.held_ms, stretch))
+                found.append(_OfTopic(topic, length_ms, pulse.held_ms, stretch))
             elif s > route.from_ms:
-                over.append((length_ms - missing_ms, stretch))
-        if had and over:
-            over_ms, worst = max(over, key=lambda one: one[0])
-            yield _OfTopic(topic, held_ms, over_ms, worst)
+                found.append(_OfTopic(topic, length_ms, missing_ms, stretch))
+        if had and found:
+            yield max(found, key=lambda one: one.measured_ms - one.bound_ms)

@@ -8,18 +8,19 @@ each time.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..oracle.obligations import Obligation, ObligationKind, obligations
-from ..oracle.windows import topic_window
+from ..oracle.windows import Window, topic_window
 from ..oracle.world import World
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
 from .control import Control
-from .findings import rounded, tolerated, verdict_of
+from .findings import lasted, rounded, tolerated, verdict_of
 from .lateness import LagWindow, Missing
 from .route_flapping import flapping_findings
 from .route_tables import RouteTables, route_tables
@@ -29,6 +30,24 @@ NAME = "routes_are_true"
 _SHOWN = 60
 
 
+class _Due(NamedTuple):
+    """From when until when a topic is due, and the change that this counts from."""
+
+    topic: str
+    from_ms: float
+    to_ms: float
+    at_ms: float
+    window: Window
+
+
+class _Settled(NamedTuple):
+    """How long a change took, against its bound."""
+
+    margin_ms: float
+    after_ms: float
+    window: Window
+
+
 @dataclass(slots=True)
 class _Seen:
     """What one obligation came to over its topics; the worst topic by how far it was out of bounds."""
@@ -36,12 +55,15 @@ class _Seen:
     examined: int = 0
     wrong: int = 0
     late: int = 0
-    settled_ms: float | None = None
-    """When the last topic was right."""
-    over_ms: float = 0.0
+    settled: _Settled | None = None
+    """Of what had to change, and did, the topic nearest to its bound."""
+    reaches_ms: float = 0.0
+    """How far the worst stretch reaches into the obligation from the nearer end: what lateness may explain."""
     topic: str = ""
     stretch: tuple[float, float] | None = None
     """The wrong stretch of the worst topic, as far as it goes; None when no topic was ever wrong."""
+    due: _Due | None = None
+    """When the worst topic was due."""
 
 
 def judge(control: Control, world: World) -> Verdict:
@@ -149,47 +171,56 @@ def _topics_of(tables: RouteTables) -> _Topics:
     return found
 
 
-def _due(o: Obligation, tables: RouteTables, of_broker: _Topics, world: World) -> Iterator[tuple[str, float, float]]:
-    """topic, from when and until when it is due: one that the broker made while it was up is due R + B later."""
+def _due(o: Obligation, tables: RouteTables, of_broker: _Topics, world: World) -> Iterator[_Due]:
+    """When each topic is due: one that the broker made while it was up is due R + B later."""
+    own = o.window._replace(latest_ms=o.from_ms - o.at_ms)
     if o.demand is ObligationKind.DROP:
-        yield from ((topic, o.from_ms, o.to_ms) for topic in tables.topics)
+        yield from (_Due(topic, o.from_ms, o.to_ms, o.at_ms, own) for topic in tables.topics)
         return
-    window_ms = topic_window(world.timers).latest_ms
+    window = topic_window(world.timers)
     for topic, started_ms, made_ms, gone_ms in of_broker.get((o.broker, _broker_incarnation(world, o)), ()):
-        due_ms = max(o.from_ms, made_ms + window_ms) if made_ms > started_ms else o.from_ms
         until_ms = o.to_ms if gone_ms is None else min(o.to_ms, gone_ms)
-        if due_ms < until_ms:
-            yield topic, due_ms, until_ms
+        due = _Due(topic, o.from_ms, until_ms, o.at_ms, own)
+        if made_ms > started_ms and made_ms + window.latest_ms > o.from_ms:
+            due = _Due(topic, made_ms + window.latest_ms, until_ms, made_ms, window)
+        if due.from_ms < due.to_ms:
+            yield due
 
 
 def _look(o: Obligation, tables: RouteTables, of_broker: _Topics, world: World, tolerance_: Tolerance) -> _Seen:
     """What the NameServer held of the obligation's broker while it was due."""
     want = o.demand is not ObligationKind.DROP
     seen = _Seen()
-    for topic, due_ms, until_ms in _due(o, tables, of_broker, world):
-        over_ms, worst = 0.0, None
+    for due in _due(o, tables, of_broker, world):
+        topic, due_ms, until_ms = due.topic, due.from_ms, due.to_ms
+        farthest_ms, worst = 0.0, None
         for present, s, e in tables.presence((o.name_server, o.incarnation), topic, o.broker):
             if e <= 0 or present == want or s >= until_ms or e <= min(o.at_ms, due_ms):
                 continue
             # How far a wrong stretch reaches into the obligation from its nearer end; 0 when it ends before.
             reaches_ms = max(min(min(e, until_ms) - due_ms, until_ms - max(s, due_ms)), 0.0)
-            # A moment at the far end belongs to the next change, which took effect before its row was written.
-            if s < due_ms or reaches_ms > tolerance_.valid_up_to_ms:
-                settled_ms = min(e, until_ms)
-                seen.settled_ms = settled_ms if seen.settled_ms is None else max(seen.settled_ms, settled_ms)
-            if worst is None or (reaches_ms, s) > (over_ms, worst[0]):
-                over_ms, worst = reaches_ms, (s, e)
+            # One that began later was no change that took its time: it is wrong, or a moment at the far end, which
+            # belongs to the next change, that took effect before its row was written.
+            if s < due_ms:
+                after_ms = min(e, until_ms) - due.at_ms
+                settled = _Settled(after_ms - due.window.latest_ms, after_ms, due.window)
+                seen.settled = settled if seen.settled is None else max(seen.settled, settled, key=_margin)
+            if worst is None or (reaches_ms, s) > (farthest_ms, worst[0]):
+                farthest_ms, worst = reaches_ms, (s, e)
         seen.examined += 1
-        seen.wrong += over_ms > tolerance_.unknown_up_to_ms
-        seen.late += tolerance_.valid_up_to_ms < over_ms <= tolerance_.unknown_up_to_ms
-        if (over_ms, topic) >= (seen.over_ms, seen.topic):
-            seen.over_ms, seen.topic, seen.stretch = over_ms, topic, worst
+        seen.wrong += farthest_ms > tolerance_.unknown_up_to_ms
+        seen.late += tolerance_.valid_up_to_ms < farthest_ms <= tolerance_.unknown_up_to_ms
+        if (farthest_ms, topic) >= (seen.reaches_ms, seen.topic):
+            seen.reaches_ms, seen.topic, seen.stretch, seen.due = farthest_ms, topic, worst, due
     return seen
 
 
+def _margin(settled: _Settled) -> float:
+    return settled.margin_ms
+
+
 def _finding(o: Obligation, tolerance_: Tolerance, seen: _Seen) -> Finding:
-    is_kept = o.demand is ObligationKind.KEEP
-    stretch = seen.stretch if seen.over_ms > 0 else None
+    stretch = seen.stretch if seen.reaches_ms > 0 else None
     return Finding(
         subject=o.name_server,
         object=o.broker,
@@ -197,12 +228,9 @@ def _finding(o: Obligation, tolerance_: Tolerance, seen: _Seen) -> Finding:
         kind="must not hold" if o.demand is ObligationKind.DROP else "must hold",
         from_ms=o.from_ms,
         to_ms=o.to_ms,
-        bound_ms=o.to_ms - o.at_ms if is_kept else o.window.latest_ms,
-        formula=f"not before {o.window.formula}" if is_kept else o.window.formula,
         row=o.window.row,
         **tolerated(tolerance_),
-        measured_ms=None if seen.settled_ms is None or is_kept else seen.settled_ms - o.at_ms,
-        over_ms=seen.over_ms,
+        **_measured(o, tolerance_, seen),
         examined=seen.examined,
         wrong=seen.wrong,
         late=seen.late,
@@ -212,19 +240,65 @@ def _finding(o: Obligation, tolerance_: Tolerance, seen: _Seen) -> Finding:
     )
 
 
+def _measured(o: Obligation, tolerance_: Tolerance, seen: _Seen) -> dict[str, Any]:
+    """What was measured against which end: how late it was, how much too early, or how long it was what it may never
+    be. In each case it is out of bounds for as long as the wrong stretch lasts within the obligation."""
+    window, due = o.window, seen.due
+    if o.demand is ObligationKind.KEEP:
+        ends = {"earliest_ms": o.to_ms - o.at_ms, "bound_ms": _finite(window.latest_ms)}
+        formula = window.formula if math.isfinite(window.latest_ms) else f"not before {window.formula}"
+    else:
+        ends, formula = {"bound_ms": o.from_ms - o.at_ms}, window.formula
+        if o.demand is ObligationKind.DROP and 0 < window.earliest_ms <= _after_ms(seen, o):
+            ends["earliest_ms"] = window.earliest_ms  # KEEP says whether it was kept until then
+    if due is None or seen.stretch is None or seen.reaches_ms <= tolerance_.valid_up_to_ms:
+        if seen.settled is None or o.demand is ObligationKind.KEEP:
+            return {**ends, "formula": formula}
+        of = seen.settled.window
+        return {
+            **ends,
+            "measured_ms": seen.settled.after_ms,
+            "bound_ms": of.latest_ms,
+            "formula": of.formula,
+            "over_ms": max(seen.settled.margin_ms, 0.0),
+        }
+    s, e = max(seen.stretch[0], due.from_ms), min(seen.stretch[1], due.to_ms)
+    if o.demand is ObligationKind.KEEP and e >= o.to_ms:
+        return {**ends, "measured_ms": s - o.at_ms, "formula": formula, "over_ms": e - s}
+    if o.demand is not ObligationKind.KEEP and seen.stretch[0] < due.from_ms:
+        bound_ms = due.from_ms - due.at_ms
+        return {
+            **ends,
+            "measured_ms": e - due.at_ms,
+            "bound_ms": bound_ms,
+            "formula": due.window.formula,
+            "over_ms": e - s,
+        }
+    return lasted(s, e)
+
+
+def _after_ms(seen: _Seen, o: Obligation) -> float:
+    """How long the change took; where nothing changed, as long as it may have."""
+    return o.from_ms - o.at_ms if seen.settled is None else seen.settled.after_ms
+
+
+def _finite(value_ms: float) -> float | None:
+    return value_ms if math.isfinite(value_ms) else None
+
+
 def _times(demanded: Sequence[Obligation], seen: Mapping[int, _Seen], demand: ObligationKind) -> list[dict[str, Any]]:
     """How long each drop or return after a fault took, per NameServer and broker; the longest first."""
     found: dict[tuple[str, str, str], dict[str, Any]] = {}
     for o in demanded:
-        settled_ms = seen[o.id].settled_ms
-        if o.demand is not demand or not o.label.fault_id or settled_ms is None:
+        settled = seen[o.id].settled
+        if o.demand is not demand or not o.label.fault_id or settled is None:
             continue
         entry = {
             "fault_id": o.label.fault_id,
             "name_server": o.name_server,
             "broker_name": o.broker,
-            "after_ms": rounded(settled_ms - o.at_ms),
-            "bound_ms": rounded(o.window.latest_ms),
+            "after_ms": rounded(settled.after_ms),
+            "bound_ms": rounded(settled.window.latest_ms),
         }
         key = (o.label.fault_id, o.name_server, o.broker)
         if key not in found or found[key]["after_ms"] < entry["after_ms"]:

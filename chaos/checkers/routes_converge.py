@@ -23,7 +23,7 @@ from ..oracle.world import World
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
 from .control import Control, decoded
-from .findings import rounded, tolerated, verdict_of
+from .findings import lasted, rounded, tolerated, verdict_of
 from .lateness import LagWindow, Missing
 from .route_tables import Process, RouteStretch, RouteTables, route_tables
 from .tolerance import Tolerance, tolerance
@@ -72,9 +72,14 @@ class _Seen:
     """The same of the other topics."""
     new_topics: dict[str, float] = field(default_factory=dict)
     """Those that were changed after the segment's own window, or were in time only for theirs: how long it took."""
-    over_ms: float = 0.0
+    reaches_ms: float = 0.0
+    """How far the worst difference reaches into what is judged from the nearer end: what lateness may explain."""
     topic: str = ""
     worst: _Difference | None = None
+    due_ms: float = 0.0
+    """From when the worst topic had to be equal, and the change that this counts from."""
+    at_ms: float = 0.0
+    formula: str = ""
 
 
 def judge(control: Control, world: World) -> Verdict:
@@ -195,28 +200,31 @@ def _look(
         # Later than the segment's own window where the topic is new.
         changed_ms = max((at_ms for at_ms in changes.get(topic, ()) if at_ms < to_ms), default=-window_ms)
         due_ms, settled_ms = max(segment.from_ms, changed_ms + window_ms), None
-        over_ms, worst = 0.0, None
+        farthest_ms, worst = 0.0, None
         for difference in _differences(segment, tables, topic):
             s, e = difference.s, difference.e
             reaches_ms = max(min(min(e, to_ms) - due_ms, to_ms - max(s, due_ms)), 0.0) if due_ms < to_ms else 0.0
             # A moment at the far end belongs to the next change, which took effect before its row was written.
             if s < due_ms or reaches_ms > tolerance_.valid_up_to_ms:
                 settled_ms = e if settled_ms is None else max(settled_ms, e)
-            if worst is None or (reaches_ms, difference.member[0], s) > (over_ms, worst.member[0], worst.s):
-                over_ms, worst = reaches_ms, difference
+            if worst is None or (reaches_ms, difference.member[0], s) > (farthest_ms, worst.member[0], worst.s):
+                farthest_ms, worst = reaches_ms, difference
         if settled_ms is not None:
             seen.settled_ms = max(settled_ms, seen.settled_ms or settled_ms)
-            in_time = over_ms <= tolerance_.valid_up_to_ms < settled_ms - segment.from_ms
+            in_time = farthest_ms <= tolerance_.valid_up_to_ms < settled_ms - segment.from_ms
             if changed_ms >= segment.from_ms or (due_ms > segment.from_ms and in_time):
                 seen.new_topics[topic] = settled_ms - changed_ms
             else:
                 seen.old_settled_ms = max(settled_ms, seen.old_settled_ms or settled_ms)
         if due_ms < to_ms:
             seen.examined += 1
-            seen.wrong += over_ms > tolerance_.unknown_up_to_ms
-            seen.late += tolerance_.valid_up_to_ms < over_ms <= tolerance_.unknown_up_to_ms
-        if (over_ms, topic) >= (seen.over_ms, seen.topic):
-            seen.over_ms, seen.topic, seen.worst = over_ms, topic, worst
+            seen.wrong += farthest_ms > tolerance_.unknown_up_to_ms
+            seen.late += tolerance_.valid_up_to_ms < farthest_ms <= tolerance_.unknown_up_to_ms
+        if (farthest_ms, topic) >= (seen.reaches_ms, seen.topic):
+            seen.reaches_ms, seen.topic, seen.worst, seen.due_ms = farthest_ms, topic, worst, due_ms
+            is_own = due_ms > segment.from_ms
+            seen.at_ms = changed_ms if is_own else segment.latest.at_ms
+            seen.formula = topic_window(world.timers).formula if is_own else segment.latest.window.formula
     return seen
 
 
@@ -269,23 +277,24 @@ def _route_at(tables: RouteTables, process: Process, topic: str, at_ms: float) -
 
 
 def _against_its_window(segment: Segment, seen: _Seen, world: World) -> tuple[float | None, Window]:
-    """How long it took, and the window that this was held against: of the worst topic; where all are right, of the
-    one nearest to its bound."""
-    latest, bad = segment.latest, bool(seen.wrong or seen.late)
+    """How long it took, and the window that this was held against, where all are right: of the topic nearest to its
+    bound."""
+    latest = segment.latest
     found: list[tuple[float, Window]] = []
-    if seen.old_settled_ms is not None and (latest.at_ms >= segment.start_ms or bad):
+    if seen.old_settled_ms is not None and latest.at_ms >= segment.start_ms:
         found.append((seen.old_settled_ms - latest.at_ms, latest.window))
     if seen.new_topics:
-        longest_ms = seen.new_topics.get(seen.topic) if bad else max(seen.new_topics.values())
-        if longest_ms is not None:
-            of_topic = longest_ms, topic_window(world.timers)
-            found = [of_topic] if bad else [*found, of_topic]
+        found.append((max(seen.new_topics.values()), topic_window(world.timers)))
     return max(found, key=lambda one: one[0] - one[1].latest_ms, default=(None, latest.window))
 
 
 def _finding(segment: Segment, tolerance_: Tolerance, seen: _Seen, tables: RouteTables, world: World) -> Finding:
-    latest, worst = segment.latest, seen.worst if seen.over_ms > 0 else None
+    latest, worst = segment.latest, seen.worst if seen.reaches_ms > 0 else None
     measured_ms, window = _against_its_window(segment, seen, world)
+    against: dict[str, Any] = {"measured_ms": measured_ms, "bound_ms": window.latest_ms, "formula": window.formula}
+    against["over_ms"] = max((measured_ms or 0.0) - window.latest_ms, 0.0)
+    if worst is not None and (seen.wrong or seen.late):
+        against = _out_of_bounds(segment, seen, worst)
     names = [name for name, _ in segment.members]
     more: dict[str, object] = {"name_servers": names}
     if worst is not None and (seen.wrong or seen.late):
@@ -299,12 +308,9 @@ def _finding(segment: Segment, tolerance_: Tolerance, seen: _Seen, tables: Route
         kind="must be equal",
         from_ms=segment.from_ms,
         to_ms=segment.to_ms,
-        bound_ms=window.latest_ms,
-        formula=window.formula,
         row=window.row,
         **tolerated(tolerance_),
-        measured_ms=measured_ms,
-        over_ms=seen.over_ms,
+        **against,
         examined=seen.examined,
         wrong=seen.wrong,
         late=seen.late,
@@ -315,12 +321,23 @@ def _finding(segment: Segment, tolerance_: Tolerance, seen: _Seen, tables: Route
     )
 
 
+def _out_of_bounds(segment: Segment, seen: _Seen, worst: _Difference) -> dict[str, Any]:
+    """What was measured of the worst topic: until when it differed, or for how long when it should not have at all."""
+    s, e = max(worst.s, seen.due_ms), min(worst.e, segment.to_ms)
+    if worst.s >= seen.due_ms:
+        return lasted(s, e)
+    bound_ms = seen.due_ms - seen.at_ms
+    return {"measured_ms": e - seen.at_ms, "bound_ms": bound_ms, "formula": seen.formula, "over_ms": e - s}
+
+
 def _converged(found: Sequence[Segment], seen: Mapping[int, _Seen]) -> list[dict[str, Any]]:
     """After each change: how long until the last class had converged (None: it never did), and its own bound."""
     ends = {str(segment.label): segment.to_ms for segment in found}
     converged: dict[str, tuple[float, float]] = {}
     for segment in found:
-        label, settled_ms = str(segment.label), seen[segment.id].settled_ms
+        # A topic that was changed later has a window of its own, of which only what is wrong is told here.
+        of = seen[segment.id]
+        label, settled_ms = str(segment.label), of.settled_ms if of.wrong or of.late else of.old_settled_ms
         if not segment.label.fault_id:
             continue
         after_ms = 0.0 if settled_ms is None else settled_ms - segment.label_ms

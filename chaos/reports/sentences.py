@@ -11,6 +11,7 @@ from typing import Any
 
 from ..checkers import CHECKS
 from ..verdict import Example, Validity, Verdict
+from .happened import SAID, happened, moment, seconds_of
 from .values import NEVER, phrase, phrases
 
 _OPERATIONS = {"send": "sends", "pull": "pulls", "name_server_call": "look-ups"}
@@ -29,27 +30,41 @@ def measured_sentences(v: Verdict) -> list[str]:
 
 
 def example_sentence(e: Example, timeline_ms: float = 0.0) -> str:
+    """What happened, in words (happened.py), and what else is known of it; moments count from `timeline_ms`."""
+    e = e.since(timeline_ms)
+    if said := happened(e):
+        rest = {key: value for key, value in e.more.items() if key not in SAID}
+        return "; ".join(filter(None, (said, ", ".join(_rest(e, rest)))))
+    return _by_its_kind(e)
+
+
+def _by_its_kind(e: Example) -> str:
     """`ns-1 must not hold broker-a (orders): 20.0 to 80.0 s, 60.0 s over, after kill-1 start`."""
     kind = str(e.more.get("kind") or e.more.get("rule") or "")
     topic = f"({e.topic})" if e.topic else ""
     who = " ".join(part for part in (e.who, kind, e.what, topic) if part)
     if e.who and kind and not kind.startswith(("must", "may")):
         who = " ".join(part for part in (f"{e.who}: {kind}", e.what, topic) if part)
-    said = [_when(e, timeline_ms), f"{e.over_ms / 1000:.1f} s over" if e.over_ms else ""]
+    said = [_when(e), f"{e.over_ms / 1000:.1f} s over" if e.over_ms else ""]
     said += [f"after {e.after}" if e.after and e.after != "begin" else ""]
     rest = {key: value for key, value in e.more.items() if key not in ("kind", "rule")}
-    said += [f"{name} {text}" for name, text in phrases(rest) if len(text) <= _LONGEST]
+    said += _rest(e, rest)
     when = ", ".join(part for part in said if part)
     return f"{who}: {when}" if who and when else who or when
 
 
-def _when(e: Example, timeline_ms: float) -> str:
+def _rest(e: Example, more: Mapping[str, Any]) -> list[str]:
+    """Other moments, and what else the check has to say, as far as it is short."""
+    times = [f"{name} at {moment(at_ms)}" for name, at_ms in e.times.items()]
+    return times + [f"{name} {text}" for name, text in phrases(more) if len(text) <= _LONGEST]
+
+
+def _when(e: Example) -> str:
     if e.from_ms is None:
         return ""
-    from_s = (e.from_ms - timeline_ms) / 1000
     if e.to_ms is None or e.to_ms <= e.from_ms:
-        return f"at {from_s:.1f} s"
-    return f"{from_s:.1f} to {(e.to_ms - timeline_ms) / 1000:.1f} s"
+        return f"at {moment(e.from_ms)}"
+    return f"{seconds_of(e.from_ms)} to {moment(e.to_ms)}"
 
 
 def wrong_sentence(v: Verdict) -> str:
@@ -64,10 +79,13 @@ def wrong_sentence(v: Verdict) -> str:
 def allowed_sentence(v: Verdict) -> str:
     """`33.0 s (R + C), tolerance 0.6 s`; the formula alone where nothing is timed."""
     bound_ms, formula = v.allowed.get("bound_ms"), str(v.allowed.get("formula") or "")
-    if bound_ms is None or formula == NEVER:
+    earliest_ms = v.allowed.get("earliest_ms")
+    if (bound_ms is None and earliest_ms is None) or formula == NEVER:
         return formula
     tolerance = phrase(v.allowed.get("tolerance_ms"), milliseconds=True)
-    said = f"{bound_ms / 1000:.1f} s" + (f" ({formula})" if formula else "")
+    said = " to ".join(f"{at_ms / 1000:.1f}" for at_ms in (earliest_ms, bound_ms) if at_ms is not None) + " s"
+    formula = formula.removeprefix("not before ") if bound_ms is None else formula
+    said = ("not before " if bound_ms is None else "") + said + (f" ({formula})" if formula else "")
     return f"{said}, tolerance {tolerance}" if tolerance else said
 
 

@@ -25,12 +25,12 @@ from .small_tables import frame
 def broker_uses(gathering: Gathering, world: World, found: Sequence[Absence]) -> dict[int, Uses]:
     """The absence's id → what its client did; an id of a client that did nothing is missing."""
     uses = _uses(gathering.history, world, found)
-    late = F.col("is_lost") & (F.col("over_ms") > 0)
+    late = F.col("is_lost") & (F.col("reaches_ms") > 0)
     rows = (
         uses.groupBy("id")
         .agg(
             F.count(F.when(F.col("time_ms") >= F.col("from_ms"), True)).alias("after"),
-            F.max(F.when(F.col("is_lost") & ~late, F.col("time_ms"))).alias("last_ms"),
+            F.max(F.when(F.col("is_lost") & ~late, F.col("at_ms"))).alias("last_ms"),
             F.count(F.when(late, True)).alias("late"),
         )
         .collect()
@@ -43,7 +43,7 @@ def broker_uses(gathering: Gathering, world: World, found: Sequence[Absence]) ->
 
 
 def _uses(history: DataFrame, world: World, found: Sequence[Absence]) -> DataFrame:
-    """id, client, op_id, topic, time_ms, from_ms, is_lost, over_ms: each attempt and pull during an absence."""
+    """id, client, op_id, topic, time_ms, at_ms, from_ms, is_lost, reaches_ms: attempts and pulls in absences."""
     rows = [(a.id, a.client, a.broker, a.start_ms, a.from_ms, a.end_ms) for a in found]
     schema = "id int, client string, lost string, start_ms double, from_ms double, end_ms double"
     absent = frame(history, rows, schema)
@@ -54,14 +54,14 @@ def _uses(history: DataFrame, world: World, found: Sequence[Absence]) -> DataFra
     )
     # A retry chooses from the route that its send began with.
     grace_ms = F.when(F.coalesce("attempt", F.lit(0)) > 0, F.lit(world.timers.T_ms)).otherwise(F.lit(0.0))
-    over = F.least(F.col("at_ms") - F.col("from_ms"), F.col("end_ms") - F.col("time_ms"))
+    reaches = F.least(F.col("at_ms") - F.col("from_ms"), F.col("end_ms") - F.col("time_ms"))
     return (
         began.join(absent, F.col("node") == F.col("client"))
         .withColumn("at_ms", F.col("time_ms") - grace_ms)
         .where((F.col("time_ms") >= F.col("start_ms")) & (F.col("time_ms") < F.col("end_ms")))
         .withColumn("is_lost", F.col("broker_name") == F.col("lost"))
-        .withColumn("over_ms", F.greatest(over, F.lit(0.0)))
-        .select("id", "client", "op_id", "topic", "time_ms", "from_ms", "is_lost", "over_ms")
+        .withColumn("reaches_ms", F.greatest(reaches, F.lit(0.0)))
+        .select("id", "client", "op_id", "topic", "time_ms", "at_ms", "from_ms", "is_lost", "reaches_ms")
     )
 
 
@@ -80,16 +80,18 @@ def _late(history: DataFrame, late: DataFrame, bounded: Mapping[int, Collection[
         .groupBy("id", "topic")
         .agg(
             F.count("*").alias("late"),
-            F.max("time_ms").alias("last_ms"),
-            F.max(F.struct("over_ms", "time_ms", "op_id")).alias("worst"),
+            F.max("at_ms").alias("last_ms"),
+            F.max(F.struct("reaches_ms", "time_ms", "op_id", (F.col("at_ms") - F.col("from_ms")).alias("over"))).alias(
+                "worst"
+            ),
         )
         .collect()
     )
     found: dict[int, Uses] = {}
     for row in rows:
         if row["topic"] in bounded.get(row["id"], ()):
-            over_ms, time_ms, op_id = row["worst"]
-            worst = Use(over_ms, time_ms, row["topic"], op_id or "")
+            reaches_ms, time_ms, op_id, over_ms = row["worst"]
+            worst = Use(reaches_ms, time_ms, row["topic"], op_id or "", over_ms)
             uses = Uses(late=row["late"], last_ms=row["last_ms"], worst=worst)
             found[row["id"]] = found.get(row["id"], Uses()).plus(uses)
     return found

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ...checkers import CHECKS
 from ...checkers.check import Section
@@ -38,28 +38,6 @@ class Wrong:
 def section_of(check: str) -> Section:
     """The section of the report in which the check's findings are drawn."""
     return CHECKS[check].section if check in CHECKS else Section.RUN
-
-
-def since_timeline(v: Verdict, timeline_ms: float) -> Verdict:
-    """The verdict with the times of its findings and examples counted from where the timeline starts."""
-
-    def moved(at_ms: float | None) -> float | None:
-        return None if at_ms is None else at_ms - timeline_ms
-
-    findings = tuple(
-        replace(
-            f,
-            from_ms=f.from_ms - timeline_ms,
-            to_ms=f.to_ms - timeline_ms,
-            wrong_from_ms=moved(f.wrong_from_ms),
-            wrong_to_ms=moved(f.wrong_to_ms),
-        )
-        for f in v.findings
-    )
-    examples = tuple(
-        replace(e, from_ms=moved(e.from_ms), to_ms=moved(e.to_ms), due_ms=moved(e.due_ms)) for e in v.examples
-    )
-    return replace(v, findings=findings, examples=examples)
 
 
 def wrongs(verdicts: Iterable[Verdict], world: World) -> list[Wrong]:
@@ -94,8 +72,9 @@ def _wrong(check: str, e: Example, kind: str, world: World, tail: str, count: in
 
 
 def _tolerated(f: Finding) -> str:
-    bound = "" if f.bound_ms is None else f"; allowed {f.bound_ms / 1000:.1f} s"
     formula = f" ({'; '.join(filter(None, (f.formula, f.row)))})" if f.formula or f.row else ""
+    ends = [f"{at_ms / 1000:.1f}" for at_ms in (f.earliest_ms, f.bound_ms) if at_ms is not None]
+    bound = f"; window {'not before ' if f.bound_ms is None else ''}{' to '.join(ends)} s" if ends else ""
     return f"{bound}{formula}; tolerance {f.tolerance_ms:.0f} ms"
 
 

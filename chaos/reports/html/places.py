@@ -83,7 +83,7 @@ def place_of_verdict(v: Verdict, world: World, lanes: Mapping[str, str]) -> Plac
 
 def _of_finding(f: Finding, world: World) -> tuple[float, float]:
     """From the change that it follows until all was as it had to be; the stretch of its rule where nothing changed."""
-    if f.measured_ms is not None and f.bound_ms is not None:
+    if f.measured_ms is not None and f.bound_ms is not None and not f.wrong and not f.late:
         change_ms = f.from_ms - f.bound_ms
         return change_ms, min(change_ms + f.measured_ms, world.end_ms)
     return f.from_ms, min(f.to_ms, world.end_ms)

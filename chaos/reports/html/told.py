@@ -15,7 +15,7 @@ from .canvas import Band
 from .clients import client_lanes
 from .data import Recorded
 from .flow import Flow, read_flow
-from .found import drawn_on, since_timeline, wrongs
+from .found import drawn_on, wrongs
 from .holdings import pair_lanes
 from .logs import log_rows
 from .owners import link_lanes, queue_lanes
@@ -50,9 +50,7 @@ class Told:
         self.recorded: Recorded = data.read(run_dir)
         self.world = World.of_rows(self.recorded.world_rows, last_ms=self.recorded.last_ms)
         timeline_ms = self.recorded.timeline_ms
-        self.verdicts = sorted(
-            (since_timeline(v, timeline_ms) for v in verdicts), key=lambda v: _ORDER.index(v.verdict)
-        )
+        self.verdicts = sorted((v.since_timeline(timeline_ms) for v in verdicts), key=lambda v: _ORDER.index(v.verdict))
         self.overall = worst(v.verdict for v in verdicts)
         self.start_ms = min((life.start_ms for life in self.world.lives), default=0.0)
         self.end_ms = max(self.world.end_ms, self.start_ms + 1)

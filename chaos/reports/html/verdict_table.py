@@ -88,7 +88,10 @@ def _explained(formula: str) -> str:
 def _measured(v: Verdict) -> str:
     """What was measured; where it is a time against a bound, first how much of the bound it took."""
     said = "".join(f"<div>{escape(text[:1].upper() + text[1:])}.</div>" for text in measured_sentences(v))
-    measured, bound = v.measured.get("max_ms"), v.allowed.get("bound_ms")
+    least, measured, bound = v.measured.get("min_ms"), v.measured.get("max_ms"), v.allowed.get("bound_ms")
+    if isinstance(least, int | float):
+        rest = {key: value for key, value in v.measured.items() if key != "min_ms"}
+        return f"<div><b>{seconds(least)}</b> at least</div>{said or _pairs(rest)}"
     if not isinstance(measured, int | float) or not isinstance(bound, int | float):
         return said or _pairs(v.measured)
     # A bound of nothing but delivery is 0; over it is over, whatever the scale.
@@ -96,15 +99,22 @@ def _measured(v: Verdict) -> str:
     kind = "over" if share > 1 and v.verdict is Validity.INVALID else "fine"
     gauge = f'<div class="gauge {kind}" aria-hidden="true"><i style="width:{min(share, 1) * 100:.0f}%"></i></div>'
     rest = {key: value for key, value in v.measured.items() if key != "max_ms"}
-    return f"<div><b>{seconds(measured)}</b> at most</div>{gauge}{said or _pairs(rest)}"
+    valid = v.verdict is Validity.VALID
+    beyond = f", {seconds(measured - bound)} of it tolerated" if valid and measured > bound else ""
+    return f"<div><b>{seconds(measured)}</b> at most{beyond}</div>{gauge}{said or _pairs(rest)}"
 
 
 def _allowed(allowed: Mapping[str, Any]) -> str:
     """The bound and where it comes from."""
     said = dict(phrases(allowed))
-    bound, formula, tolerance, row = (said.pop(key, "") for key in ("bound", "formula", "tolerance", "row"))
+    bound, earliest, formula, tolerance, row = (
+        said.pop(key, "") for key in ("bound", "earliest", "formula", "tolerance", "row")
+    )
     if formula == NEVER:
         bound, formula = NEVER, ""
+    if earliest:
+        formula = formula.removeprefix("not before ")
+        bound = f"{earliest} to {bound}" if bound else f"not before {earliest}"
     first = f"<b>{escape(bound)}</b> {_explained(formula)}".rstrip() if bound else _explained(formula)
     if tolerance and bound:
         first += f' <span class="key">+ {escape(tolerance)} tolerance</span>'

@@ -93,9 +93,12 @@ def test_a_producer_that_keeps_using_it_is_invalid(spark: SparkSession) -> None:
             topic="orders",
             from_ms=150_000.0,
             due_ms=130_000.0,
+            measured_ms=50_000.0,
+            latest_ms=30_000.0,
             over_ms=20_000.0,
             after="f1 start",
-            more={"kind": "must not use", "lost_ms": 100_000.0, "op_id": "op-150", "late_uses": 1},
+            times={"lost": 100_000.0},
+            more={"kind": "must not use", "op_id": "op-150", "late_uses": 1},
         ),
     )
 
@@ -116,7 +119,7 @@ def test_a_retry_may_use_the_route_its_send_began_with(spark: SparkSession) -> N
 @pytest.mark.parametrize(("lag_ms", "expected"), [(4000.0, Validity.UNKNOWN), (10.0, Validity.INVALID)])
 def test_a_late_use_on_a_machine_later_than_the_cap_is_unknown(lag_ms: float, expected: Validity) -> None:
     _, world = crash(last_send_s=135, last_pull_s=149).facts()
-    late = Uses(after=2, late=1, last_ms=135_000, worst=Use(5000, 135_000, "orders", "op-135"), lag_ms=lag_ms)
+    late = Uses(after=2, late=1, last_ms=135_000, worst=Use(5000, 135_000, "orders", "op-135", 5000), lag_ms=lag_ms)
     verdict = judge(BrokerUses({PRODUCER: late}), world)
     assert (verdict.verdict, verdict.violations) == (expected, int(expected is Validity.INVALID))
 
@@ -198,7 +201,7 @@ def test_the_uses_of_two_parts_of_a_history_add_up_to_those_of_the_whole(spark: 
     assert judge(all_of_it, world) == judge(early.plus(late), world)
     rest = all_of_it.minus(late)
     assert {key: uses.after for key, uses in rest.of.items()} == {key: uses.after for key, uses in early.of.items()}
-    assert rest.of[PRODUCER].worst == Use(20_000.0, 150_000.0, "orders", "op-150")
+    assert rest.of[PRODUCER].worst == Use(20_000.0, 150_000.0, "orders", "op-150", 20_000.0)
 
 
 def test_a_part_that_has_more_uses_than_the_whole_is_inconsistent() -> None:

@@ -78,9 +78,12 @@ def test_a_client_that_stays_longer_is_invalid() -> None:
             from_ms=163_000.0,
             to_ms=170_000.0,
             due_ms=163_000.0,
+            measured_ms=70_000.0,
+            latest_ms=63_000.0,
             over_ms=7_000.0,
             after="f1 start",
-            more={"kind": "must have left", "lost_ms": 100_000.0, "back_ms": 200_000.0, "calls_failed": 1},
+            times={"lost": 100_000.0, "back": 200_000.0},
+            more={"kind": "must have left", "calls_failed": 1},
         ),
     )
 

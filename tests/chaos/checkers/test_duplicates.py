@@ -68,14 +68,16 @@ def test_what_was_received_long_before_the_queue_changed_hands_must_not_come_aga
             from_ms=185_000.0,
             to_ms=201_000.0,
             due_ms=185_000.0,
+            measured_ms=15_000.0,
+            latest_ms=10_000.0,
             over_ms=5000.0,
+            times={"changed": 200_000.0},
             more={
                 "kind": "received again, and no change of hands explains it",
                 "msg_key": "k-1",
                 "queue_id": 0,
                 "offset": 1,
                 "first_client": "consumer-0",
-                "changed_ms": 200_000.0,
             },
         ),
     )

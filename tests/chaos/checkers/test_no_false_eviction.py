@@ -61,11 +61,15 @@ def test_a_live_broker_that_nobody_drops_is_valid() -> None:
 def test_a_live_reachable_broker_that_is_dropped_is_invalid_and_named_with_the_reason(reason: str) -> None:
     verdict = check(dropped(peace(), 130, reason).end(160))
     assert verdict.verdict is Validity.INVALID
-    assert verdict.examples[0] == Example(
+    (example,) = (e for e in verdict.examples if e.more["kind"] == "must not be dropped")
+    assert example == Example(
         who="ns-0",
         what="broker-a",
         from_ms=130_000.0,
+        to_ms=160_000.0,
         due_ms=33_000.0,
+        measured_ms=30_000.0,
+        latest_ms=0.0,
         over_ms=30_000.0,
         after="begin",
         more={"kind": "must not be dropped", "reason": reason, "registered_before_ms": 9_000.0},
@@ -93,7 +97,9 @@ def test_a_silent_broker_that_is_dropped_too_soon_is_invalid_even_where_it_might
     verdict = check(silence(195, reason).end(400))
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
     assert verdict.examples[0].over_ms == 16_000.0
-    assert verdict.allowed["formula"] == bound
+    assert (verdict.allowed["formula"], verdict.allowed["earliest_ms"]) == (bound, 120_000.0)
+    assert (verdict.measured["min_ms"], verdict.examples[0].measured_ms) == (104_000.0, 104_000.0)
+    assert verdict.examples[0].too_early
 
 
 def test_a_slave_that_goes_is_no_master_that_is_dropped() -> None:

@@ -58,9 +58,12 @@ def test_a_dead_broker_that_returns_to_a_table_is_invalid() -> None:
             from_ms=150_000.0,
             to_ms=160_000.0,
             due_ms=100_000.0,
-            over_ms=50_000.0,
+            measured_ms=10_000.0,
+            latest_ms=0.0,
+            over_ms=10_000.0,
             after="f1 start",
-            more={"kind": "must not come back", "dropped_ms": 100_010.0},
+            times={"dropped": 100_010.0},
+            more={"kind": "must not come back"},
         ),
     )
 
@@ -68,9 +71,7 @@ def test_a_dead_broker_that_returns_to_a_table_is_invalid() -> None:
 def test_a_dead_broker_that_returns_to_a_clients_routes_is_invalid() -> None:
     verdict = check(crash((150, "producer-0", BOTH)))
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
-    assert [(e.who, e.from_ms, e.more["dropped_ms"]) for e in verdict.examples] == [
-        ("producer-0", 150_000.0, 115_000.0)
-    ]
+    assert [(e.who, e.from_ms, e.times["dropped"]) for e in verdict.examples] == [("producer-0", 150_000.0, 115_000.0)]
 
 
 def test_a_client_may_go_back_and_forth_until_its_window_is_over() -> None:

@@ -50,7 +50,9 @@ def test_a_queue_that_two_own_in_a_quiet_time_is_invalid() -> None:
             from_ms=130_000.0,
             to_ms=150_000.0,
             due_ms=90_000.0,
-            over_ms=60_000.0,
+            measured_ms=20_000.0,
+            latest_ms=0.0,
+            over_ms=20_000.0,
             after="route changed",
             more={
                 "kind": "must alone own",

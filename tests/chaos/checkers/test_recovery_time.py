@@ -66,6 +66,8 @@ def test_a_producer_that_goes_on_failing_is_invalid() -> None:
             from_ms=124_000.0,
             to_ms=150_500.0,
             due_ms=124_000.0,
+            measured_ms=50_500.0,
+            latest_ms=24_000.0,
             over_ms=26_500.0,
             after="f1 start",
             more={"kind": "first good send"},

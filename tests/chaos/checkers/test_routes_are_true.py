@@ -62,6 +62,8 @@ def test_a_killed_broker_that_stays_in_a_table_is_invalid() -> None:
             from_ms=100_000.0,
             to_ms=160_000.0,
             due_ms=100_000.0,
+            measured_ms=60_000.0,
+            latest_ms=0.0,
             over_ms=60_000.0,
             after="f1 start",
             more={"kind": "must not hold"},

@@ -15,7 +15,7 @@ from nemesrv.chaos.history.schema import parquet_path
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.reports.html import data, series
 from nemesrv.chaos.reports.html.clients import client_lanes
-from nemesrv.chaos.reports.html.found import drawn_on, since_timeline, wrongs
+from nemesrv.chaos.reports.html.found import drawn_on, wrongs
 from nemesrv.chaos.reports.html.holdings import pair_lanes
 from nemesrv.chaos.reports.html.places import place_of_example, place_of_verdict
 from nemesrv.chaos.reports.html.stretches import Lane, Stretch
@@ -38,7 +38,7 @@ def world_of(found: data.Recorded) -> World:
 def lanes_of(run: Path, *verdicts: Verdict) -> dict[str, Lane]:
     found = data.read(run)
     world = world_of(found)
-    told = [since_timeline(v, found.timeline_ms) for v in verdicts]
+    told = [v.since_timeline(found.timeline_ms) for v in verdicts]
     lanes = [*pair_lanes(found, world, told), *client_lanes(found, world, 0.0)]
     return {lane.key: lane for lane in (*lanes, *drawn_on(lanes, wrongs(told, world)))}
 
@@ -188,7 +188,7 @@ def test_of_too_many_notable_rows_the_first_and_last_of_each_moment_stay(tmp_pat
 def test_an_example_leads_to_its_stretch_and_its_lane(run: Path) -> None:
     world = world_of(data.read(run))
     keys = {"ns-0/broker-a": "routes", "ns-0/broker-b": "routes"}
-    told = since_timeline(VERDICTS[0], STEADY_S * 1000)
+    told = VERDICTS[0].since_timeline(STEADY_S * 1000)
     place = place_of_example(told, told.examples[0], world, keys)
     assert place.link() == "#at=20.000,60.000&in=routes&lane=ns-0/broker-a"
     assert place_of_verdict(told, world, keys).link() == place.link()
@@ -201,7 +201,7 @@ def test_a_verdict_without_examples_leads_to_the_faults(run: Path) -> None:
 
 
 def test_the_sentence_names_the_fault_and_what_was_over(run: Path) -> None:
-    told = [since_timeline(v, STEADY_S * 1000) for v in VERDICTS]
+    told = [v.since_timeline(STEADY_S * 1000) for v in VERDICTS]
     text = sentence(told, world_of(data.read(run)))
     assert text.startswith("Fault: broker-a killed until the end.")
     assert (
