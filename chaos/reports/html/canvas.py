@@ -16,6 +16,7 @@ from bokeh.models import (
     BoxZoomTool,
     ColumnDataSource,
     CrosshairTool,
+    CustomJS,
     HoverTool,
     Legend,
     LegendItem,
@@ -28,10 +29,6 @@ from bokeh.plotting import figure
 
 LEFT_PX, RIGHT_PX = 172, 18
 LABELS_MAX = 14
-_TIP_STYLE = (
-    "margin:-5px;padding:6px 9px;max-width:30rem;font:13px/1.4 system-ui;background:var(--raised);color:var(--ink)"
-)
-"""Inside Bokeh's shadow tree the page's style sheet does not reach, but its custom properties do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,12 +139,13 @@ def source_of(rows: Sequence[tuple[Any, ...]], *columns: str) -> Any:
 
 
 def hover(plot: Any, renderers: Sequence[Any], columns: Sequence[tuple[str, str]] = (), **options: Any) -> None:
-    """Show of what lies under the pointer its `text`, or these (name, value) pairs, in the page's colours."""
+    """Show of what lies under the pointer its `text`, or these (name, value) pairs.
+
+    Bokeh has a tooltip for each renderer and lays them over each other; the page has one for all (page.js).
+    """
     if renderers:
-        lines = "".join(f'<div><span style="color:var(--soft)">{name}</span> {value}</div>' for name, value in columns)
-        tip = f'<div class="tip" style="{_TIP_STYLE}">{lines or "@text"}</div>'
-        tool = HoverTool(renderers=list(renderers), tooltips=tip, point_policy="follow_mouse", **options)
-        plot.add_tools(tool)
+        told = CustomJS(args={"lines": [list(pair) for pair in columns]}, code="nemesrvHover(cb_data, lines)")
+        plot.add_tools(HoverTool(renderers=list(renderers), tooltips=None, callback=told, **options))
 
 
 def legend(plot: Any, items: Sequence[tuple[str, Sequence[Any]]]) -> None:

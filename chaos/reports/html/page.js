@@ -155,7 +155,70 @@
     }));
     byId("listed").textContent = rows.length > SHOWN ? `the first ${SHOWN} of ${rows.length} in view; zoom in for the rest` : `${rows.length} in view`;
   }
-  const listSoon = () => { clearTimeout(pending); pending = setTimeout(list, 120); };
+  const listSoon = () => { clearTimeout(pending); pending = setTimeout(() => { list(); fitTexts(); }, 120); };
+
+  // One tooltip for all that lies under the pointer, the gravest first; Bokeh's own lie over each other.
+  const GRAVEST = ["mark:over", "over", "late", "mark:example", "mark:failed"], TOLD = 3;
+  const under = new Map(); // renderer → [how grave, text]
+  const tip = Object.assign(document.createElement("div"), {className: "tip", hidden: true});
+  tip.setAttribute("role", "tooltip");
+  document.body.append(tip);
+  let pointer = [0, 0], telling = 0;
+  addEventListener("mousemove", (event) => { pointer = [event.clientX, event.clientY]; if (!tip.hidden) tellSoon(); }, true);
+  addEventListener("scroll", () => { tip.hidden = true; }, {passive: true});
+  function filled(template, data, at) { // "@y{0.0} ms" with the values of one row
+    return template.replace(/@(\w+)(?:\{([^}]*)\})?/g, (_, name, format) => {
+      const value = data[name] ? data[name][at] : "";
+      return format && typeof value === "number" ? value.toFixed((format.split(".")[1] || "").length) : String(value);
+    });
+  }
+  window.nemesrvHover = ({renderer, index}, lines) => {
+    const tag = (renderer.glyph.tags || [])[0] || "", data = renderer.data_source.data;
+    const grave = GRAVEST.includes(tag) ? GRAVEST.indexOf(tag) : GRAVEST.length + !tag.startsWith("mark:");
+    const of = index.indices.length ? index.indices : (index.line_indices || []);
+    const said = [...of].slice(0, 20).map((at) => lines.length ? lines.map(([name, value]) => `${name} ${filled(value, data, at)}`).join("\n") : String(data.text[at]));
+    if (said.length && renderer.visible) under.set(renderer, said.map((text) => [grave, text]));
+    else under.delete(renderer);
+    tellSoon();
+  };
+  const tellSoon = () => { telling = telling || requestAnimationFrame(tell); };
+  function tell() {
+    telling = 0;
+    const shown = [];
+    for (const [, text] of [...under.values()].flat().sort((a, b) => a[0] - b[0])) {
+      if (!shown.some((other) => other.includes(text))) shown.push(text); // a mark says what its bar says
+    }
+    tip.hidden = !shown.length;
+    if (tip.hidden) return;
+    const more = shown.length > TOLD ? [`and ${shown.length - TOLD} more`] : [];
+    tip.replaceChildren(...[...shown.slice(0, TOLD), ...more].map((text) => Object.assign(document.createElement("div"), {textContent: text})));
+    const box = tip.getBoundingClientRect(), [x, y] = pointer;
+    tip.style.left = `${Math.max(4, Math.min(x + 14, innerWidth - box.width - 4))}px`;
+    tip.style.top = `${y + 18 + box.height > innerHeight ? Math.max(4, y - box.height - 10) : y + 18}px`;
+  }
+
+  // Texts in plots: of those in one row that would lie over each other, or stick out of what they name, the first stays.
+  const texts = new Map(); // renderer → all it has
+  const pen = document.createElement("canvas").getContext("2d");
+  function fitTexts() {
+    for (const plot of plots) for (const renderer of plot.renderers) {
+      if (!renderer.glyph || renderer.glyph.type !== "Text" || !plot.inner_width) continue;
+      const {data_source: source, glyph} = renderer;
+      if (!texts.has(renderer)) texts.set(renderer, Object.fromEntries(Object.entries(source.data).map(([name, of]) => [name, [...of]])));
+      const all = texts.get(renderer), px = plot.inner_width / (time.end - time.start), free = new Map();
+      pen.font = `${glyph.text_font_size.value || "12px"} sans-serif`;
+      const kept = all.x.map((x, at) => at).sort((a, b) => all.x[a] - all.x[b]).filter((at) => {
+        const from = Math.max(all.x[at], time.start) * px, to = from + pen.measureText(all.text[at]).width + 10;
+        if (all.x[at] < time.start && !all.end) return true;
+        if (from < (free.has(all.y[at]) ? free.get(all.y[at]) : -Infinity) || (all.end && all.end[at] * px < to && all.end[at] < facts.end)) return false;
+        free.set(all.y[at], to);
+        return true;
+      });
+      if (kept.length !== source.data.x.length || kept.some((at, place) => source.data.text[place] !== all.text[at])) {
+        source.data = Object.fromEntries(Object.entries(all).map(([name, of]) => [name, kept.map((at) => of[at])]));
+      }
+    }
+  }
 
   // Where a plot has little room: legends in columns that fit it; on a phone smaller names, and more width for the plot.
   function narrow() {
@@ -217,6 +280,8 @@
     narrow();
     applyTheme();
     follow();
+    requestAnimationFrame(fitTexts);
+    addEventListener("resize", listSoon);
     list();
     root.dataset.ready = "yes";
   }
