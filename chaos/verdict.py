@@ -221,6 +221,22 @@ _FAILED = "the check failed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Clients:
+    """Clients of one make that a verdict is about."""
+
+    kind: str
+    """producer, consumer, prober."""
+    count: int
+    implementation: str
+    """Who made them: ours, or whose client and version."""
+    profile: str
+    """By which client's rules they choose NameServers (docs/client-profiles.md)."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """One check's result. Times in milliseconds of RocketMQ time; every value can be written as JSON."""
 
@@ -239,6 +255,8 @@ class Verdict:
     """All that it examined, as far as it keeps them; in the run folder as findings.jsonl."""
     timeline_ms: float = field(default=0.0, compare=False)
     """Where the run's timeline starts, in the history's time; what is shown to people counts from there."""
+    clients: tuple[Clients, ...] = field(default=(), compare=False)
+    """Whose clients it is about, and how many; none where the check looks at none."""
     why: str = ""
     """One sentence for a person; never empty when the verdict is not VALID."""
 
@@ -276,6 +294,7 @@ class Verdict:
             "measured": dict(self.measured),
             "allowed": dict(self.allowed),
             "examples": [example.to_json() for example in self.examples],
+            "clients": [clients.to_json() for clients in self.clients],
             "why": self.why,
         }
 
@@ -290,5 +309,6 @@ class Verdict:
             measured=document["measured"],
             allowed=document["allowed"],
             examples=tuple(Example.from_json(example) for example in document["examples"]),
+            clients=tuple(Clients(**clients) for clients in document.get("clients") or ()),
             why=document.get("why", ""),
         )

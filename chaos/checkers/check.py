@@ -130,8 +130,17 @@ class Check(Generic[Facts_]):
     """What of pyproject.toml's extras it needs to judge."""
     adds_up: bool = False
     """Whether its facts are `Facts` and may be sealed; else all rows that decide its verdict are carried."""
+    clients: tuple[str, ...] | None = None
+    """The kinds of clients that it looks at. None: producers and consumers, but for a check of routes, none."""
     takes_all_rows: tuple[str, ...] = ()
     """What of `measured` only all rows of a history tell: it is left out while one grows."""
+
+    @property
+    def looks_at(self) -> tuple[str, ...]:
+        """The kinds of clients that its verdict is about."""
+        if self.clients is None:
+            return () if self.section is Section.ROUTES else ("producer", "consumer")
+        return self.clients
 
 
 def _add(one: Any, other: Any) -> Any:

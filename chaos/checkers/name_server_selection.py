@@ -70,6 +70,7 @@ CHECK = Check(
     reads=Reads.CONTROL,
     gather=lambda gathering, _world: gathering.control,
     judge=judge,
+    clients=("producer", "consumer", "prober"),
     tells=lambda measured: _told(measured),
     extras=("statistics",),
 )

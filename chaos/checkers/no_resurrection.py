@@ -98,6 +98,7 @@ CHECK = Check(
     reads=Reads.CONTROL,
     gather=lambda gathering, _world: gathering.control,
     judge=judge,
+    clients=("producer", "consumer"),
     tells=lambda measured: f"{measured.get('returns', 0)} dead brokers came back",
 )
 

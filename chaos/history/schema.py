@@ -130,7 +130,7 @@ _CATALOGUE: tuple[Event, ...] = (
         Group.ENVIRONMENT,
         "harness",
         ("source", "address", "value"),
-        "a node of the run; value.kind is its role",
+        "a node of the run; value.kind is its role, value.implementation who made it where it is not ours",
     ),
     Event(
         "link",

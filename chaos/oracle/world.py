@@ -27,6 +27,9 @@ from .timers import Timers
 ENVIRONMENT_EVENTS = named(Group.ENVIRONMENT)
 """The events that say what the harness did; the rows of all others are traffic."""
 
+OURS = "ours"
+"""Who made the nodes, where no row says otherwise."""
+
 T = TypeVar("T")
 
 
@@ -35,6 +38,8 @@ class NodeInfo:
     name: str
     kind: str
     address: str | None
+    implementation: str = OURS
+    """Who made the program: ours, or whose and which version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +151,7 @@ class World:
         picked.sort(key=lambda row: (row["time_ms"], row.get("incarnation") or 0, row["seq"]))
         begin = next((row for row in picked if row["event"] == "run_begin"), None)
         run = _object(begin.get("value")) if begin else {}
-        nodes = {
-            str(row["source"]): NodeInfo(
-                str(row["source"]), str(_object(row.get("value")).get("kind", "")), row.get("address")
-            )
-            for row in picked
-            if row["event"] == "node"
-        }
+        nodes = {str(row["source"]): _node(row) for row in picked if row["event"] == "node"}
         faults = _faults(picked)
         return cls(
             timers=Timers.from_json(run) if timers is None else timers,
@@ -213,6 +212,12 @@ class World:
             memo[key] = compute()
         found: T = memo[key]
         return found
+
+
+def _node(row: Mapping[str, Any]) -> NodeInfo:
+    about = _object(row.get("value"))
+    name, kind = str(row["source"]), str(about.get("kind", ""))
+    return NodeInfo(name, kind, row.get("address"), str(about.get("implementation") or OURS))
 
 
 def _ends_judging(row: Mapping[str, Any]) -> bool:

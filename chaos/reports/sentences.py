@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..checkers import CHECKS
-from ..verdict import Example, Validity, Verdict
+from ..verdict import Clients, Example, Validity, Verdict
 from .happened import SAID, happened, moment, seconds_of
 from .values import NEVER, phrase, phrases
 
@@ -87,6 +87,15 @@ def allowed_sentence(v: Verdict) -> str:
     formula = formula.removeprefix("not before ") if bound_ms is None else formula
     said = ("not before " if bound_ms is None else "") + said + (f" ({formula})" if formula else "")
     return f"{said}, tolerance {tolerance}" if tolerance else said
+
+
+def clients_sentence(clients: Sequence[Clients]) -> str:
+    """`2 producers, 2 consumers: ours, java-4.9`; those of another make behind a semicolon."""
+    of_make: dict[tuple[str, str], list[str]] = {}
+    for group in clients:
+        noun = group.kind if group.count == 1 else f"{group.kind}s"
+        of_make.setdefault((group.implementation, group.profile), []).append(f"{group.count} {noun}")
+    return "; ".join(f"{', '.join(who)}: {', '.join(filter(None, make))}" for make, who in of_make.items())
 
 
 def _availability(measured: Mapping[str, Any], timeline_ms: float) -> list[str]:

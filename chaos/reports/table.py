@@ -12,7 +12,7 @@ from rich.text import Text
 
 from ..oracle.legend import legend
 from ..verdict import Validity, Verdict
-from .sentences import allowed_sentence, measured_sentences, wrong_sentence
+from .sentences import allowed_sentence, clients_sentence, measured_sentences, wrong_sentence
 from .values import phrases
 
 LONGEST = 60
@@ -43,7 +43,7 @@ def allowed(v: Verdict) -> str:
 
 def verdict_table(verdicts: Sequence[Verdict], *, title: str) -> Table:
     """One row a check: verdict, how much it examined, what was measured against what was allowed."""
-    table = Table(title=title, title_justify="left", caption=legend_line(verdicts), caption_justify="left")
+    table = Table(title=title, title_justify="left", caption=_below(verdicts), caption_justify="left")
     table.add_column("check", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     table.add_column("examined", justify="right")
@@ -63,7 +63,13 @@ def verdict_list(verdicts: Sequence[Verdict], *, title: str) -> RenderableType:
         head = Text.assemble((str(v.verdict), _STYLE[v.verdict]), f" {v.name}")
         said = [measured(v), f"examined {v.examined:,}, violations {v.violations:,}; allowed: {allowed(v) or 'never'}"]
         parts += [head, *(Padding(Text(line), (0, 0, 0, 2)) for line in said if line)]
-    return Group(*parts, Text(legend_line(verdicts), style="dim"))
+    return Group(*parts, Text(_below(verdicts), style="dim"))
+
+
+def _below(verdicts: Sequence[Verdict]) -> str:
+    """Whose clients the verdicts are about, and what the symbols stand for."""
+    about = max((v.clients for v in verdicts), key=len, default=())
+    return "\n".join(filter(None, (f"clients: {clients_sentence(about)}" if about else "", legend_line(verdicts))))
 
 
 def legend_line(verdicts: Sequence[Verdict]) -> str:

@@ -18,6 +18,7 @@ from ..checkers.check import Reads
 from ..checkers.dataframes.gathering import Gathering, gather
 from ..checkers.dataframes.shared import TRAFFIC, shared_scan
 from ..errors import HarnessError
+from ..oracle.makes import clients_of
 from ..oracle.world import World
 from ..verdict import Verdict
 from .session import jvm_death
@@ -97,7 +98,10 @@ def verdict_of(name: str, facts: Any, world: World) -> Verdict:
     if isinstance(facts, Failed):
         return Verdict.of_failed_check(name, facts.error)
     try:
-        return replace(CHECKS[name].judge(facts, world), timeline_ms=world.timeline_ms)
+        check = CHECKS[name]
+        return replace(
+            check.judge(facts, world), timeline_ms=world.timeline_ms, clients=clients_of(world, check.looks_at)
+        )
     except Exception as exc:
         log.info("check %s failed", name, exc_info=True)
         return Verdict.of_failed_check(name, exc)

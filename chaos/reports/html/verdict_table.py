@@ -10,7 +10,7 @@ from typing import Any
 from ...checkers import CHECKS
 from ...oracle.legend import SYMBOLS
 from ...verdict import Validity, Verdict
-from ..sentences import measured_sentences
+from ..sentences import clients_sentence, measured_sentences
 from ..values import NEVER, label, phrase, phrases
 from .places import Place
 from .stretches import seconds
@@ -38,7 +38,8 @@ def verdict_rows(v: Verdict, place: Place, examples: Sequence[Place]) -> str:
         f'<tr class="check {v.verdict}-row">{_name(v.name, place.link())}<td>{_badge(v)}</td>'
         f'<td class="n" data-label="examined">{v.examined:,}</td>'
         f'<td class="n" data-label="violations">{v.violations:,}</td>'
-        f'<td data-label="measured">{_measured(v)}</td><td data-label="allowed">{_allowed(v.allowed)}</td></tr>'
+        f'<td data-label="measured">{_measured(v)}{_whose(v)}</td>'
+        f'<td data-label="allowed">{_allowed(v.allowed)}</td></tr>'
     )
     return row + why + _examples(examples, columns=6)
 
@@ -66,6 +67,10 @@ def rows_of_two(one: Told, other: Told) -> str:
 def _name(name: str, link: str) -> str:
     says = CHECKS[name].says if name in CHECKS else "show in the plots"
     return f'<th scope="row"><a href="{escape(link)}" title="{escape(says)}">{escape(name)}</a></th>'
+
+
+def _whose(v: Verdict) -> str:
+    return f'<div class="why">of {escape(clients_sentence(v.clients))}</div>' if v.clients else ""
 
 
 def _badge(v: Verdict) -> str:
