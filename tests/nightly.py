@@ -44,6 +44,11 @@ NIGHTLY = (
             f"{_BENCH}::test_the_best_value_counts_and_a_ratio_is_to_the_best_of_the_others",
         ),
     ),
+    Nightly(
+        f"{_SELFTEST}::test_no_verdict_on_a_defect_or_its_clean_twin_contradicts_its_own_figures",
+        "figures beside bounds in the verdicts of every planted defect and clean twin",
+        (_DEFECT,),
+    ),
     Nightly(_RANDOM, "more random scenarios on the virtual clock", (_RANDOM,), ("2",)),
     Nightly(
         _SHIPPED,

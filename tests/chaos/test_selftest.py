@@ -12,6 +12,8 @@ from nemesrv.chaos.judging import Judged, of_run
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.selftest import Outcome, plan_of, scenario_of
 from nemesrv.chaos.spark.judge import check_run
+from nemesrv.chaos.verdict import Validity
+from tests.chaos.checkers.consistency import contradictions
 
 pytestmark = pytest.mark.spark
 
@@ -27,5 +29,20 @@ def test_a_planted_defect_is_killed_and_its_clean_twin_is_clean(
 ) -> None:
     planted, made = DEFECTS.get(defect or ""), scenario_of(scenario)
     folder = record_virtual(made, 1, tmp_path / "run", planted)
-    outcome = Outcome.of(Judged(of_run(folder, made), check_run(folder.path, made.checks, spark)), planted)
+    verdicts = check_run(folder.path, made.checks, spark)
+    outcome = Outcome.of(Judged(of_run(folder, made), verdicts), planted)
     assert (outcome.result, outcome.found & outcome.meant) == ("killed" if planted else "clean", outcome.meant)
+    assert [text for verdict in verdicts for text in contradictions(verdict)] == []
+
+
+@pytest.mark.parametrize(
+    ("defect", "scenario"), [(defect and defect.name, scenario) for defect, scenario in plan_of(DEFECTS)]
+)
+def test_no_verdict_on_a_defect_or_its_clean_twin_contradicts_its_own_figures(
+    defect: str | None, scenario: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    made = scenario_of(scenario)
+    folder = record_virtual(made, 1, tmp_path / "run", DEFECTS.get(defect or ""))
+    verdicts = check_run(folder.path, made.checks, spark)
+    assert [text for verdict in verdicts for text in contradictions(verdict)] == []
+    assert [str(v.verdict) for v in verdicts if v.verdict is Validity.INVALID] or defect is None

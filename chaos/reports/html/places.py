@@ -39,6 +39,8 @@ class Place:
     lane: str | None
     text: str
     bad: bool
+    log: tuple[str, ...] = ()
+    """What the NameServer that it names wrote then."""
 
     def link(self, prefix: str = "") -> str:
         """The fragment of the page's address: `#at=207.795,232.693&in=routes&lane=ns-0/broker-a`."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ...oracle.world import World
-from ...verdict import Validity, Verdict, worst
+from ...verdict import Example, Validity, Verdict, worst
 from . import data
 from .canvas import Band
 from .clients import client_lanes
@@ -17,7 +17,7 @@ from .data import Recorded
 from .flow import Flow, read_flow
 from .found import drawn_on, wrongs
 from .holdings import pair_lanes
-from .logs import log_rows
+from .logs import LogLine, lines_of, log_rows, near
 from .owners import link_lanes, queue_lanes
 from .places import OF_CHECKS, Place, place_of_example, place_of_verdict
 from .stretches import Lane
@@ -56,6 +56,7 @@ class Told:
         self.end_ms = max(self.world.end_ms, self.start_ms + 1)
         self.names = Names(self.world)
         self.lanes: dict[str, list[Lane]] = self._lanes()
+        self._logs: dict[str, list[LogLine]] = {}
         self.of_verdict, self.of_examples = self._placed()
         named = {place.lane for place in self.places}
         self.shown = {section: fewer(lanes, named) for section, lanes in self.lanes.items()}
@@ -73,8 +74,21 @@ class Told:
         keys = {lane.key: section for section in (OF_CHECKS, "routes", "clients") for lane in self.lanes[section]}
         return (
             {v.name: place_of_verdict(v, self.world, keys) for v in self.verdicts},
-            {v.name: [place_of_example(v, e, self.world, keys) for e in v.examples] for v in self.verdicts},
+            {
+                v.name: [replace(place_of_example(v, e, self.world, keys), log=self._log(e)) for e in v.examples]
+                for v in self.verdicts
+            },
         )
+
+    def _log(self, e: Example) -> tuple[str, ...]:
+        """What the NameServer that the example names wrote around the moment when it went wrong."""
+        name_servers = {node.name for node in self.world.of_kind("name_server")}
+        node = next((name for name in (e.who, e.what) if name in name_servers), None)
+        if node is None or e.from_ms is None:
+            return ()
+        if node not in self._logs:
+            self._logs[node] = lines_of(self.run_dir, node, dict(self.world.run), self.recorded.timeline_ms)
+        return tuple(near(self._logs[node], e.from_ms))
 
     @property
     def places(self) -> list[Place]:

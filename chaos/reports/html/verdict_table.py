@@ -80,9 +80,17 @@ def _badge(v: Verdict) -> str:
 def _examples(examples: Sequence[Place], columns: int, prefix: str = "", of: str = "") -> str:
     return "".join(
         f'<tr class="example"><td colspan="{columns}"><a href="{escape(p.link(prefix))}">{escape(of)}example {at}</a> '
-        f"{escape(p.text)}</td></tr>"
+        f"{escape(p.text)}{_log(p.log)}</td></tr>"
         for at, p in enumerate(examples, start=1)
     )
+
+
+def _log(lines: Sequence[str]) -> str:
+    """What a NameServer wrote then, which opens on demand."""
+    if not lines:
+        return ""
+    shown = escape("\n".join(lines))
+    return f'<details class="log"><summary>its log around then</summary><pre>{shown}</pre></details>'
 
 
 def _explained(formula: str) -> str:

@@ -14,7 +14,7 @@ from nemesrv.chaos.reports.export import export
 from nemesrv.chaos.reports.html import Run, Told, html_beside, html_report
 from nemesrv.chaos.reports.html.changes import _deaths
 from nemesrv.chaos.reports.html.logs import LINES_MAX, TEXT_MAX
-from nemesrv.chaos.verdict import Verdict
+from nemesrv.chaos.verdict import Example, Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster
 from tests.chaos.reports.recorded import RUN, VERDICTS, recorded
 
@@ -87,6 +87,23 @@ def test_warnings_of_logs_stand_in_the_time_line_bounded_and_in_the_runs_time(tm
     last = told.logged[-1]
     assert (last["node"], last["type"], last["time_ms"]) == ("broker-a", "WARNING", 8499)
     assert all(len(row["value"]) <= TEXT_MAX for row in told.logged)
+
+
+def test_an_example_of_a_name_server_shows_what_it_wrote_around_that_moment(tmp_path: Path) -> None:
+    at = "2023-11-14 22:13:"
+    lines = [f"{at}{s:02d},500 INFO nemesrv.ns-0: <line> of {s} s\n" for s in (19, 21, 22, 23, 24, 29)]
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "ns-0.log").write_text("".join(lines), encoding="utf-8")
+    one = Example(who="ns-0", what="broker-a", from_ms=3_000.0, more={"kind": "must not be dropped"})
+    other = Example(who="consumer-0", what="broker-a", from_ms=3_000.0)
+    verdict = Verdict(name="no_false_eviction", verdict=Validity.INVALID, examined=1, examples=(one, other))
+    told = told_of(tmp_path, story(), verdict)
+    of_one, of_other = told.of_examples["no_false_eviction"]
+    assert [line.split(" <")[0] for line in of_one.log] == [
+        f"{at} s INFO" for at in ("-0.500", "0.500", "1.500", "2.500")
+    ]
+    assert of_other.log == ()
+    assert "0.500 s INFO &lt;line&gt; of 22 s" in html_report(RUN, [verdict], tmp_path)
 
 
 def test_without_the_wall_clocks_origin_no_line_of_a_log_has_a_time(tmp_path: Path) -> None:

@@ -116,9 +116,39 @@ def test_pointing_at_a_lane_says_what_happened_there(open_page: Open) -> None:
     x, y = page.evaluate(WHERE, [40, 0])
     page.mouse.move(x - 5, y)
     page.mouse.move(x, y)
-    page.locator(".tip:visible").first.wait_for(timeout=5000)
-    said = " ".join(page.locator(".tip:visible").all_inner_texts())
-    assert "routes_are_true: ns-0 must not hold broker-a (<k>&): 20.0 to 60.0 s, 40.0 s over" in said
+    page.locator(".tip:visible").wait_for(timeout=20_000)
+    (said,) = page.locator(".tip:visible").all_inner_texts()
+    assert said.startswith("OVER: routes_are_true: ns-0 must not hold broker-a (<k>&): 20.0 to 60.0 s, 40.0 s over")
+    assert said.count("40.0 s over") == 1
+    page.mouse.move(x, 5)
+    page.locator(".tip:visible").wait_for(state="detached", timeout=20_000)
+
+
+OVERLAPPING = """() => {
+  const pen = document.createElement("canvas").getContext("2d"), found = [];
+  for (const plot of Bokeh.documents[0]._all_models.values()) {
+    if (!plot.renderers || !plot.inner_width) continue;
+    const px = plot.inner_width / (plot.x_range.end - plot.x_range.start);
+    for (const {glyph, data_source} of plot.renderers) {
+      if (!glyph || glyph.type !== "Text") continue;
+      pen.font = `${glyph.text_font_size.value} sans-serif`;
+      const {x, y, text} = data_source.data;
+      const boxes = [...x].map((at, i) => [y[i], at * px, at * px + pen.measureText(text[i]).width, text[i]]);
+      boxes.forEach((a, i) => boxes.slice(i + 1).forEach((b) => {
+        if (a[0] === b[0] && a[1] < b[2] && b[1] < a[2]) found.push([a[3], b[3]]);
+      }));
+    }
+  }
+  return found;
+}"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_two_texts_of_a_row_lie_over_each_other_at_any_zoom(open_page: Open, width: int) -> None:
+    page = open_page(viewport={"width": width, "height": 844})
+    for key in ("0", "+", "+", "-"):
+        page.keyboard.press(key)
+        page.wait_for_function(f"() => ({OVERLAPPING})().length === 0", timeout=20_000)
 
 
 def test_a_click_on_a_red_bar_lists_the_events_nearest_to_it(open_page: Open) -> None:
