@@ -119,6 +119,39 @@ def test_a_partition_has_an_earliest_and_a_latest_drop_and_a_latest_return(
         assert (back["name_server"], back["after_ms"]) == ("ns-0", pytest.approx(back_at_s * 1000 - 255_000))
 
 
+@pytest.mark.parametrize(
+    ("dropped_at_s", "back_at_s", "measured", "ends_ms", "over_ms"),
+    [
+        (150, 270, {"min_ms": 50_000.0}, (90_000.0, 130_000.0), 40_000.0),
+        (240, 270, {"max_ms": 140_000.0}, (90_000.0, 130_000.0), 10_000.0),
+        (195, 295, {"max_ms": 40_000.0}, (None, 33_000.0), 7_000.0),
+    ],
+)
+def test_both_ends_of_the_window_stand_in_the_verdict_and_what_was_measured_is_over_one_of_them(
+    dropped_at_s: float,
+    back_at_s: float,
+    measured: dict[str, float],
+    ends_ms: tuple[float | None, float],
+    over_ms: float,
+) -> None:
+    verdict = check(partition(dropped_at_s=dropped_at_s, back_at_s=back_at_s))
+    assert measured.items() <= verdict.measured.items()
+    assert (verdict.allowed.get("earliest_ms"), verdict.allowed["bound_ms"]) == ends_ms
+    (example,) = verdict.examples
+    assert (example.earliest_ms, example.latest_ms, example.over_ms) == (*ends_ms, over_ms)
+    assert (example.measured_ms,) == tuple(measured.values())
+    (document,) = verdict.to_json()["examples"]
+    assert (document.get("earliest_ms"), document["latest_ms"]) == ends_ms
+
+
+def test_a_broker_that_is_away_for_a_moment_is_over_by_that_moment_however_long_it_had_been_there() -> None:
+    builder = cluster().at(100).route("ns-0", "orders", "broker-b")
+    verdict = check(builder.at(100.0008).route("ns-0", "orders", "broker-a", "broker-b").end(200))
+    (example,) = verdict.examples
+    assert (verdict.verdict, example.what, example.latest_ms) == (Validity.INVALID, "broker-a", 0.0)
+    assert example.over_ms == example.measured_ms == pytest.approx(0.8)
+
+
 def test_what_the_link_held_may_arrive_just_before_the_heal_is_recorded() -> None:
     """The broker's stale registration lands 20 ms before the heal's row; the drop was measured long before."""
     builder = cluster().at(100).fault("f1", *BLACK_HOLE, "broker-a", "ns-0").at(195).route("ns-0", "orders", "broker-b")
