@@ -84,6 +84,12 @@ def _says(finding: Finding) -> str:
     return f"allowed {bound} ({finding.formula}; {finding.row})"
 
 
+def wrongs(findings: Iterable[Finding]) -> dict[str, int]:
+    """How many were out of bounds, tolerated for lateness or not, as a verdict's `measured` says it; {} for none."""
+    count = sum(finding.wrong + finding.late for finding in findings)
+    return {"wrong": count} if count else {}
+
+
 def lasted(from_ms: float, to_ms: float) -> dict[str, Any]:
     """The measured part of a finding of what may never be, and was, from when to when."""
     length_ms = max(to_ms - from_ms, 0.0)

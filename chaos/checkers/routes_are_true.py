@@ -20,7 +20,7 @@ from ..oracle.world import World
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
 from .control import Control
-from .findings import lasted, rounded, tolerated, verdict_of
+from .findings import lasted, rounded, tolerated, verdict_of, wrongs
 from .lateness import LagWindow, Missing
 from .route_flapping import flapping_findings
 from .route_tables import RouteTables, route_tables
@@ -83,6 +83,7 @@ def judge(control: Control, world: World) -> Verdict:
     measured = {
         "drops": _times(demanded, seen, ObligationKind.DROP),
         "returns": _times(demanded, seen, ObligationKind.RETURN),
+        **wrongs(findings),
     }
     return verdict_of(
         NAME,
@@ -107,7 +108,7 @@ CHECK = Check(
 def _told(measured: Mapping[str, Any]) -> str:
     drops, returns = measured.get("drops") or (), measured.get("returns") or ()
     if not drops and not returns:
-        return "every table was right all the time"
+        return "" if measured.get("wrong") else "every table was right all the time"
     said = [f"{_many(len(drops), 'drop')}, the latest {_after(drops)}"] if drops else []
     return "; ".join(said + ([f"{_many(len(returns), 'return')}, the latest {_after(returns)}"] if returns else []))
 

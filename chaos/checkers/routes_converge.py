@@ -23,7 +23,7 @@ from ..oracle.world import World
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
 from .control import Control, decoded
-from .findings import lasted, rounded, tolerated, verdict_of
+from .findings import lasted, rounded, tolerated, verdict_of, wrongs
 from .lateness import LagWindow, Missing
 from .route_tables import Process, RouteStretch, RouteTables, route_tables
 from .tolerance import Tolerance, tolerance
@@ -99,10 +99,11 @@ def judge(control: Control, world: World) -> Verdict:
     seen = {segment.id: _look(segment, tables, changes, world, tolerances[segment.id]) for segment in found}
     for id_ in _stalled(control, world, found, seen):
         seen[id_].wrong, seen[id_].late = 0, seen[id_].wrong + seen[id_].late
+    findings = [_finding(segment, tolerances[segment.id], seen[segment.id], tables, world) for segment in found]
     return verdict_of(
         NAME,
-        [_finding(segment, tolerances[segment.id], seen[segment.id], tables, world) for segment in found],
-        measured={"converged": _converged(found, seen)},
+        findings,
+        measured={"converged": _converged(found, seen), **wrongs(findings)},
         nothing="no segment between two changes was longer than its window",
         noun="topics differed between NameServers that the same brokers reach",
     )
@@ -116,18 +117,18 @@ CHECK = Check(
     reads=Reads.CONTROL,
     gather=lambda gathering, _world: gathering.control,
     judge=judge,
-    tells=lambda measured: _told(measured.get("converged") or ()),
+    tells=lambda measured: _told(measured.get("converged") or (), measured.get("wrong", 0)),
 )
 
 
-def _told(converged: Sequence[Mapping[str, Any]]) -> str:
+def _told(converged: Sequence[Mapping[str, Any]], wrong: int = 0) -> str:
     """ "equal again 14.2 s after black_hole-1 end (33.0 s)": of what is nearest to its own bound, which is named."""
     never = [row["change"] for row in converged if row["after_ms"] is None]
     if never:
         return f"not equal again after {', '.join(never)}"
     differed = [row for row in converged if row["after_ms"]]
     if not differed:
-        return "equal all the time"
+        return "" if wrong else "equal all the time"
     row = max(differed, key=lambda row: row["after_ms"] - row["bound_ms"])
     return f"equal again {row['after_ms'] / 1000:.1f} s after {row['change']} ({row['bound_ms'] / 1000:.1f} s)"
 

@@ -197,9 +197,17 @@
     tip.style.top = `${y + 18 + box.height > innerHeight ? Math.max(4, y - box.height - 10) : y + 18}px`;
   }
 
-  // Texts in plots: of those in one row that would lie over each other, or stick out of what they name, the first stays.
-  const texts = new Map(); // renderer → all it has
+  // Texts in plots: of those in one row that would lie over each other the first stays, and none is longer than what it names.
+  const texts = new Map(), SHORTEST = 4; // renderer → all it has; fewer letters of a text say nothing
   const pen = document.createElement("canvas").getContext("2d");
+  function shortened(text, width) {
+    if (pen.measureText(text).width <= width) return text;
+    for (let length = text.length - 1; length >= SHORTEST; length--) {
+      const cut = `${text.slice(0, length)}…`;
+      if (pen.measureText(cut).width <= width) return cut;
+    }
+    return "";
+  }
   function fitTexts() {
     for (const plot of plots) for (const renderer of plot.renderers) {
       if (!renderer.glyph || renderer.glyph.type !== "Text" || !plot.inner_width) continue;
@@ -207,15 +215,16 @@
       if (!texts.has(renderer)) texts.set(renderer, Object.fromEntries(Object.entries(source.data).map(([name, of]) => [name, [...of]])));
       const all = texts.get(renderer), px = plot.inner_width / (time.end - time.start), free = new Map();
       pen.font = `${glyph.text_font_size.value || "12px"} sans-serif`;
-      const kept = all.x.map((x, at) => at).sort((a, b) => all.x[a] - all.x[b]).filter((at) => {
-        const from = Math.max(all.x[at], time.start) * px, to = from + pen.measureText(all.text[at]).width + 10;
-        if (all.x[at] < time.start && !all.end) return true;
-        if (from < (free.has(all.y[at]) ? free.get(all.y[at]) : -Infinity) || (all.end && all.end[at] * px < to && all.end[at] < facts.end)) return false;
-        free.set(all.y[at], to);
-        return true;
-      });
-      if (kept.length !== source.data.x.length || kept.some((at, place) => source.data.text[place] !== all.text[at])) {
-        source.data = Object.fromEntries(Object.entries(all).map(([name, of]) => [name, kept.map((at) => of[at])]));
+      const shown = [];
+      for (const at of all.x.map((_, at) => at).sort((a, b) => all.x[a] - all.x[b])) {
+        const from = all.x[at] * px + 10;
+        const text = shortened(all.text[at], (all.end ? all.end[at] * px : Infinity) - from);
+        if (!text || from < (free.has(all.y[at]) ? free.get(all.y[at]) : -Infinity)) continue;
+        free.set(all.y[at], from + pen.measureText(text).width);
+        shown.push([at, text]);
+      }
+      if (shown.length !== source.data.x.length || shown.some(([, text], place) => source.data.text[place] !== text)) {
+        source.data = {...Object.fromEntries(Object.entries(all).map(([name, of]) => [name, shown.map(([at]) => of[at])])), text: shown.map(([, text]) => text)};
       }
     }
   }

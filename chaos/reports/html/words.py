@@ -10,6 +10,7 @@ from typing import Any
 
 from ...oracle.world import Fault, World
 from ...verdict import Validity, Verdict
+from ..happened import happened
 from ..sentences import allowed_sentence, example_sentence
 from .stretches import seconds
 
@@ -80,7 +81,7 @@ def _over(v: Verdict) -> str:
     if not v.examples or v.examples[0].from_ms is None:
         return v.why.rstrip(".")
     more = f"; and {v.violations - 1:,} more" if v.violations > 1 else ""
-    allowed = allowed_sentence(v)
+    allowed = "" if happened(v.examples[0]) else allowed_sentence(v)
     return f"{example_sentence(v.examples[0])}{more}" + (f"; allowed {allowed}" if allowed else "")
 
 
