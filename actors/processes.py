@@ -146,6 +146,11 @@ def alive(pid: int) -> bool:
     return _stat(pid) is not None
 
 
+def temporary_folder(what: str) -> Path:
+    """A new folder, which `sweep` removes where this process ends before it can."""
+    return Path(tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-{what}-"))
+
+
 def sweep() -> None:
     """Remove what a harness that was killed with SIGKILL has left in the folder for temporary files."""
     for folder in {Path(tempfile.gettempdir()), Path("/tmp")}:

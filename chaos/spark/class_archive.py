@@ -65,8 +65,9 @@ class ClassArchive:
     file: Path
     java: tuple[str, ...]
 
-    def command(self, conf: SparkConf) -> list[str]:
-        return submit([self.java[0], f"-XX:SharedArchiveFile={self.file}", *self.java[1:]], conf)
+    def command(self, conf: SparkConf, *options: str) -> list[str]:
+        """How to start the JVM of a session, with more options of Java's."""
+        return submit([self.java[0], f"-XX:SharedArchiveFile={self.file}", *self.java[1:], *options], conf)
 
 
 def find() -> ClassArchive | None:
@@ -81,9 +82,9 @@ def find() -> ClassArchive | None:
         return None
 
 
-def launch(command: list[str], said: IO[bytes]) -> Any:
+def launch(command: list[str], said: IO[bytes], temporary: Path | None = None) -> Any:
     """A gateway to a new JVM, as PySpark's own launch_gateway gives. HarnessError when the JVM ends at once."""
-    with tempfile.TemporaryDirectory(prefix="nemesrv-spark-") as folder:
+    with tempfile.TemporaryDirectory(prefix="nemesrv-spark-", dir=temporary) as folder:
         address = Path(folder) / "address"
         env = {**os.environ, "SPARK_CONNECT_MODE": "0", "PYTHONHASHSEED": "0"}
         env |= {"SPARK_HOME": _find_spark_home(), "_PYSPARK_DRIVER_CONN_INFO_PATH": str(address)}

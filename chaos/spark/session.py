@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -13,6 +15,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import java_import, launch_gateway
 from pyspark.sql import SparkSession
 
+from ...actors.processes import sweep, temporary_folder
 from ..errors import HarnessError
 from ..preflight import require_java
 from . import class_archive
@@ -34,16 +37,20 @@ def session(master: str | None = None, *, log_file: Path | None = None, large: b
         return running
     conf = conf_of(master, large=large)
     quieten_py4j()
+    temporary = _new_temporary()
+    option = f"-Djava.io.tmpdir={temporary}"
+    conf.set("spark.driver.extraJavaOptions", f'{conf.get("spark.driver.extraJavaOptions")} "{option}"')
     before = os.environ.get("SPARK_LOCAL_IP")
     if conf.contains("spark.driver.host"):
         os.environ["SPARK_LOCAL_IP"] = conf.get("spark.driver.host") or "127.0.0.1"
     try:
         with open(log_file or os.devnull, "ab") as said:
-            gateway = _gateway(conf, said, quick=is_local(master) and not large)
+            gateway = _gateway(conf, said, temporary, quick=is_local(master) and not large)
         # Named here it is found at once; PySpark's own wildcards let the JVM look through all jars at each mention.
         java_import(gateway.jvm, "org.apache.spark.api.python.PythonUtils")
         return SparkSession(SparkContext(conf=conf, gateway=gateway))
     except Exception as exc:
+        _remove_temporary()
         raise HarnessError(f"Spark did not start: {_why(exc)}") from exc
     finally:
         if before is None:
@@ -86,12 +93,32 @@ def jvm_death(within_s: float = 0.0) -> str:
     return f"Spark's JVM (pid {process.pid}) {how}"
 
 
-def _gateway(conf: SparkConf, said: IO[bytes], *, quick: bool) -> Any:
+_temporary: tuple[int, Path] | None = None
+"""The process that made it, and the folder."""
+
+
+def _new_temporary() -> Path:
+    """Where the JVM puts what it would leave in /tmp if it were killed: libraries it unpacks, blocks it spills."""
+    global _temporary
+    sweep()
+    _remove_temporary()
+    folder = temporary_folder("spark")
+    _temporary = os.getpid(), folder
+    return folder
+
+
+@atexit.register
+def _remove_temporary() -> None:
+    if _temporary is not None and _temporary[0] == os.getpid():
+        shutil.rmtree(_temporary[1], ignore_errors=True)
+
+
+def _gateway(conf: SparkConf, said: IO[bytes], temporary: Path, *, quick: bool) -> Any:
     """A JVM and the way to it; a quick one from the archive of Spark's classes, where there is one that works."""
     archive = class_archive.find() if quick else None
     if archive is not None:
         try:
-            return class_archive.launch(archive.command(conf), said)
+            return class_archive.launch(archive.command(conf, f"-Djava.io.tmpdir={temporary}"), said, temporary)
         except (HarnessError, OSError):
             log.warning("the JVM does not start with %s: without it", archive.file, exc_info=True)
     return launch_gateway(conf, popen_kwargs={"stdout": said, "stderr": said})
@@ -119,3 +146,4 @@ def stop(spark: SparkSession, *, limit_s: float = 10) -> None:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+    _remove_temporary()

@@ -7,6 +7,7 @@ verdicts are thrown away; they are VALID or UNKNOWN as the rows have it, and not
 from __future__ import annotations
 
 import logging
+import os
 import tempfile
 from collections.abc import Iterator
 from itertools import count
@@ -15,6 +16,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from ...actors.processes import FOLDER_PREFIX
 from ..history.rows import write_parquet
 from ..history.schema import Row
 from ..oracle.windows import Timers
@@ -33,7 +35,7 @@ def rehearse(spark: SparkSession) -> None:
     """Judge the made-up run with every check. Raises nothing: a rehearsal that fails only costs time later."""
     from ..checkers import CHECKS
 
-    with tempfile.TemporaryDirectory(prefix="nemesrv-rehearsal-") as folder:
+    with tempfile.TemporaryDirectory(prefix=f"{FOLDER_PREFIX}{os.getpid()}-rehearsal-") as folder:
         try:
             write_parquet(list(_rows()), Path(folder))
             verdicts = check_run(Path(folder), CHECKS, spark)

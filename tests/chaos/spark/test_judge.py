@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from nemesrv.actors.processes import FOLDER_PREFIX
 from nemesrv.chaos import generate
 from nemesrv.chaos.checkers import CHECKS
 from nemesrv.chaos.history import rows as history
@@ -73,11 +75,25 @@ except HarnessError as exc:
 
 def test_a_jvm_that_dies_is_a_harness_failure_and_no_verdict(tmp_path: Path) -> None:
     history.write_parquet(broker_crash(rows=0).rows, tmp_path)
+    temporary = tmp_path / "tmp"
+    (temporary / f"{FOLDER_PREFIX}{ended_pid()}-spark-x").mkdir(parents=True)
     done = subprocess.run(
-        [sys.executable, "-c", JUDGED_BY_A_DYING_JVM, str(tmp_path)], capture_output=True, text=True, check=False
+        [sys.executable, "-c", JUDGED_BY_A_DYING_JVM, str(tmp_path)],
+        env={**os.environ, "TMPDIR": str(temporary)},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert re.fullmatch(
         rf"Spark's JVM \(pid \d+\) was killed by SIGKILL while it judged: what was recorded is kept, so judge it again "
         rf"with `nemesrv check {tmp_path}`\n",
         done.stdout,
     ), done.stderr
+    assert list(temporary.iterdir()) == [], "neither of this JVM nor of one whose harness was killed"
+
+
+def ended_pid() -> int:
+    """A pid that no process has."""
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    return ended.pid
