@@ -21,7 +21,14 @@ from collections.abc import Sequence
 from ..remoting.bodies.route import TopicRouteData
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import RemotingCommand
-from ..remoting.errors import ConnectError, ResponseError, RocketMQError, TooManyRequests, TransportError
+from ..remoting.errors import (
+    ConnectError,
+    ProtocolError,
+    ResponseError,
+    RocketMQError,
+    TooManyRequests,
+    TransportError,
+)
 from ..remoting.headers.namesrv import GetRouteInfoRequestHeader
 from ..remoting.node.network import Address
 from ..remoting.node.node import NodeContext
@@ -29,6 +36,7 @@ from ..remoting.node.profile import Profile
 from ..remoting.transport import RemotingClient
 from .locks import LOCK_TIMEOUT_S, try_lock
 from .name_servers import NameServerSelector
+from .route_cache import canonical
 
 API_TIMEOUT_S = 3.0
 SHORT_WAIT_S = 0.1
@@ -53,8 +61,26 @@ class _Tries:
             self.rows[-1]["outcome"] = outcome
 
 
+class LastAnswers:
+    """Each NameServer's last answer to look-ups of each topic, so that only another one is recorded."""
+
+    def __init__(self) -> None:
+        self._bodies: dict[tuple[str | None, str | None], bytes] = {}
+
+    def is_new(self, name_server: str | None, topic: str | None, body: bytes) -> bool:
+        """Whether it is another than the last one, which it is from now on."""
+        key = name_server, topic
+        if self._bodies.get(key) == body:
+            return False
+        self._bodies[key] = body
+        return True
+
+
 class NameServerClient:
-    """`selector` holds the list and the choice. `remoting` is the client's one channel cache, shared with brokers."""
+    """`selector` holds the list and the choice. `remoting` is the client's one channel cache, shared with brokers.
+
+    `answers` is handed in where several clients record as one.
+    """
 
     def __init__(
         self,
@@ -64,8 +90,10 @@ class NameServerClient:
         profile: Profile,
         *,
         lock_timeout_s: float = LOCK_TIMEOUT_S,
+        answers: LastAnswers | None = None,
     ) -> None:
         self._context, self._lock_timeout_s = context, lock_timeout_s
+        self._answers = LastAnswers() if answers is None else answers
         self._remoting = remoting
         self._configured = tuple(addresses)
         self._profile = profile
@@ -108,6 +136,8 @@ class NameServerClient:
             raise
         tries.end("answered")
         took = "ok" if response.code == ResponseCode.SUCCESS else "fail"
+        if took == "ok" and command.code == RequestCode.GET_ROUTEINFO_BY_TOPIC:
+            self._record_answer(command, tries, response.body)
         self._record_call(command, tries, took, response.code, begin_s)
         self._context.log.debug("name server call took %.3f s", clock.monotonic_s() - begin_s)
         return response
@@ -202,6 +232,17 @@ class NameServerClient:
             value={"old": None if old is None else str(old), "index": choice.position, "reason": reason},
         )
         return choice.new
+
+    def _record_answer(self, command: RemotingCommand, tries: _Tries, body: bytes) -> None:
+        """What came, unless this NameServer's last answer was the same; before the row of the call that it is for."""
+        name_server, topic = tries.rows[-1]["name_server"], (command.ext_fields or {}).get("topic")
+        if not self._answers.is_new(name_server, topic, body):
+            return
+        try:
+            value = canonical(TopicRouteData.decode(body))
+        except ProtocolError as exc:
+            value = {"unreadable": str(exc)}
+        self._context.record("route_answer", name_server=name_server, topic=topic, value=value)
 
     def _record_call(
         self, command: RemotingCommand, tries: _Tries, type_: str, code: int | None, begin_s: float

@@ -135,13 +135,13 @@ class Registration:
             name_server=str(target),
             code=code,
             duration_ms=(clock.monotonic_s() - begin_s) * 1000,
-            value={"topics": len(changed)},
+            value={"topics": len(changed), "version": version.counter},
         )
         return response
 
     def _command(self, changed: Sequence[TopicConfig], version: DataVersion) -> RemotingCommand:
         services, config = self._services, self._services.config
-        wrapper = TopicConfigSerializeWrapper.of(tuple(map(self._as_permitted, changed)), version)
+        wrapper = TopicConfigSerializeWrapper.of(tuple(map(self.as_permitted, changed)), version)
         body = RegisterBrokerBody(topic_config_serialize_wrapper=wrapper, filter_server_list=()).encode(
             compressed=config.compressed_register, version=config.profile.version
         )
@@ -159,7 +159,7 @@ class Registration:
         )
         return self._request(RequestCode.REGISTER_BROKER, header.to_ext_fields(), body)
 
-    def _as_permitted(self, topic: TopicConfig) -> TopicConfig:
+    def as_permitted(self, topic: TopicConfig) -> TopicConfig:
         """The topic with what the broker itself permits: its permission instead (4.9), both together (5.x)."""
         permission = self._services.config.broker_permission
         if permission & RW == RW:

@@ -200,13 +200,17 @@ class Broker:
     def _record_topic(self, name: str, topic: TopicConfig | None) -> None:
         value = None
         if topic is not None:
-            value = {"read": topic.read_queue_nums, "write": topic.write_queue_nums, "perm": topic.perm}
+            sent = self._registration.as_permitted(topic)
+            value = {"read": sent.read_queue_nums, "write": sent.write_queue_nums, "perm": sent.perm}
+            value["version"] = self.services.topics.data_version.counter
         self._context.record("topic", topic=name, value=value)
 
     def _reconfigured(self, old: BrokerConfig) -> None:
         self.services.groups.auto_create = self.services.config.auto_create_subscription_group
         if old.broker_permission != self.services.config.broker_permission:
             self.services.topics.touch(now_ms=self.services.now_ms)
+            for topic in self.services.topics.topic_config_table.values():
+                self._record_topic(topic.topic_name, topic)
             self._registration.changed()
 
     # Periodic work

@@ -9,35 +9,25 @@ each time.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..oracle.obligations import Obligation, ObligationKind, obligations
-from ..oracle.windows import Window, topic_window
+from ..oracle.windows import Window
 from ..oracle.world import World
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
 from .control import Control
+from .demands import Demand, Demands, demand_tolerances
 from .findings import lasted, rounded, tolerated, verdict_of, wrongs
-from .lateness import LagWindow, Missing
+from .lateness import Missing
 from .route_flapping import flapping_findings
 from .route_tables import RouteTables, route_tables
-from .tolerance import Tolerance, tolerance
+from .tolerance import Tolerance
 
 NAME = "routes_are_true"
 _SHOWN = 60
-
-
-class _Due(NamedTuple):
-    """From when until when a topic is due, and the change that this counts from."""
-
-    topic: str
-    from_ms: float
-    to_ms: float
-    at_ms: float
-    window: Window
 
 
 class _Settled(NamedTuple):
@@ -62,7 +52,7 @@ class _Seen:
     topic: str = ""
     stretch: tuple[float, float] | None = None
     """The wrong stretch of the worst topic, as far as it goes; None when no topic was ever wrong."""
-    due: _Due | None = None
+    due: Demand | None = None
     """When the worst topic was due."""
 
 
@@ -73,9 +63,9 @@ def judge(control: Control, world: World) -> Verdict:
         why = "no NameServer and broker lived together for longer than the window of their last change"
         return Verdict.nothing_examined(NAME, why)
     tables = route_tables(control, world)
-    tolerances = _tolerances(control, world, demanded)
-    of_broker = _topics_of(tables)
-    seen = {o.id: _look(o, tables, of_broker, world, tolerances[o.id]) for o in demanded}
+    tolerances = demand_tolerances(control, world)
+    demands = Demands(tables, world)
+    seen = {o.id: _look(o, tables, demands, tolerances[o.id]) for o in demanded}
     for id_ in _stalled(control, world, demanded, seen):
         seen[id_].wrong, seen[id_].late = 0, seen[id_].wrong + seen[id_].late
     findings = [_finding(o, tolerances[o.id], seen[o.id]) for o in demanded]
@@ -122,17 +112,6 @@ def _after(entries: Sequence[Mapping[str, Any]]) -> str:
     return f"{last['after_ms'] / 1000:.1f} s after {last['fault_id']} ({last['name_server']}, {last['broker_name']})"
 
 
-def _tolerances(control: Control, world: World, demanded: Sequence[Obligation]) -> dict[int, Tolerance]:
-    # A registration one period before the change is where φ is counted from.
-    windows = [
-        LagWindow(o.id, node, o.at_ms - world.timers.R_ms, o.to_ms if o.demand is ObligationKind.KEEP else o.from_ms)
-        for o in demanded
-        for node in (o.name_server, o.broker)
-    ]
-    lags = control.lateness.measured(world, windows)
-    return {o.id: tolerance(world.timers, lags.get(o.id), o.window.timers) for o in demanded}
-
-
 def _stalled(control: Control, world: World, demanded: Sequence[Obligation], seen: Mapping[int, _Seen]) -> set[int]:
     """The obligations where a broker was missing, and the machine explains why it did not register."""
     # After a heal it is the first registration that counts; in peace what made the broker be dropped counts too.
@@ -148,55 +127,14 @@ def _stalled(control: Control, world: World, demanded: Sequence[Obligation], see
     return control.lateness.stalled(world, missing)
 
 
-def _broker_incarnation(world: World, obligation: Obligation) -> int:
-    lives = world.lives_of(obligation.broker)
-    living = [life.incarnation for life in lives if life.start_ms <= obligation.at_ms]
-    return living[-1] if living else -1
-
-
-_Topics = Mapping[tuple[str, int], Sequence[tuple[str, float, float, float | None]]]
-"""Broker process → its topics: name, when its process was started, when it made the topic, and when it lost it."""
-
-
-def _topics_of(tables: RouteTables) -> _Topics:
-    made: dict[tuple[str, int, str, float], float] = {}
-    gone: dict[tuple[str, int, str, float], float] = {}
-    for change in tables.topic_changes:
-        key = change.broker, change.incarnation, change.topic, change.started_ms
-        times = made if change.is_there else gone
-        times[key] = min(times.get(key, change.time_ms), change.time_ms)
-    found: dict[tuple[str, int], list[tuple[str, float, float, float | None]]] = defaultdict(list)
-    for (broker, incarnation, topic, started_ms), made_ms in sorted(made.items()):
-        lost_ms = gone.get((broker, incarnation, topic, started_ms))
-        found[broker, incarnation].append((topic, started_ms, made_ms, lost_ms))
-    return found
-
-
-def _due(o: Obligation, tables: RouteTables, of_broker: _Topics, world: World) -> Iterator[_Due]:
-    """When each topic is due: one that the broker made while it was up is due R + B later."""
-    own = o.window._replace(latest_ms=o.from_ms - o.at_ms)
-    if o.demand is ObligationKind.DROP:
-        yield from (_Due(topic, o.from_ms, o.to_ms, o.at_ms, own) for topic in tables.topics)
-        return
-    window = topic_window(world.timers)
-    for topic, started_ms, made_ms, gone_ms in of_broker.get((o.broker, _broker_incarnation(world, o)), ()):
-        until_ms = o.to_ms if gone_ms is None else min(o.to_ms, gone_ms)
-        due = _Due(topic, o.from_ms, until_ms, o.at_ms, own)
-        if made_ms > started_ms and made_ms + window.latest_ms > o.from_ms:
-            due = _Due(topic, made_ms + window.latest_ms, until_ms, made_ms, window)
-        if due.from_ms < due.to_ms:
-            yield due
-
-
-def _look(o: Obligation, tables: RouteTables, of_broker: _Topics, world: World, tolerance_: Tolerance) -> _Seen:
+def _look(o: Obligation, tables: RouteTables, demands: Demands, tolerance_: Tolerance) -> _Seen:
     """What the NameServer held of the obligation's broker while it was due."""
-    want = o.demand is not ObligationKind.DROP
     seen = _Seen()
-    for due in _due(o, tables, of_broker, world):
+    for due in demands.of(o):
         topic, due_ms, until_ms = due.topic, due.from_ms, due.to_ms
         farthest_ms, worst = 0.0, None
         for present, s, e in tables.presence((o.name_server, o.incarnation), topic, o.broker):
-            if e <= 0 or present == want or s >= until_ms or e <= min(o.at_ms, due_ms):
+            if e <= 0 or present == due.wants or s >= until_ms or e <= min(o.at_ms, due_ms):
                 continue
             # How far a wrong stretch reaches into the obligation from its nearer end; 0 when it ends before.
             reaches_ms = max(min(min(e, until_ms) - due_ms, until_ms - max(s, due_ms)), 0.0)

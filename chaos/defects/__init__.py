@@ -7,10 +7,10 @@ list again; a test compares the two.
 
 from __future__ import annotations
 
-from . import broker, client, consumer, name_server, producer
+from . import answers, broker, client, consumer, name_server, producer
 from .model import Defect as Defect
 
-_ALL = (*name_server.DEFECTS, *broker.DEFECTS, *client.DEFECTS, *producer.DEFECTS, *consumer.DEFECTS)
+_ALL = (*name_server.DEFECTS, *answers.DEFECTS, *broker.DEFECTS, *client.DEFECTS, *producer.DEFECTS, *consumer.DEFECTS)
 
 DEFECTS: dict[str, Defect] = {defect.name: defect for defect in _ALL}
 """By name, in the order of the table. No two have one name: a test counts."""

@@ -5,6 +5,7 @@ Simulation ─ routes, faults ─► Clients ─ route_changed, assigned ─► 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ class Clients:
     def __init__(self, world: Simulation) -> None:
         self._world, self._plan = world, world.plan
         self._clients: dict[str, _Client] = {}
+        self._answers: dict[tuple[str, str, str], frozenset[str]] = {}
         queues = self._plan.topics * self._plan.brokers * self._plan.queues
         self._owned: list[list[tuple[float, int, bool]]] = [[] for _ in range(queues)]
 
@@ -62,7 +64,9 @@ class Clients:
             self._world.row(at_ms, PROBER, "name_server_list", value=listed, **one)
             self._chosen(at_ms + 0.2, PROBER, listed, index, None, "first", **one)
             tried = [(listed[index], "answered")]
-            self._called(at_ms + 2.0, PROBER, tried, self._plan.topic_names[0], "ok", 0, 1.8, **one)
+            self._called(
+                at_ms + 2.0, PROBER, tried, self._plan.topic_names[0], "ok", 0, 1.8, self._plan.broker_names, **one
+            )
 
     def _chosen(
         self, now_ms: float, node: str, listed: list[str], index: int, old: str | None, reason: str, **fields: Any
@@ -79,11 +83,22 @@ class Clients:
         type_: str,
         code: int | None,
         duration_ms: float,
+        held: Iterable[str] = (),
         **fields: Any,
     ) -> None:
+        if code == 0:
+            self._answered(now_ms, node, tried[-1][0], topic, held, **fields)
         how = {"f": "route", "type": type_, "code": code, "duration_ms": duration_ms, "name_server": tried[-1][0]}
         tries = [{"name_server": address, "outcome": outcome} for address, outcome in tried]
         self._world.row(now_ms, node, "name_server_call", topic=topic, value={"tried": tries}, **how, **fields)
+
+    def _answered(self, now_ms: float, node: str, address: str, topic: str, held: Iterable[str], **fields: Any) -> None:
+        """The route that a call got, unless it is the one that this NameServer gave this node last."""
+        key, brokers = (node, address, topic), frozenset(held)
+        if self._answers.get(key) != brokers:
+            self._answers[key] = brokers
+            told = {"name_server": address, "topic": topic, "value": self._world.route(brokers)}
+            self._world.row(now_ms, node, "route_answer", **told, **fields)
 
     def _start(self, now_ms: float, name: str) -> None:
         self._world.started(now_ms, name)
@@ -154,8 +169,8 @@ class Clients:
             at_ms += 2.0
             type_, code = ("ok", 0) if held else ("fail", 17)
             tried.append((address, "answered"))
-            self._called(at_ms, client.name, tried, topic, type_, code, at_ms - began_ms)
-            began_ms, tried = at_ms, []
+            self._called(at_ms, client.name, tried, topic, type_, code, at_ms - began_ms, held)
+            tried = []  # all are asked for at once
             if held and held != client.known:
                 self._world.row(at_ms + 0.1, client.name, "route_changed", topic=topic, value=self._world.route(held))
         if held and held != client.known:

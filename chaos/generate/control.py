@@ -140,7 +140,8 @@ class Simulation:
     def _start_broker(self, now_ms: float, name: str) -> None:
         self.started(now_ms, name)
         for topic in self._topics:
-            self.row(now_ms + 0.3, name, "topic", topic=topic, value={"read": 4, "write": 4, "perm": 6})
+            value = {"read": self.plan.queues, "write": self.plan.queues, "perm": 6, "version": 1}
+            self.row(now_ms + 0.3, name, "topic", topic=topic, value=value)
         self._status(now_ms, name, UP)
         self.at(now_ms + 10 + self.soon(), self._tick, name, self._incarnation[name])
 

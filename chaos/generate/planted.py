@@ -130,6 +130,18 @@ def _unequal_queues(simulation: Simulation) -> None:
     _shows(simulation, "ns-0", at_ms + 20_000.0, simulation.route(names))
 
 
+def _wrong_answer(simulation: Simulation) -> None:
+    at_ms, plan = _quiet_ms(simulation.plan), simulation.plan
+    called = min(
+        (row for row in simulation.result.rows if row["event"] == "name_server_call" and row["time_ms"] >= at_ms),
+        key=lambda row: row["time_ms"],
+    )
+    kept = {name: called[name] for name in ("node", "role", "incarnation", "name_server", "topic")}
+    wrong = simulation.route(plan.broker_names, queues=plan.queues + 1)
+    answer = {"event": "route_answer", "time_ms": called["time_ms"] - 0.01, "value": wrong}
+    simulation.result.rows.append({**kept, **answer})
+
+
 # -- how clients choose
 
 
@@ -303,6 +315,12 @@ DEFECTS: Mapping[str, Planted] = {
         found_by=_found_by("routes_converge"),
         plan=staged,
         control=_unequal_queues,
+    ),
+    "wrong_answer": Planted(
+        what="a NameServer answers a client with a queue more than it holds",
+        found_by=_found_by("answers_are_true"),
+        plan=staged,
+        control=_wrong_answer,
     ),
     "biased_choice": Planted(
         what="every client chooses the same NameServer first",

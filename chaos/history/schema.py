@@ -201,9 +201,17 @@ _CATALOGUE: tuple[Event, ...] = (
         Group.CONTROL,
         "broker",
         ("type", "name_server", "code", "duration_ms", "value"),
-        "how its registration at one NameServer ended",
+        "how its registration at one NameServer ended; value: topics (how many it sent) and version (the counter of "
+        "their dataVersion)",
     ),
-    Event("topic", Group.CONTROL, "broker", ("topic", "value"), "the broker has this topic, or no longer (null)"),
+    Event(
+        "topic",
+        Group.CONTROL,
+        "broker",
+        ("topic", "value"),
+        "the broker has this topic, or no longer (null); value: read and write (queues), perm as it registers it, and "
+        "version, the counter of the dataVersion that has it so",
+    ),
     Event("boot", Group.CONTROL, "broker", ("value",), "what the store recovered, and how many bytes it cut off"),
     # Clients
     Event(
@@ -223,6 +231,14 @@ _CATALOGUE: tuple[Event, ...] = (
         ("op_id", "f", "type", "name_server", "topic", "code", "duration_ms", "value"),
         "how a call of the chosen NameServer ended; f is route for route queries; value.tried: each try of it in order "
         "with name_server and outcome (connect_failed, no_answer, answered, not_sent)",
+    ),
+    Event(
+        "route_answer",
+        Group.CONTROL,
+        "client",
+        ("op_id", "name_server", "topic", "value"),
+        "a NameServer's answer to a look-up of the topic is another than its last one to this process, or the first; "
+        "the answer of a name_server_call is the last such row before it; value: the route, or unreadable",
     ),
     Event(
         "channel", Group.CONTROL, "client", ("f", "address", "value"), "f: open, close, connect_failed; value.reason"

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 CHANGES = (
     *("fault", "started", "stopped", "route", "broker_dropped", "topic", "phase"),
-    *("route_changed", "assigned", "queue_taken", "queue_dropped", "name_server_chosen", "channel"),
+    *("route_changed", "route_answer", "assigned", "queue_taken", "queue_dropped", "name_server_chosen", "channel"),
 )
 """Around these a check may ask how late the machine was."""
 CALLS = ("send", "pull", "name_server_call")

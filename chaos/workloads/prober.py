@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ...clients.admin import AdminClient
 from ...clients.config import ClientConfig
-from ...clients.name_server_client import NameServerClient
+from ...clients.name_server_client import LastAnswers, NameServerClient
 from ...remoting.codes import LanguageCode
 from ...remoting.errors import RocketMQError
 from ...remoting.node.network import Address
@@ -37,6 +37,7 @@ class ProberNode:
     def __init__(self, context: NodeContext, workload: ProberWorkload) -> None:
         self._context, self._workload = context, workload
         self._starts = 0
+        self._answers = LastAnswers()
         self.plant: Callable[[NameServerClient], None] = lambda client: None
         """A planted defect, put into each client that is started."""
 
@@ -103,7 +104,12 @@ class ProberNode:
             log=base.log,
         )
         client = NameServerClient(
-            context, remoting, config.namesrv_addr, config.profile, lock_timeout_s=config.lock_timeout_ms / 1000
+            context,
+            remoting,
+            config.namesrv_addr,
+            config.profile,
+            lock_timeout_s=config.lock_timeout_ms / 1000,
+            answers=self._answers,
         )
         self.plant(client)
         client.start()

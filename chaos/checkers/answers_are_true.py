@@ -1,0 +1,314 @@
+"""Every look-up of a route is answered with the route that its NameServer must, or may, hold then.
+
+A client records each answer of a NameServer that differs from the last one (`route_answer`), so that of every call
+(`name_server_call`) it is known what came. The NameServer answered at some moment between the call's beginning and its
+end, and the answer must have been right at one of them:
+
+    its table    it is the topic's route in this NameServer's own table, code 17 where it holds none
+    brokers      it has every broker that the table must hold then, and none that it must not (obligations.py)
+    rows         queue counts and permissions are those that the broker registered there, and none older than the
+                 newest that was acknowledged (registered_rows.py); addresses and ids are the broker's own
+    codes        0, or 17; a NameServer that is not to wait for service answers with no other
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ...remoting.codes import ResponseCode
+from ..oracle.world import World
+from ..verdict import EXAMPLES_MAX, FINDINGS_MAX, Finding, Validity, Verdict
+from .check import Check, Reads, Section
+from .control import Control, Row, decoded
+from .demands import Demand, Demands, demand_tolerances
+from .known_brokers import has_master, known_brokers, words
+from .lateness import Missing
+from .registered_rows import QueueRow, registered_rows, row_of
+from .route_tables import Process, route_tables
+
+NAME = "answers_are_true"
+_ROW = "a look-up is answered with the topic's route, or with code 17"
+_FORMULA = "the route that the NameServer must, or may, hold then"
+_ROUNDING_MS = 0.5
+"""A call's beginning is its end less its duration."""
+
+
+class _Wrong(NamedTuple):
+    """Why an answer was wrong, what was due, and whether the machine's lateness may explain it."""
+
+    kind: str
+    due: str
+    is_late: bool = False
+
+
+class _Answer(NamedTuple):
+    asker: str
+    name_server: str
+    topic: str
+    from_ms: float
+    to_ms: float
+    code: int
+    value: str | None
+    route: Mapping[str, Any] | None
+    """None for a code without a route."""
+
+    @property
+    def came(self) -> str:
+        return f"code {self.code}" if self.route is None else words(self.route)
+
+
+@dataclass(slots=True)
+class _Counted:
+    """What was wrong in one way with the answers of one NameServer to one asker about one topic."""
+
+    first: _Answer
+    why: _Wrong
+    times: int = 0
+    last_ms: float = 0.0
+
+
+def judge(control: Control, world: World) -> Verdict:
+    """Examined: look-ups that were answered. Violations: answers that were right at no moment of their call."""
+    judged = _Judged(control, world)
+    right: dict[tuple[str, str], list[_Answer]] = defaultdict(list)
+    wrong: dict[tuple[str, str, str, str, bool], _Counted] = {}
+    for answer in _answers(control, world):
+        why = judged.why_wrong(answer)
+        if why is None:
+            right[answer.name_server, answer.asker].append(answer)
+            continue
+        key = answer.name_server, answer.asker, answer.topic, why.kind, why.is_late
+        counted = wrong.setdefault(key, _Counted(answer, why))
+        counted.times, counted.last_ms = counted.times + 1, answer.to_ms
+    findings = [_wrong_finding(counted) for counted in wrong.values()]
+    findings += [_right_finding(*who, answers) for who, answers in right.items()]
+    return _verdict(findings, world)
+
+
+CHECK = Check(
+    name=NAME,
+    says="every look-up is answered with the route that the NameServer must, or may, hold then",
+    section=Section.ROUTES,
+    reads=Reads.CONTROL,
+    gather=lambda gathering, _world: gathering.control,
+    judge=judge,
+    tells=lambda measured: f"{measured.get('wrong', 0):,} of {measured.get('answers', 0):,} answers were wrong",
+)
+
+
+def _answers(control: Control, world: World) -> Iterator[_Answer]:
+    """Every look-up that was answered, with what came; none of a history that does not tell what came."""
+    names = {node.address: node.name for node in world.of_kind("name_server")}
+    last: dict[tuple[str, int, str | None, str | None], Row] = {}
+    for row in sorted(control.rows("route_answer", "name_server_call"), key=_in_order):
+        key = row.node, row.incarnation, row.name_server, row.topic
+        if row.event == "route_answer":
+            last[key] = row
+        elif row.f == "route" and row.code is not None and row.time_ms < world.end_ms and row.name_server in names:
+            came = last.get(key) if row.code == ResponseCode.SUCCESS else None
+            if row.code == ResponseCode.SUCCESS and came is None:
+                continue
+            yield _Answer(
+                asker=row.node,
+                name_server=names[row.name_server],
+                topic=row.topic or "",
+                from_ms=row.time_ms - (row.duration_ms or 0.0) - _ROUNDING_MS,
+                to_ms=row.time_ms + _ROUNDING_MS,
+                code=row.code,
+                value=came.value if came else None,
+                route=came.decoded if came else None,
+            )
+
+
+def _in_order(row: Row) -> tuple[float, str, int, int]:
+    return row.time_ms, row.node, row.incarnation, row.seq
+
+
+class _Judged:
+    """What every answer is held against."""
+
+    def __init__(self, control: Control, world: World) -> None:
+        self._control, self._world = control, world
+        self._tables = route_tables(control, world)
+        self._rows = registered_rows(control, world)
+        self._known = known_brokers(world)
+        self._demands = Demands(self._tables, world).by_route()
+        self._tolerances = demand_tolerances(control, world)
+        self._records = {row.node for row in control.rows("route")}
+        """The NameServers that recorded their tables."""
+        self._starts = {
+            key: [stretch.s for stretch in stretches]
+            for process, topics in self._tables.stretches.items()
+            for topic, stretches in topics.items()
+            for key in [(process, topic)]
+        }
+
+    def why_wrong(self, answer: _Answer) -> _Wrong | None:
+        """None when the answer was right at some moment of its call."""
+        if answer.code not in (ResponseCode.SUCCESS, ResponseCode.TOPIC_NOT_EXIST):
+            return _Wrong(f"code {answer.code}", self._held(answer))
+        if answer.route is not None and "unreadable" in answer.route:
+            return _Wrong("unreadable", self._held(answer))
+        return self._not_its_table(answer) or self._not_registered(answer) or self._not_demanded(answer)
+
+    def _processes(self, answer: _Answer) -> list[Process]:
+        lives = self._world.lives_of(answer.name_server)
+        return [
+            (life.node, life.incarnation)
+            for life in lives
+            if life.start_ms <= answer.to_ms and life.end_ms >= answer.from_ms
+        ]
+
+    def _values(self, answer: _Answer) -> Iterator[str | None]:
+        """What the NameServer's table held for the topic in the course of the call."""
+        for process in self._processes(answer):
+            stretches = self._tables.stretches.get(process, {}).get(answer.topic)
+            if stretches is None:
+                yield None
+                continue
+            first = max(bisect_right(self._starts[process, answer.topic], answer.from_ms) - 1, 0)
+            for stretch in stretches[first:]:
+                if stretch.s > answer.to_ms:
+                    break
+                if stretch.e >= answer.from_ms:
+                    yield stretch.value
+
+    def _held(self, answer: _Answer) -> str:
+        if answer.name_server not in self._records:
+            return "a route, or code 17"
+        values = [decoded(value) for value in self._values(answer)]
+        return words(values[-1]) if values and values[-1] else "code 17"
+
+    def _not_its_table(self, answer: _Answer) -> _Wrong | None:
+        if answer.name_server not in self._records:
+            return None
+        values = list(self._values(answer))
+        if not values or answer.value in values or answer.route in [decoded(value) for value in values]:
+            return None
+        return _Wrong("not its table", self._held(answer))
+
+    def _not_registered(self, answer: _Answer) -> _Wrong | None:
+        """A broker's row, name, id or address that this broker did not register there."""
+        route = answer.route or {}
+        for broker, addresses in (route.get("brokers") or {}).items():
+            known = self._known.get(broker)
+            if known is not None and any(known.get(id_) != address for id_, address in addresses.items()):
+                due = ", ".join(f"{id_}: {address}" for id_, address in sorted(known.items()))
+                return _Wrong("not the broker's address", f"{broker} {due}")
+        for broker, row in (route.get("queues") or {}).items():
+            if not self._rows.knows(broker):
+                continue
+            rows = self._rows.due(answer.name_server, answer.topic, broker, answer.from_ms, answer.to_ms)
+            if row_of(row) not in rows:
+                return _Wrong("not as registered", f"{broker} {_said(rows)}")
+        return None
+
+    def _not_demanded(self, answer: _Answer) -> _Wrong | None:
+        """A broker that the NameServer had to hold and did not give, or gave although it must not hold it."""
+        processes = self._processes(answer)
+        if len(processes) != 1:
+            return None
+        for demand in self._demands.get((processes[0], answer.topic), ()):
+            broker, tolerance = demand.obligation.broker, self._tolerances[demand.obligation.id]
+            if has_master(answer.route or {}, broker, self._known) == demand.wants:
+                continue
+            if not _lies_in(answer, demand, tolerance.valid_up_to_ms):
+                continue
+            is_late = not _lies_in(answer, demand, tolerance.unknown_up_to_ms) or self._stalled(answer, demand)
+            return _Wrong("without a broker" if demand.wants else "with a lost broker", _due(demand), is_late)
+        return None
+
+    def _stalled(self, answer: _Answer, demand: Demand) -> bool:
+        """Whether the machine explains why the broker was missing."""
+        o = demand.obligation
+        missing = Missing((o.name_server, o.broker), o.at_ms, answer.to_ms)
+        return demand.wants and bool(self._control.lateness.stalled(self._world, {0: missing}))
+
+
+def _lies_in(answer: _Answer, demand: Demand, tolerance_ms: float) -> bool:
+    return answer.from_ms >= demand.from_ms + tolerance_ms and answer.to_ms <= demand.to_ms - tolerance_ms
+
+
+def _due(demand: Demand) -> str:
+    o = demand.obligation
+    since = f"{o.window.formula} after {o.label}"
+    return f"with {o.broker} ({since})" if demand.wants else f"without {o.broker} ({since})"
+
+
+def _said(rows: frozenset[QueueRow]) -> str:
+    if not rows:
+        return "did not register the topic"
+    return " or ".join(f"[{read} read, {write} write, perm {perm}]" for read, write, perm in sorted(rows))
+
+
+def _wrong_finding(counted: _Counted) -> Finding:
+    answer, why = counted.first, counted.why
+    return Finding(
+        subject=answer.name_server,
+        object=answer.asker,
+        topic=answer.topic,
+        kind=why.kind,
+        from_ms=answer.from_ms,
+        to_ms=answer.to_ms,
+        formula=_FORMULA,
+        row=_ROW,
+        examined=counted.times,
+        wrong=0 if why.is_late else counted.times,
+        late=counted.times if why.is_late else 0,
+        wrong_from_ms=answer.from_ms,
+        wrong_to_ms=answer.to_ms,
+        more={"came": answer.came, "due": why.due, "times": counted.times, "last_ms": round(counted.last_ms, 1)},
+    )
+
+
+def _right_finding(name_server: str, asker: str, answers: Sequence[_Answer]) -> Finding:
+    return Finding(
+        subject=name_server,
+        object=asker,
+        kind="answered",
+        from_ms=answers[0].from_ms,
+        to_ms=answers[-1].to_ms,
+        formula=_FORMULA,
+        row=_ROW,
+        examined=len(answers),
+    )
+
+
+def _verdict(findings: Sequence[Finding], world: World) -> Verdict:
+    examined, wrong, late = (sum(getattr(f, name) for f in findings) for name in ("examined", "wrong", "late"))
+    measured = {"answers": examined, "wrong": wrong}
+    allowed = {"bound_ms": None, "formula": _FORMULA, "tolerance_ms": 0, "row": _ROW}
+    if not findings:
+        why = "no look-up was answered, or nobody recorded with what"
+        return Verdict.nothing_examined(NAME, why, measured=measured, allowed=allowed)
+    bad = sorted((f for f in findings if f.wrong or f.late), key=lambda f: (not f.wrong, f.from_ms))
+    validity, why = Validity.VALID, ""
+    if wrong:
+        validity, why = Validity.INVALID, f"{wrong} of {examined} answers were wrong; {_told(bad[0], world)}"
+    elif late:
+        told = _told(bad[0], world)
+        validity, why = (
+            Validity.UNKNOWN,
+            f"{late} of {examined} answers were wrong, but the machine was too late; {told}",
+        )
+    return Verdict(
+        name=NAME,
+        verdict=validity,
+        examined=examined,
+        violations=wrong,
+        measured=measured,
+        allowed=allowed,
+        examples=tuple(f.example for f in bad[:EXAMPLES_MAX]),
+        findings=tuple([*bad[:FINDINGS_MAX], *(f for f in findings if not f.wrong and not f.late)]),
+        why=why,
+    )
+
+
+def _told(finding: Finding, world: World) -> str:
+    at_s = (finding.to_ms - world.timeline_ms) / 1000
+    asked = f"{finding.object} asked {finding.subject} for {finding.topic} at {at_s:.1f} s"
+    return f"{asked}, got {finding.more['came']}, due was {finding.more['due']}"

@@ -1,0 +1,104 @@
+"""What obligations.py demands of a NameServer's table, topic by topic, and how late the machine allows it to be."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from ..oracle.obligations import Obligation, ObligationKind, obligations
+from ..oracle.windows import Window, topic_window
+from ..oracle.world import World
+from .control import Control
+from .lateness import LagWindow
+from .route_tables import Process, RouteTables
+from .tolerance import Tolerance, tolerance
+
+
+class Demand(NamedTuple):
+    """In [from_ms, to_ms) the topic's route must have the obligation's broker, or must not."""
+
+    topic: str
+    from_ms: float
+    to_ms: float
+    at_ms: float
+    """The change that it counts from."""
+    window: Window
+    obligation: Obligation
+
+    @property
+    def wants(self) -> bool:
+        return self.obligation.demand is not ObligationKind.DROP
+
+
+def demand_tolerances(control: Control, world: World) -> Mapping[int, Tolerance]:
+    """Obligation → how far it may be off."""
+
+    def measure() -> Mapping[int, Tolerance]:
+        demanded = obligations(world)
+        # A registration one period before the change is where φ is counted from.
+        windows = [
+            LagWindow(
+                o.id, node, o.at_ms - world.timers.R_ms, o.to_ms if o.demand is ObligationKind.KEEP else o.from_ms
+            )
+            for o in demanded
+            for node in (o.name_server, o.broker)
+        ]
+        lags = control.lateness.measured(world, windows)
+        return {o.id: tolerance(world.timers, lags.get(o.id), o.window.timers) for o in demanded}
+
+    found: Mapping[int, Tolerance] = control.memoized(("demand tolerances", id(world)), lambda: (world, measure()))[1]
+    return found
+
+
+_Topics = Mapping[tuple[str, int], Sequence[tuple[str, float, float, float | None]]]
+"""Broker process → its topics: name, when its process was started, when it made the topic, and when it lost it."""
+
+
+class Demands:
+    """The demands of every obligation."""
+
+    def __init__(self, tables: RouteTables, world: World) -> None:
+        self._tables, self._world = tables, world
+        self._of_broker = _topics_of(tables)
+
+    def of(self, o: Obligation) -> Iterator[Demand]:
+        """One for each topic: one that the broker made while it was up is due R + B later."""
+        own = o.window._replace(latest_ms=o.from_ms - o.at_ms)
+        if o.demand is ObligationKind.DROP:
+            yield from (Demand(topic, o.from_ms, o.to_ms, o.at_ms, own, o) for topic in self._tables.topics)
+            return
+        window = topic_window(self._world.timers)
+        for topic, started_ms, made_ms, gone_ms in self._of_broker.get((o.broker, self._incarnation(o)), ()):
+            until_ms = o.to_ms if gone_ms is None else min(o.to_ms, gone_ms)
+            due = Demand(topic, o.from_ms, until_ms, o.at_ms, own, o)
+            if made_ms > started_ms and made_ms + window.latest_ms > o.from_ms:
+                due = Demand(topic, made_ms + window.latest_ms, until_ms, made_ms, window, o)
+            if due.from_ms < due.to_ms:
+                yield due
+
+    def by_route(self) -> Mapping[tuple[Process, str], Sequence[Demand]]:
+        """(NameServer process, topic) → all of them."""
+        found: dict[tuple[Process, str], list[Demand]] = defaultdict(list)
+        for o in obligations(self._world):
+            for demand in self.of(o):
+                found[(o.name_server, o.incarnation), demand.topic].append(demand)
+        return found
+
+    def _incarnation(self, o: Obligation) -> int:
+        living = [life.incarnation for life in self._world.lives_of(o.broker) if life.start_ms <= o.at_ms]
+        return living[-1] if living else -1
+
+
+def _topics_of(tables: RouteTables) -> _Topics:
+    made: dict[tuple[str, int, str, float], float] = {}
+    gone: dict[tuple[str, int, str, float], float] = {}
+    for change in tables.topic_changes:
+        key = change.broker, change.incarnation, change.topic, change.started_ms
+        times = made if change.is_there else gone
+        times[key] = min(times.get(key, change.time_ms), change.time_ms)
+    found: dict[tuple[str, int], list[tuple[str, float, float, float | None]]] = defaultdict(list)
+    for (broker, incarnation, topic, started_ms), made_ms in sorted(made.items()):
+        lost_ms = gone.get((broker, incarnation, topic, started_ms))
+        found[broker, incarnation].append((topic, started_ms, made_ms, lost_ms))
+    return found

@@ -1,0 +1,144 @@
+"""How each broker registered each topic at each NameServer, and when a route may, or must, show it so.
+
+    broker's `topic` rows        setting 1 ────────────┬─ setting 2 ──────────────
+    its `register` rows                ├──ok──┤        │  ├──ok──┤  (begun, ended, with the dataVersion that they sent)
+    at this NameServer   setting 1 may be held from ───┴─────────┤ to: the newer one is acknowledged
+                         setting 2 may be held             ├──────────────────────
+
+A setting may be held from the beginning of the first registration that sent it, answered or not, until the end of the
+first that sent a newer one and was acknowledged. One that nobody answered may lie in a link and arrive last, so the
+registration after that must be acknowledged, too. Both ends are the broker's own record, not the NameServer's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..oracle.world import World
+from .control import Control, Row
+
+WRITE = 2
+QueueRow = tuple[int, int, int]
+"""readQueueNums, writeQueueNums and perm."""
+
+
+class Held(NamedTuple):
+    """A row of a topic that a NameServer may hold in [from_ms, to_ms); `row` None: the broker has no such topic."""
+
+    from_ms: float
+    to_ms: float
+    row: QueueRow | None
+
+
+class _Sent(NamedTuple):
+    began_ms: float
+    ended_ms: float
+    is_ok: bool
+    version: tuple[int, float]
+    """The broker's process, and the version that it sent."""
+
+
+class RegisteredRows:
+    """For each NameServer (by name), topic and broker. A broker that recorded no topic is in none of it."""
+
+    def __init__(self, control: Control, world: World) -> None:
+        self._settings = _settings(control)
+        self._sent = _sent(control, world)
+        self._held: dict[tuple[str, str, str], Sequence[Held]] = {}
+
+    def held(self, name_server: str, topic: str, broker: str) -> Sequence[Held]:
+        """Every setting of the topic at the broker, with when the NameServer may hold it; empty for a topic that the
+        broker never had."""
+        key = name_server, topic, broker
+        if key not in self._held:
+            settings = self._settings.get(broker, {}).get(topic, ())
+            self._held[key] = _spans(settings, self._sent.get((broker, name_server), ()))
+        return self._held[key]
+
+    def knows(self, broker: str) -> bool:
+        """Whether the broker recorded what it has."""
+        return broker in self._settings
+
+    def due(self, name_server: str, topic: str, broker: str, from_ms: float, to_ms: float) -> frozenset[QueueRow]:
+        """The rows that the NameServer may hold at some moment of [from_ms, to_ms]."""
+        held = self.held(name_server, topic, broker)
+        return frozenset(h.row for h in held if h.row is not None and h.from_ms <= to_ms and h.to_ms >= from_ms)
+
+
+def registered_rows(control: Control, world: World) -> RegisteredRows:
+    """Made once for these facts."""
+    made = control.memoized(("registered_rows", id(world)), lambda: (world, RegisteredRows(control, world)))
+    found: RegisteredRows = made[1]
+    return found
+
+
+def row_of(value: Any) -> QueueRow | None:
+    """The row of a `topic` event's value, or of a route's queues; None for anything else."""
+    if isinstance(value, Mapping) and {"read", "write", "perm"} <= value.keys():
+        return value["read"], value["write"], value["perm"]
+    if isinstance(value, Sequence) and not isinstance(value, str) and len(value) >= 3:
+        return value[0], value[1], value[2]
+    return None
+
+
+class _Setting(NamedTuple):
+    version: tuple[int, float]
+    row: QueueRow | None
+
+
+def _settings(control: Control) -> Mapping[str, Mapping[str, Sequence[_Setting]]]:
+    """Broker → topic → its settings in order of time; what a restart says again is one."""
+    found: dict[str, dict[str, list[_Setting]]] = defaultdict(lambda: defaultdict(list))
+    for row in control.rows("topic"):
+        settings = found[row.node][row.topic or ""]
+        is_as = row_of(row.decoded)
+        if not settings or settings[-1].row != is_as:
+            settings.append(_Setting((row.incarnation, _version(row, row.time_ms)), is_as))
+    return found
+
+
+def _sent(control: Control, world: World) -> Mapping[tuple[str, str], Sequence[_Sent]]:
+    """(broker, NameServer) → the registrations in the order in which they began."""
+    names = {node.address: node.name for node in world.of_kind("name_server")}
+    found: dict[tuple[str, str], list[_Sent]] = defaultdict(list)
+    for row in control.rows("register"):
+        began_ms = row.time_ms - (row.duration_ms or 0.0)
+        version = row.incarnation, _version(row, began_ms)
+        name_server = names.get(row.name_server, row.name_server or "")
+        found[row.node, name_server].append(_Sent(began_ms, row.time_ms, row.type == "ok", version))
+    for sent in found.values():
+        sent.sort()
+    return found
+
+
+def _version(row: Row, or_else: float) -> float:
+    """The counter of the dataVersion; a history without any is ordered by time."""
+    value = row.decoded
+    found = value.get("version") if isinstance(value, Mapping) else None
+    return float(found) if isinstance(found, int | float) else or_else
+
+
+def _spans(settings: Sequence[_Setting], sent: Sequence[_Sent]) -> Sequence[Held]:
+    found: list[Held] = []
+    for number, setting in enumerate(settings):
+        from_ms = next((one.began_ms for one in sent if one.version >= setting.version), math.inf)
+        if number == 0 and not sent:
+            from_ms = -math.inf  # nobody recorded how it registered
+        to_ms = math.inf
+        # A topic that its broker deleted stays at NameServers.
+        following = next((later for later in settings[number + 1 :] if later.row is not None), None)
+        if following is not None:
+            to_ms = _acknowledged_ms(sent, following.version)
+        found.append(Held(from_ms, to_ms, setting.row))
+    return found
+
+
+def _acknowledged_ms(sent: Sequence[_Sent], version: tuple[int, float]) -> float:
+    """When the NameServer had to have that version, and nothing older could come after it."""
+    older = [number for number, one in enumerate(sent) if one.version < version]
+    newer = [one for one in sent[older[-1] + 1 if older else 0 :] if one.is_ok]
+    is_behind = any(not sent[number].is_ok for number in older)
+    return newer[is_behind].ended_ms if len(newer) > is_behind else math.inf
