@@ -33,7 +33,9 @@ class Held(NamedTuple):
     row: QueueRow | None
 
 
-class _Sent(NamedTuple):
+class Sent(NamedTuple):
+    """One registration of a broker at a NameServer, as the broker recorded it."""
+
     began_ms: float
     ended_ms: float
     is_ok: bool
@@ -46,7 +48,7 @@ class RegisteredRows:
 
     def __init__(self, control: Control, world: World) -> None:
         self._settings = _settings(control)
-        self._sent = _sent(control, world)
+        self._sent_by = _sent(control, world)
         self._held: dict[tuple[str, str, str], Sequence[Held]] = {}
 
     def held(self, name_server: str, topic: str, broker: str) -> Sequence[Held]:
@@ -55,8 +57,21 @@ class RegisteredRows:
         key = name_server, topic, broker
         if key not in self._held:
             settings = self._settings.get(broker, {}).get(topic, ())
-            self._held[key] = _spans(settings, self._sent.get((broker, name_server), ()))
+            self._held[key] = _spans(settings, self._sent_by.get((broker, name_server), ()))
         return self._held[key]
+
+    def sent(self, broker: str, name_server: str) -> Sequence[Sent]:
+        """The broker's registrations there, in the order in which they began."""
+        return self._sent_by.get((broker, name_server), ())
+
+    def topics(self, broker: str, version: tuple[int, float]) -> tuple[str, ...]:
+        """What the broker had then, and has still."""
+        found = self._settings.get(broker, {})
+        return tuple(
+            topic
+            for topic, settings in found.items()
+            if settings[0].version <= version and all(setting.row is not None for setting in settings)
+        )
 
     def knows(self, broker: str) -> bool:
         """Whether the broker recorded what it has."""
@@ -100,15 +115,15 @@ def _settings(control: Control) -> Mapping[str, Mapping[str, Sequence[_Setting]]
     return found
 
 
-def _sent(control: Control, world: World) -> Mapping[tuple[str, str], Sequence[_Sent]]:
+def _sent(control: Control, world: World) -> Mapping[tuple[str, str], Sequence[Sent]]:
     """(broker, NameServer) → the registrations in the order in which they began."""
     names = {node.address: node.name for node in world.of_kind("name_server")}
-    found: dict[tuple[str, str], list[_Sent]] = defaultdict(list)
+    found: dict[tuple[str, str], list[Sent]] = defaultdict(list)
     for row in control.rows("register"):
         began_ms = row.time_ms - (row.duration_ms or 0.0)
         version = row.incarnation, _version(row, began_ms)
         name_server = names.get(row.name_server, row.name_server or "")
-        found[row.node, name_server].append(_Sent(began_ms, row.time_ms, row.type == "ok", version))
+        found[row.node, name_server].append(Sent(began_ms, row.time_ms, row.type == "ok", version))
     for sent in found.values():
         sent.sort()
     return found
@@ -121,7 +136,7 @@ def _version(row: Row, or_else: float) -> float:
     return float(found) if isinstance(found, int | float) else or_else
 
 
-def _spans(settings: Sequence[_Setting], sent: Sequence[_Sent]) -> Sequence[Held]:
+def _spans(settings: Sequence[_Setting], sent: Sequence[Sent]) -> Sequence[Held]:
     found: list[Held] = []
     for number, setting in enumerate(settings):
         from_ms = next((one.began_ms for one in sent if one.version >= setting.version), math.inf)
@@ -136,7 +151,7 @@ def _spans(settings: Sequence[_Setting], sent: Sequence[_Sent]) -> Sequence[Held
     return found
 
 
-def _acknowledged_ms(sent: Sequence[_Sent], version: tuple[int, float]) -> float:
+def _acknowledged_ms(sent: Sequence[Sent], version: tuple[int, float]) -> float:
     """When the NameServer had to have that version, and nothing older could come after it."""
     older = [number for number, one in enumerate(sent) if one.version < version]
     newer = [one for one in sent[older[-1] + 1 if older else 0 :] if one.is_ok]

@@ -7,10 +7,18 @@ list again; a test compares the two.
 
 from __future__ import annotations
 
-from . import answers, broker, client, consumer, name_server, producer
+from . import answers, broker, client, consumer, name_server, producer, tables
 from .model import Defect as Defect
 
-_ALL = (*name_server.DEFECTS, *answers.DEFECTS, *broker.DEFECTS, *client.DEFECTS, *producer.DEFECTS, *consumer.DEFECTS)
+_ALL = (
+    *name_server.DEFECTS,
+    *tables.DEFECTS,
+    *answers.DEFECTS,
+    *broker.DEFECTS,
+    *client.DEFECTS,
+    *producer.DEFECTS,
+    *consumer.DEFECTS,
+)
 
 DEFECTS: dict[str, Defect] = {defect.name: defect for defect in _ALL}
 """By name, in the order of the table. No two have one name: a test counts."""

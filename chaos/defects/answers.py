@@ -121,8 +121,10 @@ def _defect(
 
 
 DEFECTS = (
-    _defect("code-1", "answers every look-up with code 1", _with_code(ResponseCode.SYSTEM_ERROR)),
-    _defect("not-found", "answers every look-up with code 17", _with_code(ResponseCode.TOPIC_NOT_EXIST)),
+    _defect("code-1", "answers every look-up with code 1", _with_code(ResponseCode.SYSTEM_ERROR), ("availability",)),
+    _defect(
+        "not-found", "answers every look-up with code 17", _with_code(ResponseCode.TOPIC_NOT_EXIST), ("availability",)
+    ),
     _defect(
         "an-old-route", f"answers look-ups with the route of {OLD_S:g} s ago", _with_old_routes, scenario="broker-crash"
     ),
@@ -136,8 +138,14 @@ DEFECTS = (
         "without-write-permission",
         "tells of queues that may not be written",
         _with_rows(lambda row: replace(row, perm=row.perm & ~PERM_WRITE)),
+        ("availability",),
     ),
-    _defect("swapped-addresses", "tells of each broker at the address of the next", _with_route(_swapped)),
-    _defect("with-slaves", "tells of every master as a slave", _with_route(_as_slaves)),
+    _defect(
+        "swapped-addresses",
+        "tells of each broker at the address of the next",
+        _with_route(_swapped),
+        ("duplicates", "availability"),
+    ),
+    _defect("with-slaves", "tells of every master as a slave", _with_route(_as_slaves), ("availability",)),
     _defect("without-a-broker", "leaves one broker out of every route", _with_route(_without_the_last)),
 )

@@ -209,6 +209,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("routes_converge", "routes_are_true"),
+        also=checks("answers_are_true"),
         plant=_skips_one_name_server,
     ),
     Defect(
@@ -235,7 +236,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("routes_are_true"),
-        also=checks("queue_ownership", "availability", "duplicates"),
+        also=checks("answers_are_true", "availability", "duplicates", "queue_ownership"),
         plant=in_its_parts(_with_header(brokerAddr=_next_port)),
     ),
     Defect(
@@ -245,6 +246,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("routes_are_true"),
+        also=checks("answers_are_true"),
         plant=in_its_parts(_with_header(brokerId=lambda _: "1")),
     ),
     Defect(
@@ -254,6 +256,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("routes_are_true"),
+        also=checks("answers_are_true"),
         plant=in_its_parts(_never_steps_its_version),
     ),
     Defect(

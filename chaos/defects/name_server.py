@@ -306,7 +306,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("no_false_eviction", "routes_are_true"),
-        also=checks("routes_converge"),
+        also=checks("answers_are_true", "routes_converge"),
         plant=_scans_the_wrong_way,
     ),
     Defect(
@@ -388,6 +388,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="broker-partition",
         caught_by=checks("routes_are_true", "routes_converge"),
+        also=checks("answers_are_true"),
         plant=_takes_nobody_back,
     ),
     Defect(
@@ -407,6 +408,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("routes_are_true", "routes_converge"),
+        also=checks("answers_are_true"),
         plant=_keeps_the_older_version,
     ),
     Defect(
@@ -426,7 +428,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("routes_are_true", "routes_converge"),
-        also=checks("duplicates", "queue_ownership", "availability"),
+        also=checks("answers_are_true", "availability", "duplicates", "queue_ownership"),
         plant=_gives_all_one_address,
     ),
     Defect(
@@ -436,6 +438,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("routes_converge"),
+        also=checks("answers_are_true"),
         plant=_counts_a_queue_less,
     ),
     Defect(

@@ -1,0 +1,273 @@
+"""What a NameServer acknowledged stays in its table, and no longer than its broker may be silent.
+
+The broker's own record (`register`) says when each registration was acknowledged, and when one was not:
+
+    ok ─────┬──────────────────────────── ok ──── …         from each on the broker is in every topic that it has …
+            │ must hold                                     … until it stops, a fault or its own time-out closes the
+            │                                               channel, or it was silent for min(E, I)
+    last ───┤ black hole, hang ┤├ must hold no more         silence counts from the last registration that can have
+                           min(E, I)   scan after E, or I   arrived, not from the fault
+
+No stretch after a heal or a resume is excused: what the NameServer acknowledged then it has. Presence is read from the
+NameServer's `route` rows.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ...remoting.node.profile import Profile
+from ..faults.losses import Loss
+from ..oracle.causes import Cause, link_causes, process_causes, resend_ms
+from ..oracle.timers import Timers
+from ..oracle.world import Life, World
+from ..verdict import Finding, Verdict
+from .check import Check, Reads, Section
+from .control import Control
+from .findings import counted, tolerated, verdict_of
+from .lateness import LagWindow, Missing
+from .registered_rows import RegisteredRows, Sent, registered_rows
+from .route_tables import RouteTables, route_tables
+from .tolerance import Tolerance, tolerance
+
+NAME = "registrations_are_kept"
+_HOLD = "until unregistered, closed or silent for min(E, I)"
+_HOLD_ROW = "an acknowledged registration is in the table"
+_EXPIRY_ROW = "silence counts from the last registration that arrived"
+_FIRST_SCAN_MS = {Profile.V4_9: 5_000.0, Profile.V5_X: 5.0}
+
+
+class _Hold(NamedTuple):
+    """In [from_ms, to_ms) the NameServer has what the broker registered `acknowledged` times."""
+
+    from_ms: float
+    to_ms: float
+    topics: tuple[str, ...]
+    acknowledged: int
+
+
+class _Expiry(NamedTuple):
+    """In [due_ms, to_ms) the NameServer has the broker no more, whose last registration arrived by `last_ms`."""
+
+    last_ms: float
+    due_ms: float
+    to_ms: float
+    formula: str
+    fault_id: str
+
+
+def judge(control: Control, world: World) -> Verdict:
+    """Examined: acknowledged registrations, and silences. Violations: where the broker was missing, or still there."""
+    tables, rows = route_tables(control, world), registered_rows(control, world)
+    holds: list[Finding] = []
+    expiries: list[Finding] = []
+    for name_server in world.of_kind("name_server"):
+        for life in world.lives_of(name_server.name):
+            for broker in world.of_kind("broker"):
+                pair = _Pair(control, world, tables, rows, life, broker.name)
+                holds += map(pair.hold_finding, pair.holds())
+                expiries += map(pair.expiry_finding, pair.expiries())
+    return verdict_of(
+        NAME,
+        [*holds, *expiries],
+        measured={"acknowledged": sum(f.examined for f in holds), "silences": len(expiries)},
+        nothing="no NameServer acknowledged a registration, or no broker recorded it",
+        noun="acknowledged registrations or silences were not kept",
+    )
+
+
+CHECK = Check(
+    name=NAME,
+    says="an acknowledged registration stays until its broker leaves, its channel closes or it was silent for E",
+    section=Section.ROUTES,
+    reads=Reads.CONTROL,
+    gather=lambda gathering, _world: gathering.control,
+    judge=judge,
+    tells=lambda m: f"{m.get('acknowledged', 0):,} acknowledged; {m.get('silences', 0):,} silences",
+)
+
+
+class _Pair:
+    """One NameServer process and one broker."""
+
+    def __init__(
+        self, control: Control, world: World, tables: RouteTables, rows: RegisteredRows, life: Life, broker: str
+    ) -> None:
+        self.control, self.world, self.tables, self.rows, self.life, self.broker = (
+            *(control, world, tables, rows),
+            *(life, broker),
+        )
+        self.timers: Timers = world.timers
+        self.end_ms = min(life.end_ms, world.end_ms)
+        self.sent = [
+            one for one in rows.sent(broker, life.node) if one.ended_ms > life.start_ms and one.began_ms < self.end_ms
+        ]
+        pauses = [c for c in process_causes(world, life.node, "name_server") if not c.loss.closes]
+        causes = [*process_causes(world, broker), *link_causes(world, broker, life.node), *pauses]
+        self.causes = sorted((c for c in causes if c.start_ms < c.end_ms), key=lambda cause: cause.start_ms)
+
+    # -- acknowledged
+
+    def holds(self) -> list[_Hold]:
+        """The stretches that acknowledged registrations cover, those that touch as one."""
+        found: list[_Hold] = []
+        for number, one in enumerate(self.sent):
+            if not one.is_ok:
+                continue
+            from_ms, to_ms = self._from_ms(one), self._until_ms(one, number)
+            later = next((other.ended_ms for other in self.sent[number + 1 :] if other.is_ok), math.inf)
+            topics = self.rows.topics(self.broker, one.version)
+            if from_ms >= to_ms or not topics:
+                continue
+            hold = _Hold(from_ms, min(to_ms, max(later, from_ms)), topics, 1)
+            if found and found[-1].to_ms >= hold.from_ms and found[-1].topics == topics:
+                found[-1] = found[-1]._replace(to_ms=hold.to_ms, acknowledged=found[-1].acknowledged + 1)
+            else:
+                found.append(hold)
+        return [hold for hold in found if hold.from_ms < hold.to_ms]
+
+    def _from_ms(self, one: Sent) -> float:
+        """From when on it counts: never while a fault lasts, and when what a fault held has arrived."""
+        from_ms = one.ended_ms
+        for cause in self.causes:
+            if cause.start_ms <= one.ended_ms and cause.end_ms >= one.began_ms:
+                return math.inf
+            if cause.end_ms <= one.began_ms:
+                delay = cause.delay
+                late_ms = self.timers.delivery_ms + (delay.round_trip_max_ms if delay else 0.0)
+                from_ms = max(from_ms, cause.end_ms + late_ms, one.ended_ms + resend_ms(cause, one.ended_ms))
+        return from_ms
+
+    def _until_ms(self, one: Sent, number: int) -> float:
+        """Until when nothing can have made the broker leave."""
+        to_ms = min(self.end_ms, one.ended_ms + self.timers.silence_ms)
+        for cause in self.causes[bisect_right(self.causes, one.ended_ms, key=lambda cause: cause.start_ms) :]:
+            if cause.start_ms >= to_ms:
+                break
+            # A silent broker, or a silent link, lets no close through; what its end lets out may be one.
+            to_ms = min(to_ms, cause.end_ms if cause.loss is Loss.SILENT else cause.start_ms)
+        for other in self.sent[number + 1 :]:
+            if other.is_ok or other.ended_ms >= to_ms:
+                break
+            if not self._is_silent(other.began_ms, other.ended_ms):
+                to_ms = other.ended_ms  # it closed its channel
+        return to_ms
+
+    def _is_silent(self, from_ms: float, to_ms: float) -> bool:
+        return any(c.loss is Loss.SILENT and c.start_ms <= from_ms and to_ms <= c.end_ms for c in self.causes)
+
+    # -- silent
+
+    def expiries(self) -> Iterator[_Expiry]:
+        """When the broker's silence was too long. None where anything else could close the channel or get through."""
+        for cause in self.causes:
+            if cause.loss is not Loss.SILENT or cause.on == "name_server" or cause.start_ms <= self.life.start_ms:
+                continue
+            until_ms = min(cause.end_ms, self.end_ms)
+            last_ms = self._last_ms(cause)
+            if last_ms is None or self._others(cause, last_ms, until_ms):
+                continue
+            scanned_ms = self._scan_after(last_ms + self.timers.E_ms)
+            idle_ms = last_ms + self.timers.I_ms
+            formula = "I" if idle_ms <= scanned_ms else "the scan after E"
+            due_ms = min(idle_ms, scanned_ms)
+            if due_ms < until_ms:
+                yield _Expiry(last_ms, due_ms, until_ms, formula, cause.fault_id)
+
+    def _last_ms(self, cause: Cause) -> float | None:
+        """By when the last registration before the silence arrived; None where the broker did not keep its ticks."""
+        begun = [one for one in self.sent if one.began_ms < cause.start_ms]
+        if not begun or cause.start_ms - begun[-1].began_ms > self.timers.R_ms + self.timers.B_ms:
+            return None
+        unanswered = any(not one.is_ok for one in begun[-2:])
+        return cause.start_ms if unanswered else begun[-1].ended_ms
+
+    def _others(self, cause: Cause, from_ms: float, to_ms: float) -> bool:
+        return self.timers.h_ms is not None or any(
+            other is not cause and other.start_ms < to_ms and other.end_ms > from_ms for other in self.causes
+        )
+
+    def _scan_after(self, at_ms: float) -> float:
+        first_ms = self.life.start_ms + _FIRST_SCAN_MS[self.timers.profile]
+        return first_ms + self.timers.S_ms * max(0, math.ceil((at_ms - first_ms) / self.timers.S_ms))
+
+    # -- findings
+
+    def hold_finding(self, hold: _Hold) -> Finding:
+        tolerance_ = self._tolerance(hold.from_ms - self.timers.R_ms, hold.to_ms, 1)
+        over_ms, topic, stretch = self._furthest(hold.topics, hold.from_ms, hold.to_ms, present=False)
+        said: dict[str, Any] = counted(over_ms, tolerance_)
+        if said["wrong"] and stretch is not None:
+            missing = Missing((self.life.node, self.broker), stretch[0], min(stretch[1], hold.to_ms))
+            if self.control.lateness.stalled(self.world, {0: missing}):
+                said = {"wrong": 0, "late": 1}
+        return Finding(
+            subject=self.life.node,
+            object=self.broker,
+            topic=topic if over_ms else "",
+            kind="must hold what it acknowledged",
+            from_ms=hold.from_ms,
+            to_ms=hold.to_ms,
+            bound_ms=0.0,
+            formula=_HOLD,
+            row=_HOLD_ROW,
+            **tolerated(tolerance_),
+            over_ms=over_ms,
+            examined=hold.acknowledged,
+            **said,
+            wrong_from_ms=stretch[0] if stretch else None,
+            wrong_to_ms=stretch[1] if stretch else None,
+        )
+
+    def expiry_finding(self, expiry: _Expiry) -> Finding:
+        tolerance_ = self._tolerance(expiry.last_ms - self.timers.R_ms, expiry.due_ms, 2)
+        topics = self.tables.topics
+        over_ms, topic, stretch = self._furthest(topics, expiry.due_ms, expiry.to_ms, present=True)
+        return Finding(
+            subject=self.life.node,
+            object=self.broker,
+            topic=topic if over_ms else "",
+            kind="must not hold what was silent",
+            from_ms=expiry.due_ms,
+            to_ms=expiry.to_ms,
+            bound_ms=expiry.due_ms - expiry.last_ms,
+            formula=expiry.formula,
+            row=_EXPIRY_ROW,
+            **tolerated(tolerance_),
+            measured_ms=self._dropped_ms(topics, expiry),
+            over_ms=over_ms,
+            **counted(over_ms, tolerance_),
+            wrong_from_ms=stretch[0] if stretch else None,
+            wrong_to_ms=stretch[1] if stretch else None,
+            after=f"{expiry.fault_id} start",
+        )
+
+    def _dropped_ms(self, topics: Sequence[str], expiry: _Expiry) -> float | None:
+        """How long after its last registration the broker was gone from the last topic."""
+        process = self.life.node, self.life.incarnation
+        ends = [
+            held.e
+            for topic in topics
+            for held in self.tables.presence(process, topic, self.broker)
+            if held.present and held.s < expiry.due_ms and held.e > expiry.last_ms
+        ]
+        return min(max(ends), expiry.to_ms) - expiry.last_ms if ends else None
+
+    def _tolerance(self, from_ms: float, to_ms: float, timers: int) -> Tolerance:
+        windows = [LagWindow(0, node, from_ms, to_ms) for node in (self.life.node, self.broker)]
+        return tolerance(self.timers, self.control.lateness.measured(self.world, windows).get(0), timers)
+
+    def _furthest(
+        self, topics: Sequence[str], from_ms: float, to_ms: float, *, present: bool
+    ) -> tuple[float, str, tuple[float, float] | None]:
+        """The longest time for which a topic had the broker, or had not; how long, which topic, from when to when."""
+        worst: tuple[float, str, tuple[float, float] | None] = (0.0, "", None)
+        for topic in topics:
+            for held in self.tables.presence((self.life.node, self.life.incarnation), topic, self.broker):
+                s, e = max(held.s, from_ms), min(held.e, to_ms)
+                if held.present is present and e - s > worst[0]:
+                    worst = e - s, topic, (s, e)
+        return worst
