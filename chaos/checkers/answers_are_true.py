@@ -149,11 +149,22 @@ class _Judged:
 
     def why_wrong(self, answer: _Answer) -> _Wrong | None:
         """None when the answer was right at some moment of its call."""
+        if answer.code == ResponseCode.SYSTEM_ERROR and self._may_wait(answer):
+            return None
         if answer.code not in (ResponseCode.SUCCESS, ResponseCode.TOPIC_NOT_EXIST):
             return _Wrong(f"code {answer.code}", self._held(answer))
         if answer.route is not None and "unreadable" in answer.route:
             return _Wrong("unreadable", self._held(answer))
         return self._not_its_table(answer) or self._not_registered(answer) or self._not_demanded(answer)
+
+    def _may_wait(self, answer: _Answer) -> bool:
+        """Whether the NameServer may wait for service then (needWaitForService)."""
+        wait_ms = self._world.timers_of(answer.name_server).W_ms
+        return wait_ms is not None and any(
+            answer.from_ms <= life.start_ms + wait_ms + self._world.timers.delivery_ms
+            for life in self._world.lives_of(answer.name_server)
+            if life.start_ms <= answer.to_ms and life.end_ms >= answer.from_ms
+        )
 
     def _processes(self, answer: _Answer) -> list[Process]:
         lives = self._world.lives_of(answer.name_server)

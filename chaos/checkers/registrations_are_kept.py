@@ -100,7 +100,7 @@ class _Pair:
             *(control, world, tables, rows),
             *(life, broker),
         )
-        self.timers: Timers = world.timers
+        self.timers: Timers = world.timers_of(broker, life.node)
         self.end_ms = min(life.end_ms, world.end_ms)
         self.sent = [
             one for one in rows.sent(broker, life.node) if one.ended_ms > life.start_ms and one.began_ms < self.end_ms
@@ -162,7 +162,10 @@ class _Pair:
     # -- silent
 
     def expiries(self) -> Iterator[_Expiry]:
-        """When the broker's silence was too long. None where anything else could close the channel or get through."""
+        """When the broker's silence was too long. None where anything else could close the channel or get through, nor
+        of a broker that says it lives by more than its registrations."""
+        if self.timers.h_ms is not None or self.timers.F_ms is not None:
+            return
         for cause in self.causes:
             if cause.loss is not Loss.SILENT or cause.on == "name_server" or cause.start_ms <= self.life.start_ms:
                 continue
@@ -186,9 +189,7 @@ class _Pair:
         return cause.start_ms if unanswered else begun[-1].ended_ms
 
     def _others(self, cause: Cause, from_ms: float, to_ms: float) -> bool:
-        return self.timers.h_ms is not None or any(
-            other is not cause and other.start_ms < to_ms and other.end_ms > from_ms for other in self.causes
-        )
+        return any(other is not cause and other.start_ms < to_ms and other.end_ms > from_ms for other in self.causes)
 
     def _scan_after(self, at_ms: float) -> float:
         first_ms = self.life.start_ms + _FIRST_SCAN_MS[self.timers.profile]

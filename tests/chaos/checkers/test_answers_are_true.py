@@ -76,6 +76,16 @@ def test_code_17_is_right_while_no_broker_has_the_topic_and_code_1_never() -> No
     assert check(asked(story(), 40, code=1, topic="others").end(100)).verdict is Validity.INVALID
 
 
+def test_code_1_is_right_while_a_name_server_waits_for_service() -> None:
+    def waiting(at_s: float) -> Verdict:
+        builder = asked(story(), at_s, code=1).end(100)
+        builder.rows[0]["value"]["timers"] = {"W_ms": 45_000.0}
+        return check(builder)
+
+    assert waiting(at_s=40).verdict is Validity.VALID
+    assert waiting(at_s=46).verdict is Validity.INVALID
+
+
 @pytest.mark.parametrize(
     "change",
     [
