@@ -320,6 +320,6 @@ def _verdict(findings: Sequence[Finding], world: World) -> Verdict:
 
 
 def _told(finding: Finding, world: World) -> str:
-    at_s = (finding.to_ms - world.timeline_ms) / 1000
+    at_s = round((finding.to_ms - world.timeline_ms) / 1000, 1) + 0.0  # no -0.0
     asked = f"{finding.object} asked {finding.subject} for {finding.topic} at {at_s:.1f} s"
     return f"{asked}, got {finding.more['came']}, due was {finding.more['due']}"

@@ -49,8 +49,9 @@ class RouteTables:
     def __init__(self, control: Control, world: World) -> None:
         self._brokers = {node.name: node.address for node in world.of_kind("broker")}
         rows = [row._replace(value=None) if row.value == "null" else row for row in control.rows("route")]
-        self.topics = tuple(sorted({row.topic for row in rows if row.value is not None and row.topic is not None}))
-        """Every topic that any NameServer held at any time."""
+        said = (*rows, *control.rows("topic"))
+        self.topics = tuple(sorted({row.topic for row in said if exists(row.value) and row.topic is not None}))
+        """Every topic that any NameServer held at any time, or that any broker had: it may be missing everywhere."""
         name_servers = {node.name for node in world.of_kind("name_server")}
         changes: dict[tuple[Process, str], list[tuple[float, int, str | None]]] = defaultdict(list)
         for row in rows:

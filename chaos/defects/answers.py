@@ -126,7 +126,11 @@ DEFECTS = (
         "not-found", "answers every look-up with code 17", _with_code(ResponseCode.TOPIC_NOT_EXIST), ("availability",)
     ),
     _defect(
-        "an-old-route", f"answers look-ups with the route of {OLD_S:g} s ago", _with_old_routes, scenario="broker-crash"
+        "an-old-route",
+        f"answers look-ups with the route of {OLD_S:g} s ago",
+        _with_old_routes,
+        ("dead_brokers_avoided",),
+        scenario="broker-crash",
     ),
     _defect("another-topic", "answers look-ups with the route of the next topic", _with_another_topic),
     _defect(

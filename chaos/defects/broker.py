@@ -227,6 +227,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="name-server-crash",
         caught_by=checks("routes_converge", "routes_are_true"),
+        also=checks("answers_are_true", "registrations_are_kept"),
         plant=in_its_parts(_registers_half),
     ),
     Defect(
@@ -236,7 +237,14 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("routes_are_true"),
-        also=checks("answers_are_true", "availability", "duplicates", "queue_ownership"),
+        also=checks(
+            "answers_are_true",
+            "availability",
+            "duplicates",
+            "queue_ownership",
+            "registrations_are_kept",
+            "routes_as_registered",
+        ),
         plant=in_its_parts(_with_header(brokerAddr=_next_port)),
     ),
     Defect(
@@ -246,7 +254,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("routes_are_true"),
-        also=checks("answers_are_true"),
+        also=checks("answers_are_true", "registrations_are_kept"),
         plant=in_its_parts(_with_header(brokerId=lambda _: "1")),
     ),
     Defect(
@@ -256,7 +264,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("routes_are_true"),
-        also=checks("answers_are_true"),
+        also=checks("answers_are_true", "registrations_are_kept"),
         plant=in_its_parts(_never_steps_its_version),
     ),
     Defect(
@@ -266,7 +274,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="quiet",
         caught_by=checks("routes_are_true"),
-        also=checks("no_false_eviction", "routes_converge"),
+        also=checks("answers_are_true", "no_false_eviction", "routes_converge"),
         plant=in_its_parts(_registers_rarely),
     ),
     Defect(

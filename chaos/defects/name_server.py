@@ -277,6 +277,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="broker-partition",
         caught_by=checks("routes_are_true"),
+        also=checks("answers_are_true", "registrations_are_kept"),
         plant=_never_expires,
     ),
     Defect(
@@ -286,7 +287,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="broker-partition",
         caught_by=checks("no_false_eviction"),
-        also=checks("routes_are_true"),
+        also=checks("answers_are_true", "registrations_are_kept", "routes_are_true"),
         plant=_expires_sooner_by(60_000),
     ),
     Defect(
@@ -296,7 +297,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("no_false_eviction", "routes_are_true"),
-        also=checks("routes_converge"),
+        also=checks("answers_are_true", "registrations_are_kept", "routes_converge"),
         plant=_expires_sooner_by(100_000),
     ),
     Defect(
@@ -306,7 +307,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("no_false_eviction", "routes_are_true"),
-        also=checks("answers_are_true", "routes_converge"),
+        also=checks("answers_are_true", "registrations_are_kept", "routes_converge"),
         plant=_scans_the_wrong_way,
     ),
     Defect(
@@ -316,6 +317,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="broker-partition",
         caught_by=checks("routes_are_true"),
+        also=checks("answers_are_true", "registrations_are_kept"),
         plant=_keeps_liveness_by_cluster,
     ),
     Defect(
@@ -325,6 +327,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="broker-partition",
         caught_by=checks("routes_are_true"),
+        also=checks("answers_are_true", "registrations_are_kept"),
         plant=_keeps_routes_of_the_expired,
     ),
     Defect(
@@ -333,7 +336,7 @@ DEFECTS = (
         kinds=_NAME_SERVER,
         scenario="broker-crash",
         caught_by=checks("routes_are_true", "dead_brokers_avoided"),
-        also=checks("recovery_time", "routes_converge"),
+        also=checks("answers_are_true", "recovery_time", "routes_converge"),
         plant=_keeps_brokers_of_closed_channels,
     ),
     Defect(
@@ -342,7 +345,7 @@ DEFECTS = (
         kinds=_NAME_SERVER,
         scenario="broker-crash",
         caught_by=checks("routes_are_true"),
-        also=checks("dead_brokers_avoided", "routes_converge"),
+        also=checks("answers_are_true", "dead_brokers_avoided", "routes_converge"),
         plant=_drops_late,
     ),
     Defect(
@@ -352,7 +355,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="broker-crash-late",
         caught_by=checks("no_false_eviction", "routes_are_true", "routes_converge"),
-        also=checks("dead_brokers_avoided"),
+        also=checks("answers_are_true", "dead_brokers_avoided", "registrations_are_kept"),
         plant=_drops_another,
     ),
     Defect(
@@ -362,7 +365,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="broker-crash",
         caught_by=checks("routes_are_true", "routes_converge"),
-        also=checks("dead_brokers_avoided"),
+        also=checks("answers_are_true", "dead_brokers_avoided", "registrations_are_kept"),
         plant=_drops_whole_topics,
     ),
     Defect(
@@ -371,6 +374,7 @@ DEFECTS = (
         kinds=_NAME_SERVER,
         scenario="broker-stop",
         caught_by=checks("routes_are_true", "dead_brokers_avoided"),
+        also=checks("answers_are_true"),
         plant=_unregisters_liveness_only,
     ),
     Defect(
@@ -379,6 +383,7 @@ DEFECTS = (
         kinds=_NAME_SERVER,
         scenario="broker-crash-5x",
         caught_by=checks("routes_are_true", "dead_brokers_avoided"),
+        also=checks("answers_are_true"),
         plant=_throws_batches_away,
     ),
     Defect(
@@ -388,7 +393,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="broker-partition",
         caught_by=checks("routes_are_true", "routes_converge"),
-        also=checks("answers_are_true"),
+        also=checks("answers_are_true", "registrations_are_kept"),
         plant=_takes_nobody_back,
     ),
     Defect(
@@ -398,7 +403,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="name-server-crash",
         caught_by=checks("routes_are_true", "routes_converge"),
-        also=checks("availability"),
+        also=checks("availability", "registrations_are_kept"),
         plant=_loses_first_registrations,
     ),
     Defect(
@@ -408,7 +413,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("routes_are_true", "routes_converge"),
-        also=checks("answers_are_true"),
+        also=checks("answers_are_true", "registrations_are_kept"),
         plant=_keeps_the_older_version,
     ),
     Defect(
@@ -418,7 +423,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="broker-crash",
         caught_by=checks("no_resurrection", "routes_are_true", "routes_converge"),
-        also=checks("dead_brokers_avoided"),
+        also=checks("answers_are_true", "dead_brokers_avoided"),
         plant=_brings_back_the_dead,
     ),
     Defect(
@@ -428,7 +433,14 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("routes_are_true", "routes_converge"),
-        also=checks("answers_are_true", "availability", "duplicates", "queue_ownership"),
+        also=checks(
+            "answers_are_true",
+            "availability",
+            "duplicates",
+            "queue_ownership",
+            "registrations_are_kept",
+            "routes_as_registered",
+        ),
         plant=_gives_all_one_address,
     ),
     Defect(
@@ -438,7 +450,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("routes_converge"),
-        also=checks("answers_are_true"),
+        also=checks("answers_are_true", "routes_as_registered"),
         plant=_counts_a_queue_less,
     ),
     Defect(
@@ -447,7 +459,7 @@ DEFECTS = (
         kinds=_NAME_SERVER,
         scenario="broker-crash",
         caught_by=checks("dead_brokers_avoided"),
-        also=checks("recovery_time"),
+        also=checks("answers_are_true", "recovery_time"),
         plant=_answers_as_before_a_drop,
     ),
     Defect(

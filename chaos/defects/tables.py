@@ -1,11 +1,14 @@
-"""Ways for a NameServer to lose, keep or make up what is in its table, within the windows of a heal or by little."""
+"""Ways for a NameServer to lose, keep, change or make up what is in its table, alone or all alike."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from ...actors.namesrv.server import NameServer
 from ...actors.namesrv.tables import Dropped, DropReason, Registered, Registration
+from ...remoting.bodies.route import Row
+from ...remoting.codes import PERM_INHERIT
 from ..topology import NodeKind
 from .model import Defect, checks, replace_part
 from .name_server import _without_idle_close
@@ -45,7 +48,92 @@ def _forgets_the_first_after_a_drop(server: NameServer) -> None:
     replace_part(table, "on_channel_destroy", on_channel_destroy)
 
 
+def _with_rows(change: Callable[[Row], Row | None]) -> Callable[[NameServer], None]:
+    """Each row of a registration is kept as what `change` makes of it, or not at all."""
+
+    def plant(server: NameServer) -> None:
+        register_rows = server.table._register_rows
+
+        def register_changed_rows(broker_name: str, rows: Iterable[Row]) -> None:
+            register_rows(broker_name, [changed for row in rows if (changed := change(row)) is not None])
+
+        replace_part(server.table, "_register_rows", register_changed_rows)
+
+    return plant
+
+
+def _invents_a_broker(server: NameServer) -> None:
+    table = server.table
+    register = table.register
+
+    def register_two(registration: Registration, *, now_ms: int) -> Registered:
+        invented = replace(registration, broker_name="broker-z", broker_addr="10.9.9.9:10911", channel_id=-1)
+        register(invented, now_ms=now_ms)
+        return register(registration, now_ms=now_ms)
+
+    replace_part(table, "register", register_two)
+
+
+def _swaps_addresses(server: NameServer) -> None:
+    register = server.table.register
+    swapped: dict[str, str] = {}
+
+    def register_swapped(registration: Registration, *, now_ms: int) -> Registered:
+        swapped[registration.broker_name] = registration.broker_addr
+        names = sorted(swapped)
+        other = swapped[names[(names.index(registration.broker_name) + 1) % len(names)]]
+        return register(replace(registration, broker_addr=other), now_ms=now_ms)
+
+    replace_part(server.table, "register", register_swapped)
+
+
 DEFECTS = (
+    Defect(
+        name="name-servers-count-a-queue-less",
+        what="every NameServer keeps every topic with one read queue less than its broker registered",
+        kinds=_NAME_SERVER,
+        scenario="smoke",
+        caught_by=checks("routes_as_registered"),
+        also=checks("answers_are_true"),
+        plant=_with_rows(lambda row: (row[0], replace(row[1], read_queue_nums=row[1].read_queue_nums - 1))),
+    ),
+    Defect(
+        name="name-servers-keep-another-permission",
+        what="every NameServer keeps every topic with the permission to inherit from it",
+        kinds=_NAME_SERVER,
+        scenario="smoke",
+        caught_by=checks("routes_as_registered"),
+        also=checks("answers_are_true"),
+        plant=_with_rows(lambda row: (row[0], replace(row[1], perm=row[1].perm | PERM_INHERIT))),
+    ),
+    Defect(
+        name="name-servers-drop-a-topic",
+        what="no NameServer keeps the workload's topic, whoever registers it",
+        kinds=_NAME_SERVER,
+        scenario="smoke",
+        caught_by=checks("routes_are_true", "registrations_are_kept"),
+        also=checks("answers_are_true", "availability"),
+        plant=_with_rows(lambda row: None if row[0] == "orders" else row),
+    ),
+    Defect(
+        name="name-server-invents-a-broker",
+        what="a NameServer tells of a broker that there is not, with the queues of one that there is",
+        kinds=_NAME_SERVER,
+        nodes=_ONE,
+        scenario="smoke",
+        caught_by=checks("routes_as_registered"),
+        also=checks("answers_are_true", "availability", "routes_converge", "duplicates", "queue_ownership"),
+        plant=_invents_a_broker,
+    ),
+    Defect(
+        name="name-servers-swap-addresses",
+        what="every NameServer keeps each broker under the address of the next",
+        kinds=_NAME_SERVER,
+        scenario="smoke",
+        caught_by=checks("routes_as_registered", "routes_are_true"),
+        also=checks("answers_are_true", "registrations_are_kept", "routes_converge", "duplicates", "availability"),
+        plant=_swaps_addresses,
+    ),
     Defect(
         name="name-server-expires-late",
         what=f"a NameServer drops a silent broker {LATE_MS / 1000:g} s too late, 5 % of 120 s, by its scan alone",
@@ -53,6 +141,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="broker-partition",
         caught_by=checks("registrations_are_kept"),
+        also=checks("answers_are_true"),
         plant=_expires_later_by(LATE_MS),
     ),
     Defect(
@@ -62,7 +151,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="broker-partition",
         caught_by=checks("registrations_are_kept"),
-        also=checks("routes_are_true", "routes_converge"),
+        also=checks("answers_are_true", "routes_are_true", "routes_converge"),
         plant=_forgets_the_first_after_a_drop,
     ),
 )

@@ -300,7 +300,7 @@ DEFECTS: Mapping[str, Planted] = {
     ),
     "false_eviction": Planted(
         what="a NameServer drops a live broker for twenty seconds",
-        found_by=_found_by("routes_are_true", "routes_converge", "no_false_eviction"),
+        found_by=_found_by("routes_are_true", "routes_converge", "no_false_eviction", "registrations_are_kept"),
         plan=staged,
         control=_false_eviction,
     ),
@@ -312,7 +312,7 @@ DEFECTS: Mapping[str, Planted] = {
     ),
     "unequal_queues": Planted(
         what="a NameServer has another number of queues than the others",
-        found_by=_found_by("routes_converge"),
+        found_by=_found_by("routes_converge", "routes_as_registered"),
         plan=staged,
         control=_unequal_queues,
     ),

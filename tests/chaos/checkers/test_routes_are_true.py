@@ -277,4 +277,13 @@ def test_a_broker_that_takes_other_turns_is_invalid(
 
 def test_a_topic_made_meanwhile_shifts_the_turns() -> None:
     builder = turns((1, 121), (149, 151), (180, 182))
-    assert check(builder.at(119).topic("broker-a", "other")).verdict is Validity.VALID
+    builder.at(119).topic("broker-a", "other").at(125).event("broker-a", "topic", topic="other", value=None)
+    assert check(builder).verdict is Validity.VALID
+
+
+def test_a_topic_that_no_name_server_ever_has_is_invalid() -> None:
+    builder = cluster().at(20).topic("broker-a", "other")
+    assert check(builder.end(50)).verdict is Validity.VALID  # it has until R + B after it was made
+    verdict = check(cluster().at(20).topic("broker-a", "other").end(80))
+    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 2)
+    assert {(example.who, example.topic) for example in verdict.examples} == {("ns-0", "other"), ("ns-1", "other")}
