@@ -15,26 +15,25 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...remoting.codes import ResponseCode
 from ..oracle.world import World
 from ..verdict import EXAMPLES_MAX, FINDINGS_MAX, Finding, Validity, Verdict
 from .check import Check, Reads, Section
-from .control import Control, Row, decoded
+from .control import Control, decoded
 from .demands import Demand, Demands, demand_tolerances
 from .known_brokers import has_master, known_brokers, words
 from .lateness import Missing
 from .registered_rows import QueueRow, registered_rows, row_of
+from .route_answers import RouteAnswer, route_answers
 from .route_tables import Process, route_tables
 
 NAME = "answers_are_true"
 _ROW = "a look-up is answered with the topic's route, or with code 17"
 _FORMULA = "the route that the NameServer must, or may, hold then"
-_ROUNDING_MS = 0.5
-"""A call's beginning is its end less its duration."""
 
 
 class _Wrong(NamedTuple):
@@ -45,27 +44,11 @@ class _Wrong(NamedTuple):
     is_late: bool = False
 
 
-class _Answer(NamedTuple):
-    asker: str
-    name_server: str
-    topic: str
-    from_ms: float
-    to_ms: float
-    code: int
-    value: str | None
-    route: Mapping[str, Any] | None
-    """None for a code without a route."""
-
-    @property
-    def came(self) -> str:
-        return f"code {self.code}" if self.route is None else words(self.route)
-
-
 @dataclass(slots=True)
 class _Counted:
     """What was wrong in one way with the answers of one NameServer to one asker about one topic."""
 
-    first: _Answer
+    first: RouteAnswer
     why: _Wrong
     times: int = 0
     last_ms: float = 0.0
@@ -74,9 +57,9 @@ class _Counted:
 def judge(control: Control, world: World) -> Verdict:
     """Examined: look-ups that were answered. Violations: answers that were right at no moment of their call."""
     judged = _Judged(control, world)
-    right: dict[tuple[str, str], list[_Answer]] = defaultdict(list)
+    right: dict[tuple[str, str], list[RouteAnswer]] = defaultdict(list)
     wrong: dict[tuple[str, str, str, str, bool], _Counted] = {}
-    for answer in _answers(control, world):
+    for answer in route_answers(control, world):
         why = judged.why_wrong(answer)
         if why is None:
             right[answer.name_server, answer.asker].append(answer)
@@ -100,34 +83,6 @@ CHECK = Check(
 )
 
 
-def _answers(control: Control, world: World) -> Iterator[_Answer]:
-    """Every look-up that was answered, with what came; none of a history that does not tell what came."""
-    names = {node.address: node.name for node in world.of_kind("name_server")}
-    last: dict[tuple[str, int, str | None, str | None], Row] = {}
-    for row in sorted(control.rows("route_answer", "name_server_call"), key=_in_order):
-        key = row.node, row.incarnation, row.name_server, row.topic
-        if row.event == "route_answer":
-            last[key] = row
-        elif row.f == "route" and row.code is not None and row.time_ms < world.end_ms and row.name_server in names:
-            came = last.get(key) if row.code == ResponseCode.SUCCESS else None
-            if row.code == ResponseCode.SUCCESS and came is None:
-                continue
-            yield _Answer(
-                asker=row.node,
-                name_server=names[row.name_server],
-                topic=row.topic or "",
-                from_ms=row.time_ms - (row.duration_ms or 0.0) - _ROUNDING_MS,
-                to_ms=row.time_ms + _ROUNDING_MS,
-                code=row.code,
-                value=came.value if came else None,
-                route=came.decoded if came else None,
-            )
-
-
-def _in_order(row: Row) -> tuple[float, str, int, int]:
-    return row.time_ms, row.node, row.incarnation, row.seq
-
-
 class _Judged:
     """What every answer is held against."""
 
@@ -147,17 +102,17 @@ class _Judged:
             for key in [(process, topic)]
         }
 
-    def why_wrong(self, answer: _Answer) -> _Wrong | None:
+    def why_wrong(self, answer: RouteAnswer) -> _Wrong | None:
         """None when the answer was right at some moment of its call."""
         if answer.code == ResponseCode.SYSTEM_ERROR and self._may_wait(answer):
             return None
         if answer.code not in (ResponseCode.SUCCESS, ResponseCode.TOPIC_NOT_EXIST):
             return _Wrong(f"code {answer.code}", self._held(answer))
-        if answer.route is not None and "unreadable" in answer.route:
+        if answer.route is not None and not answer.is_readable:
             return _Wrong("unreadable", self._held(answer))
         return self._not_its_table(answer) or self._not_registered(answer) or self._not_demanded(answer)
 
-    def _may_wait(self, answer: _Answer) -> bool:
+    def _may_wait(self, answer: RouteAnswer) -> bool:
         """Whether the NameServer may wait for service then (needWaitForService)."""
         wait_ms = self._world.timers_of(answer.name_server).W_ms
         return wait_ms is not None and any(
@@ -166,7 +121,7 @@ class _Judged:
             if life.start_ms <= answer.to_ms and life.end_ms >= answer.from_ms
         )
 
-    def _processes(self, answer: _Answer) -> list[Process]:
+    def _processes(self, answer: RouteAnswer) -> list[Process]:
         lives = self._world.lives_of(answer.name_server)
         return [
             (life.node, life.incarnation)
@@ -174,7 +129,7 @@ class _Judged:
             if life.start_ms <= answer.to_ms and life.end_ms >= answer.from_ms
         ]
 
-    def _values(self, answer: _Answer) -> Iterator[str | None]:
+    def _values(self, answer: RouteAnswer) -> Iterator[str | None]:
         """What the NameServer's table held for the topic in the course of the call."""
         for process in self._processes(answer):
             stretches = self._tables.stretches.get(process, {}).get(answer.topic)
@@ -188,13 +143,13 @@ class _Judged:
                 if stretch.e >= answer.from_ms:
                     yield stretch.value
 
-    def _held(self, answer: _Answer) -> str:
+    def _held(self, answer: RouteAnswer) -> str:
         if answer.name_server not in self._records:
             return "a route, or code 17"
         values = [decoded(value) for value in self._values(answer)]
         return words(values[-1]) if values and values[-1] else "code 17"
 
-    def _not_its_table(self, answer: _Answer) -> _Wrong | None:
+    def _not_its_table(self, answer: RouteAnswer) -> _Wrong | None:
         if answer.name_server not in self._records:
             return None
         values = list(self._values(answer))
@@ -202,7 +157,7 @@ class _Judged:
             return None
         return _Wrong("not its table", self._held(answer))
 
-    def _not_registered(self, answer: _Answer) -> _Wrong | None:
+    def _not_registered(self, answer: RouteAnswer) -> _Wrong | None:
         """A broker's row, name, id or address that this broker did not register there."""
         route = answer.route or {}
         for broker, addresses in (route.get("brokers") or {}).items():
@@ -218,7 +173,7 @@ class _Judged:
                 return _Wrong("not as registered", f"{broker} {_said(rows)}")
         return None
 
-    def _not_demanded(self, answer: _Answer) -> _Wrong | None:
+    def _not_demanded(self, answer: RouteAnswer) -> _Wrong | None:
         """A broker that the NameServer had to hold and did not give, or gave although it must not hold it."""
         processes = self._processes(answer)
         if len(processes) != 1:
@@ -233,14 +188,14 @@ class _Judged:
             return _Wrong("without a broker" if demand.wants else "with a lost broker", _due(demand), is_late)
         return None
 
-    def _stalled(self, answer: _Answer, demand: Demand) -> bool:
+    def _stalled(self, answer: RouteAnswer, demand: Demand) -> bool:
         """Whether the machine explains why the broker was missing."""
         o = demand.obligation
         missing = Missing((o.name_server, o.broker), o.at_ms, answer.to_ms)
         return demand.wants and bool(self._control.lateness.stalled(self._world, {0: missing}))
 
 
-def _lies_in(answer: _Answer, demand: Demand, tolerance_ms: float) -> bool:
+def _lies_in(answer: RouteAnswer, demand: Demand, tolerance_ms: float) -> bool:
     return answer.from_ms >= demand.from_ms + tolerance_ms and answer.to_ms <= demand.to_ms - tolerance_ms
 
 
@@ -276,7 +231,7 @@ def _wrong_finding(counted: _Counted) -> Finding:
     )
 
 
-def _right_finding(name_server: str, asker: str, answers: Sequence[_Answer]) -> Finding:
+def _right_finding(name_server: str, asker: str, answers: Sequence[RouteAnswer]) -> Finding:
     return Finding(
         subject=name_server,
         object=asker,
