@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ...remoting.node.profile import Profile
@@ -27,15 +27,14 @@ from ..oracle.world import Life, World
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
 from .control import Control
-from .findings import counted, tolerated, verdict_of
+from .findings import NEVER, counted, lasted, tolerated, verdict_of
 from .lateness import LagWindow, Missing
 from .registered_rows import RegisteredRows, Sent, registered_rows
 from .route_tables import RouteTables, route_tables
 from .tolerance import Tolerance, tolerance
 
 NAME = "registrations_are_kept"
-_HOLD = "until unregistered, closed or silent for min(E, I)"
-_HOLD_ROW = "an acknowledged registration is in the table"
+_HOLD_ROW = "an acknowledged registration stays until unregistered, closed or silent for min(E, I)"
 _EXPIRY_ROW = "silence counts from the last registration that arrived"
 _FIRST_SCAN_MS = {Profile.V4_9: 5_000.0, Profile.V5_X: 5.0}
 
@@ -96,10 +95,8 @@ class _Pair:
     def __init__(
         self, control: Control, world: World, tables: RouteTables, rows: RegisteredRows, life: Life, broker: str
     ) -> None:
-        self.control, self.world, self.tables, self.rows, self.life, self.broker = (
-            *(control, world, tables, rows),
-            *(life, broker),
-        )
+        self.control, self.world, self.tables, self.rows = control, world, tables, rows
+        self.life, self.broker = life, broker
         self.timers: Timers = world.timers_of(broker, life.node)
         self.end_ms = min(life.end_ms, world.end_ms)
         self.sent = [
@@ -199,7 +196,7 @@ class _Pair:
 
     def hold_finding(self, hold: _Hold) -> Finding:
         tolerance_ = self._tolerance(hold.from_ms - self.timers.R_ms, hold.to_ms, 1)
-        over_ms, topic, stretch = self._furthest(hold.topics, hold.from_ms, hold.to_ms, present=False)
+        over_ms, topic, stretch = self._missing(hold)
         said: dict[str, Any] = counted(over_ms, tolerance_)
         if said["wrong"] and stretch is not None:
             missing = Missing((self.life.node, self.broker), stretch[0], min(stretch[1], hold.to_ms))
@@ -212,11 +209,9 @@ class _Pair:
             kind="must hold what it acknowledged",
             from_ms=hold.from_ms,
             to_ms=hold.to_ms,
-            bound_ms=0.0,
-            formula=_HOLD,
+            **(lasted(*stretch) if stretch else {"bound_ms": 0.0, "formula": NEVER}),
             row=_HOLD_ROW,
             **tolerated(tolerance_),
-            over_ms=over_ms,
             examined=hold.acknowledged,
             **said,
             wrong_from_ms=stretch[0] if stretch else None,
@@ -225,50 +220,45 @@ class _Pair:
 
     def expiry_finding(self, expiry: _Expiry) -> Finding:
         tolerance_ = self._tolerance(expiry.last_ms - self.timers.R_ms, expiry.due_ms, 2)
-        topics = self.tables.topics
-        over_ms, topic, stretch = self._furthest(topics, expiry.due_ms, expiry.to_ms, present=True)
+        process, due_ms = (self.life.node, self.life.incarnation), expiry.due_ms
+        held = [
+            (min(stretch.e, expiry.to_ms), topic, max(stretch.s, due_ms))
+            for topic in self.tables.topics
+            for stretch in self.tables.presence(process, topic, self.broker)
+            if stretch.present and stretch.s < expiry.to_ms and stretch.e > expiry.last_ms
+        ]
+        gone_ms, topic, since_ms = max(held, default=(None, "", 0.0))
+        over_ms = max((gone_ms or 0.0) - due_ms, 0.0)
         return Finding(
             subject=self.life.node,
             object=self.broker,
             topic=topic if over_ms else "",
             kind="must not hold what was silent",
-            from_ms=expiry.due_ms,
+            from_ms=due_ms,
             to_ms=expiry.to_ms,
-            bound_ms=expiry.due_ms - expiry.last_ms,
+            bound_ms=due_ms - expiry.last_ms,
             formula=expiry.formula,
             row=_EXPIRY_ROW,
             **tolerated(tolerance_),
-            measured_ms=self._dropped_ms(topics, expiry),
+            measured_ms=None if gone_ms is None else gone_ms - expiry.last_ms,
             over_ms=over_ms,
             **counted(over_ms, tolerance_),
-            wrong_from_ms=stretch[0] if stretch else None,
-            wrong_to_ms=stretch[1] if stretch else None,
+            wrong_from_ms=since_ms if over_ms else None,
+            wrong_to_ms=gone_ms if over_ms else None,
             after=f"{expiry.fault_id} start",
+            times={"last registered": expiry.last_ms},
         )
-
-    def _dropped_ms(self, topics: Sequence[str], expiry: _Expiry) -> float | None:
-        """How long after its last registration the broker was gone from the last topic."""
-        process = self.life.node, self.life.incarnation
-        ends = [
-            held.e
-            for topic in topics
-            for held in self.tables.presence(process, topic, self.broker)
-            if held.present and held.s < expiry.due_ms and held.e > expiry.last_ms
-        ]
-        return min(max(ends), expiry.to_ms) - expiry.last_ms if ends else None
 
     def _tolerance(self, from_ms: float, to_ms: float, timers: int) -> Tolerance:
         windows = [LagWindow(0, node, from_ms, to_ms) for node in (self.life.node, self.broker)]
         return tolerance(self.timers, self.control.lateness.measured(self.world, windows).get(0), timers)
 
-    def _furthest(
-        self, topics: Sequence[str], from_ms: float, to_ms: float, *, present: bool
-    ) -> tuple[float, str, tuple[float, float] | None]:
-        """The longest time for which a topic had the broker, or had not; how long, which topic, from when to when."""
+    def _missing(self, hold: _Hold) -> tuple[float, str, tuple[float, float] | None]:
+        """The longest time for which a topic lacked the broker: how long, which topic, from when to when."""
         worst: tuple[float, str, tuple[float, float] | None] = (0.0, "", None)
-        for topic in topics:
+        for topic in hold.topics:
             for held in self.tables.presence((self.life.node, self.life.incarnation), topic, self.broker):
-                s, e = max(held.s, from_ms), min(held.e, to_ms)
-                if held.present is present and e - s > worst[0]:
+                s, e = max(held.s, hold.from_ms), min(held.e, hold.to_ms)
+                if not held.present and e - s > worst[0]:
                     worst = e - s, topic, (s, e)
         return worst

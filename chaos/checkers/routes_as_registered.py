@@ -23,14 +23,13 @@ from ..oracle.world import World
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
 from .control import Control, Row, decoded
-from .findings import counted, tolerated, verdict_of
+from .findings import NEVER, counted, lasted, tolerated, verdict_of
 from .known_brokers import known_brokers, words
 from .lateness import LagWindow
 from .registered_rows import QueueRow, RegisteredRows, registered_rows, row_of
 from .tolerance import Tolerance, tolerance
 
 NAME = "routes_as_registered"
-_FORMULA = "never"
 _ROW = "a route shows what brokers registered"
 
 
@@ -72,7 +71,7 @@ def judge(control: Control, world: World) -> Verdict:
             from_ms=routes[0].from_ms,
             to_ms=max(held.to_ms for held in routes),
             bound_ms=0.0,
-            formula=_FORMULA,
+            formula=NEVER,
             row=_ROW,
             examined=len(routes),
         )
@@ -224,12 +223,10 @@ class _Judged:
             kind=wrong.kind,
             from_ms=held.from_ms,
             to_ms=held.to_ms,
-            bound_ms=0.0,
-            formula=_FORMULA,
+            **lasted(wrong.from_ms, wrong.to_ms),
             row=_ROW,
             **tolerated(tolerance_),
-            over_ms=over_ms,
-            **(counted(over_ms, tolerance_) if wrong.kind == "not as registered" else {"wrong": 1}),
+            **(counted(over_ms, tolerance_) if wrong.kind == "not as registered" else {"wrong": int(over_ms > 0)}),
             wrong_from_ms=wrong.from_ms,
             wrong_to_ms=wrong.to_ms,
             more={"came": words(decoded(held.value)), "due": wrong.due},
