@@ -13,7 +13,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .causes import Cause, link_causes, process_causes
+from .causes import Cause, link_causes
+from .hung import broker_causes, hung_brokers
 from .obligations import RouteState, route_states
 from .reach import failed_calls
 from .windows import Window, client_leave_window, serves_window
@@ -101,26 +102,6 @@ def _others(broker: str, processes: Mapping[str, Sequence[Cause]], start_ms: flo
         other
         for other, causes in processes.items()
         if other != broker and not any(c.start_ms < end_ms and c.end_ms > start_ms for c in causes)
-    )
-
-
-def broker_causes(world: World) -> Mapping[str, Sequence[Cause]]:
-    """Broker to the times when its process was not there or did not answer."""
-    return world.memoized(
-        "broker causes", lambda: {node.name: process_causes(world, node.name) for node in world.of_kind("broker")}
-    )
-
-
-def hung_brokers(world: World, client: str, start_ms: float, end_ms: float) -> int:
-    """How many brokers did not answer this client at some time in the stretch, their connections being open."""
-
-    def hangs(cause: Cause) -> bool:
-        answers_late = cause.delay is not None and cause.delay.round_trip_max_ms < world.timers_of(client).A_ms
-        return cause.start_ms < end_ms and cause.end_ms > start_ms and not cause.loss.closes and not answers_late
-
-    return sum(
-        any(hangs(cause) for cause in (*causes, *link_causes(world, client, broker)))
-        for broker, causes in broker_causes(world).items()
     )
 
 

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .causes import Cause, link_causes, process_causes
-from .lost_brokers import alive, hung_brokers, merged
+from .hung import hung_brokers
+from .lost_brokers import alive, merged
 from .name_server_windows import Reach, leave_window
 from .windows import NEVER, Timers, Window, poll_delay_ms
 from .world import World

@@ -25,21 +25,18 @@ class Reach(StrEnum):
     REFUSED = "port refused"
     SYN_DROPPED = "SYN dropped"
     UNANSWERED = "accepts, never answers"
-    CLOSES = "closes"
     RESETS = "resets at its next bytes"
 
     @classmethod
     def of(cls, loss: Loss, delay: Delay | None, timers: Timers, *, packets: bool = False) -> Reach | None:
         """The row of a loss, of `packets` or of bytes; None where the table has none.
 
-        Through a proxy a dial succeeds whatever is behind it.
+        Who dials a process that is gone is refused, as by a disabled proxy.
         """
         if delay is not None:
             return cls.UNANSWERED if delay.round_trip_min_ms >= timers.A_ms else None
-        if loss is Loss.CLOSED:
+        if loss in (Loss.CLOSED, Loss.CRASH, Loss.GRACEFUL):
             return cls.REFUSED
-        if loss in (Loss.CRASH, Loss.GRACEFUL):
-            return cls.CLOSES
         if loss is Loss.RESET:
             return cls.RESETS
         if loss in (Loss.SILENT, Loss.BACKWARD_PACKETS) and packets:
@@ -51,14 +48,16 @@ class Reach(StrEnum):
     @property
     def closes(self) -> bool:
         """Whether the client's channel closes at once, so that its next call chooses another."""
-        return self in (Reach.REFUSED, Reach.CLOSES)
+        return self is Reach.REFUSED
 
 
 def leave_window(timers: Timers, reach: Reach, *, name_servers: int = 3) -> Window:
     """When a client has chosen another NameServer than the one that is lost: found out at a poll, left at the next.
 
-    A channel that closes says so by itself, so the next call chooses; one that does not answer, or is reset by the
-    call's own bytes, costs one call first.
+    A channel that closes says so by itself, so the next call chooses, and dials that are refused cost nothing; one that
+    does not answer, or is reset by the call's own bytes, costs one call first. Polls keep to their ticks, so the call
+    that fails (A) lies within the P until the next. Where a dial itself has no answer, it is the one to another
+    NameServer that comes C later.
     """
     row = f"client leaves a NameServer: {reach}, client {_CLIENTS[timers.profile]}"
     if name_servers < 2:
@@ -66,5 +65,7 @@ def leave_window(timers: Timers, reach: Reach, *, name_servers: int = 3) -> Wind
     if reach in (Reach.UNANSWERED, Reach.SYN_DROPPED) and not timers.Z:
         return Window(0, NEVER, "never: its channel stays open (clientCloseSocketIfTimeout=false)", row)
     if reach.closes:
-        return Window(0, timers.P_ms + timers.A_ms, "P + A", row, 2)
-    return Window(0, 2 * timers.P_ms + timers.A_ms, "P + (1·P + A)", row, 3)
+        return Window(0, timers.P_ms, "P", row, 2)
+    if reach is Reach.SYN_DROPPED:
+        return Window(0, 2 * timers.P_ms + timers.C_ms, "P + 1·P + C", row, 3)
+    return Window(0, 2 * timers.P_ms, "P + 1·P", row, 3)

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from .intervals import Stretch, without
-from .quiet import members_window, sharing_window
+from .quiet import members_window, sharing_from
 from .reach import failed_calls
 from .windows import Window, drop_window, return_window, staleness_window
 from .world import Fault, World
@@ -154,12 +154,11 @@ def judged(world: World, topics: Iterable[str], tables: Tables) -> list[Judged]:
 
 def _route_changes(world: World, changes: Sequence[tuple[float, bool]], first_ms: float) -> list[Change]:
     """What a consumer that starts later fetches at its start is no change to it."""
-    brokers = len(world.of_kind("broker"))
     found = []
     for at_ms, grows in changes:
         if at_ms < first_ms:
             continue
-        window = sharing_window(world.timers, brokers=brokers, grows=grows)
+        window = sharing_from(world, at_ms, grows=grows)
         stale = _staleness(world, at_ms, at_ms + window.latest_ms)
         if stale is not None:
             latest_ms, chained = window.latest_ms + stale.latest_ms, window.timers + stale.timers
@@ -180,14 +179,16 @@ def _common_changes(world: World) -> list[Change]:
     timers = world.timers
     brokers = [node.name for node in world.of_kind("broker")]
     name_servers = [node.name for node in world.of_kind("name_server")]
-    members, shrinks = members_window(timers), sharing_window(timers, brokers=len(brokers), grows=False)
-    back = _after(return_window(timers), sharing_window(timers, brokers=len(brokers)))
+    members, returns = members_window(timers), return_window(timers)
     again = members._replace(latest_ms=members.latest_ms + timers.H_ms, formula=f"H + {members.formula}", timers=3)
     found: list[Change] = []
 
     def add(at_ms: float, window: Window, what: str) -> None:
         if at_ms < world.end_ms:
             found.append(Change(at_ms, at_ms + window.latest_ms, window, what))
+
+    def back(from_ms: float) -> Window:
+        return _after(returns, sharing_from(world, from_ms, after_ms=returns.latest_ms))
 
     def throughout(fault: Fault, after: Window, what: str) -> None:
         found.append(Change(fault.start_ms, fault.end_ms + after.latest_ms, after, what))
@@ -201,21 +202,22 @@ def _common_changes(world: World) -> list[Change]:
                 throughout(fault, again, f"{fault.fault_id} of {node.name}")
         for broker in brokers:
             for fault in _harmful(world, world.link_faults(node.name, broker)):
-                throughout(fault, back, f"{fault.fault_id} of {node.name} -> {broker}")
+                throughout(fault, back(fault.end_ms), f"{fault.fault_id} of {node.name} -> {broker}")
     for broker in brokers:
         for fault in _harmful(world, world.process_faults(broker)):
             drop = drop_window(timers, fault.loss(timers))
             if math.isfinite(drop.latest_ms):
+                shrinks = sharing_from(world, fault.start_ms, after_ms=drop.latest_ms, grows=False)
                 add(fault.start_ms, _after(drop, shrinks), f"{fault.fault_id} of {broker} began")
-                add(fault.end_ms, back, f"{fault.fault_id} of {broker} ended")
+                add(fault.end_ms, back(fault.end_ms), f"{fault.fault_id} of {broker} ended")
             else:
-                throughout(fault, back, f"{fault.fault_id} of {broker}")
+                throughout(fault, back(fault.end_ms), f"{fault.fault_id} of {broker}")
         for name_server in name_servers:
             for fault in _harmful(world, world.link_faults(broker, name_server)):
-                throughout(fault, back, f"{fault.fault_id} of {broker} -> {name_server}")
+                throughout(fault, back(fault.end_ms), f"{fault.fault_id} of {broker} -> {name_server}")
     for node in world.of_kind("name_server"):
         for life in world.lives_of(node.name)[1:]:
-            add(life.start_ms, return_window(timers), f"{node.name} started again, empty")
+            add(life.start_ms, returns, f"{node.name} started again, empty")
     return found
 
 

@@ -13,6 +13,7 @@ import math
 
 from ..faults.losses import Loss
 from .causes import leave_ms
+from .hung import most_hung_brokers
 from .intervals import Stretch, merged, without
 from .windows import Timers, Window, calls_to_leave, poll_delay_ms, serves_window, staleness_window
 from .world import Fault, World
@@ -23,25 +24,33 @@ def members_window(timers: Timers) -> Window:
     return Window(0, timers.Qr_ms + timers.A_ms, "Qr + A", "rebalance after a member of the group came or went", 2)
 
 
-def sharing_window(timers: Timers, *, brokers: int, grows: bool = True) -> Window:
+def sharing_window(timers: Timers, *, hung_brokers: int, grows: bool = True) -> Window:
     """When a group has shared its queues anew after a route changed.
 
     A poll brings the route; where a broker is new, a heartbeat tells it the members; a rebalance acts on both. J: a
-    hung broker holds up the poll.
+    hung broker holds up the poll; one that refuses does not.
     """
-    latest_ms = timers.P_ms + poll_delay_ms(timers, brokers) + timers.Qr_ms + timers.A_ms
-    formula = f"P + J (A·{brokers} brokers) + Qr + A"
+    latest_ms = timers.P_ms + poll_delay_ms(timers, hung_brokers) + timers.Qr_ms + timers.A_ms
+    poll = f"P + J (A·{hung_brokers} hung brokers)" if hung_brokers else "P"
+    formula = f"{poll} + Qr + A"
     if grows:
-        latest_ms, formula = latest_ms + timers.H_ms, f"P + J (A·{brokers} brokers) + H + Qr + A"
+        latest_ms, formula = latest_ms + timers.H_ms, f"{poll} + H + Qr + A"
     return Window(0, latest_ms, formula, "consumers rebalance after a route changed", 4 if grows else 3)
+
+
+def sharing_from(world: World, at_ms: float, *, after_ms: float = 0.0, grows: bool = True) -> Window:
+    """The same for a change at this moment, or `after_ms` later: J for the brokers that hang until it is over."""
+    longest = sharing_window(world.timers, hung_brokers=len(world.of_kind("broker")), grows=grows)
+    hung = most_hung_brokers(world, at_ms, at_ms + after_ms + longest.latest_ms)
+    return sharing_window(world.timers, hung_brokers=hung, grows=grows)
 
 
 def aftermath_ms(world: World) -> float:
     """How long after its end a fault may still show in who owns which queue: R + C, and the sharing window."""
-    brokers = len(world.of_kind("broker"))
+    hung = most_hung_brokers(world)
     name_servers = len(world.of_kind("name_server"))
     stale_ms = staleness_window(world.timers, name_servers).latest_ms if name_servers else 0.0
-    after_ms = serves_window(world.timers).latest_ms + sharing_window(world.timers, brokers=brokers).latest_ms
+    after_ms = serves_window(world.timers).latest_ms + sharing_window(world.timers, hung_brokers=hung).latest_ms
     return after_ms + (stale_ms if _name_servers_hit(world) else 0.0)
 
 
@@ -87,7 +96,7 @@ def clients_began_ms(world: World) -> float:
 def settle_ms(world: World) -> float:
     """How long after a heal an operation may still fail: R + C + P + J + A + T."""
     timers = world.timers
-    back_ms = serves_window(timers).latest_ms + timers.P_ms + poll_delay_ms(timers, len(world.of_kind("broker")))
+    back_ms = serves_window(timers).latest_ms + timers.P_ms + poll_delay_ms(timers, most_hung_brokers(world))
     return back_ms + timers.A_ms + timers.T_ms
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .hung import hung_brokers
 from .lost_queues import passed_over, turns_lost
 from .reach import Moment, failed_calls, lost, sticks
 from .windows import (
@@ -43,7 +44,7 @@ def bound(world: World, client: str, operation: str, moment: Moment) -> Window:
         return _look_up_bound(world, client, moment)
     timers, brokers = world.timers_of(client), world.of_kind("broker")
     k = _calls(world, client)
-    back = _back(world, client, k)
+    back = _back(world, client, k, moment.at_ms)
     gone = lost(world, client, "broker", moment.at_ms)
     missing = lost(world, client, "broker", moment.at_ms, for_ms=back.latest_ms)  # healed, but not yet in the routes
     if brokers and len(gone) == len(brokers):
@@ -83,11 +84,13 @@ def bound(world: World, client: str, operation: str, moment: Moment) -> Window:
     return _after(waits, latest_ms, formula, "producer's first good send", chained)
 
 
-def _back(world: World, client: str, k: float) -> Window:
-    """When a client has a broker in its routes that has just been healed; `k`: calls that fail meanwhile."""
-    timers, brokers, table = world.timers_of(client), len(world.of_kind("broker")), serves_window(world.timers)
-    latest_ms = table.latest_ms + timers.P_ms + poll_delay_ms(timers, brokers)
-    formula = f"{table.formula} + P + J (A·{brokers} brokers)"
+def _back(world: World, client: str, k: float, at_ms: float) -> Window:
+    """When a client has a broker in its routes that is healed at that time; `k`: calls that fail meanwhile."""
+    timers, table = world.timers_of(client), serves_window(world.timers)
+    longest_ms = table.latest_ms + timers.P_ms + poll_delay_ms(timers, len(world.of_kind("broker")))
+    hung = hung_brokers(world, client, at_ms - longest_ms, at_ms + longest_ms)
+    latest_ms = table.latest_ms + timers.P_ms + poll_delay_ms(timers, hung)
+    formula = f"{table.formula} + P" + (f" + J (A·{hung} hung brokers)" if hung else "")
     if k:
         stale = staleness_window(timers, k)
         latest_ms, formula = latest_ms + stale.latest_ms, f"{formula} + {stale.formula}"
@@ -138,9 +141,9 @@ def _look_up_bound(world: World, client: str, moment: Moment) -> Window:
         return Window(0, NEVER, "never", "every NameServer is lost to the client")
     calls = failed_calls(world, (client,), moment.at_ms - timers.P_ms - timers.A_ms, moment.at_ms)
     stale = staleness_window(timers, calls)
-    hung = len(lost(world, client, "broker", moment.at_ms, for_ms=timers.P_ms))
+    hung = hung_brokers(world, client, moment.at_ms - timers.P_ms, moment.at_ms + timers.P_ms)
     latest_ms = timers.P_ms + stale.latest_ms + poll_delay_ms(timers, hung)
-    formula = f"P + ({stale.formula})" + (f" + J (A·{hung} brokers)" if hung else "")
+    formula = f"P + ({stale.formula})" + (f" + J (A·{hung} hung brokers)" if hung else "")
     return Window(0, latest_ms, formula, "client's first answered look-up", stale.timers + 1)
 
 

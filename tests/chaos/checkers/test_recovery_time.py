@@ -124,7 +124,7 @@ def test_a_consumer_may_have_nothing_to_pull_where_its_group_has_fewer_queues_le
 
     verdict = check(idle_while_the_broker_is_lost(queues=1))
     assert (verdict.verdict, verdict.examined) == (Validity.VALID, 1)  # from the heal on
-    assert verdict.allowed["bound_ms"] == (33 + 30 + 6 + 20 + 40) * 1000  # R + C + P + J + Qr + 2·20 s
+    assert verdict.allowed["bound_ms"] == (33 + 30 + 20 + 40) * 1000  # R + C + P + Qr + 2·20 s
     verdict = check(idle_while_the_broker_is_lost(queues=4))
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
 

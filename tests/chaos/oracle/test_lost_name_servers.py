@@ -22,10 +22,10 @@ def lost(builder: HistoryBuilder) -> dict[tuple[str, str], tuple[float, float]]:
 @pytest.mark.parametrize(
     ("fault", "from_s"),
     [
-        (("f1", "kill", "sigkill", "ns-0", None), 133),
-        (("f1", "pause", "sigstop", "ns-0", None), 163),
-        (("f1", "cut", "toxiproxy.disabled", "producer-0", "ns-0"), 133),
-        (("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "producer-0", "ns-0"), 163),
+        (("f1", "kill", "sigkill", "ns-0", None), 130),
+        (("f1", "pause", "sigstop", "ns-0", None), 160),
+        (("f1", "cut", "toxiproxy.disabled", "producer-0", "ns-0"), 130),
+        (("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "producer-0", "ns-0"), 160),
         (("f1", "packet_loss", "packet_drop", "producer-0", "ns-0"), 163),
     ],
 )
@@ -43,7 +43,7 @@ def test_a_hung_broker_holds_up_the_poll_by_which_a_client_leaves_its_name_serve
     pause = ("f2", "pause", "sigstop", "broker-b")
     fault = ("f1", "pause", "sigstop", "ns-0")
     builder = cluster(clients=CLIENTS).at(100).fault(*fault).fault(*pause).at(300).fault(*fault, end=True)
-    assert lost(builder.end(400))["producer-0", "ns-0"] == (166, 300)
+    assert lost(builder.end(400))["producer-0", "ns-0"] == (163, 300)
 
 
 def test_the_only_name_server_may_be_stayed_on_for_ever() -> None:
@@ -57,4 +57,4 @@ def test_a_link_so_slow_that_no_call_ends_in_time_is_a_lost_name_server(latency_
     fault = ("f1", "latency", "toxiproxy.latency", "producer-0", "ns-0")
     builder = cluster(clients=CLIENTS).at(100).fault(*fault, value={"latency_ms": latency_ms}).at(300)
     told = lost(builder.fault(*fault, end=True).end(400))
-    assert told == ({("producer-0", "ns-0"): (163, 300)} if leaves else {})
+    assert told == ({("producer-0", "ns-0"): (160, 300)} if leaves else {})

@@ -94,17 +94,18 @@ SECTION_3: list[tuple[str, Timers, Any, Any]] = [
 ]
 
 
-REFUSED, SYN, DEAF, CLOSES, RESETS = Reach
+REFUSED, SYN, DEAF, RESETS = Reach
 SECTION_4: list[tuple[str, Timers, Any, Any]] = [
     ("staleness k·P + A, k = 0", V4, staleness_window(V4, 0).latest_ms, 3_000),
     ("staleness k·P + A, k = 1", V5, staleness_window(V5, 1).latest_ms, 33_000),
     ("staleness k·P + A, k = 2", V5, staleness_window(V5, 2).latest_ms, 63_000),
     ("staleness of a client that never leaves", V4, staleness_window(V4, NEVER).latest_ms, NEVER),
-    ("left: a channel that closes", V4, leave_window(V4, CLOSES).latest_ms, 33_000),
-    ("left: the call resets the channel", V4, leave_window(V4, RESETS).latest_ms, 63_000),
-    ("left: a refused port", V5, leave_window(V5, REFUSED).latest_ms, 33_000),
-    ("left: one call fails first", V4, leave_window(V4, DEAF).latest_ms, 63_000),
-    ("left: one call fails first", V5, leave_window(V5, DEAF).latest_ms, 63_000),
+    ("left: the call resets the channel", V4, leave_window(V4, RESETS).latest_ms, 60_000),
+    ("left: a refused port", V4, leave_window(V4, REFUSED).latest_ms, 30_000),
+    ("left: a refused port", V5, leave_window(V5, REFUSED).latest_ms, 30_000),
+    ("left: one call fails first", V4, leave_window(V4, DEAF).latest_ms, 60_000),
+    ("left: one call fails first", V5, leave_window(V5, DEAF).latest_ms, 60_000),
+    ("left: SYN dropped", V4, leave_window(V4, SYN).latest_ms, 63_000),
     ("left: there is no other", V5, leave_window(V5, DEAF, name_servers=1).latest_ms, NEVER),
 ]
 
@@ -151,8 +152,8 @@ def test_a_latency_toxic_that_outlasts_the_registration_makes_the_route_come_and
     ("loss", "delay", "reach"),
     [
         (Loss.CLOSED, None, REFUSED),
-        (Loss.CRASH, None, CLOSES),
-        (Loss.GRACEFUL, None, CLOSES),
+        (Loss.CRASH, None, REFUSED),
+        (Loss.GRACEFUL, None, REFUSED),
         (Loss.RESET, None, RESETS),
         (Loss.SILENT, None, DEAF),
         (Loss.BACKWARD_PROXY, None, DEAF),
