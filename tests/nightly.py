@@ -31,8 +31,12 @@ _SHIPPED = f"{_VIRTUAL}/test_runs.py::test_a_shipped_scenario_is_valid"
 _HEALTHY = "tests/chaos/spark/test_judge.py::test_a_healthy_run_of_real_size_passes_every_check"
 _RANDOM = f"{_VIRTUAL}/test_random_scenarios.py::test_no_check_says_invalid_of_a_random_scenario"
 _PARTITION = f"{_END_TO_END}::test_a_partition_run_leaves_a_folder_whose_verdict_is_valid_and_can_be_judged_again"
-_UP = f"{_END_TO_END}::test_up_announces_addresses_that_a_client_can_dial_and_ends_on_ctrl_c"
+_UP = (
+    "tests/chaos/live/test_up_alone.py"
+    "::test_a_node_that_somebody_kills_is_said_at_once_and_recorded_once_and_up_goes_on"
+)
 _TUTORIAL = "tests/test_tutorial.py::test_a_page_of_the_tutorial_does_what_it_says"
+_OPEN_FILES = "tests/chaos/test_preflight.py::test_too_few_open_files_are_told_in_the_first_second_by_every_command"
 _DEFECT = f"{_SELFTEST}::test_a_planted_defect_is_killed_and_its_clean_twin_is_clean"
 
 NIGHTLY = (
@@ -48,6 +52,33 @@ NIGHTLY = (
         f"{_SELFTEST}::test_no_verdict_on_a_defect_or_its_clean_twin_contradicts_its_own_figures",
         "figures beside bounds in the verdicts of every planted defect and clean twin",
         (_DEFECT,),
+    ),
+    Nightly(
+        f"{_BENCH}::test_everything_is_measured_and_every_aim_judged",
+        "the benchmark where there is no C compiler",
+        (
+            f"{_BENCH}::test_everything_is_measured_and_every_aim_judged",
+            f"{_BENCH}::test_an_answer_with_other_bytes_is_counted",
+            f"{_BENCH}::test_a_paced_load_sends_so_many_and_frames_in_turn",
+        ),
+        ("True",),
+    ),
+    Nightly(
+        _OPEN_FILES,
+        "a machine that allows yet fewer open files",
+        (_OPEN_FILES,),
+        ("256",),
+    ),
+    Nightly(
+        "tests/chaos/live/test_up.py"
+        "::test_what_others_and_the_command_do_to_a_cluster_is_in_its_record_and_its_end_is_the_verdicts",
+        "Toxiproxy's API, signals and `nemesrv fault` against a cluster of `up --check`",
+        (_UP, "tests/chaos/live"),
+    ),
+    Nightly(
+        f"{_END_TO_END}::test_up_announces_addresses_that_a_client_can_dial_and_ends_on_ctrl_c",
+        "a cluster that stays up, with Spark at hand",
+        (_UP,),
     ),
     Nightly(_RANDOM, "more random scenarios on the virtual clock", (_RANDOM,), ("2",)),
     Nightly(
@@ -77,10 +108,10 @@ NIGHTLY = (
         f"{_PAGES}::test_a_history_read_by_pages_gets_the_verdicts_of_one_read_by_messages",
         "generated histories with each defect of messages, read by pages",
         (
-            f"{_PAGES}::test_a_history_read_by_pages_gets_the_verdicts_of_one_read_by_messages",
+            f"{_KNOWN}::test_a_history_planned_as_a_large_one_gets_the_same_verdicts",
+            f"{_PAGES}::test_one_message_that_is_not_plain_makes_its_page_looked_into",
             f"{_PAGES}::test_a_page_is_plain_when_its_three_sets_are_one",
         ),
-        ("lost_message",),
     ),
     Nightly(
         f"{_PAGES}::test_one_message_that_is_not_plain_makes_its_page_looked_into",

@@ -35,6 +35,12 @@ class Running:
         assert self.process.stdout is not None
         return self.process.stdout
 
+    @property
+    def stderr(self) -> Iterator[str]:
+        """As stdout."""
+        assert self.process.stderr is not None
+        return self.process.stderr
+
     def until(self, met: Callable[[], bool], *, within_s: float = 180) -> None:
         """Return when the condition is met; AssertionError when the command ends before."""
 
@@ -63,17 +69,16 @@ class Running:
 
 
 @contextmanager
-def running(*args: str, cwd: Path, preexec_fn: Callable[[], object] | None = None) -> Iterator[Running]:
+def running(*args: str, cwd: Path, env: Mapping[str, str] | None = None) -> Iterator[Running]:
     """`nemesrv` with these arguments for as long as the block; after it no process of it is left, however that ends."""
     mark = f"nemesrv-test-{uuid.uuid4().hex}"
     with subprocess.Popen(
         [*NEMESRV, *args],
         cwd=cwd,
-        env={**os.environ, MARK: mark},
+        env={**os.environ, **(env or {}), MARK: mark},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=preexec_fn,
     ) as process:
         try:
             yield Running(process, mark)

@@ -78,7 +78,7 @@ def test_without_extras_what_needs_none_works(python: Path) -> None:
          "pip install 'nemesrv[ray,spark,statistics]'"),
         ("run smoke --clock virtual", "nemesrv run needs pyspark and scipy, which are not installed: "
          "pip install 'nemesrv[spark,statistics]'"),
-        ("up", "nemesrv up needs ray and pyspark, which are not installed: pip install 'nemesrv[ray,spark]'"),
+        ("up", "nemesrv up needs ray, which is not installed: pip install 'nemesrv[ray]'"),
         ("check .", "nemesrv check needs pyspark, which is not installed: pip install 'nemesrv[spark]'"),
         ("report .", "the report needs bokeh, which is not installed: pip install 'nemesrv[report]'"),
         ("compare . .", "nemesrv compare needs pyspark and scipy, which are not installed: "
