@@ -164,7 +164,11 @@
   tip.setAttribute("role", "tooltip");
   document.body.append(tip);
   let pointer = [0, 0], telling = 0;
-  addEventListener("mousemove", (event) => { pointer = [event.clientX, event.clientY]; if (!tip.hidden) tellSoon(); }, true);
+  addEventListener("mousemove", (event) => {
+    pointer = [event.clientX, event.clientY];
+    if (!event.target.closest || !event.target.closest("[data-root-id]")) under.clear();
+    if (!tip.hidden) tellSoon();
+  }, true);
   addEventListener("scroll", () => { tip.hidden = true; }, {passive: true});
   function filled(template, data, at) { // "@y{0.0} ms" with the values of one row
     return template.replace(/@(\w+)(?:\{([^}]*)\})?/g, (_, name, format) => {
