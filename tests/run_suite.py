@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -36,6 +36,8 @@ INTERRUPTED, NO_TESTS = 2, 5
 """Pytest's exit statuses after Ctrl-C, and when it ran none."""
 PREPARED = ("nemesrv.chaos.spark.make_class_archive", "--if-missing"), ("tests.interop.jars",)
 """Modules and their arguments; what one cannot make, the tests do without, or say why not."""
+PREPARED_LIMIT_S = 120
+"""How much longer than the first stage each may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +181,8 @@ def main(arguments: Sequence[str]) -> int:
             if any(status < 0 or status == INTERRUPTED for status in statuses):
                 break
             for process in making:
-                process.wait()
+                with suppress(subprocess.TimeoutExpired):  # then the tests do without, or wait for it themselves
+                    process.wait(PREPARED_LIMIT_S)
     print(f"\n{total}", flush=True)
     failed = [status for status in statuses if status not in (0, NO_TESTS)]
     if failed:
