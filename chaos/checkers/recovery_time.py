@@ -139,6 +139,7 @@ def recoveries(
             segments[slot.segment] = min(segments.get(slot.segment, math.inf), slot.first_good_ms)
     recoveries_: list[Recovery] = []
     for (client, operation), segments in sorted(first.items()):
+        routed_ms = min(segments.values(), default=math.inf)  # a producer's first good send says that it has a route
         for index, moment in enumerate(found):
             after = bisect_right(edges, moment.at_ms)  # as many edges have passed for what begins from here on
             success_ms = min((at_ms for segment, at_ms in segments.items() if segment >= after), default=math.inf)
@@ -153,7 +154,7 @@ def recoveries(
                     client=client,
                     operation=operation,
                     moment=moment,
-                    bound=bound(world, client, operation, moment),
+                    bound=bound(world, client, operation, moment, routed=routed_ms <= moment.at_ms),
                     until_ms=until_ms,
                     after_ms=after_ms,
                 )

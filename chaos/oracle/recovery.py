@@ -4,7 +4,9 @@ Per client and operation, q being the queues of the brokers lost to it, k the fa
 
 | operation | bound                                                                                          |
 |-----------|------------------------------------------------------------------------------------------------|
-| send      | (q + 2)·(T + 1/rate): the send under way, one on each lost queue in turn, and the good one;    |
+| send      | where all lost brokers refuse, as after a crash: 1/rate, for the retry goes to another broker; (q + 1)  |
+|           | of them where more than one is lost, or messages keep to their queues. Else                     |
+|           | (q + 2)·(T + 1/rate): the send under way, one on each lost queue in turn, and the good one;    |
 |           | or, if sooner, when the producer has left the lost brokers (t_rm + P), and two sends; with so  |
 |           | few queues that each failure's retry takes a good one away (`passed_over`), only that          |
 | pull      | two long polls of 15 + 5 s; where a broker is lost, t_rm + P + Qr before: it may hold no other  |
@@ -38,8 +40,11 @@ HOLD_MS = 20_000.0
 LOOK_UP = "name_server_call"
 
 
-def bound(world: World, client: str, operation: str, moment: Moment) -> Window:
-    """How long after the moment the client's first good operation may take; NEVER where nothing bounds it."""
+def bound(world: World, client: str, operation: str, moment: Moment, *, routed: bool = True) -> Window:
+    """How long after the moment the client's first good operation may take; NEVER where nothing bounds it.
+
+    `routed`: whether a producer has had a route, for one of its sends was good before.
+    """
     if operation == LOOK_UP:
         return _look_up_bound(world, client, moment)
     timers, brokers = world.timers_of(client), world.of_kind("broker")
@@ -74,6 +79,9 @@ def bound(world: World, client: str, operation: str, moment: Moment) -> Window:
             latest_ms, formula = latest_ms + leave.latest_ms, f"{leave.formula} + {formula}"
             chained = leave.timers + 1
         return _after(waits, latest_ms, formula, "consumer's first answered pull", chained)
+    refused = all(loss.closes for loss in missing.values())
+    if routed and refused and moment.phase == "start" and not waits.latest_ms:
+        return _refused_bound(world, client, moment, len(missing), queues)
     each_ms = timers.T_ms + 1000.0 / float(workload.get("sends_per_s") or 1.0)
     tried = turns_lost(world, len(brokers), len(missing), queues) if brokers else 0
     latest_ms, formula, chained = (tried + 2) * each_ms, f"({tried} lost queues + 2)·(T + 1/rate)", waits.timers
@@ -82,6 +90,24 @@ def bound(world: World, client: str, operation: str, moment: Moment) -> Window:
         latest_ms, formula = leave.latest_ms + 2 * each_ms, f"{leave.formula} + 2·(T + 1/rate)"
         chained = leave.timers + 1
     return _after(waits, latest_ms, formula, "producer's first good send", chained)
+
+
+def _refused_bound(world: World, client: str, moment: Moment, lost_: int, queues: int) -> Window:
+    """Of a send while every lost broker refuses: no time-out is waited for, and the next try is another broker's."""
+    brokers, workload = world.of_kind("broker"), world.run.get("workload") or {}
+    period_ms = 1000.0 / float(workload.get("sends_per_s") or 1.0)
+    tried = turns_lost(world, len(brokers), lost_, queues) if lost_ and (lost_ > 1 or workload.get("ordered")) else 0
+    late_ms = max((_round_trip_ms(world, client, broker.name, moment.at_ms) for broker in brokers), default=0.0)
+    formula = f"({tried} lost queues + 1)/rate" if tried else "1/rate"
+    if late_ms:
+        formula = f"{formula}, each a round trip of {late_ms / 1000:g} s later"
+    return Window(0, (tried + 1) * (period_ms + late_ms), formula, "producer's first good send, lost brokers refuse", 2)
+
+
+def _round_trip_ms(world: World, client: str, broker: str, at_ms: float) -> float:
+    """How late latencies, harmless ones too, make the answers of this broker."""
+    delays = [f.kind.delay for f in world.link_faults(client, broker) if f.start_ms <= at_ms < f.end_ms]
+    return sum(delay.round_trip_max_ms for delay in delays if delay is not None)
 
 
 def _back(world: World, client: str, k: float, at_ms: float) -> Window:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from nemesrv.chaos.checkers.recovery_time import judge, percentile
 from nemesrv.chaos.verdict import Example, Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, address_of, cluster
 from tests.chaos.checkers.slots import slots_of
 
 KILL = ("f1", "kill", "sigkill", "broker-a")
+PAUSE = ("f1", "pause", "sigstop", "broker-a")
 WORKLOAD = {"queues": 4, "sends_per_s": 1}
 
 
@@ -19,19 +22,19 @@ def send(builder: HistoryBuilder, at_s: float, type_: str = "ok", took_s: float 
     return builder.at(at_s + took_s).event("producer-0", "send", type=type_, duration_ms=took_s * 1000)
 
 
-def crash(first_good_s: float, lag_ms: float | None = 1.0) -> HistoryBuilder:
-    """broker-a of two is killed at 100 s; the producer fails until `first_good_s`; restarted at 200 s."""
+def hang(first_good_s: float, lag_ms: float | None = 1.0) -> HistoryBuilder:
+    """broker-a of two is paused from 100 s to 200 s; the producer fails until `first_good_s`."""
     builder = cluster(clients=("producer-0",), workload=WORKLOAD)
     send(builder, 90)
     for at_s in range(101, int(first_good_s), 4):
         send(builder, at_s, "fail", 3)
     send(send(builder, first_good_s), 190)
-    builder.at(100).fault(*KILL).at(200).fault(*KILL, end=True).restarted("broker-a")
+    builder.at(100).fault(*PAUSE).at(200).fault(*PAUSE, end=True)
     return send(send(builder, 201), 280).end(300, lag_ms)
 
 
 def test_a_producer_that_succeeds_after_one_try_at_each_lost_queue_is_valid() -> None:
-    verdict = check(crash(first_good_s=120))
+    verdict = check(hang(first_good_s=120))
     assert (verdict.verdict, verdict.examined, verdict.violations) == (Validity.VALID, 2, 0)
     assert verdict.allowed["bound_ms"] == 24_000.0  # (4 lost queues + 2) · (3 s + 1 s)
     spread = {"recoveries": 2, "p50_ms": 1500.0, "p99_ms": 20_500.0, "max_ms": 20_500.0, "bound_ms": 24_000.0}
@@ -40,8 +43,50 @@ def test_a_producer_that_succeeds_after_one_try_at_each_lost_queue_is_valid() ->
     assert verdict.measured["never"] == 0
 
 
+def crash(first_good_s: float, *also: tuple[Any, ...], sent_s: float = 90, **workload: Any) -> HistoryBuilder:
+    """broker-a is killed at 100 s for good; the first good send after it begins at `first_good_s`."""
+    builder = cluster(
+        brokers=("broker-a", "broker-b", "broker-c"), clients=("producer-0",), workload={**WORKLOAD, **workload}
+    )
+    send(send(builder, sent_s, took_s=0.01), first_good_s, took_s=0.01)
+    for fault in also:
+        builder.at(99.9).fault(*fault[:5], value=fault[5])
+    return builder.at(100).fault(*KILL).end(300)
+
+
+def bound_and_verdict(builder: HistoryBuilder) -> tuple[float, Validity]:
+    verdict = check(builder)
+    return verdict.allowed["bound_ms"], verdict.verdict
+
+
+def test_a_dead_broker_refuses_so_the_next_send_is_good() -> None:
+    assert bound_and_verdict(crash(100.9)) == (1000.0, Validity.VALID)
+    assert bound_and_verdict(crash(101.5)) == (1000.0, Validity.INVALID)
+    assert bound_and_verdict(crash(100.4, sends_per_s=4)) == (250.0, Validity.INVALID)
+
+
+def test_where_messages_keep_to_their_queues_each_lost_queue_may_be_tried_first() -> None:
+    assert bound_and_verdict(crash(104.5, ordered=True, ordered_keys=12)) == (5000.0, Validity.VALID)
+    assert bound_and_verdict(crash(106, ordered=True, ordered_keys=12)) == (5000.0, Validity.INVALID)
+
+
+def test_with_two_dead_brokers_the_tries_of_a_send_may_all_be_theirs() -> None:
+    other = ("f0", "kill", "sigkill", "broker-b", None, {})
+    assert bound_and_verdict(crash(108.5, other)) == (9000.0, Validity.VALID)
+    assert bound_and_verdict(crash(110, other)) == (9000.0, Validity.INVALID)
+
+
+def test_a_harmless_latency_makes_a_send_later_by_its_round_trip() -> None:
+    slow = ("f0", "latency", "toxiproxy.latency", "producer-0", "broker-b", {"latency_ms": 250})
+    assert bound_and_verdict(crash(101.4, slow)) == (1500.0, Validity.VALID)
+
+
+def test_a_producer_that_had_no_route_yet_is_not_held_to_that() -> None:
+    assert bound_and_verdict(crash(101.5, sent_s=280)) == (24_000.0, Validity.VALID)
+
+
 def test_every_recovery_that_was_judged_is_a_finding_with_its_own_bound() -> None:
-    verdict = check(crash(first_good_s=120))
+    verdict = check(hang(first_good_s=120))
     assert [(f.subject, f.kind, f.after, f.measured_ms, f.bound_ms) for f in verdict.findings] == [
         ("producer-0", "first good send", "f1 start", 20_500.0, 24_000.0),
         ("producer-0", "first good send", "f1 end", 1500.0, 24_000.0),
@@ -58,7 +103,7 @@ def test_what_stands_beside_the_bound_was_held_against_it() -> None:
 
 
 def test_a_producer_that_goes_on_failing_is_invalid() -> None:
-    verdict = check(crash(first_good_s=150))
+    verdict = check(hang(first_good_s=150))
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
     assert verdict.examples == (
         Example(
@@ -76,7 +121,7 @@ def test_a_producer_that_goes_on_failing_is_invalid() -> None:
 
 
 def test_a_late_success_on_a_machine_later_than_the_cap_is_unknown() -> None:
-    verdict = check(crash(first_good_s=129, lag_ms=4000))
+    verdict = check(hang(first_good_s=129, lag_ms=4000))
     assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
 
 
