@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from .losses import Delay, Loss, TimeLimits
+from .losses import Delay, Dial, Loss, TimeLimits
 
 
 class Action(BaseModel):
@@ -30,6 +30,8 @@ class Fault(Action, ABC):
     """How it is injected, for README."""
     equals: ClassVar[str] = ""
     """What it equals in production, for README."""
+    dial: ClassVar[Dial] = Dial.ANSWERED
+    """What who dials meanwhile meets."""
     ends_process: ClassVar[bool] = False
     """Whether the process is gone afterwards, and does not merely stand still."""
     loses_packets: ClassVar[bool] = False

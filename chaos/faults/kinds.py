@@ -77,8 +77,9 @@ def of_toxic(toxic: str, attributes: Mapping[str, Any], scale: float) -> LinkFau
 
 def table() -> str:
     """README's table of faults."""
-    rows = [f"| `{do}` | {kind.injected} | {kind.equals} |" for do, kind in FAULTS.items()]
-    return "\n".join(("| fault | how it is injected | what it equals in production |", "|---|---|---|", *rows)) + "\n"
+    rows = [f"| `{do}` | {kind.injected} | {kind.dial} | {kind.equals} |" for do, kind in FAULTS.items()]
+    head = "| fault | how it is injected | a dial meanwhile meets | what it equals in production |", "|---|---|---|---|"
+    return "\n".join((*head, *rows)) + "\n"
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from pydantic import Field
 
 from .fault import Action, Fault
-from .losses import Delay, Loss, TimeLimits
+from .losses import Delay, Dial, Loss, TimeLimits
 
 Direction = Literal["upstream", "downstream"]
 Stream = Literal["both", "upstream", "downstream"]
@@ -64,6 +64,7 @@ class Cut(LinkFault):
     injection = "toxiproxy.disabled"
     injected = "the proxy is disabled: connections close, dials are refused"
     equals = "a crash, not a partition"
+    dial = Dial.REFUSED
 
     def effect(self) -> Effect:
         return Effect(refused=True)
@@ -78,6 +79,7 @@ class BlackHole(LinkFault):
     injection = "toxiproxy.bandwidth.rate=0"
     injected = "bytes and closes are held and arrive at the heal, over the same connection; dials still succeed"
     equals = "a short partition"
+    dial = Dial.SILENT
 
     def effect(self) -> Effect:
         return Effect(rate_kb_s=0)
@@ -100,6 +102,7 @@ class Latency(LinkFault):
     injection = "toxiproxy.latency"
     injected = "Toxiproxy's `latency` toxic: every byte comes so much later"
     equals = "a slow link"
+    dial = Dial.LATE
 
     def effect(self) -> Effect:
         return Effect(latency_ms=self.latency_ms, jitter_ms=self.jitter_ms)
@@ -155,6 +158,7 @@ class Reset(LinkFault):
         "at its next"
     )
     equals = "a middlebox that resets"
+    dial = Dial.RESET
 
     def effect(self) -> Effect:
         return Effect(reset=True)
@@ -173,6 +177,7 @@ class PacketLoss(LinkFault):
     injection = "packet_drop"
     injected = "no packet arrives, SYN and FIN neither, and kernels send again; only with `--clock virtual`"
     equals = "a partition, a pulled cable"
+    dial = Dial.DROPPED
     loses_packets = True
 
     def effect(self) -> Effect:

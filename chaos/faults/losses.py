@@ -36,6 +36,19 @@ class Loss(StrEnum):
         return self in (Loss.SILENT, Loss.BACKWARD_PACKETS, Loss.SLOW, Loss.OTHER)
 
 
+class Dial(StrEnum):
+    """What a client meets that dials over a link, or a process, under a fault, and then asks something."""
+
+    ANSWERED = "accepted, answered"
+    LATE = "accepted, answered late"
+    REFUSED = "refused"
+    CLOSED = "accepted, then closed"
+    """No fault of ours: a proxy that listens on for a process that is gone."""
+    SILENT = "accepted, no answer"
+    RESET = "accepted, reset at its first bytes"
+    DROPPED = "no answer to the SYN"
+
+
 class TimeLimits(Protocol):
     """RocketMQ's time limits that a slow link may reach, under the symbols of the table (oracle/timers.py)."""
 

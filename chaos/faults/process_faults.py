@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal, get_args
 
 from .fault import Action, Fault
-from .losses import Loss, TimeLimits
+from .losses import Dial, Loss, TimeLimits
 
 
 class ProcessFault(Fault):
@@ -22,6 +22,7 @@ class Kill(ProcessFault):
         "again"
     )
     equals = "a crash"
+    dial = Dial.REFUSED
     ends_process = True
 
     def loss(self, timers: TimeLimits) -> Loss:
@@ -34,6 +35,7 @@ class Stop(ProcessFault):
     injection = "sigterm"
     injected = "a clean stop: a broker takes its leave of every NameServer first; then as a kill"
     equals = "a shutdown"
+    dial = Dial.REFUSED
     ends_process = True
 
     def loss(self, timers: TimeLimits) -> Loss:
@@ -46,6 +48,7 @@ class Pause(ProcessFault):
     injection = "sigstop"
     injected = "SIGSTOP: connections stay, the kernel acknowledges, nothing is answered"
     equals = "a hang or a lost host"
+    dial = Dial.SILENT
     ended_by = "resume"
 
     def loss(self, timers: TimeLimits) -> Loss:

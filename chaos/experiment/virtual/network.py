@@ -290,7 +290,7 @@ class Connection:
             end.forget = self._end_gone
             network.ends_of(end.process)[end] = None
         for pipe in (self.upstream, self.downstream):
-            pipe.sever = lambda exc, pipe=pipe: self.sever(pipe, exc)  # type: ignore[misc]
+            pipe.sever = self.sever
         self._network = network
 
     def _end_gone(self) -> None:
@@ -300,11 +300,11 @@ class Connection:
         if all(end.gone for end in self._ends):
             self._wire.connections.pop(self, None)
 
-    def sever(self, at: Pipe | None = None, exc: Exception | None = None) -> None:
-        """The proxy closes both sides; the one that pipe `at` leads to sees `exc`."""
+    def sever(self, exc: Exception | None = None) -> None:
+        """The proxy closes both sides, which see `exc`."""
         for pipe in (self.upstream, self.downstream):
             pipe.close_off()
-            pipe.end_at_once(exc if pipe is at else None)
+            pipe.end_at_once(exc)
 
     def retune(self, state: LinkState) -> None:
         self.upstream.retune(state.upstream)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 import subprocess
@@ -10,17 +11,23 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Literal
 
 import pytest
 
-from nemesrv.chaos.faults.link_faults import BlackHole, Cut, Latency
+from nemesrv.chaos.faults.fault import Fault
+from nemesrv.chaos.faults.kinds import FAULTS
+from nemesrv.chaos.faults.link_faults import Bandwidth, BlackHole, Cut, Latency, LinkFault, Reset
+from nemesrv.chaos.faults.losses import Dial
 from nemesrv.chaos.faults.outside import faults_of
 from nemesrv.chaos.faults.ports import PortHolder
+from nemesrv.chaos.faults.process_faults import Kill, Pause, Stop
 from nemesrv.chaos.faults.toxiproxy import Toxiproxy, ToxiproxyServer
 from nemesrv.chaos.faults.toxiproxy_links import LinkFaults
 from nemesrv.chaos.topology import Link
+from nemesrv.remoting.errors import ConnectError
 from nemesrv.remoting.node.clock import RealClock
-from nemesrv.remoting.node.network import Address
+from nemesrv.remoting.node.network import Address, TcpNetwork
 
 from .sockets import Rows, dial, is_closed, is_quiet, is_refused
 
@@ -30,12 +37,15 @@ NEAR, FAR = Link("broker-a", "ns-0"), Link("broker-b", "ns-0")
 
 ECHO = textwrap.dedent(
     """
-    import socket, sys, threading
+    import socket, struct, sys, threading
     listener = socket.create_server((sys.argv[1], int(sys.argv[2])))
     print("listens", flush=True)
     def serve(sock):
         while sys.argv[3] == "reads" and (data := sock.recv(1000)):
             sock.sendall(data)
+        if sys.argv[3] == "resets" and sock.recv(1):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            sock.close()
         threading.Event().wait()
     while True:
         threading.Thread(target=serve, args=[listener.accept()[0]], daemon=True).start()
@@ -45,15 +55,14 @@ ECHO = textwrap.dedent(
 
 @dataclass
 class Server:
-    """A plain TCP server in a process of its own, which echoes, or only accepts."""
+    """A plain TCP server in a process of its own, which echoes, only accepts, or resets at the first bytes."""
 
     address: Address
-    reads: bool = True
+    does: Literal["reads", "accepts", "resets"] = "reads"
     _process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> int:
-        how = "reads" if self.reads else "accepts"
-        program = [sys.executable, "-c", ECHO, self.address.host, str(self.address.port), how]
+        program = [sys.executable, "-c", ECHO, self.address.host, str(self.address.port), self.does]
         self._process = subprocess.Popen(program, stdout=subprocess.PIPE)
         assert self._process.stdout is not None
         assert self._process.stdout.readline() == b"listens\n"
@@ -250,7 +259,7 @@ def test_a_dead_process_says_fin_or_rst_and_a_proxy_hands_on_a_fin(
 ):
     world.crash()
     for address, said in ((world.server.address, direct), (world.dials[NEAR], proxied)):
-        world.server.reads = not unread
+        world.server.does = "accepts" if unread else "reads"
         world.start()
         assert ending_of(address, world.crash, unread=unread) == said
 
@@ -268,3 +277,107 @@ def test_all_proxies_to_a_node_refuse_soon(api: Toxiproxy, ports: PortHolder):
         took_s.append(time.monotonic() - start_s)
         assert all(is_refused(address) for address in dials.values())
     assert min(took_s) < 0.1
+
+
+# -- what a dial meets: the table of faults, and the things that they stand for ---------------------------------------
+
+LATE_MS = 400.0
+"""Of a round trip under the latency of these tests; no answer within SILENT_S is none."""
+SILENT_S = 1.5
+STOOD_FOR: list[Fault] = [Kill(), Stop(), Pause(), Reset()]
+"""The faults whose things of production can be had on a direct connection here, without another network."""
+
+
+def met(address: Address) -> Dial:
+    """What a client meets that dials and asks; the quickest of three answers."""
+    took_ms: list[float] = []
+    while len(took_ms) < 3:
+        try:
+            sock = socket.create_connection(address, SILENT_S)
+        except ConnectionRefusedError:
+            return Dial.REFUSED
+        except TimeoutError:
+            return Dial.DROPPED
+        with sock:
+            if not took_ms and not is_quiet(sock):
+                return Dial.CLOSED
+            asked_s = time.monotonic()
+            try:
+                sock.sendall(b"?")
+                answer = sock.recv(1)
+            except TimeoutError:
+                return Dial.SILENT
+            except ConnectionError:
+                return Dial.RESET
+        assert answer == b"?"
+        took_ms.append((time.monotonic() - asked_s) * 1000)
+    return Dial.LATE if min(took_ms) >= LATE_MS else Dial.ANSWERED
+
+
+def inject(world: World, fault: Fault) -> None:
+    if isinstance(fault, LinkFault):
+        world.links.begin(fault, [NEAR])
+    elif isinstance(fault, Pause):
+        world.server.signal(signal.SIGSTOP)
+    else:
+        world.crash()
+
+
+REAL: list[Fault] = [
+    Cut(), BlackHole(), Latency(latency_ms=LATE_MS / 2), Bandwidth(rate_kb_s=100), Reset(), Kill(), Stop(), Pause(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", REAL, ids=[fault.do for fault in REAL])
+def test_a_dial_meets_what_the_table_of_faults_says(world: World, fault: Fault):
+    inject(world, fault)
+    assert met(world.dials[NEAR]) is fault.dial
+
+
+def test_every_fault_but_the_one_that_no_proxy_can_inject_is_dialled_here():
+    assert {fault.do for fault in REAL} == set(FAULTS) - {"packet_loss"}
+
+
+def test_a_proxy_that_is_left_alone_accepts_for_a_dead_process_and_closes(world: World):
+    """What every verdict about a crash was about before."""
+    world.server.kill()
+    assert met(world.dials[NEAR]) is Dial.CLOSED
+
+
+@pytest.mark.parametrize("fault", STOOD_FOR, ids=[fault.do for fault in STOOD_FOR])
+def test_a_dial_through_a_proxy_meets_what_a_direct_one_meets(world: World, fault: Fault):
+    inject(world, fault)
+    proxied = met(world.dials[NEAR])
+    if isinstance(fault, Reset):
+        world.server.kill()
+        world.server.does = "resets"
+        world.server.start()
+    assert met(world.server.address) is proxied is fault.dial
+
+
+def test_our_client_is_refused_by_a_proxy_as_soon_as_directly(world: World):
+    world.crash()
+
+    def refused_ms(address: Address) -> float:
+        async def dials() -> float:
+            start_s = time.monotonic()
+            with pytest.raises(ConnectError, match="refused"):
+                await TcpNetwork().connect(address, asyncio.Protocol)
+            return (time.monotonic() - start_s) * 1000
+
+        return min(asyncio.run(dials()) for _ in range(3))
+
+    direct_ms, proxied_ms = refused_ms(world.server.address), refused_ms(world.dials[NEAR])
+    assert proxied_ms - direct_ms < 50
+
+
+def test_a_full_accept_queue_drops_a_dial_as_lost_packets_do(ports: PortHolder):
+    """What `packet_loss` stands for, as far as one machine can show it; the fault itself is the virtual clock's."""
+    with socket.socket() as listener, socket.socket() as filler, socket.socket() as second:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        address = Address(*listener.getsockname())
+        filler.connect(address)
+        second.setblocking(False)
+        second.connect_ex(address)
+        assert met(address) is Dial.DROPPED

@@ -11,7 +11,11 @@ import pytest
 from nemesrv.chaos.experiment.virtual.links import MemoryLinkFaults
 from nemesrv.chaos.experiment.virtual.loop import ProcessLoop, Scheduler, VirtualClock
 from nemesrv.chaos.experiment.virtual.network import MAX_TRIP_S, MemoryNetwork, NodeNetwork
+from nemesrv.chaos.faults.fault import Fault
+from nemesrv.chaos.faults.kinds import FAULTS
 from nemesrv.chaos.faults.link_faults import Bandwidth, BlackHole, Cut, Latency, LinkFault, PacketLoss, Reset, combine
+from nemesrv.chaos.faults.losses import Dial
+from nemesrv.chaos.faults.process_faults import Kill, Pause, Stop
 from nemesrv.chaos.topology import Link
 from nemesrv.remoting.errors import ConnectError
 from nemesrv.remoting.node.network import Address
@@ -23,8 +27,8 @@ LINK, OTHER = Link("client", "server"), Link("other", "server")
 class End(asyncio.Protocol):
     """What one side saw, with times."""
 
-    def __init__(self, clock: VirtualClock) -> None:
-        self._clock = clock
+    def __init__(self, clock: VirtualClock, *, answers: bool = False) -> None:
+        self._clock, self._answers = clock, answers
         self.transport: Any = None
         self.data = b""
         self.times: list[float] = []
@@ -36,6 +40,8 @@ class End(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self.data += data
         self.times.append(self._clock.monotonic_s())
+        if self._answers:
+            self.transport.write(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.lost.append((self._clock.monotonic_s(), exc))
@@ -55,10 +61,11 @@ class World:
         self.faults.open({LINK: SERVER, OTHER: SERVER})
         self.processes = {name: self.scheduler.process(name) for name in ("server", "client", "other")}
         self.accepted: list[End] = []
+        self.answers = False
         self.network.listen(self.processes["server"], SERVER, self._accept)
 
     def _accept(self) -> End:
-        self.accepted.append(End(self.clock))
+        self.accepted.append(End(self.clock, answers=self.answers))
         return self.accepted[-1]
 
     def dial(self, node: str = "client") -> asyncio.Task[End]:
@@ -262,9 +269,9 @@ def test_a_reset_closes_an_older_connection_at_its_next_bytes_and_resets_a_newer
         new_near.transport.write(b"lost")
         world.pass_s(1)
     assert [exc for _, exc in old_far.lost] == [None]
-    assert [type(exc) for _, exc in new_far.lost] == [ConnectionResetError]
-    assert old_near.lost
-    assert new_near.lost
+    assert [exc for _, exc in old_near.lost] == [None]
+    for end in (new_near, new_far):
+        assert [type(exc) for _, exc in end.lost] == [ConnectionResetError]
     assert old_far.data + new_far.data == b""
 
 
@@ -395,3 +402,47 @@ def test_overlapping_faults_end_one_by_one(world: World) -> None:
     world.pass_s(1)
     assert far.data == b"x"
     assert combine([], 1.0).enabled
+
+
+ALL: list[Fault] = [
+    Cut(), BlackHole(), Latency(latency_ms=200), Bandwidth(rate_kb_s=100), Reset(), PacketLoss(),
+    Kill(), Stop(), Pause(),
+]  # fmt: skip
+
+
+def met(world: World) -> Dial:
+    """What a client meets that dials, and asks a server that answers."""
+    world.answers = True
+    dialling = world.dial()
+    world.pass_s(5)
+    if not dialling.done():
+        dialling.cancel()
+        return Dial.DROPPED
+    if dialling.exception() is not None:
+        return Dial.REFUSED
+    near = dialling.result()
+    began_s = world.clock.monotonic_s()
+    near.transport.write(b"?")
+    world.pass_s(5)
+    if near.data:
+        return Dial.LATE if near.times[0] - began_s >= 0.4 else Dial.ANSWERED
+    if not near.lost:
+        return Dial.SILENT
+    return Dial.CLOSED if near.lost[0][1] is None else Dial.RESET
+
+
+@pytest.mark.parametrize("fault", ALL, ids=[fault.do for fault in ALL])
+def test_a_dial_meets_what_the_table_of_faults_says(world: World, fault: Fault) -> None:
+    server = world.processes["server"]
+    if isinstance(fault, LinkFault):
+        world.faults.begin(fault, [LINK])
+    elif isinstance(fault, Pause):
+        server.pause()
+    else:
+        server.kill()
+        world.network.vanish(server)
+    assert met(world) is fault.dial
+
+
+def test_every_fault_is_dialled_here() -> None:
+    assert {fault.do for fault in ALL} == set(FAULTS)
