@@ -115,7 +115,7 @@ def _defect(
         nodes=_ONE,
         scenario=where.get("scenario", "smoke"),
         caught_by=checks("answers_are_true"),
-        also=checks(*also),
+        also=checks("routes_as_registered", "client_routes_are_true", *also),
         plant=plant,
     )
 

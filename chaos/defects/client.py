@@ -171,7 +171,55 @@ def _clears_routes_that_are_not_there(node: Node) -> None:
     replace_part(client, "query_route", query_and_clear)
 
 
+def _taking(change: Callable[[TopicRouteData | None, TopicRouteData], TopicRouteData]) -> Callable[[Node], None]:
+    """Clients take, in place of each new route, what `change` makes of the one they have and it."""
+
+    def plant(node: Node) -> None:
+        cache = instance_of(node).route_cache
+        take = cache.take
+
+        def take_changed(topic: str, route: TopicRouteData, *, needed: bool = False) -> bool:
+            return take(topic, change(cache.route(topic), route), needed=needed)
+
+        replace_part(cache, "take", take_changed)
+
+    return plant
+
+
+def _without_new_brokers(old: TopicRouteData | None, new: TopicRouteData) -> TopicRouteData:
+    if old is None:
+        return new
+    known = {broker.broker_name for broker in old.broker_datas}
+    return replace(
+        new,
+        broker_datas=tuple(broker for broker in new.broker_datas if broker.broker_name in known),
+        queue_datas=tuple(row for row in new.queue_datas if row.broker_name in known),
+    )
+
+
+def _with_a_queue_less(_old: TopicRouteData | None, new: TopicRouteData) -> TopicRouteData:
+    rows = tuple(replace(row, write_queue_nums=max(1, row.write_queue_nums - 1)) for row in new.queue_datas)
+    return replace(new, queue_datas=rows)
+
+
 DEFECTS = (
+    Defect(
+        name="client-takes-no-broker-back",
+        what="clients take no route's brokers but those that they had before",
+        kinds=_LASTING,
+        scenario="broker-crash",
+        caught_by=checks("client_routes_are_true"),
+        also=checks("recovery_time", "availability", "queue_ownership", "no_acknowledged_loss", "dead_brokers_avoided"),
+        plant=_taking(_without_new_brokers),
+    ),
+    Defect(
+        name="producer-takes-a-queue-less",
+        what="producers take every route with one write queue less than they were told",
+        kinds=(NodeKind.PRODUCER,),
+        scenario="smoke",
+        caught_by=checks("client_routes_are_true", "routes_as_registered"),
+        plant=_taking(_with_a_queue_less),
+    ),
     Defect(
         name="client-starts-at-the-first",
         what="every client takes the first NameServer of the list as it was given",
@@ -219,7 +267,7 @@ DEFECTS = (
         kinds=CLIENTS,
         scenario="name-server-partition",
         caught_by=checks("name_server_selection", "dead_name_servers_left"),
-        also=checks("recovery_time"),  # no look-up is answered before the heal
+        also=checks("client_routes_are_true", "recovery_time"),  # no look-up is answered before the heal
         plant=_in_every_name_server_client(_never_moves_on),
     ),
     Defect(
@@ -244,7 +292,7 @@ DEFECTS = (
         kinds=_LASTING,
         scenario="name-server-partition",
         caught_by=checks("name_server_selection", "dead_name_servers_left"),
-        also=checks("recovery_time"),  # no look-up is answered before the heal
+        also=checks("client_routes_are_true", "recovery_time"),  # no look-up is answered before the heal
         plant=_keeps_a_silent_channel,
     ),
     Defect(
@@ -253,7 +301,9 @@ DEFECTS = (
         kinds=_LASTING,
         scenario="name-server-partition",
         caught_by=checks("dead_name_servers_left"),
-        also=checks("name_server_selection", "recovery_time"),  # the first answered look-up comes as late
+        also=checks(
+            "client_routes_are_true", "name_server_selection", "recovery_time"
+        ),  # the first answered look-up comes as late
         plant=_is_too_patient,
     ),
     Defect(
@@ -262,7 +312,7 @@ DEFECTS = (
         kinds=(NodeKind.PRODUCER,),
         scenario="broker-crash",
         caught_by=checks("dead_brokers_avoided"),
-        also=checks("recovery_time"),
+        also=checks("client_routes_are_true", "recovery_time"),
         plant=_polls_half_as_often,
     ),
     Defect(
@@ -271,7 +321,7 @@ DEFECTS = (
         kinds=_LASTING,
         scenario="name-server-then-broker",
         caught_by=checks("dead_brokers_avoided"),
-        also=checks("dead_name_servers_left", "recovery_time", "availability"),
+        also=checks("availability", "client_routes_are_true", "dead_name_servers_left", "recovery_time"),
         plant=_stops_polling_after_a_failure,
     ),
     Defect(
@@ -281,7 +331,7 @@ DEFECTS = (
         nodes=("producer-0",),
         scenario="name-server-partition",
         caught_by=checks("recovery_time"),
-        also=checks("dead_name_servers_left", "availability"),
+        also=checks("availability", "client_routes_are_true", "dead_name_servers_left"),
         plant=_gives_up_after_a_failure,
     ),
     Defect(
@@ -290,7 +340,7 @@ DEFECTS = (
         kinds=_LASTING,
         scenario="name-servers-restart",
         caught_by=checks("availability"),
-        also=checks("recovery_time", "queue_ownership"),
+        also=checks("client_routes_are_true", "queue_ownership", "recovery_time"),
         plant=_clears_routes_that_are_not_there,
     ),
 )

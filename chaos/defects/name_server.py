@@ -297,7 +297,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("no_false_eviction", "routes_are_true"),
-        also=checks("answers_are_true", "registrations_are_kept", "routes_converge"),
+        also=checks("answers_are_true", "client_routes_are_true", "registrations_are_kept", "routes_converge"),
         plant=_expires_sooner_by(100_000),
     ),
     Defect(
@@ -307,7 +307,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("no_false_eviction", "routes_are_true"),
-        also=checks("answers_are_true", "registrations_are_kept", "routes_converge"),
+        also=checks("answers_are_true", "client_routes_are_true", "registrations_are_kept", "routes_converge"),
         plant=_scans_the_wrong_way,
     ),
     Defect(
@@ -336,7 +336,7 @@ DEFECTS = (
         kinds=_NAME_SERVER,
         scenario="broker-crash",
         caught_by=checks("routes_are_true", "dead_brokers_avoided"),
-        also=checks("answers_are_true", "recovery_time", "routes_converge"),
+        also=checks("answers_are_true", "client_routes_are_true", "recovery_time", "routes_converge"),
         plant=_keeps_brokers_of_closed_channels,
     ),
     Defect(
@@ -345,7 +345,7 @@ DEFECTS = (
         kinds=_NAME_SERVER,
         scenario="broker-crash",
         caught_by=checks("routes_are_true"),
-        also=checks("answers_are_true", "dead_brokers_avoided", "routes_converge"),
+        also=checks("answers_are_true", "client_routes_are_true", "dead_brokers_avoided", "routes_converge"),
         plant=_drops_late,
     ),
     Defect(
@@ -355,7 +355,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="broker-crash-late",
         caught_by=checks("no_false_eviction", "routes_are_true", "routes_converge"),
-        also=checks("answers_are_true", "dead_brokers_avoided", "registrations_are_kept"),
+        also=checks("answers_are_true", "client_routes_are_true", "dead_brokers_avoided", "registrations_are_kept"),
         plant=_drops_another,
     ),
     Defect(
@@ -365,7 +365,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="broker-crash",
         caught_by=checks("routes_are_true", "routes_converge"),
-        also=checks("answers_are_true", "dead_brokers_avoided", "registrations_are_kept"),
+        also=checks("answers_are_true", "client_routes_are_true", "dead_brokers_avoided", "registrations_are_kept"),
         plant=_drops_whole_topics,
     ),
     Defect(
@@ -374,7 +374,7 @@ DEFECTS = (
         kinds=_NAME_SERVER,
         scenario="broker-stop",
         caught_by=checks("routes_are_true", "dead_brokers_avoided"),
-        also=checks("answers_are_true"),
+        also=checks("answers_are_true", "client_routes_are_true"),
         plant=_unregisters_liveness_only,
     ),
     Defect(
@@ -383,7 +383,7 @@ DEFECTS = (
         kinds=_NAME_SERVER,
         scenario="broker-crash-5x",
         caught_by=checks("routes_are_true", "dead_brokers_avoided"),
-        also=checks("answers_are_true"),
+        also=checks("answers_are_true", "client_routes_are_true"),
         plant=_throws_batches_away,
     ),
     Defect(
@@ -423,7 +423,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="broker-crash",
         caught_by=checks("no_resurrection", "routes_are_true", "routes_converge"),
-        also=checks("answers_are_true", "dead_brokers_avoided"),
+        also=checks("answers_are_true", "client_routes_are_true", "dead_brokers_avoided"),
         plant=_brings_back_the_dead,
     ),
     Defect(
@@ -434,6 +434,7 @@ DEFECTS = (
         scenario="smoke",
         caught_by=checks("routes_are_true", "routes_converge"),
         also=checks(
+            "client_routes_are_true",
             "answers_are_true",
             "availability",
             "duplicates",
@@ -459,7 +460,7 @@ DEFECTS = (
         kinds=_NAME_SERVER,
         scenario="broker-crash",
         caught_by=checks("dead_brokers_avoided"),
-        also=checks("answers_are_true", "recovery_time"),
+        also=checks("answers_are_true", "client_routes_are_true", "recovery_time"),
         plant=_answers_as_before_a_drop,
     ),
     Defect(

@@ -93,7 +93,7 @@ DEFECTS = (
         kinds=_PRODUCER,
         scenario="broker-crash",
         caught_by=checks("dead_brokers_avoided"),
-        also=checks("recovery_time"),
+        also=checks("client_routes_are_true", "recovery_time"),
         plant=_ignores_new_routes,
     ),
     Defect(

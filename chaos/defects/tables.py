@@ -122,7 +122,13 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("routes_as_registered"),
-        also=checks("answers_are_true", "availability", "routes_converge", "duplicates", "queue_ownership"),
+        also=checks(
+            "answers_are_true",
+            "availability",
+            "duplicates",
+            "queue_ownership",
+            "routes_converge",
+        ),
         plant=_invents_a_broker,
     ),
     Defect(
@@ -131,7 +137,14 @@ DEFECTS = (
         kinds=_NAME_SERVER,
         scenario="smoke",
         caught_by=checks("routes_as_registered", "routes_are_true"),
-        also=checks("answers_are_true", "registrations_are_kept", "routes_converge", "duplicates", "availability"),
+        also=checks(
+            "answers_are_true",
+            "availability",
+            "client_routes_are_true",
+            "duplicates",
+            "registrations_are_kept",
+            "routes_converge",
+        ),
         plant=_swaps_addresses,
     ),
     Defect(

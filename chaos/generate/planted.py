@@ -142,6 +142,16 @@ def _wrong_answer(simulation: Simulation) -> None:
     simulation.result.rows.append({**kept, **answer})
 
 
+def _stale_client(simulation: Simulation) -> None:
+    """A producer keeps the first route of each topic, whatever it is told."""
+    rows, producer = simulation.result.rows, simulation.plan.producer_names[0]
+    first: set[str | None] = set()
+    for row in [row for row in rows if row["event"] == "route_changed" and row["node"] == producer]:
+        if row["topic"] in first:
+            rows.remove(row)
+        first.add(row["topic"])
+
+
 # -- how clients choose
 
 
@@ -321,6 +331,12 @@ DEFECTS: Mapping[str, Planted] = {
         found_by=_found_by("answers_are_true"),
         plan=staged,
         control=_wrong_answer,
+    ),
+    "stale_client": Planted(
+        what="a producer keeps the first route of each topic",
+        found_by=_found_by("client_routes_are_true"),
+        plan=staged,
+        control=_stale_client,
     ),
     "biased_choice": Planted(
         what="every client chooses the same NameServer first",

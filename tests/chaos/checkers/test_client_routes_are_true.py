@@ -1,0 +1,92 @@
+"""client_routes_are_true over hand-written histories: what a client is told it takes, in time, and gives up in time."""
+
+from __future__ import annotations
+
+import pytest
+
+from nemesrv.chaos.checkers.client_routes_are_true import judge
+from nemesrv.chaos.verdict import Validity, Verdict
+from tests.chaos.builder import HistoryBuilder, address_of, cluster, route_of
+
+CLIENT = "consumer-0"
+BOTH = ("broker-a", "broker-b")
+
+
+def check(builder: HistoryBuilder) -> Verdict:
+    return judge(*builder.facts())
+
+
+def told(builder: HistoryBuilder, at_s: float, *brokers: str, takes_s: float | None = 0.0) -> HistoryBuilder:
+    """ns-0 answers with the route of these brokers, which the client takes so much later; None: it does not."""
+    about = {"name_server": address_of("ns-0"), "topic": "orders"}
+    builder.at(at_s).event(CLIENT, "route_answer", value=route_of(*brokers), **about)
+    builder.event(CLIENT, "name_server_call", f="route", type="ok", code=0, duration_ms=2.0, **about)
+    if takes_s is not None:
+        builder.at(at_s + takes_s).event(CLIENT, "route_changed", topic="orders", value=route_of(*brokers))
+    return builder
+
+
+def story() -> HistoryBuilder:
+    return told(cluster(clients=(CLIENT,)), 2, *BOTH)
+
+
+def crashed(at_s: float = 50) -> HistoryBuilder:
+    """broker-a is killed, and both NameServers drop it at once."""
+    builder = story().at(at_s).fault("f1", "kill", "sigkill", "broker-a").at(at_s + 0.01)
+    return builder.route("ns-0", "orders", "broker-b").route("ns-1", "orders", "broker-b")
+
+
+def test_a_client_that_takes_what_it_is_told_is_valid() -> None:
+    verdict = check(told(crashed(), 62, "broker-b").end(140))
+    assert (verdict.verdict, verdict.violations) == (Validity.VALID, 0)
+    assert verdict.measured["answers"] == 2
+
+
+@pytest.mark.parametrize(
+    ("takes_s", "verdict"), [(0.02, Validity.VALID), (1, Validity.INVALID), (None, Validity.INVALID)]
+)
+def test_an_answer_becomes_the_clients_route_at_once(takes_s: float | None, verdict: Validity) -> None:
+    found = check(told(crashed(), 62, "broker-b", takes_s=takes_s).end(70))
+    assert found.verdict is verdict
+    if takes_s is None:
+        (example,) = found.examples
+        assert (example.who, example.what, example.topic, example.from_ms) == (CLIENT, "ns-0", "orders", 62_000.5)
+        assert example.more["due"] == "broker-b 127.0.0.1:11011 [4 read, 4 write, perm 6]"
+
+
+def test_a_client_that_does_not_ask_keeps_a_lost_broker_too_long() -> None:
+    """It must have left it P after the NameServers dropped it, at 80 s."""
+    assert check(crashed().end(79)).verdict is Validity.VALID
+    verdict = check(told(crashed(), 95, "broker-b").end(140))
+    assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
+    (example,) = verdict.examples
+    assert (example.who, example.what, example.more["kind"]) == (CLIENT, "broker-a", "must not have")
+    assert (example.from_ms, example.to_ms, example.over_ms) == (80_000.0, 95_000.0, 15_000.0)
+
+
+def test_the_last_broker_of_a_topic_may_stay() -> None:
+    builder = told(cluster(brokers=("broker-a",), clients=(CLIENT,)), 2, "broker-a")
+    assert check(builder.at(50).fault("f1", "kill", "sigkill", "broker-a").end(140)).verdict is Validity.VALID
+
+
+def back(asked_s: float | None) -> HistoryBuilder:
+    """broker-a is killed at 50 s, back at 60 s and in both tables at 61 s: due from R + C on, 93 s, and at the client
+    P + A later, 126 s."""
+    builder = told(crashed(), 55, "broker-b").at(60).fault("f1", "kill", "sigkill", "broker-a", end=True)
+    builder.restarted("broker-a").topic("broker-a", "orders").at(61)
+    builder.route("ns-0", "orders", *BOTH).route("ns-1", "orders", *BOTH)
+    return builder if asked_s is None else told(builder, asked_s, *BOTH)
+
+
+def test_a_broker_that_is_back_at_every_name_server_is_in_the_clients_route_one_poll_later() -> None:
+    assert check(back(asked_s=120).end(200)).verdict is Validity.VALID
+    assert check(back(asked_s=None).end(125)).verdict is Validity.VALID
+    verdict = check(back(asked_s=150).end(200))
+    assert verdict.verdict is Validity.INVALID
+    assert (verdict.examples[0].more["kind"], verdict.examples[0].what) == ("must have", "broker-a")
+    assert verdict.examples[0].to_ms == 150_000.0
+
+
+def test_a_history_in_which_no_client_took_a_route_is_unknown() -> None:
+    verdict = check(cluster(clients=(CLIENT,)).end(90))
+    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
