@@ -18,7 +18,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ..oracle.lost_brokers import absences, alive, hung_brokers
+from ..oracle.hung import hung_brokers
+from ..oracle.lost_brokers import absences, alive
 from ..oracle.reach import failed_calls
 from ..oracle.windows import Window, client_leave_window
 from ..oracle.world import Life, World
