@@ -17,9 +17,9 @@ Upstream: `NettyDecoder`, `NettyEncoder`, `RemotingCommand`, `RocketMQSerializab
 
 from __future__ import annotations
 
+import operator
 import reprlib
 import struct
-from itertools import chain
 
 import orjson
 
@@ -46,6 +46,7 @@ _LANGUAGES: dict[object, LanguageCode] = {key: code for code in LanguageCode for
 _LANGUAGE_NAMES = {code: code.name for code in LanguageCode}
 _JSON = SerializeType.JSON
 _ONLY_TEXT = frozenset({str})
+_WRITTEN_BY_ALL = operator.itemgetter("code", "flag", "language", "opaque", "version")
 
 
 def encode_frame(command: RemotingCommand) -> bytes:
@@ -69,8 +70,12 @@ def decode_frame(frame: bytes | memoryview) -> RemotingCommand:
     total, word = _PREFIX.unpack_from(frame)
     if total + 4 != size:
         raise RemoteProtocolError(f"frame of {size} B says it has {total + 4} B")
-    end = 8 + _checked_header_length(word, total)
-    command = (_from_binary if frame[4] else _from_json)(frame[8:end])
+    if word <= total - 4 and word <= _HEADER_WORD_MAX:  # as nearly always: JSON, and no longer than its frame
+        end = 8 + word
+        command = _from_json(frame[8:end])
+    else:
+        end = 8 + _checked_header_length(word, total)
+        command = _from_binary(frame[8:end]) if frame[4] else _from_json(frame[8:end])
     if end < size:
         command.body = bytes(frame[end:])
     return command
@@ -195,14 +200,11 @@ def _json_header(command: RemotingCommand) -> bytes:
 def _from_json(header: bytes | memoryview) -> RemotingCommand:
     try:
         fields = orjson.loads(header)
-    except orjson.JSONDecodeError:
-        fields = fastjson.loads(bytes(header), max_bytes=JSON_DIALECT_MAX)
-    if not isinstance(fields, dict):
-        raise RemoteProtocolError(f"JSON header is a {type(fields).__name__}, not an object")
+        code, flag, language, opaque, version = _WRITTEN_BY_ALL(fields)
+    except (orjson.JSONDecodeError, LookupError, TypeError):
+        return _from_unusual_json(header)
     get = fields.get
     remark, ext = get("remark"), get("extFields")
-    language = get("language", "JAVA")
-    code, version, opaque, flag = get("code"), get("version"), get("opaque"), get("flag")
     if (
         (type(code) is type(version) is type(opaque) is type(flag) is int)
         and -0x8000_0000 <= code < 0x8000_0000
@@ -211,9 +213,22 @@ def _from_json(header: bytes | memoryview) -> RemotingCommand:
         and -0x8000_0000 <= flag < 0x8000_0000
         and type(language) is str
         and (remark is None or type(remark) is str)
-        and (ext is None or (type(ext) is dict and _ONLY_TEXT.issuperset(map(type, chain(ext, ext.values())))))
-    ):  # as every client writes it; what the rest looks at in turn is right already
+        and (ext is None or (type(ext) is dict and _ONLY_TEXT.issuperset(map(type, ext.values()))))
+    ):  # as every client writes it
         return RemotingCommand(code, _LANGUAGES.get(language), version, opaque, flag, remark, ext)
+    return _from_unusual_json(header)
+
+
+def _from_unusual_json(header: bytes | memoryview) -> RemotingCommand:
+    try:
+        fields = orjson.loads(header)
+    except orjson.JSONDecodeError:
+        fields = fastjson.loads(bytes(header), max_bytes=JSON_DIALECT_MAX)
+    if not isinstance(fields, dict):
+        raise RemoteProtocolError(f"JSON header is a {type(fields).__name__}, not an object")
+    get = fields.get
+    remark, ext = get("remark"), get("extFields")
+    language = get("language", "JAVA")
     if ext is not None and not isinstance(ext, dict):
         raise RemoteProtocolError(f"extFields is a {type(ext).__name__}, not an object")
     return RemotingCommand(

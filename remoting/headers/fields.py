@@ -15,12 +15,18 @@ import operator
 import re
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 from ..errors import RemoteProtocolError
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _INT64 = range(-(1 << 63), 1 << 63)
+_INTEGERS = {str(number): number for number in range(-1, 4096)}
+"""Most numbers in headers are small: offsets, queue ids, flags."""
+_TEXTS = {number: text for text, number in _INTEGERS.items()}
+
+
+H = TypeVar("H", bound="HeaderFields")
 
 
 class HeaderError(RemoteProtocolError):
@@ -67,7 +73,53 @@ class HeaderFields:
     @classmethod
     def from_ext_fields(cls, fields: Mapping[str, str] | None) -> Self:
         """The header that a peer sent. HeaderError names the field that is missing or unreadable."""
-        return cls(**read_fields(fields, (_layouts.get(cls) or _layout(cls)).plan))
+        return (_layouts.get(cls) or _layout(cls)).read(fields)  # type: ignore[return-value]
+
+
+def reader(header: type[H], plan: Iterable[Plan]) -> Callable[[Mapping[str, str] | None], H]:
+    """What makes a header of what a peer sent, as `header(**read_fields(fields, plan))` does, at half the price.
+
+    It is one function written for these fields, as dataclasses write `__init__`:
+
+        def read(fields):
+            get = (fields or NONE).get
+            v0 = get("topic")
+            if v0 is None: return slowly(fields)        which says what is missing
+            v1 = get("queueId")
+            if not v1: return slowly(fields)
+            elif v1 in INTEGERS: v1 = INTEGERS[v1]      most numbers are small
+            elif len(v1) < 19 and ...: v1 = int(v1)
+            else: v1 = parse("queueId", v1, int)
+            ...
+            return header(topic=v0, queue_id=v1, ...)
+    """
+    fields = tuple(plan)
+    defaults = {field.name: field.default for field in dataclasses.fields(header)}  # type: ignore[arg-type]
+    lines = ["def read(fields):", " get = (fields or NONE).get"]
+    for number, field in enumerate(fields):
+        v = f"v{number}"
+        otherwise = "return slowly(fields)" if field.required else f"{v} = d{number}"
+        lines.append(f" {v} = get({field.wire!r})")
+        if field.kind is str:
+            lines.append(f" if {v} is None: {otherwise}")
+            continue
+        lines.append(f" if not {v}: {otherwise}")
+        if field.kind is int:
+            lines.append(f" elif {v} in INTEGERS: {v} = INTEGERS[{v}]")
+            lines.append(f" elif len({v}) < 19 and {v}.isdecimal() and {v}.isascii(): {v} = int({v})")
+        lines.append(f" else: {v} = parse({field.wire!r}, {v}, {field.kind.__name__})")
+    lines.append(" return header(" + ", ".join(f"{field.name}=v{number}" for number, field in enumerate(fields)) + ")")
+    names: dict[str, Any] = {
+        "NONE": {},
+        "INTEGERS": _INTEGERS,
+        "header": header,
+        "parse": parse,
+        "slowly": lambda given: header(**read_fields(given, fields)),
+        **{f"d{number}": defaults[field.name] for number, field in enumerate(fields)},
+    }
+    exec("\n".join(lines), names)
+    read: Callable[[Mapping[str, str] | None], H] = names["read"]
+    return read
 
 
 def read_fields(fields: Mapping[str, str] | None, plan: Iterable[Plan]) -> dict[str, Any]:
@@ -94,6 +146,7 @@ class _Layout(NamedTuple):
     plan: tuple[Plan, ...]
     wire_names: tuple[str, ...]
     values_of: Callable[[object], tuple[object, ...]]
+    read: Callable[[Mapping[str, str] | None], HeaderFields]
 
 
 _layouts: dict[type[HeaderFields], _Layout] = {}
@@ -107,7 +160,12 @@ def plan(header: type[HeaderFields]) -> tuple[Plan, ...]:
 def _layout(header: type[HeaderFields]) -> _Layout:
     if header not in _layouts:
         fields = _made_plan(header)
-        _layouts[header] = _Layout(fields, tuple(field.wire for field in fields), values_of(f.name for f in fields))
+        _layouts[header] = _Layout(
+            fields,
+            tuple(field.wire for field in fields),
+            values_of(f.name for f in fields),
+            reader(header, fields),
+        )
     return _layouts[header]
 
 
@@ -143,7 +201,7 @@ def camel_case(name: str) -> str:
 def as_text(value: object) -> str:
     """A header value as Java writes it: numbers in decimal, booleans in lower case."""
     if type(value) is int:  # by far the most frequent
-        return str(value)
+        return _TEXTS.get(value) or str(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     return int.__repr__(value) if isinstance(value, int) else str(value)
