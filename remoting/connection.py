@@ -406,7 +406,11 @@ class Connection(asyncio.Protocol):
     def _write(self, frame: bytes) -> None:
         if self.closed or self._transport is None:
             raise ConnectionLost(f"channel to {self.remote_address} is closed")
-        self._gather(frame)
+        if self._corked or self._unwritten:
+            self._gather(frame)
+        else:
+            self._last_s = self._monotonic_s()
+            self._transport.write(frame)
 
     def _gather(self, frame: bytes) -> None:
         unwritten = self._unwritten

@@ -16,7 +16,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -93,7 +93,7 @@ class Message:
         return cls(topic, body, properties=properties, flag=flag)
 
     def with_property(self, name: str, value: str) -> Message:
-        return replace(self, properties={**self.properties, name: value})
+        return Message(self.topic, self.body, properties={**self.properties, name: value}, flag=self.flag)
 
     @property
     def properties_string(self) -> str:

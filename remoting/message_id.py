@@ -64,22 +64,25 @@ def uniq_id(*, host: str, pid: int, loader_hash: int, now_ms: int, counter: int)
     return (pack_ip(host) + numbers).hex().upper()
 
 
+def _uniq_id_head(host: str, pid: int, loader_hash: int) -> str:
+    """What all ids of one client begin with."""
+    return uniq_id(host=host, pid=pid, loader_hash=loader_hash, now_ms=0, counter=0)[:-12]
+
+
 class UniqIdGenerator:
     """Uniq ids of one client. Process id and class-loader hash are drawn from `rng`: a seed repeats them, and clients
     that share a host differ. 65,536 ids a millisecond are distinct."""
 
     def __init__(self, host: str, rng: random.Random, *, counter: int = 0) -> None:
-        self._host = host
-        self._pid = rng.getrandbits(16)
-        self._loader_hash = rng.getrandbits(32)
+        self._client = host, rng.getrandbits(16), rng.getrandbits(32)
+        self._head = ""
         self._counter = counter
 
     def next_id(self, now_ms: int) -> str:
-        text = uniq_id(
-            host=self._host, pid=self._pid, loader_hash=self._loader_hash, now_ms=now_ms, counter=self._counter
-        )
+        self._head = self._head or _uniq_id_head(*self._client)
+        since_month_ms, counter = (now_ms - _month_start_ms(now_ms // 86_400_000)) & 0xFFFFFFFF, self._counter & 0xFFFF
         self._counter += 1
-        return text
+        return f"{self._head}{since_month_ms:08X}{counter:04X}"
 
 
 @lru_cache(maxsize=4)

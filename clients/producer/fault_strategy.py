@@ -76,29 +76,28 @@ class MQFaultStrategy:
         return next((isolation for bucket, isolation in reversed(self._table) if counted_ms >= bucket), 0)
 
     def attempt_succeeded(self, broker_name: str, latency_ms: int, *, now_ms: int) -> None:
-        self._update(broker_name, latency_ms, self.isolation_ms(latency_ms), True, now_ms)
+        self._update(broker_name, latency_ms, False, True, now_ms)
 
     def transport_failed(self, broker_name: str, latency_ms: int, *, now_ms: int) -> None:
         """No connection or no answer (`RemotingException`)."""
-        isolation_ms = self.isolation_ms(latency_ms, failed=True)
-        self._update(broker_name, latency_ms, isolation_ms, not self._detector_enabled, now_ms)
+        self._update(broker_name, latency_ms, True, not self._detector_enabled, now_ms)
 
     def client_refused(self, broker_name: str, latency_ms: int, *, now_ms: int) -> None:
         """No address of the broker (`MQClientException`): a failure to 4.9, to 5.x only its latency counts."""
-        isolation_ms = self.isolation_ms(latency_ms, failed=self._profile is Profile.V4_9)
-        self._update(broker_name, latency_ms, isolation_ms, True, now_ms)
+        self._update(broker_name, latency_ms, self._profile is Profile.V4_9, True, now_ms)
 
     def broker_refused(self, broker_name: str, latency_ms: int, *, now_ms: int) -> None:
         """An error code (`MQBrokerException`)."""
-        self._update(broker_name, latency_ms, self.isolation_ms(latency_ms, failed=True), False, now_ms)
+        self._update(broker_name, latency_ms, True, False, now_ms)
 
     def async_failed(self, broker_name: str, latency_ms: int, *, now_ms: int) -> None:
         """An asynchronous attempt that failed in any way: isolated, reachable."""
-        self._update(broker_name, latency_ms, self.isolation_ms(latency_ms, failed=True), True, now_ms)
+        self._update(broker_name, latency_ms, True, True, now_ms)
 
-    def _update(self, broker_name: str, latency_ms: int, isolation_ms: int, reachable: bool, now_ms: int) -> None:
+    def _update(self, broker_name: str, latency_ms: int, failed: bool, reachable: bool, now_ms: int) -> None:
         if not self._enabled:
             return
+        isolation_ms = self.isolation_ms(latency_ms, failed=failed)
         item = self._items.setdefault(broker_name, _FaultItem())
         item.latency_ms = latency_ms
         item.reachable = reachable

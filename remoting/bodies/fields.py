@@ -60,7 +60,7 @@ class Body:
     @classmethod
     def from_json(cls, value: object) -> Self:
         """The body in a decoded JSON value. RemoteProtocolError names the field whose type is impossible."""
-        if not isinstance(value, Mapping):
+        if type(value) is not dict and not isinstance(value, Mapping):
             raise _impossible(cls.__name__, value, "an object")
         fields = cls._prepared(value)
         values: dict[str, Any] = {}
@@ -90,8 +90,13 @@ class Body:
         return cls.from_json(fastjson.loads(data))
 
 
+_PLAIN = frozenset({str, int, bool, float, type(None)})
+
+
 def plain(value: object) -> object:
     """`value` in what fastjson.dumps takes."""
+    if type(value) in _PLAIN:  # asking an abstract class costs more than all the rest
+        return value
     if isinstance(value, Body):
         return value.to_json()
     if isinstance(value, MessageQueue):

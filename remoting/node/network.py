@@ -11,6 +11,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from ..errors import ConnectError
@@ -38,7 +39,12 @@ class Address(NamedTuple):
         return cls(host.strip("[]"), int(port))
 
     def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return _host_port(self)
+
+
+@lru_cache(maxsize=4096)
+def _host_port(address: Address) -> str:
+    return f"[{address.host}]:{address.port}" if ":" in address.host else f"{address.host}:{address.port}"
 
 
 class Listener(Protocol):

@@ -472,3 +472,12 @@ def test_encode_record_takes_what_a_broker_has_at_hand():
 
 def test_reserved_names_hold_what_the_client_refuses():
     assert {message_properties.KEYS, message_properties.RETRY_TOPIC, "__CRC32#"} <= message_properties.RESERVED_NAMES
+
+
+@pytest.mark.parametrize("host", ["10.0.0.1", "fd00::1"])
+def test_a_client_s_ids_are_those_of_its_numbers_whatever_the_time(host: str) -> None:
+    numbers, ids = random.Random(5), UniqIdGenerator(host, random.Random(5), counter=65_534)
+    pid, loader_hash = numbers.getrandbits(16), numbers.getrandbits(32)
+    for counter, now_ms in enumerate((0, 1_700_000_000_000, 1_701_388_799_999, 1_701_388_800_000), start=65_534):
+        wanted = uniq_id(host=host, pid=pid, loader_hash=loader_hash, now_ms=now_ms, counter=counter)
+        assert ids.next_id(now_ms) == wanted

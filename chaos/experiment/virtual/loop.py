@@ -225,7 +225,10 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         return handle
 
     def call_later(self, delay: float, callback: Callback, *args: Any, context: Context | None = None) -> Scheduled:  # type: ignore[override]
-        return self.call_at(self.scheduler.now_s + delay, callback, *args, context=context)
+        handle = Scheduled(self, self.scheduler.now_s + delay, callback, args, context)
+        if self.state is not _DEAD:
+            heapq.heappush(self._timers, (handle.when_s, next(self._asked), handle))
+        return handle
 
     def call_soon_threadsafe(self, callback: Callback, *args: Any, context: Context | None = None) -> Scheduled:  # type: ignore[override]
         return self.call_soon(callback, *args, context=context)
@@ -279,8 +282,8 @@ class VirtualClock:
     def now_ms(self) -> int:
         return WALL_ORIGIN_MS + int(self.scheduler.now_s * 1000)
 
-    async def sleep(self, delay_s: float) -> None:
-        await asyncio.sleep(delay_s)
+    def sleep(self, delay_s: float) -> Coroutine[Any, Any, None]:
+        return asyncio.sleep(delay_s)
 
     def call_later(self, delay_s: float, callback: Callback, *args: object) -> Timer:
         return asyncio.get_running_loop().call_later(delay_s, callback, *args)

@@ -27,6 +27,7 @@ from ...topology import Link
 from .loop import ProcessLoop, Scheduled, Scheduler
 
 MIN_TRIP_S, MAX_TRIP_S = 0.000_1, 0.000_4
+_SPREAD_S = MAX_TRIP_S - MIN_TRIP_S
 SLICE_S = 0.1
 """A slow link hands on a long chunk in slices of this time, as Toxiproxy's bandwidth toxic does."""
 MIN_RESEND_S, MAX_RESEND_S = 0.2, 120.0
@@ -258,7 +259,8 @@ class Pipe:
         return int(rate_kb_s * 1000 * SLICE_S)
 
     def _hand_on(self, data: bytes) -> None:
-        at_s = self._network.arrival_s()
+        network = self._network
+        at_s = network.scheduler.now_s + MIN_TRIP_S + _SPREAD_S * network.random()  # arrival_s, without a call
         if at_s < self._latest_s:
             at_s = self._latest_s
         self._latest_s = at_s
@@ -333,6 +335,7 @@ class MemoryNetwork:
 
     def __init__(self, scheduler: Scheduler, rng: random.Random) -> None:
         self.scheduler, self.rng = scheduler, rng
+        self.random = rng.random
         self.loop = scheduler.process("network")
         self.wires: dict[tuple[str, Address], Wire] = {}
         self._listening: dict[Address, tuple[ProcessLoop, ProtocolFactory]] = {}
@@ -350,7 +353,7 @@ class MemoryNetwork:
 
     def arrival_s(self) -> float:
         """When a chunk that is sent now arrives."""
-        return self.scheduler.now_s + MIN_TRIP_S + (MAX_TRIP_S - MIN_TRIP_S) * self.rng.random()
+        return self.scheduler.now_s + MIN_TRIP_S + _SPREAD_S * self.random()
 
     def vanish(self, process: ProcessLoop) -> None:
         """The kernel closes all that a dead process had open."""

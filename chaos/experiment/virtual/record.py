@@ -23,13 +23,14 @@ class MemoryRecorder:
     def __init__(self, path: Path, node: str, role: str, incarnation: int, clock: Clock) -> None:
         self._path, self._events = path, EventLines(node, role, incarnation, clock)
         self._lines: list[bytes] = []
+        self._append, self._line = self._lines.append, self._events.line
         self._closed = False
 
     def __call__(self, event: str, /, **fields: object) -> None:
         """Append one event. TypeError when a field is no column of the history."""
         check_fields(event, fields)
         if not self._closed:
-            self._lines.append(self._events.line(event, fields))
+            self._append(self._line(event, fields))
 
     def close(self) -> None:
         if not self._closed:
