@@ -162,3 +162,8 @@ def test_the_classes_of_faults_import_nothing_that_injects() -> None:
         tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
         ours = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level}
         assert ours <= pure, module
+
+
+def test_the_page_of_faults_has_each_of_them() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "faults.md").read_text(encoding="utf-8")
+    assert {line[4:].partition(":")[0] for line in page.splitlines() if line.startswith("### ")} == set(FAULTS)
