@@ -22,6 +22,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..faults.losses import Dial
+from ..oracle.dials import dials_met, late_ms
 from ..oracle.world import Fault, World
 from ..verdict import EXAMPLES_MAX, Finding, Validity, Verdict
 from .check import Check, Reads, Section
@@ -102,6 +104,7 @@ def judge(evidence: Evidence, world: World) -> Verdict:
         if what:
             until_ms = end_ms if math.isfinite(end_ms) else world.end_ms
             missing.append(_finding(faults[0].source, what, start_ms, until_ms, fault_id))
+    missing += _unproven(evidence.control, world)
     planned = [action for action in world.run.get("timeline") or () if action not in ("heal", "resume", "restart")]
     if len(planned) > len(by_id):
         what = f"{len(planned)} faults were planned and {len(by_id)} recorded"
@@ -116,6 +119,7 @@ def judge(evidence: Evidence, world: World) -> Verdict:
             "effects": sum(sum(seen.values()) for seen in effects.values()),
             "switches": sum(switches.values()),
             "by_fault": shown[:_SHOWN],
+            "probes": len(evidence.control.rows("probe")),
         },
         allowed={"bound_ms": None, "formula": _FORMULA, "tolerance_ms": 0, "row": _ROW},
         examples=tuple(finding.example for finding in missing[:EXAMPLES_MAX]),
@@ -136,6 +140,28 @@ CHECK = Check(
     tells=lambda measured: _told(measured),
     takes_all_rows=("effects", "by_fault"),
 )
+
+
+def _unproven(control: Control, world: World) -> list[Finding]:
+    """Where a probe met something else than the faults that were asked for let it meet."""
+    found = []
+    probes = [row for row in control.rows("probe") if row.time_ms <= world.end_ms]
+    if world.run.get("prove_faults") and world.faults and not probes:
+        found.append(_finding("harness", "no link was probed, though the scenario asks for it", 0.0, world.end_ms))
+    for row in probes:
+        source, target = row.source or "", row.target or ""
+        began_ms = row.time_ms - (row.duration_ms or 0.0)
+        allowed = dials_met(world, source, target, began_ms, row.time_ms)
+        value = row.decoded or {}
+        met, took_ms, due_ms = Dial(value["met"]), value.get("took_ms") or 0.0, late_ms(world, source, target, began_ms)
+        if met is Dial.ANSWERED and due_ms > 0:
+            met = Dial.LATE if took_ms >= due_ms - 1 else met
+        if allowed and met not in allowed:
+            wanted = " or ".join(sorted(allowed))
+            found.append(
+                _finding(source, f"a dial to {target} met: {met}; asked for was: {wanted}", began_ms, row.time_ms)
+            )
+    return found
 
 
 def _told(measured: Mapping[str, Any]) -> str:

@@ -193,6 +193,12 @@ class Experiment:
 
     def act(self, action: ActionModel) -> tuple[str, ...]:
         """Do one action of a timeline now, whatever its `at_s`; the ids of the faults that begin with it."""
+        begun = self._act(action)
+        if self.scenario.prove_faults:
+            self._links.probe()
+        return begun
+
+    def _act(self, action: ActionModel) -> tuple[str, ...]:
         what = action.what
         self._phase("fault" if isinstance(what, Fault) else "heal", what.do)
         if isinstance(what, LinkFault):
@@ -237,6 +243,8 @@ class Experiment:
         self._links.heal_all()
         self._processes.heal_all()
         self._phase("settle", f"settling {scenario.settle_s:g} s")
+        if scenario.prove_faults:
+            self._links.probe()
         self.wait(scenario.settle_s)
         if self._probing is not None:
             self._probing.result(timeout=60)

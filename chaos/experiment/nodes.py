@@ -140,6 +140,7 @@ def about(scenario: Scenario) -> dict[str, Any]:
         "workload": scenario.workload.model_dump(mode="json"),
         "timeline": [action.do for action in scenario.timeline],
         "availability_floor": scenario.availability_floor,
+        "prove_faults": scenario.prove_faults,
         **({"settings": settings} if settings else {}),
         **({"node_timers": differing} if differing else {}),
     }

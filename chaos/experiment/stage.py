@@ -132,6 +132,7 @@ class RealStage:
         self, stack: ExitStack, record: Recorder, upstreams: Mapping[Link, Address], say: Callable[[str], None]
     ) -> tuple[Cluster, LinkFaults]:
         from ..faults.bandwidth_proof import BandwidthProofThread
+        from ..faults.link_probes import LinkProbes
         from ..faults.proxy_lag import TOXIPROXY, ProxyLagProbe
         from ..faults.toxiproxy import ToxiproxyServer  # and what speaks HTTP, which the virtual clock needs not
         from ..faults.toxiproxy_links import LinkFaults
@@ -147,7 +148,9 @@ class RealStage:
         stack.enter_context(ProxyLagProbe(api, ports, self.clock, lateness, step_s=step_s))
         self._links = LinkFaults(api, self.clock, record)
         self._links.open(upstreams, ports)
-        self._links.observer = stack.enter_context(BandwidthProofThread(self.clock, self._links.way, record))
+        proofs = BandwidthProofThread(self.clock, self._links.way, record)
+        self._links.observer = stack.enter_context(proofs)
+        self._links.probes = LinkProbes(*proofs.parts)
         watch = stack.enter_context(self._watch(record, server))
         stack.enter_context(DiskWatch(self._folder.path, self._alarm))
         cluster = Cluster(self.harness.ray, self.clock, watch=watch, alarm=self._alarm, dials=self._links)

@@ -223,6 +223,8 @@ class BandwidthProofThread:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="bandwidth-proof", daemon=True)
         self.proofs = BandwidthProofs(clock, clock.scale, way, self._spawn, self._note)
+        self.parts = clock, clock.scale, way, self._spawn, self._note
+        """Of which other measurements in this thread are made (link_probes.py)."""
 
     def _spawn(self, proof: Coroutine[Any, Any, None]) -> Started:
         return asyncio.run_coroutine_threadsafe(proof, self._loop)

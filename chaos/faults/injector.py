@@ -18,6 +18,7 @@ from ...remoting.node.recording import Recorder
 from ..errors import HarnessError, ToxiproxyError
 from ..topology import Link
 from .link_faults import LinkFault, LinkState, combine
+from .link_probes import LinkProbes
 
 
 class ScaledClock(Protocol):
@@ -63,6 +64,7 @@ class LinkFaultInjector(ABC):
         self._active: dict[str, tuple[LinkFault, list[Link]]] = {}
         self._begun = 0
         self.observer: FaultObserver | None = None
+        self.probes: LinkProbes | None = None
         self._lock = threading.RLock()
 
     @abstractmethod
@@ -156,6 +158,11 @@ class LinkFaultInjector(ABC):
                 text = f"{fault_id} could not be healed on {len(failed)} links: {failed[0]}"
                 raise ToxiproxyError(text) from failed[0]
             del self._active[fault_id]
+
+    def probe(self) -> None:
+        """Find out what passes over every link from now on; nobody waits for it."""
+        if self.probes is not None:
+            self.probes.look(self._links)
 
     def heal_all(self) -> None:
         """Heal every fault, the newest first. Tries all of them before it raises the first failure."""

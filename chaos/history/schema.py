@@ -169,6 +169,14 @@ _CATALOGUE: tuple[Event, ...] = (
         "a measurement that proves a fault; of a bandwidth limit: value has the link, stream, rate_kb_s (allowed), "
         "kb_s (measured), bytes and took_ms",
     ),
+    Event(
+        "probe",
+        Group.CONTROL,
+        "harness",
+        ("source", "target", "duration_ms", "value"),
+        "the harness has dialled this link and asked its peer something: value has met (refused; accepted, answered; "
+        "…) and took_ms of the answer",
+    ),
     # Every node
     Event("started", Group.ENVIRONMENT, "every node", ("address", "value"), "this process of the node begins its work"),
     Event("stopped", Group.ENVIRONMENT, "every node", (), "this process of the node has ended cleanly"),

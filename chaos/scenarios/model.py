@@ -164,6 +164,8 @@ class Scenario(_Model):
     timeline: tuple[ActionModel, ...] = ()
     steady_s: float = Field(60, ge=0, le=100_000)
     settle_s: float = Field(70, ge=0, le=100_000)
+    prove_faults: bool = False
+    """Whether every link is dialled after each action, and what it meets held against what was asked for."""
     availability_floor: float | None = Field(None, ge=0, le=1)
     """The least part of operations that must succeed from the first fault to the end; None asks nothing then."""
     checks: tuple[str, ...] = Field(min_length=1)
@@ -287,7 +289,7 @@ def refuse_nowhere(defect: Defect, scenario: Scenario, file: str) -> None:
 
 _TRUE_OR_FALSE = frozenset(
     name
-    for model in (ClusterModel, WorkloadModel)
+    for model in (ClusterModel, WorkloadModel, Scenario)
     for name, field in model.model_fields.items()
     if field.annotation is bool
 )

@@ -10,6 +10,7 @@ from ....remoting.node.recording import Recorder
 from ...faults.bandwidth_proof import BandwidthProofs, Route
 from ...faults.injector import LinkFaultInjector, LinkUnderFault
 from ...faults.link_faults import LinkState
+from ...faults.link_probes import LinkProbes
 from ...topology import Link
 from .loop import VirtualClock
 from .network import MemoryNetwork, NodeNetwork
@@ -49,6 +50,7 @@ class MemoryLinkFaults(LinkFaultInjector):
 
         stack.callback(end)
         self.observer = BandwidthProofs(self._time, self._time.scale, way, process.create_task, note)
+        self.probes = LinkProbes(self._time, self._time.scale, way, process.create_task, note)
 
     def dials_of(self, node: str) -> dict[Address, Address]:
         """Each peer of `node`, dialled at its own address."""
