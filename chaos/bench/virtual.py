@@ -80,6 +80,8 @@ class Recorded:
     """Callbacks that the loop ran."""
     chunks: int
     """Writes that reached their peer."""
+    calls: int
+    """Of functions, C's included, as the profiler counts them: the same whatever else the machine does."""
     empty_cpu_s: float
     """Of a loop with as many turns and chunks whose nodes do nothing."""
     parts: dict[str, float]
@@ -119,6 +121,7 @@ def _measured(scenario: Scenario, rounds: int) -> Recorded:
         events=len(rows),
         turns=turns,
         chunks=chunks,
+        calls=stats.total_calls,  # type: ignore[attr-defined]
         empty_cpu_s=min(empty_loop(chunks, turns - chunks) for _ in range(rounds)),
         parts=_shares(stats),
     )
@@ -204,6 +207,7 @@ def _print(found: Sequence[Recorded], console: Console) -> None:
         "times real time": [f"{r.times_real:,.0f}" for r in found],
         "events recorded": [f"{r.events:,}" for r in found],
         "turns of the loop, chunks among them": [f"{r.turns:,}, {r.chunks:,}" for r in found],
+        "calls of functions, a turn": [f"{r.calls:,}, {r.calls / r.turns:.0f}" for r in found],
         "CPU µs a turn": [f"{r.cpu_s / r.turns * 1e6:.1f}" for r in found],
         "CPU s of an empty loop, turns and chunks the same": [f"{r.empty_cpu_s:.2f}" for r in found],
     }

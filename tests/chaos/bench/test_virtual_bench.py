@@ -27,11 +27,11 @@ def test_a_recording_is_measured_beside_an_empty_loop_and_its_parts_are_the_whol
     (tiny,) = virtual.run([TINY], rounds=1, console=Console(file=text, width=160))
     assert 20 < tiny.simulated_s < 60
     assert tiny.events > 400
-    assert 300 < tiny.chunks < tiny.turns
+    assert 300 < tiny.chunks < tiny.turns < tiny.calls
     assert 0 < tiny.empty_cpu_s < tiny.cpu_s
     assert sum(tiny.parts.values()) == pytest.approx(1)
     assert all(tiny.parts[part] > 0 for part, _ in virtual.PARTS)
-    for what in ("times real time", "empty loop", "share of frames, commands and channels", "tiny"):
+    for what in ("times real time", "calls of functions", "empty loop", "share of frames, commands", "tiny"):
         assert what in text.getvalue()
 
 
