@@ -259,6 +259,8 @@ class Verdict:
     """Whose clients it is about, and how many; none where the check looks at none."""
     why: str = ""
     """One sentence for a person; never empty when the verdict is not VALID."""
+    undecided: Mapping[str, str] = field(default_factory=dict)
+    """What of the check this history cannot decide, by name, each with a sentence; the verdict is of all the rest."""
 
     def since_timeline(self, timeline_ms: float) -> Self:
         """It with the moments of its findings and examples counted from where the timeline starts."""
@@ -296,6 +298,7 @@ class Verdict:
             "examples": [example.to_json() for example in self.examples],
             "clients": [clients.to_json() for clients in self.clients],
             "why": self.why,
+            "undecided": dict(self.undecided),
         }
 
     @classmethod
@@ -311,4 +314,5 @@ class Verdict:
             examples=tuple(Example.from_json(example) for example in document["examples"]),
             clients=tuple(Clients(**clients) for clients in document.get("clients") or ()),
             why=document.get("why", ""),
+            undecided=document.get("undecided") or {},
         )

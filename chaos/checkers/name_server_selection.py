@@ -3,7 +3,8 @@
 Over every selection of the run (a process of a client, or one of the prober's starts), for Java's clients:
 
     shuffled      the list in use is a permutation of the configured NameServers
-    uniform       over all selections, the first choice falls on each NameServer equally often (alpha 1e-6)
+    uniform       over all selections, the first choice falls on each NameServer equally often (alpha 1e-6); and over
+                  those of producers and consumers alone, which many starts of the prober would hide
     in order      each later choice is the next entry of the client's own list
     sticky        another one is chosen only after the current one failed: a call without an answer, a failed connect,
                   or a close that a fault of that NameServer, of the link or of the client itself explains
@@ -15,18 +16,23 @@ Over every selection of the run (a process of a client, or one of the prober's s
 Other profiles put in place of these: `listed` (the list is as configured, in the order of the NameServers' names),
 `start` (the first choice is a fixed entry) and `every request` (each call takes the next entry). The rules of a call
 are judged where the history says its tries. An answer with an error code is no failure. A client's own close without a
-reason is none either. A run whose workload names a `start_bias` must have made enough starts to find it.
+reason is none either.
+
+All these rules but `uniform` are exact: one row decides. `uniform` is a matter of chance, and decided when there are
+enough first choices to find one NameServer chosen ten points too often with POWER; with fewer an even result says
+nothing, so it is named as not decided, and the verdict is that of the exact rules. A run whose workload names a
+`start_bias` asks for a decision: with too few starts to find it, it is UNKNOWN.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..oracle.client_profiles import Advance, Attempts, ClientProfile, Order, profile_of
-from ..oracle.start_choice import ALPHA, POWER, detectable_bias, method, p_value, plan, starts_needed
+from ..oracle.start_choice import ALPHA, EXACT, POWER, detectable_bias, method, p_value, plan, starts_needed
 from ..oracle.world import World
 from ..verdict import EXAMPLES_MAX, Finding, Validity, Verdict
 from .check import Check, Reads, Section
@@ -34,11 +40,12 @@ from .control import Control
 from .name_server_calls import Broken, Choice, Selection, Tries, broken_calls, selections
 
 NAME = "name_server_selection"
+UNIFORM = "first choices uniform"
 BIAS = 0.1
-"""What `measured` speaks of: the starts that find this bias with POWER, whether the run made them or not."""
+"""The first choices are decided when there are enough of them to find this bias with POWER."""
 
 EXPECTED_MIN = 10
-"""First choices expected per NameServer below which nothing is said of them."""
+"""First choices expected per NameServer below which χ² says nothing of them."""
 
 FINDINGS_MAX = 200
 """So many rows that break a rule are kept of each; all are counted."""
@@ -122,37 +129,65 @@ def _rule_of_choice(choice: Choice, profile: ClientProfile, as_given: tuple[str,
     return None
 
 
-def first_choices_needed(name_servers: int) -> int:
-    """So many that always choosing the same one would be found at ALPHA, and ten expected a NameServer."""
-    if name_servers < 2:
-        return 1
-    always_same = math.ceil(1 + math.log(1 / ALPHA) / math.log(name_servers))
-    return max(always_same, EXPECTED_MIN * name_servers)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FirstChoices:
+    """The first choices of some clients, by address, and how likely counts at least so uneven are by chance."""
+
+    of: str
+    """Whose."""
+    counts: Mapping[str, int]
+    times_ms: Sequence[float]
+    p_value: float
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def uneven(self) -> bool:
+        """Whether chance cannot be the reason."""
+        n = len(self.counts)
+        enough = method(self.total, n) is EXACT or self.total >= EXPECTED_MIN * n
+        return enough and self.p_value < ALPHA
+
+    @property
+    def says(self) -> str:
+        """ "34 / 3 / 3" """
+        return " / ".join(map(str, self.counts.values()))
 
 
-def _starts(counts: list[int], start_bias: float | None) -> tuple[dict[str, Any], int, float]:
-    """What the first choices tell (for `measured`), how many there must be, and their p-value."""
-    n, total = len(counts), sum(counts)
-    bias = start_bias or BIAS
-    p, needed = p_value(counts), first_choices_needed(n)
+def _first_choices(found: Sequence[Selection], addresses: Iterable[str], of: str) -> _FirstChoices:
+    first = [selection.choices[0].row for selection in found if selection.choices]
+    chosen = Counter(row.name_server for row in first)
+    counts = {address: chosen[address] for address in addresses}
+    p = p_value([*counts.values()])
+    return _FirstChoices(of=of, counts=counts, times_ms=[row.time_ms for row in first], p_value=p)
+
+
+def _told_by(first: _FirstChoices, bias: float) -> tuple[dict[str, Any], str]:
+    """What so many first choices can tell of a bias, for `measured`; and why that does not decide it, "" if it does."""
+    n, total = len(first.counts), first.total
+    told: dict[str, Any] = {"starts": total, "p_value": first.p_value}
     if n < 2 or bias > 1 - 1 / n:
-        return {"starts": total, "p_value": p}, needed, p
-    enough = starts_needed(n, bias=bias, power=POWER, alpha=ALPHA)
+        return told, ""
+    needed = starts_needed(n, bias=bias, power=POWER, alpha=ALPHA)
     found = detectable_bias(total, n, power=POWER, alpha=ALPHA)
-    told = {
-        "starts": total,
-        "p_value": p,
+    power = round(plan(total, n, bias=bias, alpha=ALPHA).power, 4)
+    told |= {
         "judged_by": method(total, n),
         "bias": bias,
-        "starts_needed": enough,
-        "power": round(plan(total, n, bias=bias, alpha=ALPHA).power, 4),
+        "starts_needed": needed,
+        "power": power,
         "bias_found": None if found is None else round(found, 3),
     }
-    return told, max(needed, enough) if start_bias else needed, p
+    if total >= needed or first.uneven:
+        return told, ""
+    what = f"one NameServer chosen {100 * bias:g} points too often"
+    return told, f"{total:,} first choices find {what} with power {power:g}; {needed:,} decide it"
 
 
 def _formula(profile: ClientProfile, needed: int) -> str:
-    parts = [f"p ≥ {ALPHA:g} over {needed}+ first choices"] if profile.drawn else []
+    parts = [f"p ≥ {ALPHA:g}" + (f" over {needed:,}+ first choices" if needed else "")] if profile.drawn else []
     when = "only after a failure" if profile.advance is Advance.ON_FAILURE else "at every request"
     tries = "1 try a call" if profile.attempts is Attempts.ONE else "n tries a call"
     return "; ".join([*parts, f"next = index + 1 mod n, {when}", tries])
@@ -167,16 +202,17 @@ def _verdict(
     start_bias: float | None,
 ) -> Verdict:
     names = {node.address: node.name for node in world.of_kind("name_server") if node.address}
-    first = Counter(of.choices[0].row.name_server for of in found if of.choices)
-    counts = {address: first[address] for address in names}
+    first = _first_choices(found, names, "all clients")
+    lasting = _first_choices([of for of in found if not of.is_prober], names, "producers and consumers")
     later = sum(len(of.choices) - 1 for of in found if of.choices)
-    total = sum(counts.values())
-    told, needed, p = _starts([*counts.values()], start_bias) if profile.drawn else ({"starts": total}, 1, 1.0)
+    told, open_ = _told_by(first, start_bias or BIAS) if profile.drawn else ({"starts": first.total}, "")
+    judged = [one for one in (first, lasting) if profile.drawn and one.total]
+    uneven = [one for one in judged if one.uneven]
     numbers = {rule: len(rows) for rule, rows in sorted(broken.items())}
     violations = sum(numbers.values())
-    uneven = total >= first_choices_needed(len(counts)) and p < ALPHA
     measured = {
-        "first_choices": counts,
+        "first_choices": dict(first.counts),
+        "first_choices_of_lasting": dict(lasting.counts),
         "later_choices": later,
         "calls": calls,
         **told,
@@ -184,42 +220,38 @@ def _verdict(
     }
     allowed = {
         "bound_ms": None,
-        "formula": _formula(profile, needed),
+        "formula": _formula(profile, told.get("starts_needed", 0)),
         "tolerance_ms": None,
         "row": profile.rule,
         "client_profile": profile.name,
-        "first_choices_needed": needed,
     }
-    why = []
-    if uneven:
-        counted = " / ".join(str(count) for count in counts.values())
-        why.append(f"first choices are not uniform: {counted}, p = {p:.2g}")
+    why = [f"first choices of {one.of} are not uniform: {one.says}, p = {one.p_value:.2g}" for one in uneven]
     if violations:
         why.append("; ".join(f"rule '{rule}' broken {number} times" for rule, number in numbers.items()))
     validity = Validity.VALID
     if why:
         validity = Validity.INVALID
-    elif total + later == 0:
+    elif first.total + later == 0:
         return Verdict.nothing_examined(NAME, "no client chose a NameServer", measured=measured, allowed=allowed)
-    elif total < needed:
+    elif open_ and start_bias:
         validity = Validity.UNKNOWN
-        purpose = f"to find a bias of {start_bias:g}" if start_bias else "to tell whether they are uniform"
-        why.append(f"{total} first choices are too few {purpose}; {needed} are needed")
+        why.append(f"the run is to find a bias of {start_bias:g}: {open_}")
     strange = {rule: _strange(rows, names, profile) for rule, rows in sorted(broken.items())}
     return Verdict(
         name=NAME,
         verdict=validity,
-        examined=total + later,
-        violations=violations + uneven,
+        examined=first.total + later,
+        violations=violations + len(uneven),
         measured=measured,
         allowed=allowed,
         examples=tuple(one.example for rows in strange.values() for one in rows[:EXAMPLES_MAX])[:EXAMPLES_MAX],
         findings=(
             *(one for rows in strange.values() for one in rows),
             *_kept(found, broken, profile),
-            *([_uniform(found, profile, counts, p, uneven=uneven)] if profile.drawn and total else []),
+            *(_uniform(one, profile, open_) for one in judged if one is first or one.uneven),
         ),
         why="; ".join(why),
+        undecided={UNIFORM: open_} if open_ else {},
     )
 
 
@@ -269,19 +301,20 @@ def _kept(
             )
 
 
-def _uniform(
-    found: Sequence[Selection], profile: ClientProfile, counts: Mapping[str, int], p: float, *, uneven: bool
-) -> Finding:
-    """The one about all first choices."""
-    times = [of.choices[0].row.time_ms for of in found if of.choices]
+def _uniform(first: _FirstChoices, profile: ClientProfile, undecided: str) -> Finding:
+    """The one about all first choices of some clients; it examined nothing where they do not decide it."""
     return Finding(
-        subject="all clients",
-        kind="first choices uniform",
-        from_ms=min(times),
-        to_ms=max(times),
+        subject=first.of,
+        kind=UNIFORM,
+        from_ms=min(first.times_ms),
+        to_ms=max(first.times_ms),
         formula=f"p ≥ {ALPHA:g}",
         row=profile.rule,
-        examined=len(times),
-        wrong=int(uneven),
-        more={"first_choices": dict(counts), "p_value": p},
+        examined=0 if undecided and not first.uneven else first.total,
+        wrong=int(first.uneven),
+        more={
+            "first_choices": dict(first.counts),
+            "p_value": first.p_value,
+            **({"not_decided": undecided} if undecided and not first.uneven else {}),
+        },
     )

@@ -23,10 +23,15 @@ _STRETCHES = 3
 def measured_sentences(v: Verdict) -> list[str]:
     """What was measured, the most important sentence first; none where the numbers speak for themselves."""
     if v.name == "availability" and v.measured:
-        return _availability(v.measured, v.timeline_ms)
+        return [*_availability(v.measured, v.timeline_ms), *undecided_sentences(v)]
     check = CHECKS.get(v.name)
     said = check.tells(v.measured) if check and check.tells and v.examined else ""
-    return [said] if said else []
+    return [*filter(None, (said,)), *undecided_sentences(v)]
+
+
+def undecided_sentences(v: Verdict) -> list[str]:
+    """What of the check the history cannot decide: `not decided: first choices uniform: …`."""
+    return [f"not decided: {name}: {why}" for name, why in v.undecided.items()]
 
 
 def example_sentence(e: Example, timeline_ms: float = 0.0) -> str:

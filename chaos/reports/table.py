@@ -12,7 +12,7 @@ from rich.text import Text
 
 from ..oracle.legend import legend
 from ..verdict import Validity, Verdict
-from .sentences import allowed_sentence, clients_sentence, measured_sentences, wrong_sentence
+from .sentences import allowed_sentence, clients_sentence, measured_sentences, undecided_sentences, wrong_sentence
 from .values import phrases
 
 LONGEST = 60
@@ -32,7 +32,9 @@ def brief(values: Mapping[str, object]) -> str:
 
 def measured(v: Verdict) -> str:
     """What the check measured, in a line or two; of one that is not VALID first who, when and by how much."""
-    said = "; ".join(measured_sentences(v)[:2]) or brief(v.measured)
+    undecided = undecided_sentences(v)
+    told = [sentence for sentence in measured_sentences(v) if sentence not in undecided]
+    said = "; ".join(filter(None, ("; ".join(told[:2]) or brief(v.measured), *undecided)))
     return ". ".join(part for part in (wrong_sentence(v), said) if part)
 
 

@@ -65,6 +65,7 @@ def _outcome(verdicts: Sequence[Verdict]) -> str:
     elif valid:
         others = "check" if len(valid) == 1 else f"{len(valid)} checks"
         said.append(f"The other {others} found nothing wrong.")
+    said += [f"Not decided by {v.name}: {'; '.join(v.undecided)}." for v in verdicts if v.undecided]
     return " ".join(said)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nemesrv.chaos.checkers.name_server_selection import CHECK, first_choices_needed, judge
+from nemesrv.chaos.checkers.name_server_selection import CHECK, UNIFORM, judge
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, address_of, cluster
 
@@ -69,6 +69,7 @@ def test_clients_that_choose_as_java_does_are_valid() -> None:
         examined=32,
         measured={
             "first_choices": {NS[0]: 10, NS[1]: 11, NS[2]: 10},
+            "first_choices_of_lasting": {NS[0]: 0, NS[1]: 1, NS[2]: 0},
             "later_choices": 1,
             "calls": 0,
             "starts": 31,
@@ -82,12 +83,16 @@ def test_clients_that_choose_as_java_does_are_valid() -> None:
         },
         allowed={
             "bound_ms": None,
-            "formula": "p ≥ 1e-06 over 30+ first choices; next = index + 1 mod n, only after a failure; n tries a call",
+            "formula": "p ≥ 1e-06 over 1,292+ first choices; next = index + 1 mod n, only after a failure; "
+            "n tries a call",
             "tolerance_ms": None,
             "row": "list shuffled, random start, one NameServer kept until its channel is not active, "
             "a call tries the whole list",
             "client_profile": "java-4.9",
-            "first_choices_needed": 30,
+        },
+        undecided={
+            UNIFORM: "31 first choices find one NameServer chosen 10 points too often with power 0.0001; "
+            "1,292 decide it"
         },
     )
 
@@ -102,7 +107,7 @@ def test_every_finding_is_there_right_or_wrong() -> None:
     assert [(f.subject, f.kind, f.examined, f.wrong) for f in verdict.findings] == [
         ("producer-0", "sticky", 1, 1),
         ("prober", "chose by the rules", 30, 0),
-        ("all clients", "first choices uniform", 31, 0),
+        ("all clients", "first choices uniform", 0, 0),
     ]
     assert verdict.examples == (verdict.findings[0].example,)
 
@@ -119,12 +124,46 @@ def test_first_choices_that_fall_on_one_name_server_are_invalid() -> None:
     assert "34 / 3 / 3" in verdict.why
 
 
-def test_too_few_first_choices_are_unknown_and_none_at_all_too() -> None:
-    few = check(starts((14, 0, 0)).end(100))
-    assert (few.verdict, few.examined, "30 are needed" in few.why) == (Validity.UNKNOWN, 14, True)
+def test_first_choices_that_are_all_the_same_are_invalid_as_soon_as_chance_cannot_be_the_reason() -> None:
+    """3^-13 is less than one in a million, 3^-12 is not."""
+    assert check(starts((14, 0, 0)).end(100)).verdict is Validity.INVALID
+    fewer = check(starts((12, 0, 0)).end(100))
+    assert (fewer.verdict, fewer.examined, [*fewer.undecided]) == (Validity.VALID, 12, [UNIFORM])
+
+
+def test_no_choice_at_all_is_unknown() -> None:
     for builder in (HistoryBuilder(), cluster().end(50)):
         nothing = check(builder)
         assert (nothing.verdict, nothing.examined) == (Validity.UNKNOWN, 0)
+
+
+def test_evenness_is_decided_by_enough_starts_only_and_the_exact_rules_apart_from_it() -> None:
+    """94 even starts say nothing of ten points; a client that leaves without a reason is found all the same."""
+    few = check(starts((31, 32, 31)).end(100))
+    assert (few.verdict, few.measured["power"]) == (Validity.VALID, 0.0014)
+    assert "1,292 decide it" in few.undecided[UNIFORM]
+    enough = check(starts((431, 431, 430)).end(100))
+    assert (enough.verdict, enough.undecided, enough.findings[-1].examined) == (Validity.VALID, {}, 1292)
+    wrong = check(moved(client(), 40, 2).end(100))
+    assert (wrong.verdict, wrong.violations, [*wrong.undecided]) == (Validity.INVALID, 1, [UNIFORM])
+
+
+def lasting(last: int) -> Verdict:
+    """300 even starts of the prober, and 20 producers of which the first `last` choose ns-0 and the others in turn."""
+    builder = starts((100, 100, 100))
+    for number in range(20):
+        index = 0 if number < last else number % 3
+        builder.at(10 + number).event(f"producer-{number}", "name_server_list", value=NS)
+        choice(builder, f"producer-{number}", NS, index)
+    return check(builder.end(100))
+
+
+def test_clients_that_last_are_not_hidden_behind_the_starts_of_the_prober() -> None:
+    wrong = lasting(20)
+    assert (wrong.verdict, wrong.violations, wrong.examined) == (Validity.INVALID, 1, 320)
+    assert "first choices of producers and consumers are not uniform: 20 / 0 / 0" in wrong.why
+    even = lasting(0)
+    assert (even.verdict, even.measured["first_choices_of_lasting"][NS[0]]) == (Validity.VALID, 7)
 
 
 def test_leaving_a_name_server_that_did_not_fail_is_invalid() -> None:
@@ -181,10 +220,6 @@ def test_a_restarted_client_chooses_anew() -> None:
     assert broken(choice(builder, "producer-0", NS[::-1], 0)) == {}
 
 
-def test_first_choices_are_judged_from_ten_a_name_server_on() -> None:
-    assert [first_choices_needed(n) for n in (1, 2, 3, 9)] == [1, 21, 30, 90]
-
-
 def test_a_run_that_is_to_find_a_bias_needs_the_starts_for_it() -> None:
     """31 starts find 64 points with power 0.99 at 1e-6, not 40."""
     verdict = check(starts((11, 10, 10), start_bias=0.4).end(100))
@@ -193,5 +228,7 @@ def test_a_run_that_is_to_find_a_bias_needs_the_starts_for_it() -> None:
         31,
         78,
     )
-    assert "31 first choices are too few to find a bias of 0.4; 78 are needed" in verdict.why
-    assert check(starts((11, 10, 10), start_bias=0.65).end(100)).verdict is Validity.VALID
+    assert "the run is to find a bias of 0.4: 31 first choices find" in verdict.why
+    assert "78 decide it" in verdict.why
+    found = check(starts((11, 10, 10), start_bias=0.65).end(100))
+    assert (found.verdict, found.undecided) == (Validity.VALID, {})

@@ -43,6 +43,24 @@ def test_availability_is_told_in_three_sentences_and_never_rounded_up() -> None:
     ]
 
 
+def test_what_is_not_decided_is_named_wherever_a_verdict_is_told() -> None:
+    """Table, report, its first sentence, verdicts.json and back."""
+    why = "94 first choices find it with power 0.0014; 1,292 decide it"
+    verdict = Verdict(
+        name="name_server_selection",
+        verdict=Validity.VALID,
+        examined=94,
+        measured={"first_choices": {"a": 33, "b": 24, "c": 37}, "p_value": 0.25},
+        undecided={"first choices uniform": why},
+    )
+    said = f"not decided: first choices uniform: {why}"
+    assert measured_sentences(verdict)[1:] == [said]
+    assert measured(verdict) == f"first choices 33 / 24 / 37, p = 0.25; 0 later ones; 0 calls; {said}"
+    assert f"Not decided: first choices uniform: {why}." in verdict_rows(verdict, PLACE, ())
+    assert "Not decided by name_server_selection: first choices uniform." in sentence([verdict], World.of_rows([]))
+    assert Verdict.from_json(verdict.to_json()) == verdict
+
+
 def test_of_many_quiet_times_three_are_named() -> None:
     stretches = [[1000.0 * at, 1000.0 * at + 500] for at in range(5)]
     assert measured_sentences(availability(quiet_stretches=stretches, quiet=0.5, series={}))[1:] == [
