@@ -77,7 +77,7 @@ def _holdings(world: World) -> list[dict[str, Any]]:
             if one.to_ms <= at_ms:
                 continue
             if one.from_ms > at_ms:
-                why = f"until {one.window.formula} after {one.label}" if one.window.formula else ""
+                why = f"until {one.window.formula} after {_said(one)}" if one.window.formula else ""
                 _append(found, name_server, broker, MAY, at_ms, one.from_ms, why)
                 at_ms = one.from_ms
             demand = MUST_NOT if one.demand is ObligationKind.DROP else MUST
@@ -90,10 +90,14 @@ def _holdings(world: World) -> list[dict[str, Any]]:
     return found
 
 
+def _said(one: Obligation) -> str:
+    return "its start" if not one.label.fault_id else str(one.label)
+
+
 def _why(one: Obligation) -> str:
     if one.demand is ObligationKind.KEEP:
         return f"at least {one.window.formula.split(' .. ')[0]} after {one.label}"
-    return "" if str(one.label) == "begin" else f"{one.window.formula} after {one.label}"
+    return "" if not one.label.fault_id else f"{one.window.formula} after {one.label}"
 
 
 def _append(
@@ -172,9 +176,9 @@ def _lines(told: Mapping[str, Any], scenario: Scenario) -> list[str]:
         f"{scenario.workload.consumers} consumers; times are seconds from the start of the timeline",
         "",
     ]
-    for action in scenario.timeline:
-        on = " ".join((*action.links, *action.nodes))
-        lines.append(f"{action.at_s:9.1f}  {f'{action.do} {on}'.strip()}")
+    steps = [(own.joins_at_s, f"{name} joins") for name, own in scenario.nodes.items() if own.joins_at_s is not None]
+    steps += [(one.at_s, f"{one.do} {' '.join((*one.links, *one.nodes))}".strip()) for one in scenario.timeline]
+    lines += [f"{at_s:9.1f}  {what}" for at_s, what in sorted(steps, key=lambda step: step[0])]
     lines.append(f"{told['end_s']:9.1f}  end")
     lines += [f"not told here, because only a run can tell: {text}" for text in told["only_a_run_can_tell"]]
     lines += ["", "NameServers"]

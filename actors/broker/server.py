@@ -120,6 +120,10 @@ class Broker:
         names = ";".join(map(str, self._registration_targets()))
         self._context.log.info("%s", self.boot_line + (f" and name server is {names}" if names else ""))
 
+    def have_topic(self, topic: str, queues: int) -> None:
+        """Before `start`: the topic is there from the first registration on."""
+        self.services.topics.begin_with(TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues))
+
     async def stop(self) -> None:
         """Unregister from every NameServer in turn, answer nobody any more, and leave the files in order."""
         tasks, self._tasks = self._tasks, set()

@@ -114,6 +114,11 @@ class TopicTable:
         """True for RocketMQ's own topics, the cluster's and the broker's name among them."""
         return topic in self._system or topic.startswith("rmq_sys_")
 
+    def begin_with(self, topic: TopicConfig) -> None:
+        """The topic is there as if the file had had it; nobody is told of it. One that is there already stays."""
+        self._dirty = topic.topic_name not in self.topic_config_table or self._dirty
+        self.topic_config_table.setdefault(topic.topic_name, topic)
+
     def put(self, topic: TopicConfig, *, now_ms: int) -> bool:
         """Create or replace `topic`; False when it was exactly so already (then nothing changes)."""
         if self.topic_config_table.get(topic.topic_name) == topic:

@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..oracle.lost_queues import share_lost, turns_lost
 from ..oracle.quiet import calm, settle_ms
-from ..oracle.reach import lost, moments
+from ..oracle.reach import failed_calls, lost, moments
+from ..oracle.recovery import LOOK_UP
 from ..oracle.world import World
 from ..verdict import EXAMPLES_MAX, Finding, Validity, Verdict
 from .check import Check, Facts, Reads, Section, largest, least, of_the_rest
@@ -146,7 +147,7 @@ def tallies(seen: Slots, world: World) -> Tallies:
 def judge(tallied: Tallies, world: World) -> Verdict:
     """Examined: operations where a floor holds. Violations: failures below it."""
     floor = world.run.get("availability_floor")
-    examined, short = sum(tally.ended for tally in tallied.quiet.values()), _in_quiet(tallied)
+    examined, short = sum(tally.ended for tally in tallied.quiet.values()), _in_quiet(tallied, world)
     more, producers_short = _producers(tallied, world)
     examined, short = examined + more, short + producers_short
     if floor is not None:
@@ -192,9 +193,13 @@ def _tally(slots: Sequence[Slot], stalls: Stalls) -> Tally:
     )
 
 
-def _in_quiet(tallied: Tallies) -> list[Shortfall]:
-    """Every operation that failed there."""
-    failed = [(key, tally) for key, tally in tallied.quiet.items() if tally.bad]
+def _in_quiet(tallied: Tallies, world: World) -> list[Shortfall]:
+    """Every operation that failed there, but look-ups of clients that may ask where nobody listens."""
+    failed = [
+        (key, tally)
+        for key, tally in tallied.quiet.items()
+        if tally.bad and not (key[1] == LOOK_UP and world.dead_entries(key[2]))
+    ]
     why = "failed in a quiet time"
     return [
         Shortfall(
@@ -219,13 +224,15 @@ def _in_order(key: tuple[float, str, str]) -> tuple[float, int, str]:
 
 def _producers(tallied: Tallies, world: World) -> tuple[int, list[Shortfall]]:
     """Sends between one change and the next, against the share of the queues that were not lost."""
-    brokers = len(world.of_kind("broker"))
     queues = int((world.run.get("workload") or {}).get("queues") or 0)
-    if not brokers or not queues:
+    if not queues:
         return 0, []
     examined, short = 0, []
     bounds = sorted({*(moment.at_ms for moment in moments(world)), world.end_ms})
     for (start_ms, client), tally in sorted(tallied.sends.items(), key=lambda one: one[0]):
+        brokers = len(world.seen_by(client, "broker"))
+        if not brokers or len(world.views_of(client)) > 1 or _has_no_routes_yet(world, client, start_ms):
+            continue
         gone = len(lost(world, client, "broker", start_ms, for_ms=settle_ms(world)))
         share = share_lost(world, brokers, gone, queues)
         if share >= 1:
@@ -239,6 +246,15 @@ def _producers(tallied: Tallies, world: World) -> tuple[int, list[Shortfall]]:
             stalled = tally.bad - tally.stalled <= rounds
             short.append(Shortfall("send", client, start_ms, end_ms, tally.good, tally.bad, floor, why, stalled))
     return examined, short
+
+
+def _has_no_routes_yet(world: World, client: str, start_ms: float) -> bool:
+    """Whether it joined late, and NameServers were lost to it since: its first look-ups may go on failing."""
+    joined_ms, timers = world.joined_ms(client), world.timers_of(client)
+    if not math.isfinite(joined_ms):
+        return False
+    until_ms = max(joined_ms, start_ms) + timers.P_ms + timers.A_ms
+    return failed_calls(world, (client,), joined_ms, until_ms) > 0
 
 
 def _below(tallied: Tallies, world: World, floor: float) -> tuple[int, list[Shortfall]]:

@@ -21,8 +21,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..oracle.redelivery import COMMIT_MS, FLUSH_MS, Redelivery
-from ..oracle.world import World
+from ..oracle.redelivery import Redelivery, commit_ms, flush_ms
+from ..oracle.world import VIEWS_DIFFER, World
 from ..verdict import EXAMPLES_MAX, Finding, Validity, Verdict
 from .check import Check, Facts, Reads, Section, largest
 from .findings import rounded, tolerated
@@ -103,11 +103,14 @@ def gather(gathering: Gathering, world: World) -> Repeats:
 
 def judge(repeats: Repeats, world: World) -> Verdict:
     """Examined: messages received. Violations: receipts and stored copies that nothing explains."""
+    if world.views_differ:
+        return Verdict.nothing_examined(NAME, VIEWS_DIFFER)
     rules, tolerance_ = Redelivery.of(world), _tolerance(world, repeats.lag_ms)
-    within_ms = COMMIT_MS + FLUSH_MS
+    first_ms = commit_ms(world)
+    within_ms = first_ms + flush_ms(world)
     allowed = {
-        "bound_ms": rounded(COMMIT_MS),
-        "formula": f"first received up to {COMMIT_MS:.0f} ms before its queue changed hands (first commit), or "
+        "bound_ms": rounded(first_ms),
+        "formula": f"first received up to {first_ms:.0f} ms before its queue changed hands (first commit), or "
         f"{rules.owners_ms:.0f} ms after (Qr + A); in a fault {within_ms:.0f} ms before it (commit + flush) until its "
         "aftermath is over; stored no oftener than tried",
         "tolerance_ms": rounded(tolerance_.valid_up_to_ms),
@@ -132,7 +135,7 @@ def judge(repeats: Repeats, world: World) -> Verdict:
             f"{repeats.late} duplicates may be the machine's lateness ({lateness}), "
             "or the taking of their queue is missing"
         )
-    findings = tuple(_finding(repeat, tolerance_) for repeat in repeats.first)
+    findings = tuple(_finding(repeat, tolerance_, first_ms) for repeat in repeats.first)
     return Verdict(
         name=NAME,
         verdict=validity,
@@ -175,7 +178,7 @@ def _repeat(row: Mapping[str, Any], *, is_wrong: bool) -> Repeat:
     return Repeat(**{"queue_id": None, "offset": None, **known}, is_wrong=is_wrong)
 
 
-def _finding(repeat: Repeat, tolerance_: Tolerance) -> Finding:
+def _finding(repeat: Repeat, tolerance_: Tolerance, first_ms: float) -> Finding:
     more = {
         "msg_key": repeat.msg_key,
         "queue_id": repeat.queue_id,
@@ -189,10 +192,10 @@ def _finding(repeat: Repeat, tolerance_: Tolerance) -> Finding:
         kind=repeat.what,
         from_ms=repeat.at_ms,
         to_ms=repeat.to_ms,
-        bound_ms=COMMIT_MS if repeat.client else None,
+        bound_ms=first_ms if repeat.client else None,
         row=_ROW,
         **tolerated(tolerance_),
-        measured_ms=COMMIT_MS + repeat.over_ms if repeat.client and repeat.over_ms is not None else None,
+        measured_ms=first_ms + repeat.over_ms if repeat.client and repeat.over_ms is not None else None,
         over_ms=repeat.over_ms or 0.0,
         wrong=int(repeat.is_wrong),
         late=int(not repeat.is_wrong),

@@ -159,6 +159,8 @@ def left_without_reason(of: Selection, world: World) -> Iterator[Broken]:
     failures = _failures(of.rows)
     closes: Mapping[str | None, Sequence[float]] | None = None
     for choice in later:
+        if not choice.same_list and _is_first(choice.row.value):
+            continue  # the client was started anew in the same process, and chooses from its own start
         old = choice.before.row if choice.before else choice.row
         if _any_within(failures.get(old.name_server, ()), old.time_ms, choice.row.time_ms):
             continue
@@ -166,6 +168,13 @@ def left_without_reason(of: Selection, world: World) -> Iterator[Broken]:
             closes = _innocent_closes(of, world)
         if not _any_within(closes.get(old.name_server, ()), old.time_ms, choice.row.time_ms):
             yield of.broken("sticky", choice.row, old.name_server or "")
+
+
+@lru_cache(maxsize=4096)
+def _is_first(value: str | None) -> bool:
+    """Whether the row of a choice says that its client had chosen nobody before."""
+    found = decoded(value)
+    return isinstance(found, dict) and found.get("reason") == "first"
 
 
 def _any_within(times: Sequence[float], from_ms: float, to_ms: float) -> bool:
@@ -289,8 +298,8 @@ def silent_reconnects(of: Selection, configured: Collection[str]) -> Iterator[Br
 class Tries:
     """The rules of one call, for calls that say what each of their tries came to."""
 
-    def __init__(self, profile: ClientProfile, name_servers: int, world: World, lateness: Lateness) -> None:
-        self._profile, self._most, self._timers = profile, profile.attempts_max(name_servers), world.timers
+    def __init__(self, profile: ClientProfile, world: World, lateness: Lateness) -> None:
+        self._profile, self._timers = profile, world.timers
         self._retried = frozenset(str(outcome) for outcome in profile.retries)
         self._world = world
         self._lag_ms = {node: float(of.lag_ms.max()) for node, of in lateness.of_node.items() if len(of.lag_ms)}
@@ -302,18 +311,18 @@ class Tries:
         for row in of.rows:
             if row.event == "name_server_call" and (outcomes := _outcomes(row.value)):
                 self.calls += 1
-                rule = self._rule(row, outcomes)
+                rule = self._rule(row, outcomes, self._profile.attempts_max(len(self._world.addresses_of(row.node))))
                 if rule is not None:
                     took = "" if row.duration_ms is None else f" in {math.floor(row.duration_ms + 0.5)} ms"
                     yield of.broken(rule, row, ", ".join(map(str, outcomes)) + took)
 
-    def _rule(self, row: Row, outcomes: tuple[str | None, ...]) -> str | None:
+    def _rule(self, row: Row, outcomes: tuple[str | None, ...], most: int) -> str | None:
         number, earlier = len(outcomes), outcomes[:-1]
         if str(Outcome.ANSWERED) in earlier:
             return "answers are final"
-        if number > self._most or any(outcome not in self._retried for outcome in earlier):
+        if number > most or any(outcome not in self._retried for outcome in earlier):
             return "attempts"
-        if number < self._most and outcomes[-1] in self._retried:
+        if number < most and outcomes[-1] in self._retried:
             return "attempts"
         if row.duration_ms is not None and row.duration_ms > self._allowed_ms(row.node, number):
             return "in time"

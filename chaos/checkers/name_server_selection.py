@@ -62,7 +62,7 @@ def judge(control: Control, world: World) -> Verdict:
     except KeyError as exc:
         return Verdict.nothing_examined(NAME, f"the run names a client profile that does not exist: {exc}")
     found = selections(control)
-    tries = Tries(profile, len(configured), world, control.lateness)
+    tries = Tries(profile, world, control.lateness)
     broken: dict[str, list[Broken]] = defaultdict(list)
     for one in broken_rules(found, world, profile, tries):
         broken[one.rule].append(one)
@@ -90,6 +90,8 @@ def _told(measured: Mapping[str, Any]) -> str:
         return ""
     p = measured.get("p_value")
     said = f"first choices {' / '.join(map(str, counts.values()))}" + ("" if p is None else f", p = {p:.2g}")
+    if own := measured.get("own_lists"):
+        said += f" (without {', '.join(own)}, which have lists of their own)"
     return f"{said}; {measured.get('later_choices', 0)} later ones; {measured.get('calls', 0)} calls"
 
 
@@ -100,9 +102,9 @@ def configured_name_servers(world: World) -> list[str]:
 
 def broken_rules(found: Sequence[Selection], world: World, profile: ClientProfile, tries: Tries) -> Iterator[Broken]:
     """What breaks the profile's rules, but for the one about all first choices."""
-    configured = configured_name_servers(world)
-    as_given = tuple(configured if profile.order is Order.LISTED else sorted(configured))
     for of in found:
+        configured = world.addresses_of(of.who.node)
+        as_given = tuple(configured if profile.order is Order.LISTED else sorted(configured))
         for choice in of.choices:
             rule = _rule_of_choice(choice, profile, as_given)
             if rule is not None:
@@ -202,8 +204,10 @@ def _verdict(
     start_bias: float | None,
 ) -> Verdict:
     names = {node.address: node.name for node in world.of_kind("name_server") if node.address}
-    first = _first_choices(found, names, "all clients")
-    lasting = _first_choices([of for of in found if not of.is_prober], names, "producers and consumers")
+    own = sorted({of.who.node for of in found if world.has_own_list(of.who.node)})
+    even = [of for of in found if of.who.node not in own]
+    first = _first_choices(even, names, "all clients")
+    lasting = _first_choices([of for of in even if not of.is_prober], names, "producers and consumers")
     later = sum(len(of.choices) - 1 for of in found if of.choices)
     told, open_ = _told_by(first, start_bias or BIAS) if profile.drawn else ({"starts": first.total}, "")
     judged = [one for one in (first, lasting) if profile.drawn and one.total]
@@ -213,6 +217,7 @@ def _verdict(
     measured = {
         "first_choices": dict(first.counts),
         "first_choices_of_lasting": dict(lasting.counts),
+        **({"own_lists": own} if own else {}),
         "later_choices": later,
         "calls": calls,
         **told,

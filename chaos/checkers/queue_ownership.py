@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ..oracle.queue_owners import Holding, Judged, Piece, Queue, Tables, holdings, judged, pieces
-from ..oracle.world import World
+from ..oracle.world import VIEWS_DIFFER, World
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
 from .control import Control
@@ -27,6 +27,8 @@ _COLUMNS = ("time_ms", "seq", "node", "incarnation", "topic")
 
 def judge(control: Control, world: World) -> Verdict:
     """Examined: (queue, group, quiet stretch). Violations: those with no owner, or more than one, in it."""
+    if world.views_differ:
+        return Verdict.nothing_examined(NAME, VIEWS_DIFFER)
     held = holdings(world, _rows(control, "assigned"))
     stretches = judged(world, held, Tables(world, _rows(control, "route", held)))
     if not stretches:
@@ -44,6 +46,8 @@ def judge(control: Control, world: World) -> Verdict:
     for index, stretch in enumerate(stretches):
         allowed = tolerance(world.timers, lags.get(index), stretch.change.window.timers)
         for group, members in groups.items():
+            if all(world.joined_ms(member) > stretch.start_ms for member in members):
+                continue
             findings.append(_finding(stretch, group, members, held[stretch.topic], allowed))
     measured = {
         "stretches": len(stretches),

@@ -52,7 +52,9 @@ class _Rows:
         for name, kind in self._topology.kinds.items():
             address = f"{name}:1" if name in self._topology.servers else None
             self.add(-_WARM_MS, "harness", "node", source=name, address=address, value={"kind": str(kind)})
-            self.add(-_WARM_MS, name, "started")
+            own = scenario.nodes.get(name)
+            joins_at_s = None if own is None else own.joins_at_s
+            self.add(-_WARM_MS if joins_at_s is None else 1000 * joins_at_s, name, "started")
         self.add(0.0, "harness", "phase", phase="steady")
 
     def add(self, time_ms: float, node: str, event: str, /, **fields: Any) -> None:

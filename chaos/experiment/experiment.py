@@ -10,9 +10,10 @@ recorded has been merged into the run folder's Parquet file.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from ...actors.actor import ClosableRecorder, NodeSpec
 from ...actors.processes import signals_deferred
@@ -68,9 +69,9 @@ class Experiment:
         """The history is in the run folder. HarnessError or ClusterError when the experiment itself failed."""
         with self.running():
             begin_s = self._now_s()
-            for action in self.scenario.timeline:
-                self.stage.sleep_until(begin_s + action.at_s)
-                self.act(action)
+            for at_s, do in self._steps():
+                self.stage.sleep_until(begin_s + at_s)
+                do()
             if not self.scenario.timeline:
                 self.stage.sleep_until(begin_s + self.scenario.steady_s)
             self.finish()
@@ -95,6 +96,13 @@ class Experiment:
                     if self._recording:
                         to_parquet(self.folder.path)
                         at_a_signal(AtASignal.NOTHING_TO_KEEP)
+
+    def _steps(self) -> list[tuple[float, Callable[[], object]]]:
+        """What happens when: the actions of the timeline, and nodes that join; at the same time these come first."""
+        joins = sorted((of.joins_at_s, name) for name, of in self.scenario.nodes.items() if of.joins_at_s is not None)
+        steps: list[tuple[float, Callable[[], object]]] = [(at_s, partial(self.join, name)) for at_s, name in joins]
+        steps += [(action.at_s, partial(self.act, action)) for action in self.scenario.timeline]
+        return sorted(steps, key=lambda step: step[0])
 
     # -- coming up
 
@@ -131,12 +139,30 @@ class Experiment:
         plan = NodePlan(scenario=scenario, listen=listen, advertised=self._advertised, defect=self.defect)
         self._cluster.listen(self._spec(plan, name, topology.kinds[name]) for name in topology.nodes)
         for group in ((NodeKind.NAME_SERVER,), (NodeKind.BROKER, NodeKind.PROBER)):
-            self._cluster.start(*topology.of(*group))
+            self._cluster.start(*self._there(topology.of(*group)))
         if scenario.workload.prober:
-            brokers = self._brokers()
+            brokers = {name: at for name, at in self._brokers().items() if name in self._there(self._brokers())}
             self._cluster.call(PROBER, "create_topic", brokers)
             self._await_routes(brokers)
-        self._cluster.start(*topology.of(NodeKind.CONSUMER, NodeKind.PRODUCER))
+        clients = self._there(topology.of(NodeKind.CONSUMER, NodeKind.PRODUCER))
+        if clients:
+            self._cluster.start(*clients)
+
+    def _there(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of the nodes that are there from the start."""
+        own = self.scenario.nodes
+        return tuple(name for name in names if name not in own or own[name].joins_at_s is None)
+
+    def join(self, name: str) -> None:
+        """A node that has only listened so far begins its work; a broker has the workload's topic with it."""
+        kind = self.scenario.topology().kinds[name]
+        self._phase("join", f"{name} joins")
+        if kind is NodeKind.BROKER and self.scenario.workload.prober:
+            workload = self.scenario.workload
+            self._cluster.call(name, "have_topic", workload.topic, workload.queues)
+        self._cluster.start(name)
+        if kind is NodeKind.PRODUCER:
+            self._cluster.call(name, "begin")
 
     def _spec(self, plan: NodePlan, name: str, kind: NodeKind) -> NodeSpec:
         return NodeSpec(
@@ -155,13 +181,21 @@ class Experiment:
     def _brokers(self) -> dict[str, Address]:
         return {name: self._advertised[name] for name in self.scenario.topology().of(NodeKind.BROKER)}
 
+    def _wanted(self, brokers: Iterable[str]) -> dict[Address, tuple[str, ...]]:
+        """By NameServer the brokers that have it on their lists."""
+        found = {}
+        for server in self.scenario.topology().of(NodeKind.NAME_SERVER):
+            lists = {name: own.name_servers for name, own in self.scenario.nodes.items() if own.name_servers}
+            found[self._advertised[server]] = tuple(b for b in brokers if server in lists.get(b, (server,)))
+        return found
+
     def _await_routes(self, brokers: dict[str, Address]) -> None:
         if self.defect is not None:
             return  # a planted defect may keep a broker from ever being routable; the checkers will say so
         # The first registrations may come later than a start by R + C, and look-ups may be refused for W.
         limit_s = ROUTABLE_LIMIT_S + (timers_of(self.scenario).W_ms or 0.0) / 1000
         try:
-            self._cluster.call(PROBER, "await_routes", brokers, limit_s, timeout_s=limit_s + 30)
+            self._cluster.call(PROBER, "await_routes", self._wanted(brokers), limit_s, timeout_s=limit_s + 30)
         except TimeoutError as exc:
             raise HarnessError(
                 f"not every NameServer routed the topic to every broker within {limit_s:g} s of RocketMQ "
@@ -172,7 +206,7 @@ class Experiment:
 
     def _begin(self) -> None:
         self._phase("steady")
-        for name in self._producers:
+        for name in self._there(self._producers):
             self._cluster.call(name, "begin")
         if self.scenario.workload.client_starts:
             self._probing = self._cluster.submit(PROBER, "probe", self.scenario.workload.client_starts)

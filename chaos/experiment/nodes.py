@@ -53,9 +53,11 @@ class NodePlan:
     def profile(self) -> Profile:
         return self.scenario.profile
 
-    @property
-    def name_servers(self) -> tuple[Address, ...]:
-        """The list that every broker and client is configured with."""
+    def name_servers(self, node: str) -> tuple[Address, ...]:
+        """The list that a broker or client is configured with: its own, or all there are."""
+        own = self.scenario.nodes.get(node)
+        if own is not None and own.name_servers is not None:
+            return tuple(self.advertised.get(entry) or Address.parse(entry) for entry in own.name_servers)
         return tuple(address for name, address in self.advertised.items() if name.startswith("ns-"))
 
     def _settings(self, name: str, kind: NodeKind, **own: object) -> dict[str, Any]:
@@ -63,14 +65,16 @@ class NodePlan:
         return {**own, **config_fields(self.settings.get(name, {}), kind, self.profile), "profile": self.profile}
 
     def _client_settings(self, name: str, kind: NodeKind, **own: object) -> dict[str, Any]:
-        return self._settings(name, kind, namesrv_addr=self.name_servers, **own)
+        return self._settings(name, kind, namesrv_addr=self.name_servers(name), **own)
 
     def _name_server(self, name: str) -> Factory:
         config = NamesrvConfig(**self._settings(name, NodeKind.NAME_SERVER))
         return partial(programs.name_server, config, self.listen[name])
 
     def _broker(self, name: str) -> Factory:
-        config = BrokerConfig(**self._client_settings(name, NodeKind.BROKER, broker_name=name))
+        own = self.scenario.nodes.get(name)
+        named = {"cluster_name": own.cluster_name} if own is not None and own.cluster_name else {}
+        config = BrokerConfig(**self._client_settings(name, NodeKind.BROKER, broker_name=name, **named))
         return partial(programs.broker, config, self.listen[name], self.advertised[name])
 
     def _producer(self, name: str) -> Factory:
@@ -141,6 +145,12 @@ def about(scenario: Scenario) -> dict[str, Any]:
         "timeline": [action.do for action in scenario.timeline],
         "availability_floor": scenario.availability_floor,
         "prove_faults": scenario.prove_faults,
+        **({"nodes": nodes_of(scenario)} if scenario.nodes else {}),
         **({"settings": settings} if settings else {}),
         **({"node_timers": differing} if differing else {}),
     }
+
+
+def nodes_of(scenario: Scenario) -> dict[str, dict[str, Any]]:
+    """What `run_begin` says of single nodes: only what was said of them."""
+    return {name: node.model_dump(mode="json", exclude_none=True) for name, node in scenario.nodes.items()}

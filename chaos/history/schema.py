@@ -144,7 +144,7 @@ _CATALOGUE: tuple[Event, ...] = (
         Group.ENVIRONMENT,
         "harness",
         ("phase",),
-        "this phase begins: steady, fault, heal, settle, final_reads, end",
+        "this phase begins: steady, fault, heal, join, settle, final_reads, end",
     ),
     Event(
         "fault",

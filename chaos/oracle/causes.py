@@ -103,6 +103,10 @@ def link_causes(world: World, source: str, target: str) -> Sequence[Cause]:
     def found() -> Sequence[Cause]:
         timers = world.timers_of(source)
         causes = (Cause.of(fault, "link", timers) for fault in world.link_faults(source, target))
-        return [cause for cause in causes if cause.loss is not Loss.HARMLESS]
+        found = [cause for cause in causes if cause.loss is not Loss.HARMLESS]
+        dialled = {server.name for server in world.listed(source)}
+        if any(server.name == target not in dialled for server in world.of_kind("name_server")):
+            found.append(Cause(-math.inf, math.inf, "link", Loss.SILENT, ""))
+        return found
 
     return world.memoized(("link causes", source, target), found)

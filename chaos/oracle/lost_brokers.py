@@ -125,8 +125,9 @@ def _absence(
 ) -> tuple[float, Window] | None:
     """When the last NameServer that this client may ask has dropped the broker, and by which window; None: never."""
     latest: tuple[float, Window] | None = None
+    listed = {server.name for server in world.listed(client)}
     for state in states:
-        if state.end_ms <= start_ms or state.start_ms >= end_ms:
+        if state.end_ms <= start_ms or state.start_ms >= end_ms or state.name_server not in listed:
             continue
         unreachable = any(
             fault.start_ms <= max(state.start_ms, start_ms) and fault.end_ms >= min(state.end_ms, end_ms)

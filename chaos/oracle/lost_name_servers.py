@@ -49,12 +49,12 @@ def name_server_losses(world: World) -> tuple[NameServerLoss, ...]:
 def _name_server_losses(world: World) -> list[NameServerLoss]:
     found: list[NameServerLoss] = []
     name_servers = world.of_kind("name_server")
-    if len(name_servers) < 2:
-        return found
     gone = {node.name: process_causes(world, node.name, "name_server") for node in name_servers}
     for client in world.of_kind("producer", "consumer"):
         timers = world.timers_of(client.name)
-        for node in name_servers:
+        if len(world.addresses_of(client.name)) < 2:
+            continue
+        for node in world.listed(client.name):
             causes = [*gone[node.name], *(c for c in link_causes(world, client.name, node.name) if _matters(timers, c))]
             for start_ms, end_ms, fault_id in merged(causes, world.end_ms):
                 here = [cause for cause in causes if cause.start_ms < end_ms and cause.end_ms > start_ms]
@@ -90,7 +90,7 @@ def _window(world: World, client: str, start_ms: float, causes: Sequence[Cause])
         reach = Reach.of(cause.loss, cause.delay, timers, packets=cause.packets)
         if reach is None:
             return None
-        window = leave_window(timers, reach, name_servers=len(world.of_kind("name_server")))
+        window = leave_window(timers, reach, name_servers=len(world.addresses_of(client)))
         widest = max(widest, window, key=lambda window: window.latest_ms)
     if widest.latest_ms == NEVER:
         return None

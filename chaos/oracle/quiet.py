@@ -48,7 +48,8 @@ def sharing_from(world: World, at_ms: float, *, after_ms: float = 0.0, grows: bo
 def aftermath_ms(world: World) -> float:
     """How long after its end a fault may still show in who owns which queue: R + C, and the sharing window."""
     hung = most_hung_brokers(world)
-    name_servers = len(world.of_kind("name_server"))
+    lists = [len(world.addresses_of(node.name)) for node in world.of_kind("producer", "consumer")]
+    name_servers = max([len(world.of_kind("name_server")), *lists])
     stale_ms = staleness_window(world.timers, name_servers).latest_ms if name_servers else 0.0
     after_ms = serves_window(world.timers).latest_ms + sharing_window(world.timers, hung_brokers=hung).latest_ms
     return after_ms + (stale_ms if _name_servers_hit(world) else 0.0)

@@ -46,7 +46,9 @@ def faults_between(world: World, client: str, target: str) -> tuple[Fault, ...]:
 def lost(world: World, client: str, kind: str, at_ms: float, *, for_ms: float = 0.0) -> dict[str, Loss]:
     """Nodes of `kind` lost to the client at some time in [at_ms - for_ms, at_ms], and in which way."""
     found: dict[str, Loss] = {}
-    for node in world.of_kind(kind):
+    for node in world.seen_by(client, kind):
+        if world.joined_ms(node.name) > at_ms - for_ms:
+            found[node.name] = Loss.GRACEFUL  # not there yet, or so short a time that nobody need know it
         for fault in faults_between(world, client, node.name):
             if fault.start_ms <= at_ms and fault.end_ms > at_ms - for_ms:
                 found[node.name] = fault.loss(world.timers_of(client))
@@ -70,10 +72,11 @@ def failed_calls(world: World, clients: Collection[str], from_ms: float, to_ms: 
     has yet to make, it is the one in flight when the connection closes.
     NEVER (inf) where a client may stay with one that does not answer.
     """
-    servers = world.of_kind("name_server")
+    servers = {node.name: node for client in clients for node in world.listed(client)}.values()
     if any(sticks(world, client, node.name, from_ms, to_ms) for client in clients for node in servers):
         return math.inf
-    return sum(
+    dead = max((world.dead_entries(client) for client in clients), default=0)
+    return dead + sum(
         any(
             fault.start_ms <= to_ms and fault.end_ms > from_ms
             for client in clients

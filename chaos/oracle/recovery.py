@@ -47,7 +47,9 @@ def bound(world: World, client: str, operation: str, moment: Moment, *, routed: 
     """
     if operation == LOOK_UP:
         return _look_up_bound(world, client, moment)
-    timers, brokers = world.timers_of(client), world.of_kind("broker")
+    timers, brokers = world.timers_of(client), world.seen_by(client, "broker")
+    if len(world.views_of(client)) > 1:
+        return Window(0, NEVER, "never", "by the lists of `nodes:` its NameServers name different brokers to it")
     k = _calls(world, client)
     back = _back(world, client, k, moment.at_ms)
     gone = lost(world, client, "broker", moment.at_ms)
@@ -94,14 +96,20 @@ def bound(world: World, client: str, operation: str, moment: Moment, *, routed: 
 
 def _refused_bound(world: World, client: str, moment: Moment, lost_: int, queues: int) -> Window:
     """Of a send while every lost broker refuses: no time-out is waited for, and the next try is another broker's."""
-    brokers, workload = world.of_kind("broker"), world.run.get("workload") or {}
+    brokers, workload = world.seen_by(client, "broker"), world.run.get("workload") or {}
     period_ms = 1000.0 / float(workload.get("sends_per_s") or 1.0)
-    tried = turns_lost(world, len(brokers), lost_, queues) if lost_ and (lost_ > 1 or workload.get("ordered")) else 0
+    once = lost_ > 1 or workload.get("ordered") or not _retries(world, client)  # the next try may be refused, too
+    tried = turns_lost(world, len(brokers), lost_, queues) if lost_ and once else 0
     late_ms = max((_round_trip_ms(world, client, broker.name, moment.at_ms) for broker in brokers), default=0.0)
     formula = f"({tried} lost queues + 1)/rate" if tried else "1/rate"
     if late_ms:
         formula = f"{formula}, each a round trip of {late_ms / 1000:g} s later"
     return Window(0, (tried + 1) * (period_ms + late_ms), formula, "producer's first good send, lost brokers refuse", 2)
+
+
+def _retries(world: World, client: str) -> bool:
+    """Whether a send that fails is tried again at all (retryTimesWhenSendFailed)."""
+    return not world.run.get("settings") or bool(world.setting(client, "retryTimesWhenSendFailed"))
 
 
 def _round_trip_ms(world: World, client: str, broker: str, at_ms: float) -> float:
@@ -142,7 +150,9 @@ def _may_stay_idle(
     Queues are handed out in stretches (AllocateMessageQueueAveragely), so one stretch may lie on the lost brokers; only
     a broker that the NameServers drop loses its queues to others.
     """
-    brokers = len(world.of_kind("broker"))
+    if world.views_differ:
+        return "consumers may see different brokers, so each shares out queues of its own"
+    brokers = len(world.seen_by(client, "broker"))
     if not brokers:
         return ""
     if queues * brokers < consumers:
@@ -161,7 +171,7 @@ def _may_stay_idle(
 
 def _look_up_bound(world: World, client: str, moment: Moment) -> Window:
     timers = world.timers_of(client)
-    servers = world.of_kind("name_server")
+    servers = world.listed(client)
     now = lost(world, client, "name_server", moment.at_ms)
     if servers and len(now) == len(servers):
         return Window(0, NEVER, "never", "every NameServer is lost to the client")
@@ -176,5 +186,6 @@ def _look_up_bound(world: World, client: str, moment: Moment) -> Window:
 def _calls(world: World, client: str) -> float:
     """k for a removal that a client must learn while NameServers are lost as well; the scenario's worst."""
     hit = {fault.source if fault.target is None else fault.target for fault in world.faults}
-    k = sum(node.name in hit for node in world.of_kind("name_server"))
-    return NEVER if k and any(sticks(world, client, node.name) for node in world.of_kind("name_server")) else k
+    servers = world.listed(client)
+    k = sum(node.name in hit for node in servers) + world.dead_entries(client)
+    return NEVER if k and any(sticks(world, client, node.name) for node in servers) else k

@@ -19,6 +19,22 @@ FLUSH_MS = 5_000.0
 """`BrokerConfig.flushConsumerOffsetInterval`: what a broker that is killed forgets of the offsets it was told."""
 
 
+def commit_ms(world: World) -> float:
+    """How long a receipt may stay uncommitted, by the slowest consumer."""
+    return max([COMMIT_MS, *_longest(world, "consumer", "persistConsumerOffsetInterval")])
+
+
+def flush_ms(world: World) -> float:
+    """How much of what it was told a killed broker forgets, by the slowest broker."""
+    return max(_longest(world, "broker", "flushConsumerOffsetInterval"), default=FLUSH_MS)
+
+
+def _longest(world: World, kind: str, name: str) -> list[float]:
+    """The setting at each node of the kind, where the scenario sets any."""
+    nodes = world.of_kind(kind) if world.run.get("settings") else ()
+    return [float(str(world.setting(node.name, name))) for node in nodes]
+
+
 class Redelivery(NamedTuple):
     """How far from the taking of its queue a first receipt may lie, outside of disturbances and within them."""
 
@@ -29,5 +45,5 @@ class Redelivery(NamedTuple):
     @classmethod
     def of(cls, world: World) -> Redelivery:
         """`disturbed` reaches from U + flush before each fault until its aftermath is over."""
-        stretches = disturbed(world, COMMIT_MS + FLUSH_MS, aftermath_ms(world))
-        return cls(COMMIT_MS, members_window(world.timers).latest_ms, stretches)
+        stretches = disturbed(world, commit_ms(world) + flush_ms(world), aftermath_ms(world))
+        return cls(commit_ms(world), members_window(world.timers).latest_ms, stretches)

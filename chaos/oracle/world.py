@@ -24,6 +24,9 @@ from ..settings.values import Value
 from ..topology import NodeKind
 from .timers import Timers
 
+VIEWS_DIFFER = "by the lists of `nodes:` consumers may see different brokers, so each shares out queues of its own"
+"""Why nothing is said of who owns which queue, and what comes twice (`World.views_differ`)."""
+
 ENVIRONMENT_EVENTS = named(Group.ENVIRONMENT)
 """The events that say what the harness did; the rows of all others are traffic."""
 
@@ -185,6 +188,63 @@ class World:
         setting = settings_for(NodeKind(kind))[name]
         value: Value = said[name] if name in said else setting.default(self.timers.profile)
         return value
+
+    def _own(self, node: str) -> Mapping[str, Any]:
+        """What the scenario says of this node alone (`nodes:`)."""
+        found: Mapping[str, Any] = (self.run.get("nodes") or {}).get(node) or {}
+        return found
+
+    def has_own_list(self, node: str) -> bool:
+        """Whether its list of NameServers is not all of them in the order of their names."""
+        return bool(self._own(node).get("name_servers"))
+
+    def listed(self, node: str) -> tuple[NodeInfo, ...]:
+        """The NameServers on the list of this broker or client, in its order."""
+        own, servers = self._own(node).get("name_servers"), self.of_kind("name_server")
+        if not own:
+            return servers
+        by_name = {server.name: server for server in servers}
+        return tuple(by_name[entry] for entry in own if entry in by_name)
+
+    def addresses_of(self, node: str) -> list[str]:
+        """The addresses on its list, those where nobody listens among them."""
+        own, servers = self._own(node).get("name_servers"), self.of_kind("name_server")
+        by_name = {server.name: server.address for server in servers}
+        return (
+            [by_name.get(entry) or entry for entry in own] if own else [one.address for one in servers if one.address]
+        )
+
+    def dead_entries(self, node: str) -> int:
+        """How many addresses of its list nobody listens at."""
+        return len(self._own(node).get("name_servers") or ()) - len(self.listed(node)) if self.has_own_list(node) else 0
+
+    def seen_by(self, client: str, kind: str) -> tuple[NodeInfo, ...]:
+        """The NameServers on the client's list, or the brokers that one of these can name to it."""
+        if kind == "name_server":
+            return self.listed(client)
+        if kind != "broker" or not self.run.get("nodes"):
+            return self.of_kind(kind)
+        mine = {server.name for server in self.listed(client)}
+        return tuple(one for one in self.of_kind(kind) if mine & {server.name for server in self.listed(one.name)})
+
+    def joined_ms(self, node: str) -> float:
+        """When it joined; -inf for one that was there from the start, inf for one that never did."""
+        if self._own(node).get("joins_at_s") is None:
+            return -math.inf
+        return min((life.start_ms for life in self.lives_of(node)), default=math.inf)
+
+    def views_of(self, *clients: str) -> set[frozenset[str]]:
+        """The sets of brokers that the NameServers on these clients' lists may name to them; one where all agree."""
+        return {
+            frozenset(one.name for one in self.of_kind("broker") if server in self.listed(one.name))
+            for client in clients
+            for server in self.listed(client)
+        }
+
+    @property
+    def views_differ(self) -> bool:
+        """Whether consumers may see different brokers, so that each shares out the queues of its own view."""
+        return len(self.views_of(*(one.name for one in self.of_kind("consumer")))) > 1
 
     def of_kind(self, *kinds: str) -> tuple[NodeInfo, ...]:
         found = self._index.by_kind

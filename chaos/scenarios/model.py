@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import yaml
 from pydantic import (
@@ -30,6 +30,7 @@ from ..faults.kinds import ACTIONS, AnyAction
 from ..settings.resolve import SettingError, settings_of
 from ..settings.values import Value
 from ..topology import NodeKind, Topology
+from .nodes import check_nodes
 from .reading import read, refuse_booleans
 from .setting import change
 from .timeline import refuse_impossible
@@ -89,6 +90,17 @@ class WorkloadModel(_Model):
         if not self.prober and (self.producers or self.consumers or self.client_starts):
             raise ValueError("`prober: false` goes with producers: 0, consumers: 0 and client_starts: 0")
         return self
+
+
+class NodeModel(_Model):
+    """What one node has that the others of its kind have not."""
+
+    joins_at_s: float | None = Field(None, gt=0, le=100_000)
+    """When a broker or client joins the cluster; None: it is there from the start."""
+    name_servers: tuple[str, ...] | None = Field(None, min_length=1, max_length=9)
+    """Its own list: NameServers by name, in this order, or `host:port` where nobody listens; None: all of them."""
+    cluster_name: Name | None = None
+    """Of a broker: the cluster that it registers in (brokerClusterName)."""
 
 
 class ActionModel(_Model):
@@ -160,6 +172,8 @@ class Scenario(_Model):
     timers: TimersModel = TimersModel()
     config: dict[str, dict[str, Any]] = {}
     """Settings of groups and single nodes by RocketMQ's names (docs/settings.md)."""
+    nodes: dict[str, NodeModel] = {}
+    """What single nodes have of their own."""
     workload: WorkloadModel = WorkloadModel()
     timeline: tuple[ActionModel, ...] = ()
     steady_s: float = Field(60, ge=0, le=100_000)
@@ -249,6 +263,7 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
         settings = scenario.settings()
     except SettingError as exc:
         raise ScenarioError(file, exc.place, exc.value, exc.allowed) from exc
+    check_nodes(scenario.nodes, scenario.topology(), scenario.timeline, scenario.steady_s, file=file)
     _refuse_kept_channels(scenario, settings, file)
     refuse_impossible(scenario.timeline, file=file)
     if scenario.defect is not None:
@@ -342,33 +357,32 @@ def _allowed(error: Any) -> str:
     return words
 
 
+def _fields_at(place: Sequence[str | int]) -> Mapping[str, FieldInfo]:
+    """The fields of the model that stands at `place`; none where no model does."""
+    if "what" in place:
+        return ACTIONS[str(place[_OF_TIMELINE + 1])].model_fields if len(place) == _OF_TIMELINE + 2 else {}
+    at: Any = Scenario
+    for part in place:
+        if isinstance(at, type) and issubclass(at, BaseModel):
+            found = at.model_fields.get(str(part))
+            at = None if found is None else found.annotation
+        elif get_origin(at) in (dict, tuple):  # of which each value, or entry, is one
+            at = get_args(at)[1 if get_origin(at) is dict else 0]
+        else:
+            return {}
+    return at.model_fields if isinstance(at, type) and issubclass(at, BaseModel) else {}
+
+
 def _field_of(place: tuple[str | int, ...]) -> FieldInfo | None:
     """The field at `place`; None where that is no field of a model but an entry of a list or a mapping."""
-    model: Any = Scenario
-    fields: Mapping[str, FieldInfo] = Scenario.model_fields
-    for index, part in enumerate(place):
-        if "what" in place and index == _OF_TIMELINE + 1:
-            fields = ACTIONS[str(part)].model_fields
-            continue
-        if isinstance(part, int):
-            fields = ActionModel.model_fields if place[0] == "timeline" and index == 1 else {}
-            continue
-        found = fields.get(part)
-        if found is None or index == len(place) - 1:
-            return found
-        model = found.annotation
-        fields = getattr(model, "model_fields", {})
-    return None
+    return _fields_at(place[:-1]).get(str(place[-1])) if place else None
 
 
 def _sibling_keys(place: tuple[str | int, ...]) -> list[str]:
     """The keys that may stand where the one at `place` stands."""
     if "what" in place:
         return _keys_of(str(place[_OF_TIMELINE + 1]))
-    model: Any = Scenario
-    for part in place[:-1]:
-        model = model.model_fields[part].annotation
-    return sorted(model.model_fields)
+    return sorted(_fields_at(place[:-1]))
 
 
 def _check_names(scenario: Scenario, file: str) -> None:

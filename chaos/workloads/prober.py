@@ -7,7 +7,7 @@ start is a client's own code up to its first route query, over the node's own li
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from ...clients.admin import AdminClient
@@ -63,12 +63,11 @@ class ProberNode:
             for address in brokers.values():
                 await admin.create_topic(address, topic, read_queue_nums=queues, write_queue_nums=queues)
 
-    async def await_routes(self, brokers: Mapping[str, Address], timeout_s: float) -> None:
-        """Return once every NameServer routes the topic to all of `brokers`; TimeoutError otherwise."""
-        wanted = set(brokers)
+    async def await_routes(self, brokers: Mapping[Address, Collection[str]], timeout_s: float) -> None:
+        """Return once every NameServer routes the topic to all of its `brokers`; TimeoutError otherwise."""
         async with self._admin() as admin, self._context.clock.timeout(timeout_s):
-            for name_server in self._workload.config.namesrv_addr:
-                while not wanted <= await self._routed(admin, name_server):
+            for name_server, wanted in brokers.items():
+                while not set(wanted) <= await self._routed(admin, name_server):
                     await self._context.clock.sleep(POLL_S)
 
     async def _routed(self, admin: AdminClient, name_server: Address) -> set[str]:

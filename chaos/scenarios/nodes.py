@@ -1,0 +1,76 @@
+"""What a scenario says of single nodes (`nodes:`), held against who there is and when what happens to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from ...remoting.node.network import Address
+from ..errors import ScenarioError, nearest
+from ..topology import NodeKind, Topology
+from .timeline import Step
+
+
+class OfNode(Protocol):
+    """An entry of `nodes:`."""
+
+    @property
+    def joins_at_s(self) -> float | None: ...
+    @property
+    def name_servers(self) -> tuple[str, ...] | None: ...
+    @property
+    def cluster_name(self) -> str | None: ...
+
+
+_MAY_HAVE = (NodeKind.BROKER, NodeKind.PRODUCER, NodeKind.CONSUMER)
+
+
+def check_nodes(
+    nodes: Mapping[str, OfNode], topology: Topology, timeline: Sequence[Step], steady_s: float, *, file: str
+) -> None:
+    """ScenarioError for the first node that is none, a list that names nobody, or a fault of who is not there yet."""
+    known = topology.of(*_MAY_HAVE)
+    ends_s = max((step.at_s for step in timeline), default=steady_s)
+    for name, node in nodes.items():
+        place = f"nodes.{name}"
+        if name not in known:
+            raise ScenarioError(file, place, "a node of that name", f"one of {', '.join(known)}{nearest(name, known)}")
+        if node.cluster_name is not None and topology.kinds[name] is not NodeKind.BROKER:
+            raise ScenarioError(file, f"{place}.cluster_name", node.cluster_name, "said of a broker only")
+        _check_list(node.name_servers or (), topology, f"{place}.name_servers", file)
+        if node.joins_at_s is None:
+            continue
+        if node.joins_at_s > ends_s:
+            allowed = f"a time of the timeline, up to {ends_s:g} s, after which everything settles"
+            raise ScenarioError(file, f"{place}.joins_at_s", f"{node.joins_at_s:g}", allowed)
+        for index, step in enumerate(timeline):
+            if name in step.nodes and step.at_s < node.joins_at_s:
+                did = f"{step.do} of {name} at {step.at_s:g} s"
+                raise ScenarioError(
+                    file, f"timeline.{index}.nodes", did, f"from {node.joins_at_s:g} s on, when it joins"
+                )
+    there = [
+        name for name in topology.of(NodeKind.BROKER) if (one := nodes.get(name)) is None or one.joins_at_s is None
+    ]
+    if nodes and not there:
+        raise ScenarioError(file, "nodes", "joins_at_s of every broker", "at least one broker from the start")
+
+
+def _check_list(listed: Sequence[str], topology: Topology, place: str, file: str) -> None:
+    servers = topology.of(NodeKind.NAME_SERVER)
+    for index, entry in enumerate(listed):
+        if entry in listed[:index]:
+            raise ScenarioError(file, f"{place}.{index}", entry, "each NameServer once")
+        if entry not in servers and not _is_address(entry):
+            allowed = f"one of {', '.join(servers)}, or host:port where nobody listens{nearest(entry, servers)}"
+            raise ScenarioError(file, f"{place}.{index}", repr(entry), allowed)
+    if listed and not any(entry in servers for entry in listed):
+        raise ScenarioError(file, place, str(list(listed)), f"a list with at least one of {', '.join(servers)}")
+
+
+def _is_address(entry: str) -> bool:
+    try:
+        Address.parse(entry)
+    except ValueError:
+        return False
+    return True

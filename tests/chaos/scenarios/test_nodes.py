@@ -1,0 +1,118 @@
+"""`nodes:`: lists of their own, late comers, clusters; what is wrong with them, what the nodes do, what checks ask."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos.checkers import CHECKS
+from nemesrv.chaos.checkers.control import Control
+from nemesrv.chaos.errors import ScenarioError
+from nemesrv.chaos.history.rows import read_rows
+from nemesrv.chaos.oracle.obligations import ObligationKind, obligations
+from nemesrv.chaos.oracle.world import World
+from nemesrv.chaos.runner import record_virtual
+from nemesrv.chaos.scenarios.model import parse
+from nemesrv.chaos.verdict import Validity
+
+KILL = [{"at_s": 20, "do": "kill", "nodes": ["broker-a"]}, {"at_s": 90, "do": "restart", "nodes": ["broker-a"]}]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "said"),
+    [
+        ({"broker-z": {}}, "nodes.broker-z: a node of that name is not allowed: one of broker-a, broker-b"),
+        ({"ns-0": {}}, "nodes.ns-0: a node of that name is not allowed"),
+        ({"prober": {}}, "one of broker-a, broker-b, producer-0"),
+        ({"broker-a": {"joins_at_s": 40}}, "timeline.0.nodes: kill of broker-a at 20 s is not allowed: from 40 s on"),
+        ({"broker-b": {"joins_at_s": 400}}, "joins_at_s: 400 is not allowed: a time of the timeline, up to"),
+        ({"broker-b": {"joins_at_s": 0}}, "a number above 0, up to 100,000, or null"),
+        ({"broker-b": {"name_servers": []}}, "a list"),
+        ({"broker-b": {"name_servers": ["ns-7"]}}, "'ns-7' is not allowed: one of ns-0, ns-1, or host:port where"),
+        ({"broker-b": {"name_servers": ["ns-0", "ns-0"]}}, "each NameServer once"),
+        ({"broker-b": {"name_servers": ["10.0.0.1:1"]}}, "a list with at least one of ns-0, ns-1"),
+        ({"producer-0": {"cluster_name": "eu"}}, "cluster_name: eu is not allowed: said of a broker only"),
+        ({"broker-b": {"joined_s": 3}}, "nodes.broker-b.joined_s"),
+        ({"broker-a": {"joins_at_s": 5}, "broker-b": {"joins_at_s": 5}}, "at least one broker from the start"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_said(nodes: dict[str, Any], said: str) -> None:
+    cluster = {"name_servers": 2, "brokers": 2}
+    with pytest.raises(ScenarioError) as error:
+        parse({"checks": ["routes_are_true"], "cluster": cluster, "nodes": nodes, "timeline": KILL}, file="x.yaml")
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def ran(document: dict[str, Any], tmp_path: Path) -> tuple[list[dict[str, Any]], World]:
+    scenario = parse({"checks": ["routes_are_true"], **document}, file="x.yaml")
+    rows = list(read_rows(record_virtual(scenario, 1, tmp_path / "run").path))
+    return rows, World.of_rows(rows)
+
+
+def verdict(name: str, rows: list[dict[str, Any]], world: World) -> Validity:
+    return CHECKS[name].judge(Control.of_rows(rows), world).verdict
+
+
+def test_a_broker_registers_with_its_own_list_only_and_is_expected_there_only(tmp_path: Path) -> None:
+    cluster = {"name_servers": 2, "brokers": 2}
+    nodes = {"broker-b": {"name_servers": ["ns-1", "10.9.9.9:9876"], "cluster_name": "eu"}}
+    rows, world = ran({"cluster": cluster, "nodes": nodes}, tmp_path)
+    registered = {(row["node"], row["broker_name"]) for row in rows if row["event"] == "registration"}
+    assert registered == {("ns-0", "broker-a"), ("ns-1", "broker-a"), ("ns-1", "broker-b")}
+    demands = {(o.name_server, o.broker): o.demand for o in obligations(world)}
+    assert demands["ns-0", "broker-b"] is ObligationKind.DROP
+    assert demands["ns-1", "broker-b"] is ObligationKind.RETURN
+    assert verdict("routes_are_true", rows, world) is Validity.VALID
+    # a broker that registers with more than its list is found, and so is one that leaves out part of it
+    for listed in (["ns-0"], ["ns-0", "ns-1"]):
+        said = {**world.run, "nodes": {"broker-b": {"name_servers": listed}}}
+        other = [{**row, "value": said} if row["event"] == "run_begin" else row for row in rows]
+        assert verdict("routes_are_true", other, World.of_rows(other)) is Validity.INVALID
+
+
+def test_a_client_asks_its_own_list_only_and_is_judged_by_it(tmp_path: Path) -> None:
+    cluster = {"name_servers": 3, "brokers": 1}
+    nodes = {"producer-0": {"name_servers": ["ns-2", "10.9.9.9:9876", "ns-0"]}}
+    rows, world = ran({"cluster": cluster, "nodes": nodes}, tmp_path)
+    lists = [row["value"] for row in rows if row["event"] == "name_server_list" and row["node"] == "producer-0"]
+    assert "10.9.9.9:9876" in str(lists[0])
+    assert world.addresses_of("producer-0")[1] == "10.9.9.9:9876"
+    called = {row["name_server"] for row in rows if row["event"] == "name_server_call" and row["node"] == "producer-0"}
+    assert called <= set(world.addresses_of("producer-0"))
+    assert verdict("name_server_selection", rows, world) is Validity.VALID
+    found = CHECKS["name_server_selection"].judge(Control.of_rows(rows), world)
+    assert found.measured["own_lists"] == ["producer-0"]
+    # the same history is wrong for a client that has all three on its list
+    other = [{**row, "value": {**world.run, "nodes": {}}} if row["event"] == "run_begin" else row for row in rows]
+    assert verdict("name_server_selection", other, World.of_rows(other)) is Validity.INVALID
+
+
+def test_who_joins_later_is_asked_for_from_then_on(tmp_path: Path) -> None:
+    nodes = {"broker-c": {"joins_at_s": 60}, "producer-1": {"joins_at_s": 30}, "consumer-1": {"joins_at_s": 50}}
+    document = {"cluster": {"name_servers": 2, "brokers": 3}, "nodes": nodes, "steady_s": 80, "settle_s": 60}
+    rows, world = ran(document, tmp_path)
+    began = {row["node"]: row["time_ms"] - world.timeline_ms for row in rows if row["event"] == "started"}
+    assert began["broker-c"] == pytest.approx(60_000, abs=100)
+    sends = [
+        row["time_ms"] - world.timeline_ms for row in rows if row["event"] == "send" and row["node"] == "producer-1"
+    ]
+    assert 30_000 <= min(sends) < 32_000
+    used = [row["time_ms"] for row in rows if row["event"] == "send" and row.get("broker_name") == "broker-c"]
+    assert 60_000 < min(used) - world.timeline_ms < 92_000
+    demands = [o for o in obligations(world) if o.broker == "broker-c" and o.name_server == "ns-0"]
+    assert [o.demand for o in demands] == [ObligationKind.DROP, ObligationKind.RETURN]
+    assert demands[1].from_ms == pytest.approx(world.timeline_ms + 93_000, abs=100)
+    assert verdict("routes_are_true", rows, world) is Validity.VALID
+    assert {row["node"] for row in rows if row["event"] == "receive"} == {"consumer-0", "consumer-1"}
+
+
+def test_where_lists_split_the_consumers_views_nothing_is_said_of_who_owns_what(tmp_path: Path) -> None:
+    nodes = {"broker-b": {"name_servers": ["ns-1"]}}
+    rows, world = ran({"cluster": {"name_servers": 2, "brokers": 2}, "nodes": nodes}, tmp_path)
+    assert world.views_differ
+    found = CHECKS["queue_ownership"].judge(Control.of_rows(rows), world)
+    assert found.verdict is Validity.UNKNOWN
+    assert "consumers may see different brokers" in found.why
