@@ -10,7 +10,7 @@ Upstream: `BrokerController`, `BrokerStartup`, `ClientHousekeepingService`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -120,9 +120,11 @@ class Broker:
         names = ";".join(map(str, self._registration_targets()))
         self._context.log.info("%s", self.boot_line + (f" and name server is {names}" if names else ""))
 
-    def have_topic(self, topic: str, queues: int) -> None:
-        """Before `start`: the topic is there from the first registration on."""
-        self.services.topics.begin_with(TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues))
+    def have_topics(self, topics: Mapping[str, int]) -> None:
+        """Before `start`: these topics (name to queues) are there from the first registration on."""
+        for topic, queues in topics.items():
+            config = TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues)
+            self.services.topics.begin_with(config)
 
     async def stop(self) -> None:
         """Unregister from every NameServer in turn, answer nobody any more, and leave the files in order."""

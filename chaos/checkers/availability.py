@@ -224,14 +224,11 @@ def _in_order(key: tuple[float, str, str]) -> tuple[float, int, str]:
 
 def _producers(tallied: Tallies, world: World) -> tuple[int, list[Shortfall]]:
     """Sends between one change and the next, against the share of the queues that were not lost."""
-    queues = int((world.run.get("workload") or {}).get("queues") or 0)
-    if not queues:
-        return 0, []
     examined, short = 0, []
     bounds = sorted({*(moment.at_ms for moment in moments(world)), world.end_ms})
     for (start_ms, client), tally in sorted(tallied.sends.items(), key=lambda one: one[0]):
-        brokers = len(world.seen_by(client, "broker"))
-        if not brokers or len(world.views_of(client)) > 1 or _has_no_routes_yet(world, client, start_ms):
+        brokers, queues = len(world.seen_by(client, "broker")), world.queues_of(client)
+        if not brokers or not queues or len(world.views_of(client)) > 1 or _has_no_routes_yet(world, client, start_ms):
             continue
         gone = len(lost(world, client, "broker", start_ms, for_ms=settle_ms(world)))
         share = share_lost(world, brokers, gone, queues)

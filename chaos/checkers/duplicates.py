@@ -105,6 +105,9 @@ def judge(repeats: Repeats, world: World) -> Verdict:
     """Examined: messages received. Violations: receipts and stored copies that nothing explains."""
     if world.views_differ:
         return Verdict.nothing_examined(NAME, VIEWS_DIFFER)
+    if world.shared_topic is not None:
+        why = f"several groups read {world.shared_topic}, and what each of them received is not told apart"
+        return Verdict.nothing_examined(NAME, why)
     rules, tolerance_ = Redelivery.of(world), _tolerance(world, repeats.lag_ms)
     first_ms = commit_ms(world)
     within_ms = first_ms + flush_ms(world)

@@ -22,6 +22,7 @@ from .lateness import LagWindow
 from .tolerance import Tolerance, tolerance
 
 NAME = "queue_ownership"
+_RETRY = "%RETRY%"
 _COLUMNS = ("time_ms", "seq", "node", "incarnation", "topic")
 
 
@@ -41,11 +42,10 @@ def judge(control: Control, world: World) -> Verdict:
         for node in nodes
     ]
     lags = control.lateness.measured(world, windows)
-    groups = _groups(world)
     findings = []
     for index, stretch in enumerate(stretches):
         allowed = tolerance(world.timers, lags.get(index), stretch.change.window.timers)
-        for group, members in groups.items():
+        for group, members in _groups(world, stretch.topic).items():
             if all(world.joined_ms(member) > stretch.start_ms for member in members):
                 continue
             findings.append(_finding(stretch, group, members, held[stretch.topic], allowed))
@@ -53,7 +53,7 @@ def judge(control: Control, world: World) -> Verdict:
         "stretches": len(stretches),
         "quiet_ms": rounded(sum(stretch.end_ms - stretch.start_ms for stretch in stretches)),
         "queues": len({(stretch.topic, queue) for stretch in stretches for queue in stretch.queues}),
-        "groups": len(groups),
+        "groups": len({group for stretch in stretches for group in _groups(world, stretch.topic)}),
     }
     noun = "queues did not have one owner each in a quiet time"
     return verdict_of(NAME, findings, measured=measured, nothing="there was no queue to own", noun=noun)
@@ -75,12 +75,16 @@ def _told(measured: Mapping[str, Any]) -> str:
     return f"{measured.get('queues', 0)} queues looked at in {quiet_s:.1f} s of quiet" if quiet_s else ""
 
 
-def _groups(world: World) -> dict[str, frozenset[str]]:
-    """Group → its consumers."""
-    consumers = [node.name for node in world.of_kind("consumer")]
+def _groups(world: World, topic: str) -> dict[str, frozenset[str]]:
+    """Group → its consumers, of those that read the topic; a group's retry topic is its own."""
+    found = {
+        group: frozenset(members)
+        for group, members in world.groups.items()
+        if topic == world.topic_of(members[0]) or topic == f"{_RETRY}{group}" or len(world.groups) == 1
+    }
     if (world.run.get("workload") or {}).get("broadcasting"):
-        return {name: frozenset([name]) for name in consumers}
-    return {"all consumers": frozenset(consumers)}
+        return {name: frozenset([name]) for members in found.values() for name in sorted(members)}
+    return found
 
 
 def _rows(control: Control, event: str, topics: Collection[str] | None = None) -> list[dict[str, Any]]:

@@ -139,6 +139,10 @@ class Experiment:
         plan = NodePlan(scenario=scenario, listen=listen, advertised=self._advertised, defect=self.defect)
         self._cluster.listen(self._spec(plan, name, topology.kinds[name]) for name in topology.nodes)
         for group in ((NodeKind.NAME_SERVER,), (NodeKind.BROKER, NodeKind.PROBER)):
+            if NodeKind.BROKER in group and scenario.workload.topics:
+                others = {topic: n for topic, n in scenario.topics().items() if topic != scenario.workload.topic}
+                for broker in self._there(self._brokers()):
+                    self._cluster.call(broker, "have_topics", others)
             self._cluster.start(*self._there(topology.of(*group)))
         if scenario.workload.prober:
             brokers = {name: at for name, at in self._brokers().items() if name in self._there(self._brokers())}
@@ -158,8 +162,7 @@ class Experiment:
         kind = self.scenario.topology().kinds[name]
         self._phase("join", f"{name} joins")
         if kind is NodeKind.BROKER and self.scenario.workload.prober:
-            workload = self.scenario.workload
-            self._cluster.call(name, "have_topic", workload.topic, workload.queues)
+            self._cluster.call(name, "have_topics", self.scenario.topics())
         self._cluster.start(name)
         if kind is NodeKind.PRODUCER:
             self._cluster.call(name, "begin")

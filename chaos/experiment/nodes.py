@@ -85,7 +85,7 @@ class NodePlan:
         return partial(
             ProducerNode,
             workload=ProducerWorkload(
-                topic=workload.topic,
+                topic=self.scenario.topic_of(name),
                 sends_per_s=workload.sends_per_s,
                 body_bytes=workload.body_bytes,
                 config=config,
@@ -99,8 +99,8 @@ class NodePlan:
             **self._client_settings(
                 name,
                 NodeKind.CONSUMER,
-                consumer_group="nemesrv-consumers",
-                subscriptions=((workload.topic, "*"),),
+                consumer_group=self.scenario.group_of(name),
+                subscriptions=((self.scenario.topic_of(name), "*"),),
                 message_model=MessageModel.BROADCASTING if workload.broadcasting else MessageModel.CLUSTERING,
                 consume_from_where=ConsumeFromWhere.FIRST_OFFSET,
             )
@@ -110,7 +110,15 @@ class NodePlan:
     def _prober(self, name: str) -> Factory:
         workload = self.scenario.workload
         config = ClientConfig(**self._client_settings(name, NodeKind.PROBER))
-        return partial(ProberNode, workload=ProberWorkload(topic=workload.topic, queues=workload.queues, config=config))
+        topics, used = (
+            self.scenario.topics(),
+            map(self.scenario.topic_of, self.scenario.topology().of(NodeKind.PRODUCER)),
+        )
+        others = tuple((topic, topics[topic]) for topic in dict.fromkeys(used) if topic != workload.topic)
+        return partial(
+            ProberNode,
+            workload=ProberWorkload(topic=workload.topic, queues=workload.queues, others=others, config=config),
+        )
 
 
 _MAKERS: Mapping[NodeKind, Callable[[NodePlan, str], Factory]] = {
@@ -141,11 +149,12 @@ def about(scenario: Scenario) -> dict[str, Any]:
         "profile": scenario.cluster.profile,
         "time_scale": scenario.timers.time_scale,
         "timers": timers.to_json(),
-        "workload": scenario.workload.model_dump(mode="json"),
+        "workload": scenario.workload.model_dump(mode="json", exclude={"topics"}),
         "timeline": [action.do for action in scenario.timeline],
         "availability_floor": scenario.availability_floor,
         "prove_faults": scenario.prove_faults,
         **({"nodes": nodes_of(scenario)} if scenario.nodes else {}),
+        **_topics_of(scenario),
         **({"settings": settings} if settings else {}),
         **({"node_timers": differing} if differing else {}),
     }
@@ -154,3 +163,17 @@ def about(scenario: Scenario) -> dict[str, Any]:
 def nodes_of(scenario: Scenario) -> dict[str, dict[str, Any]]:
     """What `run_begin` says of single nodes: only what was said of them."""
     return {name: node.model_dump(mode="json", exclude_none=True) for name, node in scenario.nodes.items()}
+
+
+def _topics_of(scenario: Scenario) -> dict[str, Any]:
+    """Topics with their queues, who uses which, and every consumer's group; nothing where all use the workload's."""
+    own = any(node.topic or node.group for node in scenario.nodes.values())
+    if not scenario.workload.topics and not own:
+        return {}
+    topology = scenario.topology()
+    clients, consumers = topology.of(NodeKind.PRODUCER, NodeKind.CONSUMER), topology.of(NodeKind.CONSUMER)
+    return {
+        "topics": scenario.topics(),
+        "topic_of": {client: scenario.topic_of(client) for client in clients},
+        "group_of": {consumer: scenario.group_of(consumer) for consumer in consumers},
+    }

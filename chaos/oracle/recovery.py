@@ -68,9 +68,9 @@ def bound(world: World, client: str, operation: str, moment: Moment, *, routed: 
     ]
     leave = max(leaving, key=lambda window: window.latest_ms, default=None)
     workload = world.run.get("workload") or {}
-    queues = int(workload.get("queues") or 4)
+    queues = world.queues_of(client) or 4
     if operation == "pull":
-        consumers = 1 if workload.get("broadcasting") else max(1, len(world.of_kind("consumer")))
+        consumers = 1 if workload.get("broadcasting") else len(world.members_of(client))
         if idle := _may_stay_idle(world, client, moment, queues, consumers, missing, gone):
             return Window(0, NEVER, "never", idle)
         if brokers and queues * (len(brokers) - len(missing)) < consumers:  # one without a queue until they are back

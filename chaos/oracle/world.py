@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -226,6 +226,40 @@ class World:
             return self.of_kind(kind)
         mine = {server.name for server in self.listed(client)}
         return tuple(one for one in self.of_kind(kind) if mine & {server.name for server in self.listed(one.name)})
+
+    def topic_of(self, client: str) -> str:
+        """The topic that this client sends to, or reads."""
+        topic = (self.run.get("workload") or {}).get("topic")
+        return str((self.run.get("topic_of") or {}).get(client) or topic or "")
+
+    def queues_of(self, client: str) -> int | None:
+        """How many queues its topic has at each broker; None where the run does not say."""
+        workload = self.run.get("workload") or {}
+        found = (self.run.get("topics") or {}).get(self.topic_of(client), workload.get("queues"))
+        return None if found is None else int(found)
+
+    def group_of(self, consumer: str) -> str:
+        """Its group; "all consumers" where the run names none."""
+        return str((self.run.get("group_of") or {}).get(consumer) or "all consumers")
+
+    def members_of(self, consumer: str) -> tuple[str, ...]:
+        """All consumers of its group, itself among them."""
+        group = self.group_of(consumer)
+        return tuple(one.name for one in self.of_kind("consumer") if self.group_of(one.name) == group)
+
+    @property
+    def groups(self) -> dict[str, tuple[str, ...]]:
+        """Group to its consumers."""
+        found: dict[str, tuple[str, ...]] = {}
+        for one in self.of_kind("consumer"):
+            found[self.group_of(one.name)] = (*found.get(self.group_of(one.name), ()), one.name)
+        return found
+
+    @property
+    def shared_topic(self) -> str | None:
+        """A topic that several groups read; None where each is one group's."""
+        read = Counter(self.topic_of(members[0]) for members in self.groups.values())
+        return next((topic for topic, groups in read.items() if groups > 1), None)
 
     def joined_ms(self, node: str) -> float:
         """When it joined; -inf for one that was there from the start, inf for one that never did."""

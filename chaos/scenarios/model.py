@@ -34,6 +34,7 @@ from .nodes import check_nodes
 from .reading import read, refuse_booleans
 from .setting import change
 from .timeline import refuse_impossible
+from .topics import all_topics, check_topics, group_of, topic_of
 from .words import in_words, literals, of_type
 
 if TYPE_CHECKING:
@@ -65,9 +66,17 @@ class TimersModel(_Model):
     poll_name_server_interval_s: float | None = Field(None, ge=1, le=600)
 
 
+class TopicModel(_Model):
+    """A topic that every broker has from the start, beside the workload's own."""
+
+    queues: int = Field(4, ge=1, le=64)
+
+
 class WorkloadModel(_Model):
     topic: Name = "orders"
     queues: int = Field(4, ge=1, le=64)
+    topics: dict[str, TopicModel] = {}
+    """Further topics by name; `bulk-{1..2000}` is two thousand. Every broker has them from the start."""
     producers: int = Field(2, ge=0, le=32)
     consumers: int = Field(2, ge=0, le=32)
     sends_per_s: float = Field(4, gt=0, le=1000)
@@ -99,6 +108,10 @@ class NodeModel(_Model):
     """When a broker or client joins the cluster; None: it is there from the start."""
     name_servers: tuple[str, ...] | None = Field(None, min_length=1, max_length=9)
     """Its own list: NameServers by name, in this order, or `host:port` where nobody listens; None: all of them."""
+    topic: Name | None = None
+    """Of a client: the topic that it sends to, or reads; None: the workload's."""
+    group: Name | None = None
+    """Of a consumer: its group; None: one for all that read this topic."""
     cluster_name: Name | None = None
     """Of a broker: the cluster that it registers in (brokerClusterName)."""
 
@@ -222,6 +235,18 @@ class Scenario(_Model):
             said["consumers"] = {"consumeThreadMax": 1}
         return said
 
+    def topics(self) -> dict[str, int]:
+        """Topic to queues at each broker, of the workload's own and all others."""
+        return all_topics(self.workload, self.name)
+
+    def topic_of(self, client: str) -> str:
+        """The topic that this client sends to, or reads."""
+        return topic_of(self.nodes.get(client), self.workload.topic)
+
+    def group_of(self, consumer: str) -> str:
+        """The group of this consumer."""
+        return group_of(self.nodes.get(consumer), self.workload.topic)
+
     def to_yaml(self) -> str:
         """The scenario with every default filled in; loading it gives an equal scenario."""
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
@@ -263,7 +288,9 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
         settings = scenario.settings()
     except SettingError as exc:
         raise ScenarioError(file, exc.place, exc.value, exc.allowed) from exc
+    topics = all_topics(scenario.workload, file)
     check_nodes(scenario.nodes, scenario.topology(), scenario.timeline, scenario.steady_s, file=file)
+    check_topics(scenario.nodes, scenario.topology(), scenario.workload.topic, topics, file=file)
     _refuse_kept_channels(scenario, settings, file)
     refuse_impossible(scenario.timeline, file=file)
     if scenario.defect is not None:

@@ -28,6 +28,8 @@ POLL_S = 0.5
 class ProberWorkload:
     topic: str
     queues: int
+    others: tuple[tuple[str, int], ...] = ()
+    """Further topics that producers send to, with their queues: read at the end, too."""
     config: ClientConfig
 
 
@@ -123,7 +125,7 @@ class ProberNode:
             await remoting.close()
 
     async def read_all(self, brokers: Mapping[str, Address]) -> int:
-        """Read every queue of the topic at each broker (name to address), and record each message once.
+        """Read every queue of each topic that was sent to, at each broker (name to address); record each message once.
 
         `read_done` is recorded for each queue that was read whole; a queue that could not be leaves none, so that
         the checkers know. Returns how many messages were read.
@@ -131,12 +133,15 @@ class ProberNode:
         read = 0
         async with self._admin() as admin:
             for broker_name, address in brokers.items():
-                for queue_id in range(self._workload.queues):
-                    read += await self._read_queue(admin, broker_name, address, queue_id)
+                for topic, queues in ((self._workload.topic, self._workload.queues), *self._workload.others):
+                    for queue_id in range(queues):
+                        read += await self._read_queue(admin, topic, broker_name, address, queue_id)
         return read
 
-    async def _read_queue(self, admin: AdminClient, broker_name: str, address: Address, queue_id: int) -> int:
-        topic, record = self._workload.topic, self._context.record
+    async def _read_queue(
+        self, admin: AdminClient, topic: str, broker_name: str, address: Address, queue_id: int
+    ) -> int:
+        record = self._context.record
         where = {"topic": topic, "broker_name": broker_name, "queue_id": queue_id}
         for attempt in range(FINAL_READ_TRIES):
             try:

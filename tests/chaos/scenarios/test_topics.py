@@ -1,0 +1,116 @@
+"""Several topics and groups, and thousands by a pattern: what is wrong with them, who uses which, what checks ask."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos.checkers import CHECKS
+from nemesrv.chaos.checkers.control import Control
+from nemesrv.chaos.errors import ScenarioError
+from nemesrv.chaos.history.rows import read_rows
+from nemesrv.chaos.oracle.world import World
+from nemesrv.chaos.runner import record_virtual
+from nemesrv.chaos.scenarios.model import Scenario, parse
+from nemesrv.chaos.verdict import Validity
+
+PAYMENTS = {"payments": {"queues": 2}}
+
+
+def scenario(workload: dict[str, Any], nodes: dict[str, Any] | None = None, **rest: Any) -> Scenario:
+    return parse({"checks": ["routes_are_true"], "workload": workload, "nodes": nodes or {}, **rest}, file="x.yaml")
+
+
+def test_a_pattern_is_as_many_topics_as_it_says() -> None:
+    topics = scenario({"topics": {"bulk-{1..2000}": {"queues": 1}, "pay-{8..9}-x": {}}}).topics()
+    assert len(topics) == 2003
+    assert topics["orders"] == 4
+    assert topics["bulk-2000"] == 1
+    assert {"pay-8-x", "pay-9-x"} <= topics.keys()
+
+
+@pytest.mark.parametrize(
+    ("workload", "nodes", "said"),
+    [
+        ({"topics": {"a b": {}}}, {}, "workload.topics.a b: 'a b' is not allowed: letters, digits"),
+        ({"topics": {"orders": {}}}, {}, "workload.topics.orders: orders is not allowed: each topic once"),
+        ({"topics": {"b-{3..1}": {}}}, {}, "3..1 is not allowed: a range that ascends"),
+        ({"topics": {"b-{1..99999}": {}}}, {}, "more than 20000 topics is not allowed"),
+        (
+            {"topics": {"b": {"queues": 0}}},
+            {},
+            "workload.topics.b.queues: 0 is not allowed: a whole number from 1 to 64",
+        ),
+        ({"topics": {"b": {"queus": 1}}}, {}, "did you mean queues?"),
+        (
+            {},
+            {"producer-0": {"topic": "order"}},
+            "'order' is not allowed: a topic of workload.topic or workload.topics",
+        ),
+        ({"topics": PAYMENTS}, {"broker-a": {"topic": "payments"}}, "said of a producer or consumer only"),
+        ({}, {"producer-0": {"group": "g"}}, "nodes.producer-0.group: g is not allowed: said of a consumer only"),
+        (
+            {"topics": PAYMENTS},
+            {"consumer-0": {"group": "g"}, "consumer-1": {"group": "g", "topic": "payments"}},
+            "a group of its own: consumer-0 of g reads orders, and all of a group read the same",
+        ),
+    ],
+)
+def test_what_cannot_be_is_said(workload: dict[str, Any], nodes: dict[str, Any], said: str) -> None:
+    with pytest.raises(ScenarioError) as error:
+        scenario(workload, nodes)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_each_client_uses_its_own_topic_in_its_own_group_and_is_judged_there(tmp_path: Path) -> None:
+    nodes = {
+        "producer-1": {"topic": "payments"},
+        "consumer-1": {"topic": "payments"},
+        "consumer-2": {"topic": "payments", "group": "audit"},
+    }
+    workload = {"topics": {**PAYMENTS, "bulk-{1..40}": {"queues": 1}}, "consumers": 3}
+    cluster = {"name_servers": 2, "brokers": 2}
+    folder = record_virtual(scenario(workload, nodes, cluster=cluster, settle_s=120), 1, tmp_path / "run")
+    rows = list(read_rows(folder.path))
+    world = World.of_rows(rows)
+    sent = {(row["node"], row["topic"]) for row in rows if row["event"] == "send"}
+    assert sent == {("producer-0", "orders"), ("producer-1", "payments")}
+    took = {(row["node"], row["topic"]) for row in rows if row["event"] == "receive"}
+    assert took == {("consumer-0", "orders"), ("consumer-1", "payments"), ("consumer-2", "payments")}
+    got = {node: [r["msg_key"] for r in rows if r["event"] == "receive" and r["node"] == node] for node, _ in took}
+    assert set(got["consumer-1"]) == set(got["consumer-2"])  # each group all messages
+    assert len(got["consumer-2"]) == len(set(got["consumer-2"]))
+    assert {row["topic"] for row in rows if row["event"] == "read_done"} == {"orders", "payments"}
+    for server in ("ns-0", "ns-1"):
+        held = {row["topic"] for row in rows if row["event"] == "route" and row["node"] == server}
+        assert {f"bulk-{n}" for n in range(1, 41)} <= held
+    assert (world.queues_of("producer-1"), world.queues_of("producer-0")) == (2, 4)
+    assert world.groups == {
+        "nemesrv-consumers": ("consumer-0",),
+        "nemesrv-consumers-payments": ("consumer-1",),
+        "audit": ("consumer-2",),
+    }
+    control = Control.of_rows(rows)
+    owned = CHECKS["queue_ownership"].judge(control, world)
+    assert (owned.verdict, owned.measured["groups"]) == (Validity.VALID, 3)
+    assert CHECKS["routes_are_true"].judge(control, world).verdict is Validity.VALID
+    assert world.shared_topic == "payments"
+    # in one group each queue of payments would have two owners
+    one = {
+        **world.run,
+        "group_of": {c: "all" for c in world.run["group_of"] if c != "consumer-0"} | {"consumer-0": "x"},
+    }
+    other = [{**row, "value": one} if row["event"] == "run_begin" else row for row in rows]
+    told = CHECKS["queue_ownership"].judge(Control.of_rows(other), World.of_rows(other))
+    assert told.verdict is Validity.INVALID
+
+
+def test_a_broker_that_joins_late_brings_every_topic(tmp_path: Path) -> None:
+    nodes = {"broker-b": {"joins_at_s": 20}}
+    document = scenario({"topics": {"bulk-{1..5}": {}}}, nodes, cluster={"name_servers": 1, "brokers": 2})
+    rows = list(read_rows(record_virtual(document, 1, tmp_path / "run").path))
+    made = {row["topic"] for row in rows if row["event"] == "topic" and row["node"] == "broker-b"}
+    assert {"orders", *(f"bulk-{n}" for n in range(1, 6))} <= made
