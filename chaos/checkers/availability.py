@@ -193,13 +193,16 @@ def _tally(slots: Sequence[Slot], stalls: Stalls) -> Tally:
     )
 
 
+def _lets_fail(world: World, operation: str, client: str) -> bool:
+    """Whether it may ask where nobody listens, or, of a send or pull, a NameServer that has no broker to name."""
+    if operation == LOOK_UP:
+        return world.dead_entries(client) > 0
+    return frozenset() in world.views_of(client)
+
+
 def _in_quiet(tallied: Tallies, world: World) -> list[Shortfall]:
-    """Every operation that failed there, but look-ups of clients that may ask where nobody listens."""
-    failed = [
-        (key, tally)
-        for key, tally in tallied.quiet.items()
-        if tally.bad and not (key[1] == LOOK_UP and world.dead_entries(key[2]))
-    ]
+    """Every operation that failed there, but those that a client's own list of NameServers may make fail."""
+    failed = [(key, tally) for key, tally in tallied.quiet.items() if tally.bad and not _lets_fail(world, *key[1:])]
     why = "failed in a quiet time"
     return [
         Shortfall(

@@ -175,7 +175,7 @@ class _Judged:
     # -- must and must not
 
     def must(self) -> Iterator[Finding]:
-        """Each client, topic and broker, for each stretch in which all NameServers must hold it."""
+        """Each client, topic and broker, for each stretch in which all NameServers of its list must hold it."""
         wanted: dict[tuple[str, str], dict[str, list[_Span]]] = defaultdict(lambda: defaultdict(list))
         tables = route_tables(self._control, self._world)
         tolerances = demand_tolerances(self._control, self._world)
@@ -185,12 +185,15 @@ class _Judged:
                     tolerance_ms = tolerances[d.obligation.id].unknown_up_to_ms
                     span = _Span(d.from_ms, d.to_ms, str(d.obligation.label), tolerance_ms)
                     wanted[topic, d.obligation.broker][process[0]].append(span)
-        names = [node.name for node in self._world.of_kind("name_server")]
         for (topic, broker), by_name_server in wanted.items():
-            spans = _common([by_name_server.get(name, []) for name in names])
+            common: dict[tuple[str, ...], list[_Span]] = {}
             for client, of in self.routes:
-                if of == topic:
-                    yield from self._must_have(client, topic, broker, spans)
+                if of != topic:
+                    continue
+                names = tuple(sorted(node.name for node in self._world.listed(client[0])))
+                if names not in common:
+                    common[names] = [*_common([by_name_server.get(name, []) for name in names])]
+                yield from self._must_have(client, topic, broker, common[names])
 
     def _must_have(self, client: Client, topic: str, broker: str, spans: Iterable[_Span]) -> Iterator[Finding]:
         routes, life = self.routes[client, topic], self._lives[client]

@@ -222,10 +222,27 @@ class World:
         """The NameServers on the client's list, or the brokers that one of these can name to it."""
         if kind == "name_server":
             return self.listed(client)
-        if kind != "broker" or not self.run.get("nodes"):
+        if kind != "broker" or self._all_alike:
             return self.of_kind(kind)
         mine = {server.name for server in self.listed(client)}
-        return tuple(one for one in self.of_kind(kind) if mine & {server.name for server in self.listed(one.name)})
+        return tuple(
+            one
+            for one in self.of_kind(kind)
+            if self.permits(one.name, client) and mine & {server.name for server in self.listed(one.name)}
+        )
+
+    @property
+    def _all_alike(self) -> bool:
+        """Whether no node has a list, a setting or a beginning of its own."""
+        return not self.run.get("nodes") and not self.run.get("settings")
+
+    def permits(self, broker: str, client: str) -> bool:
+        """Whether the broker's permission (brokerPermission) lets a producer write, or a consumer read."""
+        if "brokerPermission" not in ((self.run.get("settings") or {}).get(broker) or {}):
+            return True
+        kinds = {one.name: one.kind for one in self.of_kind("producer", "consumer")}
+        needed = {"producer": 2, "consumer": 4}.get(kinds.get(client, ""), 0)
+        return int(str(self.setting(broker, "brokerPermission"))) & needed == needed
 
     def topic_of(self, client: str) -> str:
         """The topic that this client sends to, or reads."""
@@ -269,8 +286,14 @@ class World:
 
     def views_of(self, *clients: str) -> set[frozenset[str]]:
         """The sets of brokers that the NameServers on these clients' lists may name to them; one where all agree."""
+        if self._all_alike:
+            return {frozenset(one.name for one in self.of_kind("broker"))} if clients else set()
         return {
-            frozenset(one.name for one in self.of_kind("broker") if server in self.listed(one.name))
+            frozenset(
+                one.name
+                for one in self.of_kind("broker")
+                if server in self.listed(one.name) and self.permits(one.name, client)
+            )
             for client in clients
             for server in self.listed(client)
         }

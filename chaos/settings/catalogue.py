@@ -150,11 +150,6 @@ _OF_NAME_SERVERS = (
     _truth_5(
         "notifyMinBrokerIdChanged", "notify_min_broker_id_changed", "whether brokers hear that the least id has changed"
     ),
-    _truth_5(
-        "deleteTopicWithBrokerRegistration",
-        "delete_topic_with_broker_registration",
-        "whether a topic that a registration no longer has is taken from the table",
-    ),
     _truth_5("enableAllTopicList", "enable_all_topic_list", "whether the list of all topics (206) is given"),
     _truth_5("enableTopicList", "enable_topic_list", "whether a cluster's list of topics (224) is given"),
     Setting(

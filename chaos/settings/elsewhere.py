@@ -16,6 +16,7 @@ _SAID_ELSEWHERE = {
     "listenPort": "the harness gives the ports",
     "producerGroup": "the workload's own",
     "consumerGroup": "the workload's own",
+    "deleteTopicWithBrokerRegistration": "a registration of one topic then deletes the others; there is no window",
     "instanceName": "each client is an instance of its own",
 }
 _NOT_OBEYED = frozenset(

@@ -77,7 +77,7 @@ def test_each_defect_breaks_its_rule_and_the_clean_twins_beside_it_break_none(
     clients += [client(builder, profile, "prober", n, op_id=f"start-{n}") for n in range(40)]
     clients += [client(builder, profile, node, 7, defect=d, **kinds) for node, (d, kinds, _) in planted.items()]
     control, world = told(profile, clients).facts()
-    tries = Tries(profile, len(NS), world, control.lateness)
+    tries = Tries(profile, world, control.lateness)
     found = broken_rules(selections(control), world, profile, tries)
     broken = {(one.row.node, one.rule) for one in found}
     meant = {(node, rule) for node, (_, _, rule) in planted.items()}
