@@ -46,7 +46,8 @@ settings: VALID
   `sendLatencyFaultEnable` of `producers`. Saying something else in both places is refused.
 * A name that RocketMQ does not have is refused with the nearest that it has; one that it has and our nodes do nothing
   with is refused, too. So is a silence limit that healthy brokers would not keep (no longer than
-  `registerNameServerPeriod` + `registerBrokerTimeoutMills`), because no window is made for that.
+  `registerNameServerPeriod` + `registerBrokerTimeoutMills`; of clients' channels `heartbeatBrokerInterval`), because no
+  window is made for that.
 * Where a value differs from node to node, a window for one node is that node's, and one for all of them is the widest.
 * (constant) marks what Java has as a literal, in that profile or in both: no RocketMQ of today can be told, but an
   experiment may ask what would be.

@@ -8,7 +8,7 @@ timers:, workload:          what older keys say of the same settings
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from ...actors.broker.config import BrokerConfig
@@ -73,6 +73,7 @@ def _refuse_short_silence(found: Settings, nodes: Mapping[str, NodeKind], profil
         setting = settings_for(nodes[node])[name]
         return int(str(found.get(node, {}).get(name, setting.default(profile))))
 
+    _refuse_short_idleness(nodes, value)
     servers = [name for name, kind in nodes.items() if kind is NodeKind.NAME_SERVER]
     for broker in (name for name, kind in nodes.items() if kind is NodeKind.BROKER):
         beat_ms = value(broker, "registerNameServerPeriod") + value(broker, "registerBrokerTimeoutMills")
@@ -88,6 +89,23 @@ def _refuse_short_silence(found: Settings, nodes: Mapping[str, NodeKind], profil
                     f"more than the {beat_ms} ms of {broker}'s registerNameServerPeriod and registerBrokerTimeoutMills"
                 )
                 raise SettingError(f"config: {name} of {node}", str(said), allowed)
+
+
+def _refuse_short_idleness(nodes: Mapping[str, NodeKind], value: Callable[[str, str], int]) -> None:
+    """SettingError where channels between clients and brokers would be closed between two heartbeats, and with them
+    the client's membership of its group: no window is made for that either."""
+    clients = [name for name, kind in nodes.items() if kind in (NodeKind.PRODUCER, NodeKind.CONSUMER)]
+    beat_ms = max((value(client, "heartbeatBrokerInterval") for client in clients), default=0)
+    idle = [
+        (broker, "serverChannelMaxIdleTimeSeconds", beat_ms)
+        for broker, kind in nodes.items()
+        if kind is NodeKind.BROKER
+    ]
+    idle += [(one, "clientChannelMaxIdleTimeSeconds", value(one, "heartbeatBrokerInterval")) for one in clients]
+    for node, name, least_ms in idle:
+        if (said := value(node, name)) * 1000 <= least_ms:
+            allowed = f"more than the {least_ms} ms of heartbeatBrokerInterval"
+            raise SettingError(f"config: {name} of {node}", str(said), allowed)
 
 
 def _refuse_another(ours: Mapping[str, Mapping[str, Value]], group: str, said: Mapping[str, Value]) -> None:

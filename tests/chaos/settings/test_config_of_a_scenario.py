@@ -54,6 +54,12 @@ def refused(config: object, **rest: object) -> ScenarioError:
         ({"producers": {"latencyMax": [50, 100]}}, "config.producers.latencyMax", "(50, 100)",
          "2 entries in notAvailableDuration, as latencyMax has; here are 7"),
         ({"brokers": {"flushDiskType": "SYNC"}}, "config.brokers.flushDiskType", "'SYNC'", "ASYNC_FLUSH, SYNC_FLUSH"),
+        (
+            {"consumer-0": {"clientChannelMaxIdleTimeSeconds": 20}},
+            "config: clientChannelMaxIdleTimeSeconds of consumer-0",
+            "20",
+            "more than the 30000 ms of heartbeatBrokerInterval",
+        ),
         ({"ns-0": {"brokerChannelExpiredTime": 30_000}}, "config: brokerChannelExpiredTime of ns-0", "30000",
          "more than the 36000 ms of broker-a's registerNameServerPeriod and registerBrokerTimeoutMills"),
         ({"brokers": [1]}, "config.brokers", "[1]", "a mapping"),
