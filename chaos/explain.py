@@ -18,6 +18,8 @@ from typing import Any
 
 import click
 
+from .checkers import CHECKS
+from .checkers.settling import too_short
 from .experiment.expectation import expected_world
 from .oracle.legend import legend
 from .oracle.lost_brokers import absences
@@ -49,6 +51,7 @@ def explanation(scenario: Scenario) -> dict[str, Any]:
         "name_servers": _holdings(world),
         "clients": _clients(world),
         "recovery": _recoveries(world),
+        "too_short": too_short({name: CHECKS[name] for name in scenario.checks}, world),
         "quiet": [[max(0.0, from_ms) / 1000, to_ms / 1000] for from_ms, to_ms in calm(world) if to_ms > 0],
     }
 
@@ -206,6 +209,7 @@ def _lines(told: Mapping[str, Any], scenario: Scenario) -> list[str]:
         )
     quiet = ", ".join(f"{from_s:.1f} .. {to_s:.1f}" for from_s, to_s in told["quiet"])
     lines += ["", f"Every operation must succeed: {quiet or 'at no time'}"]
+    lines += [f"{name}: after the last fault {why}" for name, why in told["too_short"].items()]
     formulas = [one["why"] for part in ("name_servers", "clients", "recovery") for one in told[part]]
     return [*lines, "", *(f"{symbol}: {meaning}" for symbol, meaning in legend(formulas).items())]
 

@@ -25,7 +25,7 @@ from .experiment.run_folder import RunFolder
 from .installation import has, how_to_get
 from .reporting import write_junit, write_reports
 from .reports.summary import append, replay_line, summary
-from .reports.table import print_table
+from .reports.table import left_out_line, print_table
 from .scenarios.model import Scenario, load, parse
 from .scenarios.reading import read
 from .verdict import Validity, Verdict, worst
@@ -68,6 +68,8 @@ class Judged:
 
     history: History
     verdicts: Sequence[Verdict]
+    left_out: Sequence[Verdict] = ()
+    """Of `checks: all`: those that had nothing to look at. They say nothing, and the run is not UNKNOWN for them."""
 
     @property
     def verdict(self) -> Validity:
@@ -98,6 +100,11 @@ def named_checks(text: str | None, option: str, default: Sequence[str] = ()) -> 
 def of_run(folder: RunFolder, scenario: Scenario) -> History:
     """The history of a run that this process has recorded."""
     return History(where=str(folder.path), checks=scenario.checks, scenario=scenario, folder=folder)
+
+
+def reasons(left_out: Iterable[Verdict]) -> dict[str, str]:
+    """Check → why it had nothing to look at."""
+    return {verdict.name: verdict.why for verdict in left_out}
 
 
 def extras_of(checks: Iterable[str]) -> tuple[str, ...]:
@@ -152,21 +159,36 @@ def judge(history: History, spark: SparkSession) -> Judged:
     return keep(history, check_run(history.where, history.checks, spark))
 
 
+def apart(checks: Iterable[str], verdicts: Sequence[Verdict]) -> tuple[list[Verdict], list[Verdict]]:
+    """The verdicts that count, and those that are left out: where all checks were asked for, of those that had nothing
+    to look at. A check that failed counts, and one that a longer run would have given something to look at; so do all
+    where none would be left.
+    """
+    nothing = [v for v in verdicts if not v.examined and v.verdict is Validity.UNKNOWN]
+    left_out = [v for v in nothing if not v.check_failed and not v.undecided]
+    if set(checks) != set(CHECKS) or len(left_out) == len(verdicts):
+        return list(verdicts), []
+    return [v for v in verdicts if v not in left_out], left_out
+
+
 def keep(history: History, verdicts: Sequence[Verdict]) -> Judged:
     """The verdicts, and the reports of them, are in the run folder, where there is one."""
+    verdicts, left_out = apart(history.checks, verdicts)
     if history.drawn and not has("report"):
         history = replace(history, drawn=False)
-    judged = Judged(history, verdicts)
+    judged = Judged(history, verdicts, left_out)
     if history.folder is not None and history.scenario is not None:
-        write_verdicts(history.folder, history.scenario, verdicts)
+        write_verdicts(history.folder, history.scenario, verdicts, left_out)
         if history.drawn:
             write_reports(history.folder)
         else:
-            write_junit(history.folder, history.scenario, verdicts)
+            write_junit(history.folder, history.scenario, verdicts, reasons(left_out))
     return judged
 
 
-def write_verdicts(folder: RunFolder, scenario: Scenario, verdicts: Sequence[Verdict]) -> None:
+def write_verdicts(
+    folder: RunFolder, scenario: Scenario, verdicts: Sequence[Verdict], left_out: Sequence[Verdict] = ()
+) -> None:
     """verdicts.json of the folder, and findings.jsonl with everything that its checks found."""
     with folder.findings_file.open("w", encoding="utf-8") as file:
         for verdict in verdicts:
@@ -174,7 +196,7 @@ def write_verdicts(folder: RunFolder, scenario: Scenario, verdicts: Sequence[Ver
                 file.write(
                     json.dumps({"check": verdict.name, **finding.to_json()}, ensure_ascii=False, default=str) + "\n"
                 )
-    document = _document(of_run(folder, scenario), verdicts)
+    document = _document(Judged(of_run(folder, scenario), verdicts, left_out))
     del document["run_dir"]  # it may be moved
     text = json.dumps(document, indent=1, ensure_ascii=False, default=str)
     folder.verdicts_file.write_text(text + "\n", encoding="utf-8")
@@ -185,9 +207,11 @@ def show(judged: Judged, summary_file: Path | None = None, *, as_json: bool = Fa
     `summary_file`."""
     history = judged.history
     if as_json:
-        click.echo(json.dumps(_document(history, judged.verdicts), ensure_ascii=False, default=str))
+        click.echo(json.dumps(_document(judged), ensure_ascii=False, default=str))
     else:
         print_table(judged.verdicts, title=f"{history.name}: {judged.verdict}{_about(history)}")
+        if judged.left_out:
+            click.echo(left_out_line(reasons(judged.left_out)))
         if history.folder is not None and history.drawn:
             click.echo(f"report: {history.folder.report_file}")
         elif history.folder is not None and not has("report"):
@@ -200,7 +224,8 @@ def show(judged: Judged, summary_file: Path | None = None, *, as_json: bool = Fa
         virtual = history.scenario is not None and history.scenario.clock == "virtual"
         replay = replay_line(history.folder.scenario_file, history.seed, virtual=virtual)
     try:
-        append(summary_file, summary(history.name, history.seed, history.profile, judged.verdicts, replay))
+        text = summary(history.name, history.seed, history.profile, judged.verdicts, replay, reasons(judged.left_out))
+        append(summary_file, text)
     except OSError as exc:
         raise HarnessError(f"the summary cannot be written to {summary_file}: {exc.strerror}") from exc
 
@@ -216,8 +241,9 @@ def _about(history: History) -> str:
     return f"   {', '.join(said)}"
 
 
-def _document(history: History, verdicts: Sequence[Verdict]) -> dict[str, object]:
+def _document(judged: Judged) -> dict[str, object]:
     """verdicts.json, and as a line of --json where the run folder is."""
+    history, verdicts = judged.history, judged.verdicts
     scenario = history.scenario
     return {
         "scenario": history.name,
@@ -228,4 +254,5 @@ def _document(history: History, verdicts: Sequence[Verdict]) -> dict[str, object
         "verdict": str(worst(verdict.verdict for verdict in verdicts)),
         "timeline_ms": max((verdict.timeline_ms for verdict in verdicts), default=0.0),
         "checks": [verdict.to_json() for verdict in verdicts],
+        "left_out": reasons(judged.left_out),
     }

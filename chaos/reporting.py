@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,6 +41,12 @@ def read_verdicts(folder: RunFolder) -> list[Verdict]:
         raise HarnessError(f"{folder.verdicts_file} cannot be read: judge the run first with nemesrv check") from exc
 
 
+def read_left_out(folder: RunFolder) -> dict[str, str]:
+    """The checks that had nothing to look at in this judged run, and why."""
+    found: dict[str, str] = json.loads(folder.verdicts_file.read_text(encoding="utf-8")).get("left_out") or {}
+    return found
+
+
 def _read_findings(folder: RunFolder) -> dict[str, list[Finding]]:
     """check → its findings; none where the run was judged before there was such a file."""
     found: dict[str, list[Finding]] = defaultdict(list)
@@ -59,7 +65,7 @@ def write_reports(folder: RunFolder) -> None:
 
     page = html_report(_run(folder, scenario), verdicts, folder.path)
     folder.report_file.write_text(page, encoding="utf-8")
-    write_junit(folder, scenario, verdicts)
+    write_junit(folder, scenario, verdicts, read_left_out(folder))
 
 
 def write_beside(one: RunFolder, other: RunFolder, file: Path) -> None:
@@ -105,9 +111,12 @@ def _run(folder: RunFolder, scenario: Scenario) -> Run:
         time_scale=scenario.timers.time_scale,
         versions=scenario.versions,
         again=again,
+        left_out=read_left_out(folder),
     )
 
 
-def write_junit(folder: RunFolder, scenario: Scenario, verdicts: Sequence[Verdict]) -> None:
+def write_junit(
+    folder: RunFolder, scenario: Scenario, verdicts: Sequence[Verdict], left_out: Mapping[str, str]
+) -> None:
     """junit.xml, as CI servers read it."""
-    folder.junit_file.write_bytes(junit(scenario.name, scenario.seed or 0, verdicts))
+    folder.junit_file.write_bytes(junit(scenario.name, scenario.seed or 0, verdicts, left_out))

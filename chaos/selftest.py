@@ -67,7 +67,7 @@ class Outcome:
     @classmethod
     def of(cls, judged: Judged, defect: Defect | None) -> Outcome:
         def named(validity: Validity) -> frozenset[str]:
-            return frozenset(v.name for v in judged.verdicts if v.verdict is validity)
+            return frozenset(v.name for v in (*judged.verdicts, *judged.left_out) if v.verdict is validity)
 
         return cls(
             scenario=judged.history.name,

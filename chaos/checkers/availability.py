@@ -177,6 +177,7 @@ CHECK = Check(
     gather=gather,
     judge=judge,
     adds_up=True,
+    settles=settle_ms,
     takes_all_rows=("bucket_ms", "series"),
 )
 

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ..oracle.queue_owners import Holding, Judged, Piece, Queue, Tables, holdings, judged, pieces
+from ..oracle.quiet import aftermath_ms
 from ..oracle.world import VIEWS_DIFFER, World
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
@@ -67,6 +68,7 @@ CHECK = Check(
     gather=lambda gathering, _world: gathering.control,
     judge=judge,
     tells=lambda measured: _told(measured),
+    settles=aftermath_ms,
 )
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..oracle.obligations import BEGIN, FaultEdge, RouteState, route_states
-from ..oracle.windows import Window, topic_window
+from ..oracle.windows import Window, serves_window, topic_window
 from ..oracle.world import World
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
@@ -118,6 +118,7 @@ CHECK = Check(
     gather=lambda gathering, _world: gathering.control,
     judge=judge,
     tells=lambda measured: _told(measured.get("converged") or (), measured.get("wrong", 0)),
+    settles=lambda world: serves_window(world.timers).latest_ms,
 )
 
 

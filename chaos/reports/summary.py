@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..verdict import Validity, Verdict, worst
 from .sentences import example_sentence
-from .table import allowed, measured
+from .table import allowed, left_out_line, measured
 
+_NONE: Mapping[str, str] = {}
 _SIGN = {Validity.VALID: "✅", Validity.INVALID: "❌", Validity.UNKNOWN: "❔"}
 
 
@@ -17,7 +18,14 @@ def replay_line(scenario_file: Path | str, seed: int, *, virtual: bool = False) 
     return f"nemesrv run {scenario_file} --seed {seed}" + (" --clock virtual" if virtual else "")
 
 
-def summary(scenario: str, seed: int, profile: str, verdicts: Sequence[Verdict], replay: str) -> str:
+def summary(
+    scenario: str,
+    seed: int,
+    profile: str,
+    verdicts: Sequence[Verdict],
+    replay: str,
+    left_out: Mapping[str, str] = _NONE,
+) -> str:
     """A heading, a table with one row a check, the first counterexamples, and how to repeat the run."""
     verdict = worst(v.verdict for v in verdicts)
     lines = [
@@ -31,6 +39,8 @@ def summary(scenario: str, seed: int, profile: str, verdicts: Sequence[Verdict],
     for v in verdicts:
         cells = (f"`{v.name}`", f"{_SIGN[v.verdict]} {v.verdict}", f"{v.examined:,}", f"{v.violations:,}")
         lines.append(f"| {' | '.join(map(_cell, (*cells, measured(v), allowed(v))))} |")
+    if left_out:
+        lines += ["", _cell(left_out_line(left_out))]
     for v in verdicts:
         if v.verdict is not Validity.VALID:
             lines += ["", f"**`{v.name}`** {_cell(v.why)}"]

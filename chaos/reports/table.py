@@ -74,6 +74,12 @@ def _below(verdicts: Sequence[Verdict]) -> str:
     return "\n".join(filter(None, (f"clients: {clients_sentence(about)}" if about else "", legend_line(verdicts))))
 
 
+def left_out_line(left_out: Mapping[str, str]) -> str:
+    """`left out, for there was nothing to look at: a (why); b (why)`; "" for none."""
+    named = "; ".join(f"{name} ({why})" for name, why in left_out.items())
+    return f"left out, for there was nothing to look at: {named}" if named else ""
+
+
 def legend_line(verdicts: Sequence[Verdict]) -> str:
     """What the symbols in the formulas of these verdicts stand for, in a line; "" where there are none."""
     known = legend(str(v.allowed.get("formula") or "") for v in verdicts)

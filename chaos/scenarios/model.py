@@ -249,7 +249,10 @@ class Scenario(_Model):
 
     def to_yaml(self) -> str:
         """The scenario with every default filled in; loading it gives an equal scenario."""
-        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+        document = self.model_dump(mode="json")
+        if self.checks == CHECK_NAMES:
+            document["checks"] = "all"
+        return yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
 
 
 def load(path: Path, sets: Sequence[str] = ()) -> Scenario:

@@ -17,6 +17,7 @@ from ..checkers import CHECKS
 from ..checkers.check import Reads
 from ..checkers.dataframes.gathering import Gathering, gather
 from ..checkers.dataframes.shared import TRAFFIC, shared_scan
+from ..checkers.settling import with_settling
 from ..errors import HarnessError
 from ..oracle.makes import clients_of
 from ..oracle.world import World
@@ -99,9 +100,8 @@ def verdict_of(name: str, facts: Any, world: World) -> Verdict:
         return Verdict.of_failed_check(name, facts.error)
     try:
         check = CHECKS[name]
-        return replace(
-            check.judge(facts, world), timeline_ms=world.timeline_ms, clients=clients_of(world, check.looks_at)
-        )
+        verdict = with_settling(check, check.judge(facts, world), world)
+        return replace(verdict, timeline_ms=world.timeline_ms, clients=clients_of(world, check.looks_at))
     except Exception as exc:
         log.info("check %s failed", name, exc_info=True)
         return Verdict.of_failed_check(name, exc)

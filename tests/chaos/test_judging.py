@@ -94,6 +94,45 @@ def test_what_is_kept_is_verdicts_junit_and_report(tmp_path: Path, capsys: pytes
 
 
 @pytest.mark.spark
+def said_of_all(**others: Verdict) -> list[Verdict]:
+    """A verdict of each check there is: `others`, and of the rest that it had nothing to look at."""
+    return [others.get(name, Verdict.nothing_examined(name, "no broker died")) for name in CHECKS]
+
+
+VALID = Verdict(name="routes_converge", verdict=Validity.VALID, examined=1)
+
+
+def test_all_checks_judge_what_applies_and_what_has_nothing_to_look_at_is_left_out_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    generate.write(tmp_path, events=2_000, seed=1)
+    folder = RunFolder(tmp_path)
+    scenario = folder.scenario().model_copy(update={"checks": tuple(CHECKS)})
+    judged = keep(of_run(folder, scenario), said_of_all(routes_converge=VALID))
+    assert (exit_status([judged]), len(judged.left_out)) == (0, len(CHECKS) - 1)
+    show(judged, tmp_path / "summary.md")
+    left_out = "left out, for there was nothing to look at: "
+    assert "dead_brokers_avoided (no broker died)" in capsys.readouterr().out
+    document = json.loads(folder.verdicts_file.read_text())
+    assert [check["name"] for check in document["checks"]] == ["routes_converge"]
+    assert document["left_out"]["dead_brokers_avoided"] == "no broker died"
+    assert f'skipped="{len(CHECKS) - 1}"' in folder.junit_file.read_text()
+    assert left_out in (tmp_path / "summary.md").read_text()
+    assert left_out.capitalize() in folder.report_file.read_text()
+
+
+def test_what_failed_what_was_too_short_and_a_run_that_shows_nothing_at_all_stay_unknown() -> None:
+    history = History(where="a", checks=tuple(CHECKS))
+    failed = Verdict.of_failed_check("order_kept", ValueError("x"))
+    short = Verdict.nothing_examined("availability", "x", undecided={"after the last fault": "settle_s: 97"})
+    for each in (failed, short):
+        kept = keep(history, said_of_all(routes_converge=VALID, **{each.name: each}))
+        assert ([v.name for v in kept.verdicts if v is each], exit_status([kept])) == ([each.name], 3)
+    assert exit_status([keep(history, said_of_all())]) == 3
+    named = History(where="a", checks=("dead_brokers_avoided", "routes_converge"))
+    assert exit_status([keep(named, [VALID, Verdict.nothing_examined("dead_brokers_avoided", "x")])]) == 3
+
+
 def test_the_same_history_gets_the_same_verdict_with_its_scenario_and_as_mere_files(spark: Any, tmp_path: Path) -> None:
     generate.write(tmp_path, events=3_000, seed=1)
     names = ("routes_converge", "no_acknowledged_loss")

@@ -24,6 +24,7 @@ from bokeh.resources import Resources
 
 from ...oracle.legend import SYMBOLS
 from ...verdict import Verdict, worst
+from ..table import left_out_line
 from . import events, sections
 from .canvas import Canvas
 from .told import Run, Told
@@ -42,7 +43,7 @@ def html_report(run: Run, verdicts: Sequence[Verdict], run_dir: Path) -> str:
         title=escape(run.name),
         head=HEAD,
         rows=told.names(rows),
-        sentence=_defect(told) + escape(told.names(sentence(told.verdicts, told.world))),
+        sentence=_defect(told) + escape(told.names(sentence(told.verdicts, told.world))) + _left_out(run),
         description=escape(run.description),
         facts=_facts(told),
         again=escape(run.again or f"nemesrv run scenario.yaml --seed {run.seed}"),
@@ -145,6 +146,11 @@ def _clock(told: Sequence[Told]) -> str:
             fast = f", and each second of the machine is {t.scale:g} here" if t.scale != 1 else ""
             said += f" {name}0 s was {at:%Y-%m-%d %H:%M:%S} UTC{fast}."
     return escape(said)
+
+
+def _left_out(run: Run) -> str:
+    said = left_out_line(run.left_out)
+    return f" {escape(said[:1].upper() + said[1:])}." if said else ""
 
 
 def _facts(told: Told) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,8 @@ class Run:
     versions: Mapping[str, str] | None = None
     again: str = ""
     """The command that repeats it."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """The checks that had nothing to look at, and why."""
 
 
 class Told:

@@ -251,7 +251,10 @@ def test_the_nearest_name_is_suggested_by_the_command_too() -> None:
 
 
 def test_checks_all_are_all_checks_there_are(tmp_path: Path) -> None:
-    assert model.load(write(tmp_path, "checks: all")).checks == model.CHECK_NAMES
+    scenario = model.load(write(tmp_path, "checks: all"))
+    assert scenario.checks == model.CHECK_NAMES
+    assert "checks: all" in scenario.to_yaml()  # so that a run again is judged by what applies, too
+    assert model.load(write(tmp_path, scenario.to_yaml())) == scenario
 
 
 @pytest.mark.parametrize(
