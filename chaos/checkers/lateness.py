@@ -61,6 +61,10 @@ class Measurements:
             counts &= ~((self.since < to_ms) & (self.until > from_ms))
         return self if counts.all() else Measurements(self.since[counts], self.until[counts], self.lag_ms[counts])
 
+    def within(self, from_ms: float, to_ms: float) -> Floats:
+        """The lateness of each that reaches into [from_ms, to_ms]."""
+        return self.lag_ms[(self.until >= from_ms) & (self.since <= to_ms)]
+
     def latest(self, from_ms: float, to_ms: float) -> float | None:
         """The largest lateness of those that reach into [from_ms, to_ms]; None without any."""
         first = int(np.searchsorted(self.until, from_ms, side="left"))

@@ -7,12 +7,13 @@ list again; a test compares the two.
 
 from __future__ import annotations
 
-from . import answers, broker, client, consumer, name_server, producer, tables
+from . import answers, broker, client, consumer, name_server, producer, slow, tables
 from .model import Defect as Defect
 
 _ALL = (
     *name_server.DEFECTS,
     *tables.DEFECTS,
+    *slow.DEFECTS,
     *answers.DEFECTS,
     *broker.DEFECTS,
     *client.DEFECTS,

@@ -142,6 +142,14 @@ def _wrong_answer(simulation: Simulation) -> None:
     simulation.result.rows.append({**kept, **answer})
 
 
+def _slow_answers(simulation: Simulation) -> None:
+    """The last look-ups, long after every fault, took two seconds each."""
+    calls = [row for row in simulation.result.rows if row["event"] == "name_server_call" and row["code"] == 0]
+    for row in sorted(calls, key=lambda row: row["time_ms"]):
+        if row["time_ms"] >= _quiet_ms(simulation.plan):
+            row["duration_ms"] = 2_000.0
+
+
 def _stale_client(simulation: Simulation) -> None:
     """A producer keeps the first route of each topic, whatever it is told."""
     rows, producer = simulation.result.rows, simulation.plan.producer_names[0]
@@ -331,6 +339,12 @@ DEFECTS: Mapping[str, Planted] = {
         found_by=_found_by("answers_are_true"),
         plan=staged,
         control=_wrong_answer,
+    ),
+    "slow_answers": Planted(
+        what="NameServers answer after two seconds",
+        found_by=_found_by("prompt_answers"),
+        plan=staged,
+        control=_slow_answers,
     ),
     "stale_client": Planted(
         what="a producer keeps the first route of each topic",
