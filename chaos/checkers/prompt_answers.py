@@ -18,7 +18,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,19 +26,17 @@ from ..oracle.intervals import Stretch
 from ..oracle.quiet import calm, clients_began_ms, members_window, quiet, settle_ms, sharing_window
 from ..oracle.world import World
 from ..verdict import Finding, Verdict
-from .check import Check, Facts, Reads, Section, largest, least, of_the_rest
+from .check import Check, Facts, Reads, Section, of_the_rest
 from .control import Control
 from .findings import rounded, tolerated, verdict_of
 from .lateness import PROXIES, Lateness
+from .timed import STEPS, Timed, Who, level_of
 from .tolerance import Tolerance, tolerance
 
 if TYPE_CHECKING:
     from .dataframes.gathering import Gathering
 
 NAME = "prompt_answers"
-LEVELS = 96
-STEPS = 8
-"""Levels in each doubling above the bound; of each it is counted how many took that long."""
 _SHARE, _LEAST = 0.05, 3
 _MANY = 0.25
 """So many were not all slowed down by what nodes measured once in a hundred seconds."""
@@ -52,29 +50,6 @@ _KINDS = {
     "send": "acknowledged sends late",
     "delivery": "handed messages over late",
 }
-
-
-class Who(NamedTuple):
-    """What was timed."""
-
-    operation: str
-    """look-up, registration, send or delivery."""
-    peer: str
-    """Who had to answer."""
-    since_ms: float
-    """The beginning of the quiet stretch."""
-
-
-@dataclass(frozen=True)
-class Timed(Facts):
-    """Operations of one kind, with one peer, in one quiet stretch."""
-
-    count: int = 0
-    over: Mapping[int, int] = field(default_factory=dict)
-    """By level, how many took longer than that level and not longer than the next."""
-    slowest_ms: float | None = largest()
-    first_slow_ms: float | None = least()
-    """The end of the first that took longer than the bound."""
 
 
 @dataclass(frozen=True)
@@ -93,11 +68,6 @@ def bound_ms(world: World) -> float:
         if fault.harmless(world.timers) and fault.kind.delay is not None
     ]
     return 2 * (world.timers.delivery_ms + max(delays, default=0.0))
-
-
-def level_of(took_ms: float, least_ms: float) -> int:
-    """-1 for what is not over the bound, else how often it doubled it, in eighths."""
-    return -1 if took_ms <= least_ms else min(int(STEPS * math.log2(took_ms / least_ms)), LEVELS)
 
 
 def gather(gathering: Gathering, world: World) -> Times:

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from ...oracle.intervals import Stretch
 from ...oracle.world import World
-from ..prompt_answers import LEVELS, STEPS, Timed, Who
+from ..timed import LEVELS, STEPS, Timed, Who
 from .shared import traffic
 
 _SENDS_PER_S = 500

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from nemesrv.chaos.checkers.prompt_answers import CHECK, Times, Who, bound_ms, judge, level_of, of_name_servers
+from nemesrv.chaos.checkers.prompt_answers import CHECK, Times, bound_ms, judge, of_name_servers
+from nemesrv.chaos.checkers.timed import Who, level_of
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, address_of, cluster
 
