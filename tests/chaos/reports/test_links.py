@@ -20,8 +20,10 @@ from nemesrv.chaos.verdict import Example, Validity
 pytestmark = pytest.mark.spark
 
 PLANTED: Mapping[str, str] = {
+    "answers_are_true": "name-server-answers-code-1",
     "answers_asked_for": "broker-answers-oneway",
     "availability": "client-clears-routes-on-17",
+    "client_routes_are_true": "client-takes-no-broker-back",
     "dead_brokers_avoided": "producer-ignores-new-routes",
     "dead_name_servers_left": "client-is-too-patient",
     "duplicates": "consumer-delivers-twice",
@@ -30,9 +32,12 @@ PLANTED: Mapping[str, str] = {
     "no_false_eviction": "name-server-expires-the-living",
     "no_resurrection": "name-server-brings-back-the-dead",
     "order_kept": "consumer-delivers-out-of-order",
+    "prompt_answers": "broker-acknowledges-late",
     "queue_ownership": "consumer-takes-all-queues",
     "recovery_time": "producer-gives-up-after-a-failure",
+    "registrations_are_kept": "name-server-expires-late",
     "routes_are_true": "name-server-never-expires",
+    "routes_as_registered": "name-servers-keep-another-permission",
     "routes_converge": "name-server-counts-a-queue-less",
 }
 FEW = ("answers_asked_for", "no_false_eviction", "routes_converge")
