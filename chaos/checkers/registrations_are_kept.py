@@ -225,7 +225,7 @@ class _Pair:
             (min(stretch.e, expiry.to_ms), topic, max(stretch.s, due_ms))
             for topic in self.tables.topics
             for stretch in self.tables.presence(process, topic, self.broker)
-            if stretch.present and stretch.s < expiry.to_ms and stretch.e > expiry.last_ms
+            if stretch.present and stretch.s < due_ms and stretch.e > expiry.last_ms  # later ones are another's matter
         ]
         gone_ms, topic, since_ms = max(held, default=(None, "", 0.0))
         over_ms = max((gone_ms or 0.0) - due_ms, 0.0)

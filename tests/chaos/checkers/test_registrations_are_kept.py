@@ -84,6 +84,14 @@ def test_silence_counts_from_the_last_registration_and_not_from_the_fault(gone_s
     assert check(builder.at(gone_s).route("ns-0", "orders").end(170)).verdict is verdict
 
 
+def test_what_the_heal_lets_in_a_moment_before_it_is_recorded_is_no_silence_that_was_too_long() -> None:
+    builder = story(10).at(20).fault(*HOLE)
+    for at_s in (40, 70, 100, 130, 160):
+        register(builder, at_s, how="info", took_s=6)
+    builder.at(130.01).route("ns-0", "orders").at(174.99).route("ns-0", "orders", "broker-a")
+    assert check(builder.at(175).fault(*HOLE, end=True).end(176)).verdict is Validity.VALID
+
+
 def test_a_registration_on_its_way_into_the_fault_may_have_arrived() -> None:
     builder = register(story(), 19.9, how="info", took_s=6).at(20).fault(*HOLE)
     assert check(builder.at(140.0).route("ns-0", "orders").end(170)).verdict is Validity.VALID

@@ -97,7 +97,7 @@ def test_a_client_that_starts_at_the_first_keeps_the_given_order_and_takes_its_f
             found.add((selector.addresses, selector.advance(None).new))
         return found
 
-    given = plan().name_servers
+    given = plan().name_servers("producer-0")
     assert run(lambda: first_choices("client-starts-at-the-first")) == {(given, given[0])}
     assert len(run(lambda: first_choices(None))) > 5
 
