@@ -25,8 +25,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..oracle.lost_queues import share_lost, turns_lost
-from ..oracle.quiet import calm, settle_ms
-from ..oracle.reach import failed_calls, lost, moments
+from ..oracle.quiet import calm, joined_in_trouble, settle_ms
+from ..oracle.reach import lost, moments
 from ..oracle.recovery import LOOK_UP
 from ..oracle.world import World
 from ..verdict import EXAMPLES_MAX, Finding, Validity, Verdict
@@ -232,7 +232,7 @@ def _producers(tallied: Tallies, world: World) -> tuple[int, list[Shortfall]]:
     bounds = sorted({*(moment.at_ms for moment in moments(world)), world.end_ms})
     for (start_ms, client), tally in sorted(tallied.sends.items(), key=lambda one: one[0]):
         brokers, queues = len(world.seen_by(client, "broker")), world.queues_of(client)
-        if not brokers or not queues or len(world.views_of(client)) > 1 or _has_no_routes_yet(world, client, start_ms):
+        if not brokers or not queues or len(world.views_of(client)) > 1 or joined_in_trouble(world, client, start_ms):
             continue
         gone = len(lost(world, client, "broker", start_ms, for_ms=settle_ms(world)))
         share = share_lost(world, brokers, gone, queues)
@@ -247,15 +247,6 @@ def _producers(tallied: Tallies, world: World) -> tuple[int, list[Shortfall]]:
             stalled = tally.bad - tally.stalled <= rounds
             short.append(Shortfall("send", client, start_ms, end_ms, tally.good, tally.bad, floor, why, stalled))
     return examined, short
-
-
-def _has_no_routes_yet(world: World, client: str, start_ms: float) -> bool:
-    """Whether it joined late, and NameServers were lost to it since: its first look-ups may go on failing."""
-    joined_ms, timers = world.joined_ms(client), world.timers_of(client)
-    if not math.isfinite(joined_ms):
-        return False
-    until_ms = max(joined_ms, start_ms) + timers.P_ms + timers.A_ms
-    return failed_calls(world, (client,), joined_ms, until_ms) > 0
 
 
 def _below(tallied: Tallies, world: World, floor: float) -> tuple[int, list[Shortfall]]:

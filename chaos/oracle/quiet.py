@@ -106,6 +106,12 @@ def calm(world: World) -> list[Stretch]:
     return quiet(world, settle_ms(world))
 
 
+def joined_in_trouble(world: World, client: str, at_ms: float) -> bool:
+    """Whether it joined late and no calm time has come since: it may not have had a route at all yet."""
+    joined_ms = world.joined_ms(client)
+    return math.isfinite(joined_ms) and not any(one.start_ms < at_ms and one.end_ms > joined_ms for one in calm(world))
+
+
 def quiet(world: World, settle_ms: float, *, from_ms: float | None = None) -> list[Stretch]:
     """The stretches without a harmful fault, `settle_ms` after the end of the one before.
 

@@ -23,6 +23,7 @@ from typing import Any
 
 from .hung import hung_brokers
 from .lost_queues import passed_over, turns_lost
+from .quiet import joined_in_trouble
 from .reach import Moment, failed_calls, lost, sticks
 from .windows import (
     NEVER,
@@ -50,6 +51,10 @@ def bound(world: World, client: str, operation: str, moment: Moment, *, routed: 
     timers, brokers = world.timers_of(client), world.seen_by(client, "broker")
     if len(world.views_of(client)) > 1:
         return Window(0, NEVER, "never", "by the lists of `nodes:` its NameServers name different brokers to it")
+    if joined_in_trouble(world, client, moment.at_ms):
+        return Window(
+            0, NEVER, "never", "it joined while faults were in force, or soon after, and may have no route yet"
+        )
     k = _calls(world, client)
     back = _back(world, client, k, moment.at_ms)
     gone = lost(world, client, "broker", moment.at_ms)

@@ -1,0 +1,108 @@
+"""The random scenarios with settings, lists, late comers and topics of their own, nothing planted.
+
+`python -m tests.chaos.experiment.virtual.random_language --scenarios 60 --first 0 --out FOLDER`, as random_scenarios,
+of which each seed's cluster and faults are taken. INVALID is a false alarm, or a mistake in our nodes: either is ours.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from typing import Any
+
+from nemesrv.chaos.errors import ScenarioError
+from nemesrv.chaos.scenarios.model import Scenario, parse
+from nemesrv.chaos.topology import NodeKind
+
+from . import random_scenarios
+
+_plain = random_scenarios.random_scenario
+_told = random_scenarios.told
+
+CLIENTS = ("clients", "producers", "consumers", "producer-0", "consumer-0")
+OF_BOTH: dict[str, tuple[tuple[str, ...], tuple[Any, ...]]] = {
+    "serverChannelMaxIdleTimeSeconds": (("name_servers", "ns-0"), (70, 90, 150)),
+    "scanNotActiveBrokerInterval": (("name_servers", "ns-0"), (1_000, 3_000, 20_000)),
+    "registerNameServerPeriod": (("brokers", "broker-a"), (10_000, 15_000, 40_000)),
+    "registerBrokerTimeoutMills": (("brokers", "broker-a"), (3_000, 10_000)),
+    "forceRegister": (("brokers", "broker-a"), (False,)),
+    "compressedRegister": (("brokers",), (True,)),
+    "pollNameServerInterval": (CLIENTS, (5_000, 10_000, 60_000)),
+    "mqClientApiTimeout": (CLIENTS, (1_000, 6_000)),
+    "connectTimeoutMillis": (("brokers", *CLIENTS), (1_000, 5_000)),
+    "heartbeatBrokerInterval": (CLIENTS, (10_000, 60_000)),
+    "lockTimeoutMillis": (CLIENTS, (1_000, 6_000)),
+    "sendMsgTimeout": (("producers", "producer-0"), (1_500, 6_000)),
+    "retryTimesWhenSendFailed": (("producers",), (0, 5)),
+    "waitInterval": (("consumers", "consumer-0"), (5_000, 40_000)),
+    "persistConsumerOffsetInterval": (("consumers",), (1_000, 20_000)),
+}
+OF_PROFILE: dict[str, dict[str, tuple[tuple[str, ...], tuple[Any, ...]]]] = {
+    "4.9": {"brokerChannelExpiredTime": (("name_servers", "ns-0"), (80_000, 100_000, 180_000))},
+    "5.x": {
+        "brokerNotActiveTimeoutMillis": (("brokers", "broker-a"), (90_000, 180_000)),
+        "needWaitForService": (("name_servers",), (True,)),
+        "sendMsgMaxTimeoutPerRequest": (("producers",), (500, 1_000)),
+    },
+}
+
+
+def random_scenario(seed: int) -> Scenario:
+    """The scenario of this seed, with what its nodes have of their own."""
+    plain, rng = _plain(seed), random.Random(f"{seed} language")
+    document = plain.model_dump(mode="json")
+    document["nodes"] = _nodes(plain, rng)
+    document["workload"]["topics"] = {"bulk-{1..20}": {"queues": 1}} if rng.random() < 0.2 else {}
+    while True:  # what no window is made for is refused, and drawn again
+        document["config"] = _config(plain, rng)
+        try:
+            return parse(document, file=f"random-{seed}.yaml")
+        except ScenarioError:
+            continue
+
+
+def _config(plain: Scenario, rng: random.Random) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    known = {**OF_BOTH, **OF_PROFILE[plain.cluster.profile]}
+    if all(action.do != "packet_loss" for action in plain.timeline):
+        known["clientCloseSocketIfTimeout"] = (("brokers", *CLIENTS), (False,))
+    for name, (groups, values) in known.items():
+        if rng.random() < 0.25:
+            found.setdefault(rng.choice(groups), {})[name] = rng.choice(values)
+    return found
+
+
+def _nodes(plain: Scenario, rng: random.Random) -> dict[str, dict[str, Any]]:
+    topology = plain.topology()
+    servers = topology.of(NodeKind.NAME_SERVER)
+    last_s = max((action.at_s for action in plain.timeline), default=plain.steady_s)
+    hit_s: dict[str, float] = {}
+    for action in plain.timeline:
+        for node in action.nodes:
+            hit_s.setdefault(node, action.at_s)
+    found: dict[str, dict[str, Any]] = {}
+    for node in topology.of(NodeKind.BROKER, NodeKind.PRODUCER, NodeKind.CONSUMER):
+        own: dict[str, Any] = {}
+        joins_at_s = round(rng.uniform(0.5, last_s), 1)
+        if node != "broker-a" and rng.random() < 0.2 and joins_at_s < hit_s.get(node, last_s):
+            own["joins_at_s"] = joins_at_s
+        if len(servers) > 1 and rng.random() < 0.2:
+            own["name_servers"] = rng.sample(servers, rng.randint(1, len(servers)))
+            if rng.random() < 0.3:
+                own["name_servers"].insert(0, "10.9.9.9:9876")
+        if topology.kinds[node] is NodeKind.BROKER and rng.random() < 0.2:
+            own["cluster_name"] = "eu"
+        if own:
+            found[node] = own
+    return found
+
+
+def told(scenario: Scenario) -> str:
+    """Its faults, and what its nodes have of their own, in a line."""
+    nodes = {name: node.model_dump(exclude_none=True) for name, node in scenario.nodes.items()}
+    return f"{_told(scenario)} | {scenario.cluster.profile} {scenario.config} {nodes}"
+
+
+if __name__ == "__main__":
+    random_scenarios.random_scenario, random_scenarios.told = random_scenario, told
+    sys.exit(random_scenarios.main())

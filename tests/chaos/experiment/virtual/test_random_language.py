@@ -1,0 +1,17 @@
+"""The widened random scenarios can be made, say what they have, and some of everything comes up."""
+
+from __future__ import annotations
+
+from .random_language import random_scenario, told
+
+
+def test_the_seeds_make_sound_scenarios_with_some_of_everything() -> None:
+    made = [random_scenario(seed) for seed in range(40)]
+    assert random_scenario(7) == made[7]
+    assert any(scenario.config for scenario in made)
+    nodes = [node for scenario in made for node in scenario.nodes.values()]
+    assert any(node.joins_at_s for node in nodes)
+    assert any(node.name_servers for node in nodes)
+    assert any(node.cluster_name for node in nodes)
+    assert any(len(scenario.topics()) > 1 for scenario in made)
+    assert all(told(scenario) for scenario in made)
