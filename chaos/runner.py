@@ -137,6 +137,8 @@ def _require_injectable(scenario: Scenario, options: Options) -> None:
         if action.do == "packet_loss" and not options.is_virtual(scenario):
             key = f"timeline.{index}.do"
             raise ScenarioError(scenario.name, key, action.do, "a fault that a proxy can inject, or --clock virtual")
+    if scenario.phases and not options.is_virtual(scenario):
+        raise ScenarioError(scenario.name, "phases", str(scenario.phases), "no phases, or --clock virtual")
 
 
 def planted(scenario: Scenario, defect: Defect | None = None) -> Defect | None:

@@ -332,6 +332,7 @@ class DefaultRequestProcessor:
     def _wipe_write_perm_of_broker(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
         header = WipeWritePermOfBrokerRequestHeader.from_ext_fields(request.ext_fields)
         count = self._table.wipe_write_perm(header.broker_name)
+        self._record("write_perm", broker_name=header.broker_name, value={"wiped": count})
         self._log.info(
             "wipe write perm of broker[%s], client: %s, %s", header.broker_name, caller.remote_address, count
         )
@@ -340,6 +341,7 @@ class DefaultRequestProcessor:
     def _add_write_perm_of_broker(self, caller: Caller, request: RemotingCommand) -> RemotingCommand:
         header = AddWritePermOfBrokerRequestHeader.from_ext_fields(request.ext_fields)
         count = self._table.add_write_perm(header.broker_name)
+        self._record("write_perm", broker_name=header.broker_name, value={"added": count})
         self._log.info("add write perm of broker[%s], client: %s, %s", header.broker_name, caller.remote_address, count)
         return RemotingCommand.response(header=AddWritePermOfBrokerResponseHeader(add_topic_count=count))
 

@@ -11,8 +11,9 @@ budget on a hung broker has by then picked the queue for its retry, which the ne
 that is a larger share (`passed_over`), and with q·(brokers - lost) ≤ lost none may be left. Messages of a sharding key
 fail as long as their queue is lost. Pulls and look-ups have no such floor: a consumer retries a lost queue every
 second, however many others it serves. A scenario may set one floor for everything after its first fault
-(`availability_floor`). Operations that never ended are not counted. Failures that timers as late as a third of T
-explain, or a stall of the proxies (`slots.Stalls`), make it UNKNOWN.
+(`availability_floor`). A producer that never had a route fails until it gets one (oracle/unrouted.py). Operations that
+never ended are not counted. Failures that timers or proxies as late as a third of T explain make it UNKNOWN; that
+other operations were slow as well explains nothing, for it may be the same node's doing.
 """
 
 from __future__ import annotations
@@ -28,12 +29,14 @@ from ..oracle.lost_queues import share_lost, turns_lost
 from ..oracle.quiet import calm, joined_in_trouble, settle_ms
 from ..oracle.reach import lost, moments
 from ..oracle.recovery import LOOK_UP
+from ..oracle.unrouted import unrouted_window
+from ..oracle.windows import NEVER
 from ..oracle.world import World
 from ..verdict import EXAMPLES_MAX, Finding, Validity, Verdict
 from .check import Check, Facts, Reads, Section, largest, least, of_the_rest
 from .findings import rounded
 from .lateness import LagWindow, Lateness
-from .slots import OPERATIONS, Slot, Slots, Stalls, bucket_ms
+from .slots import OPERATIONS, Slot, Slots, bucket_ms
 
 if TYPE_CHECKING:
     from .dataframes.gathering import Gathering
@@ -52,8 +55,7 @@ class Tally(Facts):
 
     good: int = 0
     bad: int = 0
-    stalled: int = 0
-    """How many of the bad ones may have met a stall."""
+    first_good_ms: float | None = least()
     first_bad_ms: float | None = least()
     last_bad_ms: float | None = largest()
 
@@ -77,6 +79,8 @@ class Tallies(Facts):
     """By the beginning of the quiet stretch that they began and ended in, operation, client."""
     sends: Mapping[tuple[float, str], Tally] = field(default_factory=dict)
     """Sends that began after a fault or heal and were not in a quiet stretch, by that moment and producer."""
+    producers: Mapping[str, Tally] = field(default_factory=dict)
+    """All sends, by producer."""
     faulted: Mapping[str, Tally] = field(default_factory=dict)
     """Those that began after the first fault, by operation."""
     series: Mapping[str, Mapping[int, Tally]] = field(default_factory=dict)
@@ -95,8 +99,6 @@ class Shortfall(NamedTuple):
     bad: int
     floor: float
     why: str
-    stalled: bool = False
-    """Whether without those that met a stall no more failed than may."""
 
 
 def gather(gathering: Gathering, world: World) -> Tallies:
@@ -108,13 +110,16 @@ def gather(gathering: Gathering, world: World) -> Tallies:
 
 def tallies(seen: Slots, world: World) -> Tallies:
     """What the slots come to where a floor may hold."""
-    still, changes, stalls = calm(world), [moment.at_ms for moment in moments(world)], Stalls(world, seen.slots)
+    still, changes = calm(world), [moment.at_ms for moment in moments(world)]
     whole: dict[str, list[Slot]] = defaultdict(list)
     quiet: dict[tuple[float, str, str], list[Slot]] = defaultdict(list)
     sends: dict[tuple[float, str], list[Slot]] = defaultdict(list)
     faulted: dict[str, list[Slot]] = defaultdict(list)
+    producers: dict[str, list[Slot]] = defaultdict(list)
     for slot in seen.slots:
         whole[slot.operation].append(slot)
+        if slot.operation == "send":
+            producers[slot.node].append(slot)
         begins_ms = seen.begins_ms(slot)
         passed = bisect_right(changes, begins_ms) if slot.segment else 0
         if passed:
@@ -126,7 +131,7 @@ def tallies(seen: Slots, world: World) -> Tallies:
             sends[changes[passed - 1], slot.node].append(slot)
 
     def of_each(found: Mapping[K, Sequence[Slot]]) -> dict[K, Tally]:
-        return {key: _tally(slots, stalls) for key, slots in found.items()}
+        return {key: _tally(slots) for key, slots in found.items()}
 
     def by_bucket(slots: Sequence[Slot]) -> dict[int, Tally]:
         found: dict[int, list[Slot]] = defaultdict(list)
@@ -138,6 +143,7 @@ def tallies(seen: Slots, world: World) -> Tallies:
         whole=of_each(whole),
         quiet=of_each(quiet),
         sends=of_each(sends),
+        producers=of_each(producers),
         faulted=of_each(faulted),
         series={operation: by_bucket(slots) for operation, slots in whole.items()},
         lateness=seen.lateness,
@@ -182,13 +188,12 @@ CHECK = Check(
 )
 
 
-def _tally(slots: Sequence[Slot], stalls: Stalls) -> Tally:
-    failing = [slot for slot in slots if slot.bad]
-    failed_ms = [ms for slot in failing for ms in (slot.first_bad_ms, slot.last_bad_ms) if ms is not None]
+def _tally(slots: Sequence[Slot]) -> Tally:
+    failed_ms = [ms for slot in slots if slot.bad for ms in (slot.first_bad_ms, slot.last_bad_ms) if ms is not None]
     return Tally(
         sum(slot.good for slot in slots),
-        sum(slot.bad for slot in failing),
-        sum(slot.bad for slot in failing if stalls.explain(slot)),
+        sum(slot.bad for slot in slots),
+        min((slot.first_good_ms for slot in slots if slot.first_good_ms is not None), default=None),
         min(failed_ms, default=None),
         max(failed_ms, default=None),
     )
@@ -215,7 +220,6 @@ def _in_quiet(tallied: Tallies, world: World) -> list[Shortfall]:
             tally.bad,
             1.0,
             why,
-            tally.stalled == tally.bad,
         )
         for (_, operation, client), tally in sorted(failed, key=lambda one: _in_order(one[0]))
     ]
@@ -230,22 +234,29 @@ def _producers(tallied: Tallies, world: World) -> tuple[int, list[Shortfall]]:
     """Sends between one change and the next, against the share of the queues that were not lost."""
     examined, short = 0, []
     bounds = sorted({*(moment.at_ms for moment in moments(world)), world.end_ms})
+    rate = float((world.run.get("workload") or {}).get("sends_per_s") or 1.0)
     for (start_ms, client), tally in sorted(tallied.sends.items(), key=lambda one: one[0]):
         brokers, queues = len(world.seen_by(client, "broker")), world.queues_of(client)
         if not brokers or not queues or len(world.views_of(client)) > 1 or joined_in_trouble(world, client, start_ms):
+            continue
+        moment = next(moment for moment in reversed(moments(world)) if moment.at_ms == start_ms)
+        routed_ms = tallied.producers.get(client, Tally()).first_good_ms
+        unrouted = None if routed_ms is not None and routed_ms <= start_ms else unrouted_window(world, client, moment)
+        if unrouted is not None and unrouted.latest_ms == NEVER:
             continue
         gone = len(lost(world, client, "broker", start_ms, for_ms=settle_ms(world)))
         share = share_lost(world, brokers, gone, queues)
         if share >= 1:
             continue
         rounds = math.ceil(tally.ended * share) + 2 * turns_lost(world, brokers, gone, queues)
+        if unrouted is not None:  # each of its sends failed until it had one
+            rounds += math.ceil(unrouted.latest_ms * rate / 1000)
         examined += tally.ended
         if tally.bad > rounds:
             end_ms = min(at_ms for at_ms in (*bounds, math.inf) if at_ms > start_ms)
             floor = max(0.0, 1 - rounds / tally.ended)
             why = f"more failed than {gone} of {brokers} lost brokers explain"
-            stalled = tally.bad - tally.stalled <= rounds
-            short.append(Shortfall("send", client, start_ms, end_ms, tally.good, tally.bad, floor, why, stalled))
+            short.append(Shortfall("send", client, start_ms, end_ms, tally.good, tally.bad, floor, why))
     return examined, short
 
 
@@ -257,10 +268,8 @@ def _below(tallied: Tallies, world: World, floor: float) -> tuple[int, list[Shor
         examined += tally.ended
         if tally.ended and tally.good / tally.ended < floor:
             why = "below the scenario's availability_floor"
-            unexplained = tally.bad - tally.stalled
-            stalled = tally.good / (tally.good + unexplained) >= floor if tally.good else False
             from_ms = moments(world)[0].at_ms
-            short.append(Shortfall(operation, None, from_ms, world.end_ms, tally.good, tally.bad, floor, why, stalled))
+            short.append(Shortfall(operation, None, from_ms, world.end_ms, tally.good, tally.bad, floor, why))
     return examined, short
 
 
@@ -309,7 +318,7 @@ def _verdict(
     late: list[Shortfall] = []
     for index, fall in enumerate(short):
         # A loop that is this late can make a call of T time out that nothing else disturbed.
-        explained = fall.stalled or index not in lags or lags[index] * _HOPS >= least_ms
+        explained = index not in lags or lags[index] * _HOPS >= least_ms
         (late if explained else wrong).append(fall)
     validity, why, violations = Validity.VALID, "", sum(fall.bad for fall in wrong)
     if wrong:
@@ -318,7 +327,6 @@ def _verdict(
     elif late:
         lag_ms = max(lags.values(), default=None)
         said = "nobody measured how late timers fired" if lag_ms is None else f"timers fired {lag_ms:.0f} ms late"
-        said = "the machine or its proxies stood still then" if any(fall.stalled for fall in late) else said
         validity, why = (
             Validity.UNKNOWN,
             f"{sum(fall.bad for fall in late)} of {examined} operations failed, but {said}",

@@ -49,7 +49,8 @@ def judge(control: Control, world: World) -> Verdict:
         for group, members in _groups(world, stretch.topic).items():
             if all(world.joined_ms(member) > stretch.start_ms for member in members):
                 continue
-            findings.append(_finding(stretch, group, members, held[stretch.topic], allowed))
+            if _lives(world, members, stretch.start_ms):
+                findings.append(_finding(stretch, group, members, held[stretch.topic], allowed))
     measured = {
         "stretches": len(stretches),
         "quiet_ms": rounded(sum(stretch.end_ms - stretch.start_ms for stretch in stretches)),
@@ -87,6 +88,11 @@ def _groups(world: World, topic: str) -> dict[str, frozenset[str]]:
     if (world.run.get("workload") or {}).get("broadcasting"):
         return {name: frozenset([name]) for members in found.values() for name in sorted(members)}
     return found
+
+
+def _lives(world: World, members: Collection[str], at_ms: float) -> bool:
+    """Whether any of the group's consumers has been started and not ended: a group without one owns nothing."""
+    return any(life.start_ms <= at_ms < life.end_ms for name in members for life in world.lives_of(name))
 
 
 def _rows(control: Control, event: str, topics: Collection[str] | None = None) -> list[dict[str, Any]]:

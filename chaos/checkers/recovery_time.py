@@ -24,7 +24,7 @@ from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
 from .findings import counted, rounded, tolerated, verdict_of
 from .lateness import LagWindow
-from .slots import Slot, Slots, Stalls
+from .slots import Slot, Slots
 from .tolerance import Tolerance, tolerance
 
 if TYPE_CHECKING:
@@ -85,13 +85,8 @@ def judge(seen: Slots, world: World) -> Verdict:
         for recovery in judged
         for node in (recovery.client, *servers)
     ]
-    lags, stalls = seen.lateness.measured(world, windows), Stalls(world, seen.slots)
-    findings = []
-    for recovery in judged:
-        lag_ms = lags.get(recovery.id)
-        if lag_ms is not None:
-            lag_ms = max(lag_ms, stalls.worst_ms(recovery.moment.at_ms, recovery.due_ms, but=recovery.client))
-        findings.append(_finding(recovery, tolerance(world.timers, lag_ms, recovery.bound.timers)))
+    lags = seen.lateness.measured(world, windows)
+    findings = [_finding(one, tolerance(world.timers, lags.get(one.id), one.bound.timers)) for one in judged]
     nothing = "no client had the time that its bound allows after any fault or heal"
     noun = "recoveries were later than allowed"
     return verdict_of(NAME, findings, measured=_measured(found), nothing=nothing, noun=noun)

@@ -65,6 +65,10 @@ class RouteTables:
                     topic: _stretches([(BEFORE_ALL_MS, -1, None), *changes[process, topic]], end_ms)
                     for topic in self.topics
                 }
+        self.perms_set: dict[Process, dict[str, float]] = defaultdict(dict)
+        """NameServer process → broker → when somebody first had its write permission wiped, or added, there."""
+        for row in control.rows("write_perm"):
+            self.perms_set[row.process].setdefault(row.broker_name or "", row.time_ms)
         started = {(life.node, life.incarnation): life.start_ms for life in reversed(world.lives)}
         self.topic_changes = tuple(
             TopicChange(

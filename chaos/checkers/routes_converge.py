@@ -5,7 +5,9 @@
 
 The run is cut into segments at every change of what a NameServer process can hold. Within a segment the NameServers
 that the same live brokers can reach form a class. A segment shorter than its window judges nothing. A topic made or
-changed inside a segment opens a window of its own, R + B. Measured is when each class had converged after each change.
+changed inside a segment opens a window of its own, R + B. From the moment that somebody has a broker's write permission
+wiped or added at a NameServer, the permissions of its queues there are not compared: that NameServer keeps what it was
+told until the broker registers a change. Measured is when each class had converged after each change.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -245,6 +247,7 @@ def _differences(segment: Segment, tables: RouteTables, topic: str) -> list[_Dif
             for s, e in _unequal(
                 _within(tables.stretches.get(member, {}).get(topic, ()), segment),
                 _within(tables.stretches.get(reference, {}).get(topic, ()), segment),
+                (tables.perms_set.get(member, {}), tables.perms_set.get(reference, {})),
             )
         )
         for piece in pieces:
@@ -263,14 +266,29 @@ def _within(stretches: Iterable[RouteStretch], segment: Segment) -> list[RouteSt
     ]
 
 
-def _unequal(ones: Sequence[RouteStretch], others: Sequence[RouteStretch]) -> Iterable[tuple[float, float]]:
-    """The stretches in which both are known and differ."""
-    return (
-        (max(one.s, other.s), min(one.e, other.e))
-        for one in ones
-        for other in others
-        if one.s < other.e and one.e > other.s and one.value != other.value
-    )
+def _unequal(
+    ones: Sequence[RouteStretch], others: Sequence[RouteStretch], perms_set: Sequence[Mapping[str, float]]
+) -> Iterable[tuple[float, float]]:
+    """The stretches in which both are known and differ, but for permissions that somebody had set at either."""
+    for one in ones:
+        for other in others:
+            s, e = max(one.s, other.s), min(one.e, other.e)
+            if s < e and one.value != other.value:
+                told = {broker for at in perms_set for broker, set_ms in at.items() if set_ms <= s}
+                if not told or _without_perms(one.value, told) != _without_perms(other.value, told):
+                    yield s, e
+
+
+def _without_perms(value: str | None, brokers: Collection[str]) -> object:
+    """The route without the permissions of these brokers' queues."""
+    route: Any = decoded(value)
+    if not route:
+        return route
+    queues = {
+        broker: [read, write, None if broker in brokers else perm, *more]
+        for broker, (read, write, perm, *more) in (route.get("queues") or {}).items()
+    }
+    return {**route, "queues": queues}
 
 
 def _route_at(tables: RouteTables, process: Process, topic: str, at_ms: float) -> object:

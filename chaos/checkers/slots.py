@@ -43,49 +43,6 @@ class Slot(NamedTuple):
     """The latest end of any."""
     last_bad_ms: float | None
     first_bad_ms: float | None = None
-    slowest_ms: float | None = None
-    """How long the slowest good one took; None for pulls, which brokers hold on purpose."""
-
-
-class _Stall(NamedTuple):
-    start_ms: float
-    end_ms: float
-    took_ms: float
-    node: str
-    """Whose operation was slow."""
-
-
-class Stalls:
-    """When the machine, or its proxies, stood still, so that operations may have timed out that nothing disturbed.
-
-    Nodes measure how late their own timers fire, and the harness how late Toxiproxy is (tolerance.py). What both miss,
-    a stall of one link alone, a send or look-up gives away that succeeded, but took a third of T. That in a stretch
-    nothing ended at all says nothing: in an outage it is the same.
-    """
-
-    def __init__(self, world: World, seen: Sequence[Slot]) -> None:
-        self._width_ms, self._timeout_ms = bucket_ms(world), world.timers.T_ms
-        self._found = [
-            _Stall(slot.bucket * self._width_ms - took_ms, (slot.bucket + 1) * self._width_ms, took_ms, slot.node)
-            for slot in seen
-            if (took_ms := slot.slowest_ms) is not None and took_ms >= self._timeout_ms / 3
-        ]
-
-    def explain(self, slot: Slot) -> bool:
-        """Whether operations that ended badly in this slot may have met a stall."""
-        start_ms = slot.bucket * self._width_ms - self._timeout_ms
-        return self.worst_ms(start_ms, (slot.bucket + 1) * self._width_ms + self._timeout_ms) > 0
-
-    def worst_ms(self, from_ms: float, to_ms: float, *, but: str | None = None) -> float:
-        """The longest in that time that does not rest on the operations of `but`; 0 without any."""
-        return max(
-            (
-                stall.took_ms
-                for stall in self._found
-                if stall.start_ms < to_ms and stall.end_ms > from_ms and stall.node != but
-            ),
-            default=0.0,
-        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,7 @@ from ..scenarios.model import ActionModel, Scenario, is_chosen
 from ..topology import Link, NodeKind
 from .nodes import NodePlan, about, timers_of
 from .run_folder import RunFolder
-from .stage import Nodes, Result, Stage
+from .stage import Nodes, Result, Stage, Starts
 
 log = logging.getLogger("nemesrv.experiment")
 
@@ -64,6 +64,7 @@ class Experiment:
     _advertised: dict[str, Address] = field(init=False)
     _probing: Result | None = field(init=False, default=None)
     _timeline_s: float = field(init=False, default=0.0)
+    _starts: Starts = field(init=False)
 
     def run(self) -> None:
         """The history is in the run folder. HarnessError or ClusterError when the experiment itself failed."""
@@ -110,6 +111,7 @@ class Experiment:
         scenario, stage = self.scenario, self.stage
         topology = scenario.topology()
         stage.begin(self.folder, self.seed, scenario.timers.time_scale, self.say)
+        self._starts = stage.starts(scenario, self.seed)
         self._record = stage.recorder_spec(HARNESS, HARNESS).open()
         stack.callback(self._record.close)
         self._recording = True
@@ -143,14 +145,21 @@ class Experiment:
                 others = {topic: n for topic, n in scenario.topics().items() if topic != scenario.workload.topic}
                 for broker in self._there(self._brokers()):
                     self._cluster.call(broker, "have_topics", others)
-            self._cluster.start(*self._there(topology.of(*group)))
+            self._start(*self._there(topology.of(*group)))
         if scenario.workload.prober:
             brokers = {name: at for name, at in self._brokers().items() if name in self._there(self._brokers())}
             self._cluster.call(PROBER, "create_topic", brokers)
             self._await_routes(brokers)
-        clients = self._there(topology.of(NodeKind.CONSUMER, NodeKind.PRODUCER))
-        if clients:
-            self._cluster.start(*clients)
+        self._start(*self._there(topology.of(NodeKind.CONSUMER, NodeKind.PRODUCER)))
+
+    def _start(self, *names: str) -> None:
+        """All at once, or each at the time that gives its timer the phase it is to have."""
+        at_s = self._starts.of
+        for name in sorted(at_s.keys() & set(names), key=lambda name: at_s[name]):
+            self.stage.sleep_until(at_s[name])
+            self._cluster.start(name)
+        if rest := [name for name in names if name not in at_s]:
+            self._cluster.start(*rest)
 
     def _there(self, names: Iterable[str]) -> tuple[str, ...]:
         """Those of the nodes that are there from the start."""
@@ -208,6 +217,7 @@ class Experiment:
     # -- the experiment
 
     def _begin(self) -> None:
+        self.stage.sleep_until(self._starts.timeline_s)
         self._phase("steady")
         for name in self._there(self._producers):
             self._cluster.call(name, "begin")

@@ -21,6 +21,7 @@ from ..faults.injector import LinkFaultInjector, ScaledClock
 from ..faults.processes import Processes, UnplannedDeaths
 from ..history.files import ROTATE_BYTES
 from ..history.recorder import LagProbe, RecorderSpec, step_s_of
+from ..scenarios.model import Scenario
 from ..topology import Link
 from .disk import DiskWatch
 from .harness import Harness
@@ -49,6 +50,15 @@ class Nodes(Processes, Protocol):
     def pid(self, name: str) -> int | None: ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Starts:
+    """Seconds of the clock: when each node begins to work, and not before when the timeline starts."""
+
+    of: Mapping[str, float] = field(default_factory=dict)
+    """Who is not among them begins with the others of its group."""
+    timeline_s: float = 0.0
+
+
 class StageClock(Clock, ScaledClock, Protocol):
     """The time of nodes and harness alike."""
 
@@ -61,6 +71,9 @@ class Stage(Protocol):
 
     def begin(self, folder: RunFolder, seed: int, scale: float, say: Callable[[str], None]) -> None:
         """Start what is slow. From here on there is a clock, whose origin is this moment."""
+
+    def starts(self, scenario: Scenario, seed: int) -> Starts:
+        """When each node is to begin to work, and the timeline."""
 
     def recorder_spec(self, node: str, role: str) -> OpensRecorder: ...
 
@@ -116,6 +129,10 @@ class RealStage:
         say("starting Ray")
         self.harness.ray.start()
         self.clock = RealClock.starting_now(scale)
+
+    def starts(self, scenario: Scenario, seed: int) -> Starts:
+        """As soon as they are there: a machine's processes start when they do."""
+        return Starts()
 
     def recorder_spec(self, node: str, role: str) -> RecorderSpec:
         rotate_bytes = ROTATE_BYTES if self.rotates else None

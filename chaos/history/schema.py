@@ -190,6 +190,13 @@ _CATALOGUE: tuple[Event, ...] = (
     # NameServers
     Event("route", Group.CONTROL, "NameServer", ("topic", "value"), "the topic's route changed; null: it is gone"),
     Event(
+        "write_perm",
+        Group.CONTROL,
+        "NameServer",
+        ("broker_name", "value"),
+        "somebody had the broker's write permission wiped here, or added; value: wiped or added, the number of topics",
+    ),
+    Event(
         "registration",
         Group.CONTROL,
         "NameServer",

@@ -13,6 +13,8 @@ from ..faults.losses import Delay, Loss
 from .timers import UNREGISTER_MS, Timers
 from .world import Fault, World
 
+MOMENT_MS = 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class Cause:
@@ -32,9 +34,14 @@ class Cause:
 
     @classmethod
     def of(cls, fault: Fault, on: str, timers: Timers) -> Cause:
+        """What closes connections has closed them, however soon it is over: it lasts at least a moment.
+
+        The moment lies before its end, where the next process begins.
+        """
         kind, loss = fault.kind, fault.loss(timers)
         packets, delay = kind.loses_packets, kind.delay
-        return cls(fault.start_ms, fault.end_ms, on, loss, fault.fault_id, packets, fault.stream, delay)
+        start_ms = min(fault.start_ms, fault.end_ms - MOMENT_MS) if loss.closes else fault.start_ms
+        return cls(start_ms, fault.end_ms, on, loss, fault.fault_id, packets, fault.stream, delay)
 
     def active(self, at_ms: float) -> bool:
         return self.start_ms <= at_ms < self.end_ms

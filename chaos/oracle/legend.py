@@ -19,7 +19,7 @@ SYMBOLS: Mapping[str, str] = {
     "H": "a client sends heartbeats every heartbeatBrokerInterval, 30 s",
     "T": "a send may take sendMsgTimeout with all its tries, 3 s",
     "Qr": "a consumer shares queues anew every waitInterval, 20 s",
-    "J": "what hung brokers and NameServers make a client's one timer thread late",
+    "J": "what hung brokers and NameServers, and commits to lost queues, make a client's one timer thread late",
     "t_rm": "when the last NameServer that the client may ask has dropped the broker",
     "k": "how many NameServers of the list fail the client one after the other",
     "q": "how many queues are lost",

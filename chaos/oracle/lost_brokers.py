@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from .causes import Cause, link_causes
 from .hung import broker_causes, hung_brokers
 from .obligations import RouteState, route_states
-from .reach import failed_calls
+from .reach import delayed_by_commits, failed_calls
 from .windows import Window, client_leave_window, serves_window
 from .world import World
 
@@ -68,6 +68,8 @@ def _absences(world: World) -> list[Absence]:
                 poll_ms = timers.P_ms  # the poll before it was lost, and the one after its removal
                 failed = failed_calls(world, (client.name,), start_ms - poll_ms, removal_ms + poll_ms)
                 route = client_leave_window(timers, removal, hung_brokers=hung, failed_calls=failed)
+                began_ms = removal_ms - removal.latest_ms
+                route = delayed_by_commits(world, client.name, route, began_ms)
                 use = client_leave_window(
                     timers,
                     removal,
@@ -75,6 +77,7 @@ def _absences(world: World) -> list[Absence]:
                     hung_brokers=hung,
                     failed_calls=failed,
                 )
+                use = delayed_by_commits(world, client.name, use, began_ms)
                 route_from_ms = removal_ms + route.latest_ms - removal.latest_ms
                 from_ms = removal_ms + use.latest_ms - removal.latest_ms
                 if route_from_ms >= end_ms:

@@ -16,6 +16,7 @@ from .causes import Cause, link_causes, process_causes
 from .hung import hung_brokers
 from .lost_brokers import alive, merged
 from .name_server_windows import Reach, leave_window
+from .reach import delayed_by_commits
 from .windows import NEVER, Timers, Window, poll_delay_ms
 from .world import World
 
@@ -95,9 +96,6 @@ def _window(world: World, client: str, start_ms: float, causes: Sequence[Cause])
     if widest.latest_ms == NEVER:
         return None
     hung = hung_brokers(world, client, start_ms, start_ms + widest.latest_ms)
-    if not hung:
-        return widest
-    return widest._replace(
-        latest_ms=widest.latest_ms + poll_delay_ms(timers, hung),
-        formula=f"{widest.formula} + J (A·{hung} hung brokers)",
-    )
+    if hung:
+        widest = widest.plus(poll_delay_ms(timers, hung), f"J (A·{hung} hung brokers)")
+    return delayed_by_commits(world, client, widest, start_ms)

@@ -19,7 +19,8 @@ def passed_over(brokers: int, lost: int, queues: int) -> float:
 def turns_lost(world: World, brokers: int, lost: int, queues: int) -> int:
     """How many sends in a row may meet `lost` of the brokers: each of their queues in its turn.
 
-    Messages of a sharding key keep to their queue, so there it is each key whose queue is lost.
+    Messages of a sharding key keep to their queue, so there it is each key whose queue is lost: all keys, where they
+    are few.
     """
     workload = world.run.get("workload") or {}
     keys = int(workload.get("ordered_keys") or 0) if workload.get("ordered") else 0

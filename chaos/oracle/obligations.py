@@ -134,8 +134,8 @@ class RouteObligations:
         self.world, self.life, self.broker = world, life, broker
         self.timers = world.timers_of(broker, life.node)
         self.end_ms = min(life.end_ms, world.end_ms)
-        pauses = [c for c in process_causes(world, life.node, "name_server") if not c.loss.closes]
-        causes = [*process_causes(world, broker), *link_causes(world, broker, life.node), *pauses]
+        self.pauses = [c for c in process_causes(world, life.node, "name_server") if not c.loss.closes]
+        causes = [*process_causes(world, broker), *link_causes(world, broker, life.node), *self.pauses]
         causes = [c for c in causes if c.start_ms < c.end_ms and not _changes_nothing(c, self.timers)]
         self.causes = sorted(causes, key=lambda cause: cause.start_ms)
         self._starting: dict[float, list[Cause]] = defaultdict(list)
@@ -274,6 +274,9 @@ class RouteObligations:
             at_ms, settled_ms, window = self._dropping(begin_ms, before, active)
         if any(_unsteady(cause) for cause in active):
             settled_ms = NEVER
+        resumed_ms = next((c.end_ms for c in self.pauses if c.active(settled_ms)), settled_ms)
+        if resumed_ms > settled_ms:  # what it has not read yet it reads then
+            settled_ms, window = resumed_ms, window.plus(resumed_ms - settled_ms, "until the NameServer runs on")
         return RouteState(
             name_server=self.life.node,
             incarnation=self.life.incarnation,

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from .intervals import Stretch, without
 from .quiet import members_window, sharing_from
-from .reach import failed_calls
+from .reach import delayed_by_commits, failed_calls
 from .windows import Window, drop_window, return_window, staleness_window
 from .world import Fault, World
 
@@ -159,6 +159,8 @@ def _route_changes(world: World, changes: Sequence[tuple[float, bool]], first_ms
         if at_ms < first_ms:
             continue
         window = sharing_from(world, at_ms, grows=grows)
+        delayed = [delayed_by_commits(world, node.name, window, at_ms) for node in world.of_kind("consumer")]
+        window = max(delayed, key=lambda window: window.latest_ms)
         stale = _staleness(world, at_ms, at_ms + window.latest_ms)
         if stale is not None:
             latest_ms, chained = window.latest_ms + stale.latest_ms, window.timers + stale.timers

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from ..faults.losses import Loss
+from .windows import NEVER, Window, commit_delay_ms
 from .world import Fault, World
 
 
@@ -83,6 +84,30 @@ def failed_calls(world: World, clients: Collection[str], from_ms: float, to_ms: 
             for fault in faults_between(world, client, node.name)
         )
         for node in servers
+    )
+
+
+def delayed_by_commits(world: World, client: str, window: Window, from_ms: float) -> Window:
+    """The window, which begins at `from_ms`, as much longer as the client's offset commits hold up its polls.
+
+    They do where a consumer cannot dial the broker of its queues because packets are lost: through a proxy a dial
+    succeeds whatever is behind it, and a dead process's kernel refuses. Each broker has one queue more, of the retry
+    topic. A group that broadcasts commits to files of its own.
+    """
+    workload = world.run.get("workload") or {}
+    if workload.get("broadcasting") or not any(node.name == client for node in world.of_kind("consumer")):
+        return window
+    to_ms = from_ms + window.latest_ms
+    lossy = [
+        [f for f in world.link_faults(client, node.name) if f.kind.loses_packets and f.overlaps(from_ms, to_ms)]
+        for node in world.of_kind("broker")
+    ]
+    queues = (int(workload.get("queues") or 4) + 1) * sum(map(bool, lossy))
+    if not queues or window.latest_ms == NEVER:
+        return window
+    since_ms = min(fault.start_ms for faults in lossy for fault in faults)
+    return window.plus(
+        commit_delay_ms(world.timers_of(client), queues, to_ms - since_ms), f"J (C·{queues} queues each commit)"
     )
 
 

@@ -13,7 +13,8 @@ Per client and operation, q being the queues of the brokers lost to it, k the fa
 | look-up   | P + (k·P + A) + J                                                                              |
 
 A client that has lost every broker, or every NameServer, is bounded only from the heal on, R + C + P later; a consumer
-whose group has fewer queues left than consumers, from R + C + P + Qr after the heal on.
+whose group has fewer queues left than consumers, from R + C + P + Qr after the heal on. A producer that never had a
+route fails until a NameServer gives it one (unrouted.py).
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from .hung import hung_brokers
-from .lost_queues import passed_over, turns_lost
+from .lost_queues import share_lost, turns_lost
 from .quiet import joined_in_trouble
-from .reach import Moment, failed_calls, lost, sticks
+from .reach import Moment, delayed_by_commits, failed_calls, lost, sticks
+from .unrouted import unrouted_window
 from .windows import (
     NEVER,
     Window,
@@ -65,9 +67,19 @@ def bound(world: World, client: str, operation: str, moment: Moment, *, routed: 
     waits = Window(0, 0, "", "", 2)
     if brokers and len(missing) == len(brokers):
         waits = back
+    unrouted = unrouted_window(world, client, moment) if operation == "send" and not routed else None
+    if unrouted is not None:
+        if unrouted.latest_ms == NEVER:
+            return unrouted
+        waits = max(waits, unrouted, key=lambda window: window.latest_ms)
     leaving = [
-        client_leave_window(
-            timers, drop_window(world.timers, loss), consumer=operation == "pull", hung_brokers=hung, failed_calls=k
+        delayed_by_commits(
+            world,
+            client,
+            client_leave_window(
+                timers, drop_window(world.timers, loss), consumer=operation == "pull", hung_brokers=hung, failed_calls=k
+            ),
+            moment.at_ms,
         )
         for loss in missing.values()
     ]
@@ -92,7 +104,9 @@ def bound(world: World, client: str, operation: str, moment: Moment, *, routed: 
     each_ms = timers.T_ms + 1000.0 / float(workload.get("sends_per_s") or 1.0)
     tried = turns_lost(world, len(brokers), len(missing), queues) if brokers else 0
     latest_ms, formula, chained = (tried + 2) * each_ms, f"({tried} lost queues + 2)·(T + 1/rate)", waits.timers
-    none_left = bool(brokers) and passed_over(len(brokers), len(missing), queues) >= 1
+    none_left = bool(brokers) and share_lost(world, len(brokers), len(missing), queues) >= 1
+    if none_left and any(_stays_in_the_routes(world, client, moment, broker) for broker in missing):
+        return Window(0, NEVER, "never", "every send may go to a broker that only this producer cannot reach")
     if leave is not None and (none_left or leave.latest_ms + 2 * each_ms < latest_ms):
         latest_ms, formula = leave.latest_ms + 2 * each_ms, f"{leave.formula} + 2·(T + 1/rate)"
         chained = leave.timers + 1
@@ -121,6 +135,11 @@ def _round_trip_ms(world: World, client: str, broker: str, at_ms: float) -> floa
     """How late latencies, harmless ones too, make the answers of this broker."""
     delays = [f.kind.delay for f in world.link_faults(client, broker) if f.start_ms <= at_ms < f.end_ms]
     return sum(delay.round_trip_max_ms for delay in delays if delay is not None)
+
+
+def _stays_in_the_routes(world: World, client: str, moment: Moment, broker: str) -> bool:
+    """Whether the broker is lost to this client alone, by its link, so that no NameServer drops it."""
+    return any(fault.start_ms <= moment.at_ms < fault.end_ms for fault in world.link_faults(client, broker))
 
 
 def _back(world: World, client: str, k: float, at_ms: float) -> Window:
@@ -162,11 +181,7 @@ def _may_stay_idle(
         return ""
     if queues * brokers < consumers:
         return "the group has fewer queues than consumers, so one may have none to pull"
-    cut_off = any(
-        fault.start_ms <= moment.at_ms < fault.end_ms
-        for broker in missing
-        for fault in world.link_faults(client, broker)
-    )
+    cut_off = any(_stays_in_the_routes(world, client, moment, broker) for broker in missing)
     if cut_off and queues * brokers // consumers <= queues * len(missing):
         return "all its queues may lie on brokers that only it cannot reach, and those stay in the routes"
     if gone and queues * (brokers - len(missing)) < consumers:
@@ -185,7 +200,8 @@ def _look_up_bound(world: World, client: str, moment: Moment) -> Window:
     hung = hung_brokers(world, client, moment.at_ms - timers.P_ms, moment.at_ms + timers.P_ms)
     latest_ms = timers.P_ms + stale.latest_ms + poll_delay_ms(timers, hung)
     formula = f"P + ({stale.formula})" + (f" + J (A·{hung} hung brokers)" if hung else "")
-    return Window(0, latest_ms, formula, "client's first answered look-up", stale.timers + 1)
+    window = Window(0, latest_ms, formula, "client's first answered look-up", stale.timers + 1)
+    return delayed_by_commits(world, client, window, moment.at_ms)
 
 
 def _calls(world: World, client: str) -> float:

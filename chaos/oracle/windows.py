@@ -31,6 +31,10 @@ class Window(NamedTuple):
     timers: int = 1
     """How many timers (or hand-overs) stand one behind the other in the formula: each may fire late."""
 
+    def plus(self, ms: float, why: str) -> Window:
+        """The same, so much later, for what `why` adds to the formula."""
+        return self._replace(latest_ms=self.latest_ms + ms, formula=f"{self.formula} + {why}")
+
 
 def drop_window(timers: Timers, loss: Loss, *, dead_name_servers: int = 0) -> Window:
     """When a NameServer drops the route of a broker lost in this way; NEVER where the table promises nothing."""
@@ -125,6 +129,26 @@ def topic_window(timers: Timers) -> Window:
 def poll_delay_ms(timers: Timers, hung_brokers: int) -> float:
     """J: how long hung brokers hold up a client's only scheduler thread, one heartbeat time-out each."""
     return timers.A_ms * hung_brokers
+
+
+PERSIST_MS = 5_000.0
+"""`ClientConfig.persistConsumerOffsetInterval`."""
+PULL_MAX_IDLE_MS = 120_000.0
+"""`ProcessQueue.PULL_MAX_IDLE_TIME`: a queue that was not pulled for so long is dropped, and committed no more."""
+
+
+def commit_delay_ms(timers: Timers, queues: int, within_ms: float) -> float:
+    """J of offset commits: how long they hold up what the same thread had to do within `within_ms`.
+
+    A commit dials for each of these queues in vain, C each, and is due again every 5 s. Where it takes longer, the
+    thread falls behind by the rest each time, until the queues have not been pulled for 120 s and the next rebalance
+    drops them.
+    """
+    each_ms = queues * timers.C_ms
+    if each_ms <= PERSIST_MS:
+        return each_ms
+    until_dropped_ms = PULL_MAX_IDLE_MS + timers.Qr_ms + each_ms
+    return min(within_ms * (each_ms / PERSIST_MS - 1), until_dropped_ms) + each_ms
 
 
 def client_leave_window(

@@ -392,7 +392,10 @@ def _faults(rows: Sequence[Mapping[str, Any]]) -> tuple[Fault, ...]:
 
 
 def _lives(rows: Iterable[Mapping[str, Any]], faults: Iterable[Fault]) -> tuple[Life, ...]:
-    """Each `started` until `stopped`, the next `started`, or the fault that ended the process, whichever is first."""
+    """Each `started` until `stopped`, the next `started`, or the fault that ended the process, whichever is first.
+
+    A fault ends one process: a restart of what still runs stops one and starts the next in the same moment.
+    """
     of_node: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
         if row["event"] in ("started", "stopped"):
@@ -403,14 +406,17 @@ def _lives(rows: Iterable[Mapping[str, Any]], faults: Iterable[Fault]) -> tuple[
             ends[fault.source].append(fault.start_ms)
     lives: list[Life] = []
     for node, changes in sorted(of_node.items()):
-        deaths = sorted(ends[node])
+        deaths, at = sorted(ends[node]), 0
+        starts = [float(row["time_ms"]) for row in changes if row["event"] == "started"]
         for position, row in enumerate(changes):
             if row["event"] != "started":
                 continue
             start_ms = float(row["time_ms"])
             end_ms = float(changes[position + 1]["time_ms"]) if position + 1 < len(changes) else math.inf
-            at = bisect_left(deaths, start_ms)
-            if at < len(deaths) and deaths[at] < end_ms:
-                end_ms = deaths[at]
+            at = max(at, bisect_left(deaths, start_ms))
+            next_ms = starts[1] if len(starts) > 1 else math.inf
+            if at < len(deaths) and deaths[at] <= next_ms:
+                end_ms, at = min(end_ms, deaths[at]), at + 1
+            del starts[0]
             lives.append(Life(node, int(row.get("incarnation") or 0), start_ms, end_ms))
     return tuple(lives)

@@ -188,6 +188,9 @@ class Scenario(_Model):
     nodes: dict[str, NodeModel] = {}
     """What single nodes have of their own."""
     workload: WorkloadModel = WorkloadModel()
+    phases: dict[str, Annotated[float, Field(ge=0, le=100_000)]] = {}
+    """By node, on the virtual clock: how long after the timeline's start its timer fires, in seconds: a broker
+    registers, a client polls, a NameServer looks for silent brokers. Drawn from the seed where none is set."""
     timeline: tuple[ActionModel, ...] = ()
     steady_s: float = Field(60, ge=0, le=100_000)
     settle_s: float = Field(70, ge=0, le=100_000)
@@ -417,6 +420,11 @@ def _sibling_keys(place: tuple[str | int, ...]) -> list[str]:
 
 def _check_names(scenario: Scenario, file: str) -> None:
     topology = scenario.topology()
+    phased = topology.of(NodeKind.NAME_SERVER, NodeKind.BROKER, NodeKind.PRODUCER, NodeKind.CONSUMER)
+    for node in scenario.phases:
+        if node not in phased:
+            allowed = f"one of {', '.join(phased)}{nearest(node, phased)}"
+            raise ScenarioError(file, "phases", repr(node), allowed)
     for index, check in enumerate(scenario.checks):
         if check not in CHECK_NAMES:
             raise ScenarioError(

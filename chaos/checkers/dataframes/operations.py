@@ -44,7 +44,6 @@ def slots(history: DataFrame, world: World, between: Sequence[float]) -> list[Sl
         _passed(F.col("time_ms"), between).alias("until"),
         good.alias("is_good"),
         "time_ms",
-        F.when(event != "pull", F.col("duration_ms")).alias("took_ms"),
     )
     sums = (
         F.sum(F.when(F.col("is_good"), 1).otherwise(0)).alias("good"),
@@ -53,7 +52,6 @@ def slots(history: DataFrame, world: World, between: Sequence[float]) -> list[Sl
         F.max("time_ms").alias("last_ms"),
         F.max(F.when(~F.col("is_good"), F.col("time_ms"))).alias("last_bad_ms"),
         F.min(F.when(~F.col("is_good"), F.col("time_ms"))).alias("first_bad_ms"),
-        F.max(F.when(F.col("is_good"), F.col("took_ms"))).alias("slowest_ms"),
     )
     counted = [
         part.where(ended).select(*columns).groupBy("node", "operation", "bucket", "segment", "until").agg(*sums)

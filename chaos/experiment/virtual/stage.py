@@ -12,12 +12,15 @@ from ....actors.actor import Probe
 from ....actors.processes import signals_deferred
 from ....remoting.node.network import Address
 from ....remoting.node.recording import Recorder
+from ...scenarios.model import Scenario
 from ...topology import Link
 from ..harness import Harness
 from ..run_folder import RunFolder
+from ..stage import Starts
 from .cluster import VirtualCluster
 from .links import MemoryLinkFaults
 from .loop import Scheduler, VirtualClock
+from .phases import starts
 from .record import MemoryRecorderSpec, VirtualLagProbe
 
 SLICE_S = 5.0
@@ -40,6 +43,9 @@ class VirtualStage:
             self.harness.start_spark()
         self._folder, self._seed = folder, seed
         self.clock = VirtualClock(self.scheduler, scale)
+
+    def starts(self, scenario: Scenario, seed: int) -> Starts:
+        return starts(scenario, seed)
 
     def recorder_spec(self, node: str, role: str) -> MemoryRecorderSpec:
         return MemoryRecorderSpec(self._folder.path, node, role, 0, self.clock)

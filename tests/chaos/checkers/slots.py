@@ -36,7 +36,6 @@ def slots_of_rows(rows: Sequence[Mapping[str, Any]], world: World, found: Sequen
 def _slot(key: tuple[str, str, int, int, int], rows: Sequence[Mapping[str, Any]]) -> Slot:
     good = [row for row in rows if _is_good(row)]
     bad_ms = [row["time_ms"] for row in rows if not _is_good(row)]
-    took_ms = [row["duration_ms"] for row in good if row["event"] != "pull" and row.get("duration_ms") is not None]
     return Slot(
         *key,
         good=len(good),
@@ -45,7 +44,6 @@ def _slot(key: tuple[str, str, int, int, int], rows: Sequence[Mapping[str, Any]]
         last_ms=max(row["time_ms"] for row in rows),
         last_bad_ms=max(bad_ms, default=None),
         first_bad_ms=min(bad_ms, default=None),
-        slowest_ms=max(took_ms, default=None),
     )
 
 

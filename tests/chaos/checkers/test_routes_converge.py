@@ -102,6 +102,23 @@ def test_the_order_of_keys_in_a_route_is_no_difference_and_its_queues_are_one() 
     assert check(builder.end(90)).verdict is Validity.INVALID
 
 
+def test_a_write_permission_that_somebody_had_wiped_at_a_name_server_is_no_difference_there() -> None:
+    route = route_of("broker-a", "broker-b")
+    assert route is not None
+    wiped = {**route, "queues": {**route["queues"], "broker-a": [4, 4, 4, 0]}}
+
+    def verdict_of(told: str, broker: str, value: object) -> Validity:
+        builder = cluster(name_servers=3).at(50)
+        builder.event(told, "write_perm", broker_name=broker, value={"wiped": 1})
+        return check(builder.event("ns-1", "route", topic="orders", value=value).end(90)).verdict
+
+    assert verdict_of("ns-1", "broker-a", wiped) is Validity.VALID
+    assert verdict_of("ns-1", "broker-b", wiped) is Validity.INVALID
+    assert verdict_of("ns-2", "broker-a", wiped) is Validity.INVALID
+    fewer = {**wiped, "queues": {**wiped["queues"], "broker-a": [3, 3, 4, 0]}}
+    assert verdict_of("ns-1", "broker-a", fewer) is Validity.INVALID
+
+
 def test_a_new_topic_has_a_tick_and_a_time_out_to_reach_the_last_name_server() -> None:
     def builder(second_at_s: float) -> HistoryBuilder:
         told = cluster().at(60).topic("broker-a", "payments").at(60.1).route("ns-0", "payments", "broker-a")

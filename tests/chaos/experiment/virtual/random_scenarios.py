@@ -1,7 +1,9 @@
 """Random scenarios with nothing planted: `python -m tests.chaos.experiment.virtual.random_scenarios --scenarios 400`.
 
-Each seed makes another cluster, workload and up to three faults, of any kind, on any links or nodes, one behind the
-other or so close that the first is not over for the routes; the run is on the virtual clock, where no machine is late.
+Each seed makes another cluster, workload, timers and up to four faults, of any kind, on any links or nodes: one behind
+the other, so close that the first is not over for the routes, or over one another; from the first moment on, at the
+very end, of no length at all; restarts of what still runs, and clean stops of what has just started. The run is on the
+virtual clock, where no machine is late and each node's timers have a phase of their own.
 All checks judge it. The nodes are right, so INVALID is a false alarm, or a mistake in our nodes: either is ours.
 UNKNOWN is not looked at, for random faults exercise little. What is INVALID keeps its run folder below `--out`.
 """
@@ -41,6 +43,11 @@ def random_scenario(seed: int) -> Scenario:
         "latency_fault": rng.random() < 0.3,
         "broadcasting": rng.random() < 0.15,
         "ordered": rng.random() < 0.2,
+        "ordered_keys": rng.choice((1, 2, 3, 7, 24)),
+    }
+    timers = {
+        "register_name_server_period_s": rng.choice((None, None, 10, 45, 60)),
+        "poll_name_server_interval_s": rng.choice((None, None, 5, 20, 60)),
     }
     name_servers = [f"ns-{number}" for number in range(cluster["name_servers"])]
     brokers = [f"broker-{chr(ord('a') + number)}" for number in range(cluster["brokers"])]
@@ -69,27 +76,55 @@ def random_scenario(seed: int) -> Scenario:
             action["rate_kb_s"] = rng.choice((1, 10, 100))
         return action
 
-    timeline: list[dict[str, Any]] = []
-    at_s = rng.uniform(10, 60)
-    for _ in range(rng.randint(1, 3)):
-        lasts_s = rng.choice((rng.uniform(1, 20), rng.uniform(20, 120), rng.uniform(120, 260)))
-        if rng.random() < 0.6:
-            begin, end = on_links(), {"do": "heal"}
+    def on_nodes() -> tuple[dict[str, Any], dict[str, Any]]:
+        do, nodes = rng.choice(("kill", "stop", "pause", "restart")), [rng.choice(name_servers + brokers)]
+        end = {"do": "resume" if do == "pause" else "restart", "nodes": nodes}
+        return {"do": do, "nodes": nodes}, end
+
+    entries: list[tuple[float, dict[str, Any]]] = []
+    over_one_another = rng.random() < 0.6
+    at_s = rng.choice((0.0, rng.uniform(0, 9), rng.uniform(10, 60), rng.uniform(10, 60)))
+    for _ in range(rng.randint(1, 4)):
+        shortest_s = rng.choice((0.0, 0.05, 3.0))
+        lasts_s = rng.choice((shortest_s, rng.uniform(1, 20), rng.uniform(20, 120), rng.uniform(120, 260)))
+        begin, end = (on_links(), {"do": "heal"}) if rng.random() < 0.55 else on_nodes()
+        entries.append((at_s, begin))
+        if begin["do"] != "restart" and rng.random() < 0.9:  # else it lasts until the end
+            entries.append((at_s + lasts_s, end))
+        if over_one_another:
+            near_s = rng.choice([when_s for when_s, _ in entries])
+            at_s = max(0.0, rng.choice((near_s, near_s + rng.uniform(-0.1, 0.1), rng.uniform(0, 250))))
         else:
-            do, nodes = rng.choice(("kill", "stop", "pause")), [rng.choice(name_servers + brokers)]
-            begin = {"do": do, "nodes": nodes}
-            end = {"do": "resume" if do == "pause" else "restart", "nodes": nodes}
-        timeline += [{"at_s": round(at_s, 2), **begin}, {"at_s": round(at_s + lasts_s, 2), **end}]
-        at_s += lasts_s + rng.choice((0.5, rng.uniform(1, 40), rng.uniform(40, 150)))
+            at_s += lasts_s + rng.choice((0.0, 0.05, 0.5, rng.uniform(1, 40), rng.uniform(40, 150)))
     document = {
         "name": f"random-{seed}",
         "cluster": cluster,
         "workload": workload,
-        "timeline": timeline,
+        "timers": timers,
+        "timeline": possible(entries),
         "settle_s": rng.choice((70, 100, 170)),
         "checks": list(CHECK_NAMES),
     }
     return parse(document, file=f"random-{seed}.yaml")
+
+
+def possible(entries: Sequence[tuple[float, dict[str, Any]]]) -> list[dict[str, Any]]:
+    """The timeline of these, in order of time, without what no node is in the state for."""
+    under: dict[str, str] = {}
+    timeline = []
+    for at_s, entry in sorted(entries, key=lambda one: one[0]):
+        for node in entry.get("nodes", ()):
+            do, state = entry["do"], under.get(node)
+            if do in ("kill", "stop", "pause") and state is not None:
+                break
+            if (do == "resume" and state != "pause") or (do == "restart" and state == "pause"):
+                break
+            under.pop(node, None)
+            if do not in ("resume", "restart"):
+                under[node] = do
+        else:
+            timeline.append({"at_s": round(at_s, 3), **entry})
+    return timeline
 
 
 def wrong(seed: int, out: Path, spark: Any) -> list[Verdict]:

@@ -1,0 +1,45 @@
+"""How long a producer that has no route yet may go on failing: until a NameServer answers it with one. Plain.
+
+A client that has a route keeps it whatever its NameServer says or does not say. One that never had any asks with every
+send, and fails with it: at a NameServer that is lost to it, and at one that holds no broker.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .obligations import route_states
+from .reach import Moment, lost
+from .windows import NEVER, Window
+from .world import World
+
+_ROW = "producer without a route asks with each send"
+
+
+def unrouted_window(world: World, client: str, moment: Moment) -> Window | None:
+    """From the moment to the first good send of a producer without a route; None where every NameServer has one."""
+    timers, servers = world.timers_of(client), world.seen_by(client, "name_server")
+    now = lost(world, client, "name_server", moment.at_ms)
+    failing = lost(world, client, "name_server", moment.at_ms, for_ms=timers.P_ms + timers.A_ms)
+    if len(now) == len(servers):
+        return Window(0, NEVER, "never", "no route, and every NameServer is lost to the client") if servers else None
+    held_ms = max(_held_ms(world, node.name, moment.at_ms) for node in servers if node.name not in now)
+    if not failing and held_ms <= moment.at_ms:
+        return None
+    if math.isinf(held_ms):
+        return Window(0, NEVER, "never", "no route, and a NameServer that holds no broker")
+    rate = float((world.run.get("workload") or {}).get("sends_per_s") or 1.0)
+    k, waits_ms = len(failing), max(0.0, held_ms - moment.at_ms)
+    latest_ms = waits_ms + (k + 1) * (2 * timers.A_ms + 1000.0 / rate)
+    formula = f"({k} + 1)·(2·A + 1/rate)"
+    return Window(0, latest_ms, f"R + C + {formula}" if waits_ms else formula, _ROW, k + 2)
+
+
+def _held_ms(world: World, name_server: str, at_ms: float) -> float:
+    """From when on this NameServer must hold some broker; inf where nothing says so."""
+    settled = [
+        state.settled_ms
+        for state in route_states(world)
+        if state.name_server == name_server and state.up and state.start_ms <= at_ms < state.end_ms
+    ]
+    return min(settled, default=math.inf)

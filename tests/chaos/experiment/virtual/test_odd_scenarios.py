@@ -1,0 +1,183 @@
+"""Legal but odd: what once was a false alarm is none, and what the rule was for is still found in the same scenario."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos.defects import DEFECTS, Defect
+from nemesrv.chaos.runner import record_virtual
+from nemesrv.chaos.scenarios.model import Scenario, parse
+from nemesrv.chaos.spark.judge import check_run
+from nemesrv.chaos.verdict import Validity
+from tests.chaos.plain_judging import found_wrong
+
+
+@dataclass(frozen=True)
+class Odd:
+    """`defect`, planted in it, is found by `check`."""
+
+    timeline: list[dict[str, Any]]
+    defect: str
+    check: str
+    cluster: dict[str, Any] = field(default_factory=dict)
+    workload: dict[str, Any] = field(default_factory=dict)
+    phases: dict[str, float] = field(default_factory=dict)
+    settle_s: float = 60
+
+
+ODD = {
+    "a restart of a broker that still runs": Odd(
+        [{"at_s": 10, "do": "restart", "nodes": ["broker-a"]}],
+        "name-server-expires-the-living",
+        "routes_are_true",
+    ),
+    "a stop right behind such a restart": Odd(
+        [
+            {"at_s": 10, "do": "restart", "nodes": ["broker-a"]},
+            {"at_s": 10.086, "do": "stop", "nodes": ["broker-a"]},
+            {"at_s": 60, "do": "restart", "nodes": ["broker-a"]},
+        ],
+        "name-server-unregisters-by-half",
+        "routes_are_true",
+    ),
+    "a kill and its restart in one moment": Odd(
+        [
+            {"at_s": 3, "do": "kill", "nodes": ["broker-a"]},
+            {"at_s": 3, "do": "restart", "nodes": ["broker-a"]},
+        ],
+        "name-server-takes-nobody-back",
+        "routes_are_true",
+    ),
+    "a NameServer lost at the first send": Odd(
+        [
+            {"at_s": 0, "do": "black_hole", "links": ["producers <-> name_servers"]},
+            {"at_s": 20, "do": "heal"},
+        ],
+        "producer-gives-up-after-a-failure",
+        "recovery_time",
+        cluster={"name_servers": 1},
+    ),
+    "one of two NameServers hangs at the first send": Odd(
+        [
+            {"at_s": 0, "do": "pause", "nodes": ["ns-0"]},
+            {"at_s": 50, "do": "resume", "nodes": ["ns-0"]},
+        ],
+        "client-never-moves-on",
+        "recovery_time",
+        cluster={"profile": "5.x"},
+    ),
+    "a broker dies during a short pause of a NameServer": Odd(
+        [
+            {"at_s": 5, "do": "pause", "nodes": ["ns-0"]},
+            {"at_s": 5.5, "do": "kill", "nodes": ["broker-a"]},
+            {"at_s": 7.5, "do": "resume", "nodes": ["ns-0"]},
+            {"at_s": 30, "do": "restart", "nodes": ["broker-a"]},
+        ],
+        "name-server-ignores-close",
+        "routes_are_true",
+    ),
+    "a cut of no length": Odd(
+        [
+            {"at_s": 3, "do": "cut", "links": ["broker-a <-> ns-0"]},
+            {"at_s": 3, "do": "heal"},
+        ],
+        "name-server-takes-nobody-back",
+        "routes_are_true",
+        phases={"broker-a": 20},
+    ),
+    "one sharding key, whose broker dies right after a poll": Odd(
+        [
+            {"at_s": 5, "do": "kill", "nodes": ["broker-a"]},
+            {"at_s": 95, "do": "restart", "nodes": ["broker-a"]},
+        ],
+        "producer-ignores-new-routes",
+        "recovery_time",
+        workload={"ordered": True, "ordered_keys": 1, "queues": 1},
+        phases={"producer-0": 4.9, "producer-1": 4.9},
+    ),
+    "clean stops of what has just started": Odd(
+        [
+            {"at_s": 0, "do": "stop", "nodes": ["broker-a"]},
+            {"at_s": 20, "do": "restart", "nodes": ["broker-a"]},
+            {"at_s": 24, "do": "stop", "nodes": ["broker-a"]},
+            {"at_s": 60, "do": "restart", "nodes": ["broker-a"]},
+        ],
+        "name-server-unregisters-by-half",
+        "routes_are_true",
+        cluster={"name_servers": 4},
+    ),
+    "a stop right behind a black hole": Odd(
+        [
+            {"at_s": 5, "do": "black_hole", "links": ["broker-a -> *"]},
+            {"at_s": 40, "do": "heal"},
+            {"at_s": 40.05, "do": "stop", "nodes": ["broker-a"]},
+            {"at_s": 80, "do": "restart", "nodes": ["broker-a"]},
+        ],
+        "name-server-takes-nobody-back",
+        "routes_are_true",
+        cluster={"name_servers": 3},
+    ),
+    "a stop within a black hole": Odd(
+        [
+            {"at_s": 5, "do": "black_hole", "links": ["broker-a -> *"]},
+            {"at_s": 10, "do": "stop", "nodes": ["broker-a"]},
+            {"at_s": 40, "do": "heal"},
+            {"at_s": 80, "do": "restart", "nodes": ["broker-a"]},
+        ],
+        "name-server-unregisters-by-half",
+        "routes_are_true",
+    ),
+}
+
+
+MANY_QUEUES = Odd(
+    [
+        {"at_s": 5, "do": "packet_loss", "links": ["clients <-> broker-a", "broker-a <-> name_servers"]},
+        {"at_s": 460, "do": "heal"},
+    ],
+    "consumer-keeps-lost-queues",
+    "dead_brokers_avoided",
+    workload={"queues": 16, "producers": 1},
+    settle_s=0,
+)
+"""A consumer commits for 16 queues whose broker it cannot dial, 3 s each, and its polls wait."""
+
+
+def scenario(odd: Odd) -> Scenario:
+    document = {
+        "cluster": {"name_servers": 2, "brokers": 2, **odd.cluster},
+        "workload": {"client_starts": 0, "sends_per_s": 2, **odd.workload},
+        "phases": odd.phases,
+        "timeline": odd.timeline,
+        "settle_s": odd.settle_s,
+        "checks": ["routes_are_true"],
+    }
+    return parse(document, file="odd.yaml")
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("what", ODD)
+def test_it_is_no_alarm(what: str, seed: int, tmp_path: Path) -> None:
+    assert found_wrong(record_virtual(scenario(ODD[what]), seed, tmp_path / "run").path) == {}
+
+
+@pytest.mark.parametrize("what", ODD)
+def test_what_the_rule_was_for_is_still_found_there(what: str, tmp_path: Path) -> None:
+    odd = ODD[what]
+    folder = record_virtual(scenario(odd), 1, tmp_path / "run", DEFECTS[odd.defect])
+    assert odd.check in found_wrong(folder.path)
+
+
+@pytest.mark.spark
+def test_commits_to_many_queues_of_a_broker_behind_lost_packets_are_no_alarm(spark: Any, tmp_path: Path) -> None:
+    def wrong(seed: int, defect: Defect | None = None) -> set[str]:
+        folder = record_virtual(scenario(MANY_QUEUES), seed, tmp_path / f"{seed} {defect}", defect).path
+        verdicts = check_run(folder, ["dead_brokers_avoided", "recovery_time", "queue_ownership"], spark)
+        return {verdict.name for verdict in verdicts if verdict.verdict is Validity.INVALID}
+
+    assert [wrong(seed) for seed in (1, 2)] == [set(), set()]
+    assert MANY_QUEUES.check in wrong(1, DEFECTS[MANY_QUEUES.defect])

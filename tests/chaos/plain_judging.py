@@ -1,0 +1,40 @@
+"""Verdicts of a recorded run without Spark: of the checks that ask for control rows, and of operations' slots."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nemesrv.chaos.checkers import CHECKS, availability, recovery_time
+from nemesrv.chaos.checkers.control import Control
+from nemesrv.chaos.checkers.slots import Slots, edges
+from nemesrv.chaos.history.rows import read_rows
+from nemesrv.chaos.oracle.world import World
+from nemesrv.chaos.verdict import Validity, Verdict
+from tests.chaos.checkers.slots import slots_of_rows
+
+CONTROL_CHECKS = (
+    "dead_name_servers_left",
+    "no_false_eviction",
+    "no_resurrection",
+    "queue_ownership",
+    "routes_are_true",
+    "routes_converge",
+)
+
+
+def verdicts(folder: Path) -> list[Verdict]:
+    """One a check, of the history in the run folder."""
+    rows = read_rows(folder)
+    control, world = Control.of_rows(rows), World.of_rows(rows)
+    between = edges(world)
+    slots = Slots(between, slots_of_rows(rows, world, between), control.lateness)
+    return [
+        *(CHECKS[name].judge(control, world) for name in CONTROL_CHECKS),
+        availability.judge(availability.tallies(slots, world), world),
+        recovery_time.judge(slots, world),
+    ]
+
+
+def found_wrong(folder: Path) -> dict[str, Verdict]:
+    """Check to its verdict, of those that say INVALID."""
+    return {verdict.name: verdict for verdict in verdicts(folder) if verdict.verdict is Validity.INVALID}
