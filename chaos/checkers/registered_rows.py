@@ -7,20 +7,21 @@
 
 A setting may be held from the beginning of the first registration that sent it, answered or not, until the end of the
 first that sent a newer one and was acknowledged. One that nobody answered may lie in a link and arrive last, so the
-registration after that must be acknowledged, too. Both ends are the broker's own record, not the NameServer's.
+registration after that must be acknowledged, too. Both ends are the broker's own record, not the NameServer's. Where
+somebody had the broker's write permission wiped or added at a NameServer, that process may hold that, too.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..oracle.world import World
 from .control import Control, Row
 
-WRITE = 2
+READ, WRITE = 4, 2
 QueueRow = tuple[int, int, int]
 """readQueueNums, writeQueueNums and perm."""
 
@@ -50,6 +51,12 @@ class RegisteredRows:
         self._settings = _settings(control)
         self._sent_by = _sent(control, world)
         self._held: dict[tuple[str, str, str], Sequence[Held]] = {}
+        self._perms_set: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+        """(NameServer, broker) → from when until when its write permission may be what somebody had it set to there."""
+        for row in control.rows("write_perm"):
+            lives = (life for life in world.lives_of(row.node) if life.incarnation == row.incarnation)
+            until_ms = max((life.end_ms for life in lives), default=math.inf)
+            self._perms_set[row.node, row.broker_name or ""].append((row.time_ms, until_ms))
 
     def held(self, name_server: str, topic: str, broker: str) -> Sequence[Held]:
         """Every setting of the topic at the broker, with when the NameServer may hold it; empty for a topic that the
@@ -57,7 +64,9 @@ class RegisteredRows:
         key = name_server, topic, broker
         if key not in self._held:
             settings = self._settings.get(broker, {}).get(topic, ())
-            self._held[key] = _spans(settings, self._sent_by.get((broker, name_server), ()))
+            spans = _spans(settings, self._sent_by.get((broker, name_server), ()))
+            set_here = self._perms_set.get((name_server, broker), ())
+            self._held[key] = [*spans, *(held for span in set_here for held in _with_perms_set(spans, *span))]
         return self._held[key]
 
     def sent(self, broker: str, name_server: str) -> Sequence[Sent]:
@@ -149,6 +158,15 @@ def _spans(settings: Sequence[_Setting], sent: Sequence[Sent]) -> Sequence[Held]
             to_ms = _acknowledged_ms(sent, following.version)
         found.append(Held(from_ms, to_ms, setting.row))
     return found
+
+
+def _with_perms_set(spans: Sequence[Held], from_ms: float, to_ms: float) -> Iterator[Held]:
+    """The same rows without the write permission, and with no other than to read and write, in that time."""
+    for held in spans:
+        start_ms, end_ms = max(held.from_ms, from_ms), min(held.to_ms, to_ms)
+        if held.row is not None and start_ms < end_ms:
+            read, write, perm = held.row
+            yield from (Held(start_ms, end_ms, (read, write, set_)) for set_ in (perm & ~WRITE, READ | WRITE))
 
 
 def _acknowledged_ms(sent: Sequence[Sent], version: tuple[int, float]) -> float:

@@ -13,6 +13,9 @@ from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.checkers.slots import slots_of_rows
 
 CONTROL_CHECKS = (
+    "answers_are_true",
+    "registrations_are_kept",
+    "routes_as_registered",
     "dead_name_servers_left",
     "no_false_eviction",
     "no_resurrection",

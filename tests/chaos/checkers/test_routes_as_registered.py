@@ -65,6 +65,21 @@ def test_what_no_broker_is_or_has_is_told_as_what_it_is(
     assert (example.from_ms, example.to_ms) == (40_000.0, 60_000.0)
 
 
+def test_a_write_permission_that_somebody_had_wiped_at_the_name_server_is_right() -> None:
+    def wiped(broker: str, perm: int) -> Validity:
+        route = route_of(*BOTH)
+        assert route is not None
+        route["queues"]["broker-a"] = [4, 4, perm, 0]
+        builder = story().at(40).event("ns-0", "write_perm", broker_name=broker, value={"wiped": 1})
+        return check(builder.event("ns-0", "route", topic="orders", value=route).end(60)).verdict
+
+    assert [wiped("broker-a", 4), wiped("broker-a", 2), wiped("broker-b", 4)] == [
+        Validity.VALID,
+        Validity.INVALID,
+        Validity.INVALID,
+    ]
+
+
 def test_a_broker_that_others_brought_into_a_cluster_that_is_up_is_theirs() -> None:
     def joined(scenario: str) -> Validity:
         route = route_of(*BOTH)
