@@ -99,12 +99,13 @@ def bound(world: World, client: str, operation: str, moment: Moment, *, routed: 
             chained = leave.timers + 1
         return _after(waits, latest_ms, formula, "consumer's first answered pull", chained)
     refused = all(loss.closes for loss in missing.values())
-    if routed and refused and moment.phase == "start" and not waits.latest_ms:
+    none_left = bool(brokers) and share_lost(world, len(brokers), len(missing), queues) >= 1
+    keys_lost = none_left and bool(workload.get("ordered"))  # every key's queue may be a lost one, and has no other
+    if routed and refused and moment.phase == "start" and not waits.latest_ms and not keys_lost:
         return _refused_bound(world, client, moment, len(missing), queues)
     each_ms = timers.T_ms + 1000.0 / float(workload.get("sends_per_s") or 1.0)
     tried = turns_lost(world, len(brokers), len(missing), queues) if brokers else 0
     latest_ms, formula, chained = (tried + 2) * each_ms, f"({tried} lost queues + 2)·(T + 1/rate)", waits.timers
-    none_left = bool(brokers) and share_lost(world, len(brokers), len(missing), queues) >= 1
     if none_left and any(_stays_in_the_routes(world, client, moment, broker) for broker in missing):
         return Window(0, NEVER, "never", "every send may go to a broker that only this producer cannot reach")
     if leave is not None and (none_left or leave.latest_ms + 2 * each_ms < latest_ms):
