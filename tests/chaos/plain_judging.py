@@ -14,6 +14,7 @@ from tests.chaos.checkers.slots import slots_of_rows
 
 CONTROL_CHECKS = (
     "answers_are_true",
+    "client_routes_are_true",
     "registrations_are_kept",
     "routes_as_registered",
     "dead_name_servers_left",

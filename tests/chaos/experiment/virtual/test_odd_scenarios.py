@@ -175,7 +175,7 @@ def test_what_the_rule_was_for_is_still_found_there(what: str, tmp_path: Path) -
 @pytest.mark.spark
 def test_commits_to_many_queues_of_a_broker_behind_lost_packets_are_no_alarm(spark: Any, tmp_path: Path) -> None:
     def wrong(seed: int, defect: Defect | None = None) -> set[str]:
-        folder = record_virtual(scenario(MANY_QUEUES), seed, tmp_path / f"{seed} {defect}", defect).path
+        folder = record_virtual(scenario(MANY_QUEUES), seed, tmp_path / f"{seed}-{defect is None}", defect).path
         verdicts = check_run(folder, ["dead_brokers_avoided", "recovery_time", "queue_ownership"], spark)
         return {verdict.name for verdict in verdicts if verdict.verdict is Validity.INVALID}
 
