@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from .intervals import Stretch, without
-from .quiet import members_window, sharing_from
+from .quiet import calm, members_window, sharing_from
 from .reach import delayed_by_commits, failed_calls
 from .windows import Window, drop_window, return_window, staleness_window
 from .world import Fault, World
@@ -198,6 +198,12 @@ def _common_changes(world: World) -> list[Change]:
     for node in world.of_kind("consumer"):
         for life in world.lives_of(node.name):
             add(life.start_ms, members, f"{node.name} started")
+            if life.start_ms == world.joined_ms(node.name):  # without a NameServer it starts again, until one answers
+                later = (max(c.start_ms, life.start_ms) for c in calm(world) if c.end_ms > life.start_ms)
+                began_ms = min(later, default=world.end_ms)
+                if began_ms > life.start_ms:
+                    what = f"{node.name} joined while faults were in force, or soon after"
+                    found.append(Change(life.start_ms, began_ms + members.latest_ms, members, what))
             add(life.end_ms, members, f"{node.name} ended")
         for fault in world.process_faults(node.name):
             if not fault.loss(timers).closes:
