@@ -227,7 +227,8 @@ def _wrong_finding(counted: _Counted) -> Finding:
         late=counted.times if why.is_late else 0,
         wrong_from_ms=answer.from_ms,
         wrong_to_ms=answer.to_ms,
-        more={"came": answer.came, "due": why.due, "times": counted.times, "last_ms": round(counted.last_ms, 1)},
+        times={"last": counted.last_ms} if counted.times > 1 else {},
+        more={"came": answer.came, "due": why.due, "answers": counted.times},
     )
 
 

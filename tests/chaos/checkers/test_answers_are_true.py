@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.checkers.answers_are_true import judge
-from nemesrv.chaos.verdict import Validity, Verdict
+from nemesrv.chaos.verdict import Example, Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, address_of, cluster, route_of
 
 CLIENT = "consumer-0"
@@ -68,7 +68,8 @@ def test_a_code_in_place_of_the_route_that_is_held_is_invalid(code: int) -> None
         f"code {code}",
     )
     assert example.more["due"].startswith("broker-a 127.0.0.1:10911 [4 read, 4 write, perm 6]; broker-b ")
-    assert (example.more["times"], example.more["last_ms"]) == (2, 70_002.5)
+    assert (example.more["answers"], example.times) == (2, {"last": 70_002.5})
+    assert Example.from_json(example.to_json()) == example
 
 
 def test_code_17_is_right_while_no_broker_has_the_topic_and_code_1_never() -> None:
