@@ -33,6 +33,7 @@ from .actor import Listening, NodeActor, NodeSpec
 from .processes import FOLDER_PREFIX, Process, Reaper, command, family, signals_deferred, sweep
 from .watch import Alarm, Dials, ProcessWatch
 from .watch import ClusterError as ClusterError
+from .watch import NodeFailed as NodeFailed
 
 log = logging.getLogger("nemesrv.cluster")
 
@@ -500,12 +501,12 @@ class Cluster:
                 limit_s = 0.0
             return ray.get(ref, timeout=limit_s)
         except ray.exceptions.GetTimeoutError as exc:
-            raise ClusterError(f"{name} did not answer `{what}` within {limit_s:.0f} s") from exc
+            raise NodeFailed(f"{name} did not answer `{what}` within {limit_s:.0f} s") from exc
         except ray.exceptions.RayTaskError as exc:
             cause = getattr(exc, "cause", None) or exc
             if own_errors and isinstance(cause, Exception):
                 raise cause from None
-            raise ClusterError(f"{name} failed to {what}: {type(cause).__name__}: {cause}") from cause
+            raise NodeFailed(f"{name} failed to {what}: {type(cause).__name__}: {cause}") from cause
         except ray.exceptions.RayError as exc:
             if self._alarm is not None:  # the watch knows more of it than Ray, in a moment
                 self._alarm.sleep(DEATH_NOTICE_S)

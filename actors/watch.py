@@ -37,6 +37,10 @@ class ClusterError(HarnessError):
     """A node's process could not be made to do what was asked; one line that names the node."""
 
 
+class NodeFailed(ClusterError):
+    """A node that runs did not do in time what it was asked, or failed at it: its own doing, and not the harness's."""
+
+
 class ProcessDied(ClusterError):
     """A process of the experiment ended, and the experiment did not end it."""
 

@@ -11,6 +11,8 @@ INVALID: a fault without effect is no fault of the cluster's.
 | latency                 | a call over the link took at least as long as one direction was delayed                  |
 | any; bandwidth only so  | the harness recorded `verified`                                                          |
 
+What a node did not do for the harness (a stop, a final read), though it was waited for, is told here too.
+
 Where clients had chosen a NameServer that was then lost to them, at least one must have chosen another.
 """
 
@@ -105,6 +107,10 @@ def judge(evidence: Evidence, world: World) -> Verdict:
             until_ms = end_ms if math.isfinite(end_ms) else world.end_ms
             missing.append(_finding(faults[0].source, what, start_ms, until_ms, fault_id))
     missing += _unproven(evidence.control, world)
+    missing += [
+        _finding(str(row.source), str((row.decoded or {}).get("why") or "it did not answer"), row.time_ms, row.time_ms)
+        for row in evidence.control.rows("not_done")
+    ]
     planned = [action for action in world.run.get("timeline") or () if action not in ("heal", "resume", "restart")]
     if len(planned) > len(by_id):
         what = f"{len(planned)} faults were planned and {len(by_id)} recorded"

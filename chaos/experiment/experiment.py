@@ -18,15 +18,16 @@ from functools import partial
 from ...actors.actor import ClosableRecorder, NodeSpec
 from ...actors.processes import signals_deferred
 from ...actors.supervisor import AtASignal, at_a_signal
+from ...actors.watch import NodeFailed
+from ...remoting.errors import RocketMQError
 from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
 from ..defects import Defect
-from ..errors import HarnessError
 from ..faults.fault import Fault
 from ..faults.injector import LinkFaultInjector
 from ..faults.link_faults import Heal, LinkFault
 from ..faults.process_faults import ProcessFault
-from ..faults.processes import ProcessFaults
+from ..faults.processes import ProcessFaults, not_done
 from ..history.merge import to_parquet
 from ..scenarios.model import ActionModel, Scenario, is_chosen
 from ..topology import Link, NodeKind
@@ -148,7 +149,8 @@ class Experiment:
             self._start(*self._there(topology.of(*group)))
         if scenario.workload.prober:
             brokers = {name: at for name, at in self._brokers().items() if name in self._there(self._brokers())}
-            self._cluster.call(PROBER, "create_topic", brokers)
+            with self._or_not_done(PROBER, "create_topic"):
+                self._cluster.call(PROBER, "create_topic", brokers)
             self._await_routes(brokers)
         self._start(*self._there(topology.of(NodeKind.CONSUMER, NodeKind.PRODUCER)))
 
@@ -174,7 +176,8 @@ class Experiment:
             self._cluster.call(name, "have_topics", self.scenario.topics())
         self._cluster.start(name)
         if kind is NodeKind.PRODUCER:
-            self._cluster.call(name, "begin")
+            with self._or_not_done(name, "begin"):
+                self._cluster.call(name, "begin")
 
     def _spec(self, plan: NodePlan, name: str, kind: NodeKind) -> NodeSpec:
         return NodeSpec(
@@ -206,13 +209,20 @@ class Experiment:
             return  # a planted defect may keep a broker from ever being routable; the checkers will say so
         # The first registrations may come later than a start by R + C, and look-ups may be refused for W.
         limit_s = ROUTABLE_LIMIT_S + (timers_of(self.scenario).W_ms or 0.0) / 1000
-        try:
+        late = f"not every NameServer routed the topic to every broker within {limit_s:g} s of RocketMQ time"
+        with self._or_not_done(PROBER, "await_routes", late):
             self._cluster.call(PROBER, "await_routes", self._wanted(brokers), limit_s, timeout_s=limit_s + 30)
-        except TimeoutError as exc:
-            raise HarnessError(
-                f"not every NameServer routed the topic to every broker within {limit_s:g} s of RocketMQ "
-                f"time: see {self.folder.logs}"
-            ) from exc
+
+    @contextmanager
+    def _or_not_done(self, node: str, what: str, why: str = "") -> Iterator[None]:
+        """What a node does not do in time, or fails at, is a finding of the run and no failure of the harness: it is
+        recorded, and the run goes on."""
+        try:
+            yield
+        except (NodeFailed, RocketMQError, TimeoutError) as exc:
+            said = why or str(exc) or f"{node} did not answer `{what}` in time"
+            not_done(self._record, node, what, said)
+            self.say(said)
 
     # -- the experiment
 
@@ -220,7 +230,8 @@ class Experiment:
         self.stage.sleep_until(self._starts.timeline_s)
         self._phase("steady")
         for name in self._there(self._producers):
-            self._cluster.call(name, "begin")
+            with self._or_not_done(name, "begin"):
+                self._cluster.call(name, "begin")
         if self.scenario.workload.client_starts:
             self._probing = self._cluster.submit(PROBER, "probe", self.scenario.workload.client_starts)
 
@@ -294,12 +305,15 @@ class Experiment:
             self._links.probe()
         self.wait(scenario.settle_s)
         if self._probing is not None:
-            self._probing.result(timeout=60)
+            with self._or_not_done(PROBER, "probe"):
+                self._probing.result(timeout=60)
         for name in self._producers:
-            cluster.call(name, "finish")
+            with self._or_not_done(name, "finish"):
+                cluster.call(name, "finish")
         if scenario.workload.prober:
             self._phase("final_reads", "final reads")
-            cluster.call(PROBER, "read_all", self._brokers(), timeout_s=120)
+            with self._or_not_done(PROBER, "read_all"):
+                cluster.call(PROBER, "read_all", self._brokers(), timeout_s=120)
         self.end()
 
     def end(self) -> None:
@@ -334,7 +348,9 @@ class Experiment:
         names = {address: name for name, address in self._advertised.items()}
         links = []
         for client in self.scenario.topology().of(NodeKind.PRODUCER, NodeKind.CONSUMER):
-            chosen = self._cluster.call(client, "chosen_name_server")
+            chosen = None
+            with self._or_not_done(client, "chosen_name_server"):
+                chosen = self._cluster.call(client, "chosen_name_server")
             if chosen is not None:
                 links.append(Link(client, names[chosen]))
         return links

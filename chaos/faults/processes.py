@@ -1,9 +1,9 @@
 """Faults of whole processes: kill, stop, pause, resume, restart, each with its rows in the history.
 
 What each is stands with its class (process_faults.py). A fault's `start` row is recorded as soon as the signal is sent
-(a stop's: when the node has left), its `end` row when the node runs on, or listens again and can be dialled. Between
-the two a `gone` row says when the process was gone, its connections with it, and dials to it refused: a busy machine
-takes its time over that, and it is no NameServer's fault.
+(a stop's: when the node has left, or was killed because it did not leave in time), its `end` row when the node runs on,
+or listens again and can be dialled. Between the two a `gone` row says when the process was gone, its connections with
+it, and dials to it refused: a busy machine takes its time over that, and it is no NameServer's fault.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Protocol
 
+from ...actors.watch import NodeFailed
 from ...remoting.node.recording import Recorder
 from ..errors import HarnessError
 from .process_faults import PROCESS_FAULTS, Kill, Pause, ProcessFault, Restart, Resume, Stop
@@ -33,6 +34,11 @@ def note(record: Recorder, fault_id: str, fault: ProcessFault, node: str, phase:
     """The history's row of the fault's beginning or end."""
     about = {"fault": fault.do, "injection": fault.injection, "source": node, "target": None}
     record("fault", fault_id=fault_id, phase=phase, **about)
+
+
+def not_done(record: Recorder, node: str, what: str, why: str) -> None:
+    """The history's row of what a node did not do for the harness."""
+    record("not_done", source=node, value={"f": what, "why": why})
 
 
 class ProcessFaults:
@@ -138,7 +144,13 @@ class ProcessFaults:
                 self._active[node] = (fault_id, fault)
                 note(self._record, fault_id, fault, node, "start")
 
-            getattr(self._processes, fault.do)(node, on_effect=took_effect)
+            try:
+                getattr(self._processes, fault.do)(node, on_effect=took_effect)
+            except NodeFailed as exc:
+                if not isinstance(fault, Stop):
+                    raise
+                not_done(self._record, node, "stop", f"{exc}; it was killed")
+                self._processes.kill(node, on_effect=took_effect)
             if fault.ends_process:
                 self._record("gone", fault_id=fault_id, source=node)
             return fault_id
@@ -161,7 +173,11 @@ class ProcessFaults:
                 del self._active[node]
                 note(self._record, fault_id, fault, node, "end")
 
-            act(node, on_effect=took_effect)
+            try:
+                act(node, on_effect=took_effect)
+            except NodeFailed as exc:  # it stays under its fault, and nobody asks it again
+                not_done(self._record, node, by, str(exc))
+                self._active.pop(node, None)
 
     def __enter__(self) -> ProcessFaults:
         return self

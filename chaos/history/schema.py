@@ -177,6 +177,13 @@ _CATALOGUE: tuple[Event, ...] = (
         "the harness has dialled this link and asked its peer something: value has met (refused; accepted, answered; "
         "…) and took_ms of the answer",
     ),
+    Event(
+        "not_done",
+        Group.CONTROL,
+        "harness",
+        ("source", "value"),
+        "the node did not do what the harness asked of it, and the run went on: value has f (what was asked) and why",
+    ),
     # Every node
     Event("started", Group.ENVIRONMENT, "every node", ("address", "value"), "this process of the node begins its work"),
     Event("stopped", Group.ENVIRONMENT, "every node", (), "this process of the node has ended cleanly"),

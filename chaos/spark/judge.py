@@ -15,8 +15,10 @@ from pyspark.sql import functions as F
 
 from ..checkers import CHECKS
 from ..checkers.check import Reads
+from ..checkers.control import Control
 from ..checkers.dataframes.gathering import Gathering, gather
 from ..checkers.dataframes.shared import TRAFFIC, shared_scan
+from ..checkers.exercised import NAME as EXERCISED
 from ..checkers.settling import with_settling
 from ..errors import HarnessError
 from ..oracle.makes import clients_of
@@ -56,7 +58,15 @@ def check_history(history: DataFrame, checks: Iterable[str], plans: Mapping[str,
             history = stack.enter_context(cached(history))
         judged = stack.enter_context(planned(history, plans))
         gathering, world = gather(judged)
-        return [verdict_of(name, facts_of(name, gathering, world, plans), world) for name in checks]
+        named = with_exercised(checks, gathering.control)
+        return [verdict_of(name, facts_of(name, gathering, world, plans), world) for name in named]
+
+
+def with_exercised(checks: Iterable[str], control: Control) -> list[str]:
+    """The checks, and the one that tells of it where a node did not do what the harness asked of it: such a run is
+    never VALID, whatever it is judged by."""
+    named = list(checks)
+    return [*named, EXERCISED] if EXERCISED not in named and control.rows("not_done") else named
 
 
 @contextmanager

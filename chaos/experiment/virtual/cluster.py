@@ -14,7 +14,7 @@ from typing import Any
 
 from ....actors.actor import Listening, NodeActor, NodeSpec, Surroundings
 from ....actors.broker.server import Broker
-from ....actors.cluster import LISTEN_LIMIT_S, START_LIMIT_S, STOP_LIMIT_S, ClusterError, NodeState
+from ....actors.cluster import LISTEN_LIMIT_S, START_LIMIT_S, STOP_LIMIT_S, ClusterError, NodeFailed, NodeState
 from ....remoting.node.network import Address
 from .logs import node_logger
 from .loop import ProcessLoop, Scheduler, VirtualClock
@@ -42,7 +42,7 @@ class Answer:
         self._cluster, self._name, self._method, self._task = cluster, name, method, task
 
     def result(self, timeout: float | None = None) -> Any:
-        """What the node's own method returned; its exceptions come through. ClusterError when it takes too long."""
+        """What the node's own method returned; its exceptions come through. NodeFailed when it takes too long."""
         limit_s = 30.0 if timeout is None else timeout
         return self._cluster.finish(self._name, self._method, self._task, limit_s, own_errors=True)
 
@@ -114,15 +114,15 @@ class VirtualCluster:
         try:
             self._run(task, limit_s * PATIENCE)
         except TimeoutError as exc:
-            raise ClusterError(f"{name} did not answer `{what}` within {limit_s * PATIENCE:g} virtual s") from exc
+            raise NodeFailed(f"{name} did not answer `{what}` within {limit_s * PATIENCE:g} virtual s") from exc
         try:
             return task.result()
         except asyncio.CancelledError as exc:
-            raise ClusterError(f"{name} gave up `{what}`") from exc
+            raise NodeFailed(f"{name} gave up `{what}`") from exc
         except Exception as exc:
             if own_errors:
                 raise
-            raise ClusterError(f"{name} failed to {what}: {type(exc).__name__}: {exc}") from exc
+            raise NodeFailed(f"{name} failed to {what}: {type(exc).__name__}: {exc}") from exc
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -122,3 +122,11 @@ def test_a_try_that_failed_shows_a_fault_and_a_success_that_a_client_worked(spar
 def test_an_empty_history_is_unknown() -> None:
     verdict = check(HistoryBuilder())
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
+
+
+def test_what_a_node_did_not_do_for_the_harness_makes_it_unknown_and_names_the_node() -> None:
+    why = "broker-a did not answer `stop` within 30 s; it was killed"
+    builder = worked().at(60).event("harness", "not_done", source="broker-a", value={"f": "stop", "why": why})
+    verdict = check(builder.end(300))
+    assert (verdict.verdict, verdict.findings[0].subject) == (Validity.UNKNOWN, "broker-a")
+    assert why in verdict.why
