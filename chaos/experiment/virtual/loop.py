@@ -16,7 +16,7 @@ import asyncio
 import heapq
 import itertools
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import AbstractAsyncContextManager, suppress
 from contextvars import Context, copy_context
@@ -27,6 +27,11 @@ from typing import Any
 from ....remoting.node.clock import Timer
 
 Callback = Callable[..., object]
+SPIN_TURNS = 1_000_000
+"""So many callbacks may run within SPIN_S of virtual time; more are of a node that never waits for anything."""
+SPIN_S = 0.001
+BLAME_TURNS = 1_000
+"""So many more tell whose they are."""
 WALL_ORIGIN_MS = 1_700_000_000_000
 """What a node's wall clock shows at the origin: always the same, so that ids made of it repeat."""
 
@@ -80,6 +85,9 @@ class Scheduler:
         self._timers: list[tuple[float, int, Scheduled]] = []
         self._asked = itertools.count(1)
         self._stopping = False
+        self.spin_turns = SPIN_TURNS
+        self.on_spin: Callable[[str, str], None] = lambda _name, _why: None
+        """Told the name of a node that was stopped for good because it never waits, and a sentence."""
 
     def process(self, name: str, log: logging.Logger | None = None) -> ProcessLoop:
         """A new loop that runs."""
@@ -89,7 +97,8 @@ class Scheduler:
         """Everything up to `until_s` has run and it is that time; or, sooner, True when something said `stop`."""
         ready, timers, heappop = self._ready, self._timers, heapq.heappop
         running: ProcessLoop | None = None
-        turns = 0
+        turns, until_turn, spin_end_s = 0, self.spin_turns, self.now_s + SPIN_S
+        blamed: Counter[ProcessLoop] = Counter()
         before = asyncio._get_running_loop()
         self._stopping = False
         try:
@@ -102,6 +111,8 @@ class Scheduler:
                         continue
                     if when_s > self.now_s:
                         self.now_s = when_s
+                        if when_s > spin_end_s:
+                            until_turn, spin_end_s = turns + self.spin_turns, when_s + SPIN_S
                 else:
                     self.now_s = max(self.now_s, until_s)
                     return False
@@ -116,6 +127,12 @@ class Scheduler:
                     running = loop
                 handle.done = True
                 turns += 1
+                if turns > until_turn:
+                    blamed[loop] += 1
+                    if turns >= until_turn + BLAME_TURNS:
+                        self._end_spin(blamed)
+                        blamed.clear()
+                        until_turn = turns + self.spin_turns
                 try:
                     handle.context.run(handle.callback, *handle.args)
                 except (SystemExit, KeyboardInterrupt):
@@ -126,6 +143,13 @@ class Scheduler:
         finally:
             self.turns += turns
             _set_running_loop(before)
+
+    def _end_spin(self, blamed: Counter[ProcessLoop]) -> None:
+        """The busiest of these never runs again: to its peers it is as one that hangs."""
+        ((loop, _),) = blamed.most_common(1)
+        loop.pause()
+        within = f"{self.spin_turns:,} callbacks within {1000 * SPIN_S:g} ms at {self.now_s:.3f} s"
+        self.on_spin(loop.name, f"{loop.name} never yields: {within}; it was stopped for good")
 
     def stop(self) -> None:
         """`run` returns after the callback that is running."""

@@ -12,6 +12,7 @@ from ....actors.actor import Probe
 from ....actors.processes import signals_deferred
 from ....remoting.node.network import Address
 from ....remoting.node.recording import Recorder
+from ...faults.processes import not_done
 from ...scenarios.model import Scenario
 from ...topology import Link
 from ..harness import Harness
@@ -64,6 +65,7 @@ class VirtualStage:
     def set_up(
         self, stack: ExitStack, record: Recorder, upstreams: Mapping[Link, Address], say: Callable[[str], None]
     ) -> tuple[VirtualCluster, MemoryLinkFaults]:
+        self.scheduler.on_spin = lambda node, why: not_done(record, node, "yield", why)
         cluster = stack.enter_context(VirtualCluster(self.scheduler, self.clock, self._seed, self._run_until_done))
         self._links = MemoryLinkFaults(cluster.network, self.clock, record)
         self._links.open(upstreams)

@@ -15,6 +15,7 @@ from nemesrv.chaos.checkers.exercised import NAME as EXERCISED
 from nemesrv.chaos.defects import Defect
 from nemesrv.chaos.experiment.experiment import Experiment
 from nemesrv.chaos.experiment.run_folder import RunFolder
+from nemesrv.chaos.experiment.virtual import loop
 from nemesrv.chaos.experiment.virtual.stage import VirtualStage
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.world import World
@@ -88,6 +89,36 @@ def test_name_servers_too_slow_for_the_prober_end_no_run(tmp_path: Path) -> None
     (not_done,) = [row for row in rows if row["event"] == "not_done"]
     assert not_done["value"] == {"f": "probe", "why": "prober did not answer `probe` within 600 virtual s"}
     assert [row["event"] for row in rows].count("run_end") == 1
+
+
+def never_yields(broker: Broker) -> None:
+    """From its start on it asks again and again whether there is something to do."""
+    start = broker.start
+
+    async def start_and_spin() -> None:
+        await start()
+        broker._tasks.add(asyncio.ensure_future(spin()))
+
+    async def spin() -> None:
+        await asyncio.sleep(30)
+        while True:  # noqa: ASYNC110 - that it waits for nothing is what is wrong with it
+            await asyncio.sleep(0)
+
+    broker.start = start_and_spin  # type: ignore[method-assign]
+
+
+def test_a_node_that_never_yields_is_stopped_with_a_sentence_and_time_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "SPIN_TURNS", 20_000)
+    rows = rows_of(tmp_path, NodeKind.BROKER, never_yields, steady_s=60)
+    (spun,) = [row["value"] for row in rows if row["event"] == "not_done" and row["value"]["f"] == "yield"]
+    assert spun["why"].startswith("broker-a never yields: 20,000 callbacks within 1 ms at ")
+    assert spun["why"].endswith("; it was stopped for good")
+    assert [row["event"] for row in rows].count("run_end") == 1
+    at_ms = next(row["time_ms"] for row in rows if row["event"] == "not_done")
+    dropped_ms = [r["time_ms"] for r in rows if r["event"] == "broker_dropped" and r["broker_name"] == "broker-a"]
+    assert min(dropped_ms) > at_ms + 85_000  # by the expiry, as one that hangs: its connections stay
 
 
 def control_of(builder: HistoryBuilder) -> Control:
