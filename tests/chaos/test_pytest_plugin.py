@@ -73,7 +73,7 @@ def test_a_wrong_marker_is_a_line_at_collection_and_nothing_is_started(tmp_path:
         r"did you mean brokers\?",
         key,
     )
-    assert value == "test_mine.py::test_value: marker nemesrv: brokers: 0 is not allowed: greater than or equal to 1"
+    assert value == "test_mine.py::test_value: marker nemesrv: brokers: 0 is not allowed: a whole number from 1 to 26"
     assert check.startswith("test_mine.py::test_check: marker nemesrv: checks: 'route_converge' is not allowed: one of")
     assert check.endswith("; did you mean routes_converge?")
     assert clock == (

@@ -99,7 +99,7 @@ def test_a_topic_is_created_at_its_first_send_from_tbw102(tmp_path: Path) -> Non
             topic = broker.services.topics.get("new")
             assert topic is not None
             assert (topic.read_queue_nums, topic.write_queue_nums, topic.perm) == (3, 3, 6)
-            assert world.recorded("topic", topic="new")[0]["value"] == {"read": 3, "write": 3, "perm": 6}
+            assert world.recorded("topic", topic="new")[0]["value"] == {"read": 3, "write": 3, "perm": 6, "version": 1}
 
     run(body)
 
