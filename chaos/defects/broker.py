@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from ...actors.broker.processor import Answer
 from ...actors.broker.server import Broker
@@ -11,6 +12,7 @@ from ...actors.broker.store import Append, PutMessage
 from ...remoting.bodies.route import DataVersion, TopicConfig
 from ...remoting.codes import FLAG_ONEWAY, RequestCode
 from ...remoting.command import RemotingCommand
+from ...remoting.message_properties import TAGS, format_properties, parse_properties
 from ...remoting.node.network import Address
 from ...remoting.transport import Connection
 from ..topology import NodeKind
@@ -24,6 +26,7 @@ REVERSED_WITHIN_S = 12.0
 RARE_PERIOD_S = 170.0
 """Longer than E + S, so that a NameServer gives such a broker up."""
 LOST_OF = 20
+CHANGED_OF = 20
 
 _BROKER = (NodeKind.BROKER,)
 _ONE = ("broker-a",)
@@ -161,6 +164,37 @@ def _stores_twice(broker: Broker) -> None:
     replace_part(broker.store, "append", append_twice)
 
 
+def _changes_bodies(broker: Broker) -> None:
+    store = broker.store
+    append, stored = store.append, 0
+
+    def append_changed(messages: Sequence[PutMessage], *, now_ms: int) -> Append:
+        nonlocal stored
+        stored += 1
+        if stored % CHANGED_OF == 0:
+            messages = [replace(message, body=message.body[:-1] + b"?") for message in messages]
+        return append(messages, now_ms=now_ms)
+
+    replace_part(store, "append", append_changed)
+
+
+def _loses_tags(broker: Broker) -> None:
+    append = broker.store.append
+
+    def append_without(messages: Sequence[PutMessage], *, now_ms: int) -> Append:
+        kept = [
+            {name: value for name, value in parse_properties(message.properties.decode()).items() if name != TAGS}
+            for message in messages
+        ]
+        bare = [
+            replace(message, properties=format_properties(properties).encode())
+            for message, properties in zip(messages, kept, strict=True)
+        ]
+        return append(bare, now_ms=now_ms)
+
+    replace_part(broker.store, "append", append_without)
+
+
 def _stores_out_of_order(broker: Broker) -> None:
     """Messages of a queue are stored in groups, each from its last to its first, and acknowledged as they come."""
     store, clock = broker.store, broker._context.clock
@@ -284,7 +318,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="broker-crash",
         caught_by=checks("no_acknowledged_loss"),
-        also=checks("order_kept", "duplicates"),
+        also=checks("duplicates", "messages_delivered", "order_kept"),
         plant=_acknowledges_before_it_stores,
     ),
     Defect(
@@ -294,6 +328,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("no_acknowledged_loss"),
+        also=checks("messages_delivered"),
         plant=_loses_messages,
     ),
     Defect(
@@ -306,13 +341,31 @@ DEFECTS = (
         plant=_stores_twice,
     ),
     Defect(
+        name="broker-changes-bodies",
+        what=f"a broker changes the last byte of every {CHANGED_OF}th message's body",
+        kinds=_BROKER,
+        nodes=_ONE,
+        scenario="smoke",
+        caught_by=checks("messages_delivered"),
+        plant=_changes_bodies,
+    ),
+    Defect(
+        name="broker-loses-tags",
+        what="a broker stores messages without their tags",
+        kinds=_BROKER,
+        nodes=_ONE,
+        scenario="smoke",
+        caught_by=checks("messages_delivered"),
+        plant=_loses_tags,
+    ),
+    Defect(
         name="broker-stores-out-of-order",
         what=f"a broker stores each {REVERSED} messages of a queue from the last to the first",
         kinds=_BROKER,
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("order_kept"),
-        also=checks("duplicates", "no_acknowledged_loss"),
+        also=checks("duplicates", "messages_delivered", "no_acknowledged_loss"),
         plant=_stores_out_of_order,
     ),
     Defect(

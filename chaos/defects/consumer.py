@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from ...clients.consumer.allocation import allocate_averagely
+from ...clients.consumer.consume_service import ConsumeService
 from ...clients.consumer.process_queue import ProcessQueue
 from ...clients.consumer.rebalance import Rebalancer
 from ...remoting.message import MessageQueue, StoredMessage
@@ -13,6 +14,13 @@ from ..workloads.consumer import ConsumerNode
 from .model import Defect, checks, replace_part
 
 REORDER_S = 1.0
+SKIPPED_OF = 10
+SKIPS_FOR_S = 2.0
+"""How long after a rebalance has begun the consumer that skips what comes meanwhile goes on skipping."""
+STOPS_AFTER = 100
+LATE_S = 20.0
+AHEAD_S = 4.0
+"""How long the consumer that commits ahead of its work keeps a message before it works on it."""
 
 _CONSUMER = (NodeKind.CONSUMER,)
 _ONE = ("consumer-0",)
@@ -114,7 +122,85 @@ def _delivers_out_of_order(node: ConsumerNode) -> None:
     replace_part(service, "submit", submit_later)
 
 
+def _finish(service: ConsumeService, queue: MessageQueue, held: ProcessQueue, messages: list[StoredMessage]) -> None:
+    """These messages count as consumed, and no listener has seen them."""
+    offset = held.finish(message.queue_offset for message in messages)
+    if offset is not None and not held.dropped:
+        service._offsets.update(queue, offset)
+
+
+def _skips(wanted: Callable[[StoredMessage], bool]) -> Callable[[ConsumerNode], None]:
+    """Messages that are not wanted never reach the listener."""
+
+    def plant(node: ConsumerNode) -> None:
+        service = node.client._consume_service
+        submit = service.submit
+
+        def submit_some(queue: MessageQueue, held: ProcessQueue, messages: list[StoredMessage]) -> None:
+            submit(queue, held, [message for message in messages if wanted(message)])
+            _finish(service, queue, held, [message for message in messages if not wanted(message)])
+
+        replace_part(service, "submit", submit_some)
+
+    return plant
+
+
+def _skips_while_it_rebalances(node: ConsumerNode) -> None:
+    service, rebalancer = node.client._consume_service, _rebalancer(node)
+    submit, rebalance, clock = service.submit, rebalancer.rebalance, service._context.clock
+    until_s = 0.0
+
+    async def rebalance_and_skip() -> bool:
+        nonlocal until_s
+        until_s = clock.monotonic_s() + SKIPS_FOR_S
+        return await rebalance()
+
+    def submit_in_between(queue: MessageQueue, held: ProcessQueue, messages: list[StoredMessage]) -> None:
+        if clock.monotonic_s() >= until_s:
+            submit(queue, held, messages)
+        else:
+            _finish(service, queue, held, messages)
+
+    replace_part(rebalancer, "rebalance", rebalance_and_skip)
+    replace_part(service, "submit", submit_in_between)
+
+
+def _stops_consuming(node: ConsumerNode) -> None:
+    service = node.client._consume_service
+    submit, begun = service.submit, 0
+
+    def submit_the_first(queue: MessageQueue, held: ProcessQueue, messages: list[StoredMessage]) -> None:
+        nonlocal begun
+        begun += len(messages)
+        if begun <= STOPS_AFTER:
+            submit(queue, held, messages)
+
+    replace_part(service, "submit", submit_the_first)
+
+
+def _hands_over_late(node: ConsumerNode) -> None:
+    service = node.client._consume_service
+    submit, clock = service.submit, service._context.clock
+
+    def submit_late(queue: MessageQueue, held: ProcessQueue, messages: list[StoredMessage]) -> None:
+        clock.call_later(LATE_S, submit, queue, held, messages)
+
+    replace_part(service, "submit", submit_late)
+
+
 # -- committing
+
+
+def _commits_ahead(node: ConsumerNode) -> None:
+    """What is pulled is committed, and worked on later; whoever takes the queue meanwhile begins behind it."""
+    service = node.client._consume_service
+    submit, clock = service.submit, service._context.clock
+
+    def commit_and_submit_later(queue: MessageQueue, held: ProcessQueue, messages: list[StoredMessage]) -> None:
+        service._offsets.update(queue, max(message.queue_offset for message in messages) + 1)
+        clock.call_later(AHEAD_S, submit, queue, held, messages)
+
+    replace_part(service, "submit", commit_and_submit_later)
 
 
 def _never_commits(node: ConsumerNode) -> None:
@@ -143,6 +229,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("queue_ownership"),
+        also=checks("messages_delivered"),
         plant=_leaves_a_queue_out,
     ),
     Defect(
@@ -152,7 +239,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("queue_ownership"),
-        also=checks("duplicates"),
+        also=checks("duplicates", "messages_delivered"),
         plant=_sorts_members_otherwise,
     ),
     Defect(
@@ -170,7 +257,7 @@ DEFECTS = (
         kinds=_CONSUMER,
         scenario="smoke",
         caught_by=checks("duplicates"),
-        also=checks("queue_ownership", "order_kept"),
+        also=checks("messages_delivered", "order_kept", "queue_ownership"),
         plant=_pulls_the_wrong_queue,
     ),
     Defect(
@@ -189,6 +276,57 @@ DEFECTS = (
         scenario="ordered",
         caught_by=checks("order_kept"),
         plant=_delivers_out_of_order,
+    ),
+    Defect(
+        name="consumer-skips-messages",
+        what=f"a consumer counts every {SKIPPED_OF}th message of a queue as consumed without handing it over",
+        kinds=_CONSUMER,
+        nodes=_ONE,
+        scenario="smoke",
+        caught_by=checks("messages_delivered"),
+        plant=_skips(lambda message: message.queue_offset % SKIPPED_OF != SKIPPED_OF - 1),
+    ),
+    Defect(
+        name="consumer-skips-while-it-rebalances",
+        what=f"consumers count what comes within {SKIPS_FOR_S:g} s of each rebalance as consumed",
+        kinds=_CONSUMER,
+        scenario="smoke",
+        caught_by=checks("messages_delivered"),
+        plant=_skips_while_it_rebalances,
+    ),
+    Defect(
+        name="consumer-stops-consuming",
+        what=f"a consumer hands over nothing after its first {STOPS_AFTER} messages, and pulls on",
+        kinds=_CONSUMER,
+        nodes=_ONE,
+        scenario="smoke",
+        caught_by=checks("messages_delivered"),
+        plant=_stops_consuming,
+    ),
+    Defect(
+        name="consumer-hands-over-late",
+        what=f"consumers hand over each message {LATE_S:g} s late",
+        kinds=_CONSUMER,
+        scenario="smoke",
+        caught_by=checks("messages_delivered"),
+        plant=_hands_over_late,
+    ),
+    Defect(
+        name="consumer-commits-ahead",
+        what=f"consumers commit what they pull, work on it {AHEAD_S:g} s later, and lose it when a queue leaves them",
+        kinds=_CONSUMER,
+        scenario="broker-crash",
+        caught_by=checks("messages_delivered"),
+        plant=_commits_ahead,
+    ),
+    Defect(
+        name="consumer-misses-a-broadcast",
+        what=f"a member of a broadcast group counts every {SKIPPED_OF}th message of a queue as consumed",
+        kinds=_CONSUMER,
+        nodes=("consumer-1",),
+        scenario="broadcast",
+        caught_by=checks("messages_delivered"),
+        plant=_skips(lambda message: message.queue_offset % SKIPPED_OF != SKIPPED_OF - 1),
     ),
     Defect(
         name="consumer-never-commits",

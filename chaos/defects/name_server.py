@@ -434,10 +434,11 @@ DEFECTS = (
         scenario="smoke",
         caught_by=checks("routes_are_true", "routes_converge"),
         also=checks(
-            "client_routes_are_true",
             "answers_are_true",
             "availability",
+            "client_routes_are_true",
             "duplicates",
+            "messages_delivered",
             "queue_ownership",
             "registrations_are_kept",
             "routes_as_registered",

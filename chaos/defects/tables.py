@@ -94,7 +94,7 @@ DEFECTS = (
         kinds=_NAME_SERVER,
         scenario="smoke",
         caught_by=checks("routes_as_registered"),
-        also=checks("answers_are_true"),
+        also=checks("answers_are_true", "messages_delivered"),
         plant=_with_rows(lambda row: (row[0], replace(row[1], read_queue_nums=row[1].read_queue_nums - 1))),
     ),
     Defect(
@@ -112,7 +112,7 @@ DEFECTS = (
         kinds=_NAME_SERVER,
         scenario="smoke",
         caught_by=checks("routes_are_true", "registrations_are_kept"),
-        also=checks("answers_are_true", "availability"),
+        also=checks("answers_are_true", "availability", "messages_delivered"),
         plant=_with_rows(lambda row: None if row[0] == "orders" else row),
     ),
     Defect(

@@ -252,6 +252,13 @@ def _lost_message(plan: Plan) -> Plant:
     return _between(0.0, plan.settled_ms, change, 1)
 
 
+def _skipped_message(plan: Plan) -> Plant:
+    def change(made: Messages, here: Any) -> None:
+        made.receiver[here] = -1
+
+    return _between(_quiet_ms(plan), _quiet_ms(plan) + 20_000.0, change, 2)
+
+
 def _failed(made: Messages, here: Any) -> None:
     """These sends were answered by nobody."""
     made.stored[here] = made.kept[here] = False
@@ -393,6 +400,12 @@ DEFECTS: Mapping[str, Planted] = {
         found_by=_found_by("no_acknowledged_loss"),
         plan=staged,
         traffic=_lost_message,
+    ),
+    "skipped_message": Planted(
+        what="a consumer goes on without having received a message that its broker keeps",
+        found_by=_found_by("messages_delivered"),
+        plan=staged,
+        traffic=_skipped_message,
     ),
     "order_broken": Planted(
         what="a producer's later message has the lower offset",

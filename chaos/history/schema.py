@@ -43,6 +43,7 @@ SCHEMA: tuple[Column, ...] = (
     Column("queue_id", "int", True, "queue of the topic at that broker"),
     Column("offset", "long", True, "queue offset, in messages"),
     Column("msg_key", "string", True, "the message's key, unique in a run"),
+    Column("digest", "long", True, "CRC-32 of a message's body, keys, tags and user's properties"),
     Column("code", "int", True, "RocketMQ's response code"),
     Column("attempt", "int", True, "0 for the first try of an operation"),
     Column("duration_ms", "double", True, "how long it took, or the span that a measurement covers"),
@@ -277,8 +278,12 @@ _CATALOGUE: tuple[Event, ...] = (
         "send",
         Group.TRAFFIC,
         "producer",
-        ("type", "op_id", "topic", "msg_key", "broker_name", "queue_id", "offset", "code", "attempt", "duration_ms"),
-        "a send, invoked and ended; attempt at its end: how many of its tries may have stored it",
+        (
+            *("type", "op_id", "topic", "msg_key", "broker_name", "queue_id", "offset"),
+            *("digest", "code", "attempt", "duration_ms"),
+        ),
+        "a send, invoked and ended; attempt at its end: how many of its tries may have stored it; digest, where it "
+        "ended ok: of the message as the producer gave it",
     ),
     Event(
         "send_attempt",
@@ -298,8 +303,8 @@ _CATALOGUE: tuple[Event, ...] = (
         "receive",
         Group.TRAFFIC,
         "consumer",
-        ("msg_key", "topic", "broker_name", "queue_id", "offset", "op_id"),
-        "a message reached the listener; op_id is that of the queue's queue_taken",
+        ("msg_key", "topic", "broker_name", "queue_id", "offset", "op_id", "digest"),
+        "a message reached the listener; op_id is that of the queue's queue_taken; digest: of the message as it came",
     ),
     Event(
         "assigned",

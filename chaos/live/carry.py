@@ -87,7 +87,9 @@ def _finished(rows: DataFrame, world: World, until_ms: float) -> DataFrame:
     # With broadcasting every consumer receives it; elsewhere one that came twice stays, because only the whole run's
     # lateness says what it is.
     broadcasting = bool((world.run.get("workload") or {}).get("broadcasting"))
-    received_once = F.col("receives") == F.col("receivers") if broadcasting else F.col("receives") == 1
+    members = len(world.of_kind("consumer"))
+    by_all = (F.col("receives") == F.col("receivers")) & (F.col("receivers") >= members)
+    received_once = by_all if broadcasting else F.col("receives") == 1
     stored_once = (
         (F.col("oks") == 1) & (F.col("tries") <= 1) & (F.col("maybe") <= 1) & received_once & (F.col("receives") > 0)
     )

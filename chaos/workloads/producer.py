@@ -69,7 +69,10 @@ class ProducerNode:
         key = f"{self._context.name}-{self._sent}"
         self._sent += 1
         body = key.encode().ljust(self._workload.body_bytes, b".")
-        message = Message.create(self._workload.topic, body, keys=key)
+        properties = {"number": str(self._sent)}
+        message = Message.create(
+            self._workload.topic, body, keys=key, tags=self._context.name, user_properties=properties
+        )
         try:
             if self._workload.ordered_keys:
                 await self._send_in_order(message)

@@ -13,7 +13,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from ...remoting import message_properties
+from ...remoting.errors import RemoteProtocolError
 from ...remoting.message import MessageQueue, StoredMessage
+from ...remoting.message_digest import message_digest
 from ...remoting.node.node import NodeContext
 from .config import ConsumerConfig, retry_topic
 from .offset_store import OffsetStore
@@ -128,6 +130,7 @@ class ConsumeService:
                 queue_id=batch.queue.queue_id,
                 offset=message.queue_offset,
                 op_id=batch.process_queue.op_id,
+                digest=_digest(message),
             )
 
     async def _settle_failure(self, batch: _Batch) -> list[StoredMessage]:
@@ -152,6 +155,14 @@ class ConsumeService:
     async def _submit_later(self, batch: _Batch) -> None:
         await self._context.clock.sleep(CONSUME_AGAIN_DELAY_S)
         self._batches.put_nowait(batch)
+
+
+def _digest(message: StoredMessage) -> int:
+    try:
+        body = message.inflated_body
+    except RemoteProtocolError:  # as it is, it is not what was sent
+        body = message.body
+    return message_digest(body, message.properties)
 
 
 def restore_topic(message: StoredMessage, group: str) -> StoredMessage:

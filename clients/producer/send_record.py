@@ -9,6 +9,7 @@ from __future__ import annotations
 from ...remoting.codes import ResponseCode
 from ...remoting.errors import ResponseError, RocketMQError
 from ...remoting.message import Message, MessageQueue
+from ...remoting.message_digest import message_digest
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from .send_request import SendRequest
@@ -54,6 +55,7 @@ class SendRecord:
                 broker_name=result.queue.broker_name,
                 queue_id=result.queue.queue_id,
                 offset=result.queue_offset + index,
+                digest=message_digest(message.body, message.properties),
                 code=int(_CODE_OF_STATUS[result.status]),
                 attempt=self.maybe_stored,
                 duration_ms=self._since_ms(self._begin_s),

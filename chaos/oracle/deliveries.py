@@ -1,0 +1,225 @@
+"""By when an acknowledged message must have reached a consumer group: who held its queue, and what disturbed. Plain.
+
+    acknowledged ──► its queue is held, from an offset at or before it ──► nothing disturbs the way ──► D ──► due
+                     queue_taken ├────────────────────────┤ queue_dropped
+
+Three rules, each of which alone makes a message due; the first moment counts. D = 5 s: a pull that waits is woken at
+once, and where that is missed a broker looks at its held pulls every 5 s (`PullRequestHoldService`).
+
+| rule         | due                                                                                            |
+|--------------|------------------------------------------------------------------------------------------------|
+| held         | D after one holding of its queue was there, and the way of its consumer to the broker was free  |
+|              | for as long: no fault of either, of the link, or of what routes depend on, nor its aftermath;   |
+|              | and H had passed since its queues changed, for until a heartbeat has brought the broker the     |
+|              | subscription's new version it may refuse pulls (code 25), and one may be left out for another   |
+| quiet        | D after the group had its time to share its queues: whoever should have held it                 |
+| passed over  | when a later holding starts beyond it: its group has committed what nobody received             |
+
+With broadcasting every consumer is a group of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from .hung import most_hung_brokers
+from .intervals import Stretch, without
+from .quiet import aftermath_ms, clients_began_ms, earliest_effect_ms, harmful, members_window, quiet
+from .world import Fault, World
+
+PROMPT_MS = 5_000.0
+"""D. `PullRequestHoldService` looks at held pulls every 5 s, whatever woke them before."""
+PULL_MS = 31_000.0
+"""What a pull that a fault swallowed may keep its queue waiting: its time-out of 30 s, and a pause of 1 s."""
+PAUSE_MS = 1_000.0
+"""`pullTimeDelayMillsWhenException`."""
+BARELY_MS = 100.0
+"""A latency up to this does not count as a disturbance: pulls still bring 32 messages a turn, each in its time."""
+
+Queue = tuple[str, str, int]
+"""Topic, broker name, queue id."""
+
+
+class Holding(NamedTuple):
+    """One consumer process pulls the queue from `offset` on, in [start_ms, end_ms)."""
+
+    start_ms: float
+    end_ms: float
+    node: str
+    offset: int
+
+
+class Due(NamedTuple):
+    """By when a message must have been received, and why."""
+
+    at_ms: float
+    from_ms: float
+    """When D began to count."""
+    rule: str
+    consumer: str = ""
+    """Who held its queue; "": the whole group is asked."""
+    after: str = ""
+
+
+def holdings(world: World, taken: Iterable[Any], dropped: Iterable[Any]) -> dict[Queue, list[Holding]]:
+    """Who held each queue when, from `queue_taken` and `queue_dropped` rows; in order of time."""
+    ends = {(row.node, row.incarnation, row.op_id): row.time_ms for row in dropped}
+    found: dict[Queue, list[Holding]] = defaultdict(list)
+    for row in taken:
+        lives = [life.end_ms for life in world.lives_of(row.node) if life.incarnation == row.incarnation]
+        end_ms = min(ends.get((row.node, row.incarnation, row.op_id), math.inf), *lives, world.end_ms)
+        found[row.topic, row.broker_name, row.queue_id].append(Holding(row.time_ms, end_ms, row.node, row.offset or 0))
+    return {queue: sorted(of) for queue, of in found.items()}
+
+
+@dataclass(slots=True, eq=False)
+class Dues:
+    """Answers for one run: `of` a message and a group, which with broadcasting is one consumer ("" else)."""
+
+    world: World
+    held: Mapping[Queue, Sequence[Holding]]
+    shared: Mapping[tuple[str, str], Sequence[float]] = field(default_factory=dict)
+    """When the queues changed that a consumer has of a topic."""
+    _free: dict[Any, list[Stretch]] = field(default_factory=dict)
+    _quiet: list[Stretch] | None = None
+
+    def of(self, queue: Queue, offset: int, acked_ms: float, member: str = "") -> Due | None:
+        """None: nothing makes it due before the run's end."""
+        held = [h for h in self.held.get(queue, ()) if not member or h.node == member]
+        found = [
+            due
+            for number, holding in enumerate(held)
+            if (due := self._of_holding(queue, holding, offset, acked_ms, is_first=not number))
+        ]
+        found += self._quietly(queue, acked_ms, member)
+        return min(found, default=None)
+
+    def _of_holding(
+        self, queue: Queue, holding: Holding, offset: int, acked_ms: float, *, is_first: bool
+    ) -> Due | None:
+        if holding.offset > offset:
+            if is_first or acked_ms > holding.start_ms:
+                return None  # where a group begins is its consumeFromWhere's to say
+            return Due(holding.start_ms, holding.start_ms, "passed over", holding.node)
+        leaves_ms = self._leaving_ms(holding)
+        for start_ms, end_ms in self.free(queue, holding):
+            from_ms = max(start_ms, acked_ms)
+            end_ms = min(end_ms, leaves_ms)
+            if from_ms + PROMPT_MS <= end_ms:
+                return Due(from_ms + PROMPT_MS, from_ms, "held", holding.node)
+        return None
+
+    def _leaving_ms(self, holding: Holding) -> float:
+        """From when on the consumer may have given the queue up: it says so when it has committed all that it drops,
+        each with a broker that, with a fault about, it may have to look up and to connect to first."""
+        timers = self.world.timers_of(holding.node)
+        dropping_ms = (timers.C_ms + timers.A_ms) * len(self.world.of_kind("broker"))
+        after_ms = timers.P_ms + timers.Qr_ms
+        slowly = any(
+            earliest_effect_ms(self.world, fault) < holding.end_ms and fault.end_ms + after_ms > holding.end_ms
+            for fault in harmful(self.world)
+        )
+        return holding.end_ms - (dropping_ms if slowly else timers.delivery_ms)
+
+    def free(self, queue: Queue, holding: Holding) -> list[Stretch]:
+        """Where in the holding nothing keeps its consumer from pulling of this broker."""
+        topic, broker, _ = queue
+        key = topic, broker, holding.node, holding.start_ms, holding.end_ms
+        if key not in self._free:
+            taken = [self._of(fault, holding) for fault in self._between(holding.node, broker)]
+            heard_ms = self.world.timers_of(holding.node).H_ms + _hung_ms(self.world)
+            taken += [Stretch(at_ms, at_ms + heard_ms) for at_ms in self.shared.get((holding.node, topic), ())]
+            self._free[key] = without(holding.start_ms, holding.end_ms, taken)
+        return self._free[key]
+
+    def _between(self, consumer: str, broker: str) -> list[Fault]:
+        world = self.world
+        found = [*world.process_faults(consumer), *world.process_faults(broker)]
+        found += [fault for fault in world.link_faults(consumer, broker) if not _barely(fault)]
+        for name_server in world.of_kind("name_server"):
+            of_routes = (
+                *world.process_faults(name_server.name),
+                *world.link_faults(broker, name_server.name),
+                *world.link_faults(consumer, name_server.name),
+            )
+            found += [fault for fault in of_routes if not fault.harmless(world.timers)]
+        return found
+
+    def _of(self, fault: Fault, holding: Holding) -> Stretch:
+        """What of the time this fault disturbs. A holding taken after it was over has asked the broker for its offset,
+        so that the way is free; the routes may still change for as long as they differ."""
+        world = self.world
+        start_ms = earliest_effect_ms(world, fault)
+        hits_routes = fault.source != holding.node or (
+            fault.target is not None and fault.target in {node.name for node in world.of_kind("name_server")}
+        )
+        after_ms = max(PULL_MS + world.timers.C_ms, aftermath_ms(world) if hits_routes else 0.0)
+        if holding.start_ms >= fault.end_ms and not (hits_routes and self._routes_differ):
+            after_ms = 0.0
+        return Stretch(start_ms, fault.end_ms + after_ms)
+
+    @property
+    def _routes_differ(self) -> bool:
+        """Whether NameServers may say different things some time after a broker is back: one of them was lost."""
+        names = {node.name for node in self.world.of_kind("name_server")}
+        return any(
+            (fault.source in names or fault.target in names) and not fault.harmless(self.world.timers)
+            for fault in self.world.faults
+        )
+
+    def _quietly(self, queue: Queue, acked_ms: float, member: str) -> list[Due]:
+        if self._quiet is None:
+            self._quiet = _quiet_for_groups(self.world)
+        held = [h for h in self.held.get(queue, ()) if not member or h.node == member]
+        if held and held[0].offset and acked_ms <= held[0].start_ms:
+            return []  # where a group begins is its consumeFromWhere's to say
+        at = bisect_left(self._quiet, acked_ms + PROMPT_MS, key=lambda stretch: stretch.end_ms)
+        if at == len(self._quiet):
+            return []
+        for start_ms, end_ms in self._quiet[at:]:
+            from_ms = max(start_ms, acked_ms)
+            if from_ms + PROMPT_MS <= end_ms:
+                return [Due(from_ms + PROMPT_MS, from_ms, "quiet", member)]
+        return []
+
+
+def _hung_ms(world: World) -> float:
+    """What hung brokers add until a heartbeat has reached all, and the pause of 1 s after a refused pull."""
+    return world.timers.A_ms * most_hung_brokers(world) + PAUSE_MS
+
+
+def _quiet_for_groups(world: World) -> list[Stretch]:
+    """Where every queue has its consumer: no fault, and each that was, and each member that came or went, has had its
+    time."""
+    consumers = [node.name for node in world.of_kind("consumer")]
+    if not consumers:
+        return []
+    members_ms = members_window(world.timers).latest_ms + world.timers.H_ms
+    after_ms = max(aftermath_ms(world) + world.timers.H_ms, PULL_MS + world.timers.C_ms)
+    free = quiet(world, after_ms, from_ms=clients_began_ms(world) + members_ms)
+    taken = [
+        Stretch(at_ms, at_ms + members_ms)
+        for name in consumers
+        for life in world.lives_of(name)
+        for at_ms in (life.start_ms, life.end_ms)
+        if at_ms < world.end_ms
+    ]
+    taken += [
+        Stretch(earliest_effect_ms(world, fault), fault.end_ms + PULL_MS)
+        for fault in world.faults
+        if fault.source in consumers and not _barely(fault)
+    ]
+    return [left for stretch in free for left in without(*stretch, taken)]
+
+
+def _barely(fault: Fault) -> bool:
+    """Whether it is a latency that nothing here is slower by."""
+    latency_ms = fault.value.get("latency_ms")
+    if fault.fault != "latency" or latency_ms is None:
+        return False
+    return float(latency_ms) + float(fault.value.get("jitter_ms") or 0.0) <= BARELY_MS

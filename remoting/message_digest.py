@@ -1,0 +1,20 @@
+"""A number that tells whether a message is still the one that was sent: its body, keys, tags and user's properties.
+
+What clients and brokers add on its way (WAIT, UNIQ_KEY, MIN_OFFSET, CLUSTER …) is left out, so that the producer and
+every consumer of the message come to the same number.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+
+from .message_properties import KEYS, RESERVED_NAMES, SHARDING_KEY, TAGS
+
+_OF_THE_USER = frozenset({KEYS, TAGS, SHARDING_KEY})
+
+
+def message_digest(body: bytes, properties: Mapping[str, str]) -> int:
+    """CRC-32, as `java.util.zip.CRC32` has it, of the body as the user gave it and then of the properties by name."""
+    own = [item for item in properties.items() if item[0] in _OF_THE_USER or item[0] not in RESERVED_NAMES]
+    return zlib.crc32(repr(sorted(own)).encode("utf-8", "surrogatepass"), zlib.crc32(body))
