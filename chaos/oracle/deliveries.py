@@ -86,7 +86,7 @@ class Dues:
     shared: Mapping[tuple[str, str], Sequence[float]] = field(default_factory=dict)
     """When the queues changed that a consumer has of a topic."""
     _free: dict[Any, list[Stretch]] = field(default_factory=dict)
-    _quiet: list[Stretch] | None = None
+    _quiet: dict[str, list[Stretch]] = field(default_factory=dict)
 
     def of(self, queue: Queue, offset: int, acked_ms: float, member: str = "") -> Due | None:
         """None: nothing makes it due before the run's end."""
@@ -132,10 +132,14 @@ class Dues:
         key = topic, broker, holding.node, holding.start_ms, holding.end_ms
         if key not in self._free:
             taken = [self._of(fault, holding) for fault in self._between(holding.node, broker)]
-            heard_ms = self.world.timers_of(holding.node).H_ms + _hung_ms(self.world)
-            taken += [Stretch(at_ms, at_ms + heard_ms) for at_ms in self.shared.get((holding.node, topic), ())]
+            taken += self._unheard(holding.node, topic)
             self._free[key] = without(holding.start_ms, holding.end_ms, taken)
         return self._free[key]
+
+    def _unheard(self, consumer: str, topic: str) -> list[Stretch]:
+        """After each change of its queues, until every broker must have heard of the subscription's new version."""
+        heard_ms = self.world.timers_of(consumer).H_ms + _hung_ms(self.world)
+        return [Stretch(at_ms, at_ms + heard_ms) for at_ms in self.shared.get((consumer, topic), ())]
 
     def _between(self, consumer: str, broker: str) -> list[Fault]:
         world = self.world
@@ -173,15 +177,18 @@ class Dues:
         )
 
     def _quietly(self, queue: Queue, acked_ms: float, member: str) -> list[Due]:
-        if self._quiet is None:
-            self._quiet = _quiet_for_groups(self.world)
+        topic = queue[0]
+        if topic not in self._quiet:
+            taken = [stretch for node in self.world.of_kind("consumer") for stretch in self._unheard(node.name, topic)]
+            self._quiet[topic] = [
+                left for stretch in _quiet_for_groups(self.world) for left in without(*stretch, taken)
+            ]
+        quiet_ = self._quiet[topic]
         held = [h for h in self.held.get(queue, ()) if not member or h.node == member]
         if held and held[0].offset and acked_ms <= held[0].start_ms:
             return []  # where a group begins is its consumeFromWhere's to say
-        at = bisect_left(self._quiet, acked_ms + PROMPT_MS, key=lambda stretch: stretch.end_ms)
-        if at == len(self._quiet):
-            return []
-        for start_ms, end_ms in self._quiet[at:]:
+        at = bisect_left(quiet_, acked_ms + PROMPT_MS, key=lambda stretch: stretch.end_ms)
+        for start_ms, end_ms in quiet_[at:]:
             from_ms = max(start_ms, acked_ms)
             if from_ms + PROMPT_MS <= end_ms:
                 return [Due(from_ms + PROMPT_MS, from_ms, "quiet", member)]

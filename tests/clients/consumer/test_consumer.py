@@ -12,6 +12,7 @@ from nemesrv.remoting.codes import RequestCode, ResponseCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.errors import ClientError, TransportError
 from nemesrv.remoting.headers.broker import PullMessageRequestHeader, UpdateConsumerOffsetRequestHeader
+from nemesrv.remoting.message_digest import message_digest
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.profile import Profile
 from tests.virtual import MemoryNetwork, run
@@ -37,6 +38,7 @@ def test_messages_of_every_queue_are_received_once_and_recorded() -> None:
             "queue_id": 1,
             "offset": 1,
             "op_id": "take-1",
+            "digest": message_digest(sent[5], {"KEYS": "k5"}),
         } in consuming.recorded("receive")
         assert len(consuming.recorded("receive")) == 40
         await consuming.consumer.stop()

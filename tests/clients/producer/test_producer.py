@@ -12,6 +12,7 @@ from nemesrv.clients.producer.send_result import RouteQueryFailed, SendStatus
 from nemesrv.remoting.codes import RequestCode
 from nemesrv.remoting.errors import ClientError, RequestTimeout, ResponseError, RocketMQError, TransportError
 from nemesrv.remoting.message import Message, MessageQueue
+from nemesrv.remoting.message_digest import message_digest
 from nemesrv.remoting.node.profile import Profile
 from tests.clients.fakes import route
 from tests.clients.producer.producer_bench import BOTH, MESSAGE, Bench, bench
@@ -47,6 +48,7 @@ def test_the_history_has_one_invoke_and_one_outcome_a_send() -> None:
             "broker_name": first.name,
             "queue_id": result.queue.queue_id,
             "offset": 0,
+            "digest": message_digest(MESSAGE.body, MESSAGE.properties),
             "code": 0,
             "attempt": 1,
             "duration_ms": 0,

@@ -1,0 +1,19 @@
+"""The digest that tells whether a message came as it was sent."""
+
+from __future__ import annotations
+
+from nemesrv.remoting.message_digest import message_digest
+
+SENT = {"KEYS": "k-1", "TAGS": "a", "number": "1", "WAIT": "true"}
+
+
+def test_what_clients_and_brokers_add_on_its_way_changes_nothing() -> None:
+    came = {"MIN_OFFSET": "0", "CLUSTER": "c", "UNIQ_KEY": "7F", "number": "1", "TAGS": "a", "KEYS": "k-1"}
+    assert message_digest(b"body", came) == message_digest(b"body", SENT)
+
+
+def test_another_body_key_tag_or_property_gives_another_digest() -> None:
+    changed = [{**SENT, name: "other"} for name in ("KEYS", "TAGS", "number")]
+    lost = [{n: v for n, v in SENT.items() if n != name} for name in ("KEYS", "TAGS", "number")]
+    digests = {message_digest(b"body", properties) for properties in [SENT, *changed, *lost]}
+    assert len(digests | {message_digest(b"bodY", SENT)}) == 8
