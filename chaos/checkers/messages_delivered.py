@@ -18,13 +18,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..oracle.deliveries import PROMPT_MS, Due, Dues, holdings
-from ..oracle.world import World
+from ..oracle.deliveries import PROMPT_MS, Due, Dues, askers, holdings
+from ..oracle.world import VIEWS_DIFFER, World
 from ..verdict import EXAMPLES_MAX, FINDINGS_MAX, Finding, Validity, Verdict
 from .check import Check, Facts, Reads, Section, largest
 from .control import Control
 from .findings import counted, rounded, tolerated
 from .lateness import LagWindow
+from .slow_messages import Slow
 from .tolerance import Tolerance, tolerance
 
 if TYPE_CHECKING:
@@ -35,24 +36,6 @@ _ROW = "a held pull is woken by a message, and looked at every 5 s"
 _CHAINED = 3
 """The send's answer, the broker's look at its held pulls, the consumer's turn."""
 _COUNTS = ("acknowledged", "prompt", "waited", "waiting", "late", "not_received", "changed")
-
-
-class Slow(NamedTuple):
-    """An acknowledged message and one group that did not have it within D, or not as it was sent."""
-
-    acked_ms: float
-    msg_key: str
-    producer: str
-    topic: str
-    broker_name: str
-    queue_id: int
-    offset: int
-    member: str = ""
-    """With broadcasting: the consumer who should have it."""
-    received_ms: float | None = None
-    receiver: str | None = None
-    changed: bool = False
-    """Whether what was received is not what was sent."""
 
 
 class Undelivered(NamedTuple):
@@ -107,6 +90,7 @@ def judged(
     shared: dict[tuple[str, str], list[float]] = defaultdict(list)
     for row in control.rows("assigned"):
         shared[row.node, row.topic or ""].append(row.time_ms)
+    groups = {asker.name: asker for asker in askers(world)}
     dues = Dues(world, held, shared)
     counts = dict.fromkeys(_COUNTS, 0)
     overdue: list[tuple[Slow, Due, float]] = []
@@ -119,7 +103,7 @@ def judged(
             found.append(Undelivered(message, "not as it was sent", None, end_ms, None, True))
             continue
         queue = message.topic, message.broker_name, message.queue_id
-        due = dues.of(queue, message.offset, message.acked_ms, message.member)
+        due = dues.of(queue, message.offset, message.acked_ms, groups[message.group])
         end_ms = world.end_ms if message.received_ms is None else message.received_ms
         if due is None or end_ms <= due.at_ms:
             counts["waiting" if message.received_ms is None else "waited"] += 1
@@ -160,6 +144,8 @@ def judge(seen: Deliveries, world: World) -> Verdict:
         "row": _ROW,
     }
     examined = seen.acknowledged - seen.waiting
+    if world.views_differ:
+        return Verdict.nothing_examined(NAME, VIEWS_DIFFER)
     if not examined:
         why = "no acknowledged message was due" if seen.acknowledged else "no send was acknowledged"
         why = why if world.of_kind("consumer") else "there was no consumer"
@@ -215,10 +201,10 @@ def _what(message: Slow, due: Due) -> str:
 
 def _lags(overdue: Sequence[tuple[Slow, Due, float]], control: Control, world: World) -> dict[int, float]:
     """How late the nodes on a message's way were meanwhile, by its place."""
-    consumers = [node.name for node in world.of_kind("consumer")]
+    members = {asker.name: sorted(asker.members) for asker in askers(world)}
     windows = []
     for index, (message, due, end_ms) in enumerate(overdue):
-        who = [due.consumer] if due.consumer else [message.receiver] if message.receiver else consumers
+        who = [due.consumer] if due.consumer else [message.receiver] if message.receiver else members[message.group]
         for node in (*who, message.broker_name):
             windows.append(LagWindow(index, node, due.from_ms, min(end_ms, due.at_ms + PROMPT_MS)))
     return control.lateness.measured(world, windows)
@@ -226,12 +212,13 @@ def _lags(overdue: Sequence[tuple[Slow, Due, float]], control: Control, world: W
 
 def _finding(one: Undelivered, tolerance_: Tolerance) -> Finding:
     message, due = one.message, one.due
-    subject = (due.consumer if due else "") or message.receiver or message.member or "the consumer group"
+    subject = (due.consumer if due else "") or message.receiver or message.group
     more = {
         "msg_key": message.msg_key,
         "queue_id": message.queue_id,
         "offset": message.offset,
         "producer": message.producer,
+        "group": message.group,
         "rule": due.rule if due else "",
     }
     timed: dict[str, Any] = {"wrong": 1}

@@ -54,6 +54,15 @@ class Holding(NamedTuple):
     offset: int
 
 
+class Asker(NamedTuple):
+    """A group that must have every message of its topic; with broadcasting one consumer."""
+
+    name: str
+    topic: str
+    """"": every topic, where the run does not say which."""
+    members: frozenset[str]
+
+
 class Due(NamedTuple):
     """By when a message must have been received, and why."""
 
@@ -64,6 +73,14 @@ class Due(NamedTuple):
     consumer: str = ""
     """Who held its queue; "": the whole group is asked."""
     after: str = ""
+
+
+def askers(world: World) -> list[Asker]:
+    """Every group of the run; with broadcasting every consumer."""
+    if (world.run.get("workload") or {}).get("broadcasting"):
+        nodes = world.of_kind("consumer")
+        return [Asker(node.name, world.topic_of(node.name), frozenset([node.name])) for node in nodes]
+    return [Asker(name, world.topic_of(of[0]), frozenset(of)) for name, of in sorted(world.groups.items())]
 
 
 def holdings(world: World, taken: Iterable[Any], dropped: Iterable[Any]) -> dict[Queue, list[Holding]]:
@@ -79,7 +96,7 @@ def holdings(world: World, taken: Iterable[Any], dropped: Iterable[Any]) -> dict
 
 @dataclass(slots=True, eq=False)
 class Dues:
-    """Answers for one run: `of` a message and a group, which with broadcasting is one consumer ("" else)."""
+    """Answers for one run: `of` a message and who asks for it."""
 
     world: World
     held: Mapping[Queue, Sequence[Holding]]
@@ -88,15 +105,15 @@ class Dues:
     _free: dict[Any, list[Stretch]] = field(default_factory=dict)
     _quiet: dict[str, list[Stretch]] = field(default_factory=dict)
 
-    def of(self, queue: Queue, offset: int, acked_ms: float, member: str = "") -> Due | None:
+    def of(self, queue: Queue, offset: int, acked_ms: float, asker: Asker) -> Due | None:
         """None: nothing makes it due before the run's end."""
-        held = [h for h in self.held.get(queue, ()) if not member or h.node == member]
+        held = [h for h in self.held.get(queue, ()) if h.node in asker.members]
         found = [
             due
             for number, holding in enumerate(held)
             if (due := self._of_holding(queue, holding, offset, acked_ms, is_first=not number))
         ]
-        found += self._quietly(queue, acked_ms, member)
+        found += self._quietly(queue, acked_ms, asker, held)
         return min(found, default=None)
 
     def _of_holding(
@@ -176,7 +193,7 @@ class Dues:
             for fault in self.world.faults
         )
 
-    def _quietly(self, queue: Queue, acked_ms: float, member: str) -> list[Due]:
+    def _quietly(self, queue: Queue, acked_ms: float, asker: Asker, held: Sequence[Holding]) -> list[Due]:
         topic = queue[0]
         if topic not in self._quiet:
             taken = [stretch for node in self.world.of_kind("consumer") for stretch in self._unheard(node.name, topic)]
@@ -184,14 +201,16 @@ class Dues:
                 left for stretch in _quiet_for_groups(self.world) for left in without(*stretch, taken)
             ]
         quiet_ = self._quiet[topic]
-        held = [h for h in self.held.get(queue, ()) if not member or h.node == member]
+        named = [{broker.name for broker in self.world.seen_by(member, "broker")} for member in asker.members]
+        if not all(queue[1] in brokers for brokers in named):
+            return []  # not everybody is told of this broker
         if held and held[0].offset and acked_ms <= held[0].start_ms:
             return []  # where a group begins is its consumeFromWhere's to say
         at = bisect_left(quiet_, acked_ms + PROMPT_MS, key=lambda stretch: stretch.end_ms)
         for start_ms, end_ms in quiet_[at:]:
             from_ms = max(start_ms, acked_ms)
             if from_ms + PROMPT_MS <= end_ms:
-                return [Due(from_ms + PROMPT_MS, from_ms, "quiet", member)]
+                return [Due(from_ms + PROMPT_MS, from_ms, "quiet")]
         return []
 
 

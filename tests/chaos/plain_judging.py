@@ -1,4 +1,4 @@
-"""Verdicts of a recorded run without Spark: of the checks that ask for control rows, and of operations' slots."""
+"""Verdicts of a recorded run without Spark: of checks of control rows, of operations' slots, and of deliveries."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from nemesrv.chaos.checkers.slots import Slots, edges
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Validity, Verdict
+from tests.chaos.checkers.plain_deliveries import verdict_of
 from tests.chaos.checkers.slots import slots_of_rows
 
 CONTROL_CHECKS = (
@@ -36,6 +37,7 @@ def verdicts(folder: Path) -> list[Verdict]:
         *(CHECKS[name].judge(control, world) for name in CONTROL_CHECKS),
         availability.judge(availability.tallies(slots, world), world),
         recovery_time.judge(slots, world),
+        verdict_of(rows, control, world),
     ]
 
 

@@ -15,9 +15,9 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from ...oracle.deliveries import PROMPT_MS
+from ...oracle.deliveries import PROMPT_MS, Asker, askers
 from ...oracle.world import World
-from ..messages_delivered import Slow
+from ..slow_messages import Slow
 from .gathering import Gathering
 from .plain_pages import QUEUE, page, place
 from .shared import is_shared, traffic
@@ -34,11 +34,12 @@ class Found(NamedTuple):
 
 
 def deliveries(gathering: Gathering, world: World) -> Found:
-    """Of every message once; with broadcasting once a consumer."""
-    each_alone = bool((world.run.get("workload") or {}).get("broadcasting"))
-    consumers = [node.name for node in world.of_kind("consumer")]
+    """Of every message once for each group that reads its topic; with broadcasting once a consumer."""
+    groups = askers(world)
+    if not groups:
+        return Found(0, None, [])
     rows, prompt, prompt_ms = _rows(traffic(gathering.history)), 0, None
-    if is_shared(gathering.history) and not each_alone:
+    if is_shared(gathering.history) and len(groups) == 1:
         pages = _pages(rows).persist()
         try:
             counts = pages.where("is_prompt").agg(F.sum("sends"), F.max("span_ms"), F.count("*")).collect()[0]
@@ -46,11 +47,11 @@ def deliveries(gathering: Gathering, world: World) -> Found:
             others = pages.where(~F.col("is_prompt")).select("place", "page")
             number = others.count()
             of_others = F.broadcast(others) if number <= _BROADCAST_MAX else others
-            found = _by_message(rows.join(of_others, ["place", "page"], "left_semi"), [])
+            found = _by_message(rows.join(of_others, ["place", "page"], "left_semi"), groups)
             return _found(found, prompt, prompt_ms)
         finally:
             pages.unpersist()
-    return _found(_by_message(rows, consumers if each_alone else []), prompt, prompt_ms)
+    return _found(_by_message(rows, groups), prompt, prompt_ms)
 
 
 def _rows(history: DataFrame) -> DataFrame:
@@ -89,25 +90,29 @@ def _pages(rows: DataFrame) -> DataFrame:
     return counted.select("place", "page", "sends", "span_ms", is_prompt.alias("is_prompt"))
 
 
-def _by_message(rows: DataFrame, members: list[str]) -> DataFrame:
-    """One row an acknowledged message, and with `members` for each of them: a Slow, and `took_ms`."""
+def _by_message(rows: DataFrame, groups: list[Asker]) -> DataFrame:
+    """One row an acknowledged message and group that reads its topic: a Slow, and `took_ms`."""
     message = [*QUEUE, "offset", "msg_key"]
     sends = (
         rows.where("is_send")
         .groupBy(*message)
         .agg(F.min("time_ms").alias("acked_ms"), F.min("node").alias("producer"), F.max("digest").alias("sent"))
     )
-    receipts = rows.where(~F.col("is_send")).withColumn("member", F.col("node") if members else F.lit(""))
-    got = receipts.groupBy(*message, "member").agg(
+    member_of = frame(
+        rows, [(one, of.name) for of in groups for one in sorted(of.members)], "node string, group string"
+    )
+    receipts = rows.where(~F.col("is_send")).join(member_of, "node")
+    got = receipts.groupBy(*message, "group").agg(
         F.min(F.struct("time_ms", "node")).alias("first"),
         F.min("digest").alias("least"),
         F.max("digest").alias("most"),
     )
-    each = frame(rows, [(name,) for name in members or [""]], "member string")
-    joined = sends.crossJoin(each).join(got, [*message, "member"], "left")
+    each = frame(rows, [(of.name, of.topic) for of in groups], "group string, reads string")
+    asked = sends.join(each, (F.col("reads") == "") | (F.col("reads") == F.col("topic")))
+    joined = asked.join(got, [*message, "group"], "left")
     changed = F.coalesce((F.col("least") != F.col("sent")) | (F.col("most") != F.col("sent")), F.lit(False))
     return joined.select(
-        *("acked_ms", "msg_key", "producer", *QUEUE, "offset", "member"),
+        *("acked_ms", "msg_key", "producer", *QUEUE, "offset", "group"),
         F.col("first.time_ms").alias("received_ms"),
         F.col("first.node").alias("receiver"),
         changed.alias("changed"),
@@ -119,7 +124,7 @@ def _found(by_message: DataFrame, prompt: int, prompt_ms: float | None) -> Found
     kept = by_message.withColumn("is_prompt", is_prompt).persist()
     try:
         counted = kept.where("is_prompt").agg(F.count("*"), F.max("took_ms")).collect()[0]
-        rows = kept.where(~F.col("is_prompt")).select(*Slow._fields).orderBy("acked_ms", "msg_key", "member").collect()
+        rows = kept.where(~F.col("is_prompt")).select(*Slow._fields).orderBy("acked_ms", "msg_key", "group").collect()
     finally:
         kept.unpersist()
     return Found(prompt + counted[0], counted[1], [Slow(*row) for row in rows])

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nemesrv.chaos.checkers.messages_delivered import Slow
-from nemesrv.chaos.oracle.deliveries import PROMPT_MS
+from nemesrv.chaos.checkers.control import Control
+from nemesrv.chaos.checkers.messages_delivered import judge, judged
+from nemesrv.chaos.checkers.slow_messages import Slow
+from nemesrv.chaos.oracle.deliveries import PROMPT_MS, askers
 from nemesrv.chaos.oracle.world import World
+from nemesrv.chaos.verdict import Verdict
 
 
-def slow_of(rows: Iterable[Mapping[str, Any]], world: World) -> tuple[list[float], list[Slow]]:
+def verdict_of(rows: Sequence[Mapping[str, Any]], control: Control, world: World) -> Verdict:
+    """The check's verdict of these rows."""
+    prompt, slow = slow_of(rows, world)
+    return judge(judged(slow, control, world, prompt=len(prompt), prompt_ms=max(prompt, default=None)), world)
+
+
+def slow_of(rows: Sequence[Mapping[str, Any]], world: World) -> tuple[list[float], list[Slow]]:
     """How long each prompt message took, and the others; once a group."""
-    alone = bool((world.run.get("workload") or {}).get("broadcasting"))
+    groups = askers(world)
+    group_of = {member: group.name for group in groups for member in group.members}
     sends: dict[tuple[Any, ...], Mapping[str, Any]] = {}
     got: dict[tuple[tuple[Any, ...], str], list[Mapping[str, Any]]] = {}
     for row in rows:
@@ -20,19 +30,19 @@ def slow_of(rows: Iterable[Mapping[str, Any]], world: World) -> tuple[list[float
         if row["event"] == "send" and row.get("type") == "ok":
             sends.setdefault(message, row)
         elif row["event"] == "receive":
-            got.setdefault((message, row["node"] if alone else ""), []).append(row)
+            got.setdefault((message, group_of[row["node"]]), []).append(row)
     prompt: list[float] = []
     slow: list[Slow] = []
     for (topic, broker_name, queue_id, offset, msg_key), send in sends.items():
-        for member in [node.name for node in world.of_kind("consumer")] if alone else [""]:
-            receipts = got.get(((topic, broker_name, queue_id, offset, msg_key), member), [])
+        for group in (one for one in groups if one.topic in ("", topic)):
+            receipts = got.get(((topic, broker_name, queue_id, offset, msg_key), group.name), [])
             first = min(receipts, key=lambda row: row["time_ms"], default=None)
             digests = {send.get("digest"), *(row.get("digest") for row in receipts)} - {None}
             changed = send.get("digest") is not None and len(digests) > 1
             if first is not None and not changed and first["time_ms"] - send["time_ms"] <= PROMPT_MS:
                 prompt.append(first["time_ms"] - send["time_ms"])
                 continue
-            where = topic, broker_name, queue_id, offset, member
+            where = topic, broker_name, queue_id, offset, group.name
             when = (None, None) if first is None else (first["time_ms"], first["node"])
             slow.append(Slow(send["time_ms"], msg_key, send["node"], *where, *when, changed))
     return prompt, slow

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from nemesrv.chaos.checkers.messages_delivered import CHECK, Deliveries, judge
-from nemesrv.chaos.checkers.messages_delivered import judged as deliveries_of
+from nemesrv.chaos.checkers.messages_delivered import CHECK, Deliveries
 from nemesrv.chaos.history.rows import write_parquet
 from nemesrv.chaos.spark import settings as spark_settings
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster
-from tests.chaos.checkers.plain_deliveries import slow_of
+from tests.chaos.checkers.plain_deliveries import verdict_of
 
 AT = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
 CLIENTS = ("producer-0", "consumer-0", "consumer-1")
@@ -49,8 +48,7 @@ def received(
 
 def verdict(builder: HistoryBuilder, *, end_s: float = 400, lag_ms: float | None = 1.0) -> Verdict:
     control, world = builder.end(end_s, lag_ms).facts()
-    prompt, slow = slow_of(builder.rows, world)
-    return judge(deliveries_of(slow, control, world, prompt=len(prompt), prompt_ms=max(prompt, default=None)), world)
+    return verdict_of(builder.rows, control, world)
 
 
 def kinds(of: Verdict) -> list[Any]:
@@ -74,6 +72,7 @@ def test_what_its_broker_keeps_and_nobody_receives_is_wrong() -> None:
         "queue_id": 0,
         "offset": 1,
         "producer": "producer-0",
+        "group": "all consumers",
         "rule": "held",
     }
     assert "1 not received, 0 late" in found.why
@@ -101,7 +100,7 @@ def test_before_its_queue_is_held_it_may_wait_and_not_much_longer() -> None:
 
 def test_a_queue_that_nobody_holds_in_a_quiet_time_is_wrong_too() -> None:
     builder = sent(dropped(story().at(60)), 200)
-    assert (kinds(verdict(builder)), verdict(builder).examples[0].who) == (["not received"], "the consumer group")
+    assert (kinds(verdict(builder)), verdict(builder).examples[0].who) == (["not received"], "all consumers")
 
 
 def test_while_its_broker_is_dead_and_until_routes_have_it_again_it_may_wait() -> None:
@@ -158,6 +157,21 @@ def test_with_broadcasting_every_member_must_have_it() -> None:
     assert (verdict(one).verdict, verdict(one).examples[0].who) == (Validity.INVALID, "consumer-1")
 
 
+def test_each_group_of_a_topic_must_have_it_and_none_of_another() -> None:
+    def of_two(*readers: str, topic: str = "orders") -> Verdict:
+        groups = {"consumer-0": "one", "consumer-1": "other"}
+        run = {"workload": {"topic": "orders", "queues": 4}, "group_of": groups, "topic_of": {"consumer-1": topic}}
+        builder = taken(taken(cluster(clients=CLIENTS, **run).at(10)), node="consumer-1")
+        sent(builder, 100)
+        for node in readers:
+            received(builder, 101, node=node)
+        return verdict(builder)
+
+    assert (of_two("consumer-0", "consumer-1").verdict, of_two("consumer-0", "consumer-1").examined) == ("VALID", 2)
+    assert (of_two("consumer-0").verdict, of_two("consumer-0").examples[0].more["group"]) == ("INVALID", "other")
+    assert (of_two("consumer-0", topic="bills").verdict, of_two("consumer-0", topic="bills").examined) == ("VALID", 1)
+
+
 def test_a_body_key_tag_or_property_that_changed_is_wrong() -> None:
     found = verdict(received(sent(story(), 100), 101, digest=8))
     assert (found.verdict, kinds(found), found.violations) == (Validity.INVALID, ["not as it was sent"], 1)
@@ -204,8 +218,7 @@ def test_spark_gathers_what_plain_python_finds_from_a_small_and_from_a_large_his
 
     builder = _of_all_kinds(broadcasting=broadcasting)
     control, world = builder.facts()
-    prompt, slow = slow_of(builder.rows, world)
-    plain = judge(deliveries_of(slow, control, world, prompt=len(prompt), prompt_ms=max(prompt)), world)
+    plain = verdict_of(builder.rows, control, world)
     times = 2 if broadcasting else 1
     assert [plain.measured[name] for name in ("not_received", "late", "changed")] == [2 * times, 2 * times, times]
     write_parquet(builder.rows, tmp_path)

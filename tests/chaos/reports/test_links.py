@@ -27,6 +27,7 @@ PLANTED: Mapping[str, str] = {
     "dead_brokers_avoided": "producer-ignores-new-routes",
     "dead_name_servers_left": "client-is-too-patient",
     "duplicates": "consumer-delivers-twice",
+    "messages_delivered": "consumer-skips-messages",
     "name_server_selection": "client-skips-an-entry",
     "no_acknowledged_loss": "producer-calls-failures-sent",
     "no_false_eviction": "name-server-expires-the-living",
