@@ -130,7 +130,7 @@ class MQClientInstance:
         }
         self._route_lock = asyncio.Lock()
         self._heartbeat_lock = asyncio.Lock()
-        self._scheduler = FixedRateScheduler(context.clock, context.log)
+        self._scheduler = FixedRateScheduler(context.clock, context.log, context.record)
         self._started = False
 
     @property
@@ -147,11 +147,12 @@ class MQClientInstance:
         self._started = True
         self.name_server.start()
         config, add = self._config, self._scheduler.add
-        add("route poll", self.poll_routes, initial_s=0.010, period_s=config.poll_name_server_interval_ms / 1000)
+        poll_s = config.poll_name_server_interval_ms / 1000
+        add("updateTopicRouteInfoFromNameServer", self.poll_routes, initial_s=0.010, period_s=poll_s)
         heartbeat_s = config.heartbeat_broker_interval_ms / 1000
-        add("heartbeat", self._clean_and_heartbeat, initial_s=1.0, period_s=heartbeat_s)
+        add("sendHeartbeatToAllBroker", self._clean_and_heartbeat, initial_s=1.0, period_s=heartbeat_s)
         persist_s = config.persist_consumer_offset_interval_ms / 1000
-        add("persist offsets", self._persist_all_offsets, initial_s=10.0, period_s=persist_s)
+        add("persistAllConsumerOffset", self._persist_all_offsets, initial_s=10.0, period_s=persist_s)
         self._scheduler.start()
 
     async def stop(self) -> None:

@@ -14,16 +14,18 @@ from collections.abc import Awaitable, Callable
 
 from ..remoting.errors import RocketMQError
 from ..remoting.node.clock import Clock
+from ..remoting.node.recording import Recorder, ignore
 
 Job = Callable[[], Awaitable[object]]
 
 
 class FixedRateScheduler:
-    """Add all jobs, then start. A job that raises is logged and stays scheduled."""
+    """Add all jobs, then start. A job that raises is logged and stays scheduled. Each run is a `scheduled_task`."""
 
-    def __init__(self, clock: Clock, log: logging.Logger) -> None:
+    def __init__(self, clock: Clock, log: logging.Logger, record: Recorder = ignore) -> None:
         self._clock = clock
         self._log = log
+        self._record = record
         self._jobs: list[tuple[float, int, float, str, Job]] = []
         self._task: asyncio.Task[None] | None = None
 
@@ -51,9 +53,11 @@ class FixedRateScheduler:
                 await self._clock.sleep(wait_s)
                 continue
             heapq.heapreplace(self._jobs, (due_s + period_s, order, period_s, name, job))
+            began_s = self._clock.monotonic_s()
             try:
                 await job()
             except RocketMQError as exc:  # a peer that is away is nothing to trace
                 self._log.warning("scheduled job %s failed: %s: %s", name, type(exc).__name__, exc)
             except Exception:
                 self._log.exception("scheduled job %s failed", name)
+            self._record("scheduled_task", f=name, duration_ms=(self._clock.monotonic_s() - began_s) * 1000)

@@ -91,10 +91,13 @@ class Registration:
         while True:
             await clock.sleep(max(0.0, due_s - clock.monotonic_s()))
             due_s += self._services.config.register_period_s
+            began_s = clock.monotonic_s()
             try:
                 await self.register_all()
             except Exception:  # a tick that fails must not be the last
                 self._services.context.log.exception("registerBrokerAll Exception")
+            took_ms = (clock.monotonic_s() - began_s) * 1000
+            self._services.context.record("scheduled_task", f="registerBrokerAll", duration_ms=took_ms)
 
     async def _round(self, changed: Sequence[TopicConfig] | None, version: DataVersion | None) -> None:
         """Tell all targets about `changed` topics as of `version`; None: the table as it is when its turn comes."""

@@ -195,10 +195,13 @@ class NameServer:
         while True:
             await clock.sleep(max(0.0, due_s - clock.monotonic_s()))
             due_s += period_s
+            began_s = clock.monotonic_s()
             try:
                 self._expire_brokers()
             except Exception:
                 self._log.exception("scanNotActiveBroker exception")
+            took_ms = (clock.monotonic_s() - began_s) * 1000
+            self._context.record("scheduled_task", f="scanNotActiveBroker", duration_ms=took_ms)
 
     async def _dump_kv_config(self) -> None:
         await self._context.clock.sleep(FIRST_KV_DUMP_S)

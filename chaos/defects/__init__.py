@@ -7,7 +7,7 @@ list again; a test compares the two.
 
 from __future__ import annotations
 
-from . import answers, broker, client, consumer, name_server, producer, slow, tables
+from . import answers, broker, client, consumer, name_server, producer, slow, tables, timers
 from .model import Defect as Defect
 
 _ALL = (
@@ -19,6 +19,7 @@ _ALL = (
     *client.DEFECTS,
     *producer.DEFECTS,
     *consumer.DEFECTS,
+    *timers.DEFECTS,
 )
 
 DEFECTS: dict[str, Defect] = {defect.name: defect for defect in _ALL}

@@ -111,7 +111,7 @@ class Clients:
         self._world.row(now_ms + 1, name, "name_server_list", value=listed)
         self._chosen(now_ms + 2, name, listed, client.index, None, "first")
         self._channel(now_ms + 3, name, "open", listed[client.index], "connected")
-        self._world.at(now_ms + 10, self._poll, client)
+        self._world.at(now_ms + 10, self.poll, client)
         if name in self._plan.consumer_names:
             self._world.at(now_ms + 100, self._rebalance, client)
 
@@ -126,8 +126,8 @@ class Clients:
                 client.connected = False
                 self._channel(now_ms + self._world.soon(1, 10), client.name, "close", address, "closed")
 
-    def _poll(self, now_ms: float, client: _Client) -> None:
-        self._world.at(now_ms + self._world.timers.P_ms, self._poll, client)
+    def poll(self, now_ms: float, client: _Client) -> None:
+        self._world.at(now_ms + self._world.timers.P_ms, self.poll, client)
         servers = {self._world.result.addresses[name]: name for name in self._plan.name_server_names}
         at_ms, first = now_ms, self._plan.topic_names[0]
         tried: list[tuple[str, str]] = []

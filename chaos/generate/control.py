@@ -20,6 +20,7 @@ from ..faults.process_faults import Pause, Stop
 from .clients import Clients
 from .outcome import CLOSED, HARNESS, PROBER, SILENT, UP, Control, role_of
 from .plan import BEGIN_MS, TRAFFIC_MS, Plan, PlannedFault
+from .tasks import scheduled_tasks
 
 SYSTEM_TOPICS = ("TBW102", "SELF_TEST_TOPIC")
 
@@ -105,12 +106,15 @@ class Simulation:
         self._phases()
         while self._queue:
             time_ms, _, what, args = heapq.heappop(self._queue)
-            if time_ms >= plan.settled_ms:
+            if time_ms >= plan.end_ms:
                 break
+            if time_ms >= plan.settled_ms and what != self._clients.poll:
+                continue  # clients go on asking for routes while the queues are read
             what(*args)
         for node in self.nodes:
             self.result.lives.setdefault(node, [(0.0, -1)])
         self._clients.end()
+        self.result.rows += scheduled_tasks(plan, self.result)
         return self.result
 
     def _phases(self) -> None:

@@ -104,6 +104,14 @@ def _shows(simulation: Simulation, name_server: str, at_ms: float, route: Any) -
     _happens(simulation, name_server, at_ms, "route", topic=topic, value=route)
 
 
+def _late_timer(simulation: Simulation) -> None:
+    """Only the runs themselves: the registrations stay where they are, so that no table is wrong."""
+    node = simulation.plan.broker_names[-1]
+    runs = [row for row in simulation.result.rows if row["node"] == node and row["event"] == "scheduled_task"]
+    for number, row in enumerate(runs):
+        row["time_ms"] += number * simulation.timers.R_ms / 10
+
+
 def _false_eviction(simulation: Simulation) -> None:
     at_ms, names = _quiet_ms(simulation.plan), simulation.plan.broker_names
     where = {"broker_name": names[0], "broker_id": 0, "address": simulation.result.addresses[names[0]]}
@@ -376,6 +384,12 @@ DEFECTS: Mapping[str, Planted] = {
         found_by=_found_by("dead_name_servers_left", "name_server_selection", "recovery_time"),
         plan=_lost_name_server,
         before=_stuck,
+    ),
+    "late_timer": Planted(
+        what="a broker's registration timer is a tenth slow",
+        found_by=_found_by("timers_kept"),
+        plan=staged,
+        control=_late_timer,
     ),
     "two_owners": Planted(
         what="a consumer takes a queue that another one has",

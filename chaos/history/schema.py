@@ -195,6 +195,15 @@ _CATALOGUE: tuple[Event, ...] = (
         ("lag_ms", "duration_ms"),
         "how late timers were at most in the last duration_ms; of the node toxiproxy: its longest round trip",
     ),
+    Event(
+        "scheduled_task",
+        Group.CONTROL,
+        "every node",
+        ("f", "duration_ms", "value"),
+        "a periodic task has run, for duration_ms until now; f: scanNotActiveBroker of a NameServer; registerBrokerAll "
+        "of a broker; updateTopicRouteInfoFromNameServer, sendHeartbeatToAllBroker, persistAllConsumerOffset and "
+        "doRebalance of a client; value of doRebalance: woken (before its time) and balanced (it left nothing undone)",
+    ),
     # NameServers
     Event("route", Group.CONTROL, "NameServer", ("topic", "value"), "the topic's route changed; null: it is gone"),
     Event(

@@ -88,13 +88,21 @@ class Rebalancer:
         again_s = self._config.rebalance_min_interval_ms / 1000
         wait_s = interval_s
         while True:
+            woken = True
             try:
                 async with self._context.clock.timeout(wait_s):
                     await self._wake.wait()
             except TimeoutError:
-                pass
+                woken = False
             self._wake.clear()
+            began_s = self._context.clock.monotonic_s()
             balanced = await self.rebalance()
+            self._context.record(
+                "scheduled_task",
+                f="doRebalance",
+                duration_ms=(self._context.clock.monotonic_s() - began_s) * 1000,
+                value={"woken": woken, "balanced": balanced},
+            )
             wait_s = interval_s if balanced or self._config.profile is Profile.V4_9 else again_s
 
     async def rebalance(self) -> bool:

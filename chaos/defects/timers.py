@@ -1,0 +1,180 @@
+"""Ways for any node to keep its timers badly: a little too late, a little too early, or once not at all.
+
+Each changes one node's own setting, or holds its thread up once; the run's settings stay what the scenario says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ...actors.broker.server import Broker
+from ...actors.namesrv.server import NameServer
+from ...remoting.bodies.route import TopicRouteData
+from ...remoting.node.node import Node
+from ..topology import NodeKind
+from ..workloads.consumer import ConsumerNode
+from .client import instance_of
+from .model import Defect, checks, in_its_parts, replace_part
+
+STALL_S = 15.0
+STALLED_ROUND = 2
+
+_FOUND = checks("timers_kept")
+_LASTING = (NodeKind.PRODUCER, NodeKind.CONSUMER)
+
+
+def registers_every(factor: float) -> Callable[[Broker], None]:
+    """A broker whose registration period is so many times as long."""
+
+    def change(broker: Broker) -> None:
+        config = broker.services.config
+        longer_ms = round(config.register_name_server_period * factor)
+        replace_part(broker.services, "config", replace(config, register_name_server_period=longer_ms))
+
+    return in_its_parts(change)
+
+
+def scans_every(factor: float) -> Callable[[NameServer], None]:
+    """A NameServer whose scan for silent brokers comes so many times as late."""
+
+    def plant(server: NameServer) -> None:
+        config = server.processor.config
+        constants = replace(config.constants, scan_4_9_ms=round(config.constants.scan_4_9_ms * factor))
+        longer_ms = round(config.scan_not_active_broker_interval * factor)
+        config = replace(config, constants=constants, scan_not_active_broker_interval=longer_ms)
+        replace_part(server.processor, "config", config)
+
+    return plant
+
+
+def client_setting(name: str, factor: float) -> Callable[[Node], None]:
+    """A client for which this time of its configuration is so many times as long."""
+
+    def plant(node: Node) -> None:
+        instance = instance_of(node)
+        longer = {name: round(getattr(instance._config, name) * factor)}
+        replace_part(instance, "_config", replace(instance._config, **longer))
+
+    return plant
+
+
+def rebalances_every(factor: float) -> Callable[[ConsumerNode], None]:
+    """A consumer that waits so many times as long between two rebalances."""
+
+    def plant(node: ConsumerNode) -> None:
+        rebalancer = node.client._rebalancer
+        config = rebalancer._config
+        longer_ms = round(config.rebalance_interval_ms * factor)
+        replace_part(rebalancer, "_config", replace(config, rebalance_interval_ms=longer_ms))
+
+    return plant
+
+
+def waits_for_answers(factor: float) -> Callable[[Node], None]:
+    """A client that waits so many times as long for a NameServer's answer."""
+
+    def plant(node: Node) -> None:
+        client = instance_of(node).name_server
+        query_route = client.query_route
+
+        async def query(topic: str, timeout_s: float = 3.0) -> TopicRouteData:
+            return await query_route(topic, timeout_s * factor)
+
+        replace_part(client, "query_route", query)
+
+    return plant
+
+
+def _stalls_once(node: Node) -> None:
+    instance = instance_of(node)
+    heartbeat, rounds = instance._clean_and_heartbeat, 0
+
+    async def heartbeat_and_stall() -> None:
+        nonlocal rounds
+        rounds += 1
+        if rounds == STALLED_ROUND:
+            await instance._context.clock.sleep(STALL_S)
+        await heartbeat()
+
+    replace_part(instance, "_clean_and_heartbeat", heartbeat_and_stall)
+
+
+DEFECTS = (
+    Defect(
+        name="name-server-scans-late",
+        what="a NameServer looks for silent brokers every 15 s instead of every 10 s",
+        kinds=(NodeKind.NAME_SERVER,),
+        nodes=("ns-0",),
+        scenario="smoke",
+        caught_by=_FOUND,
+        plant=scans_every(1.5),
+    ),
+    Defect(
+        name="broker-registers-late",
+        what="a broker registers every 33 s instead of every 30 s",
+        kinds=(NodeKind.BROKER,),
+        nodes=("broker-a",),
+        scenario="smoke",
+        caught_by=_FOUND,
+        plant=registers_every(1.1),
+    ),
+    Defect(
+        name="broker-registers-early",
+        what="a broker registers every 27 s instead of every 30 s",
+        kinds=(NodeKind.BROKER,),
+        nodes=("broker-a",),
+        scenario="smoke",
+        caught_by=_FOUND,
+        plant=registers_every(0.9),
+    ),
+    Defect(
+        name="client-polls-late",
+        what="clients ask for routes every 33 s instead of every 30 s",
+        kinds=_LASTING,
+        scenario="smoke",
+        caught_by=_FOUND,
+        plant=client_setting("poll_name_server_interval_ms", 1.1),
+    ),
+    Defect(
+        name="client-heartbeats-early",
+        what="clients send heartbeats every 27 s instead of every 30 s",
+        kinds=_LASTING,
+        scenario="smoke",
+        caught_by=_FOUND,
+        plant=client_setting("heartbeat_broker_interval_ms", 0.9),
+    ),
+    Defect(
+        name="client-waits-too-long-for-answers",
+        what="clients wait 4.5 s for a NameServer's answer instead of 3 s",
+        kinds=_LASTING,
+        scenario="name-server-partition",
+        caught_by=_FOUND,
+        plant=waits_for_answers(1.5),
+    ),
+    Defect(
+        name="producer-stalls-once",
+        what=f"a producer's scheduled tasks stand still once, for {STALL_S:g} s",
+        kinds=(NodeKind.PRODUCER,),
+        nodes=("producer-0",),
+        scenario="smoke",
+        caught_by=_FOUND,
+        plant=_stalls_once,
+    ),
+    Defect(
+        name="consumer-commits-late",
+        what="consumers commit every 5.5 s instead of every 5 s",
+        kinds=(NodeKind.CONSUMER,),
+        scenario="smoke",
+        caught_by=_FOUND,
+        plant=client_setting("persist_consumer_offset_interval_ms", 1.1),
+    ),
+    Defect(
+        name="consumer-rebalances-late",
+        what="consumers share out queues every 22 s instead of every 20 s",
+        kinds=(NodeKind.CONSUMER,),
+        scenario="smoke",
+        caught_by=_FOUND,
+        plant=rebalances_every(1.1),
+    ),
+)

@@ -1,0 +1,105 @@
+"""The periodic tasks of every kind of node, as RocketMQ schedules them, and what may hold one of them up. Plain.
+
+| task                               | node       | first                 | then                       | thread  |
+|------------------------------------|------------|-----------------------|----------------------------|---------|
+| scanNotActiveBroker                | NameServer | 5 s (5.x: 5 ms)       | S after the last was due   | its own |
+| registerBrokerAll                  | broker     | 10 s after its start  | R after the last was due   | its own |
+| updateTopicRouteInfoFromNameServer | client     | 10 ms                 | P after the last was due   | shared  |
+| sendHeartbeatToAllBroker           | client     | 1 s                   | H after the last was due   | shared  |
+| persistAllConsumerOffset           | client     | 10 s                  | 5 s after the last was due | shared  |
+| doRebalance                        | consumer   | at once               | Qr after the last ended    | its own |
+
+"After the last was due" is scheduleAtFixedRate: a task that was held up runs late, and the ones that it missed run
+right behind it. Upstream: `NamesrvController`, `BrokerController.start`, `MQClientInstance.startScheduledTask`,
+`RebalanceService`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ...remoting.node.profile import Profile
+from .causes import Cause, process_causes, resend_ms
+from .timers import Timers
+from .world import World
+
+SCAN, REGISTER = "scanNotActiveBroker", "registerBrokerAll"
+POLL, HEARTBEAT, PERSIST = "updateTopicRouteInfoFromNameServer", "sendHeartbeatToAllBroker", "persistAllConsumerOffset"
+REBALANCE = "doRebalance"
+
+OFFSET_CALL_MS = 5_000.0
+"""Of calls about consumer offsets (`RemoteBrokerOffsetStore`, `MQClientAPIImpl`): no setting's."""
+FIRST_SCAN_MS = {Profile.V4_9: 5_000.0, Profile.V5_X: 5.0}
+
+
+class Schedule(NamedTuple):
+    """One periodic task of one node."""
+
+    task: str
+    symbol: str
+    first_ms: float
+    """How long after the node's start, and for registerBrokerAll after its first registration."""
+    period_ms: float
+    row: str
+    shared: bool = False
+    """Whether one thread runs it and the node's other shared tasks."""
+
+
+def schedules(world: World, node: str, kind: str) -> tuple[Schedule, ...]:
+    """The fixed-rate tasks of this node, by its own settings."""
+    timers = world.timers_of(node)
+    if kind == "name_server":
+        return (Schedule(SCAN, "S", FIRST_SCAN_MS[timers.profile], timers.S_ms, "NamesrvController: scan each S"),)
+    if kind == "broker":
+        return (Schedule(REGISTER, "R", 10_000.0, timers.R_ms, "BrokerController: registers each R"),)
+    if kind not in ("producer", "consumer"):
+        return ()
+    commit_ms = float(str(world.setting(node, "persistConsumerOffsetInterval"))) if kind == "consumer" else 5_000.0
+    row = "MQClientInstance: {} at a fixed rate, one thread for all"
+    return (
+        Schedule(POLL, "P", 10.0, timers.P_ms, row.format("polls each P"), shared=True),
+        Schedule(HEARTBEAT, "H", 1_000.0, timers.H_ms, row.format("heartbeats each H"), shared=True),
+        Schedule(PERSIST, "persistConsumerOffsetInterval", 10_000.0, commit_ms, row.format("commits"), shared=True),
+    )
+
+
+def pauses(world: World, node: str) -> list[Cause]:
+    """When the node's process stood still."""
+    return [cause for cause in process_causes(world, node, "itself") if not cause.loss.closes]
+
+
+class Troubles:
+    """When calls of one node to another may have waited for their time-outs."""
+
+    def __init__(self, world: World, node: str) -> None:
+        self._world, self._node, self._timers = world, node, world.timers_of(node)
+        self._spans: dict[str, list[tuple[float, float]]] = {}
+
+    def among(self, targets: Iterable[str], from_ms: float, to_ms: float) -> list[str]:
+        """Those of the targets that something kept from answering at some time in [from_ms, to_ms]."""
+        return [name for name in targets if any(s <= to_ms and e >= from_ms for s, e in self._of(name))]
+
+    def _of(self, target: str) -> list[tuple[float, float]]:
+        if target not in self._spans:
+            world, timers = self._world, self._timers
+            links = [Cause.of(fault, "link", timers) for fault in world.link_faults(self._node, target)]
+            causes = [*process_causes(world, target), *links]
+            tail_ms = self._tail_ms(timers)
+            self._spans[target] = [
+                (c.start_ms, max(c.end_ms + self._late_ms(c), c.end_ms + tail_ms)) for c in causes if c.end_ms > 0
+            ]
+        return self._spans[target]
+
+    def _tail_ms(self, timers: Timers) -> float:
+        """A call that began in the fault waits on: for its lock, and for its answer."""
+        name_servers = len(self._world.of_kind("name_server"))
+        lock_ms = look_up_ms = max(timers.A_ms, timers.C_ms * name_servers, timers.B_ms)
+        return lock_ms + look_up_ms
+
+    @staticmethod
+    def _late_ms(cause: Cause) -> float:
+        if math.isinf(cause.end_ms):
+            return 0.0
+        return resend_ms(cause, cause.end_ms) + (cause.delay.round_trip_max_ms if cause.delay else 0.0)

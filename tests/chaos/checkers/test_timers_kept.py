@@ -1,0 +1,212 @@
+"""timers_kept over hand-written histories: every task in time, too late, too early, held up, and once not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from nemesrv.chaos.checkers.timers_kept import judge
+from nemesrv.chaos.oracle.schedules import HEARTBEAT, PERSIST, POLL, REBALANCE, REGISTER, SCAN
+from nemesrv.chaos.verdict import Finding, Validity, Verdict
+from tests.chaos.builder import HistoryBuilder, address_of, cluster
+
+END_S = 100.0
+RATES = {
+    SCAN: ("ns-0", 5.0, 10.0),
+    REGISTER: ("broker-a", 10.0, 30.0),
+    POLL: ("consumer-0", 0.01, 30.0),
+    HEARTBEAT: ("consumer-0", 1.0, 30.0),
+    PERSIST: ("consumer-0", 10.0, 5.0),
+    REBALANCE: ("consumer-0", 0.1, 20.0),
+}
+
+
+def runs(
+    story: HistoryBuilder, task: str, at_s: Iterable[float], *, took_s: float = 0.0, woken: bool = False
+) -> HistoryBuilder:
+    """The task began at these times and took that long; each poll asks for the topic."""
+    node = RATES[task][0]
+    for began_s in at_s:
+        if task == POLL:
+            look_up(story, began_s, took_s)
+        value = {"woken": woken, "balanced": True} if task == REBALANCE else None
+        story.at(began_s + took_s).event(node, "scheduled_task", f=task, duration_ms=took_s * 1000, value=value)
+    return story
+
+
+def look_up(story: HistoryBuilder, began_s: float, took_s: float, type_: str = "ok") -> HistoryBuilder:
+    tried = [{"name_server": address_of("ns-0"), "outcome": "answered" if type_ == "ok" else "no_answer"}]
+    about = {"type": type_, "name_server": address_of("ns-0"), "topic": "orders", "value": {"tried": tried}}
+    return story.at(began_s + took_s).event(
+        "consumer-0", "name_server_call", f="route", duration_ms=took_s * 1000, **about
+    )
+
+
+def due(first_s: float, period_s: float) -> list[float]:
+    return [first_s + number * period_s for number in range(int((END_S - first_s) / period_s) + 1)]
+
+
+def story(*but: str) -> HistoryBuilder:
+    """One node of each kind, each of whose tasks runs in time until 100 s; those of `but` are left to the test."""
+    told = cluster(name_servers=1, brokers=("broker-a",), clients=("consumer-0",))
+    for task, (_, first_s, period_s) in RATES.items():
+        if task not in but:
+            runs(told, task, due(first_s, period_s))
+    return told
+
+
+def check(told: HistoryBuilder, lag_ms: float | None = 1.0) -> Verdict:
+    return judge(*told.end(END_S, lag_ms).facts())
+
+
+def wrong(verdict: Verdict) -> list[Finding]:
+    return [finding for finding in verdict.findings if finding.wrong or finding.late]
+
+
+def test_tasks_in_time_are_valid_and_each_run_is_counted() -> None:
+    verdict = check(story())
+    assert (verdict.verdict, verdict.violations, wrong(verdict)) == (Validity.VALID, 0, [])
+    assert verdict.examined > sum(len(due(first_s, period_s)) for _, first_s, period_s in RATES.values())
+
+
+@pytest.mark.parametrize("factor", [0.9, 0.95, 1.05, 1.1, 1.5])
+@pytest.mark.parametrize("task", [task for task in RATES if task != REBALANCE])
+def test_a_rate_that_is_off_is_found_by_its_name_and_node(task: str, factor: float) -> None:
+    node, first_s, period_s = RATES[task]
+    verdict = check(runs(story(task), task, due(first_s, period_s * factor)))
+    assert verdict.verdict is Validity.INVALID
+    (found,) = wrong(verdict)
+    assert (found.subject, found.object) == (node, task)
+    assert found.measured_ms == pytest.approx(period_s * factor * 1000)
+    assert found.too_early == (factor < 1)
+
+
+@pytest.mark.parametrize("factor", [0.95, 1.05])
+def test_a_rebalance_is_counted_from_the_end_of_the_last(factor: float) -> None:
+    def rounds(wait_s: float) -> list[float]:
+        return [0.1 + number * (2 + wait_s) for number in range(int(END_S / (2 + wait_s)))]
+
+    busy = {"f1": ("black_hole", "toxiproxy.bandwidth.rate=0", "consumer-0", "broker-a")}
+
+    def told(wait_s: float) -> Verdict:
+        history = story(REBALANCE)
+        for fault_id, about in busy.items():  # so that a round may take 2 s
+            history.at(0).fault(fault_id, *about).at(99).fault(fault_id, *about, end=True)
+        return check(runs(history, REBALANCE, rounds(wait_s), took_s=2))
+
+    assert told(20).verdict is Validity.VALID
+    (found,) = wrong(told(20 * factor))
+    assert (found.object, found.measured_ms) == (REBALANCE, pytest.approx(20_000 * factor))
+
+
+def test_a_broker_may_wake_a_rebalance_before_its_time() -> None:
+    early = [0.1, 7, 20, 40, 60, 80]
+    assert check(runs(story(REBALANCE), REBALANCE, early, woken=True)).verdict is Validity.VALID
+    assert check(runs(story(REBALANCE), REBALANCE, early)).verdict is Validity.INVALID
+
+
+@pytest.mark.parametrize("task", RATES)
+def test_a_task_that_stops_is_found(task: str) -> None:
+    _, first_s, period_s = RATES[task]
+    (found,) = wrong(check(runs(story(task), task, due(first_s, period_s)[:1])))
+    assert (found.object, found.more) == (task, {"never": True})
+
+
+@pytest.mark.parametrize("task", [task for task in RATES if task != REBALANCE])
+def test_a_task_that_never_runs_is_found(task: str) -> None:
+    assert [found.object for found in wrong(check(story(task)))] == [task]
+
+
+def test_a_task_that_is_held_up_by_the_one_before_it_is_not_late_and_the_one_that_held_it_up_is_too_long() -> None:
+    told = story(HEARTBEAT, PERSIST)
+    runs(told, HEARTBEAT, [1, 61, 91])
+    runs(told, HEARTBEAT, [31], took_s=15)
+    runs(told, PERSIST, [10, 15, 20, 25, 30, 46, 46, 46, 50, 55, 60, 65, 70, 75, 80, 85, 90, 95, 100])
+    (found,) = wrong(check(told))
+    assert (found.object, found.kind, found.measured_ms) == (HEARTBEAT, "takes no longer than its calls", 15_000)
+
+
+def test_a_task_that_ran_late_though_its_thread_was_free_is_late() -> None:
+    told = story(HEARTBEAT)
+    runs(told, HEARTBEAT, [1, 46, 61, 91])
+    (found,) = wrong(check(told))
+    assert (found.object, found.kind, found.measured_ms) == (HEARTBEAT, "each H", 45_000)
+
+
+def test_a_heartbeat_waits_for_a_broker_that_hangs_as_long_as_its_time_out() -> None:
+    def told(took_s: float) -> Verdict:
+        history = story(HEARTBEAT)
+        history.at(30).fault("f1", "pause", "sigstop", "broker-a").at(40).fault(
+            "f1", "pause", "sigstop", "broker-a", end=True
+        )
+        runs(history, HEARTBEAT, [1, 61, 91])
+        return check(runs(history, HEARTBEAT, [31], took_s=took_s))
+
+    registers = {REGISTER}  # the broker stood still, and its own registration of 40 s with it
+    assert {found.object for found in wrong(told(3))} <= registers
+    assert HEARTBEAT in {found.object for found in wrong(told(7))}
+
+
+def test_what_a_pause_held_up_runs_when_the_node_goes_on_and_keeps_its_rate() -> None:
+    def told(resumed_s: float) -> Verdict:
+        history = story(REGISTER)
+        history.at(35).fault("f1", "pause", "sigstop", "broker-a")
+        history.at(55).fault("f1", "pause", "sigstop", "broker-a", end=True)
+        return check(runs(history, REGISTER, [10, resumed_s, 70, 100]))
+
+    assert told(55.2).verdict is Validity.VALID
+    assert [found.object for found in wrong(told(60))] == [REGISTER]
+
+
+def test_a_look_up_ends_by_its_time_out() -> None:
+    assert check(look_up(story(), 50, 3, "info")).verdict is Validity.VALID
+    (found,) = wrong(check(look_up(story(), 50, 3.3, "info")))
+    assert (found.object, found.measured_ms) == ("look-up", pytest.approx(3_300))
+
+
+def test_a_poll_that_asks_for_nothing_is_found() -> None:
+    told = story(POLL)
+    runs(told, POLL, [0.01, 30.01])
+    for at_s in (60.01, 90.01):
+        told.at(at_s).event("consumer-0", "scheduled_task", f=POLL, duration_ms=0.0)
+    (found,) = wrong(check(told))
+    assert (found.object, found.kind, found.wrong) == (POLL, "asks for every topic", 2)
+
+
+def test_settings_of_the_node_itself_count() -> None:
+    told = cluster(
+        name_servers=1,
+        brokers=("broker-a",),
+        clients=("consumer-0",),
+        settings={"consumer-0": {"persistConsumerOffsetInterval": 10_000}},
+        node_timers={"broker-a": {"R_ms": 20_000}},
+    )
+    for task, (_, first_s, period_s) in RATES.items():
+        runs(told, task, due(first_s, {PERSIST: 10.0, REGISTER: 20.0}.get(task, period_s)))
+    assert check(told).verdict is Validity.VALID
+
+
+def test_a_machine_that_was_late_is_unknown() -> None:
+    node, first_s, period_s = RATES[REGISTER]
+    assert node == "broker-a"
+    told = runs(story(REGISTER), REGISTER, due(first_s, period_s * 1.1))
+    assert check(told, lag_ms=8_000).verdict is Validity.UNKNOWN
+    assert check(runs(story(REGISTER), REGISTER, due(first_s, period_s * 1.1)), lag_ms=None).verdict is Validity.UNKNOWN
+
+
+def test_nothing_recorded_is_unknown() -> None:
+    verdict = check(cluster(clients=("consumer-0",)))
+    assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
+
+
+def test_programs_that_others_made_are_not_held_to_it() -> None:
+    told = story(REGISTER)
+    told.event(
+        "harness",
+        "node",
+        source="broker-a",
+        address=address_of("broker-a"),
+        value={"kind": "broker", "implementation": "Apache 4.9.8"},
+    )
+    assert check(told).verdict is Validity.VALID
