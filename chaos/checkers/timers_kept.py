@@ -37,7 +37,7 @@ from ..oracle.world import OURS, Life, World
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
 from .control import Control, Row
-from .findings import counted, tolerated, verdict_of
+from .findings import NEVER, counted, lasted, tolerated, verdict_of
 from .lateness import RESUME_GRACE_MS, LagWindow
 from .tolerance import Tolerance, tolerance
 
@@ -306,16 +306,21 @@ class _Process:
             and not self.troubles.among(self.name_servers, run.began_ms, run.ended_ms)
         ]
         if polls:
-            first = silent[0] if silent else polls[-1]
+            last_ms = silent[-1].began_ms if silent else 0.0
+            asks_ms = next((run.began_ms for run in polls if run.began_ms > last_ms), self.end_ms)
+            out = lasted(silent[0].began_ms, asks_ms) if silent else {"bound_ms": 0.0, "formula": NEVER}
             yield Finding(
                 subject=self.life.node,
                 object=POLL,
                 kind="asks for every topic",
-                from_ms=first.began_ms,
-                to_ms=first.ended_ms,
+                from_ms=polls[0].began_ms,
+                to_ms=self.end_ms,
                 row="MQClientInstance: each round asks for every topic",
                 examined=len(polls),
                 wrong=len(silent),
+                wrong_from_ms=silent[0].began_ms if silent else None,
+                wrong_to_ms=asks_ms if silent else None,
+                **out,
             )
 
     def _calls_in(self, from_ms: float, to_ms: float) -> Sequence[_Run]:

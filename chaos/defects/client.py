@@ -302,7 +302,7 @@ DEFECTS = (
         scenario="name-server-partition",
         caught_by=checks("dead_name_servers_left"),
         also=checks(
-            "client_routes_are_true", "name_server_selection", "recovery_time"
+            "timers_kept", "client_routes_are_true", "name_server_selection", "recovery_time"
         ),  # the first answered look-up comes as late
         plant=_is_too_patient,
     ),
@@ -312,7 +312,7 @@ DEFECTS = (
         kinds=(NodeKind.PRODUCER,),
         scenario="broker-crash",
         caught_by=checks("dead_brokers_avoided"),
-        also=checks("client_routes_are_true", "recovery_time"),
+        also=checks("timers_kept", "client_routes_are_true", "recovery_time"),
         plant=_polls_half_as_often,
     ),
     Defect(
@@ -321,7 +321,7 @@ DEFECTS = (
         kinds=_LASTING,
         scenario="name-server-then-broker",
         caught_by=checks("dead_brokers_avoided"),
-        also=checks("availability", "client_routes_are_true", "dead_name_servers_left", "recovery_time"),
+        also=checks("timers_kept", "availability", "client_routes_are_true", "dead_name_servers_left", "recovery_time"),
         plant=_stops_polling_after_a_failure,
     ),
     Defect(
@@ -331,7 +331,7 @@ DEFECTS = (
         nodes=("producer-0",),
         scenario="name-server-partition",
         caught_by=checks("recovery_time"),
-        also=checks("availability", "client_routes_are_true", "dead_name_servers_left"),
+        also=checks("timers_kept", "availability", "client_routes_are_true", "dead_name_servers_left"),
         plant=_gives_up_after_a_failure,
     ),
     Defect(

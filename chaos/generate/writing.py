@@ -25,7 +25,7 @@ ORDERED_ROWS = 1_000_000
 
 COUNTED_ROWS = 100_000
 """A history up to this size is first made to count its rows; in a larger one held pulls hardly count."""
-COUNTS = 2
+COUNTS = 3
 
 
 class Written(NamedTuple):
