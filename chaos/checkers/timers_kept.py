@@ -307,7 +307,7 @@ class _Process:
         ]
         if polls:
             last_ms = silent[-1].began_ms if silent else 0.0
-            asks_ms = next((run.began_ms for run in polls if run.began_ms > last_ms), self.end_ms)
+            asks_ms = next((run.began_ms for run in polls if run.began_ms > last_ms), max(self.end_ms, last_ms))
             out = lasted(silent[0].began_ms, asks_ms) if silent else {"bound_ms": 0.0, "formula": NEVER}
             yield Finding(
                 subject=self.life.node,
