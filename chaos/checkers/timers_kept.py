@@ -42,6 +42,8 @@ from .lateness import RESUME_GRACE_MS, LagWindow
 from .tolerance import Tolerance, tolerance
 
 NAME = "timers_kept"
+_LONGEST_CALL_MS = 60_000.0
+"""One that began in some time has ended so long after it; a longer one is found by its own length."""
 _KINDS = ("name_server", "broker", "producer", "consumer")
 
 
@@ -88,11 +90,12 @@ class _Act(NamedTuple):
 
 def judge(control: Control, world: World) -> Verdict:
     """Examined: runs of periodic tasks, the waits between rebalances, and look-ups. Violations: those out of time."""
-    runs, calls = _by_process(control, "scheduled_task"), _by_process(control, "name_server_call")
+    runs, registered = _by_process(control, "scheduled_task"), _by_process(control, "register")
+    asked = _by_process(control, "name_server_call")
     findings: list[Finding] = []
     for node in world.of_kind(*_KINDS) if runs else ():
         for life in world.lives_of(node.name) if node.implementation == OURS else ():
-            process = life.node, life.incarnation
+            process, calls = (life.node, life.incarnation), registered if node.kind == "broker" else asked
             one = _Process(control, world, life, node.kind, runs.get(process, ()), calls.get(process, ()))
             findings += one.findings()
     return verdict_of(
@@ -152,6 +155,9 @@ class _Process:
             yield from self._finding(
                 schedule.task, "takes no longer than its calls", "a call ends by its time-out", self._lengths(schedule)
             )
+        if self.kind == "broker":
+            row = "BrokerOuterAPI: a registration ends by registerBrokerTimeoutMills"
+            yield from self._finding("registration", "ends by its time-out", row, self._registrations())
         if self.kind == "consumer":
             row = "RebalanceService: waits Qr after each round"
             yield from self._finding(REBALANCE, "each Qr after the last", row, self._waits())
@@ -190,6 +196,7 @@ class _Process:
             base_ms, number = first_ms + self.timers.B_ms, 0
         missing = self._tick(schedule, base_ms, number, self.end_ms, busy)._replace(missing=True)
         busy_ms = max(self._bound_ms(one, missing.from_ms + missing.latest_ms, self.end_ms) for one in self._tasks)
+        busy_ms += self._call_ms(len(self.name_servers))  # what was under way at the end has left no row
         missing = missing._replace(latest_ms=missing.latest_ms + busy_ms, earliest_ms=None)
         if missing.over_ms > 0:
             yield missing
@@ -255,10 +262,9 @@ class _Process:
 
     def _rebalances(self) -> Iterator[_Act]:
         """Rounds in which every peer answered; one that may have met a time-out may meet one for each queue."""
-        calls = 2 * len(self._queues()) + 2 * len(self.brokers) + 4
         for run in self.runs:
             if run.row.f == REBALANCE and not self._any_trouble(run.began_ms, run.ended_ms):
-                yield self._length(run, calls * self.timers.delivery_ms, "its calls")
+                yield self._length(run, self._bound_ms(REBALANCE, run.began_ms, run.ended_ms), "its calls")
 
     def _length(self, run: _Run, bound_ms: float, formula: str) -> _Act:
         if self._held(run.began_ms, run.ended_ms):
@@ -273,26 +279,38 @@ class _Process:
         """How long a run of the task may take that lasts from then to then."""
         lock_ms, each_ms = self._lock_ms, self.timers.delivery_ms
         silent = self.troubles.among(self.name_servers, from_ms, to_ms)
+        # A NameServer that answers late is no delay of this node's; each call has a bound of its own.
+        asking_ms = self._asking_ms(from_ms, to_ms) + (lock_ms if silent else 0.0)
         match task:
             case "registerBrokerAll":
                 # Its turn behind another round, the question before (322), and the answers of all at once.
-                return each_ms + (2 * self.timers.B_ms + (self.timers.F_ms or 0.0) if silent else 0.0)
+                return asking_ms + each_ms + (2 * self.timers.B_ms + (self.timers.F_ms or 0.0) if silent else 0.0)
             case "updateTopicRouteInfoFromNameServer":
-                calls = self._calls_in(from_ms, to_ms)
-                asked_ms = sum(call.ended_ms - call.began_ms for call in calls)
-                return asked_ms + (len(calls) + 1) * (each_ms + (lock_ms if silent else 0.0))
+                return asking_ms + (len(self._calls_in(from_ms, to_ms)) + 1) * (each_ms + (lock_ms if silent else 0.0))
             case "sendHeartbeatToAllBroker":
                 hung = self.troubles.among(self.brokers, from_ms, to_ms)
-                waits_ms = self.timers.A_ms * len(hung) + (lock_ms if silent else 0.0)
-                return waits_ms + (len(self.brokers) + 1) * each_ms
+                return asking_ms + self.timers.A_ms * len(hung) + (len(self.brokers) + 1) * each_ms
             case "persistAllConsumerOffset":
                 hung = self.troubles.among(self.brokers, from_ms, to_ms)
                 queues = self._queues()
                 waits_ms = OFFSET_CALL_MS * sum(broker in hung for broker, _, _ in queues)
                 if silent and hung:  # an address that is not known is asked for
-                    waits_ms += len(queues) * (lock_ms + self._look_up_ms(len(self.name_servers)))
-                return waits_ms + each_ms
+                    waits_ms += len(queues) * (lock_ms + self._call_ms(len(self.name_servers)))
+                return asking_ms + waits_ms + each_ms
+            case "doRebalance":
+                return asking_ms + (2 * len(self._queues()) + 2 * len(self.brokers) + 4) * each_ms
         return each_ms
+
+    def _asking_ms(self, from_ms: float, to_ms: float) -> float:
+        """For how long in that time a NameServer was being asked."""
+        first = bisect_left(self.call_ends, from_ms)
+        last = bisect_right(self.call_ends, to_ms + _LONGEST_CALL_MS)
+        asked_ms, until_ms = 0.0, from_ms
+        for call in sorted(self.calls[first:last], key=lambda call: call.began_ms):
+            begin_ms, end_ms = max(call.began_ms, until_ms), min(call.ended_ms, to_ms)
+            if end_ms > begin_ms:
+                asked_ms, until_ms = asked_ms + end_ms - begin_ms, end_ms
+        return asked_ms
 
     def _silent_polls(self) -> Iterator[Finding]:
         """Polls that asked for nothing, though the client had asked for a topic before, which it never forgets."""
@@ -350,14 +368,20 @@ class _Process:
         """Each look-up: its answer by A, or a connect by C for each NameServer that it met; and its turn before."""
         for number, call in enumerate(self.calls):
             tried = len((call.row.decoded or {}).get("tried") or ())
-            bound_ms = self._look_up_ms(tried) + self.timers.delivery_ms
+            bound_ms = self._call_ms(tried) + self.timers.delivery_ms
             beside = self.calls[max(0, number - 20) : number + 20]
             if any(o is not call and o.began_ms <= call.ended_ms and o.ended_ms >= call.began_ms for o in beside):
                 bound_ms += self._lock_ms
             yield self._length(call, bound_ms, f"A, or {tried}·C")
 
-    def _look_up_ms(self, tried: int) -> float:
-        return max(self.timers.A_ms, self.timers.C_ms * tried)
+    def _registrations(self) -> Iterator[_Act]:
+        """Each registration at one NameServer: its answer, or none, by B."""
+        for call in self.calls:
+            yield self._length(call, self._call_ms(1) + self.timers.delivery_ms, "B")
+
+    def _call_ms(self, tried: int) -> float:
+        """The longest that a call of so many NameServers may take."""
+        return self.timers.B_ms if self.kind == "broker" else max(self.timers.A_ms, self.timers.C_ms * tried)
 
     def _any_trouble(self, from_ms: float, to_ms: float) -> bool:
         return bool(self.troubles.among([*self.name_servers, *self.brokers], from_ms, to_ms))
