@@ -136,7 +136,13 @@ class _Process:
         self, control: Control, world: World, life: Life, kind: str, runs: Sequence[_Run], calls: Sequence[_Run]
     ) -> None:
         self.control, self.world, self.life, self.kind = control, world, life, kind
-        self.runs, self.calls, self.call_ends = runs, calls, [call.ended_ms for call in calls]
+        # A client whose start failed is made anew within its process: each takes its list and begins its tasks.
+        lists = (
+            row.time_ms for row in control.rows("name_server_list") if row.process == (life.node, life.incarnation)
+        )
+        self.start_ms = max((*lists, life.start_ms)) if kind in ("producer", "consumer") else life.start_ms
+        self.runs = [run for run in runs if run.began_ms >= self.start_ms - 1.0]
+        self.calls, self.call_ends = calls, [call.ended_ms for call in calls]
         self.timers = world.timers_of(life.node)
         self.pauses: Sequence[Cause] = pauses(world, life.node)
         self.troubles = Troubles(world, life.node)
@@ -173,7 +179,7 @@ class _Process:
     def _ticks(self, schedule: Schedule) -> Iterator[_Act]:
         """Each run of a fixed-rate task, counted from when the first was due; and the one that never came."""
         thread = [run for run in self.runs if run.row.f != REBALANCE] if schedule.shared else self.runs
-        first_ms = self.life.start_ms + schedule.first_ms
+        first_ms = self.start_ms + schedule.first_ms
         base_ms: float | None = None if schedule.task == REGISTER else first_ms
         mine = [run for run in thread if run.row.f == schedule.task]
         number, busy = 0, _Busy(-math.inf, -math.inf)
@@ -192,6 +198,8 @@ class _Process:
             busy = busy.and_then(run, self.timers.delivery_ms)
         if base_ms is None and mine:
             return
+        if not self.runs and self.troubles.among(self.name_servers, self.start_ms, self.end_ms):
+            return  # it may not have come to its tasks: a start that meets no NameServer fails
         if base_ms is None:
             base_ms, number = first_ms + self.timers.B_ms, 0
         missing = self._tick(schedule, base_ms, number, self.end_ms, busy)._replace(missing=True)
@@ -215,7 +223,7 @@ class _Process:
         )
 
     def _tick(self, schedule: Schedule, base_ms: float, number: int, began_ms: float, busy: _Busy) -> _Act:
-        from_ms = base_ms if number else self.life.start_ms
+        from_ms = base_ms if number else self.start_ms
         earliest_ms = number * schedule.period_ms if number else base_ms - from_ms
         latest_ms = self._after_pauses(from_ms + earliest_ms)
         if busy.from_ms <= latest_ms + self.timers.delivery_ms:
@@ -236,7 +244,7 @@ class _Process:
             due_ms = self._after_pauses(before.ended_ms + wait_ms)
             earliest_ms = None if woken else wait_ms
             yield _Act(before.ended_ms, run.began_ms - before.ended_ms, earliest_ms, due_ms - before.ended_ms, symbol)
-        ended_ms = rounds[-1].ended_ms if rounds else self.life.start_ms
+        ended_ms = rounds[-1].ended_ms if rounds else self.start_ms
         due_ms = self._after_pauses(ended_ms + timers.Qr_ms)
         missing = _Act(ended_ms, self.end_ms - ended_ms, None, due_ms - ended_ms, "Qr", missing=True)
         if missing.over_ms > 0 and not self._any_trouble(ended_ms, self.end_ms):

@@ -103,7 +103,8 @@ def smallest(timer: Timer, sign: int) -> str:
             break
         finding = found(timer, 1 + sign * deviation)
         if finding is not None:
-            return f"{deviation:.1%} ({deviation * timer.period_ms:,.0f} ms), not {missed:.1%}"
+            smaller = f"not {missed:.1%}" if missed else "the smallest tried"
+            return f"{deviation:.1%} ({deviation * timer.period_ms:,.0f} ms), {smaller}"
         missed = deviation
     return f"none up to {missed:.0%}"
 

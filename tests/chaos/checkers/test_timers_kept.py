@@ -174,6 +174,25 @@ def test_a_poll_that_asks_for_nothing_is_found() -> None:
     assert (found.object, found.kind, found.wrong) == (POLL, "asks for every topic", 2)
 
 
+def test_a_client_whose_start_failed_counts_from_the_one_that_did_not() -> None:
+    client = [task for task in RATES if RATES[task][0] == "consumer-0"]
+    told = story(*client)
+    for at_s in (0, 12):
+        told.at(at_s).event("consumer-0", "name_server_list", value=[address_of("ns-0")])
+    for task in client:
+        runs(told, task, due(12 + RATES[task][1], RATES[task][2]))
+    assert check(told).verdict is Validity.VALID
+
+
+def test_a_broker_waits_for_a_registration_no_longer_than_its_time_out() -> None:
+    def told(took_s: float) -> Verdict:
+        to = {"type": "info", "name_server": address_of("ns-0"), "duration_ms": took_s * 1000}
+        return check(story().at(50 + took_s).event("broker-a", "register", **to))
+
+    assert told(6).verdict is Validity.VALID
+    assert [(found.object, found.measured_ms) for found in wrong(told(6.3))] == [("registration", pytest.approx(6_300))]
+
+
 def test_settings_of_the_node_itself_count() -> None:
     told = cluster(
         name_servers=1,
