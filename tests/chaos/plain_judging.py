@@ -24,6 +24,7 @@ CONTROL_CHECKS = (
     "queue_ownership",
     "routes_are_true",
     "routes_converge",
+    "timers_kept",
 )
 
 
