@@ -19,7 +19,7 @@ from ..faults.link_faults import BlackHole, Cut, LinkFault
 from ..faults.process_faults import Pause, Stop
 from .clients import Clients
 from .outcome import CLOSED, HARNESS, PROBER, SILENT, UP, Control, role_of
-from .plan import BEGIN_MS, TRAFFIC_MS, Plan, PlannedFault
+from .plan import BEGIN_MS, Plan, PlannedFault
 from .tasks import scheduled_tasks
 
 SYSTEM_TOPICS = ("TBW102", "SELF_TEST_TOPIC")
@@ -83,7 +83,7 @@ class Simulation:
         workload = {
             **{"topic": plan.topic_names[0], "queues": plan.queues, "client_starts": plan.starts},
             **{"producers": plan.producers, "consumers": plan.consumers, "broadcasting": False},
-            "sends_per_s": plan.messages / max(1, plan.producers) / (plan.settled_ms - TRAFFIC_MS) * 1000,
+            "sends_per_s": plan.sends_per_s,
         }
         about = {"scenario": "generated", "seed": plan.seed, "workload": workload, "availability_floor": None}
         about |= {"timeline": [entry.do for entry in plan.timeline], "defect": None}

@@ -66,6 +66,16 @@ class Plan:
         return Timers.for_profile(self.profile)
 
     @property
+    def step_ms(self) -> float:
+        """From one message to the next; the producers take turns."""
+        return (self.settled_ms - 5_000.0 - TRAFFIC_MS) / max(self.messages, 1)
+
+    @property
+    def sends_per_s(self) -> float:
+        """How many messages each producer sends in a second; 0 without any."""
+        return 1000 / (self.producers * self.step_ms) if self.messages and self.producers else 0.0
+
+    @property
     def end_ms(self) -> float:
         """When the final reads are done."""
         return self.settled_ms + 10_000.0

@@ -11,6 +11,7 @@ as large as the cluster, not as the history.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -133,6 +134,8 @@ class Traffic:
     """How many messages the final reads have found so far."""
     taken: Ints = field(init=False)
     """Of every holding: how many messages went to it."""
+    _phases: Floats = field(init=False)
+    """Of every producer: where between two of the run's messages it sends. Its pace is even, as real ones' is."""
     _wanted_ms: Floats = field(init=False)
     _received_ms: Floats = field(init=False)
     _brokers_of: Ints = field(init=False)
@@ -146,6 +149,8 @@ class Traffic:
         plan = self.plan
         queues = plan.topics * plan.brokers * plan.queues
         self.ends = np.zeros(queues, dtype=np.int64)
+        phase = random.Random(f"{plan.seed} phases").random
+        self._phases = np.array([phase() for _ in range(plan.producers)])
         self._wanted_ms, self._received_ms = np.zeros(queues), np.zeros(queues)
         masks = 1 << plan.brokers
         self._brokers_of = np.full((masks, plan.brokers), -1, dtype=np.int64)
@@ -162,11 +167,7 @@ class Traffic:
 
     def time_of(self, number: int) -> float:
         """When the message of that number is sent at the earliest; numbers from `messages` on: when traffic ends."""
-        return TRAFFIC_MS + min(number, self.plan.messages) * self._step_ms
-
-    @property
-    def _step_ms(self) -> float:
-        return (self.plan.settled_ms - 5_000.0 - TRAFFIC_MS) / max(self.plan.messages, 1)
+        return TRAFFIC_MS + min(number, self.plan.messages) * self.plan.step_ms
 
     def messages(self, first: int, until: int) -> Messages:
         """The messages with numbers in [first, until), which must follow on the ones before."""
@@ -174,8 +175,8 @@ class Traffic:
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence((plan.seed, first))))
         number = np.arange(first, until, dtype=np.int64)
         n = len(number)
-        sent_ms = TRAFFIC_MS + (number + rng.random(n)) * self._step_ms
         producer, turn = number % plan.producers, number // plan.producers
+        sent_ms = TRAFFIC_MS + (number + self._phases[producer]) * plan.step_ms
         topic, turn = turn % plan.topics, turn // plan.topics + producer
         known = self._known.at(producer, sent_ms)
         queue = turn % plan.queues

@@ -49,7 +49,7 @@ def test_rows_are_those_of_the_catalogue_in_order_of_time(seed: int) -> None:
 
 
 def test_a_history_in_slices_is_one_history(tmp_path: Path) -> None:
-    written = generate.write(tmp_path, events=20_000, seed=3, slice_rows=700)
+    written = generate.write(tmp_path, events=20_000, seed=3, slice_rows=1_000)  # a border costs some held pulls
     rows = read_rows(tmp_path)
     assert (written.rows, abs(len(rows) - 20_000) < 300) == (len(rows), True)
     assert numbered_without_gaps(rows)
@@ -60,6 +60,19 @@ def test_a_history_in_slices_is_one_history(tmp_path: Path) -> None:
                 offsets[row["topic"], row["broker_name"], row["queue_id"]].append(row["offset"])
         assert offsets
         assert all(found == list(range(len(found))) for found in offsets.values())
+
+
+@pytest.mark.parametrize("rows", [generate.random_rows(10), generate.rows_of(8_000, 1)])
+def test_each_producer_sends_at_the_even_pace_that_the_run_states(rows: Sequence[dict[str, Any]]) -> None:
+    begin = next(row for row in rows if row["event"] == "run_begin")
+    period_ms = 1000 / begin["value"]["workload"]["sends_per_s"]
+    sent: dict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        if row["event"] == "send" and row["type"] == "invoke":
+            sent[row["node"]].append(row["time_ms"])
+    assert len(sent) == begin["value"]["workload"]["producers"]
+    gaps = [later - at_ms for times in sent.values() for at_ms, later in pairwise(times)]
+    assert gaps == pytest.approx([period_ms] * len(gaps))
 
 
 def test_a_queue_is_received_from_the_offset_at_which_it_was_taken() -> None:
