@@ -308,7 +308,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="quiet",
         caught_by=checks("routes_are_true"),
-        also=checks("timers_kept", "answers_are_true", "no_false_eviction", "routes_converge"),
+        also=checks("answers_are_true", "messages_delivered", "no_false_eviction", "routes_converge", "timers_kept"),
         plant=in_its_parts(_registers_rarely),
     ),
     Defect(
