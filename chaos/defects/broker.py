@@ -261,7 +261,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="name-server-crash",
         caught_by=checks("routes_converge", "routes_are_true"),
-        also=checks("answers_are_true", "registrations_are_kept"),
+        also=checks("answers_are_true", "client_routes_are_true", "registrations_are_kept"),
         plant=in_its_parts(_registers_half),
     ),
     Defect(
@@ -308,7 +308,16 @@ DEFECTS = (
         nodes=_ONE,
         scenario="quiet",
         caught_by=checks("routes_are_true"),
-        also=checks("answers_are_true", "messages_delivered", "no_false_eviction", "routes_converge", "timers_kept"),
+        also=checks(
+            "answers_are_true",
+            "client_routes_are_true",
+            "duplicates",
+            "messages_delivered",
+            "no_false_eviction",
+            "prompt_answers",
+            "routes_converge",
+            "timers_kept",
+        ),
         plant=in_its_parts(_registers_rarely),
     ),
     Defect(
@@ -365,7 +374,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("order_kept"),
-        also=checks("duplicates", "messages_delivered", "no_acknowledged_loss"),
+        also=checks("duplicates", "messages_delivered", "no_acknowledged_loss", "prompt_answers"),
         plant=_stores_out_of_order,
     ),
     Defect(

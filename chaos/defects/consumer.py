@@ -309,6 +309,7 @@ DEFECTS = (
         kinds=_CONSUMER,
         scenario="smoke",
         caught_by=checks("messages_delivered"),
+        also=checks("prompt_answers"),
         plant=_hands_over_late,
     ),
     Defect(
