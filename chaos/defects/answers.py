@@ -121,7 +121,7 @@ def _defect(
         nodes=nodes,
         scenario=scenario,
         caught_by=checks("answers_are_true"),
-        also=checks("routes_as_registered", "client_routes_are_true", *also),
+        also=checks("routes_as_registered", "client_routes_are_true", "messages_delivered", *also),
         plant=plant,
     )
 

@@ -243,7 +243,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("routes_converge", "routes_are_true"),
-        also=checks("answers_are_true"),
+        also=checks("answers_are_true", "client_routes_are_true", "messages_delivered"),
         plant=_skips_one_name_server,
     ),
     Defect(
@@ -252,6 +252,7 @@ DEFECTS = (
         kinds=_BROKER,
         scenario="name-server-crash",
         caught_by=checks("routes_converge", "routes_are_true"),
+        also=checks("client_routes_are_true", "messages_delivered"),
         plant=in_its_parts(_never_tries_again),
     ),
     Defect(
@@ -261,7 +262,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="name-server-crash",
         caught_by=checks("routes_converge", "routes_are_true"),
-        also=checks("answers_are_true", "client_routes_are_true", "registrations_are_kept"),
+        also=checks("answers_are_true", "client_routes_are_true", "messages_delivered", "registrations_are_kept"),
         plant=in_its_parts(_registers_half),
     ),
     Defect(

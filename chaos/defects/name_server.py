@@ -287,7 +287,13 @@ DEFECTS = (
         nodes=_ONE,
         scenario="broker-partition",
         caught_by=checks("no_false_eviction"),
-        also=checks("answers_are_true", "registrations_are_kept", "routes_are_true"),
+        also=checks(
+            "answers_are_true",
+            "client_routes_are_true",
+            "messages_delivered",
+            "registrations_are_kept",
+            "routes_are_true",
+        ),
         plant=_expires_sooner_by(60_000),
     ),
     Defect(
@@ -297,7 +303,13 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("no_false_eviction", "routes_are_true"),
-        also=checks("answers_are_true", "client_routes_are_true", "registrations_are_kept", "routes_converge"),
+        also=checks(
+            "answers_are_true",
+            "client_routes_are_true",
+            "messages_delivered",
+            "registrations_are_kept",
+            "routes_converge",
+        ),
         plant=_expires_sooner_by(100_000),
     ),
     Defect(
@@ -307,7 +319,14 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("no_false_eviction", "routes_are_true"),
-        also=checks("answers_are_true", "client_routes_are_true", "registrations_are_kept", "routes_converge"),
+        also=checks(
+            "answers_are_true",
+            "availability",
+            "client_routes_are_true",
+            "messages_delivered",
+            "registrations_are_kept",
+            "routes_converge",
+        ),
         plant=_scans_the_wrong_way,
     ),
     Defect(
@@ -355,7 +374,13 @@ DEFECTS = (
         nodes=_ONE,
         scenario="broker-crash-late",
         caught_by=checks("no_false_eviction", "routes_are_true", "routes_converge"),
-        also=checks("answers_are_true", "client_routes_are_true", "dead_brokers_avoided", "registrations_are_kept"),
+        also=checks(
+            "answers_are_true",
+            "client_routes_are_true",
+            "dead_brokers_avoided",
+            "messages_delivered",
+            "registrations_are_kept",
+        ),
         plant=_drops_another,
     ),
     Defect(
@@ -365,7 +390,13 @@ DEFECTS = (
         nodes=_ONE,
         scenario="broker-crash",
         caught_by=checks("routes_are_true", "routes_converge"),
-        also=checks("answers_are_true", "client_routes_are_true", "dead_brokers_avoided", "registrations_are_kept"),
+        also=checks(
+            "answers_are_true",
+            "client_routes_are_true",
+            "dead_brokers_avoided",
+            "messages_delivered",
+            "registrations_are_kept",
+        ),
         plant=_drops_whole_topics,
     ),
     Defect(
@@ -393,7 +424,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="broker-partition",
         caught_by=checks("routes_are_true", "routes_converge"),
-        also=checks("answers_are_true", "registrations_are_kept"),
+        also=checks("answers_are_true", "client_routes_are_true", "messages_delivered", "registrations_are_kept"),
         plant=_takes_nobody_back,
     ),
     Defect(
@@ -403,7 +434,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="name-server-crash",
         caught_by=checks("routes_are_true", "routes_converge"),
-        also=checks("availability", "registrations_are_kept"),
+        also=checks("availability", "client_routes_are_true", "messages_delivered", "registrations_are_kept"),
         plant=_loses_first_registrations,
     ),
     Defect(
@@ -413,7 +444,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("routes_are_true", "routes_converge"),
-        also=checks("answers_are_true", "registrations_are_kept"),
+        also=checks("answers_are_true", "client_routes_are_true", "messages_delivered", "registrations_are_kept"),
         plant=_keeps_the_older_version,
     ),
     Defect(
@@ -452,7 +483,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("routes_converge"),
-        also=checks("answers_are_true", "routes_as_registered"),
+        also=checks("answers_are_true", "messages_delivered", "routes_as_registered"),
         plant=_counts_a_queue_less,
     ),
     Defect(
