@@ -40,6 +40,7 @@ PLANTED: Mapping[str, str] = {
     "routes_are_true": "name-server-never-expires",
     "routes_as_registered": "name-servers-keep-another-permission",
     "routes_converge": "name-server-counts-a-queue-less",
+    "timers_kept": "client-polls-late",
 }
 FEW = ("answers_asked_for", "no_false_eviction", "routes_converge")
 """In the shortest scenarios; the others are nightly."""
