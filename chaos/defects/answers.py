@@ -121,7 +121,7 @@ def _defect(
         nodes=nodes,
         scenario=scenario,
         caught_by=checks("answers_are_true"),
-        also=checks("routes_as_registered", "client_routes_are_true", "messages_delivered", *also),
+        also=checks("routes_as_registered", "client_routes_are_true", "messages_delivered", "queue_ownership", *also),
         plant=plant,
     )
 
@@ -135,7 +135,7 @@ DEFECTS = (
         "an-old-route",
         f"answers look-ups with the route of {OLD_S:g} s ago",
         _with_old_routes,
-        ("dead_brokers_avoided", "queue_ownership"),
+        ("dead_brokers_avoided",),
         nodes=(),  # whom a client asks between the crash and 60 s later is the seed's choice
         scenario="broker-crash",
     ),

@@ -434,7 +434,9 @@ DEFECTS = (
         nodes=_ONE,
         scenario="name-server-crash",
         caught_by=checks("routes_are_true", "routes_converge"),
-        also=checks("availability", "client_routes_are_true", "messages_delivered", "registrations_are_kept"),
+        also=checks(
+            "answers_are_true", "availability", "client_routes_are_true", "messages_delivered", "registrations_are_kept"
+        ),
         plant=_loses_first_registrations,
     ),
     Defect(

@@ -58,6 +58,7 @@ DEFECTS = (
         kinds=(NodeKind.NAME_SERVER,),
         scenario="quiet",
         caught_by=checks("prompt_answers"),
+        also=checks("availability"),
         plant=_look_ups_late,
     ),
     Defect(
