@@ -275,6 +275,7 @@ DEFECTS = (
         kinds=_CONSUMER,
         scenario="ordered",
         caught_by=checks("order_kept"),
+        also=checks("prompt_answers"),
         plant=_delivers_out_of_order,
     ),
     Defect(
