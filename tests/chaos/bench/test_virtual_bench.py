@@ -25,7 +25,7 @@ TINY = parse(
 def test_a_recording_is_measured_beside_an_empty_loop_and_its_parts_are_the_whole() -> None:
     text = io.StringIO()
     (tiny,) = virtual.run([TINY], rounds=1, console=Console(file=text, width=160))
-    assert 20 < tiny.simulated_s < 60
+    assert 20 < tiny.simulated_s < 120  # with the phases that the seed drew
     assert tiny.events > 400
     assert 300 < tiny.chunks < tiny.turns < tiny.calls
     assert 0 < tiny.empty_cpu_s < tiny.cpu_s
