@@ -91,7 +91,7 @@ NIGHTLY = (
         f"{_KNOWN}::test_a_clean_history_of_any_size_is_valid_to_every_check",
         "clean generated histories of more sizes and seeds",
         (_HEALTHY, f"{_KNOWN}::test_a_clean_history_of_any_size_is_valid_to_every_check"),
-        ("4000-1-4.9",),
+        ("5450-1-4.9",),
     ),
     Nightly(
         f"{_KNOWN}::test_no_check_finds_a_fault_in_a_random_history",
