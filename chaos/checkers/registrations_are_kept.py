@@ -85,7 +85,7 @@ CHECK = Check(
     reads=Reads.CONTROL,
     gather=lambda gathering, _world: gathering.control,
     judge=judge,
-    tells=lambda m: f"{m.get('acknowledged', 0):,} acknowledged; {m.get('silences', 0):,} silences",
+    tells=lambda m: f"{m.get('acknowledged', 0):,} acknowledged; dropped for silence: {m.get('silences', 0):,}",
 )
 
 
