@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from .causes import Cause, link_causes
 from .hung import broker_causes, hung_brokers
 from .obligations import RouteState, route_states
-from .reach import delayed_by_commits, failed_calls
+from .reach import cut_off_until, delayed_by_commits, failed_calls
 from .windows import Window, client_leave_window, serves_window
 from .world import World
 
@@ -78,8 +78,9 @@ def _absences(world: World) -> list[Absence]:
                     failed_calls=failed,
                 )
                 use = delayed_by_commits(world, client.name, use, began_ms)
-                route_from_ms = removal_ms + route.latest_ms - removal.latest_ms
-                from_ms = removal_ms + use.latest_ms - removal.latest_ms
+                told_ms = cut_off_until(world, client.name, removal_ms, removal_ms + poll_ms)
+                route_from_ms = told_ms + route.latest_ms - removal.latest_ms
+                from_ms = told_ms + use.latest_ms - removal.latest_ms
                 if route_from_ms >= end_ms:
                     continue
                 found.append(

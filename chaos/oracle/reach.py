@@ -87,6 +87,24 @@ def failed_calls(world: World, clients: Collection[str], from_ms: float, to_ms: 
     )
 
 
+def cut_off_until(world: World, client: str, from_ms: float, to_ms: float) -> float:
+    """When the last stretch in which every NameServer of the client's list is lost to it is over, of those that meet
+    [from_ms, to_ms]; `from_ms` when there is none. Nobody can tell the client anything before that."""
+    servers = [node.name for node in world.listed(client)]
+    faults = [faults_between(world, client, server) for server in servers]
+    begins = sorted({fault.start_ms for lost_ones in faults for fault in lost_ones if fault.start_ms <= to_ms})
+    until_ms = from_ms
+    for begin_ms in begins:
+        ends = [
+            max((f.end_ms for f in lost_ones if f.start_ms <= begin_ms < f.end_ms), default=begin_ms)
+            for lost_ones in faults
+        ]
+        end_ms = min(ends, default=begin_ms)
+        if end_ms > begin_ms:
+            until_ms = max(until_ms, end_ms)
+    return until_ms
+
+
 def delayed_by_commits(world: World, client: str, window: Window, from_ms: float) -> Window:
     """The window, which begins at `from_ms`, as much longer as the client's offset commits hold up its polls.
 

@@ -131,6 +131,16 @@ ODD = {
         "name-server-unregisters-by-half",
         "routes_are_true",
     ),
+    "a producer cut from every NameServer before it hears of a stop": Odd(
+        [
+            {"at_s": 5, "do": "stop", "nodes": ["broker-a"]},
+            {"at_s": 5.05, "do": "black_hole", "links": ["producer-0 <-> name_servers"]},
+            {"at_s": 125, "do": "heal"},
+            {"at_s": 300, "do": "restart", "nodes": ["broker-a"]},
+        ],
+        "client-stops-polling-after-a-failure",
+        "client_routes_are_true",
+    ),
 }
 
 
