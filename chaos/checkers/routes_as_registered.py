@@ -14,7 +14,6 @@ In a cluster that others may join (`nemesrv up`) a name that none of our nodes h
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -194,17 +193,17 @@ class _Judged:
         for name_server in self._name_servers:
             if row in self._rows.due(name_server, held.topic, broker, asked_ms, held.from_ms):
                 return
-        if held.topic in self._borrowed(held, broker, row, asked_ms):
+        if self._is_borrowed(held, broker, row, asked_ms):
             return
         yield _Wrong("not as registered", broker, self._due(held, broker, held.from_ms), held.from_ms, held.to_ms)
 
-    def _borrowed(self, held: _Held, broker: str, row: QueueRow | None, asked_ms: float) -> tuple[str, ...]:
-        """The topic itself, where its route is TBW102's: a producer takes that for a topic that is not there yet."""
-        for name_server in self._name_servers:
-            for read, write, perm in self._rows.due(name_server, "TBW102", broker, asked_ms, held.from_ms):
-                if row is not None and row[0] == row[1] <= max(read, write) and row[2] == perm:
-                    return (held.topic,)
-        return ()
+    def _is_borrowed(self, held: _Held, broker: str, row: QueueRow | None, asked_ms: float) -> bool:
+        """Whether the route is TBW102's, which a producer takes for that of a topic that is not there yet."""
+        return row is not None and any(
+            row[0] == row[1] <= max(read, write) and row[2] == perm
+            for name_server in self._name_servers
+            for read, write, perm in self._rows.due(name_server, "TBW102", broker, asked_ms, held.from_ms)
+        )
 
     def _due(self, held: _Held, broker: str, at_ms: float) -> str:
         node = held.node if held.is_name_server else self._name_servers[0]
@@ -234,5 +233,5 @@ class _Judged:
 
     def _tolerance(self, held: _Held, wrong: _Wrong) -> Tolerance:
         nodes = (held.node, *([wrong.broker] if wrong.broker in self._known else []))
-        windows = [LagWindow(0, node, held.from_ms, min(wrong.from_ms, math.inf)) for node in nodes]
+        windows = [LagWindow(0, node, held.from_ms, wrong.from_ms) for node in nodes]
         return tolerance(self._world.timers, self._control.lateness.measured(self._world, windows).get(0), 1)

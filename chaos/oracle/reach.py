@@ -7,6 +7,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from ..faults.losses import Loss
+from .intervals import Stretch, without
 from .windows import NEVER, Window, commit_delay_ms
 from .world import Fault, World
 
@@ -90,19 +91,17 @@ def failed_calls(world: World, clients: Collection[str], from_ms: float, to_ms: 
 def cut_off_until(world: World, client: str, from_ms: float, to_ms: float) -> float:
     """When the last stretch in which every NameServer of the client's list is lost to it is over, of those that meet
     [from_ms, to_ms]; `from_ms` when there is none. Nobody can tell the client anything before that."""
-    servers = [node.name for node in world.listed(client)]
-    faults = [faults_between(world, client, server) for server in servers]
-    begins = sorted({fault.start_ms for lost_ones in faults for fault in lost_ones if fault.start_ms <= to_ms})
-    until_ms = from_ms
-    for begin_ms in begins:
-        ends = [
-            max((f.end_ms for f in lost_ones if f.start_ms <= begin_ms < f.end_ms), default=begin_ms)
-            for lost_ones in faults
-        ]
-        end_ms = min(ends, default=begin_ms)
-        if end_ms > begin_ms:
-            until_ms = max(until_ms, end_ms)
-    return until_ms
+    reached = [
+        stretch
+        for server in world.listed(client)
+        for stretch in without(
+            -math.inf,
+            math.inf,
+            (Stretch(f.start_ms, f.end_ms) for f in faults_between(world, client, server.name) if f.start_ms <= to_ms),
+        )
+    ]
+    cut_off = without(-math.inf, math.inf, reached) if world.listed(client) else []
+    return max([from_ms, *(stretch.end_ms for stretch in cut_off)])
 
 
 def delayed_by_commits(world: World, client: str, window: Window, from_ms: float) -> Window:
@@ -112,7 +111,7 @@ def delayed_by_commits(world: World, client: str, window: Window, from_ms: float
     succeeds whatever is behind it, and a dead process's kernel refuses. Each broker has one queue more, of the retry
     topic. A group that broadcasts commits to files of its own.
     """
-    workload = world.run.get("workload") or {}
+    workload = world.workload
     if workload.get("broadcasting") or not any(node.name == client for node in world.of_kind("consumer")):
         return window
     to_ms = from_ms + window.latest_ms
