@@ -32,9 +32,9 @@ from ..oracle.recovery import LOOK_UP
 from ..oracle.unrouted import unrouted_window
 from ..oracle.windows import NEVER
 from ..oracle.world import World
-from ..verdict import EXAMPLES_MAX, Finding, Validity, Verdict
+from ..verdict import Finding, Validity, Verdict
 from .check import Check, Facts, Reads, Section, largest, least, of_the_rest
-from .findings import rounded
+from .findings import examples_of, rounded
 from .lateness import LagWindow, Lateness
 from .slots import OPERATIONS, Slot, Slots, bucket_ms
 
@@ -234,7 +234,7 @@ def _producers(tallied: Tallies, world: World) -> tuple[int, list[Shortfall]]:
     """Sends between one change and the next, against the share of the queues that were not lost."""
     examined, short = 0, []
     bounds = sorted({*(moment.at_ms for moment in moments(world)), world.end_ms})
-    rate = float((world.run.get("workload") or {}).get("sends_per_s") or 1.0)
+    rate = float(world.workload.get("sends_per_s") or 1.0)
     for (start_ms, client), tally in sorted(tallied.sends.items(), key=lambda one: one[0]):
         brokers, queues = len(world.seen_by(client, "broker")), world.queues_of(client)
         if not brokers or not queues or len(world.views_of(client)) > 1 or joined_in_trouble(world, client, start_ms):
@@ -339,7 +339,7 @@ def _verdict(
         violations=violations,
         measured=measured,
         allowed=allowed,
-        examples=tuple(f.example for f in findings if f.validity is validity)[:EXAMPLES_MAX],
+        examples=examples_of(findings, validity),
         findings=tuple(findings),
         why=why,
     )

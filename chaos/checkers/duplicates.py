@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..oracle.redelivery import Redelivery, commit_ms, flush_ms
 from ..oracle.world import VIEWS_DIFFER, World
-from ..verdict import EXAMPLES_MAX, Finding, Validity, Verdict
+from ..verdict import Finding, Validity, Verdict
 from .check import Check, Facts, Reads, Section, largest
-from .findings import rounded, tolerated
+from .findings import examples_of, rounded, tolerated
 from .lateness import LagWindow, Lateness
 from .tolerance import Tolerance, tolerance
 
@@ -85,7 +85,7 @@ def gather(gathering: Gathering, world: World) -> Repeats:
     lag_ms = _lag_ms(gathering.control.lateness, world)
     counts, receipts, copies = message_counts(gathering), Found(), Found()
     if counts.messages and counts.suspicious:
-        alone = bool((world.run.get("workload") or {}).get("broadcasting"))
+        alone = bool(world.workload.get("broadcasting"))
         receipts = received_again(gathering, Redelivery.of(world), _tolerance(world, lag_ms), each_alone=alone)
     if counts.messages and counts.twice_stored:
         copies = stored_again(gathering)
@@ -146,7 +146,7 @@ def judge(repeats: Repeats, world: World) -> Verdict:
         violations=repeats.wrong,
         measured=measured,
         allowed=allowed,
-        examples=tuple(f.example for f in findings if f.validity is validity)[:EXAMPLES_MAX],
+        examples=examples_of(findings, validity),
         findings=findings,
         why=why,
     )

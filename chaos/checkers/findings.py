@@ -96,6 +96,11 @@ def lasted(from_ms: float, to_ms: float) -> dict[str, Any]:
     return {"measured_ms": length_ms, "bound_ms": 0.0, "formula": NEVER, "over_ms": length_ms}
 
 
+def examples_of(findings: Iterable[Finding], validity: Validity) -> tuple[Example, ...]:
+    """The first findings of this validity, as a verdict shows them."""
+    return tuple(finding.example for finding in findings if finding.validity is validity)[:EXAMPLES_MAX]
+
+
 def _examples(findings: Iterable[Finding]) -> list[Example]:
     bad = sorted((f for f in findings if f.wrong or f.late), key=lambda f: f.badness, reverse=True)
     return [finding.example for finding in bad[:EXAMPLES_MAX]]

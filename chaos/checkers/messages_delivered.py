@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..oracle.deliveries import PROMPT_MS, Due, Dues, askers, holdings
 from ..oracle.world import VIEWS_DIFFER, World
-from ..verdict import EXAMPLES_MAX, FINDINGS_MAX, Finding, Validity, Verdict
+from ..verdict import FINDINGS_MAX, Finding, Validity, Verdict
 from .check import Check, Facts, Reads, Section, largest
 from .control import Control
-from .findings import counted, rounded, tolerated
+from .findings import counted, examples_of, rounded, tolerated
 from .lateness import LagWindow
 from .slow_messages import Slow
 from .tolerance import Tolerance, tolerance
@@ -167,7 +167,7 @@ def judge(seen: Deliveries, world: World) -> Verdict:
         violations=wrong,
         measured=measured,
         allowed=allowed,
-        examples=tuple(f.example for f in findings if f.validity is validity)[:EXAMPLES_MAX],
+        examples=examples_of(findings, validity),
         findings=findings,
         why=why,
     )

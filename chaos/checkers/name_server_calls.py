@@ -332,7 +332,7 @@ class Tries:
         # Nobody measured the lateness of a client that is not ours: then the most that any verdict forgives.
         lag_ms = self._lag_ms.get(node, self._timers.lateness_cap_ms)
         try_ms, wait_ms = self._profile.try_timeout_ms, self._profile.wait_ms
-        if self._world.run.get("settings") and not (self._world.run.get("workload") or {}).get("client_profile"):
+        if self._world.run.get("settings") and not (self._world.workload).get("client_profile"):
             timers = self._world.timers_of(node)  # ours: as it was told
             try_ms = max(timers.A_ms, timers.C_ms)
             wait_ms = float(str(self._world.setting(node, "lockTimeoutMillis")))

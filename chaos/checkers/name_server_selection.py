@@ -56,7 +56,7 @@ def judge(control: Control, world: World) -> Verdict:
     configured = configured_name_servers(world)
     if not configured:
         return Verdict.nothing_examined(NAME, "no NameServer is in the history")
-    workload = world.run.get("workload") or {}
+    workload = world.workload
     try:
         profile = profile_of(workload.get("client_profile"), world.timers.profile)
     except KeyError as exc:

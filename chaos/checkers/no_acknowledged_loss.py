@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..oracle.world import World
-from ..verdict import EXAMPLES_MAX, Finding, Validity, Verdict
+from ..verdict import Finding, Validity, Verdict
 from .check import Check, Facts, Reads, Section
+from .findings import examples_of
 
 if TYPE_CHECKING:
     from .dataframes.gathering import Gathering
@@ -80,7 +81,7 @@ def judge(fates: Fates, _world: World) -> Verdict:
         violations=fates.lost,
         measured=measured,
         allowed=_ALLOWED,
-        examples=tuple(f.example for f in findings if f.validity is validity)[:EXAMPLES_MAX],
+        examples=examples_of(findings, validity),
         findings=findings,
         why=why,
     )

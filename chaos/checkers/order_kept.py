@@ -101,7 +101,7 @@ CHECK = Check(
 
 
 def _is_ordered(world: World) -> bool:
-    return bool((world.run.get("workload") or {}).get("ordered"))
+    return bool(world.workload.get("ordered"))
 
 
 def _finding(row: Misplaced) -> Finding:

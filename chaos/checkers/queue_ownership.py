@@ -85,7 +85,7 @@ def _groups(world: World, topic: str) -> dict[str, frozenset[str]]:
         for group, members in world.groups.items()
         if topic == world.topic_of(members[0]) or topic == f"{_RETRY}{group}" or len(world.groups) == 1
     }
-    if (world.run.get("workload") or {}).get("broadcasting"):
+    if world.workload.get("broadcasting"):
         return {name: frozenset([name]) for members in found.values() for name in sorted(members)}
     return found
 

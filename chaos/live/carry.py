@@ -86,7 +86,7 @@ def _finished(rows: DataFrame, world: World, until_ms: float) -> DataFrame:
     lasts = known.where(stored | received).withColumn("_last", last).where("_last").select("_key").distinct()
     # With broadcasting every consumer receives it; elsewhere one that came twice stays, because only the whole run's
     # lateness says what it is.
-    broadcasting = bool((world.run.get("workload") or {}).get("broadcasting"))
+    broadcasting = bool(world.workload.get("broadcasting"))
     members = len(world.of_kind("consumer"))
     by_all = (F.col("receives") == F.col("receivers")) & (F.col("receivers") >= members)
     received_once = by_all if broadcasting else F.col("receives") == 1

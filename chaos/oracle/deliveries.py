@@ -77,7 +77,7 @@ class Due(NamedTuple):
 
 def askers(world: World) -> list[Asker]:
     """Every group of the run; with broadcasting every consumer."""
-    if (world.run.get("workload") or {}).get("broadcasting"):
+    if world.workload.get("broadcasting"):
         nodes = world.of_kind("consumer")
         return [Asker(node.name, world.topic_of(node.name), frozenset([node.name])) for node in nodes]
     return [Asker(name, world.topic_of(of[0]), frozenset(of)) for name, of in sorted(world.groups.items())]

@@ -22,14 +22,14 @@ def turns_lost(world: World, brokers: int, lost: int, queues: int) -> int:
     Messages of a sharding key keep to their queue, so there it is each key whose queue is lost: all keys, where they
     are few.
     """
-    workload = world.run.get("workload") or {}
+    workload = world.workload
     keys = int(workload.get("ordered_keys") or 0) if workload.get("ordered") else 0
     return lost * queues * max(1, math.ceil(keys / (queues * brokers)))
 
 
 def share_lost(world: World, brokers: int, lost: int, queues: int) -> float:
     """The share of sends that may fail while so many brokers are lost: 1 where all may."""
-    workload = world.run.get("workload") or {}
+    workload = world.workload
     of_keys = 0.0
     if workload.get("ordered"):
         of_keys = turns_lost(world, brokers, lost, queues) / max(1, int(workload.get("ordered_keys") or 1))

@@ -12,7 +12,7 @@ from .world import World
 
 def clients_of(world: World, kinds: Collection[str]) -> tuple[Clients, ...]:
     """Those of these kinds, in the order of their kinds and makes; none where the run had none."""
-    name = (world.run.get("workload") or {}).get("client_profile")
+    name = world.workload.get("client_profile")
     try:
         profile = profile_of(name, world.timers.profile).name
     except KeyError:  # a profile that this version does not know

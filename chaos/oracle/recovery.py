@@ -84,7 +84,7 @@ def bound(world: World, client: str, operation: str, moment: Moment, *, routed: 
         for loss in missing.values()
     ]
     leave = max(leaving, key=lambda window: window.latest_ms, default=None)
-    workload = world.run.get("workload") or {}
+    workload = world.workload
     queues = world.queues_of(client) or 4
     if operation == "pull":
         consumers = 1 if workload.get("broadcasting") else len(world.members_of(client))
@@ -116,7 +116,7 @@ def bound(world: World, client: str, operation: str, moment: Moment, *, routed: 
 
 def _refused_bound(world: World, client: str, moment: Moment, lost_: int, queues: int) -> Window:
     """Of a send while every lost broker refuses: no time-out is waited for, and the next try is another broker's."""
-    brokers, workload = world.seen_by(client, "broker"), world.run.get("workload") or {}
+    brokers, workload = world.seen_by(client, "broker"), world.workload
     period_ms = 1000.0 / float(workload.get("sends_per_s") or 1.0)
     once = lost_ > 1 or workload.get("ordered") or not _retries(world, client)  # the next try may be refused, too
     tried = turns_lost(world, len(brokers), lost_, queues) if lost_ and once else 0

@@ -28,7 +28,7 @@ def unrouted_window(world: World, client: str, moment: Moment) -> Window | None:
         return None
     if math.isinf(held_ms):
         return Window(0, NEVER, "never", "no route, and a NameServer that holds no broker")
-    rate = float((world.run.get("workload") or {}).get("sends_per_s") or 1.0)
+    rate = float(world.workload.get("sends_per_s") or 1.0)
     k, waits_ms = len(failing), max(0.0, held_ms - moment.at_ms)
     latest_ms = waits_ms + (k + 1) * (2 * timers.A_ms + 1000.0 / rate)
     formula = f"({k} + 1)·(2·A + 1/rate)"

@@ -134,6 +134,11 @@ class World:
     """What `run_begin` says of the run: scenario, seed, profile, client_profile …"""
     _index: _Index = field(init=False, repr=False, compare=False)
 
+    @property
+    def workload(self) -> Mapping[str, Any]:
+        """What the run says of its workload; empty where it says nothing."""
+        return self.run.get("workload") or {}
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "_index", _Index(self))
 
@@ -246,13 +251,12 @@ class World:
 
     def topic_of(self, client: str) -> str:
         """The topic that this client sends to, or reads."""
-        topic = (self.run.get("workload") or {}).get("topic")
+        topic = self.workload.get("topic")
         return str((self.run.get("topic_of") or {}).get(client) or topic or "")
 
     def queues_of(self, client: str) -> int | None:
         """How many queues its topic has at each broker; None where the run does not say."""
-        workload = self.run.get("workload") or {}
-        found = (self.run.get("topics") or {}).get(self.topic_of(client), workload.get("queues"))
+        found = (self.run.get("topics") or {}).get(self.topic_of(client), self.workload.get("queues"))
         return None if found is None else int(found)
 
     def group_of(self, consumer: str) -> str:

@@ -99,7 +99,7 @@ def samples_of(run: str, history: DataFrame, world: World | None = None) -> RunS
             "profile": str(timers.profile),
             "time_scale": timers.time_scale,
             **timers.to_json(),
-            **(world.run.get("workload") or {}),
+            **world.workload,
         },
         samples={metric: tuple(values) for metric, values in samples.items()},
         cut_short={metric: count for metric, count in cut_short.items() if count},
@@ -165,7 +165,7 @@ def _stale(history: DataFrame, world: World, found: Sequence[Change]) -> list[tu
         return []
     schema = "id int, observer string, incarnation_ int, broker string, present boolean, at_ms double, until_ms double"
     asked = frame(history, list(found), schema)
-    topic = (world.run.get("workload") or {}).get("topic")
+    topic = world.workload.get("topic")
     rows = history.where(F.col("event").isin("route", "route_changed"))
     rows = rows.where(F.col("topic") == topic) if topic else rows
     named = F.map_keys(F.from_json("value", "brokers map<string, map<string, string>>")["brokers"])

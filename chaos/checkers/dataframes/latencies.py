@@ -35,7 +35,7 @@ def latencies(
 
 
 def _sends_per_s(world: World) -> float:
-    workload = world.run.get("workload") or {}
+    workload = world.workload
     return float(workload.get("sends_per_s") or 0.0) * float(workload.get("producers") or 1)
 
 
