@@ -21,7 +21,7 @@ from nemesrv.chaos.experiment.virtual.links import MemoryLinkFaults
 from nemesrv.chaos.faults.bandwidth_proof import BandwidthProofs, BandwidthProofThread
 from nemesrv.chaos.faults.link_faults import Bandwidth, Latency, LinkState, Stream, combine
 from nemesrv.chaos.faults.ports import PortHolder
-from nemesrv.chaos.faults.toxiproxy import Toxiproxy, ToxiproxyServer
+from nemesrv.chaos.faults.toxiproxy import Toxiproxy
 from nemesrv.chaos.faults.toxiproxy_links import LinkFaults
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.runner import record_virtual
@@ -67,18 +67,6 @@ def name_server() -> Iterator[Address]:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(timeout=10)
         loop.close()
-
-
-@pytest.fixture(scope="module")
-def ports() -> Iterator[PortHolder]:
-    with PortHolder() as holder:
-        yield holder
-
-
-@pytest.fixture(scope="module")
-def api(ports: PortHolder, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toxiproxy]:
-    with ToxiproxyServer(tmp_path_factory.mktemp("toxiproxy") / "toxiproxy.log", ports=ports) as client:
-        yield client
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from nemesrv.chaos.faults.losses import Dial
 from nemesrv.chaos.faults.outside import faults_of
 from nemesrv.chaos.faults.ports import PortHolder
 from nemesrv.chaos.faults.process_faults import Kill, Pause, Stop
-from nemesrv.chaos.faults.toxiproxy import Toxiproxy, ToxiproxyServer
+from nemesrv.chaos.faults.toxiproxy import Toxiproxy
 from nemesrv.chaos.faults.toxiproxy_links import LinkFaults
 from nemesrv.chaos.topology import Link
 from nemesrv.remoting.errors import ConnectError
@@ -105,18 +105,6 @@ class World:
         pid = self.server.kill()
         self.links.refuse("ns-0", pid)
         return pid
-
-
-@pytest.fixture(scope="module")
-def ports() -> Iterator[PortHolder]:
-    with PortHolder() as holder:
-        yield holder
-
-
-@pytest.fixture(scope="module")
-def api(ports: PortHolder, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toxiproxy]:
-    with ToxiproxyServer(tmp_path_factory.mktemp("toxiproxy") / "toxiproxy.log", ports=ports) as client:
-        yield client
 
 
 @pytest.fixture

@@ -43,18 +43,6 @@ pytestmark = pytest.mark.toxiproxy
 LINK, OTHER = Link("broker-a", "ns-0"), Link("broker-b", "ns-0")
 
 
-@pytest.fixture(scope="module")
-def ports() -> Iterator[PortHolder]:
-    with PortHolder() as holder:
-        yield holder
-
-
-@pytest.fixture(scope="module")
-def api(ports: PortHolder, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toxiproxy]:
-    with ToxiproxyServer(tmp_path_factory.mktemp("toxiproxy") / "toxiproxy.log", ports=ports) as client:
-        yield client
-
-
 @dataclass
 class World:
     """Two links to one peer, faults on them, and what was recorded."""
