@@ -108,7 +108,6 @@ def judged(
         if due is None or end_ms <= due.at_ms:
             counts["waiting" if message.received_ms is None else "waited"] += 1
         else:
-            counts["late" if message.received_ms is not None else "not_received"] += 1
             overdue.append((message, due, end_ms))
     lags = _lags(overdue, control, world)
     unsure = 0
@@ -116,9 +115,9 @@ def judged(
         allowed = tolerance(world.timers, lags.get(index), _CHAINED)
         over_ms = end_ms - due.at_ms
         if over_ms <= allowed.valid_up_to_ms:
-            counts["late" if message.received_ms is not None else "not_received"] -= 1
-            counts["waited" if message.received_ms is not None else "waiting"] += 1
+            counts["waiting" if message.received_ms is None else "waited"] += 1
             continue
+        counts["not_received" if message.received_ms is None else "late"] += 1
         is_wrong = over_ms > allowed.unknown_up_to_ms
         unsure += not is_wrong
         found.append(Undelivered(message, _what(message, due), due, end_ms, lags.get(index), is_wrong))
