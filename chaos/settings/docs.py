@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...remoting.node.profile import Profile
-from .catalogue import CATALOGUE, CLIENTS, GROUPS, Setting
+from .catalogue import CATALOGUE, GROUPS
 from .elsewhere import not_obeyed, said_elsewhere
+from .setting import CLIENTS, Setting
 from .values import Value
 
 _HEAD = """# Settings

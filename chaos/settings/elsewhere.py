@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ...actors.namesrv.config import known_keys
 from ...remoting.node.profile import Profile
-from .catalogue import CATALOGUE, NAME_SERVERS, settings_for
+from .catalogue import CATALOGUE, settings_for
+from .setting import NAME_SERVERS
 
 _SAID_ELSEWHERE = {
     "messageModel": "say `workload: {broadcasting: true}`",

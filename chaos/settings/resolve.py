@@ -17,8 +17,9 @@ from ...actors.namesrv.config import Constants
 from ...remoting.node.profile import Profile
 from ..errors import nearest
 from ..topology import NodeKind
-from .catalogue import CONSTANTS, GROUPS, Setting, settings_for
+from .catalogue import GROUPS, settings_for
 from .elsewhere import why_not
+from .setting import CONSTANTS, Setting
 from .values import Value
 
 Said = Mapping[str, Mapping[str, object]]
