@@ -45,6 +45,7 @@ def explanation(scenario: Scenario) -> dict[str, Any]:
         "time_scale": scenario.timers.time_scale,
         "timers": world.timers.to_json(),
         "node_timers": dict(world.run.get("node_timers") or {}),
+        "zones": {zone: list(nodes) for zone, nodes in scenario.topology().zones.items()},
         "timeline": [action.model_dump(mode="json") for action in scenario.timeline],
         "end_s": _seconds(world.end_ms),
         "only_a_run_can_tell": list(unknown),
@@ -177,6 +178,7 @@ def _lines(told: Mapping[str, Any], scenario: Scenario) -> list[str]:
         f"{told['scenario']}: profile {told['profile']}, {scenario.cluster.name_servers} NameServers, "
         f"{scenario.cluster.brokers} brokers, {scenario.workload.producers} producers, "
         f"{scenario.workload.consumers} consumers; times are seconds from the start of the timeline",
+        *(f"zone {zone}: {', '.join(nodes)}" for zone, nodes in told["zones"].items()),
         "",
     ]
     steps = [(own.joins_at_s, f"{name} joins") for name, own in scenario.nodes.items() if own.joins_at_s is not None]

@@ -7,15 +7,16 @@
     prober
 
 Link expressions name sets of links: `broker-a <-> ns-1`, `producer-0 -> broker-a`, `clients <-> ns-0`, `* -> ns-1`,
-`broker-a <-> *`. Each side is a node, a group, or `*`; `a -> b` is the links by which a dials b, `a <-> b` those of
-either direction. Which way bytes are held is not said here but by the fault's `stream`.
+`broker-a <-> *`, `zone:east <-> zone:west`. Each side is a node, a group, a zone, or `*`; `a -> b` is the links by
+which a dials b, `a <-> b` those of either direction. Which way bytes are held is not said here but by the fault's
+`stream`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
@@ -49,8 +50,11 @@ class LinkExpressionError(ValueError):
     """A link expression that names nothing; the text says what is allowed."""
 
 
-_EXPRESSION = re.compile(r"^\s*(?P<left>[^\s<>]+)\s*(?P<arrow><->|->|<-)\s*(?P<right>[^\s<>]+)\s*$")
-_GROUPS: dict[str, tuple[NodeKind, ...]] = {
+_EXPRESSION = re.compile(
+    r"^\s*(?P<left>(?:zone:\s*)?[^\s<>]+)\s*(?P<arrow><->|->|<-)\s*(?P<right>(?:zone:\s*)?[^\s<>]+)\s*$"
+)
+_ZONE = "zone:"
+GROUPS: Mapping[str, tuple[NodeKind, ...]] = {
     "name_servers": (NodeKind.NAME_SERVER,),
     "brokers": (NodeKind.BROKER,),
     "producers": (NodeKind.PRODUCER,),
@@ -58,6 +62,7 @@ _GROUPS: dict[str, tuple[NodeKind, ...]] = {
     "clients": (NodeKind.PRODUCER, NodeKind.CONSUMER, NodeKind.PROBER),
     "*": tuple(NodeKind),
 }
+"""What a name stands for that is no node's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +75,8 @@ class Topology:
     consumers: int = 1
     prober: bool = True
     external: bool = False
+    zones: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    """Zone to the nodes in it; a node need not be in any."""
 
     def __post_init__(self) -> None:
         if self.name_servers < 1 or not 0 <= self.brokers <= 26 or self.producers < 0 or self.consumers < 0:
@@ -92,6 +99,12 @@ class Topology:
         """The names of all nodes of these kinds."""
         return tuple(name for name, kind in self.kinds.items() if kind in kinds)
 
+    def members(self, name: str) -> tuple[str, ...]:
+        """The nodes of the group of that name, or the node itself; none where it is neither."""
+        if name in GROUPS:
+            return self.of(*GROUPS[name])
+        return (name,) if name in self.kinds else ()
+
     @property
     def nodes(self) -> tuple[str, ...]:
         """The names of all nodes that the experiment runs: everyone but the external dialler."""
@@ -104,7 +117,7 @@ class Topology:
 
     @property
     def clients(self) -> tuple[str, ...]:
-        return self.of(*_GROUPS["clients"])
+        return self.of(*GROUPS["clients"])
 
     @cached_property
     def links(self) -> tuple[Link, ...]:
@@ -128,7 +141,7 @@ class Topology:
         match = _EXPRESSION.match(expression)
         if match is None:
             raise LinkExpressionError(
-                f"{expression!r} is not `A -> B` or `A <-> B`, where A and B are a node, a group or *"
+                f"{expression!r} is not `A -> B` or `A <-> B`, where A and B are a node, a group, zone:NAME or *"
             )
         left, right = self._side(match["left"], expression), self._side(match["right"], expression)
         arrow = match["arrow"]
@@ -148,15 +161,18 @@ class Topology:
         return named
 
     def _side(self, name: str, expression: str) -> frozenset[str]:
-        kinds = _GROUPS.get(name)
-        if kinds is not None:
-            members = frozenset(self.of(*kinds))
-            if not members:
-                raise LinkExpressionError(f"{expression!r} names {name}, and this cluster has none")
-            return members
-        if name not in self.kinds:
+        if name.startswith(_ZONE):
+            zone = name.removeprefix(_ZONE).strip()
+            if zone not in self.zones:
+                known = f"zones: has {', '.join(self.zones)}" if self.zones else "the scenario has no `zones:`"
+                raise LinkExpressionError(f"{expression!r} names the zone {zone}, which is none; {known}")
+            return frozenset(self.zones[zone])
+        members = frozenset(self.members(name))
+        if name in GROUPS and not members:
+            raise LinkExpressionError(f"{expression!r} names {name}, and this cluster has none")
+        if not members:
             raise LinkExpressionError(
                 f"{expression!r} names {name}, which is no node ({', '.join(self.kinds)}) and no group "
-                f"({', '.join(_GROUPS)})"
+                f"({', '.join(GROUPS)})" + (f"; write zone:{name} for the zone" if name in self.zones else "")
             )
-        return frozenset((name,))
+        return members

@@ -154,6 +154,7 @@ def about(scenario: Scenario) -> dict[str, Any]:
         "availability_floor": scenario.availability_floor,
         "prove_faults": scenario.prove_faults,
         **({"nodes": nodes_of(scenario)} if scenario.nodes else {}),
+        **({"zones": dict(scenario.topology().zones)} if scenario.zones else {}),
         **_topics_of(scenario),
         **({"settings": settings} if settings else {}),
         **({"node_timers": differing} if differing else {}),

@@ -7,6 +7,7 @@ raises ScenarioError naming file, key, value and what is allowed. Nothing here s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
@@ -36,6 +37,7 @@ from .setting import change
 from .timeline import refuse_impossible
 from .topics import all_topics, check_topics, group_of, topic_of
 from .words import in_words, literals, of_type
+from .zones import check_zones, nodes_of_zones
 
 if TYPE_CHECKING:
     from ..defects import Defect
@@ -187,6 +189,8 @@ class Scenario(_Model):
     """Settings of groups and single nodes by RocketMQ's names (docs/settings.md)."""
     nodes: dict[str, NodeModel] = {}
     """What single nodes have of their own."""
+    zones: dict[Name, tuple[str, ...]] = {}
+    """Zone to its nodes and groups; links of a fault may name `zone:NAME`."""
     workload: WorkloadModel = WorkloadModel()
     phases: dict[str, Annotated[float, Field(ge=0, le=100_000)]] = {}
     """By node, on the virtual clock: how long after the timeline's start its timer fires, in seconds: a broker
@@ -208,7 +212,7 @@ class Scenario(_Model):
 
     def topology(self) -> Topology:
         """The names of all nodes and the directed links between them."""
-        return Topology(
+        everybody = Topology(
             name_servers=self.cluster.name_servers,
             brokers=self.cluster.brokers,
             producers=self.workload.producers,
@@ -216,6 +220,7 @@ class Scenario(_Model):
             prober=self.workload.prober,
             external=self.cluster.external,
         )
+        return replace(everybody, zones=nodes_of_zones(self.zones, everybody)) if self.zones else everybody
 
     @property
     def profile(self) -> Profile:
@@ -289,6 +294,7 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
     except ValidationError as exc:
         error = exc.errors()[0]
         raise ScenarioError(file, _key(error), _shown(error), _allowed(error)) from exc
+    check_zones(scenario.zones, scenario.topology(), file=file)
     _check_names(scenario, file)
     try:
         settings = scenario.settings()

@@ -99,6 +99,43 @@ def test_an_expression_that_names_nothing_says_what_is_allowed(expression: str, 
     assert says in str(caught.value)
 
 
+ZONES = Topology(
+    name_servers=2, brokers=2, zones={"east": ("ns-0", "broker-a"), "west": ("ns-1", "broker-b", "producer-0")}
+)
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        (
+            "zone:east <-> zone:west",
+            ["broker-a->ns-1", "broker-b->ns-0", "producer-0->ns-0", "producer-0->broker-a"],
+        ),
+        ("zone: west -> zone: east", ["broker-b->ns-0", "producer-0->ns-0", "producer-0->broker-a"]),
+        ("zone:east <-> brokers", ["broker-b->ns-0", "broker-a->ns-0"]),
+        ("broker-b -> zone:west", ["broker-b->ns-1"]),
+    ],
+)
+def test_a_zone_stands_for_its_nodes(expression: str, expected: list[str]):
+    assert sorted(names(ZONES, expression)) == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    ("topology", "expression", "says"),
+    [
+        (ZONES, "zone:north <-> zone:west", "names the zone north, which is none; zones: has east, west"),
+        (SMALL, "zone:east <-> ns-0", "names the zone east, which is none; the scenario has no `zones:`"),
+        (ZONES, "east <-> west", "east, which is no node"),
+        (ZONES, "east <-> west", "write zone:east for the zone"),
+        (ZONES, "zone:east -> zone:east -> ns-0", "a group, zone:NAME or *"),
+    ],
+)
+def test_a_zone_that_is_none_is_named(topology: Topology, expression: str, says: str):
+    with pytest.raises(LinkExpressionError) as caught:
+        topology.parse_links(expression)
+    assert says in str(caught.value)
+
+
 def test_a_group_without_members_is_named():
     with pytest.raises(LinkExpressionError, match="names producers, and this cluster has none"):
         Topology(producers=0).parse_links("producers -> ns-0")

@@ -157,6 +157,7 @@ def _facts(told: Told) -> str:
     run = told.run
     facts = [("seed", run.seed), ("profile", run.profile), ("time scale", run.time_scale)]
     facts += [("clock", told.world.run.get("clock")), ("events", f"{told.recorded.events:,}")]
+    facts += [(f"zone {zone}", ", ".join(nodes)) for zone, nodes in (told.world.run.get("zones") or {}).items()]
     facts += [*((run.versions or {}).items())]
     return " ".join(f"<span><b>{escape(k)}</b> {escape(str(v))}</span>" for k, v in facts if v not in (None, ""))
 

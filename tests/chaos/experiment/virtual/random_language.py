@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import random
 import sys
+from dataclasses import replace
 from typing import Any
 
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.scenarios.model import Scenario, parse
-from nemesrv.chaos.topology import NodeKind
+from nemesrv.chaos.topology import LinkExpressionError, NodeKind
 
 from . import random_scenarios
 
@@ -52,6 +53,7 @@ def random_scenario(seed: int) -> Scenario:
     plain, rng = _plain(seed), random.Random(f"{seed} language")
     document = plain.model_dump(mode="json")
     document["nodes"] = _nodes(plain, rng)
+    _zones(document, plain, random.Random(f"{seed} zones"))
     document["workload"]["topics"] = {"bulk-{1..20}": {"queues": 1}} if rng.random() < 0.2 else {}
     while True:  # what no window is made for is refused, and drawn again
         document["config"] = _config(plain, rng)
@@ -70,6 +72,24 @@ def _config(plain: Scenario, rng: random.Random) -> dict[str, dict[str, Any]]:
         if rng.random() < 0.25:
             found.setdefault(rng.choice(groups), {})[name] = rng.choice(values)
     return found
+
+
+def _zones(document: dict[str, Any], plain: Scenario, rng: random.Random) -> None:
+    """Two zones, and a fault between them."""
+    of_links = [index for index, action in enumerate(plain.timeline) if action.links]
+    if not of_links or rng.random() > 0.25:
+        return
+    topology = plain.topology()
+    nodes = [node for node in topology.nodes if rng.random() < 0.9]
+    east = [node for node in nodes if rng.random() < 0.5]
+    zones = {"east": east, "west": [node for node in nodes if node not in east]}
+    between = "zone:east <-> zone:west"
+    try:
+        replace(topology, zones={zone: tuple(members) for zone, members in zones.items()}).parse_links(between)
+    except LinkExpressionError:
+        return  # nobody of the one dials anybody of the other
+    document["zones"] = zones
+    document["timeline"][rng.choice(of_links)]["links"] = [between]
 
 
 def _nodes(plain: Scenario, rng: random.Random) -> dict[str, dict[str, Any]]:
@@ -100,7 +120,8 @@ def _nodes(plain: Scenario, rng: random.Random) -> dict[str, dict[str, Any]]:
 def told(scenario: Scenario) -> str:
     """Its faults, and what its nodes have of their own, in a line."""
     nodes = {name: node.model_dump(exclude_none=True) for name, node in scenario.nodes.items()}
-    return f"{_told(scenario)} | {scenario.cluster.profile} {scenario.config} {nodes}"
+    zones = f" zones {scenario.zones}" if scenario.zones else ""
+    return f"{_told(scenario)} | {scenario.cluster.profile} {scenario.config} {nodes}{zones}"
 
 
 if __name__ == "__main__":
