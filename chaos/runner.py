@@ -13,6 +13,7 @@ from platform import python_version
 from ..actors.cluster import ClusterError
 from .defects import Defect
 from .errors import HarnessError, ScenarioError
+from .experiment import rehearsal
 from .experiment.experiment import Experiment
 from .experiment.harness import Harness
 from .experiment.progress import Progress, expected_s
@@ -87,7 +88,11 @@ def processes_of(scenario: Scenario) -> int:
 def run_one(
     scenario: Scenario, options: Options, harness: Harness, defect: Defect | None = None, *, is_last: bool = False
 ) -> Judged:
-    """Run one experiment, judge it, and write its folder. `is_last`: no other run of this harness comes after it."""
+    """Run one experiment, judge it, and write its folder. `is_last`: no other run of this harness comes after it.
+
+    A defect that is handed in belongs to the self-test, which knows what must find it; one of the scenario's own is
+    rehearsed, and a run in which it never acts is UNKNOWN whatever else was asked of it.
+    """
     as_run = as_run_with(scenario, options, defect)
     stage = VirtualStage(harness) if as_run.clock == "virtual" else RealStage(harness)
     progress = Progress(f"{as_run.name} (seed {as_run.seed})", expected_s(as_run), quiet=options.quiet)
@@ -95,7 +100,12 @@ def run_one(
     try:
         found = planted(as_run, defect)
         as_run = with_file_beside(as_run, found)
-        record(as_run, folder, stage, found, progress.say)
+        acts = True
+        if found is not None and defect is None:
+            assert as_run.seed is not None
+            progress.say(f"rehearsing {found.name} on the virtual clock")
+            acts = rehearsal.acts(found, as_run, as_run.seed)
+        record(as_run, folder, stage, found, progress.say, defect_acts=acts)
         progress.say("judging")
         if is_last:
             harness.end_ray()
@@ -107,14 +117,28 @@ def run_one(
 
 
 def record(
-    as_run: Scenario, folder: RunFolder, stage: Stage, defect: Defect | None, say: Callable[[str], None]
+    as_run: Scenario,
+    folder: RunFolder,
+    stage: Stage,
+    defect: Defect | None,
+    say: Callable[[str], None],
+    *,
+    defect_acts: bool = True,
 ) -> None:
     """The scenario and its history are in the folder; nothing is judged."""
     assert as_run.seed is not None
     folder.scenario_file.write_text(as_run.to_yaml(), encoding="utf-8")
     if defect is not None and defect.source is not None:  # beside scenario.yaml, so that this repeats the run
         (folder.path / defect.source.name).write_bytes(defect.source.read_bytes())
-    experiment = Experiment(scenario=as_run, seed=as_run.seed, folder=folder, stage=stage, defect=defect, say=say)
+    experiment = Experiment(
+        scenario=as_run,
+        seed=as_run.seed,
+        folder=folder,
+        stage=stage,
+        defect=defect,
+        defect_acts=defect_acts,
+        say=say,
+    )
     with seldom_collected() if as_run.clock == "virtual" else nullcontext():
         experiment.run()
 

@@ -41,6 +41,9 @@ ROUTABLE_LIMIT_S = 60.0
 """RocketMQ seconds that the fresh cluster may take until every NameServer routes the topic to every broker."""
 HARNESS = "harness"
 PROBER = "prober"
+_IDLE_DEFECT = (
+    "the planted defect {} never acts here: on the virtual clock the history with it is, row by row, the one without"
+)
 
 
 def _quiet(_text: str) -> None:
@@ -56,6 +59,8 @@ class Experiment:
     folder: RunFolder
     stage: Stage
     defect: Defect | None = None
+    defect_acts: bool = True
+    """False: its rehearsal showed that it does nothing here."""
     say: Callable[[str], None] = _quiet
     _recording: bool = field(init=False, default=False)
     _record: ClosableRecorder = field(init=False)
@@ -128,6 +133,8 @@ class Experiment:
                 "origin_wall_ms": round(stage.clock.now_ms() - stage.clock.monotonic_s() * 1000),
             },
         )
+        if self.defect is not None and not self.defect_acts:
+            not_done(self._record, HARNESS, "defect", _IDLE_DEFECT.format(self.defect.name))
         listen = stage.addresses(topology.servers)
         upstreams = {link: listen[link.peer] for link in topology.links}
         self._cluster, self._links = stage.set_up(stack, self._record, upstreams, self.say)
@@ -205,8 +212,6 @@ class Experiment:
         return found
 
     def _await_routes(self, brokers: dict[str, Address]) -> None:
-        if self.defect is not None:
-            return  # a planted defect may keep a broker from ever being routable; the checkers will say so
         # The first registrations may come later than a start by R + C, and look-ups may be refused for W.
         limit_s = ROUTABLE_LIMIT_S + (timers_of(self.scenario).W_ms or 0.0) / 1000
         late = f"not every NameServer routed the topic to every broker within {limit_s:g} s of RocketMQ time"

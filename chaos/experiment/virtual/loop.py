@@ -38,6 +38,10 @@ WALL_ORIGIN_MS = 1_700_000_000_000
 _set_running_loop = asyncio._set_running_loop
 
 
+class Hangs(KeyboardInterrupt):
+    """Raised from outside in a callback that does not return (watchdog.py)."""
+
+
 class _State(Enum):
     RUNNING = "running"
     PAUSED = "paused"
@@ -84,6 +88,8 @@ class Scheduler:
         self._ready: deque[Scheduled] = deque()
         self._timers: list[tuple[float, int, Scheduled]] = []
         self._asked = itertools.count(1)
+        self.running: Scheduled | None = None
+        """The callback that runs now."""
         self._stopping = False
         self.spin_turns = SPIN_TURNS
         self.on_spin: Callable[[str, str], None] = lambda _name, _why: None
@@ -133,8 +139,11 @@ class Scheduler:
                         self._end_spin(blamed)
                         blamed.clear()
                         until_turn = turns + self.spin_turns
+                self.running = handle
                 try:
                     handle.context.run(handle.callback, *handle.args)
+                except Hangs:
+                    self._end(loop, "one callback does not return")
                 except (SystemExit, KeyboardInterrupt):
                     raise
                 except BaseException as exc:
@@ -142,14 +151,17 @@ class Scheduler:
             return True
         finally:
             self.turns += turns
+            self.running = None
             _set_running_loop(before)
 
     def _end_spin(self, blamed: Counter[ProcessLoop]) -> None:
         """The busiest of these never runs again: to its peers it is as one that hangs."""
         ((loop, _),) = blamed.most_common(1)
+        self._end(loop, f"{self.spin_turns:,} callbacks within {1000 * SPIN_S:g} ms")
+
+    def _end(self, loop: ProcessLoop, why: str) -> None:
         loop.pause()
-        within = f"{self.spin_turns:,} callbacks within {1000 * SPIN_S:g} ms at {self.now_s:.3f} s"
-        self.on_spin(loop.name, f"{loop.name} never yields: {within}; it was stopped for good")
+        self.on_spin(loop.name, f"{loop.name} never yields: {why} at {self.now_s:.3f} s; it was stopped for good")
 
     def stop(self) -> None:
         """`run` returns after the callback that is running."""

@@ -23,6 +23,7 @@ from .links import MemoryLinkFaults
 from .loop import Scheduler, VirtualClock
 from .phases import starts
 from .record import MemoryRecorderSpec, VirtualLagProbe
+from .watchdog import watched
 
 SLICE_S = 5.0
 """Virtual seconds that pass between two looks at whether the person wants it to end."""
@@ -65,6 +66,7 @@ class VirtualStage:
     def set_up(
         self, stack: ExitStack, record: Recorder, upstreams: Mapping[Link, Address], say: Callable[[str], None]
     ) -> tuple[VirtualCluster, MemoryLinkFaults]:
+        stack.enter_context(watched(self.scheduler))
         self.scheduler.on_spin = lambda node, why: not_done(record, node, "yield", why)
         cluster = stack.enter_context(VirtualCluster(self.scheduler, self.clock, self._seed, self._run_until_done))
         self._links = MemoryLinkFaults(cluster.network, self.clock, record)

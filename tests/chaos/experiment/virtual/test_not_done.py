@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from nemesrv.chaos.checkers.exercised import NAME as EXERCISED
 from nemesrv.chaos.defects import Defect
 from nemesrv.chaos.experiment.experiment import Experiment
 from nemesrv.chaos.experiment.run_folder import RunFolder
-from nemesrv.chaos.experiment.virtual import loop
+from nemesrv.chaos.experiment.virtual import loop, watchdog
 from nemesrv.chaos.experiment.virtual.stage import VirtualStage
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.world import World
@@ -119,6 +120,33 @@ def test_a_node_that_never_yields_is_stopped_with_a_sentence_and_time_goes_on(
     at_ms = next(row["time_ms"] for row in rows if row["event"] == "not_done")
     dropped_ms = [r["time_ms"] for r in rows if r["event"] == "broker_dropped" and r["broker_name"] == "broker-a"]
     assert min(dropped_ms) > at_ms + 85_000  # by the expiry, as one that hangs: its connections stay
+
+
+def never_returns(broker: Broker) -> None:
+    """30 s after its start it computes for ever."""
+    start = broker.start
+
+    async def start_and_hang() -> None:
+        await start()
+        asyncio.get_running_loop().call_later(30, hang)
+
+    def hang() -> None:
+        while True:
+            with suppress(Exception):
+                pass
+
+    broker.start = start_and_hang  # type: ignore[method-assign]
+
+
+def test_a_callback_that_never_returns_stops_its_node_with_a_sentence_and_time_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watchdog, "HANGS_CPU_S", 0.3)
+    rows = rows_of(tmp_path, NodeKind.BROKER, never_returns, steady_s=60)
+    (hung,) = [row["value"] for row in rows if row["event"] == "not_done" and row["value"]["f"] == "yield"]
+    assert hung["why"].startswith("broker-a never yields: one callback does not return at ")
+    assert hung["why"].endswith("; it was stopped for good")
+    assert [row["event"] for row in rows].count("run_end") == 1
 
 
 def control_of(builder: HistoryBuilder) -> Control:

@@ -1,0 +1,47 @@
+"""A planted defect that never acts is found out before the run, and the run is not VALID."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos.defects import DEFECTS, Defect
+from nemesrv.chaos.experiment import rehearsal
+from nemesrv.chaos.experiment.experiment import Experiment
+from nemesrv.chaos.experiment.run_folder import RunFolder
+from nemesrv.chaos.experiment.virtual.stage import VirtualStage
+from nemesrv.chaos.history.rows import read_rows
+from nemesrv.chaos.scenarios.model import Scenario, parse
+from nemesrv.chaos.topology import NodeKind
+
+QUIET = {"checks": ["routes_converge"], "steady_s": 5, "settle_s": 5, "workload": {"client_starts": 0}}
+PAUSED = [{"at_s": 5, "do": "pause", "nodes": ["broker-a"]}, {"at_s": 160, "do": "resume", "nodes": ["broker-a"]}]
+
+
+def scenario(**more: Any) -> Scenario:
+    return parse({**QUIET, **more}, file="mine.yaml")
+
+
+def test_a_name_server_that_never_expires_acts_only_where_a_broker_falls_silent() -> None:
+    defect = DEFECTS["name-server-never-expires"]
+    assert not rehearsal.acts(defect, scenario(), 1)
+    assert rehearsal.acts(defect, scenario(timeline=PAUSED), 1)
+
+
+def test_a_defect_that_changes_nothing_never_acts_and_a_real_run_is_rehearsed_as_well() -> None:
+    nothing = Defect(name="nothing", what="", kinds=(NodeKind.BROKER,), plant=lambda _broker: None, source=Path("x"))
+    assert not rehearsal.acts(nothing, scenario(timers={"time_scale": 0.1}), 1)
+
+
+@pytest.mark.parametrize("acts", [True, False])
+def test_the_history_says_of_a_defect_that_it_never_acts(acts: bool, tmp_path: Path) -> None:
+    defect, folder = DEFECTS["name-server-never-expires"], RunFolder.create("mine", tmp_path / "run")
+    Experiment(scenario=scenario(), seed=1, folder=folder, stage=VirtualStage(), defect=defect, defect_acts=acts).run()
+    said = [(row["source"], row["value"]) for row in read_rows(folder.path) if row["event"] == "not_done"]
+    why = (
+        "the planted defect name-server-never-expires never acts here: on the virtual clock the history with it is, "
+        "row by row, the one without"
+    )
+    assert said == ([] if acts else [("harness", {"f": "defect", "why": why})])
