@@ -481,6 +481,8 @@ def generate(events: int, seed: int, out: Path, profile: str, defect: str | None
         return
     if defect is not None and defect not in DEFECTS:
         raise ScenarioError("--defect", "", repr(defect), f"list, or one of {', '.join(DEFECTS)}")
+    if out.is_file():
+        raise ScenarioError("--out", "", str(out), "a folder; this is a file")
     try:
         written = write(out, events=events, seed=seed, defect=defect, profile=Profile(profile))
     except OSError as exc:

@@ -116,8 +116,8 @@ def extras_of(checks: Iterable[str]) -> tuple[str, ...]:
 def find(where: str, checks: tuple[str, ...] | None, spark: Callable[[], SparkSession]) -> History:
     """The history at a path or URI; `checks` None: those of the scenario.yaml beside it.
 
-    `spark` is called for what is not on this machine. ScenarioError for a path where nothing is, and for a history
-    with neither scenario nor checks.
+    `spark` is called for what is not on this machine. ScenarioError for a path where no history is, and for a
+    history with neither scenario nor checks.
     """
     from .spark.settings import SMALL_BYTES
     from .spark.storage import local_path, local_size, read_text
@@ -129,6 +129,9 @@ def find(where: str, checks: tuple[str, ...] | None, spark: Callable[[], SparkSe
         return History(where=where, checks=checks or _checks_of(scenario, where), scenario=scenario, drawn=False)
     if not path.exists() or (path.is_file() and path.suffix != ".parquet"):
         raise ScenarioError("check", "RUN_DIR", repr(where), "a run folder or a folder of Parquet files")
+    if not local_size(path):
+        allowed = "a run folder or a folder of Parquet files; there is no event in this one"
+        raise ScenarioError("check", "RUN_DIR", repr(where), allowed)
     folder = RunFolder(path)
     known = folder.scenario_file.is_file()
     scenario = load(folder.scenario_file) if known else None

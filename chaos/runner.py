@@ -17,7 +17,7 @@ from .experiment import rehearsal
 from .experiment.experiment import Experiment
 from .experiment.harness import Harness
 from .experiment.progress import Progress, expected_s
-from .experiment.run_folder import RunFolder
+from .experiment.run_folder import RunFolder, refuse_used
 from .experiment.stage import RealStage, Stage
 from .experiment.virtual.garbage import seldom_collected
 from .experiment.virtual.stage import VirtualStage
@@ -57,6 +57,7 @@ class Options:
 
 def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
     """The exit status of running every scenario: INVALID counts before UNKNOWN before VALID."""
+    refuse_used(options.out)
     for scenario in scenarios:
         _require_injectable(scenario, options)
     virtual = all(map(options.is_virtual, scenarios))

@@ -22,7 +22,10 @@ class RunFolder:
     def create(
         cls, scenario_name: str, out: Path | None = None, *, root: Path = Path("runs"), latest: bool = True
     ) -> RunFolder:
-        """A new, empty run folder: `out`, or a time-stamped one under `root`. HarnessError when it cannot be made."""
+        """A new, empty run folder: `out`, or a time-stamped one under `root`. HarnessError when it cannot be made.
+
+        ScenarioError for an `out` that is a file, or that holds something.
+        """
         if out is None:
             base = root / scenario_name / datetime.now().strftime("%Y%m%d-%H%M%S")
             path, turn = base, 1
@@ -30,10 +33,9 @@ class RunFolder:
                 turn += 1
                 path = base.with_name(f"{base.name}-{turn}")
         else:
+            refuse_used(out)
             path = out
         try:
-            if path.exists() and any(path.iterdir()):
-                raise HarnessError(f"{path} is not empty: name an empty or new folder with --out")
             for inner in ("history/_raw", "logs", "data"):
                 (path / inner).mkdir(parents=True, exist_ok=True)
         except OSError as exc:
@@ -85,3 +87,16 @@ class RunFolder:
             missing = "it has no scenario.yaml" if self.path.is_dir() else "there is no such folder"
             raise ScenarioError(str(self.path), "", "", f"a run folder, which `nemesrv run` leaves; {missing}")
         return load(self.scenario_file)
+
+
+def refuse_used(out: Path | None) -> None:
+    """ScenarioError for what `--out` names and no run folder can be: a file, or a folder that holds something."""
+    try:
+        if out is None or not out.exists():
+            return
+        if not out.is_dir():
+            raise ScenarioError("--out", "", str(out), "an empty or new folder; this is a file")
+        if any(out.iterdir()):
+            raise ScenarioError("--out", "", str(out), "an empty or new folder; this one is not empty")
+    except OSError as exc:
+        raise HarnessError(f"the run folder {out} cannot be made: {exc.strerror}") from exc

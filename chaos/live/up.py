@@ -24,7 +24,7 @@ from ...actors.watch import Death
 from ..errors import HarnessError
 from ..experiment.harness import Harness
 from ..experiment.nodes import timers_of
-from ..experiment.run_folder import RunFolder
+from ..experiment.run_folder import RunFolder, refuse_used
 from ..experiment.session import RunningCluster, session
 from ..experiment.stage import RealStage
 from ..faults.outside import OutsideFaults
@@ -78,6 +78,7 @@ class Up:
     def serve(self) -> int:
         """The exit status: the verdict's where it was judged, else 0. HarnessError when a part does not start."""
         scenario = self.scenario
+        refuse_used(self.out)
         require(Needs.of_run(scenario, judged=self.judged), self.out or Path("runs"))
         folder = RunFolder.create(scenario.name, self.out)
         workers = len(scenario.topology().nodes) + 1

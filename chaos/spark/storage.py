@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, DoubleType, IntegerType, LongType, StringType, StructField, StructType
 
 from ..errors import HarnessError
+from ..history.files import part_files
 from ..history.merge import to_parquet
 from ..history.schema import SCHEMA, arrow_schema, parquet_path, raw_dir
 from .settings import SMALL_PLANS, is_local, plans_for, use
@@ -60,7 +61,7 @@ def local_size(where: Path | str) -> int | None:
     if path is None:
         return None
     found = _parquet_files(path)
-    return sum(file.stat().st_size for file in found or raw_dir(path).glob("*.jsonl"))
+    return sum(file.stat().st_size for file in found or (*part_files(path), *raw_dir(path).glob("*.jsonl")))
 
 
 def stored(where: Path | str, spark: SparkSession) -> Stored:

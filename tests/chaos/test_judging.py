@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -14,6 +15,7 @@ from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.experiment.run_folder import RunFolder
 from nemesrv.chaos.judging import History, Judged, exit_status, find, judge, keep, named_checks, of_run, show
 from nemesrv.chaos.runner import check_all
+from nemesrv.chaos.scenarios.model import shipped
 from nemesrv.chaos.spark import settings
 from nemesrv.chaos.verdict import Validity, Verdict
 
@@ -64,10 +66,12 @@ def test_a_run_folder_is_judged_by_its_scenario_and_gets_a_report_while_it_is_sm
 
 
 def test_a_history_without_a_scenario_is_judged_by_named_checks_only_and_nothing_is_written(tmp_path: Path) -> None:
+    generate.write(tmp_path, events=2_000, seed=1)
+    (tmp_path / "scenario.yaml").unlink()
     found = find(str(tmp_path), ("order_kept",), no_spark)
     assert (found.checks, found.folder) == (("order_kept",), None)
     keep(found, [])
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.iterdir()) == [tmp_path / "history"]
     with pytest.raises(ScenarioError, match="a scenario beside the history, or --checks"):
         find(str(tmp_path), None, no_spark)
 
@@ -75,6 +79,14 @@ def test_a_history_without_a_scenario_is_judged_by_named_checks_only_and_nothing
 def test_a_path_where_nothing_is_is_wrong_input_and_nothing_is_started(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="a run folder or a folder of Parquet files"):
         check_all([str(tmp_path / "none")], None, None)
+
+
+def test_a_run_folder_without_an_event_is_wrong_input_and_nothing_is_started(tmp_path: Path) -> None:
+    folder = RunFolder.create("smoke", tmp_path / "run")
+    shutil.copy(shipped()["smoke"], folder.scenario_file)
+    for checks in (None, ("order_kept",)):
+        with pytest.raises(ScenarioError, match="there is no event in this one"):
+            check_all([str(folder.path)], checks, None)
 
 
 def test_what_is_kept_is_verdicts_junit_and_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -93,7 +105,6 @@ def test_what_is_kept_is_verdicts_junit_and_report(tmp_path: Path, capsys: pytes
     assert "order_kept" in (tmp_path / "summary.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.spark
 def said_of_all(**others: Verdict) -> list[Verdict]:
     """A verdict of each check there is: `others`, and of the rest that it had nothing to look at."""
     return [others.get(name, Verdict.nothing_examined(name, "no broker died")) for name in CHECKS]
@@ -133,6 +144,7 @@ def test_what_failed_what_was_too_short_and_a_run_that_shows_nothing_at_all_stay
     assert exit_status([keep(named, [VALID, Verdict.nothing_examined("dead_brokers_avoided", "x")])]) == 3
 
 
+@pytest.mark.spark
 def test_the_same_history_gets_the_same_verdict_with_its_scenario_and_as_mere_files(spark: Any, tmp_path: Path) -> None:
     generate.write(tmp_path, events=3_000, seed=1)
     names = ("routes_converge", "no_acknowledged_loss")
