@@ -148,8 +148,9 @@ class RealStage:
     def set_up(
         self, stack: ExitStack, record: Recorder, upstreams: Mapping[Link, Address], say: Callable[[str], None]
     ) -> tuple[Cluster, LinkFaults]:
-        from ..faults.bandwidth_proof import BandwidthProofThread
+        from ..faults.bandwidth_proof import BandwidthProofs
         from ..faults.link_probes import LinkProbes
+        from ..faults.measuring import MeasuringThread
         from ..faults.proxy_lag import TOXIPROXY, ProxyLagProbe
         from ..faults.toxiproxy import ToxiproxyServer  # and what speaks HTTP, which the virtual clock needs not
         from ..faults.toxiproxy_links import LinkFaults
@@ -165,9 +166,8 @@ class RealStage:
         stack.enter_context(ProxyLagProbe(api, ports, self.clock, lateness, step_s=step_s))
         self._links = LinkFaults(api, self.clock, record)
         self._links.open(upstreams, ports)
-        proofs = BandwidthProofThread(self.clock, self._links.way, record)
-        self._links.observer = stack.enter_context(proofs)
-        self._links.probes = LinkProbes(*proofs.parts)
+        measuring = stack.enter_context(MeasuringThread(self.clock, self._links.way, record))
+        self._links.observer, self._links.probes = BandwidthProofs(measuring), LinkProbes(measuring)
         watch = stack.enter_context(self._watch(record, server))
         stack.enter_context(DiskWatch(self._folder.path, self._alarm))
         cluster = Cluster(self.harness.ray, self.clock, watch=watch, alarm=self._alarm, dials=self._links)

@@ -17,20 +17,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from types import TracebackType
-from typing import Any, NamedTuple, Protocol, cast
+from collections.abc import Sequence
+from typing import NamedTuple, cast
 
 from ...remoting.codes import RequestCode
 from ...remoting.command import RemotingCommand
 from ...remoting.errors import RocketMQError
 from ...remoting.frame import FrameReader, encode_frame
-from ...remoting.node.clock import Clock, RealClock
 from ...remoting.node.network import Address, Network
-from ...remoting.node.recording import Recorder
 from ..topology import Link
 from .link_faults import Bandwidth, Direction, LinkFault
+from .measuring import Measuring, Started
 
 log = logging.getLogger("nemesrv.bandwidth")
 
@@ -54,14 +51,6 @@ BYPASS_FACTOR = 2.0
 _TOPIC = "nemesrv-bandwidth"
 
 
-class Route(NamedTuple):
-    """How the harness reaches a link's peer: over the link, and around it where that is possible."""
-
-    network: Network
-    over: Address
-    around: Address | None = None
-
-
 class Measured(NamedTuple):
     sent: int
     """Bytes by which the long exchange was longer, in the direction that counts."""
@@ -73,22 +62,11 @@ class Measured(NamedTuple):
         return self.sent / max(self.took_ms, 0.001)
 
 
-class Started(Protocol):
-    def cancel(self) -> object: ...
-
-
 class BandwidthProofs:
-    """What a LinkFaultInjector tells of its faults. `spawn` runs a coroutine; `note` records a row from within one."""
+    """What a LinkFaultInjector tells of its faults."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        scale: float,
-        way: Callable[[Link], Route],
-        spawn: Callable[[Coroutine[Any, Any, None]], Started],
-        note: Callable[..., Awaitable[None]],
-    ) -> None:
-        self._clock, self._scale, self._way, self._spawn, self._note = clock, scale, way, spawn, note
+    def __init__(self, measuring: Measuring) -> None:
+        self._clock, self._scale, self._way, self._spawn, self._note = measuring
         self._running: dict[str, list[Started]] = {}
 
     def begun(self, fault_id: str, fault: LinkFault, links: Sequence[Link]) -> None:
@@ -210,43 +188,3 @@ class _Exchanges(asyncio.Protocol):
     def close(self) -> None:
         if self._transport is not None:
             self._transport.close()
-
-
-class BandwidthProofThread:
-    """Proofs on the machine's time, in a thread of their own. Context manager: leaving it gives up what is not proved.
-
-    `record` is called from that thread's helpers, where no event loop runs.
-    """
-
-    def __init__(self, clock: RealClock, way: Callable[[Link], Route], record: Recorder) -> None:
-        self._record = record
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="bandwidth-proof", daemon=True)
-        self.proofs = BandwidthProofs(clock, clock.scale, way, self._spawn, self._note)
-        self.parts = clock, clock.scale, way, self._spawn, self._note
-        """Of which other measurements in this thread are made (link_probes.py)."""
-
-    def _spawn(self, proof: Coroutine[Any, Any, None]) -> Started:
-        return asyncio.run_coroutine_threadsafe(proof, self._loop)
-
-    async def _note(self, event: str, /, **fields: object) -> None:
-        await asyncio.to_thread(self._record, event, **fields)
-
-    def __enter__(self) -> BandwidthProofs:
-        self._thread.start()
-        return self.proofs
-
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(timeout=10)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(timeout=10)
-        self._loop.close()
-
-    async def _end(self) -> None:
-        others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
-        await self._loop.shutdown_default_executor()

@@ -10,17 +10,16 @@ harness's own: they carry one query for the route of a topic that nobody has, an
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from typing import Any, cast
+from collections.abc import Iterable
+from typing import cast
 
 from ...remoting.codes import RequestCode
 from ...remoting.command import RemotingCommand
 from ...remoting.errors import ConnectError
 from ...remoting.frame import FrameReader, encode_frame
-from ...remoting.node.clock import Clock
 from ..topology import Link
-from .bandwidth_proof import Route, Started
 from .losses import Dial
+from .measuring import Measuring, Route
 
 PATIENCE_S, PATIENCE_MACHINE_S = 3.0, 1.0
 """How long a dial, and then an answer, is waited for: RocketMQ's own limit (C, A), and so long on the machine."""
@@ -31,18 +30,11 @@ _TOPIC = "nemesrv-probe"
 
 
 class LinkProbes:
-    """`way` says how to reach a link's peer; `spawn` runs a coroutine; `note` records a row from within one."""
+    """Each link that is looked at leaves one row."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        scale: float,
-        way: Callable[[Link], Route],
-        spawn: Callable[[Coroutine[Any, Any, None]], Started],
-        note: Callable[..., Awaitable[None]],
-    ) -> None:
-        self._clock, self._scale, self._way, self._spawn, self._note = clock, scale, way, spawn, note
-        self._patience_s = max(PATIENCE_S, PATIENCE_MACHINE_S * scale)
+    def __init__(self, measuring: Measuring) -> None:
+        self._clock, self._scale, self._way, self._spawn, self._note = measuring
+        self._patience_s = max(PATIENCE_S, PATIENCE_MACHINE_S * self._scale)
 
     def look(self, links: Iterable[Link]) -> None:
         """Each of them is probed from now on, in this order."""

@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 from ...remoting.node.network import Address, TcpNetwork
 from ...remoting.node.recording import Recorder
 from ..topology import EXTERNAL, Link
-from .bandwidth_proof import Route
 from .injector import LinkFaultInjector, LinkUnderFault, ScaledClock
 from .link_faults import DIRECTIONS, Direction, DirectionState, LinkState
+from .measuring import Route
 from .ports import PortHolder
 from .toxiproxy import Toxiproxy
 

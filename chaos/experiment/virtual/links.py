@@ -7,10 +7,11 @@ from contextlib import ExitStack
 
 from ....remoting.node.network import Address
 from ....remoting.node.recording import Recorder
-from ...faults.bandwidth_proof import BandwidthProofs, Route
+from ...faults.bandwidth_proof import BandwidthProofs
 from ...faults.injector import LinkFaultInjector, LinkUnderFault
 from ...faults.link_faults import LinkState
 from ...faults.link_probes import LinkProbes
+from ...faults.measuring import Measuring, Route
 from ...topology import Link
 from .loop import VirtualClock
 from .network import MemoryNetwork, NodeNetwork
@@ -49,8 +50,8 @@ class MemoryLinkFaults(LinkFaultInjector):
             process.bury()
 
         stack.callback(end)
-        self.observer = BandwidthProofs(self._time, self._time.scale, way, process.create_task, note)
-        self.probes = LinkProbes(self._time, self._time.scale, way, process.create_task, note)
+        measuring = Measuring(self._time, self._time.scale, way, process.create_task, note)
+        self.observer, self.probes = BandwidthProofs(measuring), LinkProbes(measuring)
 
     def dials_of(self, node: str) -> dict[Address, Address]:
         """Each peer of `node`, dialled at its own address."""

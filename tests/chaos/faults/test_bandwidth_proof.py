@@ -18,8 +18,9 @@ from pyspark.sql import SparkSession
 from nemesrv.actors.namesrv.config import NamesrvConfig
 from nemesrv.actors.namesrv.server import NameServer
 from nemesrv.chaos.experiment.virtual.links import MemoryLinkFaults
-from nemesrv.chaos.faults.bandwidth_proof import BandwidthProofs, BandwidthProofThread
+from nemesrv.chaos.faults.bandwidth_proof import BandwidthProofs
 from nemesrv.chaos.faults.link_faults import Bandwidth, Latency, LinkState, Stream, combine
+from nemesrv.chaos.faults.measuring import MeasuringThread
 from nemesrv.chaos.faults.ports import PortHolder
 from nemesrv.chaos.faults.toxiproxy import Toxiproxy
 from nemesrv.chaos.faults.toxiproxy_links import LinkFaults
@@ -80,7 +81,7 @@ def real_links(
         address, clock = stack.enter_context(name_server()), RealClock.starting_now(SCALE)
         faults = kind(api, clock, rows)
         faults.open({LINK: address, GONE: ports.take()}, ports)
-        faults.observer = stack.enter_context(BandwidthProofThread(clock, faults.way, rows))
+        faults.observer = BandwidthProofs(stack.enter_context(MeasuringThread(clock, faults.way, rows)))
         stack.callback(faults.heal_all)
         yield faults
 

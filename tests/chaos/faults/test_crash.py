@@ -16,12 +16,12 @@ from typing import Literal
 
 import pytest
 
-from nemesrv.chaos.faults.bandwidth_proof import BandwidthProofThread
 from nemesrv.chaos.faults.fault import Fault
 from nemesrv.chaos.faults.kinds import FAULTS
 from nemesrv.chaos.faults.link_faults import Bandwidth, BlackHole, Cut, Latency, LinkFault, Reset
 from nemesrv.chaos.faults.link_probes import LinkProbes
 from nemesrv.chaos.faults.losses import Dial
+from nemesrv.chaos.faults.measuring import MeasuringThread
 from nemesrv.chaos.faults.outside import faults_of
 from nemesrv.chaos.faults.ports import PortHolder
 from nemesrv.chaos.faults.process_faults import Kill, Pause, Stop
@@ -382,9 +382,8 @@ def probed(world: World) -> dict[Link, str]:
         rows(event, **fields)
         done.release()
 
-    thread = BandwidthProofThread(RealClock.starting_now(3.0), world.links.way, record)
-    with thread:
-        LinkProbes(*thread.parts).look([NEAR, FAR])
+    with MeasuringThread(RealClock.starting_now(3.0), world.links.way, record) as measuring:
+        LinkProbes(measuring).look([NEAR, FAR])
         assert all(done.acquire(timeout=30) for _ in range(2))
     return {Link(row["source"], row["target"]): row["value"]["met"] for row in rows}
 
