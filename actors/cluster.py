@@ -1,41 +1,30 @@
 """Nodes as Ray actors, each in its own process, and what a harness can do to any of them by name.
 
-`RayHost` is a local Ray of our own, started once for any number of clusters. `Cluster` starts, stops, kills, pauses,
-resumes and restarts nodes. Processes are reached by signals to their pids and not through Ray, because a paused
-process answers nobody and a kill must be the kernel's. Methods block; each raises HarnessError when it cannot do
-what it says. Linux only.
+`Cluster` starts, stops, kills, pauses, resumes and restarts nodes on a RayHost (ray_host.py). Processes are reached by
+signals to their pids and not through Ray, because a paused process answers nobody and a kill must be the kernel's.
+Methods block; each raises HarnessError when it cannot do what it says. Linux only.
 """
 
 from __future__ import annotations
 
 import concurrent.futures
 import dataclasses
-import functools
-import inspect
-import logging
-import os
-import secrets
-import shutil
 import signal
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from enum import StrEnum
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
 
 from ..remoting.node.clock import RealClock
 from ..remoting.node.network import Address
 from .actor import Listening, NodeActor, NodeSpec
-from .processes import FOLDER_PREFIX, Process, Reaper, command, family, signals_deferred, sweep
+from .processes import Process
+from .ray_host import RayHost
 from .watch import Alarm, Dials, ProcessWatch
 from .watch import ClusterError as ClusterError
 from .watch import NodeFailed as NodeFailed
-
-log = logging.getLogger("nemesrv.cluster")
 
 LISTEN_LIMIT_S = 60.0
 START_LIMIT_S = 60.0
@@ -49,167 +38,6 @@ class NodeState(StrEnum):
     RUNNING = "running"
     PAUSED = "paused"
     GONE = "gone"
-
-
-@functools.cache
-def _token() -> str:
-    """One a process, because Ray reads it only once; without it Ray would write one to the user's home."""
-    return secrets.token_hex(16)
-
-
-def _environment(workers: int) -> dict[str, str]:
-    return {
-        "RAY_AUTH_MODE": "token",
-        "RAY_AUTH_TOKEN": _token(),
-        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # Ray's only way to bind to the loopback address
-        "RAY_USAGE_STATS_ENABLED": "0",
-        "RAY_DISABLE_IMPORT_WARNING": "1",
-        "RAY_enable_metrics_collection": "false",
-        "RAY_event_stats": "false",
-        "RAY_memory_monitor_refresh_ms": "0",  # else Ray kills our small nodes when another's process fills the machine
-        "RAY_worker_niceness": "0",  # Ray's 15 would make every timer of a node late as soon as anything else runs
-        "RAY_worker_maximum_startup_concurrency": str(workers),  # else only so many are started ahead
-    }
-
-
-class RayHost:
-    """A Ray of this process and this machine only. Context manager; `stop` may be called at any moment and twice.
-
-    Start it from a thread that outlives it, best the main one: Ray's processes end with the thread that made them.
-    `workers` is how many are started ahead, so that so many nodes and restarts need not wait for a new interpreter.
-    """
-
-    def __init__(self, *, workers: int = 12, object_store_mb: int = 100) -> None:
-        self._workers, self._object_store_mb = workers, object_store_mb
-        self._folder: Path | None = None
-        self._reaper: Reaper | None = None
-        self._environment_before: dict[str, str | None] = {}
-
-    def start(self) -> RayHost:
-        """Ray is up. ClusterError when it does not come up, or when this process already runs another."""
-        if self._folder is not None:
-            return self
-        for name, value in _environment(self._workers).items():
-            self._environment_before[name] = os.environ.get(name)
-            os.environ[name] = value
-        sweep()
-        # Unix socket paths inside must stay below 108 bytes, so a long TMPDIR cannot be used.
-        base = tempfile.gettempdir() if len(tempfile.gettempdir()) <= 20 else "/tmp"
-        self._folder = Path(tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-", dir=base))
-        try:
-            # Ray swallows an interrupt that meets it in the wrong place, and puts its own handler on SIGTERM.
-            with signals_deferred():
-                self._init(self._folder)
-            self._reaper = Reaper(self._processes(self._folder), self._folder)
-        except BaseException as exc:
-            self.stop()
-            if isinstance(exc, Exception):
-                raise ClusterError(f"Ray did not start: {exc}") from exc
-            raise
-        return self
-
-    def _init(self, folder: Path) -> None:
-        import ray
-
-        if ray.is_initialized():
-            raise ClusterError("this process already runs a Ray; call ray.shutdown() first")
-        _quieten()
-        with _without_monitors():
-            ray.init(
-                address="local",
-                num_cpus=self._workers,
-                object_store_memory=self._object_store_mb * 1_000_000,
-                include_dashboard=False,
-                namespace=folder.name,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                _temp_dir=str(folder),
-            )
-
-    def stop(self) -> None:
-        """No process, port or file of this Ray is left."""
-        folder, self._folder = self._folder, None
-        if folder is None:
-            return
-        processes = self._processes(folder)
-        try:
-            ray = sys.modules.get("ray")
-            if ray is not None and ray.is_initialized():
-                ray.shutdown()
-        except Exception as exc:  # half imported or half started: what follows ends its processes all the same
-            log.warning("Ray could not be shut down in order: %s", exc)
-        finally:
-            self._clean_up(folder, processes + self._processes(folder))
-
-    def _clean_up(self, folder: Path, processes: list[Process]) -> None:
-        # A worker that is stopped by SIGSTOP, or that started in the last moment, outlives Ray's own shutdown.
-        for process in processes:
-            process.send(signal.SIGKILL)
-        for process in processes:
-            process.gone(SIGNAL_LIMIT_S)
-            process.close()
-        shutil.rmtree(folder, ignore_errors=True)
-        reaper, self._reaper = self._reaper, None
-        if reaper is not None:
-            reaper.close()
-        for name, value in self._environment_before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-        self._environment_before.clear()
-
-    def servers(self) -> dict[str, int]:
-        """The processes without which no actor lives, by their names at Ray's, and their pids."""
-        found: dict[str, int] = {}
-        for process in [] if self._folder is None else self._processes(self._folder):
-            program = command(process.pid).split(" ", 1)[0].rpartition("/")[2]
-            if program in ("gcs_server", "raylet"):
-                found[program] = process.pid
-            process.close()
-        return found
-
-    @staticmethod
-    def _processes(folder: Path) -> list[Process]:
-        return family(os.getpid(), lambda command: str(folder) in command)
-
-    def __enter__(self) -> RayHost:
-        return self.start()
-
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        self.stop()
-
-
-def _quieten() -> None:
-    """Or Ray prints a paragraph on stdout for each process killed on purpose, whatever log_to_driver says."""
-    import ray._private.worker as worker
-
-    def to_our_log(data: Mapping[str, Any], **_: object) -> None:
-        for line in data.get("lines", ()):
-            log.debug("Ray: %s", line)
-
-    worker.print_to_stdstream = to_our_log
-
-
-@contextmanager
-def _without_monitors() -> Iterator[None]:
-    """A Ray that is started meanwhile has neither its autoscaler's process nor that which carries logs to a driver.
-
-    Nothing here scales, and nobody reads those logs; each takes half a second of a processor to start, and almost 1 %
-    of one for as long as it runs. `ray start --no-monitor` is the first; neither is an argument of `ray.init`.
-    """
-    import ray._private.parameter as parameter
-
-    params = parameter.RayParams
-    unwanted = {"no_monitor": True, "include_log_monitor": False}
-    known = inspect.signature(params).parameters
-    parameter.RayParams = functools.partial(params, **{name: unwanted[name] for name in unwanted if name in known})
-    try:
-        yield
-    finally:
-        parameter.RayParams = params
 
 
 @dataclasses.dataclass(slots=True)

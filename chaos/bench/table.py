@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from functools import partial
 
 from ...actors.actor import NodeSpec
-from ...actors.cluster import Cluster, ClusterError, RayHost
+from ...actors.cluster import Cluster, ClusterError
 from ...actors.namesrv.config import NamesrvConfig
 from ...actors.namesrv.server import NameServer
+from ...actors.ray_host import RayHost
 from ...remoting.node.clock import RealClock
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext

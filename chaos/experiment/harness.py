@@ -16,8 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from ...actors.cluster import RayHost
 from ...actors.processes import family, signals_deferred
+from ...actors.ray_host import RayHost
 from ..errors import HarnessError
 from ..faults.ports import PortHolder
 

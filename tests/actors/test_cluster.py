@@ -17,8 +17,9 @@ import pytest
 import tenacity
 
 from nemesrv.actors.actor import NodeSpec
-from nemesrv.actors.cluster import Cluster, ClusterError, NodeState, RayHost
+from nemesrv.actors.cluster import Cluster, ClusterError, NodeState
 from nemesrv.actors.processes import Process, command, family, sweep
+from nemesrv.actors.ray_host import RayHost
 from nemesrv.actors.watch import Alarm, Death, ProcessDied, ProcessWatch
 from nemesrv.chaos.faults.link_faults import BlackHole
 from nemesrv.chaos.faults.ports import PortHolder
@@ -384,7 +385,8 @@ DRIVER = textwrap.dedent(
     import sys
     from functools import partial
     from nemesrv.actors.actor import NodeSpec
-    from nemesrv.actors.cluster import Cluster, RayHost
+    from nemesrv.actors.cluster import Cluster
+    from nemesrv.actors.ray_host import RayHost
     from nemesrv.chaos.faults.ports import PortHolder
     from nemesrv.remoting.node.clock import RealClock
     from tests.actors.nodes import TinyNode

@@ -20,6 +20,7 @@ EXCEPTIONS = {
     "remoting/node/network.py": "it is the seam to connections",
     "actors/actor.py": "the Ray shell, which makes a node's context",
     "actors/cluster.py": "the driver's side of the Ray shells, no node",
+    "actors/ray_host.py": "starts and ends the driver's Ray, no node",
     "actors/processes.py": "kills and watches processes for the driver, no node",
     "actors/supervisor.py": "stops a command and whatever it started, no node",
     "actors/watch.py": "watches processes for the driver, no node",
