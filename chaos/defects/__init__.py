@@ -7,11 +7,12 @@ list again; a test compares the two.
 
 from __future__ import annotations
 
-from . import answers, broker, client, consumer, name_server, producer, slow, tables, timers
+from . import answers, broker, client, consumer, drops, producer, registrations, slow, tables, timers
 from .model import Defect as Defect
 
 _ALL = (
-    *name_server.DEFECTS,
+    *drops.DEFECTS,
+    *registrations.DEFECTS,
     *tables.DEFECTS,
     *slow.DEFECTS,
     *answers.DEFECTS,

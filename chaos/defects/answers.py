@@ -1,16 +1,19 @@
-"""Ways for a NameServer to answer look-ups wrongly although its table is right."""
+"""Ways for a NameServer to answer wrongly, or twice, although its table is right."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from ...actors.namesrv.processor import Caller
 from ...actors.namesrv.server import NameServer
+from ...actors.namesrv.tables import Dropped
 from ...remoting.bodies.route import BrokerData, QueueData, TopicRouteData
 from ...remoting.codes import PERM_WRITE, RequestCode, ResponseCode
 from ...remoting.command import RemotingCommand
 from ...remoting.headers.namesrv import GetRouteInfoRequestHeader
+from ...remoting.transport import Connection
 from ..topology import NodeKind
 from .model import Defect, checks, replace_part
 
@@ -126,7 +129,55 @@ def _defect(
     )
 
 
+def _answers_as_before_a_drop(server: NameServer) -> None:
+    settle, forget = server._settle, server.cache.forget
+    dropping = False
+
+    def settle_and_note(dropped: Iterable[Dropped]) -> None:
+        nonlocal dropping
+        gone = tuple(dropped)
+        dropping = bool(gone)
+        settle(gone)
+        dropping = False
+
+    def forget_unless_dropping(topics: AbstractSet[str]) -> None:
+        if not dropping:
+            forget(topics)
+
+    replace_part(server, "_settle", settle_and_note)
+    replace_part(server.cache, "forget", forget_unless_dropping)
+
+
+def _answers_twice(server: NameServer) -> None:
+    endpoint = server._server._endpoint
+    fast_path = endpoint.fast_path
+    assert fast_path is not None
+
+    def answer_twice(frame: bytes, connection: Connection) -> bytes | None:
+        answer = fast_path(frame, connection)
+        return None if answer is None else answer + answer
+
+    replace_part(endpoint, "fast_path", answer_twice)
+
+
 DEFECTS = (
+    Defect(
+        name="name-server-answers-as-before",
+        what="every NameServer goes on giving the answers that it had ready before it dropped a broker",
+        kinds=_NAME_SERVER,
+        scenario="broker-crash",
+        caught_by=checks("dead_brokers_avoided"),
+        also=checks("answers_are_true", "client_routes_are_true", "recovery_time"),
+        plant=_answers_as_before_a_drop,
+    ),
+    Defect(
+        name="name-server-answers-twice",
+        what="every NameServer answers each route request twice",
+        kinds=_NAME_SERVER,
+        scenario="smoke",
+        caught_by=checks("answers_asked_for"),
+        plant=_answers_twice,
+    ),
     _defect("code-1", "answers every look-up with code 1", _with_code(ResponseCode.SYSTEM_ERROR), ("availability",)),
     _defect(
         "not-found", "answers every look-up with code 17", _with_code(ResponseCode.TOPIC_NOT_EXIST), ("availability",)

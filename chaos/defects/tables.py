@@ -10,8 +10,8 @@ from ...actors.namesrv.tables import Dropped, DropReason, Registered, Registrati
 from ...remoting.bodies.route import Row
 from ...remoting.codes import PERM_INHERIT
 from ..topology import NodeKind
+from .drops import _without_idle_close
 from .model import Defect, checks, replace_part
-from .name_server import _without_idle_close
 
 LATE_MS = 6_000
 """5 % of E."""
