@@ -21,7 +21,7 @@ from click.shell_completion import CompletionItem
 from .commands.ending import EXIT_HARNESS, Stopped, end, from_a_shell, supervised
 from .commands.fault import fault
 from .commands.streams import use_lasting_streams
-from .commands.values import AppendedFile, Number, SparkMaster, WholeNumber
+from .commands.values import AppendedFile, Number, Seeds, SparkMaster, WholeNumber
 from .errors import HarnessError, ScenarioError
 from .installation import require_extras
 
@@ -354,19 +354,17 @@ def broker(namesrv_addr: str, config_file: str | None) -> None:
 
 @cli.command()
 @click.option("--only", multiple=True, metavar="DEFECT", help="Only this planted defect; may be repeated.")
-@click.option("--seed", type=WholeNumber(min=0), default=1, show_default=True)
+@click.option("--seed", "--seeds", "seeds", type=Seeds(), default="1", show_default=True, help="One, or many: 1..12.")
 @click.option("--clock", type=click.Choice(["real", "virtual"]), default="real", show_default=True)
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 @_json_option
 @supervised
-def selftest(only: tuple[str, ...], seed: int, clock: str, quiet: bool, as_json: bool) -> None:
+def selftest(only: tuple[str, ...], seeds: tuple[int, ...], clock: str, quiet: bool, as_json: bool) -> None:
     """Plant every defect and see that the checks meant for it find it, and nothing in the clean twins."""
     from .runner import Options
     from .selftest import run_selftest
 
-    sys.exit(
-        run_selftest(only, Options(seed=seed, virtual=clock == "virtual", quiet=quiet, latest=False, as_json=as_json))
-    )
+    sys.exit(run_selftest(only, Options(virtual=clock == "virtual", quiet=quiet, latest=False, as_json=as_json), seeds))
 
 
 class _AdminCommands(click.Group):

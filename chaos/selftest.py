@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import click
 from rich.console import Console
@@ -33,6 +33,7 @@ class Outcome:
     """One run of the self-test: which checks were to say INVALID, which might, and what they said."""
 
     scenario: str
+    seed: int = 1
     defect: str | None
     meant: frozenset[str]
     also: frozenset[str] = frozenset()
@@ -57,6 +58,7 @@ class Outcome:
         named = {name: sorted(getattr(self, name)) for name in ("meant", "also", "found", "unknown")}
         return {
             "scenario": self.scenario,
+            "seed": self.seed,
             "defect": self.defect,
             **named,
             "result": self.result,
@@ -65,12 +67,13 @@ class Outcome:
         }
 
     @classmethod
-    def of(cls, judged: Judged, defect: Defect | None) -> Outcome:
+    def of(cls, judged: Judged, defect: Defect | None, seed: int = 1) -> Outcome:
         def named(validity: Validity) -> frozenset[str]:
             return frozenset(v.name for v in (*judged.verdicts, *judged.left_out) if v.verdict is validity)
 
         return cls(
             scenario=judged.history.name,
+            seed=seed,
             defect=None if defect is None else defect.name,
             meant=frozenset() if defect is None else defect.caught_by,
             also=frozenset() if defect is None else defect.also,
@@ -87,8 +90,8 @@ def scenario_of(name: str) -> Scenario:
     return scenario.model_copy(update={"checks": CHECK_NAMES})
 
 
-def run_selftest(only: Sequence[str], options: Options) -> int:
-    """0 when every defect is killed and every twin is clean, else 1; prints the table."""
+def run_selftest(only: Sequence[str], options: Options, seeds: Sequence[int] = (1,)) -> int:
+    """0 when every defect is killed and every twin is clean with every seed, else 1; prints the table."""
     for name in only:
         if name not in DEFECTS:
             raise ScenarioError(
@@ -98,16 +101,18 @@ def run_selftest(only: Sequence[str], options: Options) -> int:
     require_parts("nemesrv selftest", [scenario_of(scenario) for _, scenario in plan], virtual=bool(options.virtual))
     outcomes = []
     with Harness(gentle=not options.virtual) as harness:
-        for defect, scenario in plan:
-            judged = run_one(scenario_of(scenario), options, harness, defect)
-            outcomes.append(Outcome.of(judged, defect))
+        for seed in seeds:
+            with_seed = replace(options, seed=seed)
+            for defect, scenario in plan:
+                judged = run_one(scenario_of(scenario), with_seed, harness, defect)
+                outcomes.append(Outcome.of(judged, defect, seed))
     if options.as_json:
         click.echo(json.dumps([outcome.to_json() for outcome in outcomes]))
     else:
         console = Console()
         if not console.is_terminal:
             console = Console(width=180)
-        console.print(selftest_table(outcomes))
+        console.print(selftest_table(outcomes) if len(seeds) == 1 else seeds_table(outcomes))
     return 0 if all(outcome.passed for outcome in outcomes) else 1
 
 
@@ -138,6 +143,40 @@ def selftest_table(outcomes: Sequence[Outcome]) -> Table:
             f"[green]{outcome.result}[/]" if outcome.passed else wrong,
         )
     return table
+
+
+def seeds_table(outcomes: Sequence[Outcome]) -> Table:
+    """One row a defect and a twin, with the seeds that missed it; below, the weakest seed."""
+    seeds = list(dict.fromkeys(outcome.seed for outcome in outcomes))
+    by_seed = {seed: [outcome for outcome in outcomes if outcome.seed == seed] for seed in seeds}
+    weakest = min(seeds, key=lambda seed: sum(outcome.passed for outcome in by_seed[seed]))
+    caption = f"{_sums(outcomes)}; weakest is seed {weakest}: {_sums(by_seed[weakest])}"
+    table = Table(title=f"self-test, {len(seeds)} seeds", title_justify="left", caption=caption, caption_justify="left")
+    for column in ("scenario", "planted defect", "as meant", "not with these seeds"):
+        table.add_column(column)
+    for of in _by_run(outcomes).values():
+        missed = [outcome for outcome in of if not outcome.passed]
+        table.add_row(
+            of[0].scenario,
+            of[0].defect or "none (clean twin)",
+            f"[{'red' if missed else 'green'}]{len(of) - len(missed)} of {len(of)}[/]",
+            "; ".join(f"{_missed(outcome)} ({outcome.where})" for outcome in missed) or "-",
+        )
+    return table
+
+
+def _by_run(outcomes: Iterable[Outcome]) -> dict[tuple[str, str | None], list[Outcome]]:
+    found: dict[tuple[str, str | None], list[Outcome]] = {}
+    for outcome in outcomes:
+        found.setdefault((outcome.scenario, outcome.defect), []).append(outcome)
+    return found
+
+
+def _missed(outcome: Outcome) -> str:
+    """ "7: routes_are_true is silent, duplicates says INVALID" """
+    silent = [f"{name} is silent" for name in sorted(outcome.meant - outcome.found)]
+    strange = [f"{name} says INVALID" for name in sorted(outcome.found - outcome.meant - outcome.also)]
+    return f"{outcome.seed}: {', '.join(silent + strange)}"
 
 
 def _sums(outcomes: Sequence[Outcome]) -> str:

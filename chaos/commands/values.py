@@ -52,6 +52,23 @@ def _bounds(range_: click.IntRange | click.FloatRange) -> str:
     return f" {' and '.join(said)}" if said else ""
 
 
+class Seeds(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.3, and we take 8.1
+    """A seed of at least 0, or two with `..` between them for all from the one to the other: always a tuple."""
+
+    name = "n[..m]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, tuple):
+            return value
+        found = re.fullmatch(r"(\d+)(?:\.\.(\d+))?", str(value))
+        seeds = tuple(range(int(found[1]), int(found[2] or found[1]) + 1)) if found else ()
+        if not seeds:
+            self.fail(
+                f"{value!r} is not allowed: a seed such as 7, or from one to a later one such as 1..12", param, ctx
+            )
+        return seeds
+
+
 class SparkMaster(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.3, and we take 8.1
     """What Spark takes as a master; it would say of another only that its JVM ended."""
 

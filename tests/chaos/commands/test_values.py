@@ -32,6 +32,10 @@ from nemesrv.chaos.errors import ScenarioError
             "'--summary': 'absent/summary.md' is not allowed: a file in a folder that is there",
         ),
         (("run", "smoke", "--defect", "nothing"), "--defect: 'nothing' is not allowed: a defect of docs/defects.md"),
+        (
+            ("selftest", "--seeds", "7..3"),
+            "'--seeds': '7..3' is not allowed: a seed such as 7, or from one to a later one such as 1..12",
+        ),
         (("up", "--for", "inf"), "'--for': 'inf' is not allowed: a number above 0"),
         (("up", "--for", "nan"), "'--for': 'nan' is not allowed: a number above 0"),
         (("up", "--brokers", "27"), "'--brokers': '27' is not allowed: a whole number of at least 1 and at most 26"),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import random
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from nemesrv.actors.broker.server import Broker
 from nemesrv.actors.namesrv.server import NameServer
@@ -13,7 +15,7 @@ from nemesrv.chaos.defects import _ALL, DEFECTS
 from nemesrv.chaos.defects.__main__ import render
 from nemesrv.chaos.experiment.nodes import NodePlan
 from nemesrv.chaos.scenarios.model import CHECK_NAMES, find, shipped
-from nemesrv.chaos.selftest import OWN_DIR, Outcome, plan_of, scenario_of
+from nemesrv.chaos.selftest import OWN_DIR, Outcome, plan_of, scenario_of, seeds_table
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.chaos.workloads.producer import ProducerNode
 from nemesrv.remoting.node.network import Address
@@ -143,3 +145,28 @@ def test_a_defect_is_killed_when_all_checks_meant_for_it_say_invalid_and_no_stra
     assert outcome("routes_are_true", "no_false_eviction", "duplicates") == "WRONG"
     assert outcome(defect=None) == "clean"
     assert outcome("routes_converge", defect=None) == "WRONG"
+
+
+def test_the_table_of_many_seeds_names_the_weakest_and_what_it_missed() -> None:
+    def outcome(seed: int, defect: str | None, *found: str) -> Outcome:
+        meant = frozenset({"routes_are_true"}) if defect else frozenset[str]()
+        return Outcome(
+            scenario="smoke",
+            seed=seed,
+            defect=defect,
+            meant=meant,
+            found=frozenset(found),
+            unknown=frozenset(),
+            where=f"runs/{seed}",
+        )
+
+    outcomes = [outcome(seed, None) for seed in (1, 2, 3)]
+    outcomes += [outcome(1, "x", "routes_are_true"), outcome(2, "x", "duplicates"), outcome(3, "x", "routes_are_true")]
+    console = Console(width=150, record=True, file=io.StringIO())
+    console.print(seeds_table(outcomes))
+    said = console.export_text()
+    assert "self-test, 3 seeds" in said
+    assert "3 of 3" in said
+    assert "2 of 3" in said
+    assert "2: routes_are_true is silent, duplicates says INVALID (runs/2)" in said
+    assert "weakest is seed 2: 0 of 1 defects killed, 1 of 1 twins clean" in said
