@@ -23,7 +23,7 @@ CALL_LIMIT_S = 120.0
 
 @click.command()
 @click.argument("do", metavar="DO")
-@click.argument("targets", nargs=-1, metavar="[LINK|NODE]...")
+@click.argument("targets", nargs=-1, metavar="[LINK|NODE|FAULT]...")
 @click.option("--for", "for_s", type=Number(min=0, min_open=True), help="Seconds of RocketMQ time it lasts.")
 @click.option("--stream", help="upstream, downstream or both: which way a link is hit; default both.")
 @click.option("--latency-ms", type=Number(), help="With latency.")
@@ -42,15 +42,16 @@ def fault(
     nemesrv fault black_hole "broker-a <-> ns-0" --for 155
     nemesrv fault latency "external <-> ns-1" --latency-ms 500
     nemesrv fault kill ns-1            (stop, pause; and restart, resume)
-    nemesrv fault heal                 (every link; the end of --for heals its own fault only)
+    nemesrv fault heal                 (every link; or a link's, or `heal black_hole-1`; --for ends its own fault only)
     nemesrv fault list
 
     Exit status: 0 done, 2 a fault that cannot be, 4 no such cluster is up.
     """
     request: dict[str, Any] = {"do": do, **{name: value for name, value in numbers.items() if value is not None}}
     links = [target for target in targets if "->" in target or "<-" in target]
-    nodes = [target for target in targets if target not in links]
-    request |= {name: named for name, named in (("links", links), ("nodes", nodes)) if named}
+    others = [target for target in targets if target not in links]
+    named = (("links", links), ("faults" if do == "heal" else "nodes", others))
+    request |= {name: targets for name, targets in named if targets}
     if for_s is not None:
         request["for_s"] = for_s
     answer = ask(run_dir or newest_up(UPS), request)

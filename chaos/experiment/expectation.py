@@ -6,14 +6,16 @@ tables are filled. A fault whose links only a run can tell (`clients <-> chosen`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..faults.fault import Fault
 from ..faults.link_faults import Heal, LinkFault
 from ..faults.process_faults import PROCESS_FAULTS, ProcessFault, Restart, Stop
 from ..oracle.world import World
-from ..scenarios.model import ActionModel, Scenario, is_chosen
+from ..scenarios.model import ActionModel, Scenario, named
+from ..scenarios.timeline import is_chosen
+from ..topology import Link
 from .nodes import about
 
 _WARM_MS = 1_000_000.0
@@ -29,7 +31,7 @@ class Expectation(NamedTuple):
 def expected_world(scenario: Scenario) -> Expectation:
     """The scenario's World, with times from the start of the timeline."""
     rows = _Rows(scenario)
-    for action in scenario.timeline:
+    for action in named(scenario.timeline):
         rows.act(action)
     last_ms = 1000 * max((action.at_s for action in scenario.timeline), default=scenario.steady_s)
     rows.heal_everything(last_ms)
@@ -44,7 +46,7 @@ class _Rows:
         self.rows: list[dict[str, Any]] = []
         self.unknown: list[str] = []
         self._topology = scenario.topology()
-        self._begun = {"link": 0, "process": 0}
+        self._begun = 0
         self._links: dict[str, list[dict[str, Any]]] = {}
         self._processes: dict[str, dict[str, Any]] = {}
         self._lives: dict[str, int] = {}
@@ -63,13 +65,14 @@ class _Rows:
 
     def act(self, action: ActionModel) -> None:
         at_ms, what = 1000 * action.at_s, action.what
+        self.add(at_ms, "harness", "phase", phase="fault" if isinstance(what, Fault) else "heal")
         if isinstance(what, LinkFault):
             self._link_fault(at_ms, what, action)
         elif isinstance(what, ProcessFault):
             for node in action.nodes:
                 self._process_fault(at_ms, what, node)
         elif isinstance(what, Heal):
-            self._heal_links(at_ms)
+            self._heal(at_ms, what, action)
         else:
             for node in action.nodes:
                 if isinstance(what, Restart) and node not in self._processes:
@@ -77,7 +80,7 @@ class _Rows:
                 self._end_process_fault(at_ms, node)
 
     def heal_everything(self, at_ms: float) -> None:
-        self._heal_links(at_ms)
+        self._end_link_faults(at_ms, tuple(self._links))
         for node in tuple(self._processes):
             self._end_process_fault(at_ms, node)
 
@@ -88,8 +91,7 @@ class _Rows:
                 self.unknown.append(f"{fault.do} of {expression} at {action.at_s:g} s")
         if not known:
             return
-        self._begun["link"] += 1
-        fault_id = f"{fault.do}-{self._begun['link']}"
+        fault_id = action.name or fault.do
         self._links[fault_id] = [
             _fault_row(fault_id, fault, link.node, target=link.peer, stream=fault.stream, value=fault.numbers)
             for link in self._topology.parse_links(*known)
@@ -98,8 +100,8 @@ class _Rows:
             self.add(at_ms, "harness", "fault", phase="start", **row)
 
     def _process_fault(self, at_ms: float, fault: ProcessFault, node: str) -> None:
-        self._begun["process"] += 1
-        fault_id = f"{fault.do}-{self._begun['process']}"
+        self._begun += 1
+        fault_id = f"{fault.do}-{self._begun}"
         self._processes[node] = _fault_row(fault_id, fault, node, target=None, stream=None, value={})
         if isinstance(fault, Stop):
             self.add(at_ms, node, "stopped")
@@ -107,10 +109,18 @@ class _Rows:
         if fault.ends_process:
             self.add(at_ms, "harness", "gone", fault_id=fault_id, source=node)
 
-    def _heal_links(self, at_ms: float) -> None:
-        for fault_id in reversed(tuple(self._links)):
-            for row in self._links.pop(fault_id):
+    def _heal(self, at_ms: float, heal: Heal, action: ActionModel) -> None:
+        on = set(self._topology.parse_links(*action.links)) if action.links else None
+        self._end_link_faults(at_ms, heal.faults or tuple(self._links), on)
+
+    def _end_link_faults(self, at_ms: float, fault_ids: Sequence[str], on: Collection[Link] | None = None) -> None:
+        for fault_id in reversed(fault_ids):
+            rows = self._links.pop(fault_id, [])  # one whose links only a run can tell has none
+            ending = [row for row in rows if on is None or Link(row["source"], row["target"]) in on]
+            for row in ending:
                 self.add(at_ms, "harness", "fault", phase="end", **row)
+            if len(ending) < len(rows):
+                self._links[fault_id] = [row for row in rows if row not in ending]
 
     def _end_process_fault(self, at_ms: float, node: str) -> None:
         row = self._processes.pop(node)

@@ -29,7 +29,8 @@ from ..faults.link_faults import Heal, LinkFault
 from ..faults.process_faults import ProcessFault
 from ..faults.processes import ProcessFaults, not_done
 from ..history.merge import to_parquet
-from ..scenarios.model import ActionModel, Scenario, is_chosen
+from ..scenarios.model import ActionModel, Scenario, named
+from ..scenarios.timeline import is_chosen
 from ..topology import Link, NodeKind
 from .nodes import NodePlan, about, timers_of
 from .run_folder import RunFolder
@@ -108,7 +109,7 @@ class Experiment:
         """What happens when: the actions of the timeline, and nodes that join; at the same time these come first."""
         joins = sorted((of.joins_at_s, name) for name, of in self.scenario.nodes.items() if of.joins_at_s is not None)
         steps: list[tuple[float, Callable[[], object]]] = [(at_s, partial(self.join, name)) for at_s, name in joins]
-        steps += [(action.at_s, partial(self.act, action)) for action in self.scenario.timeline]
+        steps += [(action.at_s, partial(self.act, action)) for action in named(self.scenario.timeline)]
         return sorted(steps, key=lambda step: step[0])
 
     # -- coming up
@@ -265,15 +266,24 @@ class Experiment:
         what = action.what
         self._phase("fault" if isinstance(what, Fault) else "heal", what.do)
         if isinstance(what, LinkFault):
-            return (self._links.begin(what, self._chosen_links(action)),)
+            return (self._links.begin(what, self._chosen_links(action), fault_id=action.name),)
         if isinstance(what, ProcessFault):
             return tuple([self._processes.begin(what, node) for node in action.nodes])
         if isinstance(what, Heal):
-            self._links.heal_all()
+            self._heal(what, action)
         else:
             for node in action.nodes:
                 self._processes.end(what, node)
         return ()
+
+    def _heal(self, heal: Heal, action: ActionModel) -> None:
+        if action.links:
+            self._links.heal(self._chosen_links(action))
+        elif heal.faults:
+            for fault_id in heal.faults:
+                self._links.end(fault_id)
+        else:
+            self._links.heal_all()
 
     def end_link_fault(self, fault_id: str) -> None:
         """End this fault of links; others stay. Nothing happens when it has ended."""

@@ -22,7 +22,7 @@ from ..errors import HarnessError, ScenarioError
 from ..faults.kinds import ACTIONS
 from ..faults.link_faults import Heal
 from ..reports.sentences import example_sentence
-from ..scenarios.model import ActionModel, Scenario, parse
+from ..scenarios.model import ActionModel, Scenario, named, parse
 from ..topology import NodeKind
 from ..verdict import Validity, Verdict
 from .experiment import Experiment
@@ -178,9 +178,9 @@ class RunningCluster:
         """A new process over the same files and port."""
         self._act("restart", nodes=nodes)
 
-    def heal(self) -> None:
-        """End every fault of a link."""
-        self._act("heal")
+    def heal(self, *links: str) -> None:
+        """End every fault of these links, or of all."""
+        self._act("heal", links=links)
 
     def wait(self, seconds: float) -> None:
         """Let so much RocketMQ time pass."""
@@ -198,20 +198,19 @@ class RunningCluster:
         if do == "packet_loss" and self._scenario.clock == "real":
             raise ScenarioError(of, "do", do, 'a fault that a proxy can inject, or clock="virtual"')
         document = self.scenario.model_dump(mode="json")
-        action = parse({**document, "timeline": [*document["timeline"], entry]}, file=of).timeline[-1]
+        action = named(parse({**document, "timeline": [*document["timeline"], entry]}, file=of).timeline)[-1]
         begun = self._experiment.act(action)
         self._timeline.append(action)
         return begun
 
     def end_link_fault(self, fault_id: str) -> None:
-        """End one fault of links; others stay. A timeline has a word for the last one only, so only that is kept."""
+        """End one fault of links; others stay. Nothing happens when it has ended."""
         self._running()
         links = self._experiment.links
         if fault_id in links.active:
             at_s = round(self.now_s, 3)
             self._experiment.end_link_fault(fault_id)
-            if not links.active:
-                self._timeline.append(ActionModel(at_s=at_s, what=Heal()))
+            self._timeline.append(ActionModel(at_s=at_s, what=Heal(faults=(fault_id,))))
 
     def _act(self, do: str, for_s: float | None = None, **settings: Any) -> None:
         with _InTheTest(do if do in ACTIONS else "inject"):

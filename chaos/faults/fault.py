@@ -17,6 +17,8 @@ class Action(BaseModel):
 
     do: str
     acts_on: ClassVar[Literal["links", "nodes", ""]] = ""
+    needs_targets: ClassVar[bool] = True
+    """Whether it says nothing without a link, or node, to act on."""
 
 
 class Fault(Action, ABC):

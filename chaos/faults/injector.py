@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -134,16 +134,22 @@ class LinkFaultInjector(ABC):
         with suppress(ToxiproxyError):
             self.end(fault_id)
 
-    def end(self, fault_id: str) -> None:
-        """Heal one fault; others on the same links stay. Nothing happens when it has ended already."""
+    def end(self, fault_id: str, on: Collection[Link] | None = None) -> None:
+        """Heal one fault, or only its part `on` these links; others on the same links stay.
+
+        Nothing happens when it has ended already.
+        """
         with self._lock:
             if fault_id not in self._active:
                 return
             fault, links = self._active[fault_id]
+            ending = [link for link in links if on is None or link in on]
+            if not ending:
+                return
             if self.observer is not None:
                 self.observer.ending(fault_id)
             failed: list[ToxiproxyError] = []
-            for link in tuple(links):
+            for link in ending:
                 under = self._under(link)
                 under.active.pop(fault_id, None)
                 asked_ms = self._now_ms()
@@ -157,7 +163,16 @@ class LinkFaultInjector(ABC):
             if failed:
                 text = f"{fault_id} could not be healed on {len(failed)} links: {failed[0]}"
                 raise ToxiproxyError(text) from failed[0]
-            del self._active[fault_id]
+            if not links:
+                del self._active[fault_id]
+            elif self.observer is not None:
+                self.observer.begun(fault_id, fault, links)
+
+    def heal(self, on: Collection[Link]) -> None:
+        """End every fault on these links, the newest first; what of it is on other links stays."""
+        with self._lock:
+            for fault_id in reversed(tuple(self._active)):
+                self.end(fault_id, on)
 
     def probe(self) -> None:
         """Find out what passes over every link from now on; nobody waits for it."""

@@ -215,9 +215,12 @@ class Timeout(LinkFault):
 
 
 class Heal(Action):
-    """Ends every fault of every link."""
+    """Ends every fault of every link; with links every fault there, with faults those of these names."""
 
     do: Literal["heal"] = "heal"
+    faults: tuple[str, ...] = ()
+    acts_on = "links"
+    needs_targets = False
 
 
 AnyLinkFault = Cut | BlackHole | Latency | Bandwidth | Reset | PacketLoss

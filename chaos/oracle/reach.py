@@ -24,17 +24,19 @@ class Moment(NamedTuple):
 def moments(world: World) -> list[Moment]:
     """Begin and end of every harmful fault within the run, in order of time.
 
-    A fault on many links begins, and ends, link by link: its moment is when the last of them has.
+    A fault on many links begins, and ends, link by link: its moment is when the last of them has, that one action of
+    the timeline began or ended.
     """
-    starts: dict[str, float] = {}
-    ends: dict[str, float] = {}
+    starts: dict[tuple[str, int], float] = {}
+    ends: dict[tuple[str, int], float] = {}
     for fault in world.faults:
         if fault.harmless(world.timers):
             continue
-        starts[fault.fault_id] = max(starts.get(fault.fault_id, fault.start_ms), fault.start_ms)
-        ends[fault.fault_id] = max(ends.get(fault.fault_id, fault.end_ms), fault.end_ms)
-    found = [Moment(at_ms, fault_id, "start") for fault_id, at_ms in starts.items()]
-    found += [Moment(at_ms, fault_id, "end") for fault_id, at_ms in ends.items()]
+        began, ended = (fault.fault_id, fault.began_with), (fault.fault_id, fault.ended_with)
+        starts[began] = max(starts.get(began, fault.start_ms), fault.start_ms)
+        ends[ended] = max(ends.get(ended, fault.end_ms), fault.end_ms)
+    found = [Moment(at_ms, fault_id, "start") for (fault_id, _), at_ms in starts.items()]
+    found += [Moment(at_ms, fault_id, "end") for (fault_id, _), at_ms in ends.items()]
     return sorted(moment for moment in found if moment.at_ms < world.end_ms)
 
 

@@ -70,6 +70,9 @@ class Fault:
     value: Mapping[str, Any] = field(default_factory=dict)
     gone_ms: float | None = None
     """When the process that it ended was gone, with its connections; None where nobody recorded it."""
+    began_with: int = field(default=0, compare=False)
+    ended_with: int = field(default=0, compare=False)
+    """Which of the timeline's actions began it, and which ended it: a heal may end a part of its links only."""
     kind: FaultKind = field(init=False, repr=False, compare=False)
     """What it is, known again by its injection."""
 
@@ -357,15 +360,17 @@ def _object(value: object) -> dict[str, Any]:
 
 def _faults(rows: Sequence[Mapping[str, Any]]) -> tuple[Fault, ...]:
     """Each `start` row until the next row of its fault_id, source and target, when that is an `end` row."""
-    open_: dict[tuple[Any, ...], Mapping[str, Any]] = {}
+    open_: dict[tuple[Any, ...], tuple[Mapping[str, Any], int]] = {}
     found: list[Fault] = []
+    actions = 0
     gone = [row for row in rows if row["event"] == "gone"]
 
     def same(one: Mapping[str, Any], fault: Mapping[str, Any]) -> bool:
         of = one.get("fault_id"), one["source"]
         return of == (fault.get("fault_id"), fault["source"]) and one["time_ms"] >= fault["time_ms"]
 
-    def close(row: Mapping[str, Any], end_ms: float) -> None:
+    def close(opened: tuple[Mapping[str, Any], int], end_ms: float) -> None:
+        row, began_with = opened
         found.append(
             Fault(
                 fault_id=row.get("fault_id") or "",
@@ -378,10 +383,13 @@ def _faults(rows: Sequence[Mapping[str, Any]]) -> tuple[Fault, ...]:
                 end_ms=end_ms,
                 value=_object(row.get("value")),
                 gone_ms=next((of["time_ms"] for of in gone if same(of, row) and of["time_ms"] <= end_ms), None),
+                began_with=began_with,
+                ended_with=actions,
             )
         )
 
     for row in rows:
+        actions += row["event"] == "phase"
         if row["event"] != "fault":
             continue
         key = (row.get("fault_id"), row["source"], row.get("target"))
@@ -389,9 +397,9 @@ def _faults(rows: Sequence[Mapping[str, Any]]) -> tuple[Fault, ...]:
         if before is not None:
             close(before, float(row["time_ms"]) if row.get("phase") == "end" else math.inf)
         if row.get("phase") == "start":
-            open_[key] = row
-    for row in open_.values():
-        close(row, math.inf)
+            open_[key] = row, actions
+    for opened in open_.values():
+        close(opened, math.inf)
     return tuple(sorted(found, key=lambda fault: (fault.start_ms, fault.fault_id, fault.source, fault.target or "")))
 
 

@@ -28,13 +28,14 @@ from ..checkers import CHECKS
 from ..errors import ScenarioError, nearest
 from ..faults.fault import Action
 from ..faults.kinds import ACTIONS, AnyAction
+from ..faults.link_faults import LinkFault
 from ..settings.resolve import SettingError, settings_of
 from ..settings.values import Value
 from ..topology import NodeKind, Topology
 from .nodes import check_nodes
 from .reading import read, refuse_booleans
 from .setting import change
-from .timeline import refuse_impossible
+from .timeline import fault_ids, is_chosen, refuse_idle_heals, refuse_impossible
 from .topics import all_topics, check_topics, group_of, topic_of
 from .words import in_words, literals, of_type
 from .zones import check_zones, nodes_of_zones
@@ -125,6 +126,8 @@ class ActionModel(_Model):
     what: AnyAction
     links: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
+    name: Name | None = None
+    """Of a fault of links, so that a heal can end it alone; None: its kind and its number in the timeline."""
 
     @property
     def do(self) -> str:
@@ -150,34 +153,47 @@ class ActionModel(_Model):
     def _joined(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         entry = handler(self)
         what = entry.pop("what")
-        targets = {key: entry[key] for key in ("links", "nodes") if entry[key]}
-        return {"at_s": entry["at_s"], "do": what.pop("do"), **targets, **what}
+        said = {key: entry[key] for key in ("name", "links", "nodes") if entry[key]}
+        own = {key: value for key, value in what.items() if value != []}
+        return {"at_s": entry["at_s"], "do": own.pop("do"), **said, **own}
 
     @model_validator(mode="after")
     def _has_what_it_acts_on(self) -> ActionModel:
         acts_on = self.what.acts_on
-        if acts_on and not getattr(self, acts_on):
+        if acts_on and self.what.needs_targets and not getattr(self, acts_on):
             example = "[broker-a <-> ns-0]" if acts_on == "links" else "[broker-a]"
             raise ValueError(f"`do: {self.do}` needs `{acts_on}`, e.g. {acts_on}: {example}")
         if self.nodes and acts_on == "links":
             raise ValueError(f"`do: {self.do}` acts on links, not on nodes")
         for targets in ("links", "nodes"):
             if getattr(self, targets) and acts_on != targets:
-                raise ValueError(f"`do: {self.do}` takes no {targets}" + ("" if acts_on else ": it heals every link"))
+                raise ValueError(f"`do: {self.do}` takes no {targets}")
+        if self.name is not None and not isinstance(self.what, LinkFault):
+            raise ValueError(f"`do: {self.do}` takes no name: faults of links have one, by which a heal ends them")
         for node in self.nodes:
             if self.nodes.count(node) > 1:
                 raise ValueError(f"`do: {self.do}` names each node once, and {node} more than once")
         return self
 
 
-_ENTRY_KEYS = ("at_s", "links", "nodes")
+_ENTRY_KEYS = ("at_s", "links", "nodes", "name")
 _ANY_KEYS = frozenset(key for kind in ACTIONS.values() for key in kind.model_fields)
 
 
 def _keys_of(do: str) -> list[str]:
     """What an entry with this `do` may say."""
     kind = ACTIONS[do]
-    return ["at_s", "do", *([kind.acts_on] if kind.acts_on else []), *(key for key in kind.model_fields if key != "do")]
+    named = ["name"] if issubclass(kind, LinkFault) else []
+    own = (key for key in kind.model_fields if key != "do")
+    return ["at_s", "do", *([kind.acts_on] if kind.acts_on else []), *own, *named]
+
+
+def named(timeline: Sequence[ActionModel]) -> tuple[ActionModel, ...]:
+    """The timeline with the id of every fault of links as its name."""
+    return tuple(
+        action.model_copy(update={"name": fault_id or action.name})
+        for action, fault_id in zip(timeline, fault_ids(timeline), strict=True)
+    )
 
 
 class Scenario(_Model):
@@ -305,6 +321,7 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
     check_topics(scenario.nodes, scenario.topology(), scenario.workload.topic, topics, file=file)
     _refuse_kept_channels(scenario, settings, file)
     refuse_impossible(scenario.timeline, file=file)
+    refuse_idle_heals(scenario.timeline, scenario.topology(), file=file)
     if scenario.defect is not None:
         defect = found_defect(scenario.defect, file=file, key="defect", beside=Path(file).parent)
         scenario = scenario.model_copy(update={"defect": str(defect.source or defect.name)})
@@ -467,11 +484,6 @@ def _refuse_kept_channels(scenario: Scenario, settings: Mapping[str, Mapping[str
                 f"black_hole instead: {kept[0]} has clientCloseSocketIfTimeout=false, and no window is made for both"
             )
             raise ScenarioError(file, f"timeline.{index}.do", action.do, allowed)
-
-
-def is_chosen(expression: str) -> bool:
-    """Whether the link expression means each client's link to the NameServer that it has chosen at that moment."""
-    return expression.replace(" ", "") in ("clients<->chosen", "clients->chosen")
 
 
 def shipped() -> dict[str, Path]:

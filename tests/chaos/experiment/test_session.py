@@ -10,6 +10,7 @@ from nemesrv.chaos.errors import HarnessError, ScenarioError
 from nemesrv.chaos.experiment.run_folder import RunFolder
 from nemesrv.chaos.experiment.session import session
 from nemesrv.chaos.experiment.virtual.stage import VirtualStage
+from nemesrv.chaos.faults.link_faults import Heal
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.scenarios.model import Scenario, parse
 from nemesrv.chaos.verdict import Verdict
@@ -57,6 +58,7 @@ def test_the_steps_of_a_session_are_its_scenarios_timeline(tmp_path: Path) -> No
         cluster.check()
     again = RunFolder(tmp_path / "run").scenario()
     assert [action.do for action in again.timeline] == ["black_hole", "heal", "latency", "heal", "heal"]
+    assert again.timeline[3].what == Heal(faults=("latency-2",))
     assert again.timeline[0].at_s == pytest.approx(10, abs=0.1)
 
 

@@ -79,7 +79,18 @@ def test_what_lasts_for_a_time_ends_alone(up: Up) -> None:
     up.ask("pause", nodes=["broker-a"], for_s=0.01)
     up.timers()
     assert up.ask("list")["faults"] == []
-    assert [action.do for action in up.cluster.scenario.timeline] == ["cut", "latency", "heal", "pause", "resume"]
+    done = [action.do for action in up.cluster.scenario.timeline]
+    assert done == ["cut", "latency", "heal", "heal", "pause", "resume"]
+
+
+def test_a_heal_may_name_links_or_faults(up: Up) -> None:
+    up.ask("cut", links=["broker-a <-> ns-0", "broker-a <-> ns-1"])
+    up.ask("latency", links=["broker-a <-> ns-1"], latency_ms=5)
+    up.ask("heal", links=["broker-a <-> ns-0"])
+    up.ask("heal", faults=["latency-2"])
+    left = [(each["fault_id"], each["on"]) for each in up.ask("list")["faults"]]
+    assert left == [("cut-1", "broker-a->ns-1")]
+    assert "a fault of links that lasts then (cut-1)" in up.ask("heal", faults=["latency-2"])["error"]
 
 
 def test_what_was_ended_before_its_time_is_not_ended_again(up: Up) -> None:

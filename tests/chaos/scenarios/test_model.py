@@ -141,8 +141,10 @@ CUT = "links: ['broker-a <-> ns-0']"
         ("{at_s: 5, do: cut, nodes: [broker-a]}", "timeline.0", "", "needs `links`"),
         ("{at_s: 5, do: cut, nodes: [broker-a], " + CUT + "}", "timeline.0", "", "acts on links, not on nodes"),
         ("{at_s: 5, do: kill, nodes: [broker-a], " + CUT + "}", "timeline.0", "", "`do: kill` takes no links"),
-        ("{at_s: 5, do: heal, " + CUT + "}", "timeline.0", "", "`do: heal` takes no links: it heals every link"),
-        ("{at_s: 5, do: heal, nodes: [broker-a]}", "timeline.0", "", "`do: heal` takes no nodes"),
+        ("{at_s: 5, do: heal, " + CUT + "}", "timeline.0.links", "broker-a <-> ns-0", "links that a fault is on"),
+        ("{at_s: 5, do: heal, nodes: [broker-a]}", "timeline.0", "", "`do: heal` acts on links, not on nodes"),
+        ("{at_s: 5, do: heal, faults: [east]}", "timeline.0.faults.0", "east", "lasts then (none does)"),
+        ("{at_s: 5, do: kill, name: east, nodes: [broker-a]}", "timeline.0", "", "`do: kill` takes no name"),
         ("{at_s: 5, do: kill, nodes: broker-a}", "timeline.0.nodes", "'broker-a'", "a list"),
         ("{at_s: 5, do: cut, links: null}", "timeline.0.links", "None", "a list"),
         ("{at_s: 5, do: kill, nodes: [1]}", "timeline.0.nodes.0", "1", "text"),
@@ -173,11 +175,12 @@ def test_no_sentence_speaks_of_python_types(key: str, value: str, tmp_path: Path
 def test_an_entry_written_with_its_defaults_has_the_keys_of_its_do_and_no_others(do: str, tmp_path: Path) -> None:
     numbers = {"latency": "latency_ms: 5, ", "bandwidth": "rate_kb_s: 5, "}.get(do, "")
     targets = {"links": CUT, "nodes": "nodes: [broker-a]", "": ""}[ACTIONS[do].acts_on]
-    before = "{at_s: 1, do: pause, nodes: [broker-a]}, " if do == "resume" else ""
+    before = {"resume": "{at_s: 1, do: pause, nodes: [broker-a]}, ", "heal": f"{{at_s: 1, do: cut, {CUT}}}, "}.get(do, "")
     timeline = f"timeline: [{before}{{at_s: 5, do: {do}, {numbers}{targets}}}]"
     scenario = model.load(write(tmp_path, f"checks: [routes_converge]\n{timeline}"))
     entry = scenario.model_dump(mode="json")["timeline"][-1]
-    assert set(entry) == {"at_s", "do", *ACTIONS[do].model_fields, *filter(None, [ACTIONS[do].acts_on])}
+    said = set(ACTIONS[do].model_fields) - {"faults"}  # a heal says either what it heals by name, or which links
+    assert set(entry) == {"at_s", "do", *said, *filter(None, [ACTIONS[do].acts_on])}
     assert model.load(write(tmp_path, scenario.to_yaml())) == scenario
 
 

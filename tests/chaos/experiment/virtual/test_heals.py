@@ -1,0 +1,65 @@
+"""Faults that overlap end apart: by link, by name, each with its own matrix and its own windows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from nemesrv.chaos.checkers.control import Control
+from nemesrv.chaos.checkers.exercised import Evidence
+from nemesrv.chaos.checkers.exercised import judge as exercised
+from nemesrv.chaos.defects import DEFECTS
+from nemesrv.chaos.experiment.expectation import expected_world
+from nemesrv.chaos.history.rows import read_rows
+from nemesrv.chaos.oracle.reach import moments
+from nemesrv.chaos.oracle.world import World
+from nemesrv.chaos.runner import record_virtual
+from nemesrv.chaos.scenarios.model import Scenario, parse
+from tests.chaos.plain_judging import found_wrong
+
+APART: list[dict[str, Any]] = [
+    {"at_s": 20, "do": "black_hole", "name": "east", "links": ["brokers <-> ns-0"]},
+    {"at_s": 100, "do": "black_hole", "links": ["broker-a <-> ns-1"]},
+    {"at_s": 190, "do": "heal", "links": ["broker-a <-> ns-0"]},
+    {"at_s": 230, "do": "heal", "faults": ["east"]},
+    {"at_s": 260, "do": "heal", "faults": ["black_hole-2"]},
+]
+
+
+def scenario(timeline: list[dict[str, Any]] = APART) -> Scenario:
+    document = {"name": "apart", "cluster": {"name_servers": 3, "brokers": 2}, "timeline": timeline, "settle_s": 100,
+                "workload": {"client_starts": 0}, "prove_faults": True, "checks": ["routes_are_true"]}  # fmt: skip
+    return parse(document, file="apart.yaml")
+
+
+def test_what_overlaps_ends_apart_and_every_link_is_as_it_should_be_in_between(tmp_path: Path) -> None:
+    folder = record_virtual(scenario(), 3, tmp_path / "run").path
+    rows = read_rows(folder)
+    world, control = World.of_rows(rows), Control.of_rows(rows)
+    lasted = {
+        (fault.fault_id, fault.source, fault.target): round((fault.end_ms - world.timeline_ms) / 1000)
+        for fault in world.faults
+    }
+    assert lasted == {
+        ("east", "broker-a", "ns-0"): 190,
+        ("east", "broker-b", "ns-0"): 230,
+        ("black_hole-2", "broker-a", "ns-1"): 260,
+    }
+    clients = frozenset(node.name for node in world.of_kind("producer", "consumer"))
+    proved = exercised(Evidence(control, worked=clients), world)
+    assert (proved.measured["probes"] > 0, [one.kind for one in proved.findings]) == (True, [])
+    assert found_wrong(folder) == {}
+
+
+def test_each_heal_of_a_fault_is_a_moment_of_its_own_and_explain_has_the_same() -> None:
+    of_east = [(m.at_ms / 1000, m.phase) for m in moments(expected_world(scenario()).world) if m.fault_id == "east"]
+    assert of_east == [(20, "start"), (190, "end"), (230, "end")]
+
+
+def test_a_name_server_that_never_takes_a_healed_broker_back_is_found_at_the_first_heal(tmp_path: Path) -> None:
+    defect = DEFECTS["name-server-takes-nobody-back"]
+    folder = record_virtual(scenario(), 3, tmp_path / "run", defect=defect).path
+    wrong = found_wrong(folder)
+    assert "routes_are_true" in wrong
+    missed = [f for f in wrong["routes_are_true"].findings if f.over_ms and f.object == "broker-a"]
+    assert any(finding.after == "east end" for finding in missed)
