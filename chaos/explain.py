@@ -30,6 +30,7 @@ from .oracle.reach import moments
 from .oracle.recovery import LOOK_UP, bound
 from .oracle.world import World
 from .scenarios.model import Scenario
+from .scenarios.model import told as action_told
 
 MUST, MUST_NOT, MAY = "must hold", "must not hold", "may hold"
 _OPERATIONS = {"producer": ("send", LOOK_UP), "consumer": ("pull", LOOK_UP)}
@@ -182,7 +183,7 @@ def _lines(told: Mapping[str, Any], scenario: Scenario) -> list[str]:
         "",
     ]
     steps = [(own.joins_at_s, f"{name} joins") for name, own in scenario.nodes.items() if own.joins_at_s is not None]
-    steps += [(one.at_s, f"{one.do} {' '.join((*one.links, *one.nodes))}".strip()) for one in scenario.timeline]
+    steps += [(one.at_s, action_told(one)) for one in scenario.timeline]
     lines += [f"{at_s:9.1f}  {what}" for at_s, what in sorted(steps, key=lambda step: step[0])]
     lines.append(f"{told['end_s']:9.1f}  end")
     lines += [f"not told here, because only a run can tell: {text}" for text in told["only_a_run_can_tell"]]

@@ -8,18 +8,20 @@
 
 Link expressions name sets of links: `broker-a <-> ns-1`, `producer-0 -> broker-a`, `clients <-> ns-0`, `* -> ns-1`,
 `broker-a <-> *`, `zone:east <-> zone:west`. Each side is a node, a group, a zone, or `*`; `a -> b` is the links by
-which a dials b, `a <-> b` those of either direction. Which way bytes are held is not said here but by the fault's
-`stream`.
+which a dials b, `a <-> b` those of either direction. Or a shape's word (shapes.py): `isolate ns-0`, `halves`. Which way
+bytes are held is not said here but by the fault's `stream`, except by shapes of one direction.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
+
+from .shapes import SHAPES, ShapeError, Stream, is_shape, shape_of
 
 EXTERNAL = "external"
 """A dialler outside the experiment, e.g. a person's own client of `nemesrv up`."""
@@ -137,11 +139,36 @@ class Topology:
             named |= dict.fromkeys(self._parse_one(expression))
         return tuple(named)
 
+    def parse_streams(self, *expressions: str) -> dict[Link, Stream]:
+        """The same links, each with the directions that the expressions are about: of shapes, it may be one only."""
+        found: dict[Link, Stream] = {}
+        for expression in expressions:
+            if is_shape(expression):
+                streams = self._separated(expression)
+            else:
+                streams = dict.fromkeys(self._parse_one(expression), "both")
+            for link, stream in streams.items():
+                found[link] = stream if found.get(link, stream) == stream else "both"
+        return found
+
+    def _separated(self, expression: str) -> dict[Link, Stream]:
+        try:
+            separates = shape_of(expression, _Members(self, expression))
+        except ShapeError as exc:
+            raise LinkExpressionError(str(exc)) from exc
+        streams = {link: stream for link in self.links if (stream := separates(*link)) is not None}
+        if not streams:
+            raise LinkExpressionError(f"{expression!r} separates nobody: nothing lies between its sides")
+        return streams
+
     def _parse_one(self, expression: str) -> Iterable[Link]:
+        if is_shape(expression):
+            return self._separated(expression)
         match = _EXPRESSION.match(expression)
         if match is None:
             raise LinkExpressionError(
-                f"{expression!r} is not `A -> B` or `A <-> B`, where A and B are a node, a group, zone:NAME or *"
+                f"{expression!r} is not `A -> B` or `A <-> B`, where A and B are a node, a group, zone:NAME or *, "
+                f"nor a shape ({', '.join(SHAPES)})"
             )
         left, right = self._side(match["left"], expression), self._side(match["right"], expression)
         arrow = match["arrow"]
@@ -176,3 +203,19 @@ class Topology:
                 f"({', '.join(GROUPS)})" + (f"; write zone:{name} for the zone" if name in self.zones else "")
             )
         return members
+
+
+class _Members:
+    """The cluster as a shape asks for it."""
+
+    def __init__(self, topology: Topology, expression: str) -> None:
+        self._topology, self._expression = topology, expression
+
+    def of_kind(self, group: str) -> tuple[str, ...]:
+        return self._topology.of(*GROUPS[group])
+
+    def zones(self) -> Sequence[frozenset[str]]:
+        return [frozenset(nodes) for nodes in self._topology.zones.values()]
+
+    def meant(self, word: str) -> frozenset[str]:
+        return self._topology._side(word, self._expression)

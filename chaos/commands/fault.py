@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from ..errors import HarnessError
+from ..shapes import is_shape
 from .values import Number, WholeNumber
 
 UPS = Path("runs/up")
@@ -48,7 +49,7 @@ def fault(
     Exit status: 0 done, 2 a fault that cannot be, 4 no such cluster is up.
     """
     request: dict[str, Any] = {"do": do, **{name: value for name, value in numbers.items() if value is not None}}
-    links = [target for target in targets if "->" in target or "<-" in target]
+    links = [target for target in targets if "->" in target or "<-" in target or is_shape(target)]
     others = [target for target in targets if target not in links]
     named = (("links", links), ("faults" if do == "heal" else "nodes", others))
     request |= {name: targets for name, targets in named if targets}

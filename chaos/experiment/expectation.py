@@ -93,8 +93,15 @@ class _Rows:
             return
         fault_id = action.name or fault.do
         self._links[fault_id] = [
-            _fault_row(fault_id, fault, link.node, target=link.peer, stream=fault.stream, value=fault.numbers)
-            for link in self._topology.parse_links(*known)
+            _fault_row(
+                fault_id,
+                fault,
+                link.node,
+                target=link.peer,
+                stream=fault.stream if stream == "both" else stream,
+                value=fault.numbers,
+            )
+            for link, stream in self._topology.parse_streams(*known).items()
         ]
         for row in self._links[fault_id]:
             self.add(at_ms, "harness", "fault", phase="start", **row)

@@ -31,6 +31,7 @@ from ..faults.processes import ProcessFaults, not_done
 from ..history.merge import to_parquet
 from ..scenarios.model import ActionModel, Scenario, named
 from ..scenarios.timeline import is_chosen
+from ..shapes import Stream
 from ..topology import Link, NodeKind
 from .nodes import NodePlan, about, timers_of
 from .run_folder import RunFolder
@@ -350,14 +351,13 @@ class Experiment:
     def _now_s(self) -> float:
         return self.stage.clock.monotonic_s()
 
-    def _chosen_links(self, action: ActionModel) -> tuple[Link, ...]:
-        links: dict[Link, None] = {}
-        for expression in action.links:
-            found = (
-                self._links_to_chosen() if is_chosen(expression) else self.scenario.topology().parse_links(expression)
-            )
-            links |= dict.fromkeys(found)
-        return tuple(links)
+    def _chosen_links(self, action: ActionModel) -> dict[Link, Stream]:
+        """The links that the action is about, in which directions."""
+        known = [expression for expression in action.links if not is_chosen(expression)]
+        links = self.scenario.topology().parse_streams(*known)
+        if len(known) < len(action.links):
+            links |= dict.fromkeys(self._links_to_chosen(), "both")
+        return links
 
     def _links_to_chosen(self) -> list[Link]:
         names = {address: name for name, address in self._advertised.items()}

@@ -17,7 +17,7 @@ from typing import ClassVar, Protocol, Self
 from ...remoting.node.recording import Recorder
 from ..errors import HarnessError, ToxiproxyError
 from ..topology import Link
-from .link_faults import LinkFault, LinkState, combine
+from .link_faults import LinkFault, LinkState, Stream, combine
 from .link_probes import LinkProbes
 
 
@@ -96,8 +96,10 @@ class LinkFaultInjector(ABC):
             if free:
                 self._lock.release()
 
-    def begin(self, fault: LinkFault, links: Sequence[Link], *, fault_id: str | None = None) -> str:
-        """The id of the fault, now in effect on every one of the links."""
+    def begin(
+        self, fault: LinkFault, links: Sequence[Link] | Mapping[Link, Stream], *, fault_id: str | None = None
+    ) -> str:
+        """The id of the fault, now in effect on every one of the links; on each with the stream that `links` says."""
         with self._lock:
             self._begun += 1
             fault_id = fault_id or f"{fault.do}-{self._begun}"
@@ -114,10 +116,10 @@ class LinkFaultInjector(ABC):
             try:
                 for link, under in chosen.items():
                     asked_ms = self._now_ms()
-                    under.active[fault_id] = fault
+                    under.active[fault_id] = here = _on(fault, links, link)
                     self._apply(under)
                     begun.append(link)
-                    self._note(fault_id, fault, link, "start", asked_ms)
+                    self._note(fault_id, here, link, "start", asked_ms)
             except BaseException:
                 self._take_back(fault_id, chosen)
                 raise
@@ -151,7 +153,7 @@ class LinkFaultInjector(ABC):
             failed: list[ToxiproxyError] = []
             for link in ending:
                 under = self._under(link)
-                under.active.pop(fault_id, None)
+                here = under.active.pop(fault_id, fault)
                 asked_ms = self._now_ms()
                 try:
                     self._apply(under)
@@ -159,7 +161,7 @@ class LinkFaultInjector(ABC):
                     failed.append(exc)
                 else:
                     links.remove(link)
-                    self._note(fault_id, fault, link, "end", asked_ms)
+                    self._note(fault_id, here, link, "end", asked_ms)
             if failed:
                 text = f"{fault_id} could not be healed on {len(failed)} links: {failed[0]}"
                 raise ToxiproxyError(text) from failed[0]
@@ -229,3 +231,9 @@ class LinkFaultInjector(ABC):
         self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
         self.heal_all()
+
+
+def _on(fault: LinkFault, links: Sequence[Link] | Mapping[Link, Stream], link: Link) -> LinkFault:
+    """The fault with the stream that it has on this link."""
+    stream = links[link] if isinstance(links, Mapping) else "both"
+    return fault if stream == "both" else fault.model_copy(update={"stream": stream})

@@ -24,6 +24,7 @@ from typing import Any
 
 from .hung import hung_brokers
 from .lost_queues import share_lost, turns_lost
+from .obligations import route_states
 from .quiet import joined_in_trouble
 from .reach import Moment, delayed_by_commits, failed_calls, lost, sticks
 from .unrouted import unrouted_window
@@ -90,7 +91,11 @@ def bound(world: World, client: str, operation: str, moment: Moment, *, routed: 
         consumers = 1 if workload.get("broadcasting") else len(world.members_of(client))
         if idle := _may_stay_idle(world, client, moment, queues, consumers, missing, gone):
             return Window(0, NEVER, "never", idle)
-        if brokers and queues * (len(brokers) - len(missing)) < consumers:  # one without a queue until they are back
+        now = queues * (len(brokers) - len(unnamed(world, client, moment.at_ms, moment.at_ms + 2 * HOLD_MS)))
+        if brokers and now < consumers:
+            return Window(0, NEVER, "never", "its NameServers may name so few brokers to it that it has no queue")
+        few = {*missing, *unnamed(world, client, moment.at_ms - back.latest_ms, moment.at_ms)}
+        if brokers and queues * (len(brokers) - len(few)) < consumers:  # one without a queue until they are back
             shares = Window(0, back.latest_ms + timers.Qr_ms, f"{back.formula} + Qr", "", 5)
             waits = max(waits, shares, key=lambda window: window.latest_ms)
         latest_ms, formula, chained = 2 * HOLD_MS, f"2·{HOLD_MS / 1000:g} s", waits.timers
@@ -112,6 +117,17 @@ def bound(world: World, client: str, operation: str, moment: Moment, *, routed: 
         latest_ms, formula = leave.latest_ms + 2 * each_ms, f"{leave.formula} + 2·(T + 1/rate)"
         chained = leave.timers + 1
     return _after(waits, latest_ms, formula, "producer's first good send", chained)
+
+
+def unnamed(world: World, client: str, from_ms: float, to_ms: float) -> frozenset[str]:
+    """The brokers that all NameServers of the client's list may have dropped at some time in [from_ms, to_ms]."""
+    listed = {server.name for server in world.listed(client)}
+    missed: dict[str, set[str]] = {}
+    for state in route_states(world):
+        dropped_ms = max(state.start_ms, state.at_ms + state.window.earliest_ms)
+        if not state.up and dropped_ms < min(to_ms, state.end_ms) and state.end_ms > from_ms:
+            missed.setdefault(state.broker, set()).add(state.name_server)
+    return frozenset(broker for broker, servers in missed.items() if listed and servers >= listed)
 
 
 def _refused_bound(world: World, client: str, moment: Moment, lost_: int, queues: int) -> Window:

@@ -6,7 +6,7 @@ raises ScenarioError naming file, key, value and what is allowed. Nothing here s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
@@ -28,7 +28,7 @@ from ..checkers import CHECKS
 from ..errors import ScenarioError, nearest
 from ..faults.fault import Action
 from ..faults.kinds import ACTIONS, AnyAction
-from ..faults.link_faults import LinkFault
+from ..faults.link_faults import Cut, LinkFault
 from ..settings.resolve import SettingError, settings_of
 from ..settings.values import Value
 from ..topology import NodeKind, Topology
@@ -186,6 +186,12 @@ def _keys_of(do: str) -> list[str]:
     named = ["name"] if issubclass(kind, LinkFault) else []
     own = (key for key in kind.model_fields if key != "do")
     return ["at_s", "do", *([kind.acts_on] if kind.acts_on else []), *own, *named]
+
+
+def told(action: ActionModel) -> str:
+    """What it does, on what, in a line."""
+    of = getattr(action.what, "faults", ())
+    return " ".join([action.do, *filter(None, [action.name]), *action.links, *action.nodes, *of])
 
 
 def named(timeline: Sequence[ActionModel]) -> tuple[ActionModel, ...]:
@@ -457,7 +463,7 @@ def _check_names(scenario: Scenario, file: str) -> None:
         for expression in action.links:
             try:
                 if not is_chosen(expression):
-                    topology.parse_links(expression)
+                    _refuse_stream(action, expression, topology.parse_streams(expression).values())
                 elif not topology.of(NodeKind.PRODUCER, NodeKind.CONSUMER):
                     raise ValueError("a link of nodes, for there are no clients that choose")
             except ValueError as exc:
@@ -468,6 +474,15 @@ def _check_names(scenario: Scenario, file: str) -> None:
                 raise ScenarioError(file, f"timeline.{index}.nodes", repr(node), allowed)
         if index and action.at_s < scenario.timeline[index - 1].at_s:
             raise ScenarioError(file, f"timeline.{index}.at_s", str(action.at_s), "times in ascending order")
+
+
+def _refuse_stream(action: ActionModel, expression: str, streams: Iterable[str]) -> None:
+    """ValueError for a shape of one direction under a fault of none, or of one of its own."""
+    if any(stream != "both" for stream in streams):
+        if isinstance(action.what, Cut):
+            raise ValueError(f"black_hole in place of cut, which closes both directions: {expression} is of one")
+        if getattr(action.what, "stream", "both") != "both":
+            raise ValueError(f"no `stream` beside it: {expression} says the direction itself")
 
 
 def _refuse_kept_channels(scenario: Scenario, settings: Mapping[str, Mapping[str, Value]], file: str) -> None:

@@ -175,7 +175,9 @@ def test_no_sentence_speaks_of_python_types(key: str, value: str, tmp_path: Path
 def test_an_entry_written_with_its_defaults_has_the_keys_of_its_do_and_no_others(do: str, tmp_path: Path) -> None:
     numbers = {"latency": "latency_ms: 5, ", "bandwidth": "rate_kb_s: 5, "}.get(do, "")
     targets = {"links": CUT, "nodes": "nodes: [broker-a]", "": ""}[ACTIONS[do].acts_on]
-    before = {"resume": "{at_s: 1, do: pause, nodes: [broker-a]}, ", "heal": f"{{at_s: 1, do: cut, {CUT}}}, "}.get(do, "")
+    before = {"resume": "{at_s: 1, do: pause, nodes: [broker-a]}, ", "heal": f"{{at_s: 1, do: cut, {CUT}}}, "}.get(
+        do, ""
+    )
     timeline = f"timeline: [{before}{{at_s: 5, do: {do}, {numbers}{targets}}}]"
     scenario = model.load(write(tmp_path, f"checks: [routes_converge]\n{timeline}"))
     entry = scenario.model_dump(mode="json")["timeline"][-1]

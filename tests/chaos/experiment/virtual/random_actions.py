@@ -1,9 +1,9 @@
 """Random scenarios whose links and processes have more happen to them than the plain ones, nothing planted.
 
 `python -m tests.chaos.experiment.virtual.random_actions --scenarios 40 --first 0 --out FOLDER`. Each seed takes the
-cluster of the widened language's (random_language) and draws a timeline of its own: faults of links with names and
-heals of links and of faults, one over the other. Judged plainly, without Spark; INVALID is a false alarm, or a mistake
-in our nodes: either is ours.
+cluster of the widened language's (random_language) and draws a timeline of its own: faults of links and of shapes, with
+names, and heals of links and of faults, one over the other. Judged plainly, without Spark; INVALID is a false alarm, or
+a mistake in our nodes: either is ours.
 """
 
 from __future__ import annotations
@@ -95,7 +95,18 @@ class _Nodes:
             (rng.choice(self.clients), rng.choice(self.brokers)),
             ("clients", rng.choice(self.name_servers)),
         )
-        return " <-> ".join(rng.choice(ends))
+        return self._shape(rng) if rng.random() < 0.4 else " <-> ".join(rng.choice(ends))
+
+    def _shape(self, rng: random.Random) -> str:
+        """Some of them cannot be in this cluster, and the timeline is drawn again."""
+        node = rng.choice(self.name_servers + self.brokers + self.clients)
+        mixed = rng.sample(everyone := self.name_servers + self.brokers + self.clients, len(everyone))
+        at = rng.randint(1, len(mixed) - 1)
+        shapes = (
+            f"isolate {node}", f"into {node}", f"out_of {node}", "halves", "majority", "ring", "split_list",
+            f"bridge {rng.choice(self.name_servers)}", f"groups {' '.join(mixed[:at])} | {' '.join(mixed[at:])}",
+        )  # fmt: skip
+        return rng.choice(shapes)
 
 
 def wrong(seed: int, out: Path) -> dict[str, str]:

@@ -1,0 +1,189 @@
+"""Partitions by name: which links a shape separates, and in which direction. Plain words and names, nothing of links.
+
+    isolate ns-0        halves                  bridge ns-1             ring                 into broker-a
+    ns-0 ╳ broker-a     ns-0     ╳ ns-1         ns-0 ═ ns-1 ═ ns-2      broker-a ╳ ns-0      broker-a ◄─╳─ producer-0
+         ╳ producer-0   broker-a ╳ broker-b     broker-a ╳ broker-b     broker-b ╳ ns-1      broker-a ────► ns-0
+
+A shape is a link expression: a word, and what it is of. `halves`, `majority` and `bridge` part every kind of node in
+two, in the order of their names, so that each side has some of each; those of one side reach each other. The harness's
+prober and an outside dialler are on nobody's side, but are cut from what is isolated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, Protocol
+
+Stream = Literal["both", "upstream", "downstream"]
+Separates = Callable[[str, str], Stream | None]
+"""From who dials and whom to the direction in which nothing is to pass; None: the link stays."""
+KINDS = ("name_servers", "brokers", "producers", "consumers")
+
+
+class Members(Protocol):
+    """Who is in the cluster."""
+
+    def of_kind(self, group: str) -> Sequence[str]:
+        """The nodes of one of KINDS, in the order of their names."""
+
+    def zones(self) -> Sequence[frozenset[str]]:
+        """The nodes of each zone."""
+
+    def meant(self, word: str) -> frozenset[str]:
+        """The nodes that a node's, group's or zone's name means. ValueError where it is none."""
+
+
+class ShapeError(ValueError):
+    """A shape that cannot be; the text says what is allowed."""
+
+
+def is_shape(expression: str) -> bool:
+    """Whether the expression begins with a shape's word."""
+    return expression.split()[:1] != [] and expression.split()[0] in SHAPES
+
+
+def shape_of(expression: str, members: Members) -> Separates:
+    """What the shape separates. ShapeError, with what is allowed, when it is none of this cluster."""
+    word, *rest = expression.split()
+    return SHAPES[word](expression, rest, members)
+
+
+def _isolate(expression: str, words: Sequence[str], members: Members) -> Separates:
+    """Each of the nodes from everyone else."""
+    alone = _named(expression, words, members)
+    return lambda node, peer: "both" if node in alone or peer in alone else None
+
+
+def _into(expression: str, words: Sequence[str], members: Members) -> Separates:
+    """What is sent to these nodes."""
+    to = _named(expression, words, members)
+
+    def separates(node: str, peer: str) -> Stream | None:
+        if node in to and peer in to:
+            return "both"
+        return "upstream" if peer in to else "downstream" if node in to else None
+
+    return separates
+
+
+def _out_of(expression: str, words: Sequence[str], members: Members) -> Separates:
+    """What these nodes send."""
+    of = _named(expression, words, members)
+
+    def separates(node: str, peer: str) -> Stream | None:
+        if node in of and peer in of:
+            return "both"
+        return "upstream" if node in of else "downstream" if peer in of else None
+
+    return separates
+
+
+def _halves(expression: str, words: Sequence[str], members: Members) -> Separates:
+    """Each kind in two, the first side the smaller where the number is odd."""
+    _no_words(expression, words)
+    return _apart(*_in_two(members, lambda number: number // 2))
+
+
+def _majority(expression: str, words: Sequence[str], members: Members) -> Separates:
+    """Each kind in a majority, as small as one can be, and the rest."""
+    _no_words(expression, words)
+    return _apart(*_in_two(members, lambda number: number // 2 + 1))
+
+
+def _bridge(expression: str, words: Sequence[str], members: Members) -> Separates:
+    """Halves, and some nodes that reach both."""
+    both = _named(expression, words, members)
+    return _apart(*_in_two(members, lambda number: number // 2, without=both))
+
+
+def _ring(expression: str, words: Sequence[str], members: Members) -> Separates:
+    """Each broker and client reaches a majority of the NameServers, and its neighbour another one."""
+    _no_words(expression, words)
+    servers = list(members.of_kind("name_servers"))
+    missed = (len(servers) - 1) // 2
+    if not missed:
+        raise ShapeError(f"{expression!r} needs three NameServers or more: a majority of {len(servers)} is all of them")
+    lost: set[tuple[str, str]] = set()
+    for kind in KINDS[1:]:
+        for number, node in enumerate(members.of_kind(kind)):
+            lost |= {(node, servers[(number + step) % len(servers)]) for step in range(missed)}
+    return lambda node, peer: "both" if (node, peer) in lost else None
+
+
+def _split_list(expression: str, words: Sequence[str], members: Members) -> Separates:
+    """Every second producer and consumer reaches one half of the NameServers, the others the other half."""
+    _no_words(expression, words)
+    servers, clients = members.of_kind("name_servers"), [*members.of_kind("producers"), *members.of_kind("consumers")]
+    if len(servers) < 2 or len(clients) < 2:
+        raise ShapeError(f"{expression!r} needs two NameServers and two clients or more")
+    first = set(servers[: len(servers) // 2])
+    of_first = set(clients[::2])
+    lost = {(client, server) for client in clients for server in servers if (client in of_first) != (server in first)}
+    return lambda node, peer: "both" if (node, peer) in lost else None
+
+
+def _groups(expression: str, words: Sequence[str], members: Members) -> Separates:
+    """Groups of nodes, each from the others; who is in none reaches all."""
+    sides = [_named(expression, side.split(), members) for side in " ".join(words).split("|")]
+    if len(sides) < 2:
+        raise ShapeError(f"{expression!r} names one group: write `groups ns-0 broker-a | ns-1 broker-b`")
+    twice = next((node for one in sides for other in sides if one is not other for node in sorted(one & other)), None)
+    if twice is not None:
+        raise ShapeError(f"{expression!r} has {twice} in two groups: each node is in one at most")
+    return _apart(*sides)
+
+
+def _zones(expression: str, words: Sequence[str], members: Members) -> Separates:
+    """Each zone from the others; who is in none reaches all."""
+    _no_words(expression, words)
+    if len(zones := members.zones()) < 2:
+        raise ShapeError(f"{expression!r} needs two `zones:` of the scenario or more; `groups` says its own")
+    return _apart(*zones)
+
+
+SHAPES: dict[str, Callable[[str, Sequence[str], Members], Separates]] = {
+    "isolate": _isolate,
+    "into": _into,
+    "out_of": _out_of,
+    "halves": _halves,
+    "majority": _majority,
+    "ring": _ring,
+    "bridge": _bridge,
+    "split_list": _split_list,
+    "groups": _groups,
+    "zones": _zones,
+}
+
+
+def _apart(*sides: frozenset[str]) -> Separates:
+    side_of = {node: number for number, side in enumerate(sides) for node in side}
+
+    def separates(node: str, peer: str) -> Stream | None:
+        here, there = side_of.get(node), side_of.get(peer)
+        return None if here is None or there is None or here == there else "both"
+
+    return separates
+
+
+def _in_two(
+    members: Members, first: Callable[[int], int], without: frozenset[str] = frozenset()
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Of each kind so many on the first side, and the rest on the second."""
+    one: set[str] = set()
+    other: set[str] = set()
+    for kind in KINDS:
+        nodes = [node for node in members.of_kind(kind) if node not in without]
+        one |= set(nodes[: first(len(nodes))])
+        other |= set(nodes[first(len(nodes)) :])
+    return frozenset(one), frozenset(other)
+
+
+def _named(expression: str, words: Sequence[str], members: Members) -> frozenset[str]:
+    if not words:
+        raise ShapeError(f"{expression!r} names no node: write `{expression.split()[0]} ns-0`")
+    return frozenset(node for word in words for node in members.meant(word))
+
+
+def _no_words(expression: str, words: Sequence[str]) -> None:
+    if words:
+        raise ShapeError(f"{expression!r} says too much: `{expression.split()[0]}` stands alone")

@@ -1,0 +1,51 @@
+"""Each shape in a run: every link is dialled and meets what the shape says; the tables are true throughout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nemesrv.chaos.checkers.control import Control
+from nemesrv.chaos.checkers.exercised import Evidence
+from nemesrv.chaos.checkers.exercised import judge as exercised
+from nemesrv.chaos.defects import DEFECTS
+from nemesrv.chaos.history.rows import read_rows
+from nemesrv.chaos.oracle.world import World
+from nemesrv.chaos.runner import record_virtual
+from nemesrv.chaos.scenarios.model import Scenario, parse
+from nemesrv.chaos.shapes import SHAPES
+from tests.chaos.plain_judging import found_wrong
+
+WORDS = {"isolate": "isolate ns-0", "into": "into broker-a", "out_of": "out_of broker-a", "bridge": "bridge ns-1",
+         "groups": "groups ns-0 broker-a producers | ns-1 ns-2 broker-b"}  # fmt: skip
+
+
+def scenario(shape: str, lasts_s: float = 150) -> Scenario:
+    timeline = [
+        {"at_s": 20, "do": "black_hole", "name": "parted", "links": [shape]},
+        {"at_s": 20 + lasts_s, "do": "heal", "faults": ["parted"]},
+    ]
+    document = {"name": "shaped", "cluster": {"name_servers": 3, "brokers": 3}, "timeline": timeline, "settle_s": 100,
+                "workload": {"client_starts": 0}, "zones": {"eu": ["ns-0", "broker-a"], "us": ["ns-1", "broker-b"]},
+                "prove_faults": True, "checks": ["routes_are_true"]}  # fmt: skip
+    return parse(document, file="shaped.yaml")
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_links_meet_what_the_shape_says_and_every_table_is_true(shape: str, tmp_path: Path) -> None:
+    folder = record_virtual(scenario(WORDS.get(shape, shape)), 5, tmp_path / "run").path
+    rows = read_rows(folder)
+    world, control = World.of_rows(rows), Control.of_rows(rows)
+    assert {fault.fault_id for fault in world.faults} == {"parted"}
+    clients = frozenset(node.name for node in world.of_kind("producer", "consumer"))
+    proved = exercised(Evidence(control, worked=clients), world)
+    assert [one.kind for one in proved.findings if "a dial to" in one.kind] == []
+    met = {row["value"]["met"] for row in rows if row["event"] == "probe"}
+    assert met == {"accepted, answered", "accepted, no answer"}
+    assert found_wrong(folder) == {}
+
+
+def test_a_name_server_that_keeps_who_is_on_the_other_side_is_found(tmp_path: Path) -> None:
+    folder = record_virtual(scenario("halves", 200), 5, tmp_path / "run", DEFECTS["name-server-never-expires"]).path
+    assert "routes_are_true" in found_wrong(folder)

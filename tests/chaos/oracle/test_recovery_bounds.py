@@ -1,0 +1,32 @@
+"""What bounds a first good pull where NameServers name too few brokers for everybody to have a queue."""
+
+from __future__ import annotations
+
+from nemesrv.chaos.experiment.expectation import expected_world
+from nemesrv.chaos.oracle.reach import moments
+from nemesrv.chaos.oracle.recovery import bound
+from nemesrv.chaos.oracle.windows import NEVER
+from nemesrv.chaos.scenarios.model import parse
+
+
+def pulls_bounded_by(queues: int) -> dict[str, float]:
+    """Moment to the bound of consumer-0's first pull, while two of three brokers lose all NameServers for long."""
+    timeline = [
+        {"at_s": 20, "do": "black_hole", "name": "lost", "links": ["groups broker-b broker-c | name_servers"]},
+        {"at_s": 150, "do": "latency", "name": "late", "latency_ms": 3000, "links": ["producer-0 -> ns-0"]},
+        {"at_s": 250, "do": "heal"},
+    ]  # fmt: skip
+    document = {"checks": ["recovery_time"], "timeline": timeline, "cluster": {"brokers": 3},
+                "workload": {"queues": queues, "consumers": 3}}  # fmt: skip
+    world = expected_world(parse(document, file="x.yaml")).world
+    return {f"{m.fault_id} {m.phase}": bound(world, "consumer-0", "pull", m).latest_ms for m in moments(world)}
+
+
+def test_a_consumer_may_have_no_queue_while_too_few_brokers_are_named_and_until_they_are_back() -> None:
+    few = pulls_bounded_by(queues=1)
+    assert few["late start"] == NEVER
+    assert few["lost end"] > few["lost start"] == 40_000, "two long polls; after the heal R + C + P + Qr more"
+
+
+def test_with_a_queue_for_each_consumer_nothing_is_waited_for() -> None:
+    assert set(pulls_bounded_by(queues=4).values()) == {40_000}
