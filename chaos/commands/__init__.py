@@ -1,1 +1,1 @@
-"""The long sub-commands of `nemesrv`, a file each; the short ones stand in chaos/__main__.py."""
+"""The sub-commands of `nemesrv`, a file each, the words they share, and how a command ends (ending.py, early.py)."""

@@ -12,13 +12,10 @@ from typing import Any
 import click
 
 from ..errors import HarnessError
+from ..live.door import DOOR, UPS
 from ..shapes import is_shape
 from .values import Number, WholeNumber
 
-UPS = Path("runs/up")
-"""Where `nemesrv up` leaves its run folders, unless --out names another."""
-DOOR = "up.json"
-"""In the run folder of a cluster while it is up: where it listens for what is asked of it."""
 CALL_LIMIT_S = 120.0
 
 

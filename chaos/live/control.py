@@ -26,13 +26,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from ...actors.cluster import ClusterError
-from ..commands.fault import DOOR
 from ..errors import HarnessError, ScenarioError, ToxiproxyError
 from ..experiment.session import RunningCluster
 from ..faults.fault import Fault
 from ..faults.kinds import ACTIONS
 from ..faults.outside import OutsideFaults
 from ..faults.process_faults import PROCESS_FAULTS
+from .door import DOOR
 
 log = logging.getLogger("nemesrv.live")
 

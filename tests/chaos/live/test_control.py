@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.commands.fault import DOOR, ask, newest_up
+from nemesrv.chaos.commands.fault import ask, newest_up
 from nemesrv.chaos.errors import HarnessError
 from nemesrv.chaos.experiment.run_folder import RunFolder
 from nemesrv.chaos.experiment.session import RunningCluster, session
 from nemesrv.chaos.experiment.virtual.stage import VirtualStage
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.live.control import Control
+from nemesrv.chaos.live.door import DOOR
 from nemesrv.chaos.live.up import scenario_of
 
 

@@ -1,0 +1,24 @@
+"""`nemesrv explain`: who must, may and must not hold what, and when (chaos/explain.py)."""
+
+from __future__ import annotations
+
+import click
+
+from .options import json_option, scenario_names, set_option
+
+
+@click.command()
+@click.argument("scenario", shell_complete=scenario_names)
+@set_option
+@json_option
+def explain(scenario: str, sets: tuple[str, ...], as_json: bool) -> None:
+    """Who must, may and must not hold what in SCENARIO, and when, from the checks' own windows. Starts nothing.
+
+    \b
+    nemesrv explain broker-partition
+    nemesrv explain mine.yaml --set brokers.registerNameServerPeriod=10000
+    """
+    from ..explain import explain as explain_it
+    from ..scenarios.model import find
+
+    explain_it(find(scenario, sets), as_json=as_json)

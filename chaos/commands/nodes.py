@@ -1,0 +1,29 @@
+"""`nemesrv namesrv` and `nemesrv broker`: one server in this process, no Ray."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from .values import WholeNumber
+
+
+@click.command()
+@click.option("-c", "config_file", help="RocketMQ's own properties file.")
+@click.option("--listen-port", type=WholeNumber(0, 65535), help="Instead of the file's listenPort.")
+def namesrv(config_file: str | None, listen_port: int | None) -> None:
+    """One NameServer in this process, no Ray."""
+    from ...actors.namesrv.standalone import run as run_namesrv
+
+    sys.exit(run_namesrv(config_file, listen_port))
+
+
+@click.command()
+@click.option("-n", "namesrv_addr", required=True, help='NameServers, "host:port;host:port".')
+@click.option("-c", "config_file", help="RocketMQ's own properties file.")
+def broker(namesrv_addr: str, config_file: str | None) -> None:
+    """One broker in this process, no Ray."""
+    from ...actors.broker.standalone import run as run_broker
+
+    sys.exit(run_broker(namesrv_addr, config_file))

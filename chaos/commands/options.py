@@ -1,0 +1,43 @@
+"""Options that several commands have, and what a shell completes of their values."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import CompletionItem
+
+from .values import AppendedFile
+
+
+def scenario_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """For a shell: shipped scenarios, and files."""
+    from ..scenarios.model import shipped
+
+    names = [CompletionItem(name) for name in (*shipped(), "all") if name.startswith(incomplete)]
+    return names or [CompletionItem(incomplete, type="file")]
+
+
+def check_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """For a shell: the name after the last comma."""
+    from ..checkers import CHECKS
+
+    before, comma, begun = incomplete.rpartition(",")
+    return [CompletionItem(f"{before}{comma}{name}") for name in (*CHECKS, "all") if name.startswith(begun)]
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="JSON on stdout in place of words for people.")
+
+
+set_option = click.option(
+    "--set",
+    "sets",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change the scenario: settle_s=90, timeline.0.at_s=30, brokers.forceRegister=false. May be repeated.",
+)
+
+summary_option = click.option(
+    "--summary",
+    type=AppendedFile(),
+    envvar="GITHUB_STEP_SUMMARY",
+    help="Append the verdicts as Markdown to this file; default $GITHUB_STEP_SUMMARY.",
+)

@@ -1,0 +1,88 @@
+"""`nemesrv run`: experiments, and the exit status of their verdicts (runner.py)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from ..errors import ScenarioError
+from .ending import supervised
+from .options import json_option, scenario_names, set_option, summary_option
+from .values import Number, SparkMaster, WholeNumber
+
+
+@click.command()
+@click.argument("scenario", nargs=-1, required=True, metavar="SCENARIO...", shell_complete=scenario_names)
+@click.option("--out", type=click.Path(path_type=Path), help="Run folder; default runs/SCENARIO/TIMESTAMP.")
+@click.option("--seed", type=WholeNumber(min=0), help="Seed of every random choice; default: a new one, printed.")
+@click.option("--time-scale", type=Number(min=0, min_open=True, max=100), help="RocketMQ seconds per second.")
+@click.option(
+    "--clock",
+    type=click.Choice(["real", "virtual"]),
+    help="Virtual: the same nodes in one process, done in seconds; the same seed gives the same history. "
+    "Default: as the file says, else real.",
+)
+@click.option(
+    "--defect",
+    metavar="NAME|FILE.py",
+    help="Plant this defect of the self-test (docs/defects.md), or your own (docs/scenarios.md), in the nodes.",
+)
+@set_option
+@click.option("--spark-master", type=SparkMaster(), help="Judge on this Spark cluster instead of in this process.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
+@summary_option
+@json_option
+@supervised
+def run(
+    scenario: tuple[str, ...],
+    out: Path | None,
+    seed: int | None,
+    time_scale: float | None,
+    clock: str | None,
+    defect: str | None,
+    sets: tuple[str, ...],
+    spark_master: str | None,
+    quiet: bool,
+    summary: Path | None,
+    as_json: bool,
+) -> None:
+    """Run experiments: cluster up, workload, faults, heal, settle, final reads, check.
+
+    SCENARIO is a shipped name (see `nemesrv scenarios`), a YAML file, or `all` for every shipped one.
+
+    \b
+    nemesrv run broker-crash --seed 7
+    nemesrv run runs/latest/scenario.yaml            the last run again
+    nemesrv run smoke --clock virtual --json | jq .verdict
+    """
+    from ..runner import Options, run_all
+    from ..scenarios.model import find, found_defect, shipped
+
+    if defect is not None:
+        known = found_defect(defect, file="--defect")
+        defect = str(known.source or known.name)
+    if clock == "virtual" and time_scale is not None:
+        raise ScenarioError("--time-scale", "", str(time_scale), "nothing with --clock virtual: it is never waited for")
+    names = [name for given in scenario for name in (shipped() if given == "all" else [given])]
+    if out is not None and len(names) > 1:
+        raise ScenarioError("--out", "", str(out), "given with one scenario only")
+    options = Options(
+        seed=seed,
+        time_scale=time_scale,
+        out=out,
+        spark_master=spark_master,
+        summary=summary,
+        virtual=None if clock is None else clock == "virtual",
+        defect=defect,
+        quiet=quiet,
+        as_json=as_json,
+    )
+    found = [find(name, sets) for name in names]
+    for each in found:
+        if each.workload.start_bias is not None:
+            from ..statistics.power import announcement
+
+            click.echo(announcement(each), err=as_json)
+    sys.exit(run_all(found, options))

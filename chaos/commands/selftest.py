@@ -1,0 +1,26 @@
+"""`nemesrv selftest`: planted defects against the checks meant for them (chaos/selftest.py)."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from .ending import supervised
+from .options import json_option
+from .values import Seeds
+
+
+@click.command()
+@click.option("--only", multiple=True, metavar="DEFECT", help="Only this planted defect; may be repeated.")
+@click.option("--seed", "--seeds", "seeds", type=Seeds(), default="1", show_default=True, help="One, or many: 1..12.")
+@click.option("--clock", type=click.Choice(["real", "virtual"]), default="real", show_default=True)
+@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
+@json_option
+@supervised
+def selftest(only: tuple[str, ...], seeds: tuple[int, ...], clock: str, quiet: bool, as_json: bool) -> None:
+    """Plant every defect and see that the checks meant for it find it, and nothing in the clean twins."""
+    from ..runner import Options
+    from ..selftest import run_selftest
+
+    sys.exit(run_selftest(only, Options(virtual=clock == "virtual", quiet=quiet, latest=False, as_json=as_json), seeds))

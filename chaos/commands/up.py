@@ -1,0 +1,56 @@
+"""`nemesrv up`: a cluster that stays up (live/up.py)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from ..errors import ScenarioError
+from ..installation import require_extras
+from .ending import supervised
+from .values import Number, WholeNumber
+
+
+@click.command()
+@click.option("--name-servers", type=WholeNumber(1, 9), default=3, show_default=True)
+@click.option("--brokers", type=WholeNumber(1, 26), default=2, show_default=True)
+@click.option("--slaves", type=WholeNumber(0, 26), default=0, show_default=True)
+@click.option("--profile", type=click.Choice(["4.9", "5.x"]), default="4.9", show_default=True)
+@click.option("--time-scale", type=Number(min=0, min_open=True, max=100), default=1, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="First line on stdout is one JSON object.")
+@click.option("--check", metavar="CHECKS", help="Judge while it is up: names with commas, `default` or `all`.")
+@click.option("--for", "for_s", type=Number(min=0, min_open=True), help="End by itself after so many seconds.")
+@click.option("--out", type=click.Path(path_type=Path), help="Run folder; default runs/up/TIMESTAMP.")
+@supervised
+def up(
+    name_servers: int,
+    brokers: int,
+    slaves: int,
+    profile: str,
+    time_scale: float,
+    as_json: bool,
+    check: str | None,
+    for_s: float | None,
+    out: Path | None,
+) -> None:
+    """A cluster that stays up until Ctrl-C, or --for so many seconds of RocketMQ time.
+
+    Clients and brokers of your own may join it at the addresses it prints. Faults are made by `nemesrv fault`, or by
+    Toxiproxy's own API and signals: all are recorded. Exit status after Ctrl-C or --for: the verdict's with --check,
+    else 0.
+    """
+    require_extras("nemesrv up", "ray")
+    from ..judging import extras_of, named_checks
+    from ..live.up import UP_CHECKS, Up, scenario_of
+
+    if slaves:
+        raise ScenarioError("--slaves", "", str(slaves), "0: this version has no slave brokers")
+    checks = named_checks(check, "--check", UP_CHECKS)
+    if checks is not None:
+        require_extras("nemesrv up --check", *extras_of(checks))
+    scenario = scenario_of(
+        name_servers=name_servers, brokers=brokers, profile=profile, time_scale=time_scale, checks=checks or ()
+    )
+    sys.exit(Up(scenario=scenario, as_json=as_json, judged=checks is not None, out=out, for_s=for_s).serve())
