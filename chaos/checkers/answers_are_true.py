@@ -16,15 +16,16 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ...remoting.codes import ResponseCode
 from ..oracle.world import World
-from ..verdict import EXAMPLES_MAX, FINDINGS_MAX, Finding, Validity, Verdict
+from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
 from .control import Control, decoded
 from .demands import Demand, Demands, demand_tolerances
+from .findings import verdict_of
 from .known_brokers import has_master, known_brokers, words
 from .lateness import Missing
 from .registered_rows import QueueRow, registered_rows, row_of
@@ -246,33 +247,17 @@ def _right_finding(name_server: str, asker: str, answers: Sequence[RouteAnswer])
 
 
 def _verdict(findings: Sequence[Finding], world: World) -> Verdict:
-    examined, wrong, late = (sum(getattr(f, name) for f in findings) for name in ("examined", "wrong", "late"))
-    measured = {"answers": examined, "wrong": wrong}
-    allowed = {"bound_ms": None, "formula": _FORMULA, "tolerance_ms": 0, "row": _ROW}
+    measured = {"answers": sum(f.examined for f in findings), "wrong": sum(f.wrong for f in findings)}
+    nothing = "no look-up was answered, or nobody recorded with what"
+    verdict = verdict_of(NAME, findings, measured=measured, nothing=nothing, noun="answers were wrong")
     if not findings:
-        why = "no look-up was answered, or nobody recorded with what"
-        return Verdict.nothing_examined(NAME, why, measured=measured, allowed=allowed)
-    bad = sorted((f for f in findings if f.wrong or f.late), key=lambda f: (not f.wrong, f.from_ms))
-    validity, why = Validity.VALID, ""
-    if wrong:
-        validity, why = Validity.INVALID, f"{wrong} of {examined} answers were wrong; {_told(bad[0], world)}"
-    elif late:
-        told = _told(bad[0], world)
-        validity, why = (
-            Validity.UNKNOWN,
-            f"{late} of {examined} answers were wrong, but the machine was too late; {told}",
-        )
-    return Verdict(
-        name=NAME,
-        verdict=validity,
-        examined=examined,
-        violations=wrong,
-        measured=measured,
-        allowed=allowed,
-        examples=tuple(f.example for f in bad[:EXAMPLES_MAX]),
-        findings=tuple([*bad[:FINDINGS_MAX], *(f for f in findings if not f.wrong and not f.late)]),
-        why=why,
-    )
+        return verdict
+    why, late = "", sum(f.late for f in findings)
+    if verdict.violations or late:
+        count, but = (verdict.violations, "") if verdict.violations else (late, ", but the machine was too late")
+        first = min((f for f in findings if f.validity is verdict.verdict), key=lambda f: f.from_ms)
+        why = f"{count} of {verdict.examined} answers were wrong{but}; {_told(first, world)}"
+    return replace(verdict, measured=measured, why=why)  # an answer is right or wrong: nothing of it is timed
 
 
 def _told(finding: Finding, world: World) -> str:

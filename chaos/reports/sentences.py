@@ -82,16 +82,28 @@ def wrong_sentence(v: Verdict) -> str:
 
 
 def allowed_sentence(v: Verdict) -> str:
-    """`33.0 s (R + C), tolerance 0.6 s`; the formula alone where nothing is timed."""
+    """`33.0 s (R + C), tolerance 0.6 s`; `10.0 ± 0.5 s (1·S)` of what may be neither late nor early; the formula alone
+    where nothing is timed."""
     bound_ms, formula = v.allowed.get("bound_ms"), str(v.allowed.get("formula") or "")
     earliest_ms = v.allowed.get("earliest_ms")
     if (bound_ms is None and earliest_ms is None) or formula == NEVER:
         return formula
     tolerance = phrase(v.allowed.get("tolerance_ms"), milliseconds=True)
+    if exact := exact_s(earliest_ms, bound_ms):
+        said = f"{exact} ± {tolerance}" if tolerance else f"{exact} s"
+        return f"{said} ({formula})" if formula else said
     said = " to ".join(f"{at_ms / 1000:.1f}" for at_ms in (earliest_ms, bound_ms) if at_ms is not None) + " s"
     formula = formula.removeprefix("not before ") if bound_ms is None else formula
     said = ("not before " if bound_ms is None else "") + said + (f" ({formula})" if formula else "")
     return f"{said}, tolerance {tolerance}" if tolerance else said
+
+
+def exact_s(earliest_ms: float | None, bound_ms: float | None) -> str:
+    """`10.0` where nothing but that is allowed, as it is shown; "" where there is a window, or one end of it."""
+    if earliest_ms is None or bound_ms is None:
+        return ""
+    earliest, latest = f"{earliest_ms / 1000:.1f}", f"{bound_ms / 1000:.1f}"
+    return latest if earliest == latest else ""
 
 
 def clients_sentence(clients: Sequence[Clients]) -> str:

@@ -16,7 +16,7 @@ from ...checkers import CHECKS
 from ...checkers.check import Section
 from ...oracle.world import World
 from ...verdict import Example, Finding, Validity, Verdict
-from ..sentences import example_sentence
+from ..sentences import exact_s, example_sentence
 from .stretches import Lane, Stretch, thin
 
 LANE_MAX = 400
@@ -73,7 +73,8 @@ def _wrong(check: str, e: Example, kind: str, world: World, tail: str, count: in
 
 def _tolerated(f: Finding) -> str:
     formula = f" ({'; '.join(filter(None, (f.formula, f.row)))})" if f.formula or f.row else ""
-    ends = [f"{at_ms / 1000:.1f}" for at_ms in (f.earliest_ms, f.bound_ms) if at_ms is not None]
+    both = [f"{at_ms / 1000:.1f}" for at_ms in (f.earliest_ms, f.bound_ms) if at_ms is not None]
+    ends = [exact] if (exact := exact_s(f.earliest_ms, f.bound_ms)) else both
     bound = f"; window {'not before ' if f.bound_ms is None else ''}{' to '.join(ends)} s" if ends else ""
     return f"{bound}{formula}; tolerance {f.tolerance_ms:.0f} ms"
 

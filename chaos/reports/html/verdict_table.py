@@ -125,12 +125,13 @@ def _allowed(allowed: Mapping[str, Any]) -> str:
     )
     if formula == NEVER:
         bound, formula = NEVER, ""
-    if earliest:
+    exact = earliest == bound  # neither late nor early: no window
+    if earliest and not exact:
         formula = formula.removeprefix("not before ")
         bound = f"{earliest} to {bound}" if bound else f"not before {earliest}"
     first = f"<b>{escape(bound)}</b> {_explained(formula)}".rstrip() if bound else _explained(formula)
     if tolerance and bound:
-        first += f' <span class="key">+ {escape(tolerance)} tolerance</span>'
+        first += f' <span class="key">{"±" if exact else "+"} {escape(tolerance)} tolerance</span>'
     rest = "".join(_pair(name, text) for name, text in said.items())
     return f'<div>{first}</div>{rest}<div class="why">{escape(row)}</div>'
 

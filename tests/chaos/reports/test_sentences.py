@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from xml.etree import ElementTree as ET
 
+import pytest
 from rich.console import Console
 
 from nemesrv.chaos.oracle.world import World
@@ -101,6 +102,25 @@ def test_a_tolerance_is_told_only_where_there_is_a_bound_that_it_widens() -> Non
     lost = {"bound_ms": None, "formula": "0 lost", "tolerance_ms": 0, "row": "an acknowledged send is durable"}
     verdict = Verdict(name="no_acknowledged_loss", verdict=Validity.VALID, examined=3, allowed=lost)
     assert allowed(verdict) == "0 lost"
+
+
+@pytest.mark.parametrize(
+    ("earliest_ms", "bound_ms", "said"),
+    [
+        (10_000.0, 10_000.04, "10.0 ± 0.5 s (1·S)"),
+        (10_000.0, 13_000.0, "10.0 to 13.0 s (1·S), tolerance 0.5 s"),
+        (None, 10_000.0, "10.0 s (1·S), tolerance 0.5 s"),
+        (10_000.0, None, "not before 10.0 s (1·S), tolerance 0.5 s"),
+    ],
+)
+def test_what_may_be_neither_late_nor_early_is_told_with_its_tolerance_and_no_range(
+    earliest_ms: float | None, bound_ms: float | None, said: str
+) -> None:
+    ends = {"earliest_ms": earliest_ms, "bound_ms": bound_ms, "formula": "1·S", "tolerance_ms": 500.0}
+    verdict = Verdict(name="timers_kept", verdict=Validity.VALID, examined=3, allowed=ends)
+    assert allowed(verdict) == said
+    row = verdict_rows(verdict, PLACE, ())
+    assert ("± 0.5 s tolerance" in row, "10.0 s to 10.0 s" in row) == ("±" in said, False)
 
 
 def test_what_happened_although_it_never_may_is_told_without_a_bound() -> None:
