@@ -1,0 +1,131 @@
+"""Random defects in random scenarios: `python -m tests.chaos.experiment.virtual.random_defects --pairs 500 --out DIR`.
+
+Each number is a random scenario (random_scenarios.py) and a random planted defect, recorded on the virtual clock with
+the defect and, from the same seed, without. Four things may come of it:
+
+| idle | both histories are the same row by row: the defect had nothing to do there |
+| found | a check says INVALID, plainly judged or, where none does, by all checks with Spark |
+| missed | the histories differ, and no check says INVALID |
+| false alarm | a check calls the run without the defect INVALID, so the pair tells nothing |
+
+What is missed keeps both run folders below `--out`. It is either a hole in the checks or a defect that did there
+nothing that windows.md forbids; which of both is for a reader of the two histories to say. The share that is found of
+those that acted stands in the last line, by defect in the lines before.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from nemesrv.chaos.defects import DEFECTS, Defect
+from nemesrv.chaos.experiment.rehearsal import same
+from nemesrv.chaos.runner import record_virtual
+from nemesrv.chaos.scenarios.model import CHECK_NAMES, Scenario
+from nemesrv.chaos.verdict import Validity
+from tests.chaos.experiment.virtual.random_scenarios import random_scenario, told
+from tests.chaos.plain_judging import found_wrong
+
+IDLE, FOUND, MISSED, FALSE_ALARM = "idle", "found", "missed", "false alarm"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    number: int
+    defect: str
+    scenario: str
+    what: str
+    by: tuple[str, ...] = ()
+    """The checks that say INVALID."""
+
+    def __str__(self) -> str:
+        by = f" by {', '.join(self.by)}" if self.by else ""
+        return f"{self.number}  {self.what}{by}  {self.defect}  {self.scenario}"
+
+
+def pair(number: int) -> tuple[Scenario, Defect]:
+    """The scenario, and a defect for nodes that it has."""
+    scenario, rng = random_scenario(number), random.Random(f"{number} defect")
+    kinds = scenario.topology().kinds
+    fitting = [defect for defect in DEFECTS.values() if any(defect.is_for(name, kind) for name, kind in kinds.items())]
+    return scenario, rng.choice(fitting)
+
+
+def plainly(number: int, out: Path) -> Pair:
+    """What came of the pair by the checks that need no Spark; of what is missed both run folders stay."""
+    scenario, defect = pair(number)
+    places = out / str(number) / "without", out / str(number) / "with"
+    shutil.rmtree(out / str(number), ignore_errors=True)
+    without = record_virtual(scenario, number, places[0])
+    wrong = record_virtual(scenario, number, places[1], defect)
+    if same(without, wrong):
+        what, by = IDLE, ()
+    elif found := tuple(sorted(found_wrong(wrong.path))):
+        alarms = tuple(sorted(found_wrong(without.path)))
+        what, by = (FALSE_ALARM, alarms) if alarms else (FOUND, found)
+    else:
+        what, by = MISSED, ()
+    if what != MISSED:
+        shutil.rmtree(out / str(number))
+    return Pair(number, defect.name, told(scenario), what, by)
+
+
+def with_spark(missed: Sequence[Pair], out: Path) -> Iterator[Pair]:
+    """The same, by all checks."""
+    from nemesrv.chaos.spark.judge import check_run
+    from nemesrv.chaos.spark.session import session, stop
+
+    if not missed:
+        return
+    spark = session()
+    for one in missed:
+        verdicts = check_run(out / str(one.number) / "with", CHECK_NAMES, spark)
+        by = tuple(sorted(v.name for v in verdicts if v.verdict is Validity.INVALID))
+        if by:
+            shutil.rmtree(out / str(one.number))
+        yield Pair(one.number, one.defect, one.scenario, FOUND if by else MISSED, by)
+    stop(spark)
+
+
+@click.command()
+@click.option("--pairs", default=500, show_default=True)
+@click.option("--first", default=0, show_default=True)
+@click.option("--processes", default=1, show_default=True)
+@click.option("--out", type=click.Path(path_type=Path), required=True)
+def main(pairs: int, first: int, processes: int, out: Path) -> None:
+    """Exit status 1 when a pair was missed, or a false alarm."""
+    numbers = range(first, first + pairs)
+    results: dict[int, Pair] = {}
+    with ProcessPoolExecutor(processes) as pool:
+        for one in pool.map(plainly, numbers, [out] * len(numbers)):
+            results[one.number] = one
+            if one.what != IDLE:
+                click.echo(f"{one}")
+    for one in with_spark([one for one in results.values() if one.what == MISSED], out):
+        results[one.number] = one
+        click.echo(f"with Spark: {one}")
+    by_defect: dict[str, Counter[str]] = defaultdict(Counter)
+    for one in results.values():
+        by_defect[one.defect][one.what] += 1
+    for name, counts in sorted(by_defect.items()):
+        click.echo(f"{name:50} " + ", ".join(f"{count} {what}" for what, count in sorted(counts.items())))
+    sums = Counter(one.what for one in results.values())
+    acted = sums[FOUND] + sums[MISSED]
+    share = f"{sums[FOUND] / acted:.1%}" if acted else "none"
+    click.echo(
+        f"{len(results)} pairs: {sums[IDLE]} idle, {sums[FALSE_ALARM]} false alarms; of {acted} that acted "
+        f"{sums[FOUND]} were found: {share}"
+    )
+    sys.exit(1 if sums[MISSED] or sums[FALSE_ALARM] else 0)
+
+
+if __name__ == "__main__":
+    main()
