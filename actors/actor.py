@@ -124,6 +124,7 @@ class NodeActor:
             record=self._record,
             log=self._log,
             data_dir=spec.data_dir,
+            incarnation=spec.incarnation,
         )
         self._node = spec.factory(context)
         self._address = await self._node.listen()

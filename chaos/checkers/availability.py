@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..oracle.lost_queues import share_lost, turns_lost
-from ..oracle.quiet import calm, joined_in_trouble, settle_ms
+from ..oracle.quiet import calm, joined_in_trouble, settle_ms, started_again_ms
 from ..oracle.reach import lost, moments
 from ..oracle.recovery import LOOK_UP
 from ..oracle.unrouted import unrouted_window
@@ -208,7 +208,11 @@ def _lets_fail(world: World, operation: str, client: str) -> bool:
 
 def _in_quiet(tallied: Tallies, world: World) -> list[Shortfall]:
     """Every operation that failed there, but those that a client's own list of NameServers may make fail."""
-    failed = [(key, tally) for key, tally in tallied.quiet.items() if tally.bad and not _lets_fail(world, *key[1:])]
+    failed = [
+        (key, tally)
+        for key, tally in tallied.quiet.items()
+        if tally.bad and not _lets_fail(world, *key[1:]) and not _asks_first(tallied, world, key, tally)
+    ]
     why = "failed in a quiet time"
     return [
         Shortfall(
@@ -223,6 +227,15 @@ def _in_quiet(tallied: Tallies, world: World) -> list[Shortfall]:
         )
         for (_, operation, client), tally in sorted(failed, key=lambda one: _in_order(one[0]))
     ]
+
+
+def _asks_first(tallied: Tallies, world: World, key: tuple[float, str, str], tally: Tally) -> bool:
+    """Whether these sends failed before the producer had a route, one at each dead entry of its list."""
+    _, operation, client = key
+    if operation != "send" or not 0 < tally.bad <= world.dead_entries(client) * len(world.lives_of(client)):
+        return False
+    first_ms = tallied.producers.get(client, Tally()).first_good_ms
+    return len(world.lives_of(client)) > 1 or first_ms is None or (tally.last_bad_ms or 0.0) <= first_ms
 
 
 def _in_order(key: tuple[float, str, str]) -> tuple[float, int, str]:
@@ -240,8 +253,7 @@ def _producers(tallied: Tallies, world: World) -> tuple[int, list[Shortfall]]:
         if not brokers or not queues or len(world.views_of(client)) > 1 or joined_in_trouble(world, client, start_ms):
             continue
         moment = next(moment for moment in reversed(moments(world)) if moment.at_ms == start_ms)
-        routed_ms = tallied.producers.get(client, Tally()).first_good_ms
-        unrouted = None if routed_ms is not None and routed_ms <= start_ms else unrouted_window(world, client, moment)
+        unrouted = None if _routed(tallied, world, client, start_ms) else unrouted_window(world, client, moment)
         if unrouted is not None and unrouted.latest_ms == NEVER:
             continue
         gone = len(lost(world, client, "broker", start_ms, for_ms=settle_ms(world)))
@@ -258,6 +270,20 @@ def _producers(tallied: Tallies, world: World) -> tuple[int, list[Shortfall]]:
             why = f"more failed than {gone} of {brokers} lost brokers explain"
             short.append(Shortfall("send", client, start_ms, end_ms, tally.good, tally.bad, floor, why))
     return examined, short
+
+
+def _routed(tallied: Tallies, world: World, client: str, at_ms: float) -> bool:
+    """Whether a good send of this process of the producer says that it has a route."""
+    since_ms = started_again_ms(world, client, at_ms)
+    if math.isinf(since_ms):
+        first_ms = tallied.producers.get(client, Tally()).first_good_ms
+        return first_ms is not None and first_ms <= at_ms
+    told = [*((key[1], tally) for key, tally in tallied.sends.items())]
+    told += [(key[2], tally) for key, tally in tallied.quiet.items() if key[1] == "send"]
+    return any(
+        who == client and tally.first_good_ms is not None and since_ms <= tally.first_good_ms <= at_ms
+        for who, tally in told
+    )
 
 
 def _below(tallied: Tallies, world: World, floor: float) -> tuple[int, list[Shortfall]]:

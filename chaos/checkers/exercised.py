@@ -220,7 +220,7 @@ def _asked(world: World) -> list[_Asked]:
         if not fault.kind.shows_in_rows:
             continue  # no row tells a narrow link from a busy one
         when = fault.start_ms, min(fault.end_ms, world.end_ms) + grace_ms, fault.kind.call_takes_ms
-        source, target = addresses.get(fault.source), fault.target
+        source, target = addresses.get(fault.source) or fault.source, fault.target  # a client has no address
         if target is None:
             found.append(_Asked(fault.fault_id, source, None, "", *when))
         else:
@@ -240,7 +240,7 @@ def _effects(evidence: Evidence, world: World) -> dict[str, dict[str, int]]:
             asked[one.address].append(one)
     if asked:
         for row in evidence.control.rows(*_EVIDENT):
-            for one in asked.get(row.address or row.name_server or "", ()):
+            for one in asked.get(row.address or row.name_server or row.node, ()):
                 if kind := _shows(row, one):
                     found[one.fault_id][kind] += 1
     for row in evidence.control.rows("verified"):

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..oracle.quiet import started_again_ms
 from ..oracle.reach import Moment, moments, undisturbed
 from ..oracle.recovery import LOOK_UP, bound
 from ..oracle.windows import Window
@@ -134,7 +135,6 @@ def recoveries(
             segments[slot.segment] = min(segments.get(slot.segment, math.inf), slot.first_good_ms)
     recoveries_: list[Recovery] = []
     for (client, operation), segments in sorted(first.items()):
-        routed_ms = min(segments.values(), default=math.inf)  # a producer's first good send says that it has a route
         for index, moment in enumerate(found):
             after = bisect_right(edges, moment.at_ms)  # as many edges have passed for what begins from here on
             success_ms = min((at_ms for segment, at_ms in segments.items() if segment >= after), default=math.inf)
@@ -143,13 +143,16 @@ def recoveries(
             until_ms = min(next_ms, works_until[operation], world.end_ms)
             if not undisturbed(world, client, moment.at_ms, max(until_ms, moment.at_ms)):
                 continue
+            since_ms = started_again_ms(world, client, moment.at_ms)
+            # a producer's first good send says that its process has a route
+            routed = any(since_ms <= at_ms <= moment.at_ms for at_ms in segments.values())
             recoveries_.append(
                 Recovery(
                     id=len(recoveries_),
                     client=client,
                     operation=operation,
                     moment=moment,
-                    bound=bound(world, client, operation, moment, routed=routed_ms <= moment.at_ms),
+                    bound=bound(world, client, operation, moment, routed=routed),
                     until_ms=until_ms,
                     after_ms=after_ms,
                 )

@@ -146,7 +146,7 @@ class Experiment:
             self._record("node", source=name, address=address and str(address), value={"kind": str(kind)})
 
         stack.callback(self._links.heal_all)
-        self._processes = ProcessFaults(self._cluster, self._record)
+        self._processes = ProcessFaults(self._cluster, self._record, self._works_again)
         self.say(f"starting {len(topology.nodes)} nodes")
         plan = NodePlan(scenario=scenario, listen=listen, advertised=self._advertised, defect=self.defect)
         self._cluster.listen(self._spec(plan, name, topology.kinds[name]) for name in topology.nodes)
@@ -184,7 +184,11 @@ class Experiment:
         if kind is NodeKind.BROKER and self.scenario.workload.prober:
             self._cluster.call(name, "have_topics", self.scenario.topics())
         self._cluster.start(name)
-        if kind is NodeKind.PRODUCER:
+        self._works_again(name)
+
+    def _works_again(self, name: str) -> None:
+        """A producer's next process goes on sending, under keys of its own."""
+        if name in self._producers:
             with self._or_not_done(name, "begin"):
                 self._cluster.call(name, "begin")
 
@@ -364,6 +368,8 @@ class Experiment:
         links = []
         for client in self.scenario.topology().of(NodeKind.PRODUCER, NodeKind.CONSUMER):
             chosen = None
+            if client in self._processes.active:
+                continue
             with self._or_not_done(client, "chosen_name_server"):
                 chosen = self._cluster.call(client, "chosen_name_server")
             if chosen is not None:

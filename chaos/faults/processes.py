@@ -44,8 +44,11 @@ def not_done(record: Recorder, node: str, what: str, why: str) -> None:
 class ProcessFaults:
     """Context manager: leaving it resumes what is paused and starts again what was killed or stopped."""
 
-    def __init__(self, processes: Processes, record: Recorder) -> None:
-        self._processes, self._record = processes, record
+    def __init__(
+        self, processes: Processes, record: Recorder, restarted: Callable[[str], object] = lambda _node: None
+    ) -> None:
+        """`restarted` is called with each node whose next process works."""
+        self._processes, self._record, self._restarted = processes, record, restarted
         self._active: dict[str, tuple[str, ProcessFault]] = {}
         self._begun = 0
         self._lock = threading.RLock()
@@ -178,6 +181,9 @@ class ProcessFaults:
             except NodeFailed as exc:  # it stays under its fault, and nobody asks it again
                 not_done(self._record, node, by, str(exc))
                 self._active.pop(node, None)
+            else:
+                if by == "restart":
+                    self._restarted(node)
 
     def __enter__(self) -> ProcessFaults:
         return self

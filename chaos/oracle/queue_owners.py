@@ -198,11 +198,12 @@ def _common_changes(world: World) -> list[Change]:
     for node in world.of_kind("consumer"):
         for life in world.lives_of(node.name):
             add(life.start_ms, members, f"{node.name} started")
-            if life.start_ms == world.joined_ms(node.name):  # without a NameServer it starts again, until one answers
+            later_life = life is not world.lives_of(node.name)[0]
+            if later_life or life.start_ms == world.joined_ms(node.name):  # without a NameServer it starts until one is
                 later = (max(c.start_ms, life.start_ms) for c in calm(world) if c.end_ms > life.start_ms)
                 began_ms = min(later, default=world.end_ms)
                 if began_ms > life.start_ms:
-                    what = f"{node.name} joined while faults were in force, or soon after"
+                    what = f"{node.name} {'was started' if later_life else 'joined'} while faults were in force"
                     found.append(Change(life.start_ms, began_ms + members.latest_ms, members, what))
             add(life.end_ms, members, f"{node.name} ended")
         for fault in world.process_faults(node.name):

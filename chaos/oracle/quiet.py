@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from ..faults.losses import Loss
 from .causes import leave_ms
@@ -67,12 +68,16 @@ def _name_servers_hit(world: World) -> bool:
 
 def harmful(world: World) -> list[Fault]:
     """The faults that can disturb anything, in order of time."""
-    return [fault for fault in world.faults if not fault.harmless(world.timers)]
+    return [fault for fault in world.faults if not world.harmless(fault)]
 
 
-def disturbed(world: World, before_ms: float = 0.0, after_ms: float = 0.0) -> list[Stretch]:
-    """The stretches with a harmful fault in force, each from `before_ms` earlier until `after_ms` later; merged."""
-    return merged(Stretch(earliest_effect_ms(world, f) - before_ms, f.end_ms + after_ms) for f in harmful(world))
+def disturbed(
+    world: World, before_ms: float = 0.0, after_ms: float = 0.0, *, faults: Sequence[Fault] | None = None
+) -> list[Stretch]:
+    """The stretches with one of these faults, or any harmful one, in force, each from `before_ms` earlier until
+    `after_ms` later; merged."""
+    those = harmful(world) if faults is None else faults
+    return merged(Stretch(earliest_effect_ms(world, f) - before_ms, f.end_ms + after_ms) for f in those)
 
 
 def earliest_effect_ms(world: World, fault: Fault) -> float:
@@ -102,21 +107,32 @@ def settle_ms(world: World) -> float:
 
 
 def calm(world: World) -> list[Stretch]:
-    """The quiet stretches in which every operation must succeed."""
-    return quiet(world, settle_ms(world))
+    """The quiet stretches in which every operation must succeed. A client that dies or is started again disturbs none:
+    what it was doing has no end, and the next process is to do as well as the first."""
+    clients = {node.name for node in world.of_kind("producer", "consumer")}
+    others = [fault for fault in harmful(world) if not (fault.ends_process and fault.source in clients)]
+    return quiet(world, settle_ms(world), faults=others)
 
 
 def joined_in_trouble(world: World, client: str, at_ms: float) -> bool:
-    """Whether it joined late and no calm time has come since: it may not have had a route at all yet."""
-    joined_ms = world.joined_ms(client)
+    """Whether it joined, or was started again, and no calm time has come since: it may have had no route at all yet."""
+    joined_ms = max(world.joined_ms(client), started_again_ms(world, client, at_ms))
     return math.isfinite(joined_ms) and not any(one.start_ms < at_ms and one.end_ms > joined_ms for one in calm(world))
 
 
-def quiet(world: World, settle_ms: float, *, from_ms: float | None = None) -> list[Stretch]:
-    """The stretches without a harmful fault, `settle_ms` after the end of the one before.
+def started_again_ms(world: World, node: str, at_ms: float) -> float:
+    """When the process before the node's present one was no more; -inf for the first."""
+    later = [fault.end_ms for fault in world.process_faults(node) if fault.ends_process and fault.end_ms <= at_ms]
+    return max(later, default=-math.inf)
+
+
+def quiet(
+    world: World, settle_ms: float, *, from_ms: float | None = None, faults: Sequence[Fault] | None = None
+) -> list[Stretch]:
+    """The stretches without one of these faults, or any harmful one, `settle_ms` after the end of the one before.
 
     The first begins at `from_ms`; None: when the last client has started. Empty when a fault never ended.
     """
     begin_ms = clients_began_ms(world) if from_ms is None else from_ms
     end_ms = world.end_ms if math.isfinite(world.end_ms) else 0.0
-    return without(begin_ms, end_ms, disturbed(world, after_ms=settle_ms))
+    return without(begin_ms, end_ms, disturbed(world, after_ms=settle_ms, faults=faults))

@@ -30,7 +30,7 @@ def moments(world: World) -> list[Moment]:
     starts: dict[tuple[str, int], float] = {}
     ends: dict[tuple[str, int], float] = {}
     for fault in world.faults:
-        if fault.harmless(world.timers):
+        if world.harmless(fault):
             continue
         began, ended = (fault.fault_id, fault.began_with), (fault.fault_id, fault.ended_with)
         starts[began] = max(starts.get(began, fault.start_ms), fault.start_ms)

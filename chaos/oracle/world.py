@@ -189,6 +189,10 @@ class World:
             key, lambda: self.timers.with_(**{k: v for node in nodes for k, v in differing.get(node, {}).items()})
         )
 
+    def harmless(self, fault: Fault) -> bool:
+        """Whether it is far from every time-out, those of who dials over its link among them."""
+        return fault.harmless(self.timers) and fault.harmless(self.timers_of(fault.source))
+
     def setting(self, node: str, name: str) -> Value:
         """What this node has for a setting of RocketMQ's (docs/settings.md). KeyError: nodes of its kind have none."""
         said = (self.run.get("settings") or {}).get(node, {})

@@ -469,8 +469,8 @@ def _check_names(scenario: Scenario, file: str) -> None:
             except ValueError as exc:
                 raise ScenarioError(file, f"timeline.{index}.links", repr(expression), str(exc)) from exc
         for node in action.nodes:
-            if node not in topology.servers:
-                allowed = f"one of {', '.join(topology.servers)}{nearest(node, topology.servers)}"
+            if node not in phased:  # not the harness's own client
+                allowed = f"one of {', '.join(phased)}{nearest(node, phased)}"
                 raise ScenarioError(file, f"timeline.{index}.nodes", repr(node), allowed)
         if index and action.at_s < scenario.timeline[index - 1].at_s:
             raise ScenarioError(file, f"timeline.{index}.at_s", str(action.at_s), "times in ascending order")

@@ -66,7 +66,8 @@ class ProducerNode:
             due_s = max(due_s + period_s, clock.monotonic_s())
 
     async def _send_one(self) -> None:
-        key = f"{self._context.name}-{self._sent}"
+        life = self._context.incarnation
+        key = f"{self._context.name}{f'.{life}' if life else ''}-{self._sent}"
         self._sent += 1
         body = key.encode().ljust(self._workload.body_bytes, b".")
         properties = {"number": str(self._sent)}

@@ -29,6 +29,8 @@ class NodeContext:
     log: logging.Logger = _LOG
     data_dir: Path | None = None
     """Where this node may keep files; the same folder after a restart."""
+    incarnation: int = 0
+    """How many processes of this node there were before."""
 
 
 class Node(Protocol):

@@ -70,7 +70,13 @@ class _Nodes:
 
     def action(self, rng: random.Random, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """What begins, and what ends it."""
-        return self._of_links(rng, name)
+        return self._of_client(rng) if rng.random() < 0.4 else self._of_links(rng, name)
+
+    def _of_client(self, rng: random.Random) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        do, nodes = rng.choice(("kill", "kill", "stop", "pause", "restart")), [rng.choice(self.clients)]
+        ended_by = {"pause": ["resume"], "restart": []}.get(do, ["restart"])
+        ends = [{"do": by, "nodes": nodes} for by in ended_by]
+        return {"do": do, "nodes": nodes}, ends if rng.random() < 0.8 else []
 
     def _of_links(self, rng: random.Random, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         kinds = ["black_hole", "black_hole", "cut", "latency", "reset"] + ["packet_loss"] * (not self.keeps_channels)
