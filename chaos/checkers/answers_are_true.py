@@ -13,7 +13,6 @@ end, and the answer must have been right at one of them:
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -96,12 +95,6 @@ class _Judged:
         self._tolerances = demand_tolerances(control, world)
         self._records = {row.node for row in control.rows("route")}
         """The NameServers that recorded their tables."""
-        self._starts = {
-            key: [stretch.s for stretch in stretches]
-            for process, topics in self._tables.stretches.items()
-            for topic, stretches in topics.items()
-            for key in [(process, topic)]
-        }
 
     def why_wrong(self, answer: RouteAnswer) -> _Wrong | None:
         """None when the answer was right at some moment of its call."""
@@ -133,16 +126,7 @@ class _Judged:
     def _values(self, answer: RouteAnswer) -> Iterator[str | None]:
         """What the NameServer's table held for the topic in the course of the call."""
         for process in self._processes(answer):
-            stretches = self._tables.stretches.get(process, {}).get(answer.topic)
-            if stretches is None:
-                yield None
-                continue
-            first = max(bisect_right(self._starts[process, answer.topic], answer.from_ms) - 1, 0)
-            for stretch in stretches[first:]:
-                if stretch.s > answer.to_ms:
-                    break
-                if stretch.e >= answer.from_ms:
-                    yield stretch.value
+            yield from self._tables.held(process, answer.topic, answer.from_ms, answer.to_ms)
 
     def _held(self, answer: RouteAnswer) -> str:
         if answer.name_server not in self._records:

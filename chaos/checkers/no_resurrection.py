@@ -135,6 +135,8 @@ def _in_clients(control: Control, lost: Iterable[Absence]) -> Iterator[_Seen]:
             for at_ms, held in changes:
                 if at_ms < a.end_ms and (not taken or taken[-1][1] != (a.broker in held)):
                     taken.append((at_ms, a.broker in held))
+            if not taken:
+                continue
             ends = [at_ms for at_ms, _ in taken[1:]] + [a.end_ms]
             # A route that never named the broker is no drop, and one that it lost before is another absence's.
             of_topic[topic] = [

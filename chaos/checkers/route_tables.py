@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..oracle.world import World
@@ -56,6 +57,7 @@ class RouteTables:
         changes: dict[tuple[Process, str], list[tuple[float, int, str | None]]] = defaultdict(list)
         for row in rows:
             changes[row.process, row.topic or ""].append((row.time_ms, row.seq, row.value))
+        self._changes = {key: sorted(of, key=lambda change: change[:2]) for key, of in changes.items()}
         self.stretches: dict[Process, dict[str, list[RouteStretch]]] = {}
         """NameServer process → topic → its stretches in order of time. A process that ended holds nothing after it."""
         for life in world.lives:
@@ -78,6 +80,14 @@ class RouteTables:
             if row.process in started
         )
         self._presence: dict[tuple[Process, str, str], list[Presence]] = {}
+
+    def held(self, process: Process, topic: str, from_ms: float, to_ms: float) -> Iterator[str | None]:
+        """Every route of the topic that the table had in [from_ms, to_ms], for a moment of no length, too: a NameServer
+        that was stopped reads all that waits for it at once."""
+        changes = self._changes.get((process, topic), ())
+        first = bisect_left(changes, from_ms, key=_when)
+        yield changes[first - 1][2] if first else None
+        yield from (value for _, _, value in changes[first : bisect_right(changes, to_ms, key=_when)])
 
     def presence(self, process: Process, topic: str, broker: str) -> Sequence[Presence]:
         """Whether the topic's route had the broker: under its name, as a master, with the address it really has."""
@@ -116,6 +126,10 @@ def brokers_of(value: str | None) -> Mapping[str, Mapping[str, str]]:
     """broker name → broker id → address, of a route's JSON text."""
     route: Any = decoded(value)
     return (route or {}).get("brokers") or {}
+
+
+def _when(change: tuple[float, int, str | None]) -> float:
+    return change[0]
 
 
 def _stretches(changes: Sequence[tuple[float, int, str | None]], end_ms: float) -> list[RouteStretch]:

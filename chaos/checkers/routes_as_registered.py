@@ -18,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from ..oracle.intervals import Stretch, without
 from ..oracle.world import World
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
@@ -177,16 +178,9 @@ class _Judged:
         timers = self._world.timers
         if held.is_name_server:
             spans = [h for h in self._rows.held(held.node, held.topic, broker) if h.row == row]
-            right = sorted((max(h.from_ms, held.from_ms), min(h.to_ms, held.to_ms)) for h in spans)
-            gaps, at_ms = [], held.from_ms
-            for s, e in right:
-                if s > at_ms:
-                    gaps.append((at_ms, s))
-                at_ms = max(at_ms, e)
-            if at_ms < held.to_ms:
-                gaps.append((at_ms, held.to_ms))
+            gaps = without(held.from_ms, held.to_ms, (Stretch(h.from_ms, h.to_ms) for h in spans))
             if gaps:
-                from_ms, to_ms = max(gaps, key=lambda gap: gap[1] - gap[0])
+                from_ms, to_ms = max(gaps, key=lambda gap: gap.end_ms - gap.start_ms)
                 yield _Wrong("not as registered", broker, self._due(held, broker, from_ms), from_ms, to_ms)
             return
         asked_ms = held.from_ms - timers.A_ms - timers.C_ms

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 
 from .causes import Cause, link_causes
 from .hung import broker_causes, hung_brokers
+from .named_brokers import named_to
 from .obligations import RouteState, route_states
 from .reach import cut_off_until, delayed_by_commits, failed_calls
 from .windows import Window, client_leave_window, serves_window
-from .world import World
+from .world import NodeInfo, World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +40,8 @@ class Absence:
     window: Window
     end_ms: float
     others: tuple[str, ...]
-    """Brokers that were there throughout: a topic that one of them has does not lose its last broker."""
+    """Brokers that were there throughout, and named to the client whenever it had to ask: a topic that one of them has
+    does not lose its last broker."""
 
 
 def absences(world: World) -> tuple[Absence, ...]:
@@ -54,7 +56,6 @@ def _absences(world: World) -> list[Absence]:
         states[state.broker].append(state)
     processes = broker_causes(world)
     for client in world.of_kind("producer", "consumer"):
-        timers = world.timers_of(client.name)
         for broker in processes:
             causes = [*processes[broker], *link_causes(world, client.name, broker)]
             for start_ms, end_ms, fault_id in merged(causes, world.end_ms):
@@ -64,23 +65,9 @@ def _absences(world: World) -> list[Absence]:
                 if judged is None:
                     continue
                 removal_ms, removal = judged
-                hung = hung_brokers(world, client.name, start_ms, end_ms)
-                poll_ms = timers.P_ms  # the poll before it was lost, and the one after its removal
-                failed = failed_calls(world, (client.name,), start_ms - poll_ms, removal_ms + poll_ms)
-                route = client_leave_window(timers, removal, hung_brokers=hung, failed_calls=failed)
-                began_ms = removal_ms - removal.latest_ms
-                route = delayed_by_commits(world, client.name, route, began_ms)
-                use = client_leave_window(
-                    timers,
-                    removal,
-                    consumer=client.kind == "consumer",
-                    hung_brokers=hung,
-                    failed_calls=failed,
-                )
-                use = delayed_by_commits(world, client.name, use, began_ms)
-                told_ms = cut_off_until(world, client.name, removal_ms, removal_ms + poll_ms)
-                route_from_ms = told_ms + route.latest_ms - removal.latest_ms
-                from_ms = told_ms + use.latest_ms - removal.latest_ms
+                lost = _Lost(world, client, start_ms, end_ms, removal_ms, removal)
+                others, asks_ms = lost.others(_others(broker, processes, start_ms, end_ms))
+                route_from_ms, from_ms, use = lost.due(asks_ms)
                 if route_from_ms >= end_ms:
                     continue
                 found.append(
@@ -95,10 +82,57 @@ def _absences(world: World) -> list[Absence]:
                         from_ms=from_ms,
                         window=use._replace(latest_ms=from_ms - start_ms),
                         end_ms=end_ms,
-                        others=_others(broker, processes, start_ms, end_ms),
+                        others=others,
                     )
                 )
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Lost:
+    """A broker is lost to a client in [start_ms, end_ms), and dropped by every NameServer by `removal_ms`."""
+
+    world: World
+    client: NodeInfo
+    start_ms: float
+    end_ms: float
+    removal_ms: float
+    removal: Window
+
+    def due(self, asks_ms: float) -> tuple[float, float, Window]:
+        """From when on the broker must not be in the client's routes, from when on it must not use it, and that window,
+        when NameServers have another broker to name from `asks_ms` on."""
+        world, client, timers = self.world, self.client.name, self.world.timers_of(self.client.name)
+        hung = hung_brokers(world, client, self.start_ms, self.end_ms)
+        # The poll before it was lost, and the one after its removal.
+        failed = failed_calls(world, (client,), self.start_ms - timers.P_ms, asks_ms + timers.P_ms)
+        told_ms = cut_off_until(world, client, asks_ms, asks_ms + timers.P_ms)
+
+        def until_ms(consumer: bool) -> tuple[float, Window]:
+            window = client_leave_window(
+                timers, self.removal, consumer=consumer, hung_brokers=hung, failed_calls=failed
+            )
+            if asks_ms > self.removal_ms:
+                window = window._replace(formula=f"{window.formula}, from when NameServers must name another broker")
+            window = delayed_by_commits(world, client, window, asks_ms - self.removal.latest_ms)
+            return told_ms + window.latest_ms - self.removal.latest_ms, window
+
+        route_from_ms, _ = until_ms(consumer=False)
+        return route_from_ms, *until_ms(consumer=self.client.kind == "consumer")
+
+    def others(self, there: Sequence[str]) -> tuple[tuple[str, ...], float]:
+        """Those of the brokers that were there which NameServers must have named while the client had to ask, and from
+        when on it had to: the removal, or when the first of them is named. None where none is for long enough."""
+        named = {other: named_to(self.world, self.client.name, other) for other in there}
+        begins = {max(stretch.start_ms, self.removal_ms) for of in named.values() for stretch in of}
+        for asks_ms in sorted(at_ms for at_ms in begins if at_ms < self.end_ms):
+            until_ms = min(self.due(asks_ms)[0], self.end_ms)
+            those = [
+                other for other, of in named.items() if any(s.start_ms <= asks_ms and s.end_ms >= until_ms for s in of)
+            ]
+            if those:
+                return tuple(those), asks_ms
+        return (), self.removal_ms
 
 
 def _others(broker: str, processes: Mapping[str, Sequence[Cause]], start_ms: float, end_ms: float) -> tuple[str, ...]:

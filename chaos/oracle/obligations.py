@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby, pairwise
@@ -174,11 +174,14 @@ class RouteObligations:
             if found and found[-1][2] == state.start_ms and not lets_in:
                 found[-1] = (*found[-1][:2], state.end_ms, found[-1][3])
                 continue
-            # A clean stop is recorded when it is over; until then the broker may still register with the others.
-            leaving = any(cause.loss is Loss.GRACEFUL and cause.start_ms == state.start_ms for cause in causes)
-            from_ms = state.start_ms + leaving * self.leave_ms
-            found.append((state.start_ms, from_ms, state.end_ms, state.label))
+            found.append((state.start_ms, self._left_ms(state.start_ms, causes), state.end_ms, state.label))
         return [stretch for stretch in found if stretch[1] < stretch[2]]
+
+    def _left_ms(self, at_ms: float, active: Iterable[Cause]) -> float:
+        """From when on the broker registers no more: a clean stop is recorded when it is over, and until then it may
+        still register."""
+        stops = (cause.start_ms for cause in active if cause.on == "broker" and cause.loss is Loss.GRACEFUL)
+        return max([at_ms, *(begun_ms + self.leave_ms for begun_ms in stops)])
 
     def _lets_out(self, at_ms: float) -> bool:
         """Whether what a link held, or what a stopped process had not read yet, arrives now."""
@@ -269,7 +272,8 @@ class RouteObligations:
             window = self._returning(begin_ms)
             at_ms, settled_ms = begin_ms, begin_ms + window.latest_ms
         elif before is None:  # a NameServer process starts with an empty table, and this broker cannot get into it
-            window, at_ms, settled_ms = Window(0, 0, "empty table", "NameServer restart"), begin_ms, begin_ms
+            at_ms, settled_ms = begin_ms, self._left_ms(begin_ms, active)
+            window = Window(0, settled_ms - begin_ms, "empty table", "NameServer restart")
         else:
             at_ms, settled_ms, window = self._dropping(begin_ms, before, active)
         if any(_unsteady(cause) for cause in active):

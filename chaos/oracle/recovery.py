@@ -19,12 +19,13 @@ route fails until a NameServer gives it one (unrouted.py).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from .hung import hung_brokers
 from .lost_queues import share_lost, turns_lost
-from .obligations import route_states
+from .named_brokers import named_to, unnamed
 from .quiet import joined_in_trouble
 from .reach import Moment, delayed_by_commits, failed_calls, lost, sticks
 from .unrouted import unrouted_window
@@ -59,15 +60,23 @@ def bound(world: World, client: str, operation: str, moment: Moment, *, routed: 
             0, NEVER, "never", "it joined while faults were in force, or soon after, and may have no route yet"
         )
     k = _calls(world, client)
-    back = _back(world, client, k, moment.at_ms)
+    learns = _learns(world, client, k, moment.at_ms)
+    back = _back(world, learns)
     gone = lost(world, client, "broker", moment.at_ms)
     missing = lost(world, client, "broker", moment.at_ms, for_ms=back.latest_ms)  # healed, but not yet in the routes
     if brokers and len(gone) == len(brokers):
         return Window(0, NEVER, "never", "every broker is lost to the client")
     hung = sum(not loss.closes for loss in gone.values())
     waits = Window(0, 0, "", "", 2)
+    late_ms = learns.latest_ms + (timers.Qr_ms if operation == "pull" else 0.0)
+    away = unnamed(world, client, moment.at_ms - late_ms, moment.at_ms) - missing.keys()
+    named = len(brokers) - len(away)
     if brokers and len(missing) == len(brokers):
         waits = back
+    elif away and len(missing) == named:
+        waits, named = _named_again(world, client, away, moment.at_ms, learns), len(brokers)
+        if waits.latest_ms == NEVER:
+            return waits
     unrouted = unrouted_window(world, client, moment) if operation == "send" and not routed else None
     if unrouted is not None:
         if unrouted.latest_ms == NEVER:
@@ -89,27 +98,24 @@ def bound(world: World, client: str, operation: str, moment: Moment, *, routed: 
     queues = world.queues_of(client) or 4
     if operation == "pull":
         consumers = 1 if workload.get("broadcasting") else len(world.members_of(client))
-        if idle := _may_stay_idle(world, client, moment, queues, consumers, missing, gone):
+        if idle := _may_stay_idle(world, client, moment, queues, consumers, named, missing, [*gone, *away]):
             return Window(0, NEVER, "never", idle)
-        now = queues * (len(brokers) - len(unnamed(world, client, moment.at_ms, moment.at_ms + 2 * HOLD_MS)))
-        if brokers and now < consumers:
-            return Window(0, NEVER, "never", "its NameServers may name so few brokers to it that it has no queue")
-        few = {*missing, *unnamed(world, client, moment.at_ms - back.latest_ms, moment.at_ms)}
-        if brokers and queues * (len(brokers) - len(few)) < consumers:  # one without a queue until they are back
-            shares = Window(0, back.latest_ms + timers.Qr_ms, f"{back.formula} + Qr", "", 5)
-            waits = max(waits, shares, key=lambda window: window.latest_ms)
+        shares = _shares(world, client, moment, queues, consumers, missing, gone, learns)
+        waits = max(waits, shares, key=lambda window: window.latest_ms)
+        if waits.latest_ms == NEVER:
+            return waits
         latest_ms, formula, chained = 2 * HOLD_MS, f"2·{HOLD_MS / 1000:g} s", waits.timers
         if leave is not None and not waits.latest_ms:
             latest_ms, formula = latest_ms + leave.latest_ms, f"{leave.formula} + {formula}"
             chained = leave.timers + 1
         return _after(waits, latest_ms, formula, "consumer's first answered pull", chained)
     refused = all(loss.closes for loss in missing.values())
-    none_left = bool(brokers) and share_lost(world, len(brokers), len(missing), queues) >= 1
+    none_left = bool(brokers) and share_lost(world, named, len(missing), queues) >= 1
     keys_lost = none_left and bool(workload.get("ordered"))  # every key's queue may be a lost one, and has no other
     if routed and refused and moment.phase == "start" and not waits.latest_ms and not keys_lost:
         return _refused_bound(world, client, moment, len(missing), queues)
     each_ms = timers.T_ms + 1000.0 / float(workload.get("sends_per_s") or 1.0)
-    tried = turns_lost(world, len(brokers), len(missing), queues) if brokers else 0
+    tried = turns_lost(world, named, len(missing), queues) if brokers else 0
     latest_ms, formula, chained = (tried + 2) * each_ms, f"({tried} lost queues + 2)·(T + 1/rate)", waits.timers
     if none_left and any(_stays_in_the_routes(world, client, moment, broker) for broker in missing):
         return Window(0, NEVER, "never", "every send may go to a broker that only this producer cannot reach")
@@ -119,24 +125,16 @@ def bound(world: World, client: str, operation: str, moment: Moment, *, routed: 
     return _after(waits, latest_ms, formula, "producer's first good send", chained)
 
 
-def unnamed(world: World, client: str, from_ms: float, to_ms: float) -> frozenset[str]:
-    """The brokers that all NameServers of the client's list may have dropped at some time in [from_ms, to_ms]."""
-    listed = {server.name for server in world.listed(client)}
-    missed: dict[str, set[str]] = {}
-    for state in route_states(world):
-        dropped_ms = max(state.start_ms, state.at_ms + state.window.earliest_ms)
-        if not state.up and dropped_ms < min(to_ms, state.end_ms) and state.end_ms > from_ms:
-            missed.setdefault(state.broker, set()).add(state.name_server)
-    return frozenset(broker for broker, servers in missed.items() if listed and servers >= listed)
-
-
 def _refused_bound(world: World, client: str, moment: Moment, lost_: int, queues: int) -> Window:
     """Of a send while every lost broker refuses: no time-out is waited for, and the next try is another broker's."""
     brokers, workload = world.seen_by(client, "broker"), world.workload
     period_ms = 1000.0 / float(workload.get("sends_per_s") or 1.0)
     once = lost_ > 1 or workload.get("ordered") or not _retries(world, client)  # the next try may be refused, too
     tried = turns_lost(world, len(brokers), lost_, queues) if lost_ and once else 0
-    late_ms = max((_round_trip_ms(world, client, broker.name, moment.at_ms) for broker in brokers), default=0.0)
+    due_ms, late_ms = moment.at_ms + (tried + 1) * period_ms, 0.0
+    for _ in range(2):  # what it sends until then, and, each so much later, what it sends by then
+        until_ms = due_ms + (tried + 1) * late_ms
+        late_ms = max((_round_trip_ms(world, client, one.name, moment.at_ms, until_ms) for one in brokers), default=0.0)
     formula = f"({tried} lost queues + 1)/rate" if tried else "1/rate"
     if late_ms:
         formula = f"{formula}, each a round trip of {late_ms / 1000:g} s later"
@@ -148,9 +146,9 @@ def _retries(world: World, client: str) -> bool:
     return not world.run.get("settings") or bool(world.setting(client, "retryTimesWhenSendFailed"))
 
 
-def _round_trip_ms(world: World, client: str, broker: str, at_ms: float) -> float:
-    """How late latencies, harmless ones too, make the answers of this broker."""
-    delays = [f.kind.delay for f in world.link_faults(client, broker) if f.start_ms <= at_ms < f.end_ms]
+def _round_trip_ms(world: World, client: str, broker: str, from_ms: float, to_ms: float) -> float:
+    """How late latencies, harmless ones too, make the answers of this broker at some time of [from_ms, to_ms)."""
+    delays = [f.kind.delay for f in world.link_faults(client, broker) if f.start_ms < to_ms and f.end_ms > from_ms]
     return sum(delay.round_trip_max_ms for delay in delays if delay is not None)
 
 
@@ -159,17 +157,74 @@ def _stays_in_the_routes(world: World, client: str, moment: Moment, broker: str)
     return any(fault.start_ms <= moment.at_ms < fault.end_ms for fault in world.link_faults(client, broker))
 
 
-def _back(world: World, client: str, k: float, at_ms: float) -> Window:
-    """When a client has a broker in its routes that is healed at that time; `k`: calls that fail meanwhile."""
+def _learns(world: World, client: str, k: float, at_ms: float) -> Window:
+    """When a client has what all its NameServers name from that time on; `k`: calls that fail meanwhile."""
     timers, table = world.timers_of(client), serves_window(world.timers)
     longest_ms = table.latest_ms + timers.P_ms + poll_delay_ms(timers, len(world.of_kind("broker")))
     hung = hung_brokers(world, client, at_ms - longest_ms, at_ms + longest_ms)
-    latest_ms = table.latest_ms + timers.P_ms + poll_delay_ms(timers, hung)
-    formula = f"{table.formula} + P" + (f" + J (A·{hung} hung brokers)" if hung else "")
+    latest_ms = timers.P_ms + poll_delay_ms(timers, hung)
+    formula = "P" + (f" + J (A·{hung} hung brokers)" if hung else "")
     if k:
         stale = staleness_window(timers, k)
         latest_ms, formula = latest_ms + stale.latest_ms, f"{formula} + {stale.formula}"
-    return Window(0, latest_ms, formula, "client has a healed broker in its routes", 4 if k == NEVER else 4 + int(k))
+    return Window(0, latest_ms, formula, "client has a healed broker in its routes", 2 if k == NEVER else 2 + int(k))
+
+
+def _back(world: World, learns: Window) -> Window:
+    """When a client has a broker in its routes that is healed now."""
+    table = serves_window(world.timers)
+    return learns._replace(
+        latest_ms=table.latest_ms + learns.latest_ms,
+        formula=f"{table.formula} + {learns.formula}",
+        timers=learns.timers + 2,
+    )
+
+
+def _named_again(world: World, client: str, away: Iterable[str], at_ms: float, learns: Window) -> Window:
+    """When the client has the first of these brokers in its routes, none of which NameServers need name to it then."""
+    waits_ms = min((_again_ms(world, client, broker, at_ms) for broker in away), default=NEVER)
+    if waits_ms == NEVER:
+        return Window(0, NEVER, "never", "NameServers need not name a broker to the client that it can reach")
+    return _once_named(learns, waits_ms)
+
+
+def _once_named(learns: Window, waits_ms: float) -> Window:
+    if not waits_ms:
+        return learns
+    formula = f"until NameServers must name another broker + {learns.formula}"
+    return learns._replace(latest_ms=waits_ms + learns.latest_ms, formula=formula, timers=learns.timers + 2)
+
+
+def _again_ms(world: World, client: str, broker: str, at_ms: float, *, for_ms: float = 0.0) -> float:
+    """How long after `at_ms` NameServers must name the broker to the client, and then for so long; NEVER (inf)."""
+    begins = (s.start_ms for s in named_to(world, client, broker) if s.end_ms > at_ms + for_ms)
+    return max(0.0, min(begins, default=NEVER) - at_ms)
+
+
+def _shares(
+    world: World,
+    client: str,
+    moment: Moment,
+    queues: int,
+    consumers: int,
+    missing: Collection[str],
+    gone: Collection[str],
+    learns: Window,
+) -> Window:
+    """When enough brokers are in the routes for each consumer of the group to have a queue; 0 where they are."""
+    timers, brokers = world.timers_of(client), world.seen_by(client, "broker")
+    early_ms, until_ms = learns.latest_ms + timers.Qr_ms, 2 * HOLD_MS
+    away = unnamed(world, client, moment.at_ms - early_ms, moment.at_ms + until_ms)
+    lacks = math.ceil(consumers / queues) - len([node for node in brokers if node.name not in {*missing, *away}])
+    if not brokers or lacks <= 0:
+        return Window(0, 0, "", "", 2)
+    again = [_again_ms(world, client, broker, moment.at_ms, for_ms=until_ms) for broker in away - {*missing}]
+    again += [serves_window(world.timers).latest_ms for broker in missing if broker not in gone]
+    returns = sorted(at_ms for at_ms in again if at_ms < NEVER)
+    if len(returns) < lacks:
+        return Window(0, NEVER, "never", "its NameServers may name so few brokers to it that it has no queue")
+    once = _once_named(learns, returns[lacks - 1])
+    return Window(0, once.latest_ms + timers.Qr_ms, f"{once.formula} + Qr", "", once.timers + 1)
 
 
 def _after(waits: Window, latest_ms: float, formula: str, row: str, chained: int) -> Window:
@@ -183,11 +238,13 @@ def _may_stay_idle(
     moment: Moment,
     queues: int,
     consumers: int,
+    named: int,
     missing: Mapping[str, Any],
-    gone: Mapping[str, Any],
+    away: Collection[str],
 ) -> str:
     """Why the consumer may have no queue that it can pull from, for as long as the fault lasts; empty: it will have.
 
+    `named` brokers are in its routes, of which those that are `missing` are lost, or just healed; some are `away`.
     Queues are handed out in stretches (AllocateMessageQueueAveragely), so one stretch may lie on the lost brokers; only
     a broker that the NameServers drop loses its queues to others.
     """
@@ -201,7 +258,7 @@ def _may_stay_idle(
     cut_off = any(_stays_in_the_routes(world, client, moment, broker) for broker in missing)
     if cut_off and queues * brokers // consumers <= queues * len(missing):
         return "all its queues may lie on brokers that only it cannot reach, and those stay in the routes"
-    if gone and queues * (brokers - len(missing)) < consumers:
+    if away and queues * (named - len(missing)) < consumers:
         return "fewer queues than consumers are left, so one may have none to pull"
     return ""
 

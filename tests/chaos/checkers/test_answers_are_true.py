@@ -149,6 +149,18 @@ def test_an_answer_needs_to_have_been_right_at_one_moment_of_its_call() -> None:
     assert changing(took_s=0.03).verdict is Validity.INVALID
 
 
+def test_an_answer_of_the_moment_between_two_changes_is_right_though_that_moment_had_no_length() -> None:
+    """A NameServer that was stopped reads a close, a look-up and a registration at once when it runs on."""
+    pause = ("f1", "pause", "sigstop", "ns-0")
+    stopped = story().at(50).fault(*pause).at(60).fault(*pause, end=True)
+    stopped.route("ns-0", "orders", "broker-b").route("ns-0", "orders", *BOTH)
+    assert check(asked(stopped, 58, route_of("broker-b"), took_s=2.001).end(100)).verdict is Validity.VALID
+    verdict = check(asked(stopped, 58, route_of("broker-a"), took_s=2.001).end(100))
+    assert (verdict.verdict, verdict.examples[0].more["kind"]) == (Validity.INVALID, "not its table")
+    verdict = check(asked(stopped, 61, route_of("broker-b")).end(100))
+    assert (verdict.verdict, verdict.examples[0].more["kind"]) == (Validity.INVALID, "not its table")
+
+
 def changed_at_50(acknowledged: bool) -> HistoryBuilder:
     """broker-a has 8 queues from 50 s on and says so at once; ns-0 acknowledges that, and goes on showing 4."""
     builder = (

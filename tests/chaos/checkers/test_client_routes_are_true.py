@@ -69,6 +69,36 @@ def test_the_last_broker_of_a_topic_may_stay() -> None:
     assert check(builder.at(50).fault("f1", "kill", "sigkill", "broker-a").end(140)).verdict is Validity.VALID
 
 
+def alone_at_ns_1(killed_s: float, healed_s: float) -> HistoryBuilder:
+    """broker-b is cut from ns-0 from 40 s on, and broker-a is killed: until broker-b is back, 33 s after the heal, the
+    client may be answered with code 17."""
+    link = ("f0", "cut", "toxiproxy.disabled", "broker-b", "ns-0")
+    builder = story().at(40).fault(*link).at(40.01).route("ns-0", "orders", "broker-a")
+    builder.at(killed_s).fault("f1", "kill", "sigkill", "broker-a").at(killed_s + 0.01)
+    builder.route("ns-0", "orders").route("ns-1", "orders", "broker-b")
+    return builder.at(healed_s).fault(*link, end=True).at(healed_s + 25).route("ns-0", "orders", "broker-b")
+
+
+def test_a_client_keeps_a_lost_broker_while_one_of_its_name_servers_need_not_have_another() -> None:
+    """It must have left it P after broker-b had to be back at ns-0: at 122 + 33 + 30 s."""
+    builder = told(alone_at_ns_1(killed_s=120, healed_s=122), 180, "broker-b")
+    assert check(builder.end(260)).verdict is Validity.VALID
+    verdict = check(told(alone_at_ns_1(killed_s=120, healed_s=122), 187, "broker-b").end(260))
+    assert verdict.verdict is Validity.INVALID
+    (example,) = verdict.examples
+    assert (example.what, example.more["kind"]) == ("broker-a", "must not have")
+    assert (example.from_ms, example.to_ms) == (185_000.0, 187_000.0)
+    assert "from when NameServers must name another broker" in verdict.why
+
+
+def test_a_client_that_cannot_ask_that_name_server_must_leave_the_broker_as_ever() -> None:
+    away = ("f2", "black_hole", "toxiproxy.bandwidth.rate=0", CLIENT, "ns-0")
+    builder = alone_at_ns_1(killed_s=120, healed_s=300).at(30).fault(*away)
+    verdict = check(told(builder, 250, "broker-b").end(290))
+    assert verdict.verdict is Validity.INVALID
+    assert [(example.what, example.to_ms) for example in verdict.examples] == [("broker-a", 250_000.0)]
+
+
 def back(asked_s: float | None) -> HistoryBuilder:
     """broker-a is killed at 50 s, back at 60 s and in both tables at 61 s: due from R + C on, 93 s, and at the client
     P + A later, 126 s."""

@@ -74,6 +74,13 @@ def test_a_dead_broker_that_returns_to_a_clients_routes_is_invalid() -> None:
     assert [(e.who, e.from_ms, e.times["dropped"]) for e in verdict.examples] == [("producer-0", 150_000.0, 115_000.0)]
 
 
+def test_a_topic_that_a_client_took_only_when_the_broker_was_back_says_nothing_of_its_loss() -> None:
+    value = {"brokers": {"broker-a": {"0": "127.0.0.1:1"}}}
+    builder = crash().at(210).event("producer-0", "route_changed", topic="late", value=value)
+    verdict = check(builder)
+    assert (verdict.verdict, verdict.measured["dropped_by_clients"]) == (Validity.VALID, 1)
+
+
 def test_a_client_may_go_back_and_forth_until_its_window_is_over() -> None:
     builder = crash((120, "producer-0", BOTH), (129, "producer-0", ("broker-b",)))
     assert check(builder).verdict is Validity.VALID

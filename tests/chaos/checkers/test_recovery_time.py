@@ -65,6 +65,26 @@ def test_a_dead_broker_refuses_so_the_next_send_is_good() -> None:
     assert bound_and_verdict(crash(100.4, sends_per_s=4)) == (250.0, Validity.INVALID)
 
 
+def alone(healed_s: float, first_good_s: float) -> HistoryBuilder:
+    """broker-b is cut from ns-0 until `healed_s`, and broker-a is killed at 150 s: it may be all that is known."""
+    link = ("f0", "cut", "toxiproxy.disabled", "broker-b", "ns-0")
+    builder = cluster(clients=("producer-0",), workload=WORKLOAD).at(5).fault(*link)
+    builder.at(healed_s).fault(*link, end=True).at(150).fault(*KILL)
+    for at_s in (5.5, healed_s + 0.05, first_good_s):
+        send(builder, at_s, took_s=0.01)
+    return builder.end(400)
+
+
+def test_a_producer_whose_only_broker_dies_waits_until_name_servers_must_name_another() -> None:
+    """broker-b must be back at ns-0 33 s after the heal, and P, and a failed call, later the producer has its route."""
+    found = {at_s: check(alone(149.9, at_s)) for at_s in (265, 275)}
+    assert [verdict.verdict for verdict in found.values()] == [Validity.VALID, Validity.INVALID]
+    (example,) = found[275].examples
+    assert (example.after, example.latest_ms) == ("f1 start", 32_900.0 + 63_000.0 + 24_000.0)
+    assert "until NameServers must name another broker + P + " in found[275].why
+    assert bound_and_verdict(alone(40, 151.5)) == (1000.0, Validity.INVALID)
+
+
 def test_where_messages_keep_to_their_queues_each_lost_queue_may_be_tried_first() -> None:
     assert bound_and_verdict(crash(104.5, ordered=True, ordered_keys=12)) == (5000.0, Validity.VALID)
     assert bound_and_verdict(crash(106, ordered=True, ordered_keys=12)) == (5000.0, Validity.INVALID)
@@ -79,6 +99,16 @@ def test_with_two_dead_brokers_the_tries_of_a_send_may_all_be_theirs() -> None:
 def test_a_harmless_latency_makes_a_send_later_by_its_round_trip() -> None:
     slow = ("f0", "latency", "toxiproxy.latency", "producer-0", "broker-b", {"latency_ms": 250})
     assert bound_and_verdict(crash(101.4, slow)) == (1500.0, Validity.VALID)
+    assert bound_and_verdict(crash(101.9, slow)) == (1500.0, Validity.INVALID)
+
+
+def test_so_does_one_that_begins_before_the_send_was_due() -> None:
+    def slow_from(at_s: float) -> HistoryBuilder:
+        slow = ("f0", "latency", "toxiproxy.latency", "producer-0", "broker-b")
+        return crash(101.4).at(at_s).fault(*slow, value={"latency_ms": 250})
+
+    assert bound_and_verdict(slow_from(100.7)) == (1500.0, Validity.VALID)
+    assert bound_and_verdict(slow_from(101.1)) == (1000.0, Validity.INVALID)
 
 
 def test_a_producer_that_had_no_route_yet_is_not_held_to_that() -> None:

@@ -65,6 +65,24 @@ def test_what_no_broker_is_or_has_is_told_as_what_it_is(
     assert (example.from_ms, example.to_ms) == (40_000.0, 60_000.0)
 
 
+def test_a_row_that_is_right_only_later_was_wrong_while_it_was_held_and_no_longer() -> None:
+    """ns-0 shows 8 queues from 40 s to 41 s, which broker-a registers only at 50 s."""
+    new = route_of(*BOTH)
+    assert new is not None
+    new["queues"]["broker-a"] = [8, 8, 6, 0]
+    sent = {"type": "ok", "name_server": address_of("ns-0"), "duration_ms": 10.0}
+    builder = story().at(0.5).event("broker-a", "register", value={"version": 0}, **sent)
+    builder.at(40).event("ns-0", "route", topic="orders", value=new)
+    builder.at(41).route("ns-0", "orders", *BOTH)
+    builder.at(50).event("broker-a", "topic", topic="orders", value={"read": 8, "write": 8, "perm": 6, "version": 1})
+    builder.at(50.2).event("broker-a", "register", value={"version": 1}, **sent)
+    builder.at(50.2).event("ns-0", "route", topic="orders", value=new)
+    verdict = check(builder.end(60))
+    assert verdict.verdict is Validity.INVALID
+    (example,) = verdict.examples
+    assert (example.from_ms, example.to_ms, example.over_ms) == (40_000.0, 41_000.0, 1_000.0)
+
+
 def test_a_write_permission_that_somebody_had_wiped_at_the_name_server_is_right() -> None:
     def wiped(broker: str, perm: int) -> Validity:
         route = route_of(*BOTH)

@@ -125,6 +125,16 @@ def test_a_clean_stop_may_have_unregistered_before_it_is_recorded() -> None:
     assert demanded(world(fault(stop, 100), lives=lives)) == [("return", 33, 97), ("drop", 100, 600)]
 
 
+def test_a_broker_that_is_leaving_may_still_register_with_a_name_server_that_was_just_started() -> None:
+    stop, kill = ("stop", "sigterm", "broker-a", None, None), ("kill", "sigkill", "ns-0", None, None)
+    lives = (("ns-0", 0, 98), ("ns-0", 99, math.inf), ("broker-a", 0, 100), ("broker-a", 200, math.inf))
+    leaving = world(fault(kill, 98, 99), fault(stop, 100, 200), lives=lives)
+    assert demanded(leaving) == [("return", 33, 97), ("drop", 100, 200), ("return", 233, 600)]
+    assert [(d.incarnation, d.from_ms / 1000, d.to_ms / 1000) for d in downs(leaving)][-1] == (1, 100, 200)
+    long_gone = world(fault(stop, 80, 200), fault(kill, 98, 99), lives=(*lives[:2], ("broker-a", 0, 80), lives[3]))
+    assert demanded(long_gone)[-2:] == [("drop", 99, 200), ("return", 233, 600)]
+
+
 def test_a_broker_that_is_stopped_as_soon_as_it_was_started_may_have_registered_meanwhile() -> None:
     stop = ("stop", "sigterm", "broker-a", None, None)
     lives = (("ns-0", 0, math.inf), ("broker-a", 0, 100), ("broker-a", 300, 300.5), ("broker-a", 500, math.inf))

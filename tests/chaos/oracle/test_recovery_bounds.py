@@ -5,7 +5,6 @@ from __future__ import annotations
 from nemesrv.chaos.experiment.expectation import expected_world
 from nemesrv.chaos.oracle.reach import moments
 from nemesrv.chaos.oracle.recovery import bound
-from nemesrv.chaos.oracle.windows import NEVER
 from nemesrv.chaos.scenarios.model import parse
 
 
@@ -24,7 +23,7 @@ def pulls_bounded_by(queues: int) -> dict[str, float]:
 
 def test_a_consumer_may_have_no_queue_while_too_few_brokers_are_named_and_until_they_are_back() -> None:
     few = pulls_bounded_by(queues=1)
-    assert few["late start"] == NEVER
+    assert few["late start"] > 133_000, "as long as they are cut off, and R + C"
     assert few["lost end"] > few["lost start"] == 40_000, "two long polls; after the heal R + C + P + Qr more"
 
 

@@ -141,6 +141,17 @@ ODD = {
         "client-stops-polling-after-a-failure",
         "client_routes_are_true",
     ),
+    "a stop while the other broker is not back at one NameServer": Odd(
+        [
+            {"at_s": 5, "do": "black_hole", "links": ["broker-a <-> ns-0"]},
+            {"at_s": 140, "do": "heal"},
+            {"at_s": 140.05, "do": "stop", "nodes": ["broker-b"]},
+            {"at_s": 300, "do": "restart", "nodes": ["broker-b"]},
+        ],
+        "producer-ignores-new-routes",
+        "client_routes_are_true",
+        phases={"broker-a": 29} | dict.fromkeys(("producer-0", "producer-1", "consumer-0", "consumer-1"), 25),
+    ),
 }
 
 
