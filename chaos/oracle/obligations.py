@@ -296,10 +296,12 @@ class RouteObligations:
         )
 
     def _returning(self, at_ms: float) -> Window:
-        """A channel that outlasts time-outs (Z) is used again only when its kernel sends again what was lost."""
+        """Until its kernel sends again what was lost, a channel that outlasts time-outs is not used; behind one that
+        was closed (Z) comes the registration that it was closed for, and then the close: the broker is dropped, and is
+        back on its next tick."""
         window = return_window(self.timers)
         late_ms = max((resend_ms(link, at_ms) for link in self.causes if link.on == "link"), default=0.0)
-        if self.timers.Z or not late_ms:
+        if not late_ms:
             return window
         return window._replace(latest_ms=window.latest_ms + late_ms, formula=f"{window.formula} + TCP's resending")
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from ..faults.losses import Loss
 from .intervals import Stretch, without
-from .windows import NEVER, Window, commit_delay_ms
+from .windows import NEVER, Window, commit_delay_ms, staleness_window
 from .world import Fault, World
 
 
@@ -90,20 +90,51 @@ def failed_calls(world: World, clients: Collection[str], from_ms: float, to_ms: 
     )
 
 
+def cut_offs(world: World, client: str) -> Sequence[Stretch]:
+    """The stretches in which every NameServer of the client's list is lost to it, in order of time."""
+
+    def found() -> Sequence[Stretch]:
+        reached = [
+            stretch
+            for server in world.listed(client)
+            for stretch in without(
+                -math.inf,
+                math.inf,
+                (Stretch(fault.start_ms, fault.end_ms) for fault in faults_between(world, client, server.name)),
+            )
+        ]
+        return without(-math.inf, math.inf, reached) if world.listed(client) else []
+
+    return world.memoized(("cut offs", client), found)
+
+
 def cut_off_until(world: World, client: str, from_ms: float, to_ms: float) -> float:
     """When the last stretch in which every NameServer of the client's list is lost to it is over, of those that meet
     [from_ms, to_ms]; `from_ms` when there is none. Nobody can tell the client anything before that."""
-    reached = [
-        stretch
-        for server in world.listed(client)
-        for stretch in without(
-            -math.inf,
-            math.inf,
-            (Stretch(f.start_ms, f.end_ms) for f in faults_between(world, client, server.name) if f.start_ms <= to_ms),
-        )
-    ]
-    cut_off = without(-math.inf, math.inf, reached) if world.listed(client) else []
-    return max([from_ms, *(stretch.end_ms for stretch in cut_off)])
+    return max([from_ms, *(stretch.end_ms for stretch in cut_offs(world, client) if stretch.start_ms <= to_ms)])
+
+
+def told_ms(world: World, client: str, from_ms: float, hung_ms: float) -> float:
+    """From when on the client can ask for what its NameServers tell from `from_ms` on: at its next poll, P + J (+ k·P +
+    A) later, or once that is over for which it is cut off from all of them. `hung_ms`: J."""
+    timers = world.timers_of(client)
+    while True:
+        asks_ms = timers.P_ms + hung_ms
+        if calls := failed_calls(world, (client,), from_ms - timers.P_ms, from_ms + asks_ms):
+            asks_ms += staleness_window(timers, calls).latest_ms
+        reached_ms = cut_off_until(world, client, from_ms, from_ms + asks_ms)
+        if reached_ms == from_ms or math.isinf(reached_ms):
+            return reached_ms
+        from_ms = reached_ms
+
+
+def unlearnt_since_ms(world: World, client: str, at_ms: float, learn_ms: float) -> float:
+    """The earliest moment whose news the client may not know yet at `at_ms`: the other way round."""
+    since_ms = at_ms - learn_ms
+    for stretch in reversed(cut_offs(world, client)):
+        if stretch.start_ms < at_ms and stretch.end_ms >= since_ms:
+            since_ms = min(since_ms, stretch.start_ms - learn_ms)
+    return since_ms
 
 
 def delayed_by_commits(world: World, client: str, window: Window, from_ms: float) -> Window:

@@ -20,14 +20,13 @@ route fails until a NameServer gives it one (unrouted.py).
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable
 
 from .hung import hung_brokers
 from .lost_queues import share_lost, turns_lost
 from .named_brokers import named_to, unnamed
 from .quiet import joined_in_trouble
-from .reach import Moment, delayed_by_commits, failed_calls, lost, sticks
+from .reach import Moment, delayed_by_commits, failed_calls, lost, sticks, told_ms, unlearnt_since_ms
 from .unrouted import unrouted_window
 from .windows import (
     NEVER,
@@ -63,7 +62,8 @@ def bound(world: World, client: str, operation: str, moment: Moment, *, routed: 
     learns = _learns(world, client, k, moment.at_ms)
     back = _back(world, learns)
     gone = lost(world, client, "broker", moment.at_ms)
-    missing = lost(world, client, "broker", moment.at_ms, for_ms=back.latest_ms)  # healed, but not yet in the routes
+    unlearnt_ms = unlearnt_since_ms(world, client, moment.at_ms, back.latest_ms)
+    missing = lost(world, client, "broker", moment.at_ms, for_ms=moment.at_ms - unlearnt_ms)  # or not yet in the routes
     if brokers and len(gone) == len(brokers):
         return Window(0, NEVER, "never", "every broker is lost to the client")
     hung = sum(not loss.closes for loss in gone.values())
@@ -72,7 +72,7 @@ def bound(world: World, client: str, operation: str, moment: Moment, *, routed: 
     away = unnamed(world, client, moment.at_ms - late_ms, moment.at_ms) - missing.keys()
     named = len(brokers) - len(away)
     if brokers and len(missing) == len(brokers):
-        waits = back
+        waits = _when_told(world, client, moment.at_ms, back, serves_window(world.timers).latest_ms)
     elif away and len(missing) == named:
         waits, named = _named_again(world, client, away, moment.at_ms, learns), len(brokers)
         if waits.latest_ms == NEVER:
@@ -82,23 +82,13 @@ def bound(world: World, client: str, operation: str, moment: Moment, *, routed: 
         if unrouted.latest_ms == NEVER:
             return unrouted
         waits = max(waits, unrouted, key=lambda window: window.latest_ms)
-    leaving = [
-        delayed_by_commits(
-            world,
-            client,
-            client_leave_window(
-                timers, drop_window(world.timers, loss), consumer=operation == "pull", hung_brokers=hung, failed_calls=k
-            ),
-            moment.at_ms,
-        )
-        for loss in missing.values()
-    ]
+    leaving = [_leaving(world, client, moment, drop_window(world.timers, loss), hung, k) for loss in missing.values()]
     leave = max(leaving, key=lambda window: window.latest_ms, default=None)
     workload = world.workload
     queues = world.queues_of(client) or 4
     if operation == "pull":
         consumers = 1 if workload.get("broadcasting") else len(world.members_of(client))
-        if idle := _may_stay_idle(world, client, moment, queues, consumers, named, missing, [*gone, *away]):
+        if idle := _may_stay_idle(world, client, moment, queues, consumers, missing):
             return Window(0, NEVER, "never", idle)
         shares = _shares(world, client, moment, queues, consumers, missing, gone, learns)
         waits = max(waits, shares, key=lambda window: window.latest_ms)
@@ -123,6 +113,25 @@ def bound(world: World, client: str, operation: str, moment: Moment, *, routed: 
         latest_ms, formula = leave.latest_ms + 2 * each_ms, f"{leave.formula} + 2·(T + 1/rate)"
         chained = leave.timers + 1
     return _after(waits, latest_ms, formula, "producer's first good send", chained)
+
+
+def _leaving(world: World, client: str, moment: Moment, removal: Window, hung: int, k: float) -> Window:
+    """When the client has left a broker that its NameServers drop within `removal`, and a consumer has other queues."""
+    consumer = any(node.name == client for node in world.of_kind("consumer"))
+    window = client_leave_window(world.timers_of(client), removal, consumer=consumer, hung_brokers=hung, failed_calls=k)
+    window = delayed_by_commits(world, client, window, moment.at_ms)
+    return _when_told(world, client, moment.at_ms, window, removal.latest_ms)
+
+
+def _when_told(world: World, client: str, at_ms: float, window: Window, known_ms: float) -> Window:
+    """The window from this time on, as much later as the client can ask nobody what NameServers know `known_ms` after
+    it."""
+    if math.isinf(window.latest_ms):
+        return window
+    from_ms = at_ms + known_ms
+    hung_ms = poll_delay_ms(world.timers_of(client), hung_brokers(world, client, at_ms, from_ms))
+    late_ms = told_ms(world, client, from_ms, hung_ms) - from_ms
+    return window.plus(late_ms, "until it can ask a NameServer") if late_ms else window
 
 
 def _refused_bound(world: World, client: str, moment: Moment, lost_: int, queues: int) -> Window:
@@ -238,13 +247,10 @@ def _may_stay_idle(
     moment: Moment,
     queues: int,
     consumers: int,
-    named: int,
-    missing: Mapping[str, Any],
-    away: Collection[str],
+    missing: Collection[str],
 ) -> str:
     """Why the consumer may have no queue that it can pull from, for as long as the fault lasts; empty: it will have.
 
-    `named` brokers are in its routes, of which those that are `missing` are lost, or just healed; some are `away`.
     Queues are handed out in stretches (AllocateMessageQueueAveragely), so one stretch may lie on the lost brokers; only
     a broker that the NameServers drop loses its queues to others.
     """
@@ -258,8 +264,6 @@ def _may_stay_idle(
     cut_off = any(_stays_in_the_routes(world, client, moment, broker) for broker in missing)
     if cut_off and queues * brokers // consumers <= queues * len(missing):
         return "all its queues may lie on brokers that only it cannot reach, and those stay in the routes"
-    if away and queues * (named - len(missing)) < consumers:
-        return "fewer queues than consumers are left, so one may have none to pull"
     return ""
 
 

@@ -19,6 +19,7 @@ CONTROL_CHECKS = (
     "registrations_are_kept",
     "routes_as_registered",
     "dead_name_servers_left",
+    "name_server_selection",
     "no_false_eviction",
     "no_resurrection",
     "queue_ownership",

@@ -204,6 +204,41 @@ def test_a_consumer_may_have_nothing_to_pull_where_its_group_has_fewer_queues_le
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
 
 
+def pulls(builder: HistoryBuilder, *at_s: float) -> HistoryBuilder:
+    """consumer-0's answered ones."""
+    for each_s in at_s:
+        builder.at(each_s).event("consumer-0", "pull", type="ok", code=0, duration_ms=100)
+    return builder.end(700)
+
+
+def test_a_consumer_may_have_nothing_to_pull_until_its_name_server_holds_every_broker_again() -> None:
+    def idle_until(first_good_s: float, queues: int) -> Verdict:
+        """ns-0 drops broker-b, which every client can reach."""
+        hole = ("f1", "cut", "toxiproxy.disabled", "broker-b", "ns-0")
+        clients = ("consumer-0", "consumer-1", "consumer-2")
+        builder = cluster(name_servers=1, clients=clients, workload={**WORKLOAD, "queues": queues})
+        builder.at(100).fault(*hole).at(120).fault(*hole, end=True)
+        return check(pulls(builder, 90, first_good_s, 690))
+
+    verdict = idle_until(first_good_s=240, queues=2)
+    assert verdict.verdict is Validity.VALID
+    assert verdict.findings[-1].bound_ms == (33 + 30 + 33 + 20 + 40) * 1000  # R + C + P + 1·P + A + Qr + 2·20 s
+    assert idle_until(first_good_s=280, queues=2).verdict is Validity.INVALID
+    assert idle_until(first_good_s=162, queues=4).verdict is Validity.INVALID  # the broker left has enough for all
+
+
+def test_who_cannot_ask_a_name_server_learns_of_a_stop_when_it_can() -> None:
+    def failing_until(first_good_s: float) -> Verdict:
+        """broker-a stops for good; consumer-0 can ask the only NameServer from 300 s on."""
+        stop, lost = ("f1", "stop", "sigterm", "broker-a"), ("f2", "packet_loss", "packet_drop", "consumer-0", "ns-0")
+        builder = cluster(name_servers=1, clients=("consumer-0", "consumer-1"), workload=WORKLOAD)
+        builder.at(100).fault(*stop).fault(*lost).at(300).fault(*lost, end=True)
+        return check(pulls(builder, 90, first_good_s, 690))
+
+    assert (failing_until(first_good_s=340).verdict, failing_until(first_good_s=340).examined) == (Validity.VALID, 3)
+    assert failing_until(first_good_s=426).verdict is Validity.INVALID  # 1·P + A + P + Qr + 2·20 s after it can
+
+
 def test_without_a_fault_or_without_anything_at_all_nothing_is_examined() -> None:
     for builder in (HistoryBuilder(), send(cluster(clients=("producer-0",)), 50).end(100)):
         verdict = check(builder)

@@ -76,6 +76,15 @@ def test_a_close_comes_behind_what_a_kernel_sends_again_after_a_time_of_lost_pac
     assert demanded(world(fault(held, 100, 130), fault(KILL, 140, 290), lives=lives))[2] == ("drop", 140, 290)
 
 
+def test_a_broker_whose_packets_were_lost_may_be_dropped_until_its_kernel_has_sent_again() -> None:
+    """Behind the registration that it gave up comes the old channel's close, and the new one's registration is gone."""
+    assert demanded(world(fault(LOSS, 100, 130))) == [
+        ("return", 33, 100),
+        ("keep", 100, 130),
+        ("return", 193, 600),  # the kernel waits for as long as packets were lost, then R + C
+    ]
+
+
 def test_a_short_silence_demands_nothing_but_that_the_broker_is_kept_until_the_heal() -> None:
     assert demanded(world(fault(LINK, 100, 120))) == [("return", 33, 100), ("keep", 100, 120), ("return", 153, 600)]
 

@@ -4,8 +4,9 @@ Each seed makes another cluster, workload, timers and up to four faults, of any 
 the other, so close that the first is not over for the routes, or over one another; from the first moment on, at the
 very end, of no length at all; restarts of what still runs, and clean stops of what has just started. The run is on the
 virtual clock, where no machine is late and each node's timers have a phase of their own.
-All checks judge it. The nodes are right, so INVALID is a false alarm, or a mistake in our nodes: either is ours.
-UNKNOWN is not looked at, for random faults exercise little. What is INVALID keeps its run folder below `--out`.
+All checks judge it, or, with `--plain`, those that need no Spark. The nodes are right: INVALID is a false alarm, or a
+mistake in our nodes: either is ours. UNKNOWN is not looked at, for random faults exercise little. What is INVALID keeps
+its run folder below `--out`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import CHECK_NAMES, Scenario, parse
 from nemesrv.chaos.spark.judge import check_run
 from nemesrv.chaos.verdict import Validity, Verdict
+from tests.chaos import plain_judging
 
 LINK_FAULTS = ("black_hole", "black_hole", "cut", "latency", "reset", "packet_loss", "bandwidth")
 
@@ -127,12 +129,15 @@ def possible(entries: Sequence[tuple[float, dict[str, Any]]]) -> list[dict[str, 
     return timeline
 
 
-def wrong(seed: int, out: Path, spark: Any) -> list[Verdict]:
-    """The verdicts that are INVALID, or failed; the run folder is below `out` only where there are any."""
+def wrong(seed: int, out: Path, spark: Any | None) -> list[Verdict]:
+    """The verdicts that are INVALID, or failed; the run folder is below `out` only where there are any.
+
+    Without a Spark session only those checks judge that need none.
+    """
     folder = out / str(seed)
     shutil.rmtree(folder, ignore_errors=True)
     record_virtual(random_scenario(seed), seed, folder)
-    verdicts = check_run(folder, CHECK_NAMES, spark)
+    verdicts = plain_judging.verdicts(folder) if spark is None else check_run(folder, CHECK_NAMES, spark)
     found = [v for v in verdicts if v.verdict is Validity.INVALID or v.check_failed]
     if not found:
         shutil.rmtree(folder)
@@ -155,18 +160,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scenarios", type=int, default=400)
     parser.add_argument("--first", type=int, default=0, help="seed of the first scenario")
+    parser.add_argument("--every", type=int, default=1, help="from one seed to the next")
+    parser.add_argument("--plain", action="store_true", help="only the checks that need no Spark: seconds a scenario")
     parser.add_argument("--out", type=Path, default=Path("runs/random-scenarios"))
     asked = parser.parse_args(arguments)
-    spark, began_s, alarms = session(), time.monotonic(), 0
+    spark, began_s, alarms = None if asked.plain else session(), time.monotonic(), 0
     try:
-        for seed in range(asked.first, asked.first + asked.scenarios):
+        for seed in range(asked.first, asked.first + asked.scenarios * asked.every, asked.every):
             found = wrong(seed, asked.out, spark)
             alarms += bool(found)
             print(f"seed {seed}: {'INVALID' if found else 'nothing'}; {told(random_scenario(seed))}", flush=True)
             for verdict in found:
                 print(f"    {verdict.name}: {verdict.why}; {verdict.examples[:1]}", flush=True)
     finally:
-        stop(spark)
+        if spark is not None:
+            stop(spark)
     print(f"{asked.scenarios} scenarios, {alarms} with a false alarm, in {time.monotonic() - began_s:.0f} s")
     return int(alarms > 0)
 
