@@ -137,6 +137,18 @@ class Cluster:
             asked[name] = member.handle.set_links.remote(dict(dials))
         self._answers(asked, "set_links", START_LIMIT_S)
 
+    def redial(self, name: str, dials: Mapping[Address, Address]) -> None:
+        """The node dials only so from now on, after a restart too; one that is paused, as soon as it runs on."""
+        member = self._members.get(name)
+        if member is None:
+            return
+        member.spec = dataclasses.replace(member.spec, links=dict(dials))
+        if self.state(name) is NodeState.GONE:
+            return
+        asked = member.handle.set_links.remote(dict(dials))
+        if self.state(name) is not NodeState.PAUSED:
+            self._answers({name: asked}, "set_links", START_LIMIT_S)
+
     def start(self, *names: str) -> None:
         """The nodes named, or all that have not started, work. All at once."""
         chosen = names or tuple(n for n, m in self._members.items() if m.state is NodeState.STARTING)

@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..faults.losses import Dial
+from ..faults.losses import Dial, Loss
 from ..oracle.dials import dials_met, late_ms
 from ..oracle.world import Fault, World
 from ..verdict import EXAMPLES_MAX, Finding, Validity, Verdict
@@ -209,6 +209,8 @@ def _lacks(world: World, faults: Sequence[Fault], seen: Mapping[str, int], switc
 def _forces_a_switch(world: World, fault: Fault) -> bool:
     """Whether a client that keeps on calling must have met the loss: it lasted a poll and a time-out."""
     lasts_ms = min(fault.end_ms, world.end_ms) - fault.start_ms
+    if fault.loss(world.timers) is Loss.UNDIALLED:
+        return False  # who is connected need not notice
     return not fault.harmless(world.timers) and lasts_ms > world.timers.P_ms + 2 * world.timers.A_ms
 
 
@@ -243,6 +245,15 @@ def _effects(evidence: Evidence, world: World) -> dict[str, dict[str, int]]:
             for one in asked.get(row.address or row.name_server or row.node, ()):
                 if kind := _shows(row, one):
                     found[one.fault_id][kind] += 1
+    for row in evidence.control.rows("probe"):
+        for fault in world.link_faults(row.source or "", row.target or ""):
+            met, began_ms = (row.decoded or {}).get("met"), row.time_ms - (row.duration_ms or 0.0)
+            if (
+                fault.kind.dial is not Dial.ANSWERED
+                and met == fault.kind.dial
+                and fault.overlaps(began_ms, row.time_ms)
+            ):
+                found[fault.fault_id]["probed"] += 1
     for row in evidence.control.rows("verified"):
         if row.fault_id is not None:
             found[row.fault_id]["verified"] += 1

@@ -171,6 +171,7 @@ class RealStage:
         watch = stack.enter_context(self._watch(record, server))
         stack.enter_context(DiskWatch(self._folder.path, self._alarm))
         cluster = Cluster(self.harness.ray, self.clock, watch=watch, alarm=self._alarm, dials=self._links)
+        self._links.tell = cluster.redial
         return stack.enter_context(cluster), self._links
 
     def _watch(self, record: Recorder, toxiproxy: ToxiproxyServer) -> ProcessWatch:

@@ -146,7 +146,7 @@ class LinkFaultInjector(ABC):
                 return
             fault, links = self._active[fault_id]
             ending = [link for link in links if on is None or link in on]
-            if not ending:
+            if not ending and on is not None:
                 return
             if self.observer is not None:
                 self.observer.ending(fault_id)

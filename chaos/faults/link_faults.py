@@ -37,6 +37,10 @@ class Effect(NamedTuple):
     reset: bool = False
     lost: bool = False
     """No packet arrives."""
+    stale: bool = False
+    """Of the whole link: what passes over connections made before is held."""
+    undialled: bool = False
+    """Of the whole link: no dial is answered."""
 
 
 class LinkFault(Fault, ABC):
@@ -187,6 +191,42 @@ class PacketLoss(LinkFault):
         return Loss.BACKWARD_PACKETS if self.stream == "downstream" else Loss.SILENT
 
 
+class HalfOpen(LinkFault):
+    """Of connections that were there when it began; those made since are as if nothing were."""
+
+    do: Literal["half_open"] = "half_open"
+    title = "half-open"
+    injection = "toxiproxy.second_proxy"
+    injected = (
+        "a second proxy takes the dials from now on, and the first holds what was connected: bytes, and closes behind "
+        "them, arrive at the heal"
+    )
+    equals = "a NAT or conntrack entry that is gone, a failover of a firewall without its state"
+
+    def effect(self) -> Effect:
+        return Effect(stale=True)
+
+    def loss(self, timers: TimeLimits) -> Loss:
+        return Loss.STALE
+
+
+class SynDrop(LinkFault):
+    do: Literal["syn_drop"] = "syn_drop"
+    title = "SYN drop"
+    injection = "full_accept_queue"
+    injected = (
+        "dials go to a port whose accept queue is full, so the kernel drops their SYNs; what is connected goes on"
+    )
+    equals = "a full accept queue, a SYN flood's victim, a firewall that admits no new connection"
+    dial = Dial.DROPPED
+
+    def effect(self) -> Effect:
+        return Effect(undialled=True)
+
+    def loss(self, timers: TimeLimits) -> Loss:
+        return Loss.UNDIALLED
+
+
 class Timeout(LinkFault):
     """Toxiproxy's `timeout` toxic, set by somebody else: seen and recorded, never injected."""
 
@@ -223,7 +263,7 @@ class Heal(Action):
     needs_targets = False
 
 
-AnyLinkFault = Cut | BlackHole | Latency | Bandwidth | Reset | PacketLoss
+AnyLinkFault = Cut | BlackHole | Latency | Bandwidth | Reset | PacketLoss | HalfOpen | SynDrop
 """What a scenario may do to a link: the order is README's."""
 LINK_FAULTS: dict[str, type[LinkFault]] = {kind.model_fields["do"].default: kind for kind in get_args(AnyLinkFault)}
 
@@ -244,6 +284,15 @@ class LinkState(NamedTuple):
     enabled: bool = True
     upstream: DirectionState = DirectionState()
     downstream: DirectionState = DirectionState()
+    stale: int = 0
+    """How many faults hold the connections that were there when they began."""
+    undialled: bool = False
+    """No dial is answered."""
+
+    @property
+    def of_stale(self) -> LinkState:
+        """What it is to a connection of before: everything is held."""
+        return LinkState(self.enabled, self.upstream._replace(rate_kb_s=0), self.downstream._replace(rate_kb_s=0))
 
     @property
     def held(self) -> bool:
@@ -275,4 +324,10 @@ def combine(faults: Iterable[LinkFault], scale: float) -> LinkState:
             unacknowledged=any(effect.lost for fault, effect in effects if not fault.works_on(which)),
         )
 
-    return LinkState(not any(e.refused for _, e in effects), direction("upstream"), direction("downstream"))
+    return LinkState(
+        not any(e.refused for _, e in effects),
+        direction("upstream"),
+        direction("downstream"),
+        stale=sum(e.stale for _, e in effects),
+        undialled=any(e.undialled for _, e in effects),
+    )

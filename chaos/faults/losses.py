@@ -21,6 +21,8 @@ class Loss(StrEnum):
     CLOSED = "proxy disabled: both sides closed at once, later dials refused"
     DROPPED = "timeout toxic: data dropped, closes pass"
     RESET = "reset_peer toxic"
+    STALE = "half-open: what was connected is dead, what is new works"
+    UNDIALLED = "SYNs dropped: what is connected works, what is new gets no answer"
     SLOW = "slow link"
     HARMLESS = "slower than before, far from every time-out"
     OTHER = "a fault without a row of its own"
@@ -33,7 +35,7 @@ class Loss(StrEnum):
     @property
     def swallows_closes(self) -> bool:
         """Whether a close of the other kind of fault cannot get through while this one lasts."""
-        return self in (Loss.SILENT, Loss.BACKWARD_PACKETS, Loss.SLOW, Loss.OTHER)
+        return self in (Loss.SILENT, Loss.BACKWARD_PACKETS, Loss.SLOW, Loss.STALE, Loss.OTHER)
 
 
 class Dial(StrEnum):

@@ -155,6 +155,7 @@ class OutsideFaults:
 
     def _note(self, name: str, fault: LinkFault, fault_id: str, phase: str) -> None:
         source, arrow, target = name.partition("->")
+        target = target.partition("~")[0]  # a later proxy of the link
         if not arrow:
             return  # a proxy that a person made for something else
         self._record(

@@ -12,21 +12,30 @@ Toxiproxy listens on when the process behind it is dead: a dial succeeds and is 
 seconds that a crash does not cost. So the proxies to a process that is gone are disabled until its next one listens.
 Where a black hole holds the link, a dial is to stay without an answer whoever is behind it: there the proxy stays, and
 the port of the dead peer takes the dial (`PortHolder.swallow`).
+
+Toxics are on every connection of a proxy, and a proxy accepts every dial. Where what is new is to differ from what is
+connected, the node is told to dial elsewhere (`tell`): half-open, at a second proxy, while the first holds what it has;
+without an answer to SYNs, at a port whose accept queue is full. Outside diallers cannot be told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ...remoting.node.network import Address, TcpNetwork
 from ...remoting.node.recording import Recorder
+from ..errors import HarnessError
 from ..topology import EXTERNAL, Link
+from .accept_queue import FullAcceptQueue
 from .injector import LinkFaultInjector, LinkUnderFault, ScaledClock
 from .link_faults import DIRECTIONS, Direction, DirectionState, LinkState
 from .measuring import Route
 from .ports import PortHolder
 from .toxiproxy import Toxiproxy
+
+_NEXT = "~"
+"""Between a link's name and the number of one of its later proxies, in the proxy's name."""
 
 
 class _Proxy(NamedTuple):
@@ -54,6 +63,13 @@ class LinkFaults(LinkFaultInjector):
         """The links whose dials the port of their dead peer has to take."""
         self._outside: dict[Address, Address] = {}
         self._laid: set[Link] = set()
+        self._older: dict[Link, list[_Proxy]] = {}
+        """The proxies of what was connected when a link became half-open; nobody dials them any more."""
+        self._stale: set[str] = set()
+        """Those of them that hold what they have."""
+        self._fronts: dict[Link, FullAcceptQueue] = {}
+        self.tell: Callable[[str, Mapping[Address, Address]], None] = lambda _node, _dials: None
+        """Tells a node where to dial from now on."""
 
     def open(self, upstreams: Mapping[Link, Address], ports: PortHolder) -> dict[Link, Address]:
         """One proxy a link: link to its peer's own address in, link to the address to dial instead out."""
@@ -74,12 +90,19 @@ class LinkFaults(LinkFaultInjector):
 
     def dials_of(self, node: str) -> dict[Address, Address]:
         """For TcpNetwork: the address that is told of each peer to the address at which `node` must dial it."""
-        return {self.advertised(proxy.peer): proxy.listen for link, proxy in self._proxies.items() if link.node == node}
+        return {
+            self.advertised(peer): self._dialled(of) for of, (_, _, peer) in self._proxies.items() if of.node == node
+        }
+
+    def _dialled(self, link: Link) -> Address:
+        """Where the link is dialled now."""
+        front = self._fronts.get(link)
+        return self._proxies[link].listen if front is None else front.address
 
     def way(self, link: Link) -> Route:
         """How anyone else reaches the link's peer: through its proxy, and around it."""
         proxy = self._proxies[link]
-        return Route(TcpNetwork(), proxy.listen, proxy.peer)
+        return Route(TcpNetwork(), self._dialled(link), proxy.peer)
 
     # -- processes behind the proxies (actors.watch.Dials)
 
@@ -142,45 +165,103 @@ class LinkFaults(LinkFaultInjector):
     def without_ours(self, name: str, proxy: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """What of a proxy, as Toxiproxy shows it, others did; None while our own faults on it are not known."""
         source, _, target = name.partition("->")
-        under = self._links.get(Link(source, target))
+        under = self._links.get(Link(source, target.partition(_NEXT)[0]))
         if under is None:
             return proxy
         if under.state is None:
             return None
         ours: set[str] = set()
+        here = under.state.of_stale if name in self._stale else under.state
         for direction in DIRECTIONS:
-            state = under.state.upstream if direction == "upstream" else under.state.downstream
+            state = here.upstream if direction == "upstream" else here.downstream
             ours |= {_gate(direction)} if state.rate_kb_s is not None else set()
             ours |= {_delay(direction)} if state.delay_ms is not None else set()
             ours |= {_reset(direction)} if state.reset else set()
         toxics = [toxic for toxic in proxy["toxics"] if toxic["name"] not in ours]
-        return {**proxy, "toxics": toxics, "enabled": proxy["enabled"] or not self._enabled[under.link]}
+        ours_off = not self._enabled[under.link] or name != self._proxies[under.link].name
+        return {**proxy, "toxics": toxics, "enabled": proxy["enabled"] or ours_off}
 
     def _prepare(self, link: Link) -> None:
         """Lay down the chain of toxics. HarnessError for a fault that no proxy can inject."""
         if link in self._laid:
             return
-        proxy = self._proxies[link].name
+        self._lay(self._proxies[link].name)
+        self._laid.add(link)
+
+    def _lay(self, proxy: str) -> None:
         for direction in DIRECTIONS:
             self._api.add_toxic(proxy, _gate(direction), "bandwidth", direction, {"rate": 0}, 0.0)
             self._api.add_toxic(proxy, _delay(direction), "latency", direction, {"latency": 0}, 0.0)
-        self._laid.add(link)
 
     def _inject(self, link: Link, now: LinkState | None, wanted: LinkState) -> None:
+        if link.node == EXTERNAL and (wanted.stale or wanted.undialled):
+            raise HarnessError(
+                f"{link} cannot be half-open, nor lose its SYNs: nobody can tell an outside dialler of it"
+            )
+        if wanted.stale > (0 if now is None else now.stale):
+            self._take_second_proxy(link, now)
+        self._inject_older(link, now, wanted)
+        self._inject_current(link, now, wanted)
+        if wanted.undialled != (link in self._fronts):
+            self._switch_front(link, wanted.undialled)
+
+    def _take_second_proxy(self, link: Link, now: LinkState | None) -> None:
+        """The node dials a new proxy, which does what the link's did until now; nothing that is connected uses it."""
+        assert self._ports is not None
+        before = self._proxies[link]
+        older = self._older.setdefault(link, [])
+        older.append(before)
+        proxy = _Proxy(f"{link}{_NEXT}{len(older)}", self._ports.take(), before.peer)
+        self._api.create({proxy.name: (proxy.listen, proxy.peer)})
+        self._lay(proxy.name)
+        self._proxies[link] = proxy
+        self._tune(proxy.name, LinkState(), now or LinkState())
+        if not self._enabled[link]:
+            self._api.set_enabled(proxy.name, False)
+        self.tell(link.node, self.dials_of(link.node))
+
+    def _inject_older(self, link: Link, now: LinkState | None, wanted: LinkState) -> None:
+        """The same to what was connected before; all of it held while the link is half-open."""
+        half_opens = wanted.stale > (0 if now is None else now.stale)
+        for proxy in tuple(self._older.get(link, ())):
+            was = None if now is None else now.of_stale if proxy.name in self._stale else now
+            if half_opens or (proxy.name in self._stale and wanted.stale):
+                self._stale.add(proxy.name)
+            else:
+                self._stale.discard(proxy.name)
+            self._tune(proxy.name, was, wanted.of_stale if proxy.name in self._stale else wanted)
+            if not wanted.enabled:  # its connections close, and nobody will dial it again
+                self._api.set_enabled(proxy.name, False)
+                self._older[link].remove(proxy)
+
+    def _switch_front(self, link: Link, undialled: bool) -> None:
+        """The node's dials get no answer from now on, or reach its proxy again."""
+        if undialled:
+            self._fronts[link] = FullAcceptQueue()
+            self.tell(link.node, self.dials_of(link.node))
+        else:
+            front = self._fronts.pop(link)
+            self.tell(link.node, self.dials_of(link.node))
+            front.open(self._proxies[link].listen)
+
+    def _inject_current(self, link: Link, now: LinkState | None, wanted: LinkState) -> None:
         proxy, is_open = self._proxies[link].name, self._is_open(link, wanted)
         switches = now is None or is_open != self._enabled[link]
         if switches and not is_open:
             self._enable(link, False)
         self._swallow(link, wanted=is_open and link.peer in self._gone)
         if link in self._laid:
-            self._retune(proxy, "upstream", now and now.upstream, wanted.upstream)
-            self._retune(proxy, "downstream", now and now.downstream, wanted.downstream)
+            self._tune(proxy, now, wanted)
         if switches and is_open:
             self._enable(link, True)
 
     def _enable(self, link: Link, on: bool) -> None:
         self._api.set_enabled(self._proxies[link].name, on)
         self._enabled[link] = on
+
+    def _tune(self, proxy: str, now: LinkState | None, wanted: LinkState) -> None:
+        self._retune(proxy, "upstream", now and now.upstream, wanted.upstream)
+        self._retune(proxy, "downstream", now and now.downstream, wanted.downstream)
 
     def _retune(self, proxy: str, direction: Direction, now: DirectionState | None, wanted: DirectionState) -> None:
         if now is None or wanted.rate_kb_s != now.rate_kb_s:

@@ -82,7 +82,7 @@ class Obligation:
     label: FaultEdge
 
 
-_UNSTEADY = frozenset({Loss.BACKWARD_PROXY, Loss.SLOW, Loss.OTHER})
+_UNSTEADY = frozenset({Loss.BACKWARD_PROXY, Loss.SLOW, Loss.STALE, Loss.OTHER})
 """Registrations get through now and then, or for a moment: presence comes and goes while the fault lasts."""
 
 

@@ -59,10 +59,22 @@ def drop_window(timers: Timers, loss: Loss, *, dead_name_servers: int = 0) -> Wi
             return Window(0, t.R_ms, "R", row)
         case Loss.BACKWARD_PROXY if not t.Z:
             return Window(NEVER, NEVER, "registrations keep landing", row)
+        case Loss.STALE if t.h_ms is None and t.Z and stale_gap_ms(t) < t.silence_ms:
+            return Window(NEVER, NEVER, "registrations go on over new connections", row)
+        case Loss.STALE:
+            return Window(min(t.silence_ms - t.beat_ms, t.silence_ms), NEVER, f"E - {beat} ..", row)
+        case Loss.UNDIALLED:
+            return Window(NEVER, NEVER, "registrations go on over their connections", row)
         case Loss.HARMLESS:
             return Window(NEVER, NEVER, "no change", row)
         case _:
             return Window(0, NEVER, "not bounded", row)
+
+
+def stale_gap_ms(timers: Timers) -> float:
+    """The longest between two accepted registrations where a broker's channel dies unseen: the first after it is given
+    up after B and closes the channel (Z), and the tick behind that goes over a new one."""
+    return timers.R_ms * (2 + math.floor(timers.B_ms / timers.R_ms)) + timers.C_ms
 
 
 class Flapping(NamedTuple):

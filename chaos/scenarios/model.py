@@ -28,10 +28,10 @@ from ..checkers import CHECKS
 from ..errors import ScenarioError, nearest
 from ..faults.fault import Action
 from ..faults.kinds import ACTIONS, AnyAction
-from ..faults.link_faults import Cut, LinkFault
+from ..faults.link_faults import Cut, HalfOpen, LinkFault, SynDrop
 from ..settings.resolve import SettingError, settings_of
 from ..settings.values import Value
-from ..topology import NodeKind, Topology
+from ..topology import EXTERNAL, NodeKind, Topology
 from .nodes import check_nodes
 from .reading import read, refuse_booleans
 from .setting import change
@@ -463,7 +463,12 @@ def _check_names(scenario: Scenario, file: str) -> None:
         for expression in action.links:
             try:
                 if not is_chosen(expression):
-                    _refuse_stream(action, expression, topology.parse_streams(expression).values())
+                    streams = topology.parse_streams(expression)
+                    _refuse_stream(action, expression, streams.values())
+                    if isinstance(action.what, HalfOpen | SynDrop) and any(link.node == EXTERNAL for link in streams):
+                        raise ValueError(
+                            "links of the experiment's own nodes: nobody can tell an outside dialler where else to dial"
+                        )
                 elif not topology.of(NodeKind.PRODUCER, NodeKind.CONSUMER):
                     raise ValueError("a link of nodes, for there are no clients that choose")
             except ValueError as exc:
@@ -478,9 +483,12 @@ def _check_names(scenario: Scenario, file: str) -> None:
 
 def _refuse_stream(action: ActionModel, expression: str, streams: Iterable[str]) -> None:
     """ValueError for a shape of one direction under a fault of none, or of one of its own."""
+    whole = isinstance(action.what, Cut | HalfOpen | SynDrop)
+    if whole and not isinstance(action.what, Cut) and getattr(action.what, "stream", "both") != "both":
+        raise ValueError(f"no `stream` of {action.do}, which is of both directions")
     if any(stream != "both" for stream in streams):
-        if isinstance(action.what, Cut):
-            raise ValueError(f"black_hole in place of cut, which closes both directions: {expression} is of one")
+        if whole:
+            raise ValueError(f"black_hole in place of {action.do}, which is of both directions: {expression} is of one")
         if getattr(action.what, "stream", "both") != "both":
             raise ValueError(f"no `stream` beside it: {expression} says the direction itself")
 

@@ -123,7 +123,7 @@ def test_a_ring_needs_three_name_servers_and_a_split_list_two() -> None:
 @pytest.mark.parametrize(
     ("entry", "says"),
     [
-        ("{do: cut, links: [into broker-a]}", "black_hole in place of cut, which closes both directions"),
+        ("{do: cut, links: [into broker-a]}", "black_hole in place of cut, which is of both directions"),
         ("{do: black_hole, stream: upstream, links: [out_of ns-0]}", "no `stream` beside it"),
     ],
 )

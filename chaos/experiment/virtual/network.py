@@ -287,6 +287,8 @@ class Connection:
         self._wire = wire
         self.swallowed = False
         """Taken for a peer that is gone, while the link is held."""
+        self.stale = False
+        """Made before the link became half-open."""
         wire.connections[self] = None
         for end in self._ends:
             end.forget = self._end_gone
@@ -322,12 +324,14 @@ class Wire:
 
     def become(self, state: LinkState) -> None:
         """Do this to the link from now on."""
+        half_opens = state.stale > self.state.stale
         self.state = state
         for connection in tuple(self.connections):
+            connection.stale = half_opens or (connection.stale and state.stale > 0)
             if not state.enabled or (connection.swallowed and not state.held):
                 connection.sever()
             else:
-                connection.retune(state)
+                connection.retune(state.of_stale if connection.stale else state)
 
 
 class MemoryNetwork:
@@ -371,7 +375,7 @@ class MemoryNetwork:
             raise ConnectError(f"connect to {address} failed: this node has no link to it")
         await asyncio.sleep(2 * (self.arrival_s() - self.scheduler.now_s))
         wait_s = FIRST_SYN_S
-        while wire.state.upstream.lost or wire.state.downstream.lost:
+        while wire.state.upstream.lost or wire.state.downstream.lost or wire.state.undialled:
             await asyncio.sleep(wait_s)
             wait_s *= 2
         if not wire.state.enabled:

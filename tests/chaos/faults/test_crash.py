@@ -18,7 +18,7 @@ import pytest
 
 from nemesrv.chaos.faults.fault import Fault
 from nemesrv.chaos.faults.kinds import FAULTS
-from nemesrv.chaos.faults.link_faults import Bandwidth, BlackHole, Cut, Latency, LinkFault, Reset
+from nemesrv.chaos.faults.link_faults import Bandwidth, BlackHole, Cut, HalfOpen, Latency, LinkFault, Reset, SynDrop
 from nemesrv.chaos.faults.link_probes import LinkProbes
 from nemesrv.chaos.faults.losses import Dial
 from nemesrv.chaos.faults.measuring import MeasuringThread
@@ -315,14 +315,16 @@ def inject(world: World, fault: Fault) -> None:
 
 
 REAL: list[Fault] = [
-    Cut(), BlackHole(), Latency(latency_ms=LATE_MS / 2), Bandwidth(rate_kb_s=100), Reset(), Kill(), Stop(), Pause(),
+    Cut(), BlackHole(), Latency(latency_ms=LATE_MS / 2), Bandwidth(rate_kb_s=100), Reset(), HalfOpen(),
+    SynDrop(), Kill(), Stop(), Pause(),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("fault", REAL, ids=[fault.do for fault in REAL])
 def test_a_dial_meets_what_the_table_of_faults_says(world: World, fault: Fault):
     inject(world, fault)
-    assert met(world.dials[NEAR]) is fault.dial
+    (dialled,) = world.links.dials_of(NEAR.node).values()
+    assert met(dialled) is fault.dial
 
 
 def test_every_fault_but_the_one_that_no_proxy_can_inject_is_dialled_here():

@@ -18,11 +18,13 @@ from nemesrv.chaos.faults.link_faults import (
     Cut,
     DirectionState,
     Effect,
+    HalfOpen,
     Latency,
     LinkFault,
     LinkState,
     PacketLoss,
     Reset,
+    SynDrop,
     Timeout,
     combine,
 )
@@ -38,6 +40,8 @@ ONE_OF_EACH: tuple[Fault, ...] = (
     Bandwidth(rate_kb_s=10, stream="upstream"),
     Reset(),
     PacketLoss(),
+    HalfOpen(),
+    SynDrop(),
     Kill(),
     Stop(),
     Pause(),
@@ -78,6 +82,9 @@ def test_a_fault_of_a_link_does_something_to_every_stream_it_names_and_nothing_i
     assert one.effect() != Effect()
     for stream in ("both", "upstream", "downstream"):
         state = combine([one.model_copy(update={"stream": stream})], scale=1.0)
+        if kind in (HalfOpen, SynDrop):  # of old connections, or of new ones, whatever the direction
+            assert (state.stale, state.undialled) == (int(kind is HalfOpen), kind is SynDrop)
+            continue
         moved = {way for way, now in (("upstream", state[1]), ("downstream", state[2])) if now != DirectionState()}
         assert moved >= ({"upstream", "downstream"} if stream == "both" else {stream}) or not state.enabled
     assert combine([], scale=1.0) == LinkState()
@@ -109,6 +116,8 @@ def test_faults_that_overlap_add_up() -> None:
         ("black_hole", "toxiproxy.timeout=0", "both", {}, Loss.DROPPED),
         ("black_hole", "packet_drop", "downstream", {}, Loss.BACKWARD_PACKETS),
         ("packet_loss", "packet_drop", "both", {}, Loss.SILENT),
+        ("half_open", "toxiproxy.second_proxy", "both", {}, Loss.STALE),
+        ("syn_drop", "full_accept_queue", "both", {}, Loss.UNDIALLED),
         ("reset", "toxiproxy.reset_peer", "both", {}, Loss.RESET),
         ("latency", "toxiproxy.latency", "both", {"latency_ms": 100, "jitter_ms": 50}, Loss.HARMLESS),
         ("latency", "toxiproxy.latency", "both", {"latency_ms": 2000}, Loss.SLOW),

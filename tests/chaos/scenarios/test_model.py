@@ -53,7 +53,7 @@ def test_a_scenario_written_with_its_defaults_loads_as_the_same_scenario(name: s
             "checks: [routes_converge]\ntimeline: [{at_s: 5, do: explode}]",
             "timeline.0.do",
             "'explode'",
-            "one of cut, black_hole, latency, bandwidth, reset, packet_loss, kill, stop, pause, resume, restart, heal",
+            f"one of {', '.join(ACTIONS)}",
         ),
         (
             "checks: [routes_converge]\ntimeline: [{at_s: 5, do: kill, nodes: [broker-z]}]",

@@ -81,6 +81,8 @@ class _Nodes:
     def _of_links(self, rng: random.Random, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         kinds = ["black_hole", "black_hole", "cut", "latency", "reset"] + ["packet_loss"] * (not self.keeps_channels)
         do, links = rng.choice(kinds), [self._link(rng) for _ in range(rng.choice((1, 2, 2)))]
+        if rng.random() < 0.3:
+            do = rng.choice(("half_open", "syn_drop"))
         begin: dict[str, Any] = {"do": do, "name": name, "links": links}
         if do == "latency":
             begin |= {"latency_ms": rng.choice((50, 500, 2000)), "jitter_ms": rng.choice((0, 50))}

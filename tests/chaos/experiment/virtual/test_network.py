@@ -13,7 +13,18 @@ from nemesrv.chaos.experiment.virtual.loop import ProcessLoop, Scheduler, Virtua
 from nemesrv.chaos.experiment.virtual.network import MAX_TRIP_S, MemoryNetwork, NodeNetwork
 from nemesrv.chaos.faults.fault import Fault
 from nemesrv.chaos.faults.kinds import FAULTS
-from nemesrv.chaos.faults.link_faults import Bandwidth, BlackHole, Cut, Latency, LinkFault, PacketLoss, Reset, combine
+from nemesrv.chaos.faults.link_faults import (
+    Bandwidth,
+    BlackHole,
+    Cut,
+    HalfOpen,
+    Latency,
+    LinkFault,
+    PacketLoss,
+    Reset,
+    SynDrop,
+    combine,
+)
 from nemesrv.chaos.faults.losses import Dial
 from nemesrv.chaos.faults.process_faults import Kill, Pause, Stop
 from nemesrv.chaos.topology import Link
@@ -404,9 +415,33 @@ def test_overlapping_faults_end_one_by_one(world: World) -> None:
     assert combine([], 1.0).enabled
 
 
+def test_of_a_half_open_link_only_what_was_connected_is_dead_until_the_heal(world: World) -> None:
+    near, far = world.connected()
+    with world.faults.fault(HalfOpen(), [LINK]):
+        near.transport.write(b"x")
+        newer, its_peer = world.connected()
+        newer.transport.write(b"y")
+        world.pass_s(5)
+        assert (far.data, its_peer.data) == (b"", b"y")
+    world.pass_s(1)
+    assert far.data == b"x"
+
+
+def test_while_syns_are_dropped_what_is_connected_goes_on(world: World) -> None:
+    near, far = world.connected()
+    with world.faults.fault(SynDrop(), [LINK]):
+        dialling = world.dial()
+        near.transport.write(b"x")
+        world.pass_s(5)
+        assert far.data == b"x"
+        assert not dialling.done()
+    world.pass_s(5)
+    assert dialling.done()
+
+
 ALL: list[Fault] = [
     Cut(), BlackHole(), Latency(latency_ms=200), Bandwidth(rate_kb_s=100), Reset(), PacketLoss(),
-    Kill(), Stop(), Pause(),
+    HalfOpen(), SynDrop(), Kill(), Stop(), Pause(),
 ]  # fmt: skip
 
 
