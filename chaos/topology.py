@@ -2,9 +2,9 @@
 
     broker ──────────────┐
     producer, consumer,  ├──► every NameServer          A link is (node, peer): `node` dials `peer`, through the one
-    prober ──────────────┘                              proxy made for that pair. A NameServer dials nobody, and no
+    prober, admin ───────┘                              proxy made for that pair. A NameServer dials nobody, and no
     producer, consumer,  ───► every broker              broker dials a broker.
-    prober
+    prober, admin
 
 Link expressions name sets of links: `broker-a <-> ns-1`, `producer-0 -> broker-a`, `clients <-> ns-0`, `* -> ns-1`,
 `broker-a <-> *`, `zone:east <-> zone:west`. Each side is a node, a group, a zone, or `*`; `a -> b` is the links by
@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from .shapes import SHAPES, ShapeError, Stream, is_shape, shape_of
 
+ADMIN = "admin"
 EXTERNAL = "external"
 """A dialler outside the experiment, e.g. a person's own client of `nemesrv up`."""
 
@@ -35,6 +36,8 @@ class NodeKind(StrEnum):
     PRODUCER = "producer"
     CONSUMER = "consumer"
     PROBER = "prober"
+    ADMIN = "admin"
+    """Who asks by hand what a timeline says: there only where one does."""
     EXTERNAL = "external"
 
 
@@ -76,6 +79,7 @@ class Topology:
     producers: int = 1
     consumers: int = 1
     prober: bool = True
+    admin: bool = False
     external: bool = False
     zones: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     """Zone to the nodes in it; a node need not be in any."""
@@ -93,6 +97,8 @@ class Topology:
         kinds |= {f"consumer-{i}": NodeKind.CONSUMER for i in range(self.consumers)}
         if self.prober:
             kinds["prober"] = NodeKind.PROBER
+        if self.admin:
+            kinds[ADMIN] = NodeKind.ADMIN
         if self.external:
             kinds[EXTERNAL] = NodeKind.EXTERNAL
         return kinds

@@ -193,6 +193,10 @@ class AdminClient:
     async def delete_topic_in_broker(self, broker: Address, topic: str) -> None:
         await self._call(broker, RequestCode.DELETE_TOPIC_IN_BROKER, DeleteTopicRequestHeader(topic=topic))
 
+    async def update_broker_config(self, broker: Address, properties: Mapping[str, str]) -> None:
+        body = format_properties(properties).encode()
+        await self._call(broker, RequestCode.UPDATE_BROKER_CONFIG, body=body)
+
     async def max_offset(self, broker: Address, topic: str, queue_id: int) -> int:
         """The offset that the next message of the queue will get."""
         return await broker_calls.max_offset(self.remoting, broker, topic, queue_id, timeout_s=self._timeout_s)

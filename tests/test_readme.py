@@ -28,7 +28,10 @@ def test_every_do_is_named_with_its_numbers() -> None:
     (words,) = re.findall(r"`do` is one of (.*?) A link is", README, re.DOTALL)
     named = re.findall(r"`(\w+)`", words)
     numbers = [number for kind in kinds.FAULTS.values() for number in kind.parameters()]
-    assert set(named) == {*kinds.ACTIONS, *numbers, "links", "nodes", "stream", "upstream", "downstream", "both"}
+    assert set(named) == {
+        *(*kinds.ACTIONS, *numbers, "links", "nodes", "faults", "name"),
+        *("stream", "upstream", "downstream", "both"),
+    }
 
 
 def test_every_command_that_the_readme_names_exists_and_every_command_is_named() -> None:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ...remoting.codes import ResponseCode
+from ..oracle.told_by_hand import told_by_hand
 from ..oracle.world import World
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
@@ -91,6 +92,7 @@ class _Judged:
         self._tables = route_tables(control, world)
         self._rows = registered_rows(control, world)
         self._known = known_brokers(world)
+        self._by_hand = told_by_hand(world)
         self._demands = Demands(self._tables, world).by_route()
         self._tolerances = demand_tolerances(control, world)
         self._records = {row.node for row in control.rows("route")}
@@ -147,7 +149,11 @@ class _Judged:
         route = answer.route or {}
         for broker, addresses in (route.get("brokers") or {}).items():
             known = self._known.get(broker)
-            if known is not None and any(known.get(id_) != address for id_, address in addresses.items()):
+            by_hand = self._by_hand
+            if known is not None and any(
+                known.get(id_) != address and not by_hand.may_name(broker, id_, address)
+                for id_, address in addresses.items()
+            ):
                 due = ", ".join(f"{id_}: {address}" for id_, address in sorted(known.items()))
                 return _Wrong("not the broker's address", f"{broker} {due}")
         for broker, row in (route.get("queues") or {}).items():

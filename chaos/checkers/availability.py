@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..oracle.lost_queues import share_lost, turns_lost
-from ..oracle.quiet import calm, joined_in_trouble, settle_ms, started_again_ms
+from ..oracle.quiet import calm, changed_by_hand, joined_in_trouble, settle_ms, started_again_ms
 from ..oracle.reach import lost, moments
 from ..oracle.recovery import LOOK_UP
 from ..oracle.unrouted import unrouted_window
@@ -244,13 +244,17 @@ def _in_order(key: tuple[float, str, str]) -> tuple[float, int, str]:
 
 
 def _producers(tallied: Tallies, world: World) -> tuple[int, list[Shortfall]]:
-    """Sends between one change and the next, against the share of the queues that were not lost."""
+    """Sends between one change and the next, against the share of the queues that were not lost; none where somebody
+    changed by hand what there is to send to."""
     examined, short = 0, []
     bounds = sorted({*(moment.at_ms for moment in moments(world)), world.end_ms})
     rate = float(world.workload.get("sends_per_s") or 1.0)
     for (start_ms, client), tally in sorted(tallied.sends.items(), key=lambda one: one[0]):
         brokers, queues = len(world.seen_by(client, "broker")), world.queues_of(client)
         if not brokers or not queues or len(world.views_of(client)) > 1 or joined_in_trouble(world, client, start_ms):
+            continue
+        until_ms = min(at_ms for at_ms in (*bounds, math.inf) if at_ms > start_ms)
+        if changed_by_hand(world, start_ms, until_ms):
             continue
         moment = next(moment for moment in reversed(moments(world)) if moment.at_ms == start_ms)
         unrouted = None if _routed(tallied, world, client, start_ms) else unrouted_window(world, client, moment)
@@ -265,10 +269,9 @@ def _producers(tallied: Tallies, world: World) -> tuple[int, list[Shortfall]]:
             rounds += math.ceil(unrouted.latest_ms * rate / 1000)
         examined += tally.ended
         if tally.bad > rounds:
-            end_ms = min(at_ms for at_ms in (*bounds, math.inf) if at_ms > start_ms)
             floor = max(0.0, 1 - rounds / tally.ended)
             why = f"more failed than {gone} of {brokers} lost brokers explain"
-            short.append(Shortfall("send", client, start_ms, end_ms, tally.good, tally.bad, floor, why))
+            short.append(Shortfall("send", client, start_ms, until_ms, tally.good, tally.bad, floor, why))
     return examined, short
 
 

@@ -6,7 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from ..oracle.intervals import Stretch, merged, without
 from ..oracle.obligations import Obligation, ObligationKind, obligations
+from ..oracle.told_by_hand import told_by_hand
 from ..oracle.windows import Window, topic_window
 from ..oracle.world import World
 from .control import Control
@@ -74,8 +76,13 @@ class Demands:
             due = Demand(topic, o.from_ms, until_ms, o.at_ms, own, o)
             if made_ms > started_ms and made_ms + window.latest_ms > o.from_ms:
                 due = Demand(topic, made_ms + window.latest_ms, until_ms, made_ms, window, o)
-            if due.from_ms < due.to_ms:
-                yield due
+            for from_ms, to_ms in self._but_deleted(o.name_server, due):
+                yield due._replace(from_ms=from_ms, to_ms=to_ms)
+
+    def _but_deleted(self, name_server: str, due: Demand) -> Sequence[Stretch]:
+        """Without the time in which somebody had the topic deleted there."""
+        deleted = told_by_hand(self._world).deleted(name_server, due.topic)
+        return without(due.from_ms, due.to_ms, merged(Stretch(*span) for span in deleted))
 
     def by_route(self) -> Mapping[tuple[Process, str], Sequence[Demand]]:
         """(NameServer process, topic) → all of them."""

@@ -24,6 +24,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..faults.by_hand import BY_HAND
 from ..faults.losses import Dial, Loss
 from ..oracle.dials import dials_met, late_ms
 from ..oracle.world import Fault, World
@@ -84,9 +85,11 @@ def judge(evidence: Evidence, world: World) -> Verdict:
     """Examined: faults and clients. None is a violation: what did not happen makes it UNKNOWN."""
     by_id: dict[str, list[Fault]] = defaultdict(list)
     for fault in world.faults:
-        by_id[fault.fault_id].append(fault)
+        if not fault.by_hand:
+            by_id[fault.fault_id].append(fault)
+    done = {act.act_id for act in world.acts if act.is_done}
     clients = [node.name for node in world.of_kind("producer", "consumer")]
-    if not by_id and not clients:
+    if not by_id and not done and not clients:
         return Verdict.nothing_examined(NAME, "there was neither a fault nor a client")
     effects = _effects(evidence, world)
     switches, used = _switches(evidence.control, world)
@@ -112,15 +115,19 @@ def judge(evidence: Evidence, world: World) -> Verdict:
         for row in evidence.control.rows("not_done")
     ]
     planned = [action for action in world.run.get("timeline") or () if action not in ("heal", "resume", "restart")]
-    if len(planned) > len(by_id):
+    if len(planned) > len(by_id) + len(done):
         what = f"{len(planned)} faults were planned and {len(by_id)} recorded"
+        if acts := [action for action in planned if action in BY_HAND]:
+            asked = f"{len(planned) - len(acts)} faults and {len(acts)} acts by hand"
+            what = f"{asked} were planned, {len(by_id)} and {len(done)} done"
         missing.append(_finding("harness", what, 0.0, world.end_ms))
     return Verdict(
         name=NAME,
         verdict=Validity.UNKNOWN if missing else Validity.VALID,
-        examined=len(by_id) + len(clients),
+        examined=len(by_id) + len(done) + len(clients),
         measured={
             "faults": len(by_id),
+            **({"acts": len(done)} if done else {}),
             "clients": len(clients),
             "effects": sum(sum(seen.values()) for seen in effects.values()),
             "switches": sum(switches.values()),
@@ -152,7 +159,7 @@ def _unproven(control: Control, world: World) -> list[Finding]:
     """Where a probe met something else than the faults that were asked for let it meet."""
     found = []
     probes = [row for row in control.rows("probe") if row.time_ms <= world.end_ms]
-    if world.run.get("prove_faults") and world.faults and not probes:
+    if world.run.get("prove_faults") and any(not fault.by_hand for fault in world.faults) and not probes:
         found.append(_finding("harness", "no link was probed, though the scenario asks for it", 0.0, world.end_ms))
     for row in probes:
         source, target = row.source or "", row.target or ""
@@ -175,6 +182,8 @@ def _told(measured: Mapping[str, Any]) -> str:
     faults, clients, effects = measured.get("faults", 0), measured.get("clients", 0), measured.get("effects")
     said = f"{faults} fault{'s' * (faults != 1)}"
     said += "" if effects is None or not faults else f" with {effects} effect{'s' * (effects != 1)}"
+    if acts := measured.get("acts"):
+        said += f", {acts} act{'s' * (acts != 1)} by hand"
     return f"{said}, {clients} client{'s' * (clients != 1)}"
 
 
@@ -220,7 +229,7 @@ def _asked(world: World) -> list[_Asked]:
     found: list[_Asked] = []
     for fault in world.faults:
         if not fault.kind.shows_in_rows:
-            continue  # no row tells a narrow link from a busy one
+            continue  # no row tells a narrow link from a busy one, and acts have rows of their own
         when = fault.start_ms, min(fault.end_ms, world.end_ms) + grace_ms, fault.kind.call_takes_ms
         source, target = addresses.get(fault.source) or fault.source, fault.target  # a client has no address
         if target is None:

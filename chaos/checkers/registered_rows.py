@@ -18,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..oracle.told_by_hand import told_by_hand
 from ..oracle.world import World
 from .control import Control, Row
 
@@ -42,12 +43,15 @@ class Sent(NamedTuple):
     is_ok: bool
     version: tuple[int, float]
     """The broker's process, and the version that it sent."""
+    topics: int = 0
+    """How many topics it sent; 0 where nobody said."""
 
 
 class RegisteredRows:
     """For each NameServer (by name), topic and broker. A broker that recorded no topic is in none of it."""
 
     def __init__(self, control: Control, world: World) -> None:
+        self._world = world
         self._settings = _settings(control)
         self._sent_by = _sent(control, world)
         self._held: dict[tuple[str, str, str], Sequence[Held]] = {}
@@ -56,7 +60,22 @@ class RegisteredRows:
         for row in control.rows("write_perm"):
             lives = (life for life in world.lives_of(row.node) if life.incarnation == row.incarnation)
             until_ms = max((life.end_ms for life in lives), default=math.inf)
+            until_ms = min(until_ms, self._changed_ms(row.broker_name or "", row.node, row.time_ms))
             self._perms_set[row.node, row.broker_name or ""].append((row.time_ms, until_ms))
+
+    def _changed_ms(self, broker: str, name_server: str, at_ms: float) -> float:
+        """When the NameServer had acknowledged all topics of a version that was new to it, and with it the broker's own
+        rows. One topic of a new version brings the version, and leaves the other rows as they are."""
+        sent = self.sent(broker, name_server)
+        held = max((one.version for one in sent if one.is_ok and one.ended_ms <= at_ms), default=None)
+        if held is None or any(one.began_ms <= at_ms < one.ended_ms for one in sent):
+            return math.inf
+        for one in sent:
+            if one.began_ms > at_ms and one.is_ok and one.version > held:
+                if one.topics > 1:
+                    return one.ended_ms
+                held = one.version
+        return math.inf
 
     def held(self, name_server: str, topic: str, broker: str) -> Sequence[Held]:
         """Every setting of the topic at the broker, with when the NameServer may hold it; empty for a topic that the
@@ -66,8 +85,16 @@ class RegisteredRows:
             settings = self._settings.get(broker, {}).get(topic, ())
             spans = _spans(settings, self._sent_by.get((broker, name_server), ()))
             set_here = self._perms_set.get((name_server, broker), ())
+            spans = [*spans, *self._told_by_hand(*key)]
             self._held[key] = [*spans, *(held for span in set_here for held in _with_perms_set(spans, *span))]
         return self._held[key]
+
+    def _told_by_hand(self, name_server: str, topic: str, broker: str) -> Iterator[Held]:
+        """What somebody else registered for the broker: its own next registration need not replace that."""
+        for act in told_by_hand(self._world).registered.get(name_server, ()):
+            queues = (act.value.get("topics") or {}).get(topic)
+            if act.broker == broker and queues is not None:
+                yield Held(act.began_ms, math.inf, (queues, queues, act.value.get("perm") or READ | WRITE))
 
     def sent(self, broker: str, name_server: str) -> Sequence[Sent]:
         """The broker's registrations there, in the order in which they began."""
@@ -132,7 +159,9 @@ def _sent(control: Control, world: World) -> Mapping[tuple[str, str], Sequence[S
         began_ms = row.time_ms - (row.duration_ms or 0.0)
         version = row.incarnation, _version(row, began_ms)
         name_server = names.get(row.name_server, row.name_server or "")
-        found[row.node, name_server].append(Sent(began_ms, row.time_ms, row.type == "ok", version))
+        said = row.decoded
+        topics = int(said.get("topics") or 0) if isinstance(said, Mapping) else 0
+        found[row.node, name_server].append(Sent(began_ms, row.time_ms, row.type == "ok", version, topics))
     for sent in found.values():
         sent.sort()
     return found

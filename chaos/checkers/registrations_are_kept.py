@@ -23,6 +23,7 @@ from ...remoting.node.profile import Profile
 from ..faults.losses import Loss
 from ..oracle.causes import Cause, link_causes, process_causes, resend_ms
 from ..oracle.timers import Timers
+from ..oracle.told_by_hand import told_by_hand
 from ..oracle.world import Life, World
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
@@ -256,7 +257,10 @@ class _Pair:
     def _missing(self, hold: _Hold) -> tuple[float, str, tuple[float, float] | None]:
         """The longest time for which a topic lacked the broker: how long, which topic, from when to when."""
         worst: tuple[float, str, tuple[float, float] | None] = (0.0, "", None)
+        by_hand = told_by_hand(self.world)
         for topic in hold.topics:
+            if by_hand.is_deleted(self.life.node, topic, hold.from_ms, hold.to_ms):
+                continue
             for held in self.tables.presence((self.life.node, self.life.incarnation), topic, self.broker):
                 s, e = max(held.s, hold.from_ms), min(held.e, hold.to_ms)
                 if not held.present and e - s > worst[0]:

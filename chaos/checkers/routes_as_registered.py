@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..oracle.intervals import Stretch, without
+from ..oracle.told_by_hand import told_by_hand
 from ..oracle.world import World
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
@@ -121,6 +122,7 @@ class _Judged:
         self._owners = {address: name for name, ids in self._known.items() for address in ids.values()}
         self._rows: RegisteredRows = registered_rows(control, world)
         self._name_servers = tuple(node.name for node in world.of_kind("name_server"))
+        self._by_hand = told_by_hand(world)
         self._others = self._joined(control) if world.run.get("scenario") == "up" else frozenset()
         self._said: dict[str, tuple[_Wrong, ...]] = {}
 
@@ -153,6 +155,9 @@ class _Judged:
             if name in self._others:
                 continue
             known, ids = self._known.get(name), brokers.get(name, {})
+            ids = {id_: at for id_, at in ids.items() if not self._by_hand.may_name(name, id_, at)}
+            if known is None and not ids and name in self._by_hand.named:
+                continue
             if known is None:
                 yield _Wrong("no broker has this name", name, "no such broker", 0, 0)
                 continue

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..oracle.obligations import BEGIN, FaultEdge, RouteState, route_states
+from ..oracle.told_by_hand import ToldByHand, told_by_hand
 from ..oracle.windows import Window, serves_window, topic_window
 from ..oracle.world import World
 from ..verdict import Finding, Verdict
@@ -205,7 +206,7 @@ def _look(
         changed_ms = max((at_ms for at_ms in changes.get(topic, ()) if at_ms < to_ms), default=-window_ms)
         due_ms, settled_ms = max(segment.from_ms, changed_ms + window_ms), None
         farthest_ms, worst = 0.0, None
-        for difference in _differences(segment, tables, topic):
+        for difference in _differences(segment, tables, told_by_hand(world), topic):
             s, e = difference.s, difference.e
             reaches_ms = max(min(min(e, to_ms) - due_ms, to_ms - max(s, due_ms)), 0.0) if due_ms < to_ms else 0.0
             # A moment at the far end belongs to the next change, which took effect before its row was written.
@@ -232,7 +233,7 @@ def _look(
     return seen
 
 
-def _differences(segment: Segment, tables: RouteTables, topic: str) -> list[_Difference]:
+def _differences(segment: Segment, tables: RouteTables, by_hand: ToldByHand, topic: str) -> list[_Difference]:
     """Where each other member's route was not that of the first; neighbouring pieces are one stretch, because what
     matters is how long the two differed, not how often either changed."""
     name = segment.members[0][0]
@@ -248,7 +249,9 @@ def _differences(segment: Segment, tables: RouteTables, topic: str) -> list[_Dif
                 _within(tables.stretches.get(member, {}).get(topic, ()), segment),
                 _within(tables.stretches.get(reference, {}).get(topic, ()), segment),
                 (tables.perms_set.get(member, {}), tables.perms_set.get(reference, {})),
+                by_hand.told_of(member[0], reference[0]),
             )
+            if not any(by_hand.is_deleted(process[0], topic, s, e) for process in (member, reference))
         )
         for piece in pieces:
             if found and found[-1].member[0] == other and found[-1].e >= piece.s:
@@ -267,21 +270,37 @@ def _within(stretches: Iterable[RouteStretch], segment: Segment) -> list[RouteSt
 
 
 def _unequal(
-    ones: Sequence[RouteStretch], others: Sequence[RouteStretch], perms_set: Sequence[Mapping[str, float]]
+    ones: Sequence[RouteStretch],
+    others: Sequence[RouteStretch],
+    perms_set: Sequence[Mapping[str, float]],
+    told: Mapping[str, float],
 ) -> Iterable[tuple[float, float]]:
-    """The stretches in which both are known and differ, but for permissions that somebody had set at either."""
+    """The stretches in which both are known and differ, but for permissions that somebody had set at either, and for
+    brokers that somebody registered by hand (`told`: since when)."""
     for one in ones:
         for other in others:
             s, e = max(one.s, other.s), min(one.e, other.e)
             if s < e and one.value != other.value:
-                told = {broker for at in perms_set for broker, set_ms in at.items() if set_ms <= s}
-                if not told or _without_perms(one.value, told) != _without_perms(other.value, told):
+                perms = {broker for at in perms_set for broker, set_ms in at.items() if set_ms <= s}
+                gone = {broker for broker, told_ms in told.items() if told_ms <= s}
+                if not (perms or gone) or _but(one.value, perms, gone) != _but(other.value, perms, gone):
                     yield s, e
 
 
-def _without_perms(value: str | None, brokers: Collection[str]) -> object:
+def _but(value: str | None, perms: Collection[str], brokers: Collection[str]) -> object:
+    """The route without these brokers, and without the permissions of those; None where nothing is left."""
+    route: Any = _without_perms(decoded(value), perms)
+    if not route or not brokers:
+        return route
+    parts = [
+        {name: of for name, of in (route.get(part) or {}).items() if name not in brokers}
+        for part in ("brokers", "queues")
+    ]
+    return parts if any(parts) else None
+
+
+def _without_perms(route: Any, brokers: Collection[str]) -> Any:
     """The route without the permissions of these brokers' queues."""
-    route: Any = decoded(value)
     if not route:
         return route
     queues = {

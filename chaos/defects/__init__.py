@@ -7,7 +7,7 @@ list again; a test compares the two.
 
 from __future__ import annotations
 
-from . import answers, broker, client, consumer, drops, producer, registrations, slow, tables, timers
+from . import answers, broker, by_hand, client, consumer, drops, producer, registrations, slow, tables, timers
 from .model import Defect as Defect
 
 _ALL = (
@@ -16,6 +16,7 @@ _ALL = (
     *tables.DEFECTS,
     *slow.DEFECTS,
     *answers.DEFECTS,
+    *by_hand.DEFECTS,
     *broker.DEFECTS,
     *client.DEFECTS,
     *producer.DEFECTS,

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..faults.by_hand import ByHand, Register, Unregister
 from ..faults.fault import Fault
 from ..faults.link_faults import Heal, LinkFault
 from ..faults.process_faults import PROCESS_FAULTS, ProcessFault, Restart, Stop
 from ..oracle.world import World
+from ..scenarios.by_hand import said_by_hand
 from ..scenarios.model import ActionModel, Scenario, named
 from ..scenarios.timeline import is_chosen
-from ..topology import Link
+from ..topology import ADMIN, Link
 from .nodes import about
 
 _WARM_MS = 1_000_000.0
@@ -50,6 +52,8 @@ class _Rows:
         self._links: dict[str, list[dict[str, Any]]] = {}
         self._processes: dict[str, dict[str, Any]] = {}
         self._lives: dict[str, int] = {}
+        self._scenario, self._acts = scenario, 0
+        self._registering: dict[tuple[Any, ...], dict[str, Any]] = {}
         self.add(-_WARM_MS, "harness", "run_begin", value={"scenario": scenario.name, **about(scenario)})
         for name, kind in self._topology.kinds.items():
             address = f"{name}:1" if name in self._topology.servers else None
@@ -71,6 +75,8 @@ class _Rows:
         elif isinstance(what, ProcessFault):
             for node in action.nodes:
                 self._process_fault(at_ms, what, node)
+        elif isinstance(what, ByHand):
+            self._by_hand(action, what)
         elif isinstance(what, Heal):
             self._heal(at_ms, what, action)
         else:
@@ -79,8 +85,40 @@ class _Rows:
                     self._process_fault(at_ms, Stop(), node)
                 self._end_process_fault(at_ms, node)
 
+    def _by_hand(self, action: ActionModel, what: ByHand) -> None:
+        """Each is answered at once; a process that goes on registering does so until it is unregistered, or healed."""
+        self._acts += 1
+        said = said_by_hand(what, self._scenario)
+        address = said.get("address") or said.get("broker") or ""
+        if address in self._topology.kinds:
+            address = f"{address}:1"
+        row = {"f": what.do, "type": "ok", "fault_id": f"{what.do}-{self._acts}", "topic": said.get("topic")}
+        row |= {"broker_name": said.get("broker"), "broker_id": said.get("broker_id"), "address": address}
+        for node in action.nodes:
+            key = node, said.get("broker"), said.get("broker_id"), address
+            self._registering.pop(key, None)
+            if isinstance(what, Register):
+                self._registering[key] = {**row, "target": node, "value": said}
+            times_s = [action.at_s]
+            if isinstance(what, Register) and what.every_s is not None:
+                until_s = self._unregistered_s(action, key)
+                times_s += [at_s for n in range(1, 1000) if (at_s := action.at_s + n * what.every_s) < until_s]
+            for at_s in times_s:
+                self.add(1000 * at_s + 1, ADMIN, "admin", target=node, duration_ms=1.0, value=said, **row)
+
+    def _unregistered_s(self, action: ActionModel, key: tuple[Any, ...]) -> float:
+        """When what this action registers is unregistered again; the end of the timeline where it is not."""
+        later = [step for step in self._scenario.timeline if step.at_s > action.at_s]
+        for step in later:
+            one = step.what
+            if isinstance(one, Unregister) and (key[0] in step.nodes, one.broker, one.broker_id) == (True, *key[1:3]):
+                return step.at_s
+        return later[-1].at_s if later else action.at_s
+
     def heal_everything(self, at_ms: float) -> None:
         self._end_link_faults(at_ms, tuple(self._links))
+        for registered in self._registering.values():
+            self.add(at_ms, ADMIN, "admin", **{**registered, "f": "closed", "duration_ms": 0.0})
         for node in tuple(self._processes):
             self._end_process_fault(at_ms, node)
 

@@ -23,16 +23,18 @@ from ...remoting.errors import RocketMQError
 from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
 from ..defects import Defect
+from ..faults.by_hand import ByHand
 from ..faults.fault import Fault
 from ..faults.injector import LinkFaultInjector
 from ..faults.link_faults import Heal, LinkFault
 from ..faults.process_faults import ProcessFault
 from ..faults.processes import ProcessFaults, not_done
 from ..history.merge import to_parquet
+from ..scenarios.by_hand import said_by_hand
 from ..scenarios.model import ActionModel, Scenario, named
 from ..scenarios.timeline import is_chosen
 from ..shapes import Stream
-from ..topology import Link, NodeKind
+from ..topology import ADMIN, Link, NodeKind
 from .nodes import NodePlan, about, timers_of
 from .run_folder import RunFolder
 from .stage import Nodes, Result, Stage, Starts
@@ -73,6 +75,7 @@ class Experiment:
     _probing: Result | None = field(init=False, default=None)
     _timeline_s: float = field(init=False, default=0.0)
     _starts: Starts = field(init=False)
+    _acts: list[Result] = field(init=False, default_factory=list)
 
     def run(self) -> None:
         """The history is in the run folder. HarnessError or ClusterError when the experiment itself failed."""
@@ -150,7 +153,7 @@ class Experiment:
         self.say(f"starting {len(topology.nodes)} nodes")
         plan = NodePlan(scenario=scenario, listen=listen, advertised=self._advertised, defect=self.defect)
         self._cluster.listen(self._spec(plan, name, topology.kinds[name]) for name in topology.nodes)
-        for group in ((NodeKind.NAME_SERVER,), (NodeKind.BROKER, NodeKind.PROBER)):
+        for group in ((NodeKind.NAME_SERVER,), (NodeKind.BROKER, NodeKind.PROBER, NodeKind.ADMIN)):
             if NodeKind.BROKER in group and scenario.workload.topics:
                 others = {topic: n for topic, n in scenario.topics().items() if topic != scenario.workload.topic}
                 for broker in self._there(self._brokers()):
@@ -269,9 +272,11 @@ class Experiment:
 
     def _act(self, action: ActionModel) -> tuple[str, ...]:
         what = action.what
-        self._phase("fault" if isinstance(what, Fault) else "heal", what.do)
+        self._phase("fault" if isinstance(what, Fault) else "act" if isinstance(what, ByHand) else "heal", what.do)
         if isinstance(what, LinkFault):
             return (self._links.begin(what, self._chosen_links(action), fault_id=action.name),)
+        if isinstance(what, ByHand):
+            return (self._do_by_hand(what, action.nodes),)
         if isinstance(what, ProcessFault):
             return tuple([self._processes.begin(what, node) for node in action.nodes])
         if isinstance(what, Heal):
@@ -289,6 +294,13 @@ class Experiment:
                 self._links.end(fault_id)
         else:
             self._links.heal_all()
+
+    def _do_by_hand(self, what: ByHand, nodes: tuple[str, ...]) -> str:
+        """The id of the act. Nobody waits for it: who hangs is asked, and the timeline goes on."""
+        act_id = f"{what.do}-{len(self._acts) + 1}"
+        act = said_by_hand(what, self.scenario)
+        self._acts.append(self._cluster.submit(ADMIN, "act", act, list(nodes), act_id))
+        return act_id
 
     def end_link_fault(self, fault_id: str) -> None:
         """End this fault of links; others stay. Nothing happens when it has ended."""
@@ -320,6 +332,9 @@ class Experiment:
         scenario, cluster = self.scenario, self._cluster
         self._links.heal_all()
         self._processes.heal_all()
+        if self._acts:
+            with self._or_not_done(ADMIN, "leave"):
+                cluster.call(ADMIN, "leave")
         self._phase("settle", f"settling {scenario.settle_s:g} s")
         if scenario.prove_faults:
             self._links.probe()
@@ -327,6 +342,9 @@ class Experiment:
         if self._probing is not None:
             with self._or_not_done(PROBER, "probe"):
                 self._probing.result(timeout=60)
+        for act in self._acts:
+            with self._or_not_done(ADMIN, "act"):
+                act.result(timeout=60)
         for name in self._producers:
             with self._or_not_done(name, "finish"):
                 cluster.call(name, "finish")

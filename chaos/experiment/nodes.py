@@ -22,6 +22,7 @@ from ..oracle.timers import Timers, timers_of_nodes
 from ..scenarios.model import Scenario
 from ..settings.resolve import Settings, config_fields
 from ..topology import NodeKind
+from ..workloads.admin import AdminNode
 from ..workloads.consumer import ConsumerNode
 from ..workloads.prober import ProberNode, ProberWorkload
 from ..workloads.producer import ProducerNode, ProducerWorkload
@@ -120,6 +121,9 @@ class NodePlan:
             workload=ProberWorkload(topic=workload.topic, queues=workload.queues, others=others, config=config),
         )
 
+    def _admin(self, _name: str) -> Factory:
+        return partial(AdminNode, addresses=dict(self.advertised), profile=self.profile)
+
 
 _MAKERS: Mapping[NodeKind, Callable[[NodePlan, str], Factory]] = {
     NodeKind.NAME_SERVER: NodePlan._name_server,
@@ -127,6 +131,7 @@ _MAKERS: Mapping[NodeKind, Callable[[NodePlan, str], Factory]] = {
     NodeKind.PRODUCER: NodePlan._producer,
     NodeKind.CONSUMER: NodePlan._consumer,
     NodeKind.PROBER: NodePlan._prober,
+    NodeKind.ADMIN: NodePlan._admin,
 }
 
 

@@ -20,6 +20,11 @@ class Action(BaseModel):
     needs_targets: ClassVar[bool] = True
     """Whether it says nothing without a link, or node, to act on."""
 
+    @property
+    def about(self) -> str:
+        """What it is about beside its links or nodes, in a word; "" for nothing."""
+        return ""
+
 
 class Fault(Action, ABC):
     """An action that lasts until it is healed. A history keeps its name, its injection, its stream and its numbers."""

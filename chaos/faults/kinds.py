@@ -10,17 +10,19 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from .by_hand import BY_HAND, AnyByHand, DoneByHand
 from .fault import Action, Fault
 from .link_faults import LINK_FAULTS, AnyLinkFault, Effect, Heal, LinkFault, Timeout
 from .losses import Loss, TimeLimits
 from .process_faults import PROCESS_FAULTS, AnyProcessFault, Restart, Resume
 
-AnyAction = Annotated[AnyLinkFault | AnyProcessFault | Resume | Restart | Heal, Field(discriminator="do")]
+AnyAction = Annotated[AnyLinkFault | AnyProcessFault | Resume | Restart | Heal | AnyByHand, Field(discriminator="do")]
 
 FAULTS: dict[str, type[Fault]] = {**LINK_FAULTS, **PROCESS_FAULTS}
 ACTIONS: dict[str, type[Action]] = {
     **FAULTS,
     **{kind.model_fields["do"].default: kind for kind in (Resume, Restart, Heal)},
+    **BY_HAND,
 }
 
 
@@ -50,7 +52,8 @@ class UnknownFault(LinkFault):
 
 
 _SEEN: tuple[type[LinkFault], ...] = (*LINK_FAULTS.values(), Timeout)
-_BY_INJECTION: dict[str, type[Fault]] = {kind.injection: kind for kind in (*_SEEN, *PROCESS_FAULTS.values())}
+_RECORDED: tuple[type[Fault], ...] = (*_SEEN, *PROCESS_FAULTS.values(), DoneByHand)
+_BY_INJECTION: dict[str, type[Fault]] = {kind.injection: kind for kind in _RECORDED}
 
 
 def recorded(fault: str, injection: str, stream: Any, value: Mapping[str, Any]) -> Fault:
@@ -64,6 +67,8 @@ def recorded(fault: str, injection: str, stream: Any, value: Mapping[str, Any]) 
         if all(name in known or not field.is_required() for name, field in kind.model_fields.items() if name != "do"):
             if issubclass(kind, LinkFault):
                 known["stream"] = stream or "both"
+            if kind is DoneByHand:
+                known["do"] = fault
             return kind.model_construct(**known)
     return UnknownFault.model_construct(do=fault, how=injection, stream=stream or "both")
 

@@ -145,7 +145,7 @@ _CATALOGUE: tuple[Event, ...] = (
         Group.ENVIRONMENT,
         "harness",
         ("phase",),
-        "this phase begins: steady, fault, heal, join, settle, final_reads, end",
+        "this phase begins: steady, fault, act (by hand), heal, join, settle, final_reads, end",
     ),
     Event(
         "fault",
@@ -203,6 +203,19 @@ _CATALOGUE: tuple[Event, ...] = (
         "a periodic task has run, for duration_ms until now; f: scanNotActiveBroker of a NameServer; registerBrokerAll "
         "of a broker; updateTopicRouteInfoFromNameServer, sendHeartbeatToAllBroker, persistAllConsumerOffset and "
         "doRebalance of a client; value of doRebalance: woken (before its time) and balanced (it left nothing undone)",
+    ),
+    # Who acts by hand
+    Event(
+        "admin",
+        Group.ENVIRONMENT,
+        "admin",
+        (
+            *("f", "type", "fault_id", "target", "broker_name", "broker_id", "address", "topic"),
+            *("code", "duration_ms", "value"),
+        ),
+        "somebody asked this node (target) by hand, and how it ended; f is the timeline's `do`, or closed: the "
+        "connection over which a broker was registered by hand is gone; value: the entry's other keys, and why where "
+        "it failed",
     ),
     # NameServers
     Event("route", Group.CONTROL, "NameServer", ("topic", "value"), "the topic's route changed; null: it is gone"),

@@ -114,6 +114,13 @@ def calm(world: World) -> list[Stretch]:
     return quiet(world, settle_ms(world), faults=others)
 
 
+def changed_by_hand(world: World, from_ms: float, to_ms: float) -> str:
+    """What was done by hand so near to that time that clients may still, or already, feel it; "" for nothing."""
+    near_ms = settle_ms(world)
+    near = (f for f in world.faults if f.by_hand and f.overlaps(from_ms - near_ms, to_ms))
+    return next((fault.fault_id for fault in near), "")
+
+
 def joined_in_trouble(world: World, client: str, at_ms: float) -> bool:
     """Whether it joined, or was started again, and no calm time has come since: it may have had no route at all yet."""
     joined_ms = max(world.joined_ms(client), started_again_ms(world, client, at_ms))

@@ -22,7 +22,7 @@ class Moment(NamedTuple):
 
 
 def moments(world: World) -> list[Moment]:
-    """Begin and end of every harmful fault within the run, in order of time.
+    """Begin and end of every harmful fault within the run, in order of time; what is done by hand takes nobody away.
 
     A fault on many links begins, and ends, link by link: its moment is when the last of them has, that one action of
     the timeline began or ended.
@@ -30,7 +30,7 @@ def moments(world: World) -> list[Moment]:
     starts: dict[tuple[str, int], float] = {}
     ends: dict[tuple[str, int], float] = {}
     for fault in world.faults:
-        if world.harmless(fault):
+        if fault.by_hand or world.harmless(fault):
             continue
         began, ended = (fault.fault_id, fault.began_with), (fault.fault_id, fault.ended_with)
         starts[began] = max(starts.get(began, fault.start_ms), fault.start_ms)

@@ -25,7 +25,7 @@ from collections.abc import Collection, Iterable
 from .hung import hung_brokers
 from .lost_queues import share_lost, turns_lost
 from .named_brokers import named_to, unnamed
-from .quiet import joined_in_trouble
+from .quiet import changed_by_hand, joined_in_trouble, settle_ms
 from .reach import Moment, delayed_by_commits, failed_calls, lost, sticks, told_ms, unlearnt_since_ms
 from .unrouted import unrouted_window
 from .windows import (
@@ -52,6 +52,8 @@ def bound(world: World, client: str, operation: str, moment: Moment, *, routed: 
     if operation == LOOK_UP:
         return _look_up_bound(world, client, moment)
     timers, brokers = world.timers_of(client), world.seen_by(client, "broker")
+    if act := changed_by_hand(world, moment.at_ms, moment.at_ms + settle_ms(world)):
+        return Window(0, NEVER, "never", f"{act} may have changed what clients are told, or may use")
     if len(world.views_of(client)) > 1:
         return Window(0, NEVER, "never", "by the lists of `nodes:` its NameServers name different brokers to it")
     if joined_in_trouble(world, client, moment.at_ms):
@@ -284,7 +286,7 @@ def _look_up_bound(world: World, client: str, moment: Moment) -> Window:
 
 def _calls(world: World, client: str) -> float:
     """k for a removal that a client must learn while NameServers are lost as well; the scenario's worst."""
-    hit = {fault.source if fault.target is None else fault.target for fault in world.faults}
+    hit = {f.source if f.target is None else f.target for f in world.faults if not f.by_hand}
     servers = world.listed(client)
     k = sum(node.name in hit for node in servers) + world.dead_entries(client)
     return NEVER if k and any(sticks(world, client, node.name) for node in servers) else k

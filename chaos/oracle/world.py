@@ -12,7 +12,7 @@ import math
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from ..faults.fault import Fault as FaultKind
@@ -21,7 +21,8 @@ from ..faults.losses import Loss
 from ..history.schema import Group, named
 from ..settings.catalogue import settings_for
 from ..settings.values import Value
-from ..topology import NodeKind
+from ..topology import ADMIN, NodeKind
+from .by_hand import INJECTION, Act, Surroundings, acts_of, affected
 from .timers import Timers
 
 VIEWS_DIFFER = "by the lists of `nodes:` consumers may see different brokers, so each shares out queues of its own"
@@ -90,6 +91,11 @@ class Fault:
         return self.start_ms < to_ms and self.end_ms > from_ms
 
     @property
+    def by_hand(self) -> bool:
+        """Whether somebody asked for it (oracle/by_hand.py) and nothing failed."""
+        return self.injection == INJECTION
+
+    @property
     def ends_process(self) -> bool:
         """Whether the process is gone afterwards, and does not merely stand still."""
         return self.target is None and self.kind.ends_process
@@ -129,6 +135,9 @@ class World:
     nodes: tuple[NodeInfo, ...] = ()
     lives: tuple[Life, ...] = ()
     faults: tuple[Fault, ...] = ()
+    """Those that were injected, and what acts by hand leave open (`Fault.by_hand`)."""
+    acts: tuple[Act, ...] = ()
+    """What was done by hand, in order of time."""
     end_ms: float = 0.0
     """Where judging ends: before the harness takes the cluster down."""
     timeline_ms: float = 0.0
@@ -164,7 +173,7 @@ class World:
         run = _object(begin.get("value")) if begin else {}
         nodes = {str(row["source"]): _node(row) for row in picked if row["event"] == "node"}
         faults = _faults(picked)
-        return cls(
+        made = cls(
             timers=Timers.from_json(run) if timers is None else timers,
             nodes=tuple(node for _, node in sorted(nodes.items())),
             lives=_lives(picked, faults),
@@ -178,6 +187,34 @@ class World:
             ),
             run=run,
         )
+        return made._with_acts(picked) if any(row["event"] == "admin" for row in picked) else made
+
+    def _with_acts(self, rows: Iterable[Mapping[str, Any]]) -> World:
+        """The same with what was done by hand, and what it leaves open."""
+
+        def healed_ms(node: str, from_ms: float, to_ms: float) -> float:
+            hit = [*self.link_faults(ADMIN, node), *self.process_faults(node)]
+            ends = [fault.end_ms for fault in hit if fault.overlaps(from_ms, to_ms)]
+            return max([to_ms, *ends]) + self.timers.delivery_ms
+
+        acts = acts_of(rows, _object, healed_ms)
+        clients = [client.name for client in self.of_kind("producer", "consumer")]
+        around = Surroundings(
+            brokers={node.name: node.address for node in self.of_kind("broker")},
+            topics=frozenset(map(self.topic_of, clients)),
+            queues={self.topic_of(client): self.queues_of(client) or 0 for client in clients},
+            timers_of=self.timers_of,
+            is_hit=lambda broker, node, from_ms, to_ms: any(
+                fault.overlaps(from_ms, to_ms)
+                for fault in (*self.process_faults(broker), *self.link_faults(broker, node), *self.process_faults(node))
+            ),
+        )
+        open_ = tuple(
+            Fault(one.act.act_id, one.act.f, INJECTION, one.source, one.target, None, one.start_ms, one.end_ms)
+            for one in affected(acts, around)
+        )
+        faults = sorted((*self.faults, *open_), key=lambda f: (f.start_ms, f.fault_id, f.source, f.target or ""))
+        return replace(self, acts=acts, faults=tuple(faults))
 
     def timers_of(self, *nodes: str) -> Timers:
         """The timers as these nodes have them: a broker and a NameServer, or a client; the run's own for the rest."""

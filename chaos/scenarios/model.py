@@ -26,12 +26,14 @@ from pydantic.fields import FieldInfo
 from ...remoting.node.profile import Profile
 from ..checkers import CHECKS
 from ..errors import ScenarioError, nearest
+from ..faults.by_hand import ByHand
 from ..faults.fault import Action
 from ..faults.kinds import ACTIONS, AnyAction
 from ..faults.link_faults import Cut, HalfOpen, LinkFault, SynDrop
 from ..settings.resolve import SettingError, settings_of
 from ..settings.values import Value
 from ..topology import EXTERNAL, NodeKind, Topology
+from .by_hand import check_by_hand
 from .nodes import check_nodes
 from .reading import read, refuse_booleans
 from .setting import change
@@ -161,7 +163,7 @@ class ActionModel(_Model):
     def _has_what_it_acts_on(self) -> ActionModel:
         acts_on = self.what.acts_on
         if acts_on and self.what.needs_targets and not getattr(self, acts_on):
-            example = "[broker-a <-> ns-0]" if acts_on == "links" else "[broker-a]"
+            example = "[broker-a <-> ns-0]" if acts_on == "links" else _example(self.what)
             raise ValueError(f"`do: {self.do}` needs `{acts_on}`, e.g. {acts_on}: {example}")
         if self.nodes and acts_on == "links":
             raise ValueError(f"`do: {self.do}` acts on links, not on nodes")
@@ -174,6 +176,10 @@ class ActionModel(_Model):
             if self.nodes.count(node) > 1:
                 raise ValueError(f"`do: {self.do}` names each node once, and {node} more than once")
         return self
+
+
+def _example(what: Action) -> str:
+    return "[ns-0]" if isinstance(what, ByHand) and "broker" not in what.asks else "[broker-a]"
 
 
 _ENTRY_KEYS = ("at_s", "links", "nodes", "name")
@@ -191,7 +197,8 @@ def _keys_of(do: str) -> list[str]:
 def told(action: ActionModel) -> str:
     """What it does, on what, in a line."""
     of = getattr(action.what, "faults", ())
-    return " ".join([action.do, *filter(None, [action.name]), *action.links, *action.nodes, *of])
+    named = filter(None, [action.name, action.what.about])
+    return " ".join([action.do, *named, *action.links, *action.nodes, *of])
 
 
 def named(timeline: Sequence[ActionModel]) -> tuple[ActionModel, ...]:
@@ -240,6 +247,7 @@ class Scenario(_Model):
             producers=self.workload.producers,
             consumers=self.workload.consumers,
             prober=self.workload.prober,
+            admin=any(isinstance(action.what, ByHand) for action in self.timeline),
             external=self.cluster.external,
         )
         return replace(everybody, zones=nodes_of_zones(self.zones, everybody)) if self.zones else everybody
@@ -310,6 +318,8 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
     if document.get("checks") == "all":
         document["checks"] = list(CHECK_NAMES)
     rest = {key: value for key, value in document.items() if key != "config"}  # there every setting says its own
+    if isinstance(entries := document.get("timeline"), list | tuple):  # and so it does in an entry's
+        rest["timeline"] = [_but(entry, "settings") if isinstance(entry, dict) else entry for entry in entries]
     refuse_booleans(rest, _TRUE_OR_FALSE, file=file)
     try:
         scenario = Scenario.model_validate(document)
@@ -328,6 +338,7 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
     _refuse_kept_channels(scenario, settings, file)
     refuse_impossible(scenario.timeline, file=file)
     refuse_idle_heals(scenario.timeline, scenario.topology(), file=file)
+    check_by_hand(scenario, file=file)
     if scenario.defect is not None:
         defect = found_defect(scenario.defect, file=file, key="defect", beside=Path(file).parent)
         scenario = scenario.model_copy(update={"defect": str(defect.source or defect.name)})
@@ -369,8 +380,12 @@ _TRUE_OR_FALSE = frozenset(
     for model in (ClusterModel, WorkloadModel, Scenario)
     for name, field in model.model_fields.items()
     if field.annotation is bool
-)
+) | {name for kind in ACTIONS.values() for name, field in kind.model_fields.items() if field.annotation is bool}
 """The keys that take true or false."""
+
+
+def _but(entry: Mapping[str, Any], key: str) -> dict[str, Any]:
+    return {name: value for name, value in entry.items() if name != key}
 
 
 _OF_TIMELINE = 2

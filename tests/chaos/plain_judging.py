@@ -14,6 +14,7 @@ from tests.chaos.checkers.plain_deliveries import verdict_of
 from tests.chaos.checkers.slots import slots_of_rows
 
 CONTROL_CHECKS = (
+    "done_by_hand",
     "answers_are_true",
     "client_routes_are_true",
     "registrations_are_kept",

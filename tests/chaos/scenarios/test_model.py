@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from nemesrv.chaos.errors import ScenarioError
+from nemesrv.chaos.faults.by_hand import ByHand
 from nemesrv.chaos.faults.kinds import ACTIONS
 from nemesrv.chaos.faults.link_faults import BlackHole, Heal
 from nemesrv.chaos.faults.process_faults import Kill
@@ -173,8 +174,16 @@ def test_no_sentence_speaks_of_python_types(key: str, value: str, tmp_path: Path
 
 @pytest.mark.parametrize("do", ACTIONS)
 def test_an_entry_written_with_its_defaults_has_the_keys_of_its_do_and_no_others(do: str, tmp_path: Path) -> None:
-    numbers = {"latency": "latency_ms: 5, ", "bandwidth": "rate_kb_s: 5, "}.get(do, "")
+    numbers = {
+        **{"latency": "latency_ms: 5, ", "bandwidth": "rate_kb_s: 5, "},
+        **{"register": "broker: broker-x, address: broker-a, ", "unregister": "broker: broker-a, "},
+        **{"update_topic": "topic: t, ", "delete_topic": "topic: t, "},
+        **{"wipe_write_perm": "broker: broker-a, ", "add_write_perm": "broker: broker-a, "},
+        "update_config": "settings: {autoCreateTopicEnable: true}, ",
+    }.get(do, "")
     targets = {"links": CUT, "nodes": "nodes: [broker-a]", "": ""}[ACTIONS[do].acts_on]
+    if issubclass(ACTIONS[do], ByHand) and "broker" not in ACTIONS[do].asks:
+        targets = "nodes: [ns-0]"
     before = {"resume": "{at_s: 1, do: pause, nodes: [broker-a]}, ", "heal": f"{{at_s: 1, do: cut, {CUT}}}, "}.get(
         do, ""
     )

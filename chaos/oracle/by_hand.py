@@ -1,0 +1,190 @@
+"""What was done by hand (`admin` rows), and what it leaves open: whose place in which table, from when until when.
+
+    register    ├─ asked ─ answered ┤ R + C        the broker whose name or address it was: as after a link that was
+    unregister                                     away for a moment, it is back at its own next registration
+    closed      (the NameServer drops whoever has that channel last)
+
+    register    ├─ asked ───────────────── unregistered, closed, or silent for min(I, the scan after E) ┤
+    topics, permissions, settings
+                ├─ asked ─ answered ─ R + B ┤      longer, while what clients use is not as it was
+                                                   what these do to clients is nobody's fault: it is no quiet time
+
+The second kind are faults between `admin` and whom it asked, which no rule but those of quiet times asks for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ...remoting.node.profile import Profile
+from ..topology import ADMIN
+from .timers import Timers
+
+INJECTION = "by_hand"
+TABLE_ACTS = frozenset({"register", "unregister", "closed"})
+_RW = 6
+
+
+class Act(NamedTuple):
+    """One request of one node by hand. What nobody answered may have been done at any moment up to `ended_ms`."""
+
+    act_id: str
+    f: str
+    node: str
+    """Who was asked."""
+    broker: str
+    broker_id: int
+    address: str
+    topic: str
+    began_ms: float
+    ended_ms: float
+    is_answered: bool
+    is_done: bool
+    code: int | None
+    value: Mapping[str, Any]
+
+    @property
+    def identity(self) -> tuple[str, str, int]:
+        return self.broker, self.address, self.broker_id
+
+    @property
+    def may_be_done(self) -> bool:
+        return self.is_done or not self.is_answered
+
+
+class Affected(NamedTuple):
+    """`source` and `target` as those of a fault of a link."""
+
+    act: Act
+    source: str
+    target: str
+    start_ms: float
+    end_ms: float
+
+
+def acts_of(
+    rows: Iterable[Mapping[str, Any]],
+    value_of: Callable[[object], Mapping[str, Any]],
+    healed_ms: Callable[[str, float, float], float],
+) -> tuple[Act, ...]:
+    """From rows in order of time. `healed_ms(node, from, to)`: until when a request of that time may be on its way."""
+    found = []
+    for row in rows:
+        if row["event"] != "admin":
+            continue
+        began_ms, ended_ms = row["time_ms"] - (row.get("duration_ms") or 0.0), float(row["time_ms"])
+        node, is_answered = str(row.get("target")), row.get("type") != "info"
+        found.append(
+            Act(
+                act_id=row.get("fault_id") or "",
+                f=row.get("f") or "",
+                node=node,
+                broker=row.get("broker_name") or "",
+                broker_id=row.get("broker_id") or 0,
+                address=row.get("address") or "",
+                topic=row.get("topic") or "",
+                began_ms=began_ms,
+                ended_ms=ended_ms if is_answered else healed_ms(node, began_ms, ended_ms),
+                is_answered=is_answered,
+                is_done=row.get("type") == "ok",
+                code=row.get("code"),
+                value=value_of(row.get("value")),
+            )
+        )
+    return tuple(sorted(found, key=lambda act: (act.began_ms, act.node)))
+
+
+class Surroundings(NamedTuple):
+    """What the effect of an act depends on."""
+
+    brokers: Mapping[str, str | None]
+    """Name to address, of the run's own."""
+    topics: frozenset[str]
+    """Those that producers or consumers use."""
+    queues: Mapping[str, int]
+    """Topic to its queues at each broker."""
+    timers_of: Callable[..., Timers]
+    is_hit: Callable[[str, str, float, float], bool]
+    """Whether a fault keeps this broker from this NameServer at some time."""
+
+
+def affected(acts: Sequence[Act], around: Surroundings) -> list[Affected]:
+    """What the acts leave open."""
+    found: list[Affected] = []
+    done = [act for act in acts if act.may_be_done]
+    for number, act in enumerate(done):
+        later = [one for one in done[number + 1 :] if one.node == act.node]
+        if act.f in TABLE_ACTS:
+            found += _pairs(act, later, around)
+        until_ms = _quiet_from_ms(act, later, done, around)
+        if until_ms > act.began_ms:
+            found.append(Affected(act, ADMIN, act.node, act.began_ms, until_ms))
+    return found
+
+
+def gone_ms(act: Act, later: Sequence[Act], timers: Timers) -> float:
+    """When what this act registered is gone by itself, or by a later act at the same NameServer."""
+    ended = (one.ended_ms for one in later if one.f in ("unregister", "closed") and one.identity == act.identity)
+    return min([act.ended_ms + min(timers.I_ms, timers.E_ms + timers.S_ms) + timers.delivery_ms, *ended])
+
+
+def _pairs(act: Act, later: Sequence[Act], around: Surroundings) -> Iterable[Affected]:
+    for broker, address in around.brokers.items():
+        if broker != act.broker and address != act.address:
+            continue
+        timers = around.timers_of(broker, act.node)
+        end_ms = max(act.ended_ms, act.began_ms + 1.0)
+        if timers.profile is Profile.V5_X:
+            end_ms += timers.delivery_ms  # what leaves is taken out by another thread
+        if act.f == "register" and address == act.address:  # its own place, which it need not lose with its own channel
+            until_ms = gone_ms(act, later, timers)
+            if around.is_hit(broker, act.node, act.began_ms, min(until_ms, end_ms + timers.R_ms + timers.C_ms)):
+                end_ms = max(end_ms, until_ms)
+        elif act.f == "register":
+            if timers.F_ms is not None:
+                end_ms = math.inf  # the NameServer still has this broker's version, so it need not register
+            elif timers.profile is Profile.V5_X and act.value.get("state_version"):
+                end_ms = max(end_ms, gone_ms(act, later, timers))  # the broker's own is refused meanwhile
+        yield Affected(act, broker, act.node, act.began_ms, end_ms)
+
+
+def _quiet_from_ms(act: Act, later: Sequence[Act], done: Sequence[Act], around: Surroundings) -> float:
+    timers = around.timers_of(act.node)
+    soon_ms = act.ended_ms + timers.R_ms + timers.B_ms
+    match act.f:
+        case "register" if around.brokers.get(act.broker) == act.address:
+            return soon_ms
+        case "register" if (
+            act.broker not in around.brokers and not around.topics & (act.value.get("topics") or {}).keys()
+        ):
+            return act.ended_ms  # no client hears of it
+        case "register":
+            return gone_ms(act, later, timers)
+        case "wipe_write_perm":
+            back = (one for one in later if one.f == "add_write_perm" and one.broker == act.broker)
+            wiped = {one.broker for one in done if one.f == act.f and one.node == act.node}
+            return _until(back) if wiped >= around.brokers.keys() else soon_ms
+        case "delete_topic":
+            made = (one for one in done if one.f == "update_topic" and one.topic == act.topic)
+            again = (one for one in made if one.began_ms > act.began_ms)
+            return _until(again) + timers.R_ms if act.topic in around.topics else soon_ms
+        case "update_topic" if act.topic in around.topics and not _is_whole(act, around):
+            whole = (one for one in later if one.f == act.f and one.topic == act.topic and _is_whole(one, around))
+            return _until(whole) + timers.R_ms
+        case "update_config" if act.value.get("settings", {}).get("brokerPermission", _RW) != _RW:
+            again = (one for one in later if one.value.get("settings", {}).get("brokerPermission") == _RW)
+            return _until(again) + timers.R_ms
+    return soon_ms
+
+
+def _until(acts: Iterable[Act]) -> float:
+    return min((act.ended_ms for act in acts), default=math.inf)
+
+
+def _is_whole(act: Act, around: Surroundings) -> bool:
+    """Whether every queue that clients may know is there, to be read and written."""
+    queues = around.queues.get(act.topic, 0)
+    counts = act.value.get("read_queues") or 0, act.value.get("write_queues") or 0
+    return min(counts) >= queues and act.value.get("perm") == _RW

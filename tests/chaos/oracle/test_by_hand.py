@@ -1,0 +1,88 @@
+"""What an act by hand leaves open: whose place in which table, and for how long no time is quiet."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos.oracle.obligations import ObligationKind, obligations
+from nemesrv.chaos.oracle.quiet import calm
+from nemesrv.chaos.oracle.world import World
+from tests.chaos.builder import HistoryBuilder, address_of, cluster
+
+STRANGE = "10.9.9.9:10911"
+
+
+def story(**run: Any) -> HistoryBuilder:
+    run = {"workload": {"topic": "orders", "queues": 4}, **run}
+    return cluster(name_servers=2, brokers=("broker-a", "broker-b"), clients=("producer-0",), **run)
+
+
+def act(builder: HistoryBuilder, at_s: float, f: str, how: str = "ok", took_s: float = 0.01, **more: Any) -> None:
+    value = {"topics": {"orders": 4}, "perm": 6, **more.pop("value", {})}
+    about = {"target": "ns-0", "fault_id": f"{f}-1", "broker_id": 0, "code": 0, **more}
+    builder.at(at_s + took_s).event("admin", "admin", f=f, type=how, duration_ms=took_s * 1000, value=value, **about)
+
+
+def must_hold(builder: HistoryBuilder, name_server: str, broker: str) -> list[tuple[float, float]]:
+    world = World.of_rows(builder.rows)
+    found = [o for o in obligations(world) if (o.name_server, o.broker) == (name_server, broker)]
+    return [(o.from_ms / 1000, o.to_ms / 1000) for o in found if o.demand is ObligationKind.RETURN]
+
+
+def test_an_unregistration_is_over_with_the_next_registration_of_its_broker() -> None:
+    builder = story()
+    act(builder, 60, "unregister", broker_name="broker-a", address=address_of("broker-a"))
+    builder.end(200)
+    assert must_hold(builder, "ns-0", "broker-a") == [(33.0, 60.0), (pytest.approx(93.01), 200.0)]
+    assert must_hold(builder, "ns-0", "broker-b") == must_hold(builder, "ns-1", "broker-a") == [(33.0, 200.0)]
+
+
+def test_a_stranger_in_the_place_of_a_broker_is_out_with_its_next_registration() -> None:
+    builder = story()
+    act(builder, 60, "register", broker_name="broker-a", address=STRANGE)
+    builder.end(200)
+    assert must_hold(builder, "ns-0", "broker-a") == [(33.0, 60.0), (pytest.approx(93.01), 200.0)]
+
+
+def test_a_stranger_with_a_name_of_its_own_takes_no_place_and_yet_clients_hear_of_it() -> None:
+    builder = story()
+    act(builder, 60, "register", broker_name="broker-x", address=STRANGE)
+    builder.end(600)
+    world = World.of_rows(builder.rows)
+    assert must_hold(builder, "ns-0", "broker-a") == [(33.0, 600.0)]
+    (stranger,) = [fault for fault in world.faults if fault.by_hand]
+    assert stranger.start_ms == pytest.approx(60_000)
+    assert stranger.end_ms == pytest.approx(60_010 + 120_000, abs=world.timers.delivery_ms)  # its channel is idle for I
+    assert calm(world)[-1].start_ms > stranger.end_ms
+
+
+def test_what_was_refused_or_never_arrived_changes_nothing() -> None:
+    builder = story()
+    act(builder, 60, "unregister", "fail", broker_name="broker-a", address=address_of("broker-a"), code=None)
+    builder.end(200)
+    assert must_hold(builder, "ns-0", "broker-a") == [(33.0, 200.0)]
+
+
+def test_what_nobody_answered_may_be_done_until_its_link_is_whole_again() -> None:
+    builder = story()
+    hole = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "admin", "ns-0")
+    builder.at(50).fault(*hole)
+    act(builder, 60, "unregister", "info", took_s=5, broker_name="broker-a", address=address_of("broker-a"), code=None)
+    builder.at(90).fault(*hole, end=True).end(200)
+    (first, second) = must_hold(builder, "ns-0", "broker-a")
+    assert first == (33.0, 60.0)
+    assert second == (pytest.approx(123.05, abs=0.1), 200.0)
+
+
+def test_a_topic_in_use_that_is_deleted_leaves_no_quiet_time_until_it_is_made_again() -> None:
+    builder = story()
+    act(builder, 60, "delete_topic", topic="orders")
+    builder.end(500)
+    (deleted,) = [fault for fault in World.of_rows(builder.rows).faults if fault.by_hand]
+    assert deleted.end_ms == math.inf
+    act(builder, 100, "update_topic", topic="orders", target="broker-a", value={"read_queues": 4, "write_queues": 4})
+    again = [fault for fault in World.of_rows(builder.rows).faults if fault.by_hand and fault.fault == "delete_topic"]
+    assert again[0].end_ms == pytest.approx(130_010)
