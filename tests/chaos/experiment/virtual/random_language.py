@@ -1,4 +1,4 @@
-"""The random scenarios with settings, lists, late comers and topics of their own, nothing planted.
+"""The random scenarios with settings, lists, late comers, topics, groups and phases of their own, nothing planted.
 
 `python -m tests.chaos.experiment.virtual.random_language --scenarios 60 --first 0 --out FOLDER`, as random_scenarios,
 of which each seed's cluster and faults are taken. INVALID is a false alarm, or a mistake in our nodes: either is ours.
@@ -55,6 +55,8 @@ def random_scenario(seed: int) -> Scenario:
     document["nodes"] = _nodes(plain, rng)
     _zones(document, plain, random.Random(f"{seed} zones"))
     document["workload"]["topics"] = {"bulk-{1..20}": {"queues": 1}} if rng.random() < 0.2 else {}
+    _topics_of_clients(document, plain, random.Random(f"{seed} topics"))
+    document["phases"] = _phases(plain, random.Random(f"{seed} phases"))
     while True:  # what no window is made for is refused, and drawn again
         document["config"] = _config(plain, rng)
         try:
@@ -92,6 +94,28 @@ def _zones(document: dict[str, Any], plain: Scenario, rng: random.Random) -> Non
     document["timeline"][rng.choice(of_links)]["links"] = [between]
 
 
+def _topics_of_clients(document: dict[str, Any], plain: Scenario, rng: random.Random) -> None:
+    """A second topic in use, which a second group may read, too."""
+    if rng.random() > 0.3:
+        return
+    document["workload"]["topics"]["payments"] = {"queues": rng.choice((1, 2, 4))}
+    topology, nodes = plain.topology(), document["nodes"]
+    for node in topology.of(NodeKind.PRODUCER, NodeKind.CONSUMER):
+        if rng.random() < 0.5:
+            nodes.setdefault(node, {})["topic"] = "payments"
+            if topology.kinds[node] is NodeKind.CONSUMER and rng.random() < 0.4:
+                nodes[node]["group"] = "audit"
+
+
+def _phases(plain: Scenario, rng: random.Random) -> dict[str, float]:
+    """Timers at phases of their own, some of which meet an action of the timeline."""
+    if rng.random() > 0.3:
+        return {}
+    met_s = [action.at_s % 30 for action in plain.timeline]
+    of = plain.topology().of(NodeKind.NAME_SERVER, NodeKind.BROKER, NodeKind.PRODUCER, NodeKind.CONSUMER)
+    return {node: round(rng.choice((rng.uniform(0, 30), *met_s)), 3) for node in of if rng.random() < 0.5}
+
+
 def _nodes(plain: Scenario, rng: random.Random) -> dict[str, dict[str, Any]]:
     topology = plain.topology()
     servers = topology.of(NodeKind.NAME_SERVER)
@@ -120,8 +144,9 @@ def _nodes(plain: Scenario, rng: random.Random) -> dict[str, dict[str, Any]]:
 def told(scenario: Scenario) -> str:
     """Its faults, and what its nodes have of their own, in a line."""
     nodes = {name: node.model_dump(exclude_none=True) for name, node in scenario.nodes.items()}
-    zones = f" zones {scenario.zones}" if scenario.zones else ""
-    return f"{_told(scenario)} | {scenario.cluster.profile} {scenario.config} {nodes}{zones}"
+    more = {"topics": sorted(scenario.workload.topics), "zones": scenario.zones, "phases": scenario.phases}
+    also = "".join(f" {what} {of}" for what, of in more.items() if of)
+    return f"{_told(scenario)} | {scenario.cluster.profile} {scenario.config} {nodes}{also}"
 
 
 if __name__ == "__main__":

@@ -14,5 +14,8 @@ def test_the_seeds_make_sound_scenarios_with_some_of_everything() -> None:
     assert any(node.name_servers for node in nodes)
     assert any(node.cluster_name for node in nodes)
     assert any(len(scenario.topics()) > 1 for scenario in made)
+    assert any(node.topic == "payments" for node in nodes)
+    assert any(node.group == "audit" for node in nodes)
+    assert any(scenario.phases for scenario in made)
     assert any(scenario.zones for scenario in made)
     assert all(told(scenario) for scenario in made)
