@@ -40,6 +40,8 @@ NAME = "exercised"
 _SHOWN = 60
 _FORMULA = "each fault begins, ends and has an effect; each client works"
 _ROW = "what did not happen proves nothing"
+_NO_FAULTS = ("heal", "resume", "restart", "rolling_restart", "restart_storm")
+"""Actions that begin no fault, or some that nobody has counted."""
 _CALLS = ("register", "name_server_call")
 _EVIDENT = (*_CALLS, "channel", "broker_dropped", "started")
 
@@ -114,7 +116,7 @@ def judge(evidence: Evidence, world: World) -> Verdict:
         _finding(str(row.source), str((row.decoded or {}).get("why") or "it did not answer"), row.time_ms, row.time_ms)
         for row in evidence.control.rows("not_done")
     ]
-    planned = [action for action in world.run.get("timeline") or () if action not in ("heal", "resume", "restart")]
+    planned = [action for action in world.run.get("timeline") or () if action not in _NO_FAULTS]
     if len(planned) > len(by_id) + len(done):
         what = f"{len(planned)} faults were planned and {len(by_id)} recorded"
         if acts := [action for action in planned if action in BY_HAND]:

@@ -15,7 +15,7 @@ from ..faults.link_faults import Heal, LinkFault
 from ..faults.process_faults import PROCESS_FAULTS, ProcessFault, Restart, Stop
 from ..oracle.world import World
 from ..scenarios.by_hand import said_by_hand
-from ..scenarios.model import ActionModel, Scenario, named
+from ..scenarios.model import ActionModel, Scenario
 from ..scenarios.timeline import is_chosen
 from ..topology import ADMIN, Link
 from .nodes import about
@@ -33,9 +33,12 @@ class Expectation(NamedTuple):
 def expected_world(scenario: Scenario) -> Expectation:
     """The scenario's World, with times from the start of the timeline."""
     rows = _Rows(scenario)
-    for action in named(scenario.timeline):
-        rows.act(action)
-    last_ms = 1000 * max((action.at_s for action in scenario.timeline), default=scenario.steady_s)
+    plan = scenario.plan(scenario.seed)
+    rows.unknown += plan.unknown
+    for planned in plan.actions:
+        rows.act(planned.action)
+    times_s = [*(action.at_s for action in scenario.timeline), *(planned.at_s for planned in plan.actions)]
+    last_ms = 1000 * max(times_s, default=scenario.steady_s)
     rows.heal_everything(last_ms)
     rows.add(last_ms + 1000 * scenario.settle_s, "harness", "phase", phase="end")
     return Expectation(World.of_rows(rows.rows), tuple(rows.unknown))

@@ -10,10 +10,12 @@ recorded has been merged into the run folder's Parquet file.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 from ...actors.actor import ClosableRecorder, NodeSpec
 from ...actors.processes import signals_deferred
@@ -27,11 +29,11 @@ from ..faults.by_hand import ByHand
 from ..faults.fault import Fault
 from ..faults.injector import LinkFaultInjector
 from ..faults.link_faults import Heal, LinkFault
-from ..faults.process_faults import ProcessFault
+from ..faults.process_faults import ProcessFault, Restart, Resume
 from ..faults.processes import ProcessFaults, not_done
 from ..history.merge import to_parquet
 from ..scenarios.by_hand import said_by_hand
-from ..scenarios.model import ActionModel, Scenario, named
+from ..scenarios.model import ActionModel, Scenario
 from ..scenarios.timeline import is_chosen
 from ..shapes import Stream
 from ..topology import ADMIN, Link, NodeKind
@@ -52,6 +54,15 @@ _IDLE_DEFECT = (
 
 def _quiet(_text: str) -> None:
     """The progress of a run that nobody watches."""
+
+
+class _Step(NamedTuple):
+    """What happens at a time of the timeline; within a series not sooner than `after_s` behind the one before."""
+
+    at_s: float
+    do: Callable[[], object]
+    series: int = -1
+    after_s: float = -math.inf
 
 
 @dataclass(slots=True, kw_only=True)
@@ -80,10 +91,12 @@ class Experiment:
     def run(self) -> None:
         """The history is in the run folder. HarnessError or ClusterError when the experiment itself failed."""
         with self.running():
-            begin_s = self._now_s()
-            for at_s, do in self._steps():
-                self.stage.sleep_until(begin_s + at_s)
-                do()
+            begin_s, done_s = self._now_s(), dict[int, float]()
+            for step in self._steps():
+                after_s = done_s.get(step.series, -math.inf) + step.after_s  # the one before may have taken its time
+                self.stage.sleep_until(max(begin_s + step.at_s, after_s))
+                step.do()
+                done_s[step.series] = self._now_s()
             if not self.scenario.timeline:
                 self.stage.sleep_until(begin_s + self.scenario.steady_s)
             self.finish()
@@ -109,12 +122,15 @@ class Experiment:
                         to_parquet(self.folder.path)
                         at_a_signal(AtASignal.NOTHING_TO_KEEP)
 
-    def _steps(self) -> list[tuple[float, Callable[[], object]]]:
+    def _steps(self) -> list[_Step]:
         """What happens when: the actions of the timeline, and nodes that join; at the same time these come first."""
         joins = sorted((of.joins_at_s, name) for name, of in self.scenario.nodes.items() if of.joins_at_s is not None)
-        steps: list[tuple[float, Callable[[], object]]] = [(at_s, partial(self.join, name)) for at_s, name in joins]
-        steps += [(action.at_s, partial(self.act, action)) for action in named(self.scenario.timeline)]
-        return sorted(steps, key=lambda step: step[0])
+        steps = [_Step(at_s, partial(self.join, name)) for at_s, name in joins]
+        steps += [
+            _Step(one.at_s, partial(self.act, one.action), one.series, one.after_s)
+            for one in self.scenario.plan(self.seed).actions
+        ]
+        return sorted(steps, key=lambda step: step.at_s)
 
     # -- coming up
 
@@ -281,7 +297,7 @@ class Experiment:
             return tuple([self._processes.begin(what, node) for node in action.nodes])
         if isinstance(what, Heal):
             self._heal(what, action)
-        else:
+        elif isinstance(what, Resume | Restart):
             for node in action.nodes:
                 self._processes.end(what, node)
         return ()

@@ -198,6 +198,9 @@ class RunningCluster:
         if do == "packet_loss" and self._scenario.clock == "real":
             raise ScenarioError(of, "do", do, 'a fault that a proxy can inject, or clock="virtual"')
         document = self.scenario.model_dump(mode="json")
+        if do in ("rolling_restart", "restart_storm") or settings.get("period_s") is not None:
+            allowed = "an action of one moment: restarts in a row, and what flaps, are for a scenario's timeline"
+            raise ScenarioError(of, "do", do, allowed)
         action = named(parse({**document, "timeline": [*document["timeline"], entry]}, file=of).timeline)[-1]
         begun = self._experiment.act(action)
         self._timeline.append(action)

@@ -14,14 +14,17 @@ from .by_hand import BY_HAND, AnyByHand, DoneByHand
 from .fault import Action, Fault
 from .link_faults import LINK_FAULTS, AnyLinkFault, Effect, Heal, LinkFault, Timeout
 from .losses import Loss, TimeLimits
-from .process_faults import PROCESS_FAULTS, AnyProcessFault, Restart, Resume
+from .process_faults import PROCESS_FAULTS, AnyProcessFault, Restart, RestartStorm, Resume, RollingRestart
 
-AnyAction = Annotated[AnyLinkFault | AnyProcessFault | Resume | Restart | Heal | AnyByHand, Field(discriminator="do")]
+AnyAction = Annotated[
+    AnyLinkFault | AnyProcessFault | Resume | Restart | RollingRestart | RestartStorm | Heal | AnyByHand,
+    Field(discriminator="do"),
+]
 
 FAULTS: dict[str, type[Fault]] = {**LINK_FAULTS, **PROCESS_FAULTS}
 ACTIONS: dict[str, type[Action]] = {
     **FAULTS,
-    **{kind.model_fields["do"].default: kind for kind in (Resume, Restart, Heal)},
+    **{kind.model_fields["do"].default: kind for kind in (Resume, Restart, RollingRestart, RestartStorm, Heal)},
     **BY_HAND,
 }
 

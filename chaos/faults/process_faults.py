@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal, get_args
 
+from pydantic import Field
+
 from .fault import Action, Fault
 from .losses import Dial, Loss, TimeLimits
 
@@ -66,6 +68,27 @@ class Restart(Action):
     """Ends a kill or a stop: a new process over the same files and port. A node that runs is stopped first."""
 
     do: Literal["restart"] = "restart"
+    acts_on = "nodes"
+
+
+class RollingRestart(Action):
+    """Restarts one node after the other, each so long after the one before listens again."""
+
+    do: Literal["rolling_restart"] = "rolling_restart"
+    pause_s: float = Field(30, ge=0, le=100_000)
+    down_s: float = Field(0, ge=0, le=100_000)
+    by: Literal["stop", "kill"] = "stop"
+    acts_on = "nodes"
+
+
+class RestartStorm(Action):
+    """Restarts nodes at random, which and when the run's seed draws."""
+
+    do: Literal["restart_storm"] = "restart_storm"
+    restarts: int = Field(10, ge=1, le=1000)
+    for_s: float = Field(60, gt=0, le=100_000)
+    down_s: float = Field(0, ge=0, le=100_000)
+    by: Literal["kill", "stop"] = "kill"
     acts_on = "nodes"
 
 

@@ -30,12 +30,14 @@ from ..faults.by_hand import ByHand
 from ..faults.fault import Action
 from ..faults.kinds import ACTIONS, AnyAction
 from ..faults.link_faults import Cut, HalfOpen, LinkFault, SynDrop
+from ..faults.process_faults import RestartStorm, RollingRestart
 from ..settings.resolve import SettingError, settings_of
 from ..settings.values import Value
 from ..topology import EXTERNAL, NodeKind, Topology
 from .by_hand import check_by_hand
 from .nodes import check_nodes
 from .reading import read, refuse_booleans
+from .series import Plan, planned, refuse_series
 from .setting import change
 from .timeline import fault_ids, is_chosen, refuse_idle_heals, refuse_impossible
 from .topics import all_topics, check_topics, group_of, topic_of
@@ -130,6 +132,10 @@ class ActionModel(_Model):
     nodes: tuple[str, ...] = ()
     name: Name | None = None
     """Of a fault of links, so that a heal can end it alone; None: its kind and its number in the timeline."""
+    period_s: float | None = Field(None, ge=0.1, le=100_000)
+    """Of a fault of links: it flaps, on for `duty` of each period, until it is healed."""
+    duty: float | None = Field(None, gt=0, lt=1)
+    """None: 0.5."""
 
     @property
     def do(self) -> str:
@@ -155,7 +161,7 @@ class ActionModel(_Model):
     def _joined(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         entry = handler(self)
         what = entry.pop("what")
-        said = {key: entry[key] for key in ("name", "links", "nodes") if entry[key]}
+        said = {key: entry[key] for key in ("name", "links", "nodes", "period_s", "duty") if entry[key]}
         own = {key: value for key, value in what.items() if value != []}
         return {"at_s": entry["at_s"], "do": own.pop("do"), **said, **own}
 
@@ -172,6 +178,10 @@ class ActionModel(_Model):
                 raise ValueError(f"`do: {self.do}` takes no {targets}")
         if self.name is not None and not isinstance(self.what, LinkFault):
             raise ValueError(f"`do: {self.do}` takes no name: faults of links have one, by which a heal ends them")
+        if self.period_s is not None and not isinstance(self.what, LinkFault):
+            raise ValueError(f"`do: {self.do}` takes no period_s: faults of links can flap")
+        if self.duty is not None and self.period_s is None:
+            raise ValueError("duty goes with period_s: it is the part of each period in which the fault is on")
         for node in self.nodes:
             if self.nodes.count(node) > 1:
                 raise ValueError(f"`do: {self.do}` names each node once, and {node} more than once")
@@ -182,14 +192,14 @@ def _example(what: Action) -> str:
     return "[ns-0]" if isinstance(what, ByHand) and "broker" not in what.asks else "[broker-a]"
 
 
-_ENTRY_KEYS = ("at_s", "links", "nodes", "name")
+_ENTRY_KEYS = ("at_s", "links", "nodes", "name", "period_s", "duty")
 _ANY_KEYS = frozenset(key for kind in ACTIONS.values() for key in kind.model_fields)
 
 
 def _keys_of(do: str) -> list[str]:
     """What an entry with this `do` may say."""
     kind = ACTIONS[do]
-    named = ["name"] if issubclass(kind, LinkFault) else []
+    named = ["name", "period_s", "duty"] if issubclass(kind, LinkFault) else []
     own = (key for key in kind.model_fields if key != "do")
     return ["at_s", "do", *([kind.acts_on] if kind.acts_on else []), *own, *named]
 
@@ -198,7 +208,8 @@ def told(action: ActionModel) -> str:
     """What it does, on what, in a line."""
     of = getattr(action.what, "faults", ())
     named = filter(None, [action.name, action.what.about])
-    return " ".join([action.do, *named, *action.links, *action.nodes, *of])
+    flaps = f"{action.duty or 0.5:.0%} of each {action.period_s:g} s" if action.period_s else None
+    return " ".join([action.do, *named, *action.links, *action.nodes, *of, *filter(None, [flaps])])
 
 
 def named(timeline: Sequence[ActionModel]) -> tuple[ActionModel, ...]:
@@ -251,6 +262,10 @@ class Scenario(_Model):
             external=self.cluster.external,
         )
         return replace(everybody, zones=nodes_of_zones(self.zones, everybody)) if self.zones else everybody
+
+    def plan(self, seed: int | None) -> Plan:
+        """Every action of the timeline by itself: what flaps, and restarts in a row or at random, turn by turn."""
+        return planned(self.timeline, self.topology().members, seed)
 
     @property
     def profile(self) -> Profile:
@@ -337,6 +352,8 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
     check_topics(scenario.nodes, scenario.topology(), scenario.workload.topic, topics, file=file)
     _refuse_kept_channels(scenario, settings, file)
     refuse_impossible(scenario.timeline, file=file)
+    joins_s = {name: own.joins_at_s for name, own in scenario.nodes.items() if own.joins_at_s is not None}
+    refuse_series(scenario.timeline, scenario.topology().members, joins_s, file=file)
     refuse_idle_heals(scenario.timeline, scenario.topology(), file=file)
     check_by_hand(scenario, file=file)
     if scenario.defect is not None:
@@ -489,8 +506,11 @@ def _check_names(scenario: Scenario, file: str) -> None:
             except ValueError as exc:
                 raise ScenarioError(file, f"timeline.{index}.links", repr(expression), str(exc)) from exc
         for node in action.nodes:
-            if node not in phased:  # not the harness's own client
-                allowed = f"one of {', '.join(phased)}{nearest(node, phased)}"
+            groups = ("name_servers", "brokers", "producers", "consumers")
+            wide = isinstance(action.what, RollingRestart | RestartStorm)
+            known = (*phased, *groups) if wide else phased  # not the harness's own client
+            if node not in known or not topology.members(node):
+                allowed = f"one of {', '.join(known)}{nearest(node, known)}"
                 raise ScenarioError(file, f"timeline.{index}.nodes", repr(node), allowed)
         if index and action.at_s < scenario.timeline[index - 1].at_s:
             raise ScenarioError(file, f"timeline.{index}.at_s", str(action.at_s), "times in ascending order")

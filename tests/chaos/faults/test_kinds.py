@@ -161,8 +161,14 @@ def test_a_fault_of_nobody_keeps_the_words_it_was_recorded_under() -> None:
     assert flare == UnknownFault(do="solar_flare", how="the sun", stream="upstream")
 
 
-def test_what_ends_a_fault_is_no_fault() -> None:
-    assert set(ACTIONS) - set(FAULTS) - set(by_hand.BY_HAND) == {"heal", "resume", "restart"}
+def test_what_ends_a_fault_or_is_several_is_no_fault() -> None:
+    assert set(ACTIONS) - set(FAULTS) - set(by_hand.BY_HAND) == {
+        "heal",
+        "resume",
+        "restart",
+        "rolling_restart",
+        "restart_storm",
+    }
 
 
 def test_the_classes_of_faults_import_nothing_that_injects() -> None:

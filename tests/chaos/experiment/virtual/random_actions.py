@@ -70,7 +70,16 @@ class _Nodes:
 
     def action(self, rng: random.Random, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """What begins, and what ends it."""
+        if rng.random() < 0.15:
+            return self._series(rng), []
         return self._of_client(rng) if rng.random() < 0.4 else self._of_links(rng, name)
+
+    def _series(self, rng: random.Random) -> dict[str, Any]:
+        nodes = [rng.choice(("name_servers", "brokers", "consumers", *self.name_servers, *self.brokers))]
+        turn = {"nodes": nodes, "by": rng.choice(("stop", "kill")), "down_s": rng.choice((0, 0, rng.uniform(0.1, 40)))}
+        if rng.random() < 0.5:
+            return {"do": "rolling_restart", **turn, "pause_s": rng.choice((0, 5, 45))}
+        return {"do": "restart_storm", **turn, "restarts": rng.randint(1, 6), "for_s": rng.choice((5, 90))}
 
     def _of_client(self, rng: random.Random) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         do, nodes = rng.choice(("kill", "kill", "stop", "pause", "restart")), [rng.choice(self.clients)]
@@ -86,6 +95,9 @@ class _Nodes:
         begin: dict[str, Any] = {"do": do, "name": name, "links": links}
         if do == "latency":
             begin |= {"latency_ms": rng.choice((50, 500, 2000)), "jitter_ms": rng.choice((0, 50))}
+        if rng.random() < 0.25:
+            begin |= {"period_s": rng.choice((3, 10, 50)), "duty": rng.choice((0.1, 0.5, 0.9))}
+            return begin, rng.choice(([{"do": "heal", "faults": [name]}], []))
         heals: tuple[list[dict[str, Any]], ...] = (
             [{"do": "heal", "faults": [name]}],
             [{"do": "heal", "links": [link]} for link in dict.fromkeys(links)],

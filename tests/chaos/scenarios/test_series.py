@@ -1,0 +1,106 @@
+"""What flaps, rolling restarts and restart storms: what they become, and what is said of those that cannot be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos.errors import ScenarioError
+from nemesrv.chaos.experiment.expectation import expected_world
+from nemesrv.chaos.scenarios.model import Scenario, parse
+
+LINK = {"links": ["broker-a <-> ns-0"]}
+ROLLING: dict[str, Any] = {"at_s": 5, "do": "rolling_restart", "nodes": ["brokers"]}
+STORM: dict[str, Any] = {"at_s": 50, "do": "restart_storm", "nodes": ["name_servers"]}
+
+
+def scenario(*timeline: dict[str, Any], **more: Any) -> Scenario:
+    return parse({"checks": ["routes_are_true"], "timeline": list(timeline), **more}, file="x.yaml")
+
+
+def planned(*timeline: dict[str, Any], seed: int | None = 1) -> list[tuple[float, str, tuple[str, ...]]]:
+    return [(one.at_s, one.action.do, one.action.nodes) for one in scenario(*timeline).plan(seed).actions]
+
+
+def test_what_flaps_is_on_for_its_part_of_each_period_until_its_heal() -> None:
+    flaps = {"at_s": 20, "do": "cut", "name": "loose", "period_s": 10, "duty": 0.3, **LINK}
+    other = {"at_s": 5, "do": "latency", "latency_ms": 5, **LINK}
+    done = planned(other, flaps, {"at_s": 45, "do": "heal", "faults": ["loose"]}, {"at_s": 60, "do": "heal"})
+    assert [(at_s, do) for at_s, do, _ in done] == [
+        (5, "latency"), (20, "cut"), (23, "heal"), (30, "cut"), (33, "heal"), (40, "cut"), (43, "heal"),
+        (45, "heal"), (60, "heal"),
+    ]  # fmt: skip
+    world = expected_world(scenario(other, flaps, {"at_s": 60, "do": "heal"})).world
+    lasted = [(f.start_ms / 1000, f.end_ms / 1000) for f in world.faults if f.fault_id == "loose"]
+    assert lasted == [(20, 23), (30, 33), (40, 43), (50, 53)]
+
+
+def test_half_of_the_period_is_what_is_not_said() -> None:
+    done = planned({"at_s": 20, "do": "cut", "period_s": 10, **LINK}, {"at_s": 40, "do": "heal"})
+    assert [at_s for at_s, *_ in done] == [20, 25, 30, 35, 40]
+
+
+def test_a_rolling_restart_goes_from_node_to_node() -> None:
+    rolling = {"at_s": 20, "do": "rolling_restart", "nodes": ["name_servers"], "pause_s": 40}
+    assert planned(rolling) == [(20 + 40 * n, "restart", (f"ns-{n}",)) for n in range(3)]
+    killed = {**rolling, "nodes": ["broker-b", "broker-a"], "by": "kill", "down_s": 5}
+    assert planned(killed) == [
+        (20, "kill", ("broker-b",)), (25, "restart", ("broker-b",)),
+        (65, "kill", ("broker-a",)), (70, "restart", ("broker-a",)),
+    ]  # fmt: skip
+
+
+def test_a_storm_is_the_seeds_own_and_explain_without_one_says_so() -> None:
+    storm = {"at_s": 20, "do": "restart_storm", "nodes": ["brokers", "ns-0"], "restarts": 6, "for_s": 30, "down_s": 4}
+    one = planned(storm)
+    assert one == planned(storm)
+    assert one != planned(storm, seed=2)
+    kills = [(at_s, nodes) for at_s, do, nodes in one if do == "kill"]
+    assert all(20 <= at_s <= 50 for at_s, _ in kills)
+    assert all((at_s + 4, "restart", nodes) in one for at_s, nodes in kills), "and each is back 4 s later"
+    assert expected_world(scenario(storm)).unknown == ("restart_storm of brokers, ns-0 at 20 s, which the seed draws",)
+
+
+@pytest.mark.parametrize(
+    ("timeline", "key", "says"),
+    [
+        ([{"at_s": 5, "do": "kill", "nodes": ["ns-0"], "period_s": 5}], "timeline.0", "faults of links can flap"),
+        ([{"at_s": 5, "do": "cut", "duty": 0.5, **LINK}], "timeline.0", "duty goes with period_s"),
+        ([{"at_s": 5, "do": "cut", "duty": 1, "period_s": 5, **LINK}], "timeline.0.duty", "a number above 0, below 1"),
+        (
+            [{"at_s": 5, "do": "cut", "period_s": 0.1, **LINK}, {"at_s": 500, "do": "heal"}],
+            "timeline.0.period_s",
+            "up to 1,000 turns of it",
+        ),
+        (
+            [{"at_s": 5, "do": "cut", "period_s": 5, **LINK}, {"at_s": 50, "do": "heal", **LINK}],
+            "timeline.1.links",
+            "faults: [cut-1], or a heal of everything",
+        ),
+        (
+            [ROLLING, {"at_s": 50, "do": "kill", "nodes": ["broker-c"]}],
+            "timeline.1.nodes",
+            "a time before 5 s or after 65 s: it is in a rolling_restart until then",
+        ),
+        (
+            [{"at_s": 5, "do": "kill", "nodes": ["ns-1"]}, STORM],
+            "timeline.1.nodes",
+            "nodes that run then: ns-1 is down or paused",
+        ),
+        ([{"at_s": 5, "do": "kill", "nodes": ["brokers"]}], "timeline.0.nodes", "one of ns-0, ns-1, ns-2, broker-a"),
+        ([{**STORM, "by": "luck"}], "timeline.0.by", "one of kill, stop"),
+    ],
+)  # fmt: skip
+def test_a_series_that_cannot_be_says_what_is_allowed(timeline: list[dict[str, Any]], key: str, says: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        scenario(*timeline)
+    assert (caught.value.key, says in caught.value.allowed) == (key, True), caught.value
+
+
+def test_who_joins_later_is_in_no_earlier_series() -> None:
+    with pytest.raises(ScenarioError, match="from 60 s on, when broker-b joins"):
+        scenario(
+            ROLLING, {"at_s": 90, "do": "heal"},
+            nodes={"broker-b": {"joins_at_s": 60}},
+        )  # fmt: skip
