@@ -38,7 +38,7 @@ def gather(gathering: Gathering, world: World) -> BrokerUses:
         return BrokerUses()
     from .dataframes.broker_uses import broker_uses
 
-    lags = _lags(gathering.control, world, found)
+    lags = measured_lags(gathering.control, world, found)
     uses = broker_uses(gathering, world, found)
     return BrokerUses({_key(a): uses.get(a.id, Uses()).plus(Uses(lag_ms=lags.get(a.id))) for a in found})
 
@@ -90,7 +90,7 @@ def _key(absence: Absence) -> Key:
     return absence.client, absence.broker, absence.start_ms
 
 
-def _lags(control: Control, world: World, found: Sequence[Absence]) -> dict[int, float]:
+def measured_lags(control: Control, world: World, found: Sequence[Absence]) -> dict[int, float]:
     name_servers = [node.name for node in world.of_kind("name_server")]
     windows = [
         LagWindow(absence.id, node, absence.start_ms - world.timers.R_ms, absence.from_ms)

@@ -82,11 +82,11 @@ def gather(gathering: Gathering, world: World) -> Repeats:
     from .dataframes.repeats import Repeats as Found
     from .dataframes.repeats import received_again, stored_again
 
-    lag_ms = _lag_ms(gathering.control.lateness, world)
+    lag_ms = measured_lag_ms(gathering.control.lateness, world)
     counts, receipts, copies = message_counts(gathering), Found(), Found()
     if counts.messages and counts.suspicious:
         alone = bool(world.workload.get("broadcasting"))
-        receipts = received_again(gathering, Redelivery.of(world), _tolerance(world, lag_ms), each_alone=alone)
+        receipts = received_again(gathering, Redelivery.of(world), tolerance_of(world, lag_ms), each_alone=alone)
     if counts.messages and counts.twice_stored:
         copies = stored_again(gathering)
     return Repeats(
@@ -108,7 +108,7 @@ def judge(repeats: Repeats, world: World) -> Verdict:
     if world.shared_topic is not None:
         why = f"several groups read {world.shared_topic}, and what each of them received is not told apart"
         return Verdict.nothing_examined(NAME, why)
-    rules, tolerance_ = Redelivery.of(world), _tolerance(world, repeats.lag_ms)
+    rules, tolerance_ = Redelivery.of(world), tolerance_of(world, repeats.lag_ms)
     first_ms = commit_ms(world)
     within_ms = first_ms + flush_ms(world)
     allowed = {
@@ -166,13 +166,13 @@ CHECK = Check(
 )
 
 
-def _lag_ms(lateness: Lateness, world: World) -> float | None:
+def measured_lag_ms(lateness: Lateness, world: World) -> float | None:
     """Of the whole run: a receipt that comes again joins several nodes and times, and only the worst one matters."""
     nodes = [node.name for node in world.of_kind("consumer", "broker")]
     return lateness.measured(world, [LagWindow(0, node, 0.0, world.end_ms) for node in nodes]).get(0)
 
 
-def _tolerance(world: World, lag_ms: float | None) -> Tolerance:
+def tolerance_of(world: World, lag_ms: float | None) -> Tolerance:
     return tolerance(world.timers, lag_ms, 2)
 
 

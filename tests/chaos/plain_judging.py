@@ -1,4 +1,4 @@
-"""Verdicts of a recorded run without Spark: of checks of control rows, of operations' slots, and of deliveries."""
+"""Verdicts of a recorded run without Spark: of all checks but `exercised`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.checkers.plain_deliveries import verdict_of
 from tests.chaos.checkers.slots import slots_of_rows
+from tests.chaos.plain_traffic import verdicts_of_traffic
 
 CONTROL_CHECKS = (
     "done_by_hand",
@@ -41,6 +42,7 @@ def verdicts(folder: Path) -> list[Verdict]:
         availability.judge(availability.tallies(slots, world), world),
         recovery_time.judge(slots, world),
         verdict_of(rows, control, world),
+        *verdicts_of_traffic(rows, control, world),
     ]
 
 
