@@ -13,8 +13,9 @@ Per client and operation, q being the queues of the brokers lost to it, k the fa
 | look-up   | P + (k·P + A) + J                                                                              |
 
 A client that has lost every broker, or every NameServer, is bounded only from the heal on, R + C + P later; a consumer
-whose group has fewer queues left than consumers, from R + C + P + Qr after the heal on. A producer that never had a
-route fails until a NameServer gives it one (unrouted.py).
+whose group has fewer queues left than consumers, from R + C + P + Qr after the heal on. A broker that NameServers need
+not name to the client (named_brokers.py) is neither lost nor left until they must, and P + J later. A producer that
+never had a route fails until a NameServer gives it one (unrouted.py).
 """
 
 from __future__ import annotations
@@ -70,8 +71,8 @@ def bound(world: World, client: str, operation: str, moment: Moment, *, routed: 
         return Window(0, NEVER, "never", "every broker is lost to the client")
     hung = sum(not loss.closes for loss in gone.values())
     waits = Window(0, 0, "", "", 2)
-    late_ms = learns.latest_ms + (timers.Qr_ms if operation == "pull" else 0.0)
-    away = unnamed(world, client, moment.at_ms - late_ms, moment.at_ms) - missing.keys()
+    since_ms = unlearnt_since_ms(world, client, moment.at_ms, learns.latest_ms)
+    away = unnamed(world, client, since_ms - timers.Qr_ms * (operation == "pull"), moment.at_ms) - missing.keys()
     named = len(brokers) - len(away)
     if brokers and len(missing) == len(brokers):
         waits = _when_told(world, client, moment.at_ms, back, serves_window(world.timers).latest_ms)
@@ -196,14 +197,14 @@ def _named_again(world: World, client: str, away: Iterable[str], at_ms: float, l
     waits_ms = min((_again_ms(world, client, broker, at_ms) for broker in away), default=NEVER)
     if waits_ms == NEVER:
         return Window(0, NEVER, "never", "NameServers need not name a broker to the client that it can reach")
-    return _once_named(learns, waits_ms)
+    return _once_named(world, client, at_ms, learns, waits_ms)
 
 
-def _once_named(learns: Window, waits_ms: float) -> Window:
-    if not waits_ms:
-        return learns
-    formula = f"until NameServers must name another broker + {learns.formula}"
-    return learns._replace(latest_ms=waits_ms + learns.latest_ms, formula=formula, timers=learns.timers + 2)
+def _once_named(world: World, client: str, at_ms: float, learns: Window, waits_ms: float) -> Window:
+    if waits_ms:
+        formula = f"until NameServers must name another broker + {learns.formula}"
+        learns = learns._replace(latest_ms=waits_ms + learns.latest_ms, formula=formula, timers=learns.timers + 2)
+    return _when_told(world, client, at_ms, learns, waits_ms)
 
 
 def _again_ms(world: World, client: str, broker: str, at_ms: float, *, for_ms: float = 0.0) -> float:
@@ -224,8 +225,9 @@ def _shares(
 ) -> Window:
     """When enough brokers are in the routes for each consumer of the group to have a queue; 0 where they are."""
     timers, brokers = world.timers_of(client), world.seen_by(client, "broker")
-    early_ms, until_ms = learns.latest_ms + timers.Qr_ms, 2 * HOLD_MS
-    away = unnamed(world, client, moment.at_ms - early_ms, moment.at_ms + until_ms)
+    since_ms = unlearnt_since_ms(world, client, moment.at_ms, learns.latest_ms) - timers.Qr_ms
+    until_ms = 2 * HOLD_MS
+    away = unnamed(world, client, since_ms, moment.at_ms + until_ms)
     lacks = math.ceil(consumers / queues) - len([node for node in brokers if node.name not in {*missing, *away}])
     if not brokers or lacks <= 0:
         return Window(0, 0, "", "", 2)
@@ -234,7 +236,7 @@ def _shares(
     returns = sorted(at_ms for at_ms in again if at_ms < NEVER)
     if len(returns) < lacks:
         return Window(0, NEVER, "never", "its NameServers may name so few brokers to it that it has no queue")
-    once = _once_named(learns, returns[lacks - 1])
+    once = _once_named(world, client, moment.at_ms, learns, returns[lacks - 1])
     return Window(0, once.latest_ms + timers.Qr_ms, f"{once.formula} + Qr", "", once.timers + 1)
 
 

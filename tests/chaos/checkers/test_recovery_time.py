@@ -65,12 +65,16 @@ def test_a_dead_broker_refuses_so_the_next_send_is_good() -> None:
     assert bound_and_verdict(crash(100.4, sends_per_s=4)) == (250.0, Validity.INVALID)
 
 
-def alone(healed_s: float, first_good_s: float) -> HistoryBuilder:
+def alone(healed_s: float, first_good_s: float, asks_from_s: float = 0) -> HistoryBuilder:
     """broker-b is cut from ns-0 until `healed_s`, and broker-a is killed at 150 s: it may be all that is known."""
     link = ("f0", "cut", "toxiproxy.disabled", "broker-b", "ns-0")
     builder = cluster(clients=("producer-0",), workload=WORKLOAD).at(5).fault(*link)
     builder.at(healed_s).fault(*link, end=True).at(150).fault(*KILL)
-    for at_s in (5.5, healed_s + 0.05, first_good_s):
+    for name_server in ("ns-0", "ns-1") if asks_from_s else ():
+        deaf = ("f2", "black_hole", "toxiproxy.bandwidth.rate=0", "producer-0", name_server)
+        builder.at(healed_s + 20).fault(*deaf).at(asks_from_s).fault(*deaf, end=True)
+    while_deaf = (healed_s + 20.5, asks_from_s + 0.5) if asks_from_s else ()
+    for at_s in (5.5, healed_s + 0.05, *while_deaf, first_good_s):
         send(builder, at_s, took_s=0.01)
     return builder.end(400)
 
@@ -83,6 +87,12 @@ def test_a_producer_whose_only_broker_dies_waits_until_name_servers_must_name_an
     assert (example.after, example.latest_ms) == ("f1 start", 32_900.0 + 63_000.0 + 24_000.0)
     assert "until NameServers must name another broker + P + " in found[275].why
     assert bound_and_verdict(alone(40, 151.5)) == (1000.0, Validity.INVALID)
+
+
+def test_nor_does_it_know_what_name_servers_named_while_it_could_ask_none_of_them() -> None:
+    assert check(alone(40, 200, asks_from_s=149)).verdict is Validity.VALID
+    assert check(alone(40, 330, asks_from_s=149)).verdict is Validity.INVALID
+    assert bound_and_verdict(alone(20, 151.5, asks_from_s=45)) == (1000.0, Validity.INVALID)
 
 
 def test_where_messages_keep_to_their_queues_each_lost_queue_may_be_tried_first() -> None:
