@@ -32,6 +32,7 @@ from ..remoting.headers.broker import GetConsumerListByGroupRequestHeader, Unreg
 from ..remoting.message import MessageQueue
 from ..remoting.node.network import Address
 from ..remoting.node.node import NodeContext
+from ..remoting.time_outs import record_timed_out
 from ..remoting.transport import Connection, RemotingClient
 from .config import DEFAULT_INSTANCE_NAME, TBW102, ClientConfig
 from .config import RETRY_GROUP_TOPIC_PREFIX as RETRY_GROUP_TOPIC_PREFIX
@@ -57,6 +58,17 @@ class ProducerInner(Protocol):
     def update_publish_info(self, topic: str, info: TopicPublishInfo) -> None:
         """A route of `topic` was taken; called for every topic of the instance, not only this producer's."""
         ...
+
+
+_WHOLE_CALLS = frozenset(
+    {
+        RequestCode.GET_ROUTEINFO_BY_TOPIC,
+        RequestCode.SEND_MESSAGE,
+        RequestCode.SEND_MESSAGE_V2,
+        RequestCode.SEND_BATCH_MESSAGE,
+    }
+)
+"""Who asks these records their time-outs, for each is the last part of a longer call's."""
 
 
 class ConsumerInner(Protocol):
@@ -115,6 +127,7 @@ class MQClientInstance:
             language=LanguageCode.PYTHON,
             version=config.profile.version,
             on_event=self._on_channel_event,
+            on_timed_out=self._on_timed_out,
             log=context.log,
         )
         self.name_server = NameServerClient(
@@ -383,3 +396,7 @@ class MQClientInstance:
             self._context.record("unasked_answer", address=str(address), value={"reason": reason})
             return
         self._context.record("channel", f=event, address=str(address), value={"reason": reason})
+
+    def _on_timed_out(self, address: Address, code: int | None, waited_s: float) -> None:
+        if code not in _WHOLE_CALLS:
+            record_timed_out(self._context.record, address, code, waited_s)

@@ -24,6 +24,7 @@ from ..remoting.command import RemotingCommand
 from ..remoting.errors import (
     ConnectError,
     ProtocolError,
+    RequestTimeout,
     ResponseError,
     RocketMQError,
     TooManyRequests,
@@ -33,6 +34,7 @@ from ..remoting.headers.namesrv import GetRouteInfoRequestHeader
 from ..remoting.node.network import Address
 from ..remoting.node.node import NodeContext
 from ..remoting.node.profile import Profile
+from ..remoting.time_outs import record_timed_out
 from ..remoting.transport import RemotingClient
 from .locks import LOCK_TIMEOUT_S, try_lock
 from .name_servers import NameServerSelector
@@ -132,6 +134,9 @@ class NameServerClient:
         try:
             response = await self._invoke(command, timeout_s, tries)
         except RocketMQError as exc:
+            if isinstance(exc, RequestTimeout) and tries.rows:
+                waited_s, address = clock.monotonic_s() - begin_s, str(tries.rows[-1]["name_server"])
+                record_timed_out(self._context.record, address, command.code, waited_s)
             self._record_call(command, tries, "fail" if exc.definite else "info", None, begin_s)
             raise
         tries.end("answered")

@@ -27,8 +27,9 @@ class RemotingClient:
 
     A call's `timeout_s` covers connecting and waiting. Calls to an address that is being connected share the attempt.
     `on_event` is told ("open" | "close" | "connect_failed" | "unasked", address, reason); unasked is a response that no
-    request on that channel had, its reason the code and opaque. `language` and `version` are given to
-    requests that do not name their own; the version also decides when a timed-out call closes its channel.
+    request on that channel had, its reason the code and opaque. `on_timed_out` is told (address, request code, seconds)
+    of each wait that ran out, of a connect with None for the code. `language` and `version` are given to requests that
+    do not name their own; the version also decides when a timed-out call closes its channel.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class RemotingClient:
         language: LanguageCode | None = None,
         version: int | None = None,
         on_event: Callable[[str, Address, str], None] | None = None,
+        on_timed_out: Callable[[Address, int | None, float], None] | None = None,
         frame_max: int = FRAME_MAX,
         log: logging.Logger,
     ) -> None:
@@ -52,6 +54,7 @@ class RemotingClient:
         self._close_on_timeout = close_on_timeout
         self._spares_short_waits = version is None or version >= V5_1_4
         self._on_event = on_event
+        self._on_timed_out = on_timed_out
         self._log = log
         self._channels: dict[Address, Connection] = {}
         self._attempts: dict[Address, asyncio.Task[Connection]] = {}
@@ -82,10 +85,12 @@ class RemotingClient:
         been), LocalProtocolError. A RequestTimeout closes the channel, as Java's sync call does; from 5.1.4 on only
         when the answer had more than 100 ms or a quarter of the time left to come.
         """
+        begin_s = self._clock.monotonic_s()
         connection, left_s = await self._connected_in_time(address, timeout_s)
         try:
             return await connection.invoke(command, timeout_s=left_s)
         except RequestTimeout:
+            self._timed_out(address, command.code, begin_s)
             closes = self._close_on_timeout if close_on_timeout is None else close_on_timeout
             if closes and (not self._spares_short_waits or left_s > _CLOSE_MIN_S or left_s > timeout_s / 4):
                 self._log.warning("channel %s: closed, because request %d timed out", connection, command.code)
@@ -154,7 +159,7 @@ class RemotingClient:
         return connection, left_s
 
     async def _dial(self, address: Address) -> Connection:
-        connection = Connection(self._endpoint, address)
+        connection, begin_s = Connection(self._endpoint, address), self._clock.monotonic_s()
         try:
             async with self._clock.timeout(self._connect_timeout_s):
                 await self._network.connect(address, lambda: connection)
@@ -163,6 +168,7 @@ class RemotingClient:
             self._channels[address] = connection
         except TimeoutError as exc:
             failure = ConnectError(f"connect to {address} failed: no answer in {self._connect_timeout_s:g} s")
+            self._timed_out(address, None, begin_s)
             self._tell("connect_failed", address, str(failure))
             raise failure from exc
         except ConnectError as exc:
@@ -183,6 +189,10 @@ class RemotingClient:
 
     def _unasked(self, connection: Connection, response: RemotingCommand) -> None:
         self._tell("unasked", connection.remote_address, f"code {response.code}, opaque {response.opaque}")
+
+    def _timed_out(self, address: Address, code: int | None, begin_s: float) -> None:
+        if self._on_timed_out is not None:
+            self._on_timed_out(address, code, self._clock.monotonic_s() - begin_s)
 
     def _tell(self, event: str, address: Address, reason: str) -> None:
         if self._on_event is not None:

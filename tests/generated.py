@@ -1,7 +1,7 @@
 """What is written from the code itself: `python -m tests.generated` writes it anew, a test compares.
 
-In README.md and CONTRIBUTING.md the text between `<!-- NAME -->` and `<!-- end NAME -->`; docs/history.md,
-docs/defects.md and docs/settings.md as whole files.
+In README.md, CONTRIBUTING.md and docs/oracle.md the text between `<!-- NAME -->` and `<!-- end NAME -->`;
+docs/history.md, docs/defects.md and docs/settings.md as whole files.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from nemesrv.chaos.faults import kinds
 from nemesrv.chaos.history.docs import render as history
 from nemesrv.chaos.oracle.legend import SYMBOLS
 from nemesrv.chaos.settings.docs import render as settings
+from tests.chaos.oracle.window_edges import table as edges
 from tests.nightly import table as nightly
 
 ROOT = Path(__file__).parents[1]
@@ -36,6 +37,7 @@ def legend() -> str:
 BLOCKS = {
     "README.md": {"checks": checks, "faults": lambda: kinds.table().strip(), "legend": legend},
     "CONTRIBUTING.md": {"nightly": nightly},
+    "docs/oracle.md": {"edges": edges},
 }
 
 

@@ -19,6 +19,7 @@ class Nightly:
     """Ids of parameters, as pytest shows them in brackets."""
 
 
+_EDGES = "tests/chaos/oracle/test_window_edges.py"
 _VIRTUAL = "tests/chaos/experiment/virtual"
 _KNOWN = "tests/chaos/generate/test_known_verdicts.py"
 _PAGES = "tests/chaos/checkers/dataframes/test_plain_pages.py"
@@ -40,6 +41,21 @@ _OPEN_FILES = "tests/chaos/test_preflight.py::test_too_few_open_files_are_told_i
 _DEFECT = f"{_SELFTEST}::test_a_planted_defect_is_killed_and_its_clean_twin_is_clean"
 
 NIGHTLY = (
+    Nightly(
+        f"{_EDGES}::test_just_inside_is_valid_and_just_outside_is_invalid",
+        "more edges of the windows, each from both sides",
+        (
+            f"{_EDGES}::test_just_inside_is_valid_and_just_outside_is_invalid",
+            "tests/chaos/checkers/test_timed_waits.py",
+        ),
+        ("silent-4.9-latest", "producer-leaves-a-crash"),
+    ),
+    Nightly(
+        f"{_EDGES}::test_a_timer_is_found_that_is_2_percent_off",
+        "more timers that are 2 % too long or too short",
+        (f"{_EDGES}::test_a_timer_is_found_that_is_2_percent_off", "tests/chaos/checkers/test_timers_kept.py"),
+        ("R: registration-longer", "T: send with all its tries-shorter"),
+    ),
     Nightly(
         f"{_BENCH}::test_apaches_name_server_is_measured_beside_ours",
         "the benchmark with Apache's NameServers beside ours",
@@ -91,7 +107,7 @@ NIGHTLY = (
         f"{_KNOWN}::test_a_clean_history_of_any_size_is_valid_to_every_check",
         "clean generated histories of more sizes and seeds",
         (_HEALTHY, f"{_KNOWN}::test_a_clean_history_of_any_size_is_valid_to_every_check"),
-        ("5450-1-4.9",),
+        ("6100-1-4.9",),
     ),
     Nightly(
         f"{_KNOWN}::test_no_check_finds_a_fault_in_a_random_history",

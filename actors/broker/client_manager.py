@@ -122,6 +122,11 @@ class ClientManager:
                 self._remove_producer(producer_group, client.channel.id)
         return gone
 
+    def on_channel(self, channel_id: int) -> Client | None:
+        """The client that a heartbeat on that channel named last; None without any."""
+        groups = (*self.producers.values(), *(group.clients for group in self.consumers.values()))
+        return next((clients[channel_id] for clients in groups if channel_id in clients), None)
+
     def channels_of(self, group: str) -> list[Channel]:
         """The channels of a group's consumers."""
         found = self.consumers.get(group)

@@ -41,6 +41,7 @@ class ClientProcessor:
         heartbeat = HeartbeatData.decode(request.body)
         services, now_ms = self._services, self._services.now_ms
         client = Client(heartbeat.client_id, connection, request.language, request.version, now_ms)
+        self._record("client_heartbeat", client)
         for data in heartbeat.consumer_data_set:
             group = services.groups.find(data.group_name, now_ms=now_ms)
             if group is None:
@@ -71,9 +72,12 @@ class ClientProcessor:
     def unregister(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """35: a client leaves in order."""
         header = UnregisterClientRequestHeader.from_ext_fields(request.ext_fields)
+        client = self._services.clients.on_channel(connection.id)
         changed = self._services.clients.unregister(
             connection.id, producer_group=header.producer_group, consumer_group=header.consumer_group
         )
+        if client is not None and self._services.clients.on_channel(connection.id) is None:
+            self._gone("unregistered", client)
         self._notify(changed)
         return RemotingCommand.response()
 
@@ -91,6 +95,9 @@ class ClientProcessor:
 
     def connection_lost(self, connection: Connection) -> None:
         """Every client on that channel is gone."""
+        client = self._services.clients.on_channel(connection.id)
+        if client is not None:
+            self._gone("closed", client)
         self._notify(self._services.clients.channel_lost(connection.id))
 
     def expire(self) -> None:
@@ -103,9 +110,17 @@ class ClientProcessor:
                 client.channel.remote_address,
                 group,
             )
+            self._gone("expired", client)
             cast(Connection, client.channel).close()
         self._notify(dict.fromkeys(group for group, _ in gone if group))
         self._services.locks.expire(now_ms=self._services.now_ms)
+
+    def _gone(self, how: str, client: Client) -> None:
+        self._record("client_gone", client, f=how, duration_ms=self._services.now_ms - client.seen_ms)
+
+    def _record(self, event: str, client: Client, **fields: object) -> None:
+        channel = {"op_id": str(client.channel.id), "address": str(client.channel.remote_address)}
+        self._services.context.record(event, **channel, value={"client": client.client_id}, **fields)
 
     def _notify(self, groups: Iterable[str]) -> None:
         """Tell every member of each group, oneway, that its members have changed."""

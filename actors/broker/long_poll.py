@@ -26,6 +26,10 @@ class HeldPull(Generic[R]):
     """The queue offset it waits to see filled."""
     deadline_ms: int
     request: R
+    held_ms: int = 0
+    """Since when it waits."""
+    wait_ms: int = 0
+    """For how long it asked to."""
     tags_codes: frozenset[int] | None = None
     """Hashes of the tags it wants; None wants every message."""
     seen: int = 0

@@ -18,6 +18,7 @@ from ...remoting.command import RemotingCommand
 from ...remoting.headers.broker import PullMessageRequestHeader, PullMessageResponseHeader
 from ...remoting.node.profile import Profile
 from ...remoting.transport import Connection
+from .hold_times import HoldTimes
 from .long_poll import HeldPull
 from .services import HeldRequest, Services, refuse
 from .store import Found, GetStatus
@@ -54,6 +55,7 @@ class PullProcessor:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._arrived: set[tuple[str, int]] = set()
+        self._hold_times = HoldTimes()
 
     def pull(
         self, connection: Connection, request: RemotingCommand
@@ -66,6 +68,7 @@ class PullProcessor:
         if looked.code != ResponseCode.PULL_NOT_FOUND or not header.sys_flag & SUSPEND:
             return self._answer(connection, header, looked)
         services, config = self._services, self._services.config
+        now_ms = services.now_ms
         wait_ms = header.suspend_timeout_millis if config.long_polling_enable else config.short_polling_time_mills
         held = HeldRequest(
             partial(self._run_again, connection, request, header),
@@ -74,9 +77,11 @@ class PullProcessor:
         pull = HeldPull(
             connection.id,
             header.queue_offset,
-            services.now_ms + wait_ms,
+            now_ms + wait_ms,
             held,
-            looked.tags_codes,
+            held_ms=now_ms,
+            wait_ms=wait_ms,
+            tags_codes=looked.tags_codes,
             seen=header.queue_offset,
         )
         if not services.holds.hold(header.topic, header.queue_id, pull):
@@ -95,11 +100,18 @@ class PullProcessor:
                 asyncio.get_running_loop().call_soon(self._wake)
             self._arrived.add(key)
 
-    def check(self) -> None:
-        """The 5 s check of all that wait."""
+    def check(self) -> dict[str, float]:
+        """The 5 s check of all that wait; says how long those waited that were answered since the last."""
         services = self._services
         for pull in services.holds.check(services.now_ms, services.store.max_offset):
-            pull.request.finish()
+            self._finish(pull)
+        return self._hold_times.taken()
+
+    @property
+    def check_period_s(self) -> float:
+        """How long after one check the next begins."""
+        config = self._services.config
+        return CHECK_PERIOD_S if config.long_polling_enable else config.short_polling_time_mills / 1000
 
     def connection_lost(self, connection: Connection) -> None:
         """Nobody is left to answer on that channel."""
@@ -110,7 +122,13 @@ class PullProcessor:
         arrived, self._arrived = self._arrived, set()
         for topic, queue_id in arrived:
             for pull in self._services.holds.wake(topic, queue_id, partial(self._wants, topic, queue_id)):
-                pull.request.finish()
+                self._finish(pull)
+
+    def _finish(self, pull: HeldPull[HeldRequest]) -> None:
+        response = pull.request.finish()
+        if response is not None:
+            now_ms = self._services.now_ms
+            self._hold_times.answered(response, held_ms=pull.held_ms, wait_ms=pull.wait_ms, now_ms=now_ms)
 
     def _wants(self, topic: str, queue_id: int, pull: HeldPull[HeldRequest]) -> bool:
         wanted, pull.seen = self._services.store.wanted_in(topic, queue_id, pull.seen, pull.tags_codes)

@@ -13,12 +13,14 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from ipaddress import ip_address
 from pathlib import Path
+from typing import TypeVar
 
 from ...remoting.bodies.route import TopicConfig
 from ...remoting.codes import LanguageCode
 from ...remoting.command import RemotingCommand
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
+from ...remoting.time_outs import record_timed_out
 from ...remoting.transport import Connection, RemotingClient, RemotingServer
 from .admin_processor import AdminProcessor
 from .client_processor import ClientProcessor
@@ -27,7 +29,7 @@ from .groups import SubscriptionGroups
 from .long_poll import PullHolds
 from .offsets import ConsumerOffsets
 from .processor import Answer, BrokerProcessor
-from .pull_processor import CHECK_PERIOD_S, PullProcessor
+from .pull_processor import PullProcessor
 from .query_processor import QueryProcessor
 from .registration import Registration
 from .schedule import ScheduleService
@@ -37,6 +39,7 @@ from .store import MessageStore, scheduled_tags_code
 from .topics import SCHEDULE_TOPIC, TopicTable
 
 CLIENT_SCAN_S = 10.0
+T = TypeVar("T")
 
 
 class Broker:
@@ -77,6 +80,7 @@ class Broker:
             connect_timeout_s=config.connect_timeout_millis / 1000,
             idle_s=config.client_channel_max_idle_time_seconds,
             close_on_timeout=config.client_close_socket_if_timeout,
+            on_timed_out=lambda *wait: record_timed_out(context.record, *wait),
             language=LanguageCode.JAVA,
             version=config.profile.version,
             log=context.log,
@@ -113,8 +117,8 @@ class Broker:
         for topic in self.services.topics.topic_config_table.values():
             self._record_topic(topic.topic_name, topic)
         self._schedule.start()
-        self._spawn(self._every(lambda: CHECK_PERIOD_S, self._pull.check))
-        self._spawn(self._every(lambda: CLIENT_SCAN_S, self._clients.expire))
+        self._spawn(self._check_held_pulls())
+        self._spawn(self._scan_clients())
         self._spawn(self._every(lambda: self.services.config.flush_consumer_offset_interval / 1000, self._persist))
         await self._registration.start()
         names = ";".join(map(str, self._registration_targets()))
@@ -224,10 +228,37 @@ class Broker:
     async def _every(self, period_s: Callable[[], float], work: Callable[[], object]) -> None:
         while True:
             await self._context.clock.sleep(period_s())
-            try:
-                work()
-            except Exception:  # one failed turn must not end the others
-                self._context.log.exception("periodic work failed")
+            self._turn(work)
+
+    def _turn(self, work: Callable[[], T]) -> T | None:
+        try:
+            return work()
+        except Exception:  # one failed turn must not end the others
+            self._context.log.exception("periodic work failed")
+            return None
+
+    async def _check_held_pulls(self) -> None:
+        """`PullRequestHoldService`: waits after each check."""
+        clock = self._context.clock
+        while True:
+            await clock.sleep(self._pull.check_period_s)
+            begin_s = clock.monotonic_s()
+            self._ran("checkHoldRequest", begin_s, self._turn(self._pull.check) or None)
+
+    async def _scan_clients(self) -> None:
+        """`ClientHousekeepingService`: at a fixed rate."""
+        clock = self._context.clock
+        due_s = clock.monotonic_s() + CLIENT_SCAN_S
+        while True:
+            await clock.sleep(max(0.0, due_s - clock.monotonic_s()))
+            due_s += CLIENT_SCAN_S
+            begin_s = clock.monotonic_s()
+            self._turn(self._clients.expire)
+            self._ran("scanExceptionChannel", begin_s)
+
+    def _ran(self, task: str, begin_s: float, value: object = None) -> None:
+        took_ms = (self._context.clock.monotonic_s() - begin_s) * 1000
+        self._context.record("scheduled_task", f=task, duration_ms=took_ms, value=value)
 
     def _persist(self) -> None:
         """Tables to disk, each on its own: a full disk must not keep the others from a later try."""

@@ -28,13 +28,17 @@ class HeldRequest:
     run_again: Callable[[], RemotingCommand | None]
     answer: asyncio.Future[RemotingCommand | None]
 
-    def finish(self) -> None:
-        """Answer now, from what the queue holds now."""
-        if not self.answer.done():
-            try:
-                self.answer.set_result(self.run_again())
-            except Exception as exc:  # the transport answers it as any handler's failure
-                self.answer.set_exception(exc)
+    def finish(self) -> RemotingCommand | None:
+        """Answer now, from what the queue holds now; the answer, where there is one."""
+        if self.answer.done():
+            return None
+        try:
+            response = self.run_again()
+        except Exception as exc:  # the transport answers it as any handler's failure
+            self.answer.set_exception(exc)
+            return None
+        self.answer.set_result(response)
+        return response
 
     def abandon(self) -> None:
         """Its connection is gone: there is nobody to answer."""

@@ -131,7 +131,7 @@ class _Pair:
         """From when on it counts: never while a fault lasts, and when what a fault held has arrived."""
         from_ms = one.ended_ms
         for cause in self.causes:
-            if cause.start_ms <= one.ended_ms and cause.end_ms >= one.began_ms:
+            if cause.start_ms <= one.ended_ms and cause.end_ms > one.began_ms:
                 return math.inf
             if cause.end_ms <= one.began_ms:
                 delay = cause.delay

@@ -14,13 +14,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from ...remoting.node.profile import Profile
-from ..oracle.causes import Cause, leave_ms
 from ..oracle.schedules import (
     HEARTBEAT,
     OFFSET_CALL_MS,
@@ -29,30 +27,22 @@ from ..oracle.schedules import (
     REBALANCE,
     REGISTER,
     Schedule,
-    Troubles,
-    pauses,
     schedules,
 )
 from ..oracle.world import OURS, Life, World
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
-from .control import Control, Row
-from .findings import NEVER, counted, lasted, tolerated, verdict_of
-from .lateness import RESUME_GRACE_MS, LagWindow
-from .tolerance import Tolerance, tolerance
+from .control import Control
+from .findings import NEVER, lasted, verdict_of
+from .lateness import RESUME_GRACE_MS
+from .timed_waits import Waits
+from .timer_acts import Act, Process, Run, by_process
 
 NAME = "timers_kept"
 _LONGEST_CALL_MS = 60_000.0
 """One that began in some time has ended so long after it; a longer one is found by its own length."""
+_SHARED_TASKS = (POLL, HEARTBEAT, PERSIST)
 _KINDS = ("name_server", "broker", "producer", "consumer")
-
-
-class _Run(NamedTuple):
-    """One run of a task."""
-
-    began_ms: float
-    ended_ms: float
-    row: Row
 
 
 class _Busy(NamedTuple):
@@ -61,43 +51,21 @@ class _Busy(NamedTuple):
     from_ms: float
     to_ms: float
 
-    def and_then(self, run: _Run, slack_ms: float) -> _Busy:
+    def and_then(self, run: Run, slack_ms: float) -> _Busy:
         follows = run.began_ms <= self.to_ms + slack_ms
         return _Busy(self.from_ms if follows else run.began_ms, max(self.to_ms, run.ended_ms))
 
 
-class _Act(NamedTuple):
-    """What was measured of one run, or look-up, and what is allowed. Counted from `from_ms`."""
-
-    from_ms: float
-    measured_ms: float
-    earliest_ms: float | None
-    latest_ms: float
-    formula: str
-    missing: bool = False
-    peers: Sequence[str] = ()
-    """Whose lateness it suffers from, besides its node's: who has to answer."""
-
-    @property
-    def over_ms(self) -> float:
-        early_ms = 0.0 if self.earliest_ms is None else self.earliest_ms - self.measured_ms
-        return max(self.measured_ms - self.latest_ms, early_ms, 0.0)
-
-    @property
-    def at_ms(self) -> float:
-        return self.from_ms + self.measured_ms
-
-
 def judge(control: Control, world: World) -> Verdict:
     """Examined: runs of periodic tasks, the waits between rebalances, and look-ups. Violations: those out of time."""
-    runs, registered = _by_process(control, "scheduled_task"), _by_process(control, "register")
-    asked = _by_process(control, "name_server_call")
+    runs, registered = by_process(control, "scheduled_task"), by_process(control, "register")
+    asked = by_process(control, "name_server_call")
     findings: list[Finding] = []
     for node in world.of_kind(*_KINDS) if runs else ():
         for life in world.lives_of(node.name) if node.implementation == OURS else ():
             process, calls = (life.node, life.incarnation), registered if node.kind == "broker" else asked
-            one = _Process(control, world, life, node.kind, runs.get(process, ()), calls.get(process, ()))
-            findings += one.findings()
+            one = _Tasks(control, world, life, node.kind, runs.get(process, ()), calls.get(process, ()))
+            findings += [*one.findings(), *Waits(control, world, life, node.kind).findings()]
     return verdict_of(
         NAME,
         findings,
@@ -109,7 +77,7 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="every node scans, registers, polls, heartbeats, commits and rebalances when its settings say",
+    says="every node scans, registers, polls, heartbeats, commits, rebalances, waits and gives up when it is set to",
     section=Section.CLIENTS,
     reads=Reads.CONTROL,
     gather=lambda gathering, _world: gathering.control,
@@ -118,79 +86,52 @@ CHECK = Check(
 )
 
 
-def _by_process(control: Control, event: str) -> Mapping[tuple[str, int], Sequence[_Run]]:
-    def found() -> Mapping[tuple[str, int], Sequence[_Run]]:
-        of: dict[tuple[str, int], list[_Run]] = defaultdict(list)
-        for row in control.rows(event):
-            of[row.process].append(_Run(row.time_ms - (row.duration_ms or 0.0), row.time_ms, row))
-        return of
-
-    made: Mapping[tuple[str, int], Sequence[_Run]] = control.memoized(("runs", event), found)
-    return made
-
-
-class _Process:
-    """One process and its timers."""
+class _Tasks(Process):
+    """The periodic tasks of one process, its look-ups and registrations."""
 
     def __init__(
-        self, control: Control, world: World, life: Life, kind: str, runs: Sequence[_Run], calls: Sequence[_Run]
+        self, control: Control, world: World, life: Life, kind: str, runs: Sequence[Run], calls: Sequence[Run]
     ) -> None:
-        self.control, self.world, self.life, self.kind = control, world, life, kind
-        # A client whose start failed is made anew within its process: each takes its list and begins its tasks.
-        lists = (
-            row.time_ms for row in control.rows("name_server_list") if row.process == (life.node, life.incarnation)
-        )
-        self.start_ms = max((*lists, life.start_ms)) if kind in ("producer", "consumer") else life.start_ms
+        super().__init__(control, world, life, kind)
         self.runs = [run for run in runs if run.began_ms >= self.start_ms - 1.0]
         self.calls, self.call_ends = calls, [call.ended_ms for call in calls]
-        self.timers = world.timers_of(life.node)
-        self.pauses: Sequence[Cause] = pauses(world, life.node)
-        self.troubles = Troubles(world, life.node)
-        self.name_servers = [node.name for node in world.of_kind("name_server")]
-        self.brokers = [node.name for node in world.of_kind("broker")]
-        self.end_ms = min(life.end_ms, world.end_ms)
-        if life.end_ms < world.end_ms and not any(f.ends_process and f.start_ms == life.end_ms for f in world.faults):
-            self.end_ms -= leave_ms(world) + self.timers.A_ms * len(self.brokers)  # it stops in peace
-        measured = control.lateness.of_node.get(life.node)
-        if life.end_ms >= world.end_ms and measured is not None and len(measured.until):
-            self.end_ms = min(self.end_ms, float(measured.until[-1]))  # a history that grows has no more of it yet
 
     def findings(self) -> Iterator[Finding]:
         for schedule in schedules(self.world, self.life.node, self.kind):
-            yield from self._finding(schedule.task, f"each {schedule.symbol}", schedule.row, self._ticks(schedule))
-            yield from self._finding(
+            yield from self.finding(schedule.task, f"each {schedule.symbol}", schedule.row, self._ticks(schedule))
+            yield from self.finding(
                 schedule.task, "takes no longer than its calls", "a call ends by its time-out", self._lengths(schedule)
             )
         if self.kind == "broker":
             row = "BrokerOuterAPI: a registration ends by registerBrokerTimeoutMills"
-            yield from self._finding("registration", "ends by its time-out", row, self._registrations())
+            yield from self.finding("registration", "ends by its time-out", row, self._registrations())
         if self.kind == "consumer":
             row = "RebalanceService: waits Qr after each round"
-            yield from self._finding(REBALANCE, "each Qr after the last", row, self._waits())
-            yield from self._finding(REBALANCE, "takes no longer than its calls", row, self._rebalances())
+            yield from self.finding(REBALANCE, "each Qr after the last", row, self._waits())
+            yield from self.finding(REBALANCE, "takes no longer than its calls", row, self._rebalances())
         if self.kind in ("producer", "consumer"):
             yield from self._silent_polls()
-            yield from self._finding(
+            yield from self.finding(
                 "look-up", "ends by its time-out", "a look-up ends by mqClientApiTimeout", self._look_ups()
             )
 
     # -- when
 
-    def _ticks(self, schedule: Schedule) -> Iterator[_Act]:
+    def _ticks(self, schedule: Schedule) -> Iterator[Act]:
         """Each run of a fixed-rate task, counted from when the first was due; and the one that never came."""
-        thread = [run for run in self.runs if run.row.f != REBALANCE] if schedule.shared else self.runs
+        mine = [run for run in self.runs if run.row.f == schedule.task]
+        thread = [run for run in self.runs if run.row.f != REBALANCE] if schedule.shared else mine
         first_ms = self.start_ms + schedule.first_ms
         base_ms: float | None = None if schedule.task == REGISTER else first_ms
-        mine = [run for run in thread if run.row.f == schedule.task]
         number, busy = 0, _Busy(-math.inf, -math.inf)
         for run in thread:
             if run.row.f == schedule.task:
                 if base_ms is None:
                     # What a pause held up says nothing of when it was due: the next run does.
-                    is_held = self._held(self.life.start_ms, run.began_ms)
+                    is_held = self.held(self.life.start_ms, run.began_ms)
                     if not is_held and run is mine[0]:
                         yield self._first(run, first_ms)
-                    is_held = self._held(run.began_ms, run.began_ms)
+                    is_held = self.held(run.began_ms, run.began_ms)
                     base_ms, number = (None, 0) if is_held else (run.began_ms, 0)
                 else:
                     yield self._tick(schedule, base_ms, number, run.began_ms, busy)
@@ -203,36 +144,32 @@ class _Process:
         if base_ms is None:
             base_ms, number = first_ms + self.timers.B_ms, 0
         missing = self._tick(schedule, base_ms, number, self.end_ms, busy)._replace(missing=True)
-        busy_ms = max(self._bound_ms(one, missing.from_ms + missing.latest_ms, self.end_ms) for one in self._tasks)
-        busy_ms += self._call_ms(len(self.name_servers))  # what was under way at the end has left no row
+        tasks = _SHARED_TASKS if schedule.shared else (schedule.task,)
+        busy_ms = max(self._bound_ms(one, missing.from_ms + missing.latest_ms, self.end_ms) for one in tasks)
+        if schedule.shared or schedule.task == REGISTER:
+            busy_ms += self._call_ms(len(self.name_servers))  # what was under way at the end has left no row
         missing = missing._replace(latest_ms=missing.latest_ms + busy_ms, earliest_ms=None)
         if missing.over_ms > 0:
             yield missing
 
-    @property
-    def _tasks(self) -> Sequence[str]:
-        return (POLL, HEARTBEAT, PERSIST) if self.kind in ("producer", "consumer") else (REGISTER,)
-
-    def _first(self, run: _Run, first_ms: float) -> _Act:
+    def _first(self, run: Run, first_ms: float) -> Act:
         """The first periodic registration, 10 s after the one at the start was over."""
         wait_ms = self._bound_ms(REGISTER, self.life.start_ms, run.began_ms)
-        due_ms = self._after_pauses(first_ms + wait_ms)
+        due_ms = self.after_pauses(first_ms + wait_ms)
         early_ms = first_ms - self.life.start_ms
-        return _Act(
-            self.life.start_ms, run.began_ms - self.life.start_ms, early_ms, due_ms - self.life.start_ms, "10 s"
-        )
+        return Act(self.life.start_ms, run.began_ms - self.life.start_ms, early_ms, due_ms - self.life.start_ms, "10 s")
 
-    def _tick(self, schedule: Schedule, base_ms: float, number: int, began_ms: float, busy: _Busy) -> _Act:
+    def _tick(self, schedule: Schedule, base_ms: float, number: int, began_ms: float, busy: _Busy) -> Act:
         from_ms = base_ms if number else self.start_ms
         earliest_ms = number * schedule.period_ms if number else base_ms - from_ms
-        latest_ms = self._after_pauses(from_ms + earliest_ms)
+        latest_ms = self.after_pauses(from_ms + earliest_ms)
         if busy.from_ms <= latest_ms + self.timers.delivery_ms:
-            latest_ms = max(latest_ms, self._after_pauses(busy.to_ms))
+            latest_ms = max(latest_ms, self.after_pauses(busy.to_ms))
         latest_ms = max(latest_ms - from_ms, earliest_ms)
         formula = f"{number}·{schedule.symbol}" if number else "its first delay"
-        return _Act(from_ms, began_ms - from_ms, earliest_ms, latest_ms, formula)
+        return Act(from_ms, began_ms - from_ms, earliest_ms, latest_ms, formula)
 
-    def _waits(self) -> Iterator[_Act]:
+    def _waits(self) -> Iterator[Act]:
         """From the end of each round until the next began."""
         rounds = [run for run in self.runs if run.row.f == REBALANCE]
         timers = self.timers
@@ -241,47 +178,37 @@ class _Process:
             wait_ms, symbol = timers.Qr_ms, "Qr"
             if timers.profile is Profile.V5_X and not (before.row.decoded or {}).get("balanced", True):
                 wait_ms, symbol = float(str(self.world.setting(self.life.node, "minInterval"))), "minInterval"
-            due_ms = self._after_pauses(before.ended_ms + wait_ms)
+            due_ms = self.after_pauses(before.ended_ms + wait_ms)
             earliest_ms = None if woken else wait_ms
-            yield _Act(before.ended_ms, run.began_ms - before.ended_ms, earliest_ms, due_ms - before.ended_ms, symbol)
+            yield Act(before.ended_ms, run.began_ms - before.ended_ms, earliest_ms, due_ms - before.ended_ms, symbol)
         ended_ms = rounds[-1].ended_ms if rounds else self.start_ms
-        due_ms = self._after_pauses(ended_ms + timers.Qr_ms)
-        missing = _Act(ended_ms, self.end_ms - ended_ms, None, due_ms - ended_ms, "Qr", missing=True)
+        due_ms = self.after_pauses(ended_ms + timers.Qr_ms)
+        missing = Act(ended_ms, self.end_ms - ended_ms, None, due_ms - ended_ms, "Qr", missing=True)
         if missing.over_ms > 0 and not self._any_trouble(ended_ms, self.end_ms):
             yield missing
 
-    def _after_pauses(self, at_ms: float) -> float:
-        """That moment, or when the node was itself again."""
-        for pause in self.pauses:
-            if pause.start_ms <= at_ms + self.timers.delivery_ms and at_ms < pause.end_ms + RESUME_GRACE_MS:
-                at_ms = pause.end_ms + RESUME_GRACE_MS
-        return at_ms
-
-    def _held(self, from_ms: float, to_ms: float) -> bool:
-        return any(p.start_ms <= to_ms and p.end_ms + RESUME_GRACE_MS >= from_ms for p in self.pauses)
-
     # -- how long
 
-    def _lengths(self, schedule: Schedule) -> Iterator[_Act]:
+    def _lengths(self, schedule: Schedule) -> Iterator[Act]:
         for run in self.runs:
             if run.row.f == schedule.task:
                 bound_ms = self._bound_ms(schedule.task, run.began_ms, run.ended_ms)
                 yield self._length(run, bound_ms, "its calls")
 
-    def _rebalances(self) -> Iterator[_Act]:
+    def _rebalances(self) -> Iterator[Act]:
         """Rounds in which every peer answered; one that may have met a time-out may meet one for each queue."""
         for run in self.runs:
             if run.row.f == REBALANCE and not self._any_trouble(run.began_ms, run.ended_ms):
                 yield self._length(run, self._bound_ms(REBALANCE, run.began_ms, run.ended_ms), "its calls")
 
-    def _length(self, run: _Run, bound_ms: float, formula: str) -> _Act:
-        if self._held(run.began_ms, run.ended_ms):
+    def _length(self, run: Run, bound_ms: float, formula: str) -> Act:
+        if self.held(run.began_ms, run.ended_ms):
             bound_ms += sum(
                 max(0.0, min(p.end_ms + RESUME_GRACE_MS, run.ended_ms) - max(p.start_ms, run.began_ms))
                 for p in self.pauses
             )
         peers = self.name_servers if self.kind == "broker" else [*self.name_servers, *self.brokers]
-        return _Act(run.began_ms, run.ended_ms - run.began_ms, None, bound_ms, formula, peers=peers)
+        return Act(run.began_ms, run.ended_ms - run.began_ms, None, bound_ms, formula, peers=peers)
 
     def _bound_ms(self, task: str, from_ms: float, to_ms: float) -> float:
         """How long a run of the task may take that lasts from then to then."""
@@ -349,7 +276,7 @@ class _Process:
                 **out,
             )
 
-    def _calls_in(self, from_ms: float, to_ms: float) -> Sequence[_Run]:
+    def _calls_in(self, from_ms: float, to_ms: float) -> Sequence[Run]:
         within = self.calls[bisect_left(self.call_ends, from_ms) : bisect_right(self.call_ends, to_ms)]
         return [call for call in within if call.began_ms >= from_ms - 1.0]
 
@@ -372,7 +299,7 @@ class _Process:
             return 0.0
         return float(str(self.world.setting(self.life.node, "lockTimeoutMillis")))
 
-    def _look_ups(self) -> Iterator[_Act]:
+    def _look_ups(self) -> Iterator[Act]:
         """Each look-up: its answer by A, or a connect by C for each NameServer that it met; and its turn before."""
         for number, call in enumerate(self.calls):
             tried = len((call.row.decoded or {}).get("tried") or ())
@@ -382,7 +309,7 @@ class _Process:
                 bound_ms += self._lock_ms
             yield self._length(call, bound_ms, f"A, or {tried}·C")
 
-    def _registrations(self) -> Iterator[_Act]:
+    def _registrations(self) -> Iterator[Act]:
         """Each registration at one NameServer: its answer, or none, by B."""
         for call in self.calls:
             yield self._length(call, self._call_ms(1) + self.timers.delivery_ms, "B")
@@ -393,56 +320,3 @@ class _Process:
 
     def _any_trouble(self, from_ms: float, to_ms: float) -> bool:
         return bool(self.troubles.among([*self.name_servers, *self.brokers], from_ms, to_ms))
-
-    # -- findings
-
-    def _finding(self, task: str, kind: str, row: str, acts: Iterable[_Act]) -> Iterator[Finding]:
-        """One of all acts of a timer; measured is the first that was out of time, else the one nearest to it."""
-        judged = [(act, self._tolerance(act)) for act in acts]
-        if not judged:
-            return
-        marks = [counted(act.over_ms, tolerance_) for act, tolerance_ in judged]
-        wrong, late = sum(mark["wrong"] for mark in marks), sum(mark["late"] for mark in marks)
-        named = "wrong" if wrong else "late" if late else None
-        if named:
-            act, tolerance_ = next(one for one, mark in zip(judged, marks, strict=True) if mark[named])
-        else:
-            act, tolerance_ = max(judged, key=lambda one: _margin_ms(one[0]))
-        out = bool(wrong or late)
-        yield Finding(
-            subject=self.life.node,
-            object=task,
-            kind=kind,
-            from_ms=act.from_ms,
-            to_ms=self.end_ms,
-            bound_ms=act.latest_ms,
-            earliest_ms=act.earliest_ms,
-            formula=act.formula,
-            row=row,
-            **tolerated(tolerance_),
-            measured_ms=act.measured_ms,
-            over_ms=act.over_ms,
-            examined=len(judged),
-            wrong=wrong,
-            late=late,
-            wrong_from_ms=min(act.at_ms, act.from_ms + act.latest_ms) if out else None,
-            wrong_to_ms=max(act.at_ms, act.from_ms + act.latest_ms) if out else None,
-            more={"never": True} if act.missing else {},
-        )
-
-    def _tolerance(self, act: _Act) -> Tolerance:
-        """By how late its timers were around its own time, and around the one that it counts from."""
-        node, delivery_ms = self.life.node, self.timers.delivery_ms
-        if act.over_ms <= delivery_ms:
-            return tolerance(self.timers, 0.0, 1)
-        ends = {act.from_ms, min(act.from_ms + act.latest_ms, act.at_ms)}
-        windows = [LagWindow(0, node, at_ms - delivery_ms, at_ms + delivery_ms) for at_ms in ends]
-        windows.append(LagWindow(0, node, min(act.from_ms + act.latest_ms, act.at_ms), act.at_ms))
-        windows += [LagWindow(0, peer, act.from_ms, act.at_ms) for peer in act.peers]
-        return tolerance(self.timers, self.control.lateness.measured(self.world, windows).get(0), 2)
-
-
-def _margin_ms(act: _Act) -> float:
-    """How near to either end."""
-    short_ms = -math.inf if act.earliest_ms is None else act.earliest_ms - act.measured_ms
-    return max(act.measured_ms - act.latest_ms, short_ms)

@@ -7,7 +7,7 @@ list again; a test compares the two.
 
 from __future__ import annotations
 
-from . import answers, broker, by_hand, client, consumer, drops, producer, registrations, slow, tables, timers
+from . import answers, broker, by_hand, client, consumer, drops, producer, registrations, slow, tables, timers, waits
 from .model import Defect as Defect
 
 _ALL = (
@@ -22,6 +22,7 @@ _ALL = (
     *producer.DEFECTS,
     *consumer.DEFECTS,
     *timers.DEFECTS,
+    *waits.DEFECTS,
 )
 
 DEFECTS: dict[str, Defect] = {defect.name: defect for defect in _ALL}

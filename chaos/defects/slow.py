@@ -85,7 +85,7 @@ DEFECTS = (
         kinds=(NodeKind.BROKER,),
         nodes=("broker-a",),
         scenario="quiet",
-        caught_by=checks("prompt_answers"),
+        caught_by=checks("prompt_answers", "timers_kept"),
         plant=in_its_parts(_wakes_no_pull),
     ),
 )

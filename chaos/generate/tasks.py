@@ -17,6 +17,8 @@ from .plan import Plan
 
 POLL = "updateTopicRouteInfoFromNameServer"
 COMMIT_MS = 5_000.0
+_AFTER_THE_LAST = frozenset({"checkHoldRequest"})
+"""Tasks that wait for their period after each run, so that none is made up for."""
 REBALANCE_AFTER_MS = 100.0
 """How long after its start a made-up consumer first rebalances."""
 
@@ -48,7 +50,11 @@ def _threads(plan: Plan, role: str) -> Sequence[Mapping[str, tuple[float, float]
         first_ms = 5_000.0 if plan.profile is Profile.V4_9 else 5.0
         return ({"scanNotActiveBroker": (first_ms, timers.S_ms)},)
     if role == "broker":
-        return ({"registerBrokerAll": (10_000.0, timers.R_ms)},)
+        return (
+            {"registerBrokerAll": (10_000.0, timers.R_ms)},
+            {"checkHoldRequest": (5_000.0, 5_000.0)},
+            {"scanExceptionChannel": (10_000.0, 10_000.0)},
+        )
     shared = {
         POLL: (10.0, timers.P_ms),
         "sendHeartbeatToAllBroker": (1_000.0, timers.H_ms),
@@ -67,6 +73,9 @@ def _runs(
     calls: Sequence[tuple[float, float]],
 ) -> Iterator[tuple[float, float, str]]:
     """From when to when each task ran, one after the other."""
+    if thread.keys() & _AFTER_THE_LAST:
+        yield from _waits(*next(iter(thread.items())), start_ms, end_ms, pauses)
+        return
     due = sorted(
         (start_ms + first_ms + number * period_ms, task)
         for task, (first_ms, period_ms) in thread.items()
@@ -83,3 +92,17 @@ def _runs(
         if free_ms >= end_ms:
             return
         yield began_ms, free_ms, task
+
+
+def _waits(
+    task: str, times: tuple[float, float], start_ms: float, end_ms: float, pauses: Sequence[tuple[float, float]]
+) -> Iterator[tuple[float, float, str]]:
+    """As _runs, of a task that waits after each run and takes no time."""
+    first_ms, period_ms = times
+    due_ms = start_ms + first_ms
+    while True:
+        due_ms = next((resumed_ms for paused_ms, resumed_ms in pauses if paused_ms <= due_ms < resumed_ms), due_ms)
+        if due_ms >= end_ms:
+            return
+        yield due_ms, due_ms, task
+        due_ms += period_ms

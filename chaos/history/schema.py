@@ -200,9 +200,22 @@ _CATALOGUE: tuple[Event, ...] = (
         Group.CONTROL,
         "every node",
         ("f", "duration_ms", "value"),
-        "a periodic task has run, for duration_ms until now; f: scanNotActiveBroker of a NameServer; registerBrokerAll "
-        "of a broker; updateTopicRouteInfoFromNameServer, sendHeartbeatToAllBroker, persistAllConsumerOffset and "
-        "doRebalance of a client; value of doRebalance: woken (before its time) and balanced (it left nothing undone)",
+        "a periodic task has run, for duration_ms until now; f: scanNotActiveBroker of a NameServer; "
+        "registerBrokerAll, checkHoldRequest and scanExceptionChannel of a broker; "
+        "updateTopicRouteInfoFromNameServer, sendHeartbeatToAllBroker, persistAllConsumerOffset and doRebalance of a "
+        "client; value of doRebalance: woken (before its time) and balanced (it left nothing undone); of "
+        "checkHoldRequest, of the pulls that were answered since the last: notified (how many found a message) and "
+        "slowest_ms (after it was stored), timed_out (how many found none), shortest_ms and longest_ms (after the time "
+        "for which they wanted to be held)",
+    ),
+    Event(
+        "timed_out",
+        Group.CONTROL,
+        "broker, client",
+        ("f", "address", "op_id", "attempt", "duration_ms", "value"),
+        "a wait has run out: f is connect, send (with all its tries, value.attempt_ms being the last one's) or the "
+        "name of the request that was not answered; duration_ms: how long was waited, connecting and a NameServer's "
+        "choice included",
     ),
     # Who acts by hand
     Event(
@@ -256,6 +269,21 @@ _CATALOGUE: tuple[Event, ...] = (
         ("topic", "value"),
         "the broker has this topic, or no longer (null); value: read and write (queues), perm as it registers it, and "
         "version, the counter of the dataVersion that has it so",
+    ),
+    Event(
+        "client_heartbeat",
+        Group.CONTROL,
+        "broker",
+        ("op_id", "address", "value"),
+        "a client's heartbeat was handled; op_id names its channel; value: client, its clientId",
+    ),
+    Event(
+        "client_gone",
+        Group.CONTROL,
+        "broker",
+        ("op_id", "f", "address", "duration_ms", "value"),
+        "a client is no longer known: f is unregistered, closed (its channel) or expired (by scanExceptionChannel); "
+        "duration_ms: since its last heartbeat",
     ),
     Event("boot", Group.CONTROL, "broker", ("value",), "what the store recovered, and how many bytes it cut off"),
     # Clients
@@ -320,6 +348,24 @@ _CATALOGUE: tuple[Event, ...] = (
         "consumer",
         ("type", "broker_name", "address", "topic", "queue_id", "offset", "code", "duration_ms"),
         "one pull request, and how it ended",
+    ),
+    Event(
+        "pull_delayed",
+        Group.CONTROL,
+        "consumer",
+        ("f", "topic", "broker_name", "queue_id", "duration_ms", "value"),
+        "the queue's next pull was put off (executePullRequestLater); f says why: exception, flow_control, "
+        "broker_flow_control, illegal_offset, first (5.x); duration_ms: the longest of value.times that followed each "
+        "other within a second; value.shortest_ms: the shortest",
+    ),
+    Event(
+        "broker_isolated",
+        Group.CONTROL,
+        "producer",
+        ("f", "broker_name", "duration_ms", "value"),
+        "with sendLatencyFaultEnable; f is isolated: an attempt that took duration_ms, or failed (value.failed), has "
+        "the broker avoided for value.isolation_ms from now; or selected: the next attempt goes there, for the first "
+        "time since",
     ),
     Event(
         "receive",

@@ -4,6 +4,8 @@
 |------------------------------------|------------|-----------------------|----------------------------|---------|
 | scanNotActiveBroker                | NameServer | 5 s (5.x: 5 ms)       | S after the last was due   | its own |
 | registerBrokerAll                  | broker     | 10 s after its start  | R after the last was due   | its own |
+| scanExceptionChannel               | broker     | 10 s                  | 10 s after the last was due | its own |
+| checkHoldRequest                   | broker     | 5 s                   | 5 s after the last ended   | its own |
 | updateTopicRouteInfoFromNameServer | client     | 10 ms                 | P after the last was due   | shared  |
 | sendHeartbeatToAllBroker           | client     | 1 s                   | H after the last was due   | shared  |
 | persistAllConsumerOffset           | client     | 10 s                  | 5 s after the last was due | shared  |
@@ -28,6 +30,9 @@ from .world import World
 SCAN, REGISTER = "scanNotActiveBroker", "registerBrokerAll"
 POLL, HEARTBEAT, PERSIST = "updateTopicRouteInfoFromNameServer", "sendHeartbeatToAllBroker", "persistAllConsumerOffset"
 REBALANCE = "doRebalance"
+HOLD_CHECK, CLIENT_SCAN = "checkHoldRequest", "scanExceptionChannel"
+CLIENT_SCAN_MS = 10_000.0
+"""Of `ClientHousekeepingService`: no setting's."""
 
 OFFSET_CALL_MS = 5_000.0
 """Of calls about consumer offsets (`RemoteBrokerOffsetStore`, `MQClientAPIImpl`): no setting's."""
@@ -53,7 +58,10 @@ def schedules(world: World, node: str, kind: str) -> tuple[Schedule, ...]:
     if kind == "name_server":
         return (Schedule(SCAN, "S", FIRST_SCAN_MS[timers.profile], timers.S_ms, "NamesrvController: scan each S"),)
     if kind == "broker":
-        return (Schedule(REGISTER, "R", 10_000.0, timers.R_ms, "BrokerController: registers each R"),)
+        return (
+            Schedule(REGISTER, "R", 10_000.0, timers.R_ms, "BrokerController: registers each R"),
+            Schedule(CLIENT_SCAN, "10 s", CLIENT_SCAN_MS, CLIENT_SCAN_MS, "ClientHousekeepingService: each 10 s"),
+        )
     if kind not in ("producer", "consumer"):
         return ()
     commit_ms = float(str(world.setting(node, "persistConsumerOffsetInterval"))) if kind == "consumer" else 5_000.0

@@ -23,6 +23,7 @@ from .consume_service import ConsumeService
 from .offset_store import OffsetStore
 from .process_queue import ProcessQueue
 from .pull import PullResult, PullStatus, matching_tags, pull, pull_sys_flag
+from .pull_delays import PullDelays
 from .rebalance import Rebalancer
 
 BROKER_SUSPEND_MAX_MS = 15_000
@@ -64,37 +65,41 @@ class PullService:
         task.add_done_callback(self._tasks.discard)
 
     async def _loop(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
-        sleep = self._context.clock.sleep
+        delays = PullDelays(self._context, queue)
         if self._config.profile is Profile.V5_X:
-            await sleep(FIRST_PULL_DELAY_5X_S)
+            await self._later(delays, "first", FIRST_PULL_DELAY_5X_S)
         while not process_queue.dropped:
             process_queue.last_pull_ms = self._context.clock.now_ms()
             if process_queue.over_limit(self._config.flow_limits):
-                await sleep(FLOW_CONTROL_PAUSE_S)
+                await self._later(delays, "flow_control", FLOW_CONTROL_PAUSE_S)
                 continue
+            delays.over()
             try:
                 result = await self._pull(queue, offset)
             except RocketMQError as exc:
-                await sleep(self._pause_after(queue, exc))
+                await self._later(delays, *self._pause_after(queue, exc))
                 continue
             except Exception:
                 self._context.log.exception("pulling %s failed", queue)
-                await sleep(self._config.pull_time_delay_when_exception_ms / 1000)
+                await self._later(delays, "exception", self._config.pull_time_delay_when_exception_ms / 1000)
                 continue
             if process_queue.dropped:
                 self._context.log.info("what was pulled from %s is left to its new owner", queue)
                 return
             if result.status is PullStatus.OFFSET_ILLEGAL:
-                await self._mend_offset(queue, process_queue, offset, result.next_begin_offset)
+                await self._mend_offset(queue, process_queue, offset, result.next_begin_offset, delays)
                 return
             offset = result.next_begin_offset
             self._deliver(queue, process_queue, result)
 
-    def _pause_after(self, queue: MessageQueue, exc: RocketMQError) -> float:
+    async def _later(self, delays: PullDelays, why: str, delay_s: float) -> None:
+        await delays.put_off(why, lambda: self._context.clock.sleep(delay_s))
+
+    def _pause_after(self, queue: MessageQueue, exc: RocketMQError) -> tuple[str, float]:
         self._context.log.warning("pulling %s failed: %s", queue, exc)
         if isinstance(exc, ResponseError) and exc.code == ResponseCode.FLOW_CONTROL:
-            return BROKER_FLOW_CONTROL_PAUSE_S
-        return self._config.pull_time_delay_when_exception_ms / 1000
+            return "broker_flow_control", BROKER_FLOW_CONTROL_PAUSE_S
+        return "exception", self._config.pull_time_delay_when_exception_ms / 1000
 
     def _deliver(self, queue: MessageQueue, process_queue: ProcessQueue, result: PullResult) -> None:
         messages = matching_tags(result.messages, self._rebalancer.subscriptions[queue.topic].tags_set)
@@ -105,12 +110,14 @@ class PullService:
             # Nothing in flight stands before what was skipped: without this the group would never get past it.
             self._offsets.update(queue, result.next_begin_offset)
 
-    async def _mend_offset(self, queue: MessageQueue, process_queue: ProcessQueue, asked: int, right: int) -> None:
+    async def _mend_offset(
+        self, queue: MessageQueue, process_queue: ProcessQueue, asked: int, right: int, delays: PullDelays
+    ) -> None:
         """Commit the offset that the broker named, and take the queue anew from there at a rebalance."""
         process_queue.dropped = True
         self._context.log.warning("%s has no offset %d, going on at %d", queue, asked, right)
         if self._config.profile is Profile.V4_9:
-            await self._context.clock.sleep(ILLEGAL_OFFSET_DELAY_4_9_S)
+            await self._later(delays, "illegal_offset", ILLEGAL_OFFSET_DELAY_4_9_S)
         if self._rebalancer.process_queues.get(queue) is not process_queue:
             return  # a rebalance gave it up, or took it anew, meanwhile
         self._offsets.update(queue, right, increase_only=False)

@@ -22,6 +22,8 @@ from dataclasses import dataclass
 
 from ...remoting.message import MessageQueue
 from ...remoting.node.profile import Profile
+from ...remoting.node.recording import Recorder, ignore
+from .isolation_record import IsolationRecord
 from .queue_selection import QueueRing
 
 LatencyTable = tuple[tuple[int, int], ...]
@@ -60,8 +62,10 @@ class MQFaultStrategy:
         enabled: bool = False,
         detector_enabled: bool = False,
         table: LatencyTable = (),
+        record: Recorder = ignore,
     ) -> None:
         """`table`: the user's own latencies and isolations (`latencyMax`, `notAvailableDuration`); empty: as above."""
+        self._record = IsolationRecord(record)
         self._profile = profile
         self._table = table or (LATENCY_TABLE_4_9 if profile is Profile.V4_9 else LATENCY_TABLE_5_X)
         self._enabled = enabled
@@ -76,6 +80,7 @@ class MQFaultStrategy:
         return next((isolation for bucket, isolation in reversed(self._table) if counted_ms >= bucket), 0)
 
     def attempt_succeeded(self, broker_name: str, latency_ms: int, *, now_ms: int) -> None:
+        """Acknowledged in that time."""
         self._update(broker_name, latency_ms, False, True, now_ms)
 
     def transport_failed(self, broker_name: str, latency_ms: int, *, now_ms: int) -> None:
@@ -98,6 +103,7 @@ class MQFaultStrategy:
         if not self._enabled:
             return
         isolation_ms = self.isolation_ms(latency_ms, failed=failed)
+        self._record.noted(broker_name, latency_ms, isolation_ms, failed=failed)
         item = self._items.setdefault(broker_name, _FaultItem())
         item.latency_ms = latency_ms
         item.reachable = reachable
@@ -130,6 +136,19 @@ class MQFaultStrategy:
         """
         if not self._enabled:
             return ring.next_on_another_broker(last_broker_name)
+        queue = self._select(ring, last_broker_name, now_ms, write_queue_nums, retry=retry)
+        self._record.selected(queue.broker_name)
+        return queue
+
+    def _select(
+        self,
+        ring: QueueRing,
+        last_broker_name: str | None,
+        now_ms: int,
+        write_queue_nums: Mapping[str, int],
+        *,
+        retry: bool,
+    ) -> MessageQueue:
         if self._profile is Profile.V4_9:
             return self._select_4_9(ring, now_ms, write_queue_nums)
         if retry:

@@ -56,6 +56,7 @@ class DefaultMQProducer:
             enabled=config.send_latency_fault_enable,
             detector_enabled=config.start_detector_enable,
             table=tuple(zip(config.latency_max, config.not_available_duration, strict=True)),
+            record=context.record,
         )
         self._sender = Sender(context, config, self.client, self._publish_table, self._fault)
         self._detector = FixedRateScheduler(context.clock, context.log)

@@ -6,8 +6,10 @@ It also knows what no single attempt knows: whether any of them may have been st
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ...remoting.codes import ResponseCode
-from ...remoting.errors import ResponseError, RocketMQError
+from ...remoting.errors import RequestTimeout, ResponseError, RocketMQError
 from ...remoting.message import Message, MessageQueue
 from ...remoting.message_digest import message_digest
 from ...remoting.node.network import Address
@@ -86,6 +88,12 @@ class SendRecord:
         number, self._attempts = self._attempts, self._attempts + 1
         return Attempt(self, self._context, self._op_ids[0], number, queue, address)
 
+    def timed_out(self, attempt: Mapping[str, object], attempt_ms: float) -> None:
+        """The broker of this attempt did not answer in what was left of the call's time."""
+        fields = {name: attempt[name] for name in ("op_id", "attempt", "address")}
+        whole_ms = self._since_ms(self._begin_s)
+        self._context.record("timed_out", f="send", duration_ms=whole_ms, value={"attempt_ms": attempt_ms}, **fields)
+
     def _each(self) -> zip[tuple[Message, str]]:
         return zip(self._request.messages, self._op_ids, strict=True)
 
@@ -110,7 +118,7 @@ class Attempt:
         address: Address | None,
     ) -> None:
         self._record, self._context, self._number = record, context, number
-        self._fields = {
+        self._fields: dict[str, object] = {
             "op_id": op_id,
             "attempt": number,
             "broker_name": queue.broker_name,
@@ -134,6 +142,8 @@ class Attempt:
             type_ = "ok" if error is None and self.code == ResponseCode.SUCCESS else "info"
         self._record.maybe_stored += type_ != "fail"
         duration_ms = (self._context.clock.monotonic_s() - self._begin_s) * 1000
+        if isinstance(error, RequestTimeout):
+            self._record.timed_out(self._fields, duration_ms)
         self._context.record("send_attempt", type=type_, code=self.code, duration_ms=duration_ms, **self._fields)
 
 

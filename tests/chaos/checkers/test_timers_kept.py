@@ -7,7 +7,16 @@ from collections.abc import Iterable
 import pytest
 
 from nemesrv.chaos.checkers.timers_kept import judge
-from nemesrv.chaos.oracle.schedules import HEARTBEAT, PERSIST, POLL, REBALANCE, REGISTER, SCAN
+from nemesrv.chaos.oracle.schedules import (
+    CLIENT_SCAN,
+    HEARTBEAT,
+    HOLD_CHECK,
+    PERSIST,
+    POLL,
+    REBALANCE,
+    REGISTER,
+    SCAN,
+)
 from nemesrv.chaos.verdict import Finding, Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, address_of, cluster
 
@@ -15,6 +24,8 @@ END_S = 100.0
 RATES = {
     SCAN: ("ns-0", 5.0, 10.0),
     REGISTER: ("broker-a", 10.0, 30.0),
+    HOLD_CHECK: ("broker-a", 5.0, 5.0),
+    CLIENT_SCAN: ("broker-a", 10.0, 10.0),
     POLL: ("consumer-0", 0.01, 30.0),
     HEARTBEAT: ("consumer-0", 1.0, 30.0),
     PERSIST: ("consumer-0", 10.0, 5.0),

@@ -45,7 +45,7 @@ def test_rows_are_those_of_the_catalogue_in_order_of_time(seed: int) -> None:
         assert row.keys() - STAMPED <= catalogue[row["event"]], row
     assert [row["time_ms"] for row in rows] == sorted(row["time_ms"] for row in rows)
     assert numbered_without_gaps(rows)
-    assert len(rows) < 2_000
+    assert len(rows) < 2_500
 
 
 def test_a_history_in_slices_is_one_history(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def test_no_check_finds_a_fault_in_a_random_history(seed: int, spark: Any, tmp_p
         (20_000, 2, Profile.V4_9),
         (20_000, 3, Profile.V4_9),
         (20_000, 1, Profile.V5_X),
-        (5_450, 1, Profile.V4_9),  # a message a minute for each queue
+        (6_100, 1, Profile.V4_9),  # a message a minute for each queue
     ],
 )
 def test_a_clean_history_of_any_size_is_valid_to_every_check(

@@ -1,0 +1,304 @@
+"""The waits of a process that nobody schedules: each ends when its own setting says, neither early nor late.
+
+| timer         | measured                                                                 | rows              |
+|---------------|--------------------------------------------------------------------------|-------------------|
+| … time-out    | from the beginning of the call until nobody waits for its answer         | timed_out         |
+| pull delay    | how long a queue's next pull was put off                                 | pull_delayed      |
+| long poll     | held pulls: answered after the time they asked for, at the next check;   | scheduled_task    |
+|               | and at once when a message comes                                         |                   |
+| client expiry | from a client's last heartbeat at a broker until the broker forgets it   | client_heartbeat, |
+|               |                                                                          | client_gone       |
+| heartbeat     | each round reaches every broker that the round before did                | client_heartbeat  |
+| isolation     | by the attempt's latency; and until the broker is sent to again          | broker_isolated   |
+
+For how long is oracle/time_outs.py.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from ...remoting.node.profile import Profile
+from ..oracle.schedules import CLIENT_SCAN_MS, HEARTBEAT, HOLD_CHECK
+from ..oracle.time_outs import (
+    CLIENT_EXPIRED_MS,
+    SEND,
+    check_period,
+    isolation_ms,
+    pull_delay,
+    send_cap_ms,
+    time_out,
+    tries,
+)
+from ..verdict import Finding
+from .control import Row
+from .findings import NEVER, lasted
+from .timer_acts import Act, Process, Run, by_process
+
+TIME_OUT, PULL_DELAY, LONG_POLL, EXPIRY, ISOLATION = (
+    "time-out",
+    "pull delay",
+    "long poll",
+    "client expiry",
+    "isolation",
+)
+
+
+class Waits(Process):
+    """The waits of one process."""
+
+    def findings(self) -> Iterator[Finding]:
+        for what, acts in self._time_outs().items():
+            row = "NettyRemotingClient: a call ends by its time-out, a send by sendMsgTimeout"
+            yield from self.finding(f"{what} {TIME_OUT}", "runs out when its setting says", row, acts)
+        if self.kind == "consumer":
+            row = "DefaultMQPushConsumerImpl: the next pull is put off"
+            for why, acts in self._pull_delays().items():
+                yield from self.finding(f"{PULL_DELAY}: {why}", "as long as its setting says", row, acts)
+        if self.kind == "broker":
+            row = "PullRequestHoldService: looks at held pulls each 5 s"
+            yield from self.finding(HOLD_CHECK, "each 5 s after the last", row, self._hold_checks())
+            yield from self.finding(LONG_POLL, "held until the check after its time", row, self._holds())
+            yield from self.finding(LONG_POLL, "woken by a message at once", row, self._wakes())
+            row = "ClientHousekeepingService: forgets a client 120 s after its last heartbeat, at the next scan"
+            yield from self.finding(EXPIRY, "120 s after the last heartbeat", row, self._expiries())
+        if self.kind == "producer":
+            row = "LatencyFaultToleranceImpl: by latencyMax and notAvailableDuration"
+            isolated, avoided = self._isolations()
+            yield from self.finding(ISOLATION, "as long as its latency says", row, isolated)
+            yield from self.finding(ISOLATION, "ends when it has passed", row, avoided)
+        if self.kind in ("producer", "consumer"):
+            yield from self._heartbeats()
+
+    def _rows(self, event: str) -> Sequence[Run]:
+        return by_process(self.control, event).get(self.process, ())
+
+    def _value(self, row: Row) -> Mapping[str, Any]:
+        value = row.decoded
+        return value if isinstance(value, dict) else {}
+
+    # -- time-outs
+
+    def _time_outs(self) -> Mapping[str, list[Act]]:
+        found: dict[str, list[Act]] = defaultdict(list)
+        for run in self._rows("timed_out"):
+            what = str(run.row.f)
+            wait = time_out(self.world, self.life.node, self.kind, what)
+            if wait is not None:
+                capped = self._capped(run, wait.ms) if what == SEND else None
+                found[what].append(capped or self._exactly(run, wait.ms, wait.symbol))
+        return found
+
+    def _exactly(self, run: Run, wait_ms: float, symbol: str) -> Act:
+        latest_ms = self.after_pauses(run.began_ms + wait_ms) - run.began_ms
+        return Act(run.began_ms, run.ended_ms - run.began_ms, wait_ms, latest_ms, symbol)
+
+    def _capped(self, run: Run, budget_ms: float) -> Act | None:
+        """One try of a send that has less time than is left of the call (sendMsgMaxTimeoutPerRequest)."""
+        cap_ms, attempt_ms = send_cap_ms(self.world, self.life.node), self._value(run.row).get("attempt_ms")
+        if cap_ms is None or attempt_ms is None or (run.row.attempt or 0) + 1 >= tries(self.world, self.life.node):
+            return None
+        before_ms = run.ended_ms - run.began_ms - attempt_ms
+        if before_ms + cap_ms >= budget_ms:
+            return None
+        return self._exactly(Run(run.ended_ms - attempt_ms, run.ended_ms, run.row), cap_ms, "per request")
+
+    # -- pulls
+
+    def _pull_delays(self) -> Mapping[str, list[Act]]:
+        found: dict[str, list[Act]] = defaultdict(list)
+        for run in self._rows("pull_delayed"):
+            why, about = str(run.row.f), self._value(run.row)
+            wait = pull_delay(self.world, self.life.node, why)
+            if wait is None:
+                continue
+            longest = self._exactly(run, wait.ms, wait.symbol)
+            times, shortest_ms = about.get("times", 1), about.get("shortest_ms", longest.measured_ms)
+            since_ms = run.ended_ms - times * longest.measured_ms
+            found[why].append(longest._replace(since_ms=since_ms))
+            if times > 1:
+                began_ms = run.ended_ms - shortest_ms
+                found[why].append(Act(began_ms, shortest_ms, wait.ms, math.inf, wait.symbol, since_ms=since_ms))
+        return found
+
+    def _hold_checks(self) -> Iterator[Act]:
+        """From the end of each check of held pulls until the next began; and the one that never came."""
+        wait = check_period(self.world, self.life.node)
+        checks = [run for run in self._rows("scheduled_task") if run.row.f == HOLD_CHECK]
+        ends = [self.start_ms, *(run.ended_ms for run in checks)]
+        for ended_ms, run in zip(ends, checks, strict=False):
+            due_ms = self.after_pauses(ended_ms + wait.ms)
+            yield Act(ended_ms, run.began_ms - ended_ms, wait.ms, due_ms - ended_ms, wait.symbol)
+        last_ms = ends[-1]
+        due_ms = self.after_pauses(last_ms + wait.ms)
+        missing = Act(last_ms, self.end_ms - last_ms, None, due_ms - last_ms, wait.symbol, missing=True)
+        if missing.over_ms > 0:
+            yield missing
+
+    def _holds(self) -> Iterator[Act]:
+        """How long after its own time each held pull without a message was answered."""
+        wait = check_period(self.world, self.life.node)
+        for since_ms, run in self._checked():
+            about = self._value(run.row)
+            if about.get("timed_out"):
+                for past_ms in {about["shortest_ms"], about["longest_ms"]}:
+                    due_ms = run.ended_ms - past_ms
+                    latest_ms = self.after_pauses(due_ms + wait.ms) - due_ms
+                    yield Act(due_ms, past_ms, 0.0, latest_ms, f"0 .. {wait.symbol}", since_ms=since_ms)
+
+    def _wakes(self) -> Iterator[Act]:
+        """How long after it was stored the first message of each woken pull went out."""
+        for since_ms, run in self._checked():
+            slowest_ms = self._value(run.row).get("slowest_ms")
+            if slowest_ms is not None and not self.held(since_ms, run.ended_ms):
+                yield Act(run.ended_ms - slowest_ms, slowest_ms, None, 0.0, "at once", since_ms=since_ms)
+
+    def _checked(self) -> Iterator[tuple[float, Run]]:
+        """Each check, and since when its pulls were answered."""
+        since_ms = self.start_ms
+        for run in self._rows("scheduled_task"):
+            if run.row.f == HOLD_CHECK:
+                yield since_ms, run
+                since_ms = run.ended_ms
+
+    # -- clients of a broker
+
+    def _expiries(self) -> Iterator[Act]:
+        """Of each channel: how long after the last heartbeat its client expired; late ones, and what never did."""
+        heard: dict[str, float] = {}
+        for row in self.control.rows("client_heartbeat", "client_gone"):
+            if row.process != self.process:
+                continue
+            channel = str(row.op_id)
+            if row.event == "client_heartbeat":
+                heard[channel] = row.time_ms
+                continue
+            last_ms = heard.pop(channel, None)
+            if last_ms is None:
+                continue
+            latest_ms = self._expired_by(last_ms)
+            if row.f == "expired":
+                yield Act(last_ms, row.time_ms - last_ms, CLIENT_EXPIRED_MS, latest_ms - last_ms, "120 s .. 130 s")
+            elif row.time_ms > latest_ms:
+                yield Act(last_ms, row.time_ms - last_ms, None, latest_ms - last_ms, "120 s .. 130 s", missing=True)
+        for last_ms in heard.values():
+            latest_ms = self._expired_by(last_ms)
+            if self.end_ms > latest_ms:
+                yield Act(last_ms, self.end_ms - last_ms, None, latest_ms - last_ms, "120 s .. 130 s", missing=True)
+
+    def _expired_by(self, heard_ms: float) -> float:
+        return self.after_pauses(heard_ms + CLIENT_EXPIRED_MS + CLIENT_SCAN_MS)
+
+    def _heartbeats(self) -> Iterator[Finding]:
+        """Rounds that missed a broker which the round before had reached, though nothing was in the way."""
+        rounds = [run for run in self._rows("scheduled_task") if run.row.f == HEARTBEAT]
+        heard = self._heard()
+        if not heard or not rounds:
+            return
+        routed = [run.ended_ms for run in self._rows("route_changed")]
+        examined, missed = 0, []
+        for before, run in pairwise(rounds):
+            until_ms = run.ended_ms + self.timers.delivery_ms
+            at = bisect_left(routed, before.began_ms - self.timers.delivery_ms)
+            changed = at < len(routed) and routed[at] <= until_ms
+            trouble = self.troubles.among([*self.name_servers, *self.brokers], before.began_ms, until_ms)
+            if changed or trouble or until_ms > self.end_ms or self.held(before.began_ms, until_ms):
+                continue
+            for at_ms in heard.values():
+                if self._within(at_ms, before.began_ms, before.ended_ms + self.timers.delivery_ms):
+                    examined += 1
+                    if not self._within(at_ms, run.began_ms, until_ms):
+                        missed.append(run.began_ms)
+        if examined:
+            out = lasted(missed[0], self.end_ms) if missed else {"bound_ms": 0.0, "formula": NEVER}
+            yield Finding(
+                subject=self.life.node,
+                object=HEARTBEAT,
+                kind="reaches every broker",
+                from_ms=rounds[0].began_ms,
+                to_ms=self.end_ms,
+                row="MQClientInstance: each round goes to every broker of its routes",
+                examined=examined,
+                wrong=len(missed),
+                wrong_from_ms=missed[0] if missed else None,
+                wrong_to_ms=self.end_ms if missed else None,
+                **out,
+            )
+
+    def _within(self, at_ms: Sequence[float], from_ms: float, to_ms: float) -> bool:
+        index = bisect_left(at_ms, from_ms - 1.0)
+        return index < len(at_ms) and at_ms[index] <= to_ms
+
+    def _heard(self) -> Mapping[str, Sequence[float]]:
+        """When each broker of ours handled a heartbeat of this node."""
+
+        def found() -> Mapping[str, Mapping[str, Sequence[float]]]:
+            of: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+            for row in self.control.rows("client_heartbeat"):
+                of[_node_of(str((row.decoded or {}).get("client")))][row.node].append(row.time_ms)
+            return of
+
+        made: Mapping[str, Mapping[str, Sequence[float]]] = self.control.memoized(("heard",), found)
+        return made.get(self.life.node, {})
+
+    # -- a producer's fault strategy
+
+    def _isolations(self) -> tuple[Sequence[Act], Sequence[Act]]:
+        """How long each attempt isolated its broker; and how long each broker was avoided."""
+        isolated: list[Act] = []
+        avoided: list[Act] = []
+        from_ms: dict[str, float] = {}
+        until_ms: dict[str, float] = {}
+        for run in self._rows("broker_isolated"):
+            row, at_ms, broker = run.row, run.ended_ms, run.row.broker_name or ""
+            if row.f == "isolated":
+                about = self._value(row)
+                wait_ms = isolation_ms(
+                    self.world, self.life.node, row.duration_ms or 0.0, failed=bool(about.get("failed"))
+                )
+                isolated.append(Act(at_ms, float(about["isolation_ms"]), wait_ms, wait_ms, "notAvailableDuration"))
+                longest_ms = max(until_ms.get(broker, 0.0), at_ms + wait_ms)
+                until_ms[broker] = at_ms + wait_ms if self.timers.profile is Profile.V4_9 else longest_ms
+                from_ms[broker] = at_ms
+            elif broker in from_ms:
+                avoided.append(self._avoided(broker, from_ms.pop(broker), at_ms, until_ms))
+        for broker, since_ms in from_ms.items():
+            never = self._avoided(broker, since_ms, self.end_ms, until_ms)._replace(earliest_ms=None, missing=True)
+            if never.over_ms > 0:
+                avoided.append(never)
+        return isolated, avoided
+
+    def _avoided(self, broker: str, since_ms: float, at_ms: float, until_ms: Mapping[str, float]) -> Act:
+        """Not sent to while another is there; and in its turn when it has passed, if nothing is in the way."""
+        passed_ms = until_ms[broker]
+        others = [name for name in self._writable(at_ms) if name != broker and until_ms.get(name, 0.0) <= at_ms - 1.0]
+        earliest_ms = passed_ms - since_ms if others else None
+        rate = float(self.world.workload.get("sends_per_s") or 1.0)
+        turn_ms = (sum(self._writable(at_ms).values()) + 1) * 1000.0 / rate
+        there = all(broker in self._writable(moment_ms) for moment_ms in (passed_ms, passed_ms + turn_ms, at_ms))
+        undisturbed = not self.troubles.among([*self.name_servers, *self.brokers], passed_ms, passed_ms + turn_ms)
+        latest_ms = math.inf
+        if there and undisturbed and not self.held(passed_ms, passed_ms + turn_ms):
+            latest_ms = max(passed_ms, since_ms) + turn_ms - since_ms
+        return Act(since_ms, at_ms - since_ms, earliest_ms, latest_ms, "notAvailableDuration, then in its turn")
+
+    def _writable(self, at_ms: float) -> Mapping[str, int]:
+        """The brokers of the route that the producer has then, with how many queues it may write."""
+        topic, found = self.world.topic_of(self.life.node), {}
+        for run in self._rows("route_changed"):
+            if run.ended_ms > at_ms:
+                break
+            if run.row.topic == topic or not topic:
+                queues = self._value(run.row).get("queues") or {}
+                found = {name: int(of[1]) for name, of in queues.items() if int(of[2]) & 2}
+        return found
+
+
+def _node_of(client_id: str) -> str:
+    """`"127.0.0.1@producer-0#1700000000000"`: the node's name."""
+    return client_id.partition("@")[2].partition("#")[0]

@@ -1,0 +1,240 @@
+"""Ways for a broker or a client to wait too long or too short: for answers, for its next pull, for who is silent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ...actors.broker import client_manager
+from ...actors.broker.client_manager import Client, ClientManager
+from ...actors.broker.long_poll import HeldPull
+from ...actors.broker.server import Broker
+from ...actors.broker.services import HeldRequest
+from ...clients.producer.fault_strategy import MQFaultStrategy
+from ...remoting.node.network import Address
+from ...remoting.node.node import Node
+from ..topology import NodeKind
+from ..workloads.consumer import ConsumerNode
+from ..workloads.producer import ProducerNode
+from .client import instance_of
+from .model import Defect, checks, in_its_parts, replace_part
+from .timers import waits_for_answers
+
+_FOUND = checks("timers_kept")
+
+
+def sends_within(factor: float) -> Callable[[ProducerNode], None]:
+    """A producer whose sends have so many times their time."""
+
+    def plant(node: ProducerNode) -> None:
+        config = node.client._config
+        longer_ms = round(config.send_msg_timeout_ms * factor)
+        replace_part(node.client, "_config", replace(config, send_msg_timeout_ms=longer_ms))
+
+    return plant
+
+
+def connects_within(factor: float) -> Callable[[Node], None]:
+    """A client that waits so many times as long for a connection."""
+
+    def plant(node: Node) -> None:
+        remoting = instance_of(node).remoting
+        replace_part(remoting, "_connect_timeout_s", remoting._connect_timeout_s * factor)
+
+    return plant
+
+
+def pulls_again_after(factor: float) -> Callable[[ConsumerNode], None]:
+    """A consumer that pulls again so many times as late after a pull that failed."""
+
+    def plant(node: ConsumerNode) -> None:
+        service = node.client._pull_service
+        config = service._config
+        longer_ms = round(config.pull_time_delay_when_exception_ms * factor)
+        replace_part(service, "_config", replace(config, pull_time_delay_when_exception_ms=longer_ms))
+
+    return plant
+
+
+def holds_pulls(factor: float) -> Callable[[Broker], None]:
+    """A broker that holds pulls so many times as long as they ask for."""
+
+    def change(broker: Broker) -> None:
+        holds = broker.services.holds
+        hold = holds.hold
+
+        def other(topic: str, queue_id: int, pull: HeldPull[HeldRequest]) -> bool:
+            pull.deadline_ms = pull.held_ms + round(pull.wait_ms * factor)
+            return hold(topic, queue_id, pull)
+
+        replace_part(holds, "hold", other)
+
+    return in_its_parts(change)
+
+
+def wakes_pulls_after(late_s: float) -> Callable[[Broker], None]:
+    """A broker that wakes held pulls so late after a message has come."""
+
+    def change(broker: Broker) -> None:
+        pull, clock = broker._pull, broker._context.clock
+        arrived = pull.arrived
+        replace_part(pull, "arrived", lambda topic, queue_id: clock.call_later(late_s, arrived, topic, queue_id))
+
+    return in_its_parts(change)
+
+
+def forgets_clients_after(factor: float) -> Callable[[Broker], None]:
+    """A broker that forgets clients after so many times 120 s."""
+
+    def change(broker: Broker) -> None:
+        manager = broker.services.clients
+        expire: Callable[..., list[tuple[str, Client]]] = ClientManager.expire
+        shifted_ms = round(client_manager.CHANNEL_EXPIRED_MS * (factor - 1))
+        replace_part(manager, "expire", lambda *, now_ms: expire(manager, now_ms=now_ms - shifted_ms))
+
+    return in_its_parts(change)
+
+
+def _strategy(node: ProducerNode) -> MQFaultStrategy:
+    return node.client._fault
+
+
+def isolates(factor: float) -> Callable[[ProducerNode], None]:
+    """A producer that avoids slow and failed brokers for so many times as long."""
+
+    def plant(node: ProducerNode) -> None:
+        strategy = _strategy(node)
+        table = tuple((latency_ms, round(isolation_ms * factor)) for latency_ms, isolation_ms in strategy._table)
+        replace_part(strategy, "_table", table)
+
+    return plant
+
+
+def ends_isolations(earlier_ms: int) -> Callable[[ProducerNode], None]:
+    """A producer that sends to a broker so long before its isolation is over (or after, below 0)."""
+
+    def plant(node: ProducerNode) -> None:
+        strategy = _strategy(node)
+        is_available = strategy.is_available
+
+        def too_soon(broker_name: str, *, now_ms: int) -> bool:
+            return is_available(broker_name, now_ms=now_ms + earlier_ms)
+
+        replace_part(strategy, "is_available", too_soon)
+
+    return plant
+
+
+def _heartbeats_skip_a_broker(node: Node) -> None:
+    instance = instance_of(node)
+    send, sent = instance._send_heartbeat, 0
+
+    async def skip(broker_name: str, address: Address, body: bytes) -> None:
+        nonlocal sent
+        if broker_name == "broker-a":
+            sent += 1
+            if sent > 2 and sent % 2:
+                return
+        await send(broker_name, address, body)
+
+    replace_part(instance, "_send_heartbeat", skip)
+
+
+DEFECTS = (
+    Defect(
+        name="producer-waits-too-long-for-acknowledgements",
+        what="a producer waits 4.5 s for an acknowledgement instead of 3 s",
+        kinds=(NodeKind.PRODUCER,),
+        nodes=("producer-0",),
+        scenario="broker-hang",
+        caught_by=_FOUND,
+        plant=sends_within(1.5),
+    ),
+    Defect(
+        name="producer-connects-too-patiently",
+        what="producers wait 4.5 s for a connection instead of 3 s",
+        kinds=(NodeKind.PRODUCER,),
+        scenario="dials-unanswered",
+        caught_by=_FOUND,
+        plant=connects_within(1.5),
+    ),
+    Defect(
+        name="client-gives-look-ups-up-early",
+        what="clients wait 1.5 s for a NameServer's answer instead of 3 s",
+        kinds=(NodeKind.PRODUCER, NodeKind.CONSUMER),
+        scenario="name-server-partition",
+        caught_by=_FOUND,
+        plant=waits_for_answers(0.5),
+    ),
+    Defect(
+        name="client-leaves-a-broker-out",
+        what="every other heartbeat of a consumer leaves broker-a out",
+        kinds=(NodeKind.CONSUMER,),
+        nodes=("consumer-0",),
+        scenario="smoke",
+        caught_by=_FOUND,
+        plant=_heartbeats_skip_a_broker,
+    ),
+    Defect(
+        name="consumer-pulls-again-late",
+        what="consumers pull again 3 s after a pull that failed instead of 1 s",
+        kinds=(NodeKind.CONSUMER,),
+        scenario="broker-crash",
+        caught_by=_FOUND,
+        plant=pulls_again_after(3),
+    ),
+    Defect(
+        name="broker-holds-pulls-too-long",
+        what="a broker holds pulls 21 s instead of 15 s",
+        kinds=(NodeKind.BROKER,),
+        nodes=("broker-a",),
+        scenario="smoke",
+        caught_by=_FOUND,
+        plant=holds_pulls(1.4),
+    ),
+    Defect(
+        name="broker-gives-pulls-up-early",
+        what="a broker holds pulls 9 s instead of 15 s",
+        kinds=(NodeKind.BROKER,),
+        nodes=("broker-a",),
+        scenario="smoke",
+        caught_by=_FOUND,
+        plant=holds_pulls(0.6),
+    ),
+    Defect(
+        name="broker-forgets-clients-early",
+        what="a broker forgets a silent client after 60 s instead of 120 s",
+        kinds=(NodeKind.BROKER,),
+        nodes=("broker-a",),
+        scenario="clients-go-silent",
+        caught_by=_FOUND,
+        plant=forgets_clients_after(0.5),
+    ),
+    Defect(
+        name="broker-forgets-clients-late",
+        what="a broker forgets a silent client after 180 s instead of 120 s",
+        kinds=(NodeKind.BROKER,),
+        nodes=("broker-a",),
+        scenario="clients-go-silent",
+        caught_by=_FOUND,
+        plant=forgets_clients_after(1.5),
+    ),
+    Defect(
+        name="producer-isolates-too-long",
+        what="a producer avoids slow brokers for a tenth longer than notAvailableDuration says",
+        kinds=(NodeKind.PRODUCER,),
+        nodes=("producer-0",),
+        scenario="slow-broker",
+        caught_by=_FOUND,
+        plant=isolates(1.1),
+    ),
+    Defect(
+        name="producer-ends-isolations-early",
+        what="a producer sends to a slow broker 5 s before its isolation is over",
+        kinds=(NodeKind.PRODUCER,),
+        nodes=("producer-0",),
+        scenario="slow-broker",
+        caught_by=_FOUND,
+        plant=ends_isolations(5_000),
+    ),
+)

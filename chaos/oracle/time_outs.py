@@ -1,0 +1,112 @@
+"""How long each wait of a node lasts that ends by itself, by that node's own settings. Plain.
+
+| wait                              | for                                                                            |
+|-----------------------------------|--------------------------------------------------------------------------------|
+| connect                           | C                                                                              |
+| send, with all its tries          | T; one try but the last sendMsgMaxTimeoutPerRequest, if that is less (5.3.3)   |
+| 105 of a NameServer               | A, its choice and the connect included                                         |
+| 34, 35, 38, 29, 30 of a broker    | A; 30 of a producer, which probes, 200 ms                                      |
+| 14, 36 of a broker                | 5 s                                                                            |
+| 11, held up to 15 s at the broker | 30 s (`consumerTimeoutMillisWhenSuspend`)                                      |
+| 103, 322 of a NameServer          | B; 104: 3 s                                                                    |
+| next pull, put off                | after an error pullTimeDelayMillsWhenException; 50 ms while too much is in     |
+|                                   | flight; 20 ms after code 2 of 5.x; 10 s after a wrong offset (4.9); 500 ms     |
+|                                   | before the first (5.x)                                                         |
+| held pull                         | as long as it asked, then until the next check: 5 s, or shortPollingTimeMills  |
+| silent client                     | 120 s, then until the next scan: 10 s                                          |
+| broker that was slow or failed    | notAvailableDuration, by latencyMax                                            |
+
+Upstream: `NettyRemotingClient`, `DefaultMQProducerImpl`, `MQClientAPIImpl`, `DefaultMQPushConsumerImpl`,
+`PullRequestHoldService`, `ClientHousekeepingService`, `LatencyFaultToleranceImpl`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ...remoting.node.profile import Profile
+from .schedules import OFFSET_CALL_MS
+from .timers import UNREGISTER_MS
+from .world import World
+
+CONNECT, SEND = "connect", "send"
+CLIENT_EXPIRED_MS = 120_000.0
+"""`ClientManager.CHANNEL_EXPIRED_TIMEOUT`: no setting's."""
+FAILURE_MS = {Profile.V4_9: 30_000.0, Profile.V5_X: 10_000.0}
+"""The latency that a failed attempt counts as."""
+_PULL_MS, _SEND_BACK_MS, _PROBE_MS = 30_000.0, 5_000.0, 200.0
+_BY_API = ("GET_ROUTEINFO_BY_TOPIC", "HEART_BEAT", "UNREGISTER_CLIENT", "GET_CONSUMER_LIST_BY_GROUP")
+_BY_REGISTRATION = ("REGISTER_BROKER", "QUERY_DATA_VERSION")
+_DELAYS_MS = {"flow_control": 50.0, "broker_flow_control": 20.0, "illegal_offset": 10_000.0, "first": 500.0}
+
+
+class Wait(NamedTuple):
+    """For how long, and the setting that says so."""
+
+    ms: float
+    symbol: str
+
+
+def time_out(world: World, node: str, kind: str, what: str) -> Wait | None:
+    """Of a wait that ran out (`timed_out` rows, column f); None where it is not known here."""
+    timers = world.timers_of(node)
+    if what == CONNECT:
+        return Wait(timers.C_ms, "C")
+    if kind == "broker":
+        if what in _BY_REGISTRATION:
+            return Wait(timers.B_ms, "B")
+        return Wait(UNREGISTER_MS, "3 s") if what == "UNREGISTER_BROKER" else None
+    if what == SEND:
+        return Wait(timers.T_ms, "T") if kind == "producer" else None
+    if what in ("GET_MAX_OFFSET", "SEARCH_OFFSET_BY_TIMESTAMP"):
+        return Wait(_PROBE_MS, "200 ms") if kind == "producer" else Wait(timers.A_ms, "A")
+    if what in _BY_API:
+        return Wait(timers.A_ms, "A")
+    if what == "QUERY_CONSUMER_OFFSET":
+        return Wait(OFFSET_CALL_MS, "5 s")
+    if what == "CONSUMER_SEND_MSG_BACK":
+        return Wait(_SEND_BACK_MS, "5 s")
+    return Wait(_PULL_MS, "30 s") if what == "PULL_MESSAGE" else None
+
+
+def send_cap_ms(world: World, producer: str) -> float | None:
+    """How long one try of a send may take, but the last; None: as long as the send."""
+    if world.timers.profile is not Profile.V5_X:
+        return None
+    cap_ms = float(str(world.setting(producer, "sendMsgMaxTimeoutPerRequest")))
+    return None if cap_ms < 0 else cap_ms
+
+
+def tries(world: World, producer: str) -> int:
+    """How many tries a send has."""
+    return 1 + int(str(world.setting(producer, "retryTimesWhenSendFailed")))
+
+
+def pull_delay(world: World, consumer: str, why: str) -> Wait | None:
+    """For how long a queue's next pull is put off (`pull_delayed` rows)."""
+    if why == "exception":
+        name = "pullTimeDelayMillsWhenException"
+        return Wait(float(str(world.setting(consumer, name))), name)
+    delay_ms = _DELAYS_MS.get(why)
+    return None if delay_ms is None else Wait(delay_ms, f"{delay_ms:g} ms")
+
+
+def check_period(world: World, broker: str) -> Wait:
+    """How long after one check of held pulls the next begins."""
+    if world.setting(broker, "longPollingEnable"):
+        return Wait(5_000.0, "5 s")
+    return Wait(float(str(world.setting(broker, "shortPollingTimeMills"))), "shortPollingTimeMills")
+
+
+def isolation_ms(world: World, producer: str, latency_ms: float, *, failed: bool) -> float:
+    """For how long an attempt that took so long, or failed, has its broker avoided."""
+    counted_ms = FAILURE_MS[world.timers.profile] if failed else latency_ms
+    latencies, isolations = (_list(world, producer, name) for name in ("latencyMax", "notAvailableDuration"))
+    reached = [isolation for latency, isolation in zip(latencies, isolations, strict=True) if counted_ms >= latency]
+    return reached[-1] if reached else 0.0
+
+
+def _list(world: World, node: str, name: str) -> Sequence[float]:
+    found = world.setting(node, name)
+    return [float(one) for one in found] if isinstance(found, tuple | list) else []

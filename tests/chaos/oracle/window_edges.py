@@ -1,0 +1,306 @@
+"""The edges of windows: for each row a legal run that comes within 2 % of the bound, and what lies just beyond it.
+
+`inside`: nothing is planted, and phases and timeline bring what is measured within 2 % of the edge. `outside`: one node
+is wrong by 2 % of the window at most, at phases that let it show. Rows are those of docs/windows.md's sections; those
+without an edge stand in NOT_APPROACHED, each with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from nemesrv.actors.namesrv.server import NameServer
+from nemesrv.chaos.defects.client import instance_of
+from nemesrv.chaos.defects.model import replace_part
+from nemesrv.chaos.topology import NodeKind
+from nemesrv.chaos.workloads.producer import ProducerNode
+from tests.chaos.sensitive_timers import QUIET, TIMERS, Timer, expires_after, idles_for, leaves_brokers_after
+
+SHARE = 0.02
+_NEVER_IDLE = {"name_servers": {"serverChannelMaxIdleTimeSeconds": 300}}
+_ONE = {**QUIET, "cluster": {"name_servers": 1, "brokers": 2}, "workload": {**QUIET["workload"], "sends_per_s": 4}}
+_ONE_5X = {**_ONE, "cluster": {"name_servers": 1, "brokers": 2, "profile": "5.x"}}
+_TWO = {**_ONE, "cluster": {"name_servers": 2, "brokers": 2}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edge:
+    """One end of one row's window."""
+
+    name: str
+    row: str
+    """Section and row of the table."""
+    check: str
+    """Which check says INVALID just outside, and in which findings the inside comes near to the edge."""
+    kind: str = ""
+    """Of these findings; empty: any that has this bound."""
+    window_ms: float
+    early: bool = False
+    """Whether it is the early end."""
+    is_measured: bool = True
+    """Whether the inside has a finding with this bound; not where nothing at all may happen."""
+    base: Mapping[str, Any] = field(default_factory=lambda: QUIET)
+    timeline: Sequence[Mapping[str, Any]] = ()
+    more: Mapping[str, Any] = field(default_factory=dict)
+    inside: Mapping[str, float]
+    """Phases at which nothing wrong comes nearest."""
+    outside: Mapping[str, float] | None = None
+    """Phases at which the deviation shows; None: the same."""
+    node: str
+    of: NodeKind
+    plant: Callable[[float], Callable[[Any], None]]
+    """Takes a factor, as timers' do."""
+    factor: float = 1 + SHARE
+
+    def document(self, *, planted_: bool) -> dict[str, Any]:
+        phases = self.inside if self.outside is None or not planted_ else self.outside
+        document = {"name": "edge", **self.base, "timeline": list(self.timeline), "phases": dict(phases), **self.more}
+        return {**document, "checks": ["timers_kept"]}
+
+
+def _drops_after(factor: float) -> Callable[[NameServer], None]:
+    """A NameServer that acts on a closed channel so much of 10 s later."""
+
+    def plant(server: NameServer) -> None:
+        lost, clock = server._channel_lost, server._context.clock
+        replace_part(server, "_channel_lost", lambda *about: clock.call_later(10 * (factor - 1), lost, *about))
+
+    return plant
+
+
+def _asks_another_after(late_s: float) -> Callable[[ProducerNode], None]:
+    """A client whose poll is so late when its NameServer's channel is gone."""
+
+    def plant(node: ProducerNode) -> None:
+        instance = instance_of(node)
+        poll = instance.poll_routes
+
+        async def poll_late() -> None:
+            chosen = instance.name_server.chosen
+            if chosen is not None and not instance.remoting.is_active(chosen):
+                await instance._context.clock.sleep(late_s)
+            await poll()
+
+        replace_part(instance, "poll_routes", poll_late)
+
+    return plant
+
+
+def _cut(links: Sequence[str], at_s: float, heal_s: float, **more: Any) -> list[dict[str, Any]]:
+    return [{"at_s": at_s, "do": "black_hole", "links": list(links), **more}, {"at_s": heal_s, "do": "heal"}]
+
+
+_A_FROM_NS = ["broker-a <-> name_servers"]
+_KILLED = [{"at_s": 40, "do": "kill", "nodes": ["broker-a"]}, {"at_s": 110, "do": "restart", "nodes": ["broker-a"]}]
+_HUNG = [{"at_s": 40, "do": "pause", "nodes": ["broker-a"]}, {"at_s": 260, "do": "resume", "nodes": ["broker-a"]}]
+
+EDGES: tuple[Edge, ...] = (
+    Edge(
+        name="crash",
+        row="2: process crash: about 0",
+        check="routes_are_true",
+        window_ms=0,
+        base=_ONE,
+        timeline=_KILLED,
+        more={"settle_s": 60},
+        inside={},
+        node="ns-0",
+        of=NodeKind.NAME_SERVER,
+        plant=_drops_after,
+    ),
+    Edge(
+        name="silent-4.9-latest",
+        row="2: silent, 4.x: at most E + S = 130 s",
+        check="routes_are_true",
+        window_ms=130_000,
+        base=_ONE,
+        timeline=_cut(_A_FROM_NS, 40, 230),
+        more={"settle_s": 60, "config": _NEVER_IDLE},
+        inside={"broker-a": 9.9, "ns-0": 9.8},  # registered 0.1 s before, a scan 9.9 s after E
+        outside={"broker-a": 9.9, "ns-0": 0.1},
+        node="ns-0",
+        of=NodeKind.NAME_SERVER,
+        plant=expires_after,
+    ),
+    Edge(
+        name="silent-4.9-earliest",
+        row="2: silent, 4.x: not before E - R = 90 s",
+        check="no_false_eviction",
+        window_ms=120_000,
+        early=True,
+        base=_ONE,
+        timeline=_cut(_A_FROM_NS, 40, 230),
+        more={"settle_s": 60, "config": _NEVER_IDLE},
+        inside={"broker-a": 10.1, "ns-0": 0.2},
+        outside={"broker-a": 10.1, "ns-0": 9.9},
+        node="ns-0",
+        of=NodeKind.NAME_SERVER,
+        plant=expires_after,
+        factor=1 - SHARE,
+    ),
+    Edge(
+        name="silent-5.x-latest",
+        row="2: silent, 5.x: at most E + S = 125 s",
+        check="routes_are_true",
+        window_ms=125_000,
+        base=_ONE_5X,
+        timeline=_cut(_A_FROM_NS, 40, 230),
+        more={"settle_s": 60, "config": _NEVER_IDLE},
+        inside={"broker-a": 9.9, "ns-0": 4.8},
+        outside={"broker-a": 9.9, "ns-0": 0.1},
+        node="ns-0",
+        of=NodeKind.NAME_SERVER,
+        plant=expires_after,
+    ),
+    Edge(
+        name="idle",
+        row="2: idle close: I = 120 s after the last registration",
+        check="registrations_are_kept",
+        window_ms=120_000,
+        base=_ONE,
+        timeline=_cut(_A_FROM_NS, 40, 230),
+        more={"settle_s": 60},
+        inside={"broker-a": 4, "ns-0": 3.9},
+        node="ns-0",
+        of=NodeKind.NAME_SERVER,
+        plant=idles_for,
+    ),
+    Edge(
+        name="backward-packets",
+        row="2: NameServer to broker loss, packets: E .. R + E + S = 160 s",
+        check="routes_are_true",
+        window_ms=160_000,
+        base=_ONE,
+        timeline=[
+            {"at_s": 40, "do": "packet_loss", "links": _A_FROM_NS, "stream": "downstream"},
+            {"at_s": 250, "do": "heal"},
+        ],
+        more={"settle_s": 60, "config": _NEVER_IDLE},
+        inside={"broker-a": 9.9, "ns-0": 9.8},
+        outside={"broker-a": 9.9, "ns-0": 0.1},
+        node="ns-0",
+        of=NodeKind.NAME_SERVER,
+        plant=expires_after,
+    ),
+    Edge(
+        name="partition-length",
+        row="2: how long may a partition last: 60 s never lose the route (gap 90 s)",
+        check="no_false_eviction",
+        window_ms=90_000,
+        is_measured=False,
+        base=_ONE,
+        timeline=_cut(_A_FROM_NS, 40, 99.9),
+        more={"settle_s": 60},
+        inside={"broker-a": 10.1, "ns-0": 9.9},
+        node="ns-0",
+        of=NodeKind.NAME_SERVER,
+        plant=lambda _: expires_after(0.74),  # 88.8 s: within 2 % of the gap
+    ),
+    Edge(
+        name="producer-leaves-a-crash",
+        row="3: crash: producer leaves within P = 30 s",
+        check="dead_brokers_avoided",
+        window_ms=30_000,
+        base=_ONE,
+        timeline=_KILLED,
+        more={"settle_s": 60},
+        inside={"producer-0": 9.9},
+        node="producer-0",
+        of=NodeKind.PRODUCER,
+        plant=leaves_brokers_after,
+    ),
+    Edge(
+        name="producer-leaves-a-hang",
+        row="3: hang, 4.x: producer leaves within E + S + P = 160 s, and J = A of the broker that hangs",
+        check="dead_brokers_avoided",
+        window_ms=163_000,
+        base=_ONE,
+        timeline=_HUNG,
+        more={"settle_s": 60, "config": {**_NEVER_IDLE, "producers": {"sendMsgTimeout": 500}}},
+        inside={"broker-a": 9.95, "ns-0": 9.9, "producer-0": 19.85},
+        node="producer-0",
+        of=NodeKind.PRODUCER,
+        plant=lambda factor: leaves_brokers_after(1 + ((factor - 1) * 163 + 3) / 30),
+    ),
+    Edge(
+        name="name-server-refuses",
+        row="4: port refused: left at the next call, P = 30 s",
+        check="dead_name_servers_left",
+        window_ms=30_000,
+        base=_TWO,
+        timeline=[{"at_s": 40, "do": "cut", "links": ["clients <-> chosen"]}, {"at_s": 100, "do": "heal"}],
+        more={"settle_s": 60},
+        inside={"producer-0": 9.9},
+        node="producer-0",
+        of=NodeKind.PRODUCER,
+        plant=lambda factor: _asks_another_after((factor - 1) * 30 + 0.2),
+    ),
+    Edge(
+        name="name-server-hangs",
+        row="4: accepts, never answers: P + 1·P = 60 s",
+        check="dead_name_servers_left",
+        window_ms=60_000,
+        base=_TWO,
+        timeline=_cut(["clients <-> chosen"], 40, 120),
+        more={"settle_s": 60},
+        inside={"producer-0": 9.9},
+        node="producer-0",
+        of=NodeKind.PRODUCER,
+        plant=lambda factor: _asks_another_after((factor - 1) * 60),
+    ),
+)
+
+OF_TIMERS: Mapping[str, str] = {
+    "1: R": "R: registration",
+    "1: B": "B: patience with a NameServer, of a broker",
+    "1: E": "E: expiry",
+    "1: S": "S: scan",
+    "1: I": "I: idle close of a broker's channel",
+    "1: P": "P: route poll",
+    "1: A": "A: patience with a NameServer, of a client",
+    "1: C": "C: connect",
+    "1: H": "H: heartbeat",
+    "1: T": "T: send with all its tries",
+    "1: Qr": "Qr: rebalance",
+    "1: latency table": "isolation by latency",
+    "2: byte proxy, Z: B of every R": "B: patience with a NameServer, of a broker",
+    "3: J: commits each 5 s": "persistConsumerOffsetInterval: commit",
+}
+"""Rows whose edge is a timer's own: a clean run is on it, and 2 % more or less is found (sensitive_timers.py)."""
+TIMER_OF: Mapping[str, Timer] = {timer.name: timer for timer in TIMERS}
+
+NOT_APPROACHED: Mapping[str, str] = {
+    "1: h, 904 and slave-acting-master (also 2 and 3)": "our brokers send no light heartbeats and have no slaves",
+    "1: m": "our brokers do not poll for each other's metadata",
+    "1: L": "a lock is waited for within a call, whose own time-out is measured",
+    "1: W": "how long a NameServer says code 1 has only a latest end; no route is asked for before it in these runs",
+    "1: N": "lists of NameServers by HTTP are not in the scenario language",
+    "1: Z, SO_KEEPALIVE": "no window: true or false",
+    "2: graceful shutdown, 3 s for each dead NameServer": "the time-out of each (3 s) is judged by timers_kept",
+    "2: NameServer to broker loss, byte proxy, Z = false": "never dropped: no window",
+    "2: broker stuck, its registrations alive (also 3)": "never dropped: no window",
+    "2: NameServer restart, R + C": "30 s of 33 at most: a legal run reaches C only in a dial that nobody answers",
+    "2: NameServer pause of 90 s and more": "may be dropped, and need not",
+    "2: partitions over 60 s": "phases decide; each end is an edge of E, above",
+    "3: last broker of a topic": "never left: no window",
+    "3: consumer releases dead queues, P + Qr": "a client's polls and rebalances have one phase",
+    "3: pull to a dead master: backs off 1 s": "2 % are 20 ms, and 50 ms are always allowed: 5 % are found",
+    "3: consumer reads from a slave": "there are no slaves",
+    "4: SYN dropped, C more": "needs two lost in a row of the client's shuffled list; C itself is an edge",
+    "4: other clients and versions": "our clients are those of the profiles 4.9 and 5.x",
+    "5": "what a fault looks like, no window: tests/chaos/oracle/test_dials.py",
+}
+
+
+def _by(timer: Timer) -> str:
+    return "`timers_kept`" if timer.task else "`registrations_are_kept`"
+
+
+def table() -> str:
+    """Every row of the table, as docs/oracle.md has it."""
+    edges = [f"| {edge.row} | `{edge.check}` |" for edge in EDGES]
+    timers = [f"| {row} | {_by(TIMER_OF[name])}, both sides ({name}) |" for row, name in OF_TIMERS.items()]
+    without = [f"| {row} | none: {why} |" for row, why in NOT_APPROACHED.items()]
+    return "\n".join(["| row | found just outside by |", "|---|---|", *edges, *timers, *without])
