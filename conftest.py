@@ -12,6 +12,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Generator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,22 @@ collect_ignore = ["tests/example"]
 EXPECTED_SKIPS_IN_CI: tuple[str, ...] = ("systemd-analyze is missing", "Chromium is missing")
 """Reasons that CI accepts. CI has all parts of nemesrv; whether its machine boots by systemd is not ours to say, and
 where set-up may not install packages (deploy/setup.sh does, in CI, as root, with apt-get) neither is a browser."""
+
+
+STARTS_SOMETHING = ("ray", "toxiproxy", "e2e", "java", "spark", "browser")
+ONLY = os.environ.get("NEMESRV_TESTS_WITH", "").split()
+"""Marks of which every test that is wanted has one (tests/run_suite.py): importing all files costs seconds a part."""
+
+
+@cache
+def _says(file: Path, mark: str) -> bool:
+    return f"mark.{mark}" in file.read_text(encoding="utf-8")
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    if ONLY and collection_path.match("test_*.py") and not any(_says(collection_path, mark) for mark in ONLY):
+        return True
+    return None
 
 
 def _toxiproxy() -> str | None:
@@ -57,6 +74,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     from tests.nightly import is_nightly
 
     for item in items:
+        unsaid = [m for m in STARTS_SOMETHING if item.get_closest_marker(m) and not _says(item.path, m)]
+        if unsaid:
+            why = f"{item.path}: say pytest.mark.{unsaid[0]} in the file itself, or its part never looks there"
+            print(why, file=sys.stderr)  # of a worker pytest-xdist tells no more than that it ended
+            raise pytest.UsageError(why)
         if is_nightly(item.nodeid):
             item.add_marker(pytest.mark.nightly)
         for marker in ("spark", "toxiproxy", "e2e", "browser"):

@@ -2,27 +2,30 @@
 
     python -m tests.run_suite [--all | --fast] [--prepare] [PYTEST ARGUMENT ...]
 
+Two lanes beside each other, each with one part behind the other:
+
     side by side            as many processes as there are cores: tests that need this process and the network only
+    Spark and the browser   two processes: whatever is done when it is done
 
-and when those are done, beside each other, each in one process:
-
-    on the machine's clock  what starts Ray or Toxiproxy: it would be late among many others
+    on the machine's clock  what starts Ray or Toxiproxy: it would be late among many others, so that these give way
     Apache's programs       what starts Java's NameServers, brokers and clients, once a folder; mostly it waits for them
-    Spark and the browser   whatever is done when it is done, in what the others leave of the cores (nice 19)
 
-A part that runs beside the first of its stage is shown when it has ended. `--all` runs what is marked nightly, too;
-`--fast` the first part only. `--prepare` makes, beside the first part, what the others find slow to make (`make test`
-does). Every other argument but -m goes to all parts; one that leaves some of them nothing to run (a file, `-k`) is no
-failure.
+The first lane has the lowest priority (nice 19): the cores are busy from the first test to the last, and what goes by
+the machine's clock finds one free whenever it wants it. What the first part prints comes at once; each other part is
+shown when it and the first have ended. `--all` runs what is marked nightly, too; `--fast` the first part only.
+`--prepare` makes, beside the first parts, what the second ones find slow to make (`make test` does). Every other
+argument but -m goes to all parts; one that leaves some of them nothing to run (a file, `-k`) is no failure.
 """
 
 from __future__ import annotations
 
 import os
+import queue
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -37,7 +40,10 @@ INTERRUPTED, NO_TESTS = 2, 5
 PREPARED = ("nemesrv.chaos.spark.make_class_archive", "--if-missing"), ("tests.interop.jars",)
 """Modules and their arguments; what one cannot make, the tests do without, or say why not."""
 PREPARED_LIMIT_S = 120
-"""How much longer than the first stage each may take."""
+"""How much longer than the first parts each may take."""
+GIVES_WAY = 19
+ONLY = "NEMESRV_TESTS_WITH"
+"""A variable that conftest.py reads: a part's `only`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,8 @@ class Part:
     marks: str
     options: tuple[str, ...] = ()
     niceness: int = 0
+    only: tuple[str, ...] = ()
+    """Every test of it has one of these marks, so that no other file need be imported (conftest.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,24 +70,29 @@ class Sums:
         return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
 
 
-def stages(*, nightly: bool, fast: bool) -> list[list[Part]]:
-    """The parts, those of a stage beside each other. Every test is in one part."""
+def lanes(*, nightly: bool, fast: bool) -> list[list[Part]]:
+    """Beside each other, and in each its parts one behind the other. Every test is in one part."""
     cores = len(os.sched_getaffinity(0))
     of_time = "" if nightly else " and not nightly"
     real_time = " or ".join(REAL_TIME)
-    first = [
-        Part(
-            "side by side",
-            " and ".join(f"not {mark}" for mark in STARTS_SOMETHING) + of_time,
-            ("-n", str(cores), "--dist", "worksteal"),
-        )
-    ]
-    second = [
-        Part("on the machine's clock", f"({real_time}){of_time}"),
-        Part("Apache's programs", f"java and not ({real_time}){of_time}"),
-        Part("Spark and the browser", f"(spark or browser) and not ({real_time} or java){of_time}", niceness=19),
-    ]
-    return [first] if fast else [first, second]
+    plain = Part(
+        "side by side",
+        " and ".join(f"not {mark}" for mark in STARTS_SOMETHING) + of_time,
+        ("-n", str(cores), "--dist", "worksteal"),
+        0 if fast else GIVES_WAY,
+    )
+    if fast:
+        return [[plain]]
+    spark = Part(
+        "Spark and the browser",
+        f"(spark or browser) and not ({real_time} or java){of_time}",
+        ("-n", str(min(cores, 2)), "--dist", "worksteal"),
+        GIVES_WAY,
+        only=("spark", "browser"),
+    )
+    clock = Part("on the machine's clock", f"({real_time}){of_time}", only=REAL_TIME)
+    java = Part("Apache's programs", f"java and not ({real_time}){of_time}", only=("java",))
+    return [[plain, spark], [clock, java]]
 
 
 class Running:
@@ -89,17 +102,18 @@ class Running:
         self._part, self._counted, self._said = part, folder / f"{part.name}.xml", folder / f"{part.name}.txt"
         own = ("-m", part.marks, *part.options, f"--junitxml={self._counted}")
         command = [sys.executable, "-m", "pytest", *arguments, *own]
+        env = {**os.environ, ONLY: " ".join(part.only)}
         if at_once:
             print(self._title, flush=True)
-            self.process = subprocess.Popen(command, preexec_fn=self._be_nice)
+            self.process = subprocess.Popen(command, env=env, preexec_fn=self._be_nice)
         else:
             with self._said.open("wb") as said:
                 self.process = subprocess.Popen(
-                    command, stdout=said, stderr=subprocess.STDOUT, preexec_fn=self._be_nice
+                    command, env=env, stdout=said, stderr=subprocess.STDOUT, preexec_fn=self._be_nice
                 )
 
     def _be_nice(self) -> None:
-        os.nice(self._part.niceness)
+        os.nice(self._part.niceness)  # of the child
 
     @property
     def _title(self) -> str:
@@ -120,12 +134,75 @@ class Running:
         return status, sums
 
 
-def run(stage: Sequence[Part], arguments: Sequence[str]) -> list[tuple[int, Sums]]:
-    """Of each part its exit status and what it counted."""
-    with tempfile.TemporaryDirectory(prefix="nemesrv-suite-") as folder:
-        parts = [Running(part, arguments, Path(folder), at_once=number == 0) for number, part in enumerate(stage)]
-        with passed_on([part.process for part in parts]):
-            return [part.result() for part in parts]
+class Suite:
+    """Lanes at work. `between` is waited for before a lane's second part."""
+
+    def __init__(self, chosen: Sequence[Sequence[Part]], arguments: Sequence[str], between: Making) -> None:
+        self._lanes, self._arguments, self._between = chosen, arguments, between
+        self._running: list[subprocess.Popen[bytes]] = []
+        self._stopped = False
+
+    def run(self) -> list[tuple[int, Sums]]:
+        """Of each part that ran its exit status and what it counted, the first part's first."""
+        begun: queue.SimpleQueue[Running | None] = queue.SimpleQueue()
+        with tempfile.TemporaryDirectory(prefix="nemesrv-suite-") as folder, self._signals_passed_on():
+            first = self._begin(self._lanes[0][0], Path(folder), at_once=True)
+            lanes = [
+                threading.Thread(target=self._lane, args=(lane, Path(folder), begun, first if number == 0 else None))
+                for number, lane in enumerate(self._lanes)
+            ]
+            for lane in lanes:
+                lane.start()
+            results = [first.result()]
+            left = len(lanes)
+            while left:
+                ended = begun.get()
+                if ended is None:
+                    left -= 1
+                else:
+                    results.append(ended.result())
+        return results
+
+    def _lane(
+        self, parts: Sequence[Part], folder: Path, ended: queue.SimpleQueue[Running | None], first: Running | None
+    ) -> None:
+        """Its parts one behind the other; each but the very first is told of when it has ended."""
+        try:
+            for number, part in enumerate(parts):
+                if self._stopped:
+                    return
+                running = first if number == 0 and first is not None else self._begin(part, folder, at_once=False)
+                status = running.process.wait()
+                if running is not first:
+                    ended.put(running)
+                self._stopped = self._stopped or status < 0 or status == INTERRUPTED
+                if number == 0 and len(parts) > 1:
+                    self._between.wait()
+        finally:
+            ended.put(None)
+
+    def _begin(self, part: Part, folder: Path, *, at_once: bool) -> Running:
+        running = Running(part, self._arguments, folder, at_once=at_once)
+        self._running.append(running.process)
+        return running
+
+    @contextmanager
+    def _signals_passed_on(self) -> Iterator[None]:
+        """Who stops this process meanwhile stops its parts; they then have their usual time to end."""
+
+        def pass_on(number: int, _: FrameType | None) -> None:
+            self._stopped = True
+            self._between.end()
+            for process in self._running:
+                if number != signal.SIGINT:  # which a terminal sends to all
+                    process.send_signal(number)
+
+        before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 def count(document: ET.Element) -> Sums:
@@ -139,51 +216,49 @@ def count(document: ET.Element) -> Sums:
     return sums
 
 
-@contextmanager
-def passed_on(running: Sequence[subprocess.Popen[bytes]]) -> Iterator[None]:
-    """Who stops this process meanwhile stops those; they then have their usual time to end."""
+class Making:
+    """Modules at work beside the tests. Context manager: what has not ended with it is ended."""
 
-    def pass_on(number: int, _: FrameType | None) -> None:
-        for process in running:
-            if number != signal.SIGINT:  # which a terminal sends to all
-                process.send_signal(number)
+    def __init__(self, modules: Sequence[Sequence[str]]) -> None:
+        self._modules = modules
+        self._making: list[subprocess.Popen[bytes]] = []
 
-    before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    def __enter__(self) -> Making:
+        self._making = [
+            subprocess.Popen(
+                [sys.executable, "-m", *module], stdout=subprocess.DEVNULL, preexec_fn=lambda: os.nice(GIVES_WAY)
+            )
+            for module in self._modules
+        ]
+        return self
 
+    def wait(self) -> None:
+        """Return when they have ended; or have not in time: then the tests do without, or wait for it themselves."""
+        for process in self._making:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(PREPARED_LIMIT_S)
 
-@contextmanager
-def begun(modules: Sequence[Sequence[str]]) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """The modules at work; those that are not waited for are ended."""
-    making = [subprocess.Popen([sys.executable, "-m", *module], stdout=subprocess.DEVNULL) for module in modules]
-    try:
-        yield making
-    finally:
-        for process in making:
+    def end(self) -> None:
+        for process in self._making:
             process.kill()
-            process.wait()
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+        self.wait()
 
 
 def main(arguments: Sequence[str]) -> int:
     """0 when every test that ran passed, and at least one did; else pytest's status of the first part that failed."""
-    chosen = stages(nightly="--all" in arguments, fast="--fast" in arguments)
+    chosen = lanes(nightly="--all" in arguments, fast="--fast" in arguments)
     others = [argument for argument in arguments if argument not in ("--all", "--fast", "--prepare")]
-    total, statuses = Sums(), []
-    with begun(PREPARED if "--prepare" in arguments and "--fast" not in arguments else ()) as making:
-        for stage in chosen:
-            for status, sums in run(stage, others):
-                total += sums
-                statuses.append(status)
-            if any(status < 0 or status == INTERRUPTED for status in statuses):
-                break
-            for process in making:
-                with suppress(subprocess.TimeoutExpired):  # then the tests do without, or wait for it themselves
-                    process.wait(PREPARED_LIMIT_S)
-    print(f"\n{total}", flush=True)
+    with Making(PREPARED if "--prepare" in arguments and "--fast" not in arguments else ()) as making:
+        results = Suite(chosen, others, making).run()
+    print(f"\n{sum((sums for _, sums in results), Sums())}", flush=True)
+    return exit_status([status for status, _ in results])
+
+
+def exit_status(statuses: Sequence[int]) -> int:
+    """Of all parts; one that had nothing to run is no failure where another had something."""
     failed = [status for status in statuses if status not in (0, NO_TESTS)]
     if failed:
         return failed[0] if failed[0] > 0 else 128 - failed[0]

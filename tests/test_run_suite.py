@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from _pytest.mark.expression import Expression
 
-from tests.run_suite import STARTS_SOMETHING, stages
+from tests.run_suite import STARTS_SOMETHING, exit_status, lanes
 
 ROOT = Path(__file__).parents[1]
 SETTINGS = "[pytest]\nmarkers =\n  ray\n  e2e\n  spark\n  java\n  toxiproxy\n  browser\n  nightly\n"
-TITLES = [part.name for stage in stages(nightly=False, fast=False) for part in stage]
+TITLES = [part.name for lane in lanes(nightly=False, fast=False) for part in lane]
 TEST = """
 import os
 import pytest
@@ -64,7 +64,7 @@ def ran(folder: Path) -> dict[str, set[str]]:
 
 @pytest.mark.parametrize("nightly", [False, True])
 def test_every_test_is_in_one_part_whatever_it_starts(nightly: bool) -> None:
-    chosen = [Expression.compile(part.marks) for stage in stages(nightly=nightly, fast=False) for part in stage]
+    chosen = [Expression.compile(part.marks) for lane in lanes(nightly=nightly, fast=False) for part in lane]
 
     def parts_of(*marks: str) -> int:
         return sum(part.evaluate(lambda name, /, **_: name in marks) for part in chosen)
@@ -80,26 +80,35 @@ import time
 from pathlib import Path
 import pytest
 
-@pytest.mark.{mine}
-def test_the_others_are_there_too():
+pytestmark = [{marks}]
+
+def test_the_other_is_there_too():
     Path("{mine}-is-here").touch()
     limit_s = time.monotonic() + 240
-    while not all(Path(f"{{other}}-is-here").exists() for other in ("ray", "java", "spark")):
+    while not Path("{other}-is-here").exists():
         assert time.monotonic() < limit_s
 """
 
 
-def test_plain_tests_share_the_cores_and_what_starts_ray_java_or_spark_runs_beside_each_other(folder: Path) -> None:
-    for mark in ("ray", "java", "spark"):
-        (folder / f"test_meeting_{mark}.py").write_text(MEETING.format(mine=mark))
+def test_plain_tests_run_beside_ray_and_spark_beside_java_and_plain_and_spark_in_as_many_processes_as_they_may(
+    folder: Path,
+) -> None:
+    for pair in (("plain", "ray"), ("java", "spark")):
+        for mine, other in (pair, pair[::-1]):
+            marks = "" if mine == "plain" else f"pytest.mark.{mine}"
+            (folder / f"test_meeting_{mine}.py").write_text(MEETING.format(mine=mine, other=other, marks=marks))
+    (folder / "test_spark.py").write_text(TEST.format(name="spark", marks="pytest.mark.spark"))
     done = suite(folder)
-    assert (done.returncode, last_line(done)) == (0, "15 passed, 0 failed, 0 skipped"), done.stdout + done.stderr
+    assert (done.returncode, last_line(done)) == (0, "22 passed, 0 failed, 0 skipped"), done.stdout + done.stderr
     found = ran(folder)
-    assert found.keys() == {"plain", "java"}
-    assert found["plain"] <= {f"gw{number}" for number in range(len(os.sched_getaffinity(0)))}
+    assert found.keys() == {"plain", "java", "spark"}
+    cores = len(os.sched_getaffinity(0))
+    assert found["plain"] <= {f"gw{number}" for number in range(cores)}
+    assert found["spark"] <= {f"gw{number}" for number in range(min(cores, 2))}
     assert found["java"] == {"alone"}
     titles = [line.split(": ")[0] for line in done.stdout.splitlines()]
-    assert [title for title in titles if title in TITLES] == TITLES
+    shown = [title for title in titles if title in TITLES]
+    assert (shown[0], sorted(shown)) == (TITLES[0], sorted(TITLES))
 
 
 BAD = """
@@ -134,9 +143,29 @@ def test_failures_errors_and_in_ci_unexpected_skips_of_all_parts_count(folder: P
     assert ran(folder).keys() == {"plain", "java", "nightly"}
 
 
-def test_a_choice_that_leaves_one_part_nothing_to_run_is_no_failure(folder: Path) -> None:
-    done = suite(folder, "test_java.py")
-    assert (done.returncode, last_line(done)) == (0, "6 passed, 0 failed, 0 skipped")
+@pytest.mark.parametrize(
+    ("statuses", "whole"), [([0, 5, 0], 0), ([5, 5], 5), ([0, 1, 4], 1), ([5, 4], 4), ([0, -15], 143)]
+)
+def test_a_part_without_a_test_is_no_failure_and_a_failure_of_any_part_is_one(statuses: list[int], whole: int) -> None:
+    assert exit_status(statuses) == whole
+
+
+UNSAID = """
+from somewhere import mine
+import pytest
+
+pytestmark = mine
+
+def test_one(): ...
+"""
+
+
+def test_a_mark_that_its_file_does_not_say_is_refused_for_its_part_would_not_look_there(folder: Path) -> None:
+    (folder / "test_unsaid.py").write_text(UNSAID)
+    (folder / "somewhere.py").write_text("import pytest\n\nmine = pytest.mark.java\n")
+    done = suite(folder, "--fast", PYTHONPATH=os.pathsep.join([str(ROOT), str(folder)]))
+    assert done.returncode not in (0, 5)
+    assert "test_unsaid.py: say pytest.mark.java in the file itself" in done.stdout + done.stderr
 
 
 def test_nothing_at_all_is_pytests_own_failure_and_fast_is_the_first_part(folder: Path) -> None:

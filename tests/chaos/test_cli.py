@@ -35,18 +35,8 @@ def test_scenarios_with_a_name_shows_the_file(tmp_path: Path) -> None:
     ("args", "says"),
     [
         (("run", "no-such-scenario"), "broker-partition"),
-        (("run", "smoke", "--clock", "virtual", "--time-scale", "2"), "--time-scale"),
-        (("run", "smoke", "--seed", "-1"), "--seed"),
-        (("run", "smoke", "--time-scale", "0"), "--time-scale"),
-        (("run", "smoke", "broker-crash", "--out", "here"), "--out"),
-        (("run", "smoke", "--out", "a-file"), "--out: a-file is not allowed: an empty or new folder"),
-        (("up", "--out", "a-file"), "--out: a-file is not allowed: an empty or new folder"),
-        (("generate", "--out", "a-file"), "--out: a-file is not allowed: a folder"),
         (("run",), "SCENARIO"),
         (("explode",), "explode"),
-        (("up", "--slaves", "1"), "--slaves"),
-        (("selftest", "--only", "nothing"), "name-server-never-expires"),
-        (("bench", "nothing"), "namesrv"),
         (("namesrv", "-c", "absent.properties"), "absent.properties"),
         (("broker", "-n", "nonsense"), "nonsense"),
     ],
@@ -54,7 +44,6 @@ def test_scenarios_with_a_name_shows_the_file(tmp_path: Path) -> None:
 def test_a_wrong_command_is_one_line_on_stderr_and_exit_status_2(
     args: tuple[str, ...], says: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "a-file").touch()
     done = nemesrv(*args, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stdout == ""
