@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..oracle.redelivery import Redelivery, commit_ms, flush_ms
-from ..oracle.world import VIEWS_DIFFER, World
+from ..oracle.world import World
 from ..verdict import Finding, Validity, Verdict
 from .check import Check, Facts, Reads, Section, largest
 from .findings import examples_of, rounded, tolerated
@@ -103,8 +103,8 @@ def gather(gathering: Gathering, world: World) -> Repeats:
 
 def judge(repeats: Repeats, world: World) -> Verdict:
     """Examined: messages received. Violations: receipts and stored copies that nothing explains."""
-    if world.views_differ:
-        return Verdict.nothing_examined(NAME, VIEWS_DIFFER)
+    if world.unclear:
+        return Verdict.nothing_examined(NAME, world.unclear)
     if world.shared_topic is not None:
         why = f"several groups read {world.shared_topic}, and what each of them received is not told apart"
         return Verdict.nothing_examined(NAME, why)

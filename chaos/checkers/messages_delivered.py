@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..oracle.deliveries import PROMPT_MS, Due, Dues, askers, holdings
-from ..oracle.world import VIEWS_DIFFER, World
+from ..oracle.world import World
 from ..verdict import FINDINGS_MAX, Finding, Validity, Verdict
 from .check import Check, Facts, Reads, Section, largest
 from .control import Control
@@ -143,8 +143,8 @@ def judge(seen: Deliveries, world: World) -> Verdict:
         "row": _ROW,
     }
     examined = seen.acknowledged - seen.waiting
-    if world.views_differ:
-        return Verdict.nothing_examined(NAME, VIEWS_DIFFER)
+    if world.unclear:
+        return Verdict.nothing_examined(NAME, world.unclear)
     if not examined:
         why = "no acknowledged message was due" if seen.acknowledged else "no send was acknowledged"
         why = why if world.of_kind("consumer") else "there was no consumer"

@@ -61,12 +61,14 @@ def gather(gathering: Gathering, _world: World) -> Fates:
     return Fates(**{name: getattr(counts, name) for name in _COUNTS}, missing=tuple(found))
 
 
-def judge(fates: Fates, _world: World) -> Verdict:
+def judge(fates: Fates, world: World) -> Verdict:
     """Examined: acknowledged sends. Violations: those that are lost."""
     measured = {name: getattr(fates, name) for name in _COUNTS}
     if not fates.acknowledged:
         return Verdict.nothing_examined(NAME, "no send was acknowledged", measured=measured, allowed=_ALLOWED)
     validity, why = Validity.VALID, ""
+    if fates.lost and world.mixed_up_by_hand:
+        return Verdict.nothing_examined(NAME, world.mixed_up_by_hand, measured=measured, allowed=_ALLOWED)
     if fates.lost:
         validity = Validity.INVALID
         why = f"{fates.lost} of {fates.acknowledged} acknowledged sends are neither received nor in the final reads"

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..oracle.queue_owners import Holding, Judged, Piece, Queue, Tables, holdings, judged, pieces
 from ..oracle.quiet import aftermath_ms
-from ..oracle.world import VIEWS_DIFFER, World
+from ..oracle.world import World
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
 from .control import Control
@@ -29,8 +29,8 @@ _COLUMNS = ("time_ms", "seq", "node", "incarnation", "topic")
 
 def judge(control: Control, world: World) -> Verdict:
     """Examined: (queue, group, quiet stretch). Violations: those with no owner, or more than one, in it."""
-    if world.views_differ:
-        return Verdict.nothing_examined(NAME, VIEWS_DIFFER)
+    if world.unclear:
+        return Verdict.nothing_examined(NAME, world.unclear)
     held = holdings(world, _rows(control, "assigned"))
     stretches = judged(world, held, Tables(world, _rows(control, "route", held)))
     if not stretches:

@@ -351,6 +351,27 @@ class World:
         """Whether consumers may see different brokers, so that each shares out the queues of its own view."""
         return len(self.views_of(*(one.name for one in self.of_kind("consumer")))) > 1
 
+    @property
+    def unclear(self) -> str:
+        """Why nothing is said of who owns which queue, and of what comes twice or not at all; "" where something is."""
+        return VIEWS_DIFFER if self.views_differ else self.mixed_up_by_hand
+
+    @property
+    def mixed_up_by_hand(self) -> str:
+        """What was done by hand so that a message's queue does not tell its broker, or that it is gone; "" for
+        nothing."""
+        used = {self.topic_of(client.name) for client in self.of_kind("producer", "consumer")} if self.acts else set()
+        own = {(broker.name, broker.address) for broker in self.of_kind("broker")}
+        for act in self.acts:
+            if not act.may_be_done:
+                continue
+            if act.f == "delete_topic" and act.topic in used and any(act.node == name for name, _ in own):
+                return f"{act.act_id} deleted the messages of {act.topic} at {act.node}"
+            told = used & (act.value.get("topics") or {}).keys()
+            if act.f == "register" and told and (act.broker, act.address) not in own:
+                return f"by {act.act_id} consumers may see different brokers, or one broker's queues under two names"
+        return ""
+
     def of_kind(self, *kinds: str) -> tuple[NodeInfo, ...]:
         found = self._index.by_kind
         if len(kinds) == 1:

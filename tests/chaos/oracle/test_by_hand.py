@@ -86,3 +86,13 @@ def test_a_topic_in_use_that_is_deleted_leaves_no_quiet_time_until_it_is_made_ag
     act(builder, 100, "update_topic", topic="orders", target="broker-a", value={"read_queues": 4, "write_queues": 4})
     again = [fault for fault in World.of_rows(builder.rows).faults if fault.by_hand and fault.fault == "delete_topic"]
     assert again[0].end_ms == pytest.approx(130_010)
+
+
+def test_what_a_queue_stands_for_is_unclear_once_clients_may_be_told_of_a_stranger() -> None:
+    for topics, unclear in (({"stale": 4}, False), ({"orders": 4}, True)):
+        builder = story()
+        act(builder, 60, "register", broker_name="broker-x", address=STRANGE, value={"topics": topics})
+        assert bool(World.of_rows(builder.end(90).rows).unclear) is unclear
+    builder = story()
+    act(builder, 60, "delete_topic", topic="orders", target="broker-a")
+    assert World.of_rows(builder.end(90).rows).unclear == "delete_topic-1 deleted the messages of orders at broker-a"
