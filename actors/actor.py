@@ -22,13 +22,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from ..remoting.node.clock import Clock
+from ..remoting.node.clock import AdjustableClock, Clock
 from ..remoting.node.network import Address, Network, TcpNetwork
 from ..remoting.node.node import Node, NodeContext
 from ..remoting.node.recording import Recorder, ignore
 
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _PR_SET_PDEATHSIG = 1
+ADJUST_CLOCK = "adjust_clock"
 
 
 class ClosableRecorder(Protocol):
@@ -101,6 +102,7 @@ class NodeActor:
         self._tcp = TcpNetwork(spec.links)
         self._network: Network = self._tcp if surroundings is None else surroundings.network
         self._log = logging.getLogger(f"nemesrv.{spec.name}") if surroundings is None else surroundings.log
+        self._clock = AdjustableClock(spec.clock)
         self._pid = os.getpid() if surroundings is None else surroundings.pid
         self._recorder: ClosableRecorder | None = None
         self._record: Recorder = ignore
@@ -118,7 +120,7 @@ class NodeActor:
             self._recorder = self._record = spec.recorder_spec.open()
         context = NodeContext(
             name=spec.name,
-            clock=spec.clock,
+            clock=self._clock,
             network=self._network,
             rng=random.Random(f"{spec.seed}/{spec.name}/{spec.incarnation}"),
             record=self._record,
@@ -157,7 +159,9 @@ class NodeActor:
                 self._recorder.close()
 
     async def call(self, method: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """What the node's own `method` returns, awaited where it is a coroutine."""
+        """What the node's own `method` returns, awaited where it is a coroutine. `adjust_clock` is the process' own."""
+        if method == ADJUST_CLOCK:
+            return self._clock.adjust(*args)
         result = getattr(self._the_node(), method)(*args, **kwargs)
         return await result if inspect.isawaitable(result) else result
 

@@ -286,6 +286,9 @@ class _Judged:
     def _registers(self, broker: str, act: Act, *, changed: bool) -> float:
         """When the broker itself registers there next; `changed`: with another version, or because it was away."""
         sent = self._rows.sent(broker, act.node)
+        mine = self._brokers.get(broker)
+        if any(one.f == "register" and (one.node, one.address) == (act.node, mine) for one in self._world.acts):
+            changed = False  # with its address the stranger has left its own version there, which the broker's is not
         before = [one for one in sent if one.ended_ms <= act.began_ms and one.is_ok]
         version = before[-1].version if before else None
         after = (

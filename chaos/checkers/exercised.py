@@ -25,9 +25,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..faults.by_hand import BY_HAND
+from ..faults.clocks import CLOCK_ACTIONS
 from ..faults.losses import Dial, Loss
 from ..oracle.dials import dials_met, late_ms
 from ..oracle.world import Fault, World
+from ..topology import ADMIN
 from ..verdict import EXAMPLES_MAX, Finding, Validity, Verdict
 from .check import Check, Reads, Section
 from .control import Control, Row
@@ -90,6 +92,7 @@ def judge(evidence: Evidence, world: World) -> Verdict:
         if not fault.by_hand:
             by_id[fault.fault_id].append(fault)
     done = {act.act_id for act in world.acts if act.is_done}
+    done |= {change.change_id for of in world.clocks.values() for change in of if not change.change_id.endswith("-end")}
     clients = [node.name for node in world.of_kind("producer", "consumer")]
     if not by_id and not done and not clients:
         return Verdict.nothing_examined(NAME, "there was neither a fault nor a client")
@@ -119,7 +122,7 @@ def judge(evidence: Evidence, world: World) -> Verdict:
     planned = [action for action in world.run.get("timeline") or () if action not in _NO_FAULTS]
     if len(planned) > len(by_id) + len(done):
         what = f"{len(planned)} faults were planned and {len(by_id)} recorded"
-        if acts := [action for action in planned if action in BY_HAND]:
+        if acts := [action for action in planned if action in BY_HAND or action in CLOCK_ACTIONS]:
             asked = f"{len(planned) - len(acts)} faults and {len(acts)} acts by hand"
             what = f"{asked} were planned, {len(by_id)} and {len(done)} done"
         missing.append(_finding("harness", what, 0.0, world.end_ms))
@@ -265,6 +268,10 @@ def _effects(evidence: Evidence, world: World) -> dict[str, dict[str, int]]:
                 and fault.overlaps(began_ms, row.time_ms)
             ):
                 found[fault.fault_id]["probed"] += 1
+    for fault in world.faults:
+        met = [act for act in world.acts if act.node == fault.target and fault.source == ADMIN and not act.is_done]
+        if late := sum(fault.overlaps(act.began_ms, act.ended_ms) for act in met if not fault.by_hand):
+            found[fault.fault_id]["failed"] += late
     for row in evidence.control.rows("verified"):
         if row.fault_id is not None:
             found[row.fault_id]["verified"] += 1

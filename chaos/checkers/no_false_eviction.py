@@ -108,6 +108,8 @@ def _seen(control: Control, world: World) -> dict[_Pair, _Seen]:
             reason = str((row.decoded or {}).get("reason") or "")
             age_ms = row.time_ms - accepted[pair] if pair in accepted else None
             timers = world.timers_of(pair[2], pair[0])
+            if reason == "expired" and age_ms is not None:  # by its own wall clock
+                age_ms = world.wall_ms(row.node, row.time_ms) - world.wall_ms(row.node, accepted[pair])
             due_ms = {"expired": timers.E_ms, "idle": timers.I_ms}.get(reason)
             short_ms = 0.0 if due_ms is None or age_ms is None else max(due_ms - age_ms, 0.0)
             seen.drops.append(_Drop(row.time_ms, reason, age_ms, short_ms))

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ...remoting.node.profile import Profile
@@ -164,6 +165,7 @@ class _Pair:
         of a broker that says it lives by more than its registrations."""
         if self.timers.h_ms is not None or self.timers.F_ms is not None:
             return
+        yield from self._by_its_clock()
         for cause in self.causes:
             if cause.loss is not Loss.SILENT or cause.on == "name_server" or cause.start_ms <= self.life.start_ms:
                 continue
@@ -178,6 +180,23 @@ class _Pair:
             if due_ms < until_ms:
                 yield _Expiry(last_ms, due_ms, until_ms, formula, cause.fault_id)
 
+    def _by_its_clock(self) -> Iterator[_Expiry]:
+        """When a registration was older than E by a wall clock that was changed, and the next was not begun yet."""
+        changes = self.world.clocks.get(self.life.node, ())
+        for one, following in pairwise([*self.sent, None]) if changes else ():
+            to_ms = self.end_ms if following is None else following.began_ms
+            if one is None or not one.is_ok or self._others_but_its_clock(one.began_ms, to_ms):
+                continue
+            scan_ms = self._scan_after(one.ended_ms)
+            while scan_ms < to_ms and self._wall_ms(scan_ms) - self._wall_ms(one.ended_ms) <= self.timers.E_ms:
+                scan_ms += self.timers.S_ms
+            last = next((change for change in reversed(changes) if change.time_ms <= scan_ms), None)
+            if scan_ms < to_ms and last is not None and last.time_ms > one.ended_ms:
+                yield _Expiry(one.ended_ms, scan_ms, to_ms, "the scan after E by its wall clock", last.change_id)
+
+    def _wall_ms(self, at_ms: float) -> float:
+        return self.world.wall_ms(self.life.node, at_ms)
+
     def _last_ms(self, cause: Cause) -> float | None:
         """By when the last registration before the silence arrived; None where the broker did not keep its ticks."""
         begun = [one for one in self.sent if one.began_ms < cause.start_ms]
@@ -188,6 +207,11 @@ class _Pair:
 
     def _others(self, cause: Cause, from_ms: float, to_ms: float) -> bool:
         return any(other is not cause and other.start_ms < to_ms and other.end_ms > from_ms for other in self.causes)
+
+    def _others_but_its_clock(self, from_ms: float, to_ms: float) -> bool:
+        changes = {change.change_id for change in self.world.clocks.get(self.life.node, ())}
+        others = (cause for cause in self.causes if cause.fault_id not in changes)
+        return any(other.start_ms < to_ms and other.end_ms > from_ms for other in others)
 
     def _scan_after(self, at_ms: float) -> float:
         first_ms = self.life.start_ms + _FIRST_SCAN_MS[self.timers.profile]

@@ -8,6 +8,7 @@ from ...actors.broker.server import Broker
 from ...actors.namesrv.server import NameServer
 from ...actors.namesrv.tables import Dropped, Registered, Registration, Unregistration
 from ...remoting.bodies.route import TopicConfig
+from ...remoting.node.clock import AdjustableClock
 from ..topology import NodeKind
 from .model import Defect, checks, in_its_parts, replace_part
 
@@ -89,7 +90,53 @@ def _changes_no_topic(broker: Broker) -> None:
     replace_part(broker.services.topics, "put", put_new)
 
 
+def _clock_of(server: NameServer) -> AdjustableClock:
+    clock = server._context.clock
+    if not isinstance(clock, AdjustableClock):  # outside of an experiment nobody changes it
+        clock = AdjustableClock(clock)
+    return clock
+
+
+def _never_sees_its_clock_change(server: NameServer) -> None:
+    def adjust(step_ms: float | None, rate: float) -> None:
+        """It goes by another clock."""
+
+    replace_part(_clock_of(server), "adjust", adjust)
+
+
+def _feels_steps_twice(server: NameServer) -> None:
+    clock = _clock_of(server)
+    right = clock.adjust
+
+    def adjust(step_ms: float | None, rate: float) -> None:
+        right(None if step_ms is None else 2 * step_ms, rate)
+
+    replace_part(clock, "adjust", adjust)
+
+
 DEFECTS: tuple[Defect, ...] = (
+    Defect(
+        name="name-server-goes-by-another-clock",
+        what="a NameServer counts a broker's silence by a clock that nobody steps, and not by its wall clock",
+        kinds=_NAME_SERVER,
+        nodes=_ONE,
+        scenario="clock-steps",
+        caught_by=checks("registrations_are_kept"),
+        plant=_never_sees_its_clock_change,
+    ),
+    Defect(
+        name="name-server-feels-steps-twice",
+        what="a NameServer whose clock is stepped by a minute drops healthy brokers",
+        kinds=_NAME_SERVER,
+        nodes=_ONE,
+        scenario="clock-steps",
+        caught_by=checks("no_false_eviction", "routes_are_true"),
+        also=checks(
+            *("answers_are_true", "availability", "client_routes_are_true", "duplicates", "messages_delivered"),
+            *("queue_ownership", "registrations_are_kept", "routes_converge", "recovery_time"),
+        ),
+        plant=_feels_steps_twice,
+    ),
     Defect(
         name="name-server-takes-out-nobody",
         what="a NameServer answers unregistrations and takes nobody out; closes and silence it notices",

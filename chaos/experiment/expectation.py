@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..faults.by_hand import ByHand, Register, Unregister
+from ..faults.clocks import ClockAction, ClockSync, changed
 from ..faults.fault import Fault
 from ..faults.link_faults import Heal, LinkFault
 from ..faults.process_faults import PROCESS_FAULTS, ProcessFault, Restart, Stop
@@ -55,7 +56,8 @@ class _Rows:
         self._links: dict[str, list[dict[str, Any]]] = {}
         self._processes: dict[str, dict[str, Any]] = {}
         self._lives: dict[str, int] = {}
-        self._scenario, self._acts = scenario, 0
+        self._scenario, self._acts, self._clock_changes = scenario, 0, 0
+        self._rates: dict[str, float] = {}
         self._registering: dict[tuple[Any, ...], dict[str, Any]] = {}
         self.add(-_WARM_MS, "harness", "run_begin", value={"scenario": scenario.name, **about(scenario)})
         for name, kind in self._topology.kinds.items():
@@ -80,6 +82,10 @@ class _Rows:
                 self._process_fault(at_ms, what, node)
         elif isinstance(what, ByHand):
             self._by_hand(action, what)
+        elif isinstance(what, ClockAction):
+            self._clock_changes += 1
+            for node in action.nodes:
+                self._change_clock(at_ms, what, node)
         elif isinstance(what, Heal):
             self._heal(at_ms, what, action)
         else:
@@ -87,6 +93,15 @@ class _Rows:
                 if isinstance(what, Restart) and node not in self._processes:
                     self._process_fault(at_ms, Stop(), node)
                 self._end_process_fault(at_ms, node)
+
+    def _change_clock(self, at_ms: float, what: ClockAction, node: str) -> None:
+        step_ms, rate = changed(what, self._rates.get(node, 1.0))
+        self._rates[node] = rate
+        if step_ms is None:
+            del self._rates[node]
+        value = {"step_ms": step_ms, "rate": rate}
+        change_id = f"{what.do}-{self._clock_changes}"
+        self.add(at_ms, "harness", "clock", source=node, f=what.do, fault_id=change_id, value=value)
 
     def _by_hand(self, action: ActionModel, what: ByHand) -> None:
         """Each is answered at once; a process that goes on registering does so until it is unregistered, or healed."""
@@ -120,6 +135,8 @@ class _Rows:
 
     def heal_everything(self, at_ms: float) -> None:
         self._end_link_faults(at_ms, tuple(self._links))
+        for node in tuple(self._rates):
+            self._change_clock(at_ms, ClockSync(), node)
         for registered in self._registering.values():
             self.add(at_ms, ADMIN, "admin", **{**registered, "f": "closed", "duration_ms": 0.0})
         for node in tuple(self._processes):

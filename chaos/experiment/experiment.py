@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
-from ...actors.actor import ClosableRecorder, NodeSpec
+from ...actors.actor import ADJUST_CLOCK, ClosableRecorder, NodeSpec
 from ...actors.processes import signals_deferred
 from ...actors.supervisor import AtASignal, at_a_signal
 from ...actors.watch import NodeFailed
@@ -26,6 +26,8 @@ from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
 from ..defects import Defect
 from ..faults.by_hand import ByHand
+from ..faults.clocks import ClockAction, ClockSync
+from ..faults.clocks import changed as clock_changed
 from ..faults.fault import Fault
 from ..faults.injector import LinkFaultInjector
 from ..faults.link_faults import Heal, LinkFault
@@ -86,6 +88,9 @@ class Experiment:
     _probing: Result | None = field(init=False, default=None)
     _timeline_s: float = field(init=False, default=0.0)
     _starts: Starts = field(init=False)
+    _rates: dict[str, tuple[float, float, float]] = field(init=False, default_factory=dict)
+    """By node whose wall clock was changed: when, how far ahead it was then, and how fast it goes."""
+    _clock_changes: int = field(init=False, default=0)
     _acts: list[Result] = field(init=False, default_factory=list)
 
     def run(self) -> None:
@@ -288,7 +293,9 @@ class Experiment:
 
     def _act(self, action: ActionModel) -> tuple[str, ...]:
         what = action.what
-        self._phase("fault" if isinstance(what, Fault) else "act" if isinstance(what, ByHand) else "heal", what.do)
+        self._phase(
+            "fault" if isinstance(what, Fault) else "act" if isinstance(what, ByHand | ClockAction) else "heal", what.do
+        )
         if isinstance(what, LinkFault):
             return (self._links.begin(what, self._chosen_links(action), fault_id=action.name),)
         if isinstance(what, ByHand):
@@ -297,10 +304,31 @@ class Experiment:
             return tuple([self._processes.begin(what, node) for node in action.nodes])
         if isinstance(what, Heal):
             self._heal(what, action)
+        elif isinstance(what, ClockAction):
+            self._clock_changes += 1
+            for node in action.nodes:
+                self._change_clock(what, node, f"{what.do}-{self._clock_changes}")
         elif isinstance(what, Resume | Restart):
             for node in action.nodes:
                 self._processes.end(what, node)
+                if isinstance(what, Restart) and node in self._rates:  # its machine's clock is as wrong as before
+                    at_ms, offset_ms, rate = self._rates[node]
+                    offset_ms += (1000 * self._now_s() - at_ms) * (rate - 1)
+                    with self._or_not_done(node, ADJUST_CLOCK):
+                        self._cluster.call(node, ADJUST_CLOCK, offset_ms, rate)
         return ()
+
+    def _change_clock(self, what: ClockAction, node: str, change_id: str) -> None:
+        """The node's wall clock, from now on; its process may be another by then."""
+        at_ms = 1000 * self._now_s()
+        was_ms, offset_ms, rate = self._rates.get(node, (at_ms, 0.0, 1.0))
+        step_ms, now_rate = clock_changed(what, rate)
+        with self._or_not_done(node, ADJUST_CLOCK):
+            self._cluster.call(node, ADJUST_CLOCK, step_ms, now_rate)
+            offset_ms += (at_ms - was_ms) * (rate - 1)
+            self._rates[node] = (at_ms, 0.0 if step_ms is None else offset_ms + step_ms, now_rate)
+            value = {"step_ms": step_ms, "rate": now_rate}
+            self._record("clock", source=node, f=what.do, fault_id=change_id, value=value)
 
     def _heal(self, heal: Heal, action: ActionModel) -> None:
         if action.links:
@@ -348,6 +376,9 @@ class Experiment:
         scenario, cluster = self.scenario, self._cluster
         self._links.heal_all()
         self._processes.heal_all()
+        for node in tuple(self._rates):
+            if self._rates[node][1:] != (0.0, 1.0):
+                self._change_clock(ClockSync(), node, "clock_sync-end")
         if self._acts:
             with self._or_not_done(ADMIN, "leave"):
                 cluster.call(ADMIN, "leave")

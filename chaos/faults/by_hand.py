@@ -135,3 +135,14 @@ class DoneByHand(Fault):
 
     def loss(self, timers: TimeLimits) -> Loss:
         return Loss.OTHER
+
+
+class WrongClock(DoneByHand):
+    """What a NameServer's wall clock, set wrongly, does to a broker's place in its table."""
+
+    title = "wrong time"
+    injection = "clock"
+
+    @property
+    def words(self) -> str:
+        return self.do.replace("_", " ")

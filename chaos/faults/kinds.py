@@ -10,14 +10,23 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from .by_hand import BY_HAND, AnyByHand, DoneByHand
+from .by_hand import BY_HAND, AnyByHand, DoneByHand, WrongClock
+from .clocks import CLOCK_ACTIONS, AnyClockAction
 from .fault import Action, Fault
 from .link_faults import LINK_FAULTS, AnyLinkFault, Effect, Heal, LinkFault, Timeout
 from .losses import Loss, TimeLimits
 from .process_faults import PROCESS_FAULTS, AnyProcessFault, Restart, RestartStorm, Resume, RollingRestart
 
 AnyAction = Annotated[
-    AnyLinkFault | AnyProcessFault | Resume | Restart | RollingRestart | RestartStorm | Heal | AnyByHand,
+    AnyLinkFault
+    | AnyProcessFault
+    | Resume
+    | Restart
+    | RollingRestart
+    | RestartStorm
+    | Heal
+    | AnyByHand
+    | AnyClockAction,
     Field(discriminator="do"),
 ]
 
@@ -26,6 +35,7 @@ ACTIONS: dict[str, type[Action]] = {
     **FAULTS,
     **{kind.model_fields["do"].default: kind for kind in (Resume, Restart, RollingRestart, RestartStorm, Heal)},
     **BY_HAND,
+    **CLOCK_ACTIONS,
 }
 
 
@@ -55,7 +65,7 @@ class UnknownFault(LinkFault):
 
 
 _SEEN: tuple[type[LinkFault], ...] = (*LINK_FAULTS.values(), Timeout)
-_RECORDED: tuple[type[Fault], ...] = (*_SEEN, *PROCESS_FAULTS.values(), DoneByHand)
+_RECORDED: tuple[type[Fault], ...] = (*_SEEN, *PROCESS_FAULTS.values(), DoneByHand, WrongClock)
 _BY_INJECTION: dict[str, type[Fault]] = {kind.injection: kind for kind in _RECORDED}
 
 
@@ -70,7 +80,7 @@ def recorded(fault: str, injection: str, stream: Any, value: Mapping[str, Any]) 
         if all(name in known or not field.is_required() for name, field in kind.model_fields.items() if name != "do"):
             if issubclass(kind, LinkFault):
                 known["stream"] = stream or "both"
-            if kind is DoneByHand:
+            if issubclass(kind, DoneByHand):
                 known["do"] = fault
             return kind.model_construct(**known)
     return UnknownFault.model_construct(do=fault, how=injection, stream=stream or "both")

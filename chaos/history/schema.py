@@ -230,6 +230,14 @@ _CATALOGUE: tuple[Event, ...] = (
         "connection over which a broker was registered by hand is gone; value: the entry's other keys, and why where "
         "it failed",
     ),
+    Event(
+        "clock",
+        Group.ENVIRONMENT,
+        "harness",
+        ("source", "f", "fault_id", "value"),
+        "the node's wall clock was changed; value: step_ms (null: it shows the right time again) and rate, how many "
+        "times as fast it goes",
+    ),
     # NameServers
     Event("route", Group.CONTROL, "NameServer", ("topic", "value"), "the topic's route changed; null: it is gone"),
     Event(

@@ -23,6 +23,8 @@ from ..settings.catalogue import settings_for
 from ..settings.values import Value
 from ..topology import ADMIN, NodeKind
 from .by_hand import INJECTION, Act, Surroundings, acts_of, affected
+from .clocks import INJECTION as WRONG_CLOCK
+from .clocks import ClockChange, changes_of, wall_ms, wrong_times
 from .timers import Timers
 
 VIEWS_DIFFER = "by the lists of `nodes:` consumers may see different brokers, so each shares out queues of its own"
@@ -93,7 +95,7 @@ class Fault:
     @property
     def by_hand(self) -> bool:
         """Whether somebody asked for it (oracle/by_hand.py) and nothing failed."""
-        return self.injection == INJECTION
+        return self.injection in (INJECTION, WRONG_CLOCK)
 
     @property
     def ends_process(self) -> bool:
@@ -138,6 +140,8 @@ class World:
     """Those that were injected, and what acts by hand leave open (`Fault.by_hand`)."""
     acts: tuple[Act, ...] = ()
     """What was done by hand, in order of time."""
+    clocks: Mapping[str, Sequence[ClockChange]] = field(default_factory=dict)
+    """By node what was done to its wall clock, in order of time."""
     end_ms: float = 0.0
     """Where judging ends: before the harness takes the cluster down."""
     timeline_ms: float = 0.0
@@ -187,7 +191,8 @@ class World:
             ),
             run=run,
         )
-        return made._with_acts(picked) if any(row["event"] == "admin" for row in picked) else made
+        made = made._with_acts(picked) if any(row["event"] == "admin" for row in picked) else made
+        return made._with_clocks(picked) if any(row["event"] == "clock" for row in picked) else made
 
     def _with_acts(self, rows: Iterable[Mapping[str, Any]]) -> World:
         """The same with what was done by hand, and what it leaves open."""
@@ -215,6 +220,30 @@ class World:
         )
         faults = sorted((*self.faults, *open_), key=lambda f: (f.start_ms, f.fault_id, f.source, f.target or ""))
         return replace(self, acts=acts, faults=tuple(faults))
+
+    def _with_clocks(self, rows: Iterable[Mapping[str, Any]]) -> World:
+        """The same with what was done to wall clocks, and what NameServers may therefore do."""
+
+        def faults_of(broker: str, name_server: str) -> list[tuple[float, float]]:
+            hit = (
+                *self.process_faults(broker),
+                *self.process_faults(name_server),
+                *self.link_faults(broker, name_server),
+            )
+            return [(fault.start_ms, fault.end_ms) for fault in hit if fault.injection != WRONG_CLOCK]
+
+        clocks, brokers = changes_of(rows, _object), [broker.name for broker in self.of_kind("broker")]
+        wrong = [
+            Fault(one.change_id, one.f, WRONG_CLOCK, one.source, one.target, None, one.start_ms, one.end_ms)
+            for server in self.of_kind("name_server")
+            for one in wrong_times(clocks.get(server.name, ()), brokers, self.timers_of, faults_of, self.end_ms)
+        ]
+        faults = sorted((*self.faults, *wrong), key=lambda f: (f.start_ms, f.fault_id, f.source, f.target or ""))
+        return replace(self, clocks=clocks, faults=tuple(faults))
+
+    def wall_ms(self, node: str, at_ms: float) -> float:
+        """What the node's wall clock showed then."""
+        return wall_ms(self.clocks.get(node, ()), at_ms)
 
     def timers_of(self, *nodes: str) -> Timers:
         """The timers as these nodes have them: a broker and a NameServer, or a client; the run's own for the rest."""

@@ -27,6 +27,7 @@ from ...remoting.node.profile import Profile
 from ..checkers import CHECKS
 from ..errors import ScenarioError, nearest
 from ..faults.by_hand import ByHand
+from ..faults.clocks import ClockAction
 from ..faults.fault import Action
 from ..faults.kinds import ACTIONS, AnyAction
 from ..faults.link_faults import Cut, HalfOpen, LinkFault, SynDrop
@@ -35,6 +36,7 @@ from ..settings.resolve import SettingError, settings_of
 from ..settings.values import Value
 from ..topology import EXTERNAL, NodeKind, Topology
 from .by_hand import check_by_hand
+from .clocks import check_clocks
 from .nodes import check_nodes
 from .reading import read, refuse_booleans
 from .series import Plan, planned, refuse_series
@@ -189,7 +191,8 @@ class ActionModel(_Model):
 
 
 def _example(what: Action) -> str:
-    return "[ns-0]" if isinstance(what, ByHand) and "broker" not in what.asks else "[broker-a]"
+    name_servers = isinstance(what, ClockAction) or (isinstance(what, ByHand) and "broker" not in what.asks)
+    return "[ns-0]" if name_servers else "[broker-a]"
 
 
 _ENTRY_KEYS = ("at_s", "links", "nodes", "name", "period_s", "duty")
@@ -356,6 +359,7 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
     refuse_series(scenario.timeline, scenario.topology().members, joins_s, file=file)
     refuse_idle_heals(scenario.timeline, scenario.topology(), file=file)
     check_by_hand(scenario, file=file)
+    check_clocks(scenario, file=file)
     if scenario.defect is not None:
         defect = found_defect(scenario.defect, file=file, key="defect", beside=Path(file).parent)
         scenario = scenario.model_copy(update={"defect": str(defect.source or defect.name)})

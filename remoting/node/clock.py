@@ -38,6 +38,30 @@ class Clock(Protocol):
         ...
 
 
+class AdjustableClock:
+    """A node's clock whose wall clock can be changed apart from all others. What is monotonic stays so."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.scale = float(getattr(clock, "scale", 1.0))
+        self.monotonic_s, self.sleep = clock.monotonic_s, clock.sleep
+        self.call_later, self.timeout = clock.call_later, clock.timeout
+        self._at_ms = self._shows_ms = 0.0
+        self._rate = 1.0
+        self._is_right = True
+
+    def now_ms(self) -> int:
+        now_ms = self._clock.now_ms()
+        return now_ms if self._is_right else int(self._shows_ms + (now_ms - self._at_ms) * self._rate)
+
+    def adjust(self, step_ms: float | None, rate: float) -> None:
+        """Show `step_ms` more from now on (None: the right time), and go `rate` times as fast."""
+        right_ms, shows_ms = self._clock.now_ms(), self.now_ms()
+        self._shows_ms = right_ms if step_ms is None else shows_ms + step_ms
+        self._at_ms, self._rate = right_ms, rate
+        self._is_right = step_ms is None and rate == 1.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealClock:
     """The machine's clock, `scale` times as fast. Processes of one experiment share origin and scale.

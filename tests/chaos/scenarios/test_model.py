@@ -8,6 +8,7 @@ import pytest
 
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.faults.by_hand import ByHand
+from nemesrv.chaos.faults.clocks import ClockAction
 from nemesrv.chaos.faults.kinds import ACTIONS
 from nemesrv.chaos.faults.link_faults import BlackHole, Heal
 from nemesrv.chaos.faults.process_faults import Kill
@@ -179,14 +180,17 @@ def test_an_entry_written_with_its_defaults_has_the_keys_of_its_do_and_no_others
         **{"register": "broker: broker-x, address: broker-a, ", "unregister": "broker: broker-a, "},
         **{"update_topic": "topic: t, ", "delete_topic": "topic: t, "},
         **{"wipe_write_perm": "broker: broker-a, ", "add_write_perm": "broker: broker-a, "},
+        **{"clock_step": "by_s: 5, ", "clock_drift": "rate: 2, "},
         "update_config": "settings: {autoCreateTopicEnable: true}, ",
     }.get(do, "")
     targets = {"links": CUT, "nodes": "nodes: [broker-a]", "": ""}[ACTIONS[do].acts_on]
-    if issubclass(ACTIONS[do], ByHand) and "broker" not in ACTIONS[do].asks:
+    if issubclass(ACTIONS[do], ClockAction) or (issubclass(ACTIONS[do], ByHand) and "broker" not in ACTIONS[do].asks):
         targets = "nodes: [ns-0]"
     before = {"resume": "{at_s: 1, do: pause, nodes: [broker-a]}, ", "heal": f"{{at_s: 1, do: cut, {CUT}}}, "}.get(
         do, ""
     )
+    if do == "clock_sync":
+        before = "{at_s: 1, do: clock_freeze, nodes: [ns-0]}, "
     timeline = f"timeline: [{before}{{at_s: 5, do: {do}, {numbers}{targets}}}]"
     scenario = model.load(write(tmp_path, f"checks: [routes_converge]\n{timeline}"))
     entry = scenario.model_dump(mode="json")["timeline"][-1]

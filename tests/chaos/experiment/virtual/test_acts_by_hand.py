@@ -25,6 +25,18 @@ def test_what_is_done_by_hand_is_recorded_and_no_alarm(tmp_path: Path) -> None:
     assert found_wrong(folder) == {}
 
 
+def test_a_clock_that_is_set_forward_drops_everybody_at_the_next_scan_or_nobody_and_is_no_alarm(tmp_path: Path) -> None:
+    folder = record_virtual(scenario_of("clock-steps"), 1, tmp_path / "run").path
+    rows = list(read_rows(folder))
+    changed_ms = [row["time_ms"] for row in rows if row["event"] == "clock"]
+    dropped = [row for row in rows if row["event"] == "broker_dropped" and row["node"] == "ns-0"]
+    assert {(row["broker_name"], row["value"]["reason"]) for row in dropped if row["time_ms"] < changed_ms[3]} == {
+        ("broker-a", "expired"), ("broker-b", "expired"),
+    }  # fmt: skip
+    assert all(changed_ms[2] < row["time_ms"] <= changed_ms[2] + 10_000 for row in dropped[:2])
+    assert found_wrong(folder) == {}
+
+
 @pytest.mark.parametrize("defect", by_hand.DEFECTS, ids=lambda defect: defect.name)
 def test_what_is_not_done_as_asked_is_found(defect: Defect, tmp_path: Path) -> None:
     found = set(found_wrong(record_virtual(scenario_of(defect.scenario), 1, tmp_path / "run", defect).path))

@@ -1,0 +1,78 @@
+"""Wall clocks in a scenario: what may be said, what is refused and how, and what the oracle makes of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos.errors import ScenarioError
+from nemesrv.chaos.experiment.expectation import expected_world
+from nemesrv.chaos.oracle.obligations import ObligationKind, obligations
+from nemesrv.chaos.oracle.world import World
+from nemesrv.chaos.scenarios.model import Scenario, parse
+
+
+def of(*timeline: dict[str, Any], **more: Any) -> Scenario:
+    document = {"cluster": {"name_servers": 2, "brokers": 2}, "checks": ["routes_are_true"], "timeline": list(timeline)}
+    return parse({**document, **more}, file="x.yaml")
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"do": "clock_step"}, "by_s: allowed is a number from -100000"),
+        ({"do": "clock_step", "by_s": 0}, "by_s: 0 is not allowed: a number from -100,000 to 100,000 that is not 0"),
+        ({"do": "clock_step", "by_s": 5, "nodes": ["broker-a"]}, "one of ns-0, ns-1, which alone go by a wall clock"),
+        ({"do": "clock_drift", "rate": 0}, "rate: 0 is not allowed: a number above 0, up to 100"),
+        ({"do": "clock_freeze", "nodes": []}, "needs `nodes`, e.g. nodes: [ns-0]"),
+        ({"do": "clock_sync"}, "clock_sync of ns-0 at 5 s is not allowed: a node whose clock was changed before"),
+        ({"do": "clock_freze"}, "did you mean clock_freeze?"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_said_in_one_sentence(entry: dict[str, Any], said: str) -> None:
+    with pytest.raises(ScenarioError) as error:
+        of({"at_s": 5, "nodes": ["ns-0"], **entry})
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_clock_of_a_node_that_does_not_run_cannot_be_changed() -> None:
+    pause = {"at_s": 1, "do": "pause", "nodes": ["ns-0"]}
+    with pytest.raises(ScenarioError, match="a node that runs then: ns-0 is under pause"):
+        of(pause, {"at_s": 5, "do": "clock_freeze", "nodes": ["ns-0"]})
+
+
+def kept(world: World) -> list[tuple[float, float]]:
+    """When ns-0 must hold broker-a, in seconds."""
+    found = [o for o in obligations(world) if (o.name_server, o.broker) == ("ns-0", "broker-a")]
+    return [(round(o.from_ms / 1000), round(o.to_ms / 1000)) for o in found if o.demand is ObligationKind.RETURN]
+
+
+@pytest.mark.parametrize(
+    ("changes", "lost"),
+    [
+        ([("clock_step", {"by_s": 80})], False),  # E − R − B = 84 s
+        ([("clock_step", {"by_s": 90})], True),
+        ([("clock_step", {"by_s": 130})], True),
+        ([("clock_step", {"by_s": -1000})], False),
+        ([("clock_drift", {"rate": 3})], False),  # 36 s · 3 < 120 s
+        ([("clock_drift", {"rate": 4})], True),
+        ([("clock_freeze", {})], False),
+    ],
+)
+def test_only_a_clock_that_gains_more_than_a_registration_may_be_younger_drops_anybody(
+    changes: list[tuple[str, dict[str, Any]]], lost: bool
+) -> None:
+    timeline = [{"at_s": 50, "do": do, "nodes": ["ns-0"], **more} for do, more in changes]
+    later = {"at_s": 400, "do": "clock_freeze", "nodes": ["ns-1"]}  # and then all are set right
+    spans = kept(expected_world(of(*timeline, later, settle_s=40)).world)
+    assert spans[0][1] == 50 if lost else spans[0][1] >= 400
+
+
+def test_a_clock_that_stood_still_and_is_set_right_is_a_step() -> None:
+    freeze = {"at_s": 50, "do": "clock_freeze", "nodes": ["ns-0"]}
+    world = expected_world(of(freeze, {"at_s": 180, "do": "clock_sync", "nodes": ["ns-0"]}, settle_s=200)).world
+    assert [round(change.step_ms) for change in world.clocks["ns-0"]] == [0, 130_000]
+    assert [round(world.wall_ms("ns-0", 1000 * at_s) / 1000) for at_s in (40, 100, 179, 181)] == [40, 50, 50, 181]
+    assert [span[1] for span in kept(world)] == [180, 380]
