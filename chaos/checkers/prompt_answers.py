@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..oracle.intervals import Stretch
-from ..oracle.quiet import calm, clients_began_ms, members_window, quiet, settle_ms, sharing_window
+from ..oracle.intervals import Stretch, without
+from ..oracle.quiet import brokers_joined, calm, clients_began_ms, members_window, quiet, settle_ms, sharing_window
 from ..oracle.world import World
 from ..verdict import Finding, Verdict
 from .check import Check, Facts, Reads, Section, of_the_rest
@@ -83,7 +83,9 @@ def shared(world: World) -> list[Stretch]:
     """The quiet stretches in which each queue has its consumer, too, who waits for messages."""
     timers, hung = world.timers, len(world.of_kind("broker"))
     settled_ms = settle_ms(world) + sharing_window(timers, hung_brokers=hung).latest_ms
-    return quiet(world, settled_ms, from_ms=clients_began_ms(world) + members_window(timers).latest_ms)
+    found = quiet(world, settled_ms, from_ms=clients_began_ms(world) + members_window(timers).latest_ms)
+    joined = brokers_joined(world, settled_ms)
+    return [left for stretch in found for left in without(*stretch, joined)]
 
 
 def of_name_servers(control: Control, world: World) -> dict[Who, Timed]:

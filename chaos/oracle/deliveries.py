@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 from .hung import most_hung_brokers
 from .intervals import Stretch, without
-from .quiet import aftermath_ms, clients_began_ms, earliest_effect_ms, harmful, members_window, quiet
+from .quiet import aftermath_ms, brokers_joined, clients_began_ms, earliest_effect_ms, harmful, members_window, quiet
 from .world import Fault, World
 
 PROMPT_MS = 5_000.0
@@ -220,8 +220,8 @@ def _hung_ms(world: World) -> float:
 
 
 def _quiet_for_groups(world: World) -> list[Stretch]:
-    """Where every queue has its consumer: no fault, and each that was, and each member that came or went, has had its
-    time."""
+    """Where every queue has its consumer: no fault, and each that was, each broker that joined, and each member that
+    came or went, has had its time."""
     consumers = [node.name for node in world.of_kind("consumer")]
     if not consumers:
         return []
@@ -240,6 +240,7 @@ def _quiet_for_groups(world: World) -> list[Stretch]:
         for fault in world.faults
         if fault.source in consumers and not _barely(fault)
     ]
+    taken += brokers_joined(world, after_ms)
     return [left for stretch in free for left in without(*stretch, taken)]
 
 

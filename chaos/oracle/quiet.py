@@ -121,6 +121,12 @@ def changed_by_hand(world: World, from_ms: float, to_ms: float) -> str:
     return next((fault.fault_id for fault in near), "")
 
 
+def brokers_joined(world: World, after_ms: float) -> list[Stretch]:
+    """From when each broker that joined did so, until `after_ms` later: its queues are shared out meanwhile."""
+    joined = (world.joined_ms(node.name) for node in world.of_kind("broker"))
+    return [Stretch(at_ms, at_ms + after_ms) for at_ms in joined if math.isfinite(at_ms)]
+
+
 def joined_in_trouble(world: World, client: str, at_ms: float) -> bool:
     """Whether it joined, or was started again, and no calm time has come since: it may have had no route at all yet."""
     joined_ms = max(world.joined_ms(client), started_again_ms(world, client, at_ms))

@@ -103,6 +103,20 @@ def test_a_queue_that_nobody_holds_in_a_quiet_time_is_wrong_too() -> None:
     assert (kinds(verdict(builder)), verdict(builder).examples[0].who) == (["not received"], "all consumers")
 
 
+def test_until_clients_must_share_the_queues_of_a_broker_that_joined_its_messages_may_wait() -> None:
+    """R + C until NameServers have it, then P + H + Qr + A, and H until every broker knows: until 246 s."""
+
+    def joins_at_100(received_s: float) -> Verdict:
+        nodes = {"broker-a": {"joins_at_s": 100}}
+        builder = cluster(brokers=("broker-b",), clients=CLIENTS, workload={"queues": 4}, nodes=nodes)
+        sent(builder.at(100).topic("broker-a", "orders").node("broker-a"), 101)
+        return verdict(received(taken(builder.at(received_s - 0.1)), received_s))
+
+    assert joins_at_100(240).verdict is Validity.VALID
+    found = joins_at_100(270)
+    assert (found.verdict, kinds(found), found.examples[0].more["rule"]) == (Validity.INVALID, ["late"], "quiet")
+
+
 def test_while_its_broker_is_dead_and_until_routes_have_it_again_it_may_wait() -> None:
     def waited(until_s: float) -> Validity:
         builder = sent(story(), 99).at(100).fault(*KILL).at(150).fault(*KILL, end=True).at(150).restarted("broker-a")

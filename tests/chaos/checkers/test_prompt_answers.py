@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from nemesrv.chaos.checkers.prompt_answers import CHECK, Times, bound_ms, judge, of_name_servers
+from nemesrv.chaos.checkers.prompt_answers import CHECK, Times, bound_ms, judge, of_name_servers, shared
 from nemesrv.chaos.checkers.timed import Who, level_of
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, address_of, cluster
@@ -128,6 +128,13 @@ def test_a_broker_that_acknowledges_late_or_wakes_no_pull_is_invalid(
     assert {example.more["kind"] for example in verdict.examples} == kinds
     assert {(example.who, example.more["slow"]) for example in verdict.examples} <= {("broker-a", 20)}
     assert verdict.examined == 21 + 20
+
+
+def test_deliveries_are_looked_at_when_the_queues_of_a_broker_that_joined_must_have_been_shared() -> None:
+    nodes = {"broker-a": {"joins_at_s": 100}}
+    builder = cluster(brokers=("broker-b",), clients=("producer-0", "consumer-0"), nodes=nodes)
+    _, world = builder.at(100).topic("broker-a", "orders").node("broker-a").end(400).facts()
+    assert shared(world) == [(23_000, 100_000), (100_000 + 69_000 + 89_000, 400_000)]
 
 
 def test_the_facts_of_two_parts_add_up() -> None:
