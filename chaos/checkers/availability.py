@@ -26,7 +26,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..oracle.lost_queues import share_lost, turns_lost
-from ..oracle.quiet import calm, changed_by_hand, joined_in_trouble, settle_ms, started_again_ms
+from ..oracle.named_brokers import unnamed
+from ..oracle.quiet import calm, changed_by_hand, earliest_effect_ms, joined_in_trouble, settle_ms, started_again_ms
 from ..oracle.reach import lost, moments
 from ..oracle.recovery import LOOK_UP
 from ..oracle.unrouted import unrouted_window
@@ -260,19 +261,34 @@ def _producers(tallied: Tallies, world: World) -> tuple[int, list[Shortfall]]:
         unrouted = None if _routed(tallied, world, client, start_ms) else unrouted_window(world, client, moment)
         if unrouted is not None and unrouted.latest_ms == NEVER:
             continue
-        gone = len(lost(world, client, "broker", start_ms, for_ms=settle_ms(world)))
+        missing = lost(world, client, "broker", start_ms, for_ms=settle_ms(world))
+        away = unnamed(world, client, start_ms - settle_ms(world), until_ms) - missing.keys()
+        brokers, gone = brokers - len(away if missing else ()), len(missing)  # it may know of no more than these
         share = share_lost(world, brokers, gone, queues)
         if share >= 1:
             continue
         rounds = math.ceil(tally.ended * share) + 2 * turns_lost(world, brokers, gone, queues)
         if unrouted is not None:  # each of its sends failed until it had one
             rounds += math.ceil(unrouted.latest_ms * rate / 1000)
+        rounds += _while_it_comes_on(world, client, start_ms, until_ms, rate)
         examined += tally.ended
         if tally.bad > rounds:
             floor = max(0.0, 1 - rounds / tally.ended)
             why = f"more failed than {gone} of {brokers} lost brokers explain"
             short.append(Shortfall("send", client, start_ms, until_ms, tally.good, tally.bad, floor, why))
     return examined, short
+
+
+def _while_it_comes_on(world: World, client: str, start_ms: float, until_ms: float, rate: float) -> int:
+    """The sends that a fault of many links, which comes on link by link until `until_ms`, may hit before that."""
+    hit_ms = [
+        earliest_effect_ms(world, fault)
+        for broker in world.of_kind("broker")
+        for fault in world.link_faults(client, broker.name)
+        if start_ms < fault.start_ms <= until_ms and not world.harmless(fault)
+    ]
+    lasts_ms = until_ms - min(hit_ms, default=until_ms)
+    return 1 + math.ceil(lasts_ms * rate / 1000) if lasts_ms > 0 else 0  # and the one under way
 
 
 def _routed(tallied: Tallies, world: World, client: str, at_ms: float) -> bool:

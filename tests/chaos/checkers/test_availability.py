@@ -95,6 +95,23 @@ def test_messages_of_a_sharding_key_fail_as_long_as_their_queue_is_lost() -> Non
     assert check(sends(failing)).verdict is Validity.INVALID
 
 
+def test_a_fault_that_comes_on_link_by_link_may_fail_sends_before_it_is_complete() -> None:
+    def send_fails_before(on_s: float, asked_ms: float) -> HistoryBuilder:
+        builder = cluster(brokers=("broker-a", "broker-b"), clients=("producer-0", "consumer-0"), workload=WORKLOAD)
+        builder.at(10).event("producer-0", "send", type="ok", code=0, duration_ms=10)
+        builder.at(20).fault("f0", "cut", "toxiproxy.disabled", "consumer-0", "broker-b", value={"asked_ms": 20_000.0})
+        for second in range(25, 100):
+            builder.at(second).event("producer-0", "send", type="ok", code=0, duration_ms=10)
+        builder.at(99.95).event("producer-0", "send", type="info", duration_ms=10)
+        for client, complete_s in (("producer-0", on_s), ("consumer-0", 100)):
+            where = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", client, "broker-a")
+            builder.at(complete_s).fault(*where, value={"asked_ms": asked_ms})
+        return builder.end(150)
+
+    assert check(send_fails_before(99.9, 99_500.0)).verdict is Validity.VALID
+    assert check(send_fails_before(100, 100_000.0)).verdict is Validity.INVALID
+
+
 def test_a_fault_may_be_felt_before_its_row_which_comes_when_it_is_complete() -> None:
     def pull_fails_at(at_s: float, fault: tuple[str, ...], value: object = None) -> HistoryBuilder:
         builder = cluster(clients=("consumer-0",)).at(50).event("consumer-0", "pull", type="ok", code=0, duration_ms=10)

@@ -49,3 +49,15 @@ def test_links_meet_what_the_shape_says_and_every_table_is_true(shape: str, tmp_
 def test_a_name_server_that_keeps_who_is_on_the_other_side_is_found(tmp_path: Path) -> None:
     folder = record_virtual(scenario("halves", 200), 5, tmp_path / "run", DEFECTS["name-server-never-expires"]).path
     assert "routes_are_true" in found_wrong(folder)
+
+
+def test_a_producer_whose_name_server_names_only_the_broker_that_it_cannot_reach_may_fail(tmp_path: Path) -> None:
+    links = ["broker-b <-> ns-0", "producer-0 <-> broker-a"]
+    timeline = [
+        {"at_s": 20, "do": "black_hole", "links": links},
+        {"at_s": 220, "do": "cut", "links": ["consumer-0 <-> broker-a"]},  # from then on it is counted anew
+        {"at_s": 320, "do": "heal"},
+    ]
+    document = {"name": "named", "cluster": {"name_servers": 1, "brokers": 2}, "timeline": timeline, "settle_s": 100,
+                "workload": {"client_starts": 0, "sends_per_s": 1}, "checks": ["availability"]}  # fmt: skip
+    assert found_wrong(record_virtual(parse(document, file="named.yaml"), 5, tmp_path / "run").path) == {}
