@@ -5,6 +5,8 @@
     prober, admin ───────┘                              proxy made for that pair. A NameServer dials nobody, and no
     producer, consumer,  ───► every broker              broker dials a broker.
     prober, admin
+    broker, producer,    ───► address server, where there is one
+    consumer
 
 Link expressions name sets of links: `broker-a <-> ns-1`, `producer-0 -> broker-a`, `clients <-> ns-0`, `* -> ns-1`,
 `broker-a <-> *`, `zone:east <-> zone:west`. Each side is a node, a group, a zone, or `*`; `a -> b` is the links by
@@ -24,6 +26,8 @@ from typing import NamedTuple
 from .shapes import SHAPES, ShapeError, Stream, is_shape, shape_of
 
 ADMIN = "admin"
+ADDRESS_SERVER = "address-server"
+"""Who gives the list of NameServers by HTTP."""
 EXTERNAL = "external"
 """A dialler outside the experiment, e.g. a person's own client of `nemesrv up`."""
 
@@ -38,6 +42,7 @@ class NodeKind(StrEnum):
     PROBER = "prober"
     ADMIN = "admin"
     """Who asks by hand what a timeline says: there only where one does."""
+    ADDRESS_SERVER = "address_server"
     EXTERNAL = "external"
 
 
@@ -81,6 +86,7 @@ class Topology:
     prober: bool = True
     admin: bool = False
     external: bool = False
+    address_server: bool = False
     zones: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     """Zone to the nodes in it; a node need not be in any."""
 
@@ -99,6 +105,8 @@ class Topology:
             kinds["prober"] = NodeKind.PROBER
         if self.admin:
             kinds[ADMIN] = NodeKind.ADMIN
+        if self.address_server:
+            kinds[ADDRESS_SERVER] = NodeKind.ADDRESS_SERVER
         if self.external:
             kinds[EXTERNAL] = NodeKind.EXTERNAL
         return kinds
@@ -121,7 +129,7 @@ class Topology:
     @property
     def servers(self) -> tuple[str, ...]:
         """The names of all nodes that listen."""
-        return self.of(NodeKind.NAME_SERVER, NodeKind.BROKER)
+        return self.of(NodeKind.NAME_SERVER, NodeKind.BROKER, NodeKind.ADDRESS_SERVER)
 
     @property
     def clients(self) -> tuple[str, ...]:
@@ -133,9 +141,11 @@ class Topology:
         name_servers, brokers = self.of(NodeKind.NAME_SERVER), self.of(NodeKind.BROKER)
         links: list[Link] = []
         for node, kind in self.kinds.items():
-            if kind is not NodeKind.NAME_SERVER:
+            if kind not in (NodeKind.NAME_SERVER, NodeKind.ADDRESS_SERVER):
                 links += [Link(node, peer) for peer in name_servers]
                 links += [Link(node, peer) for peer in brokers if kind is not NodeKind.BROKER]
+            if self.address_server and kind in (NodeKind.BROKER, NodeKind.PRODUCER, NodeKind.CONSUMER):
+                links.append(Link(node, ADDRESS_SERVER))
         return tuple(links)
 
     def parse_links(self, *expressions: str) -> tuple[Link, ...]:

@@ -5,6 +5,7 @@
 | route of every published and subscribed topic   | 10 ms | 30 s   |
 | forget offline brokers, then heartbeat to all   | 1 s   | 30 s   |
 | consumers' offsets to the brokers               | 10 s  | 5 s    |
+| the list by HTTP, where none is configured      | 10 s  | 120 s  |
 
 All on one task (FixedRateScheduler). A transport failure of a route query ends that round's remaining topics; an error
 code does not. Rebalancing and pulling are the consumer's own tasks. Upstream: `MQClientInstance`, `MQClientAPIImpl`,
@@ -17,6 +18,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
+from ..remoting import top_addressing
 from ..remoting.bodies.client import (
     ConsumerData,
     GetConsumerListByGroupResponseBody,
@@ -33,6 +35,7 @@ from ..remoting.message import MessageQueue
 from ..remoting.node.network import Address
 from ..remoting.node.node import NodeContext
 from ..remoting.time_outs import record_timed_out
+from ..remoting.top_addressing import TopAddressing
 from ..remoting.transport import Connection, RemotingClient
 from .config import DEFAULT_INSTANCE_NAME, TBW102, ClientConfig
 from .config import RETRY_GROUP_TOPIC_PREFIX as RETRY_GROUP_TOPIC_PREFIX
@@ -133,6 +136,8 @@ class MQClientInstance:
         self.name_server = NameServerClient(
             context, self.remoting, name_servers, config.profile, lock_timeout_s=config.lock_timeout_ms / 1000
         )
+        by_http = config.address_server if not name_servers else None
+        self._addressing = None if by_http is None else TopAddressing(context, by_http)
         self.route_cache = RouteCache(context.record, self._on_route_applied)
         self._producers: dict[str, ProducerInner] = {}
         self._consumers: dict[str, ConsumerInner] = {}
@@ -160,6 +165,14 @@ class MQClientInstance:
         self._started = True
         self.name_server.start()
         config, add = self._config, self._scheduler.add
+        if self._addressing is not None:
+            await self._fetch_name_servers()
+            add(
+                top_addressing.TASK,
+                lambda: self._fetch_name_servers(top_addressing.TASK),
+                initial_s=top_addressing.FIRST_S,
+                period_s=top_addressing.CLIENT_PERIOD_S,
+            )
         poll_s = config.poll_name_server_interval_ms / 1000
         add("updateTopicRouteInfoFromNameServer", self.poll_routes, initial_s=0.010, period_s=poll_s)
         heartbeat_s = config.heartbeat_broker_interval_ms / 1000
@@ -167,6 +180,13 @@ class MQClientInstance:
         persist_s = config.persist_consumer_offset_interval_ms / 1000
         add("persistAllConsumerOffset", self._persist_all_offsets, initial_s=10.0, period_s=persist_s)
         self._scheduler.start()
+
+    async def _fetch_name_servers(self, task: str | None = None) -> None:
+        """Ask the address server for the list, and take it if it is another one."""
+        assert self._addressing is not None
+        fetched = await self._addressing.fetch()
+        if fetched is not None:
+            self.name_server.update_addresses(fetched, task)
 
     async def stop(self) -> None:
         """End the jobs and close every channel. Unregister producers and consumers first. A second call is harmless."""

@@ -45,6 +45,8 @@ class ClientConfig:
     """What every client has. Defaults: `ClientConfig` and, from `connect_timeout_ms` on, `NettyClientConfig`."""
 
     namesrv_addr: tuple[Address, ...] = ()
+    address_server: Address | None = None
+    """Asked for the list where `namesrv_addr` is empty (`rocketmq.namesrv.domain`)."""
     profile: Profile = Profile.V4_9
     client_ip: str = "127.0.0.1"
     """The first half of the client id; the address itself is never dialled."""

@@ -112,14 +112,14 @@ class NameServerClient:
         """Take the configured list. Calls before this fail with ConnectError, as calls with an empty list do."""
         self.update_addresses(self._configured)
 
-    def update_addresses(self, addresses: Sequence[Address]) -> None:
-        """Take a new list; nothing happens when it holds the same servers as the old one."""
+    def update_addresses(self, addresses: Sequence[Address], task: str | None = None) -> None:
+        """Take a new list; nothing happens when it holds the same servers as the old one. `task`: who brings it."""
         before = self.selector.chosen
         if not self.selector.update(addresses):
             return
         shuffled = [str(address) for address in self.selector.addresses]
         self._context.log.info("name server address list: %s", ";".join(shuffled))
-        self._context.record("name_server_list", value=shuffled)
+        self._context.record("name_server_list", f=task, value=shuffled)
         if before is not None and self.selector.chosen is None and self._profile is Profile.V5_X:
             self._remoting.close_channel(before)
 

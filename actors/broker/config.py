@@ -27,6 +27,8 @@ class BrokerConfig:
     broker_id: int = 0
     cluster_name: str = "DefaultCluster"
     namesrv_addr: tuple[Address, ...] = ()
+    address_server: Address | None = None
+    """Asked for the list where `namesrv_addr` is empty (`fetchNamesrvAddrByAddressServer`)."""
     broker_ip1: str = ""
     """The host told to NameServers and written into messages; empty means the listening host."""
     listen_port: int = 10911

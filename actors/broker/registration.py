@@ -15,8 +15,9 @@ Upstream: `BrokerController.registerBrokerAll`, `BrokerOuterAPI.registerBrokerAl
 from __future__ import annotations
 
 import asyncio
+import math
 import zlib
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
 
 from ...remoting.bodies.register import RegisterBrokerBody, TopicConfigSerializeWrapper
@@ -32,6 +33,7 @@ from ...remoting.headers.namesrv import (
 )
 from ...remoting.node.network import Address
 from ...remoting.node.profile import Profile
+from ...remoting.top_addressing import TASK, broker_period_s
 from ...remoting.transport import RemotingClient
 from .services import Services
 
@@ -43,7 +45,14 @@ RW = PERM_READ | PERM_WRITE
 class Registration:
     """The registrations of one broker. `targets` gives the NameServers to tell, newly asked before each round."""
 
-    def __init__(self, services: Services, client: RemotingClient, targets: Callable[[], Sequence[Address]]) -> None:
+    def __init__(
+        self,
+        services: Services,
+        client: RemotingClient,
+        targets: Callable[[], Sequence[Address]],
+        fetch: Callable[[], Awaitable[object]] | None = None,
+    ) -> None:
+        self._fetch = fetch
         self._services = services
         self._client = client
         self._targets = targets
@@ -85,19 +94,29 @@ class Registration:
     # Rounds
 
     async def _periodically(self) -> None:
-        """At a fixed rate, as a scheduler does it: a slow round moves no later one."""
-        clock = self._services.context.clock
+        """At a fixed rate, as a scheduler does it: a slow round moves no later one. The list is fetched by the same
+        thread, and before the round of the same moment."""
+        clock, config = self._services.context.clock, self._services.config
         due_s = clock.monotonic_s() + FIRST_DELAY_S
+        fetch_due_s = math.inf if self._fetch is None else due_s
         while True:
-            await clock.sleep(max(0.0, due_s - clock.monotonic_s()))
-            due_s += self._services.config.register_period_s
-            began_s = clock.monotonic_s()
-            try:
-                await self.register_all()
-            except Exception:  # a tick that fails must not be the last
-                self._services.context.log.exception("registerBrokerAll Exception")
-            took_ms = (clock.monotonic_s() - began_s) * 1000
-            self._services.context.record("scheduled_task", f="registerBrokerAll", duration_ms=took_ms)
+            await clock.sleep(max(0.0, min(due_s, fetch_due_s) - clock.monotonic_s()))
+            if self._fetch is not None and fetch_due_s <= due_s:
+                fetch_due_s += broker_period_s(config.profile)
+                await self._task(TASK, self._fetch)
+            else:
+                due_s += self._services.config.register_period_s
+                await self._task("registerBrokerAll", self.register_all)
+
+    async def _task(self, name: str, work: Callable[[], Awaitable[object]]) -> None:
+        """One run of it, which leaves a row; one that fails must not be the last."""
+        context = self._services.context
+        began_s = context.clock.monotonic_s()
+        try:
+            await work()
+        except Exception:
+            context.log.exception("%s Exception", name)
+        context.record("scheduled_task", f=name, duration_ms=(context.clock.monotonic_s() - began_s) * 1000)
 
     async def _round(self, changed: Sequence[TopicConfig] | None, version: DataVersion | None) -> None:
         """Tell all targets about `changed` topics as of `version`; None: the table as it is when its turn comes."""

@@ -21,6 +21,7 @@ from ...remoting.command import RemotingCommand
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ...remoting.time_outs import record_timed_out
+from ...remoting.top_addressing import TASK, TopAddressing
 from ...remoting.transport import Connection, RemotingClient, RemotingServer
 from .admin_processor import AdminProcessor
 from .client_processor import ClientProcessor
@@ -85,6 +86,9 @@ class Broker:
             version=config.profile.version,
             log=context.log,
         )
+        by_http = config.address_server if not config.namesrv_addr else None
+        self._addressing = None if by_http is None else TopAddressing(context, by_http)
+        self._fetched: tuple[Address, ...] = ()
         self._tasks: set[asyncio.Task[None]] = set()
         self._started_ms = context.clock.now_ms()
         self._store_is_open = False
@@ -156,7 +160,15 @@ class Broker:
 
     def _registration_targets(self) -> Sequence[Address]:
         """The NameServers that every registration goes to."""
-        return self.services.config.namesrv_addr
+        return self.services.config.namesrv_addr or self._fetched
+
+    async def _fetch_name_servers(self) -> None:
+        """Ask the address server for the list, and take it if it is another one."""
+        assert self._addressing is not None
+        fetched = await self._addressing.fetch()
+        if fetched:
+            self._fetched = fetched
+            self._context.record("name_server_list", f=TASK, value=[str(address) for address in fetched])
 
     # Parts
 
@@ -178,7 +190,8 @@ class Broker:
             arrived=self._arrived,
         )
         self._schedule = ScheduleService(self.services, settings / "delayOffset.json")
-        self._registration = Registration(self.services, self._client, lambda: self._registration_targets())
+        fetch = None if self._addressing is None else self._fetch_name_servers
+        self._registration = Registration(self.services, self._client, lambda: self._registration_targets(), fetch)
         self._pull = PullProcessor(self.services)
         self._clients = ClientProcessor(self.services)
         self._processor = BrokerProcessor(

@@ -25,9 +25,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from ..oracle.lists import may_have
 from ..oracle.lost_queues import share_lost, turns_lost
 from ..oracle.named_brokers import unnamed
-from ..oracle.quiet import calm, changed_by_hand, earliest_effect_ms, joined_in_trouble, settle_ms, started_again_ms
+from ..oracle.quiet import (
+    calm,
+    changed_by_hand,
+    dead,
+    earliest_effect_ms,
+    joined_in_trouble,
+    settle_ms,
+    started_again_ms,
+)
 from ..oracle.reach import lost, moments
 from ..oracle.recovery import LOOK_UP
 from ..oracle.unrouted import unrouted_window
@@ -200,10 +209,12 @@ def _tally(slots: Sequence[Slot]) -> Tally:
     )
 
 
-def _lets_fail(world: World, operation: str, client: str) -> bool:
+def _lets_fail(world: World, from_ms: float, operation: str, client: str) -> bool:
     """Whether it may ask where nobody listens, or, of a send or pull, a NameServer that has no broker to name."""
     if operation == LOOK_UP:
-        return world.dead_entries(client) > 0
+        listed = (node.name for node in world.listed(client) if may_have(world, client, node.name, from_ms, math.inf))
+        there = (fault for node in listed for fault in dead(world, node))
+        return world.dead_entries(client) > 0 or any(fault.end_ms > from_ms for fault in there)
     return frozenset() in world.views_of(client)
 
 
@@ -212,7 +223,7 @@ def _in_quiet(tallied: Tallies, world: World) -> list[Shortfall]:
     failed = [
         (key, tally)
         for key, tally in tallied.quiet.items()
-        if tally.bad and not _lets_fail(world, *key[1:]) and not _asks_first(tallied, world, key, tally)
+        if tally.bad and not _lets_fail(world, *key) and not _asks_first(tallied, world, key, tally)
     ]
     why = "failed in a quiet time"
     return [

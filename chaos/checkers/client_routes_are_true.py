@@ -19,8 +19,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..oracle.hung import hung_brokers
+from ..oracle.lists import certainly_off
 from ..oracle.lost_brokers import absences, alive
-from ..oracle.reach import failed_calls
+from ..oracle.reach import cut_off_until, failed_calls
 from ..oracle.windows import Window, client_leave_window
 from ..oracle.world import Life, World
 from ..verdict import Finding, Verdict
@@ -186,19 +187,28 @@ class _Judged:
                     span = _Span(d.from_ms, d.to_ms, str(d.obligation.label), tolerance_ms)
                     wanted[topic, d.obligation.broker][process[0]].append(span)
         for (topic, broker), by_name_server in wanted.items():
-            common: dict[tuple[str, ...], list[_Span]] = {}
+            common: dict[tuple[object, ...], list[_Span]] = {}
             for client, of in self.routes:
                 if of != topic:
                     continue
                 names = tuple(sorted(node.name for node in self._world.listed(client[0])))
-                if names not in common:
-                    common[names] = [*_common([by_name_server.get(name, []) for name in names])]
-                yield from self._must_have(client, topic, broker, common[names])
+                key = (client[0] if self._world.asks_for_list(client[0]) else "", *names)
+                if key not in common:
+                    each = [[*by_name_server.get(name, []), *self._off(client[0], name)] for name in names]
+                    common[key] = [*_common(each)]
+                yield from self._must_have(client, topic, broker, common[key])
+
+    def _off(self, client: str, name_server: str) -> Iterator[_Span]:
+        """When the NameServer cannot be on the client's list, so that it tells it nothing."""
+        for stretch in certainly_off(self._world, client, name_server):
+            yield _Span(stretch.start_ms, stretch.end_ms, "", 0.0)
 
     def _must_have(self, client: Client, topic: str, broker: str, spans: Iterable[_Span]) -> Iterator[Finding]:
         routes, life = self.routes[client, topic], self._lives[client]
         for span in spans:
             since_ms = max(span.from_ms, life.start_ms, routes[0].from_ms)
+            polls_ms = since_ms + self._world.timers_of(client[0]).P_ms
+            since_ms = cut_off_until(self._world, client[0], since_ms, polls_ms)  # nobody can tell it before
             window = self._follows(client[0], since_ms)
             from_ms, to_ms = since_ms + span.tolerance_ms + window.latest_ms, min(span.to_ms, self._end_ms(client))
             if from_ms < to_ms and alive(self._world, client[0], since_ms - window.latest_ms, to_ms):

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..faults.by_hand import BY_HAND
 from ..faults.clocks import CLOCK_ACTIONS
 from ..faults.losses import Dial, Loss
+from ..faults.process_faults import Absent, Remove
 from ..oracle.dials import dials_met, late_ms
 from ..oracle.world import Fault, World
 from ..topology import ADMIN
@@ -42,7 +43,7 @@ NAME = "exercised"
 _SHOWN = 60
 _FORMULA = "each fault begins, ends and has an effect; each client works"
 _ROW = "what did not happen proves nothing"
-_NO_FAULTS = ("heal", "resume", "restart", "rolling_restart", "restart_storm")
+_NO_FAULTS = ("heal", "resume", "restart", "rolling_restart", "restart_storm", "name_server_list")
 """Actions that begin no fault, or some that nobody has counted."""
 _CALLS = ("register", "name_server_call")
 _EVIDENT = (*_CALLS, "channel", "broker_dropped", "started")
@@ -120,11 +121,12 @@ def judge(evidence: Evidence, world: World) -> Verdict:
         for row in evidence.control.rows("not_done")
     ]
     planned = [action for action in world.run.get("timeline") or () if action not in _NO_FAULTS]
-    if len(planned) > len(by_id) + len(done):
-        what = f"{len(planned)} faults were planned and {len(by_id)} recorded"
+    acted = [fault_id for fault_id, faults in by_id.items() if not isinstance(faults[0].kind, Absent)]
+    if len(planned) > len(acted) + len(done):
+        what = f"{len(planned)} faults were planned and {len(acted)} recorded"
         if acts := [action for action in planned if action in BY_HAND or action in CLOCK_ACTIONS]:
             asked = f"{len(planned) - len(acts)} faults and {len(acts)} acts by hand"
-            what = f"{asked} were planned, {len(by_id)} and {len(done)} done"
+            what = f"{asked} were planned, {len(acted)} and {len(done)} done"
         missing.append(_finding("harness", what, 0.0, world.end_ms))
     return Verdict(
         name=NAME,
@@ -211,7 +213,8 @@ def _lacks(world: World, faults: Sequence[Fault], seen: Mapping[str, int], switc
     """What is missing of a fault; "" when nothing is."""
     if any(fault.start_ms >= world.end_ms for fault in faults):
         return "it began after the end"
-    if world.run.get("timeline") and all(fault.end_ms > world.end_ms for fault in faults):
+    for_good = all(isinstance(fault.kind, Remove) for fault in faults)
+    if world.run.get("timeline") and not for_good and all(fault.end_ms > world.end_ms for fault in faults):
         return "it never ended"  # a run by a timeline heals every fault before it settles
     if not seen:
         return "no row shows an effect of it"

@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ..oracle.client_profiles import Advance, ClientProfile, Outcome
+from ..oracle.lists import due_ms, in_use
 from ..oracle.world import World
 from .control import Control, Row, decoded
 from .lateness import Lateness
@@ -87,6 +88,8 @@ def selections(control: Control) -> list[Selection]:
     of: dict[Who, list[Row]] = defaultdict(list)
     for event in _EVENTS:
         for row in control.rows(event):
+            if row.role == "broker":
+                continue  # it chooses none: it registers with all
             start = (row.op_id or "") if row.role == PROBER else ""
             of[Who(row.node, row.incarnation, start)].append(row)
     found = []
@@ -137,6 +140,25 @@ def _outcomes(value: str | None) -> tuple[str | None, ...]:
     if not isinstance(tried, list):
         return ()
     return tuple(one.get("outcome") if isinstance(one, dict) else None for one in tried)
+
+
+def lists_not_taken(of: Selection, world: World) -> Iterator[Broken]:
+    """Lists by HTTP that the client has not taken in time, though it could ask for them; told at the one it kept."""
+    node = of.who.node
+    if not world.asks_for_list(node):
+        return
+    ends_ms = {life.incarnation: life.end_ms for life in world.lives_of(node)}.get(of.who.incarnation, world.end_ms)
+    lists = [row for row in of.rows if row.event == "name_server_list"]
+    for served in world.served[1:]:
+        due = due_ms(world, node, served) + world.timers.lateness_cap_ms
+        had = [row for row in lists if row.time_ms <= due]
+        if not had or due >= min(ends_ms, world.end_ms):
+            continue
+        may = [set(world.addresses(one.entries)) for one in in_use(world, node, due, due)]
+        if set(_listed(had[-1].value) or ()) not in may:
+            yield of.broken(
+                "takes the list", had[-1], f"still in use {(due - served.from_ms) / 1000:.0f} s after another"
+            )
 
 
 def broken_calls(of: Selection, profile: ClientProfile, configured: Sequence[str], world: World) -> Iterator[Broken]:
@@ -308,10 +330,16 @@ class Tries:
 
     def broken(self, of: Selection) -> Iterator[Broken]:
         """The calls that made too many tries, gave up early, went on after an answer, or took too long."""
+        by_http, listed, since_ms = self._world.asks_for_list(of.who.node), 0, -math.inf
         for row in of.rows:
+            if row.event == "name_server_list":
+                listed, since_ms = len(_listed(row.value) or ()), row.time_ms
             if row.event == "name_server_call" and (outcomes := _outcomes(row.value)):
                 self.calls += 1
-                rule = self._rule(row, outcomes, self._profile.attempts_max(len(self._world.addresses_of(row.node))))
+                if by_http and _began_ms(row) <= since_ms:
+                    continue  # its list changed under it
+                entries = listed if by_http else len(self._world.addresses_of(row.node))
+                rule = self._rule(row, outcomes, self._profile.attempts_max(entries))
                 if rule is not None:
                     took = "" if row.duration_ms is None else f" in {math.floor(row.duration_ms + 0.5)} ms"
                     yield of.broken(rule, row, ", ".join(map(str, outcomes)) + took)

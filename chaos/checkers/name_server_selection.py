@@ -32,12 +32,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..oracle.client_profiles import Advance, Attempts, ClientProfile, Order, profile_of
+from ..oracle.lists import in_use
 from ..oracle.start_choice import ALPHA, EXACT, POWER, detectable_bias, method, p_value, plan, starts_needed
 from ..oracle.world import World
 from ..verdict import EXAMPLES_MAX, Finding, Validity, Verdict
 from .check import Check, Reads, Section
 from .control import Control
-from .name_server_calls import Broken, Choice, Selection, Tries, broken_calls, selections
+from .name_server_calls import Broken, Choice, Selection, Tries, broken_calls, lists_not_taken, selections
 
 NAME = "name_server_selection"
 UNIFORM = "first choices uniform"
@@ -104,26 +105,37 @@ def broken_rules(found: Sequence[Selection], world: World, profile: ClientProfil
     """What breaks the profile's rules, but for the one about all first choices."""
     for of in found:
         configured = world.addresses_of(of.who.node)
-        as_given = tuple(configured if profile.order is Order.LISTED else sorted(configured))
         for choice in of.choices:
-            rule = _rule_of_choice(choice, profile, as_given)
+            rule = _rule_of_choice(choice, profile, _as_given(of, choice, profile, configured, world))
             if rule is not None:
                 old = choice.before.index if choice.before else None
                 was = " then ".join(str(index) for index in (old, choice.index) if index is not None)
                 yield of.broken(rule, choice.row, was)
+        yield from lists_not_taken(of, world)
         yield from tries.broken(of)
         yield from broken_calls(of, profile, configured, world)
 
 
-def _rule_of_choice(choice: Choice, profile: ClientProfile, as_given: tuple[str, ...]) -> str | None:
-    """The rule that it breaks; `as_given` is what the list must be, sorted unless it is not shuffled."""
+def _as_given(
+    of: Selection, choice: Choice, profile: ClientProfile, configured: Sequence[str], world: World
+) -> Sequence[tuple[str, ...]]:
+    """What the list may be, sorted unless it is not shuffled: as configured, or as the client may have fetched it."""
+    lists: Sequence[Sequence[str]] = [configured]
+    if world.asks_for_list(of.who.node):
+        at_ms = choice.row.time_ms
+        lists = [world.addresses(one.entries) for one in in_use(world, of.who.node, at_ms, at_ms)]
+    return [tuple(one if profile.order is Order.LISTED else sorted(one)) for one in lists]
+
+
+def _rule_of_choice(choice: Choice, profile: ClientProfile, as_given: Sequence[tuple[str, ...]]) -> str | None:
+    """The rule that it breaks."""
     listed, index = choice.listed, choice.index
-    if listed is None or (listed if profile.order is Order.LISTED else tuple(sorted(listed))) != as_given:
+    if listed is None or (listed if profile.order is Order.LISTED else tuple(sorted(listed))) not in as_given:
         return str(profile.order)
     if index is None or not 0 <= index < len(listed) or listed[index] != choice.row.name_server:
         return "in order"
     if choice.before is None:
-        start = profile.start.place(len(as_given))
+        start = profile.start.place(len(listed))
         return "start" if start is not None and index != start else None
     before = choice.before.index
     if choice.same_list and (before is None or index != (before + 1) % len(listed)):
@@ -204,7 +216,9 @@ def _verdict(
     start_bias: float | None,
 ) -> Verdict:
     names = {node.address: node.name for node in world.of_kind("name_server") if node.address}
-    own = sorted({of.who.node for of in found if world.has_own_list(of.who.node)})
+    own = sorted({of.who.node for of in found if world.has_own_list(of.who.node) or world.asks_for_list(of.who.node)})
+    if world.served:  # the prober has the first list
+        names = {address: name for address, name in names.items() if name in world.served[0].entries}
     even = [of for of in found if of.who.node not in own]
     first = _first_choices(even, names, "all clients")
     lasting = _first_choices([of for of in even if not of.is_prober], names, "producers and consumers")

@@ -137,7 +137,9 @@ class _Pair:
             if cause.end_ms <= one.began_ms:
                 delay = cause.delay
                 late_ms = self.timers.delivery_ms + (delay.round_trip_max_ms if delay else 0.0)
-                from_ms = max(from_ms, cause.end_ms + late_ms, one.ended_ms + resend_ms(cause, one.ended_ms))
+                from_ms = max(from_ms, cause.end_ms + late_ms)
+            if resend_ms(cause, one.ended_ms):
+                return math.inf  # an older registration may come yet, and the close of its channel behind it
         return from_ms
 
     def _until_ms(self, one: Sent, number: int) -> float:
@@ -199,11 +201,12 @@ class _Pair:
 
     def _last_ms(self, cause: Cause) -> float | None:
         """By when the last registration before the silence arrived; None where the broker did not keep its ticks."""
-        begun = [one for one in self.sent if one.began_ms < cause.start_ms]
+        start_ms = cause.start_ms + cause.begins_late_ms  # until then it may not have the list without this NameServer
+        begun = [one for one in self.sent if one.began_ms < start_ms]
         if not begun or cause.start_ms - begun[-1].began_ms > self.timers.R_ms + self.timers.B_ms:
             return None
         unanswered = any(not one.is_ok for one in begun[-2:])
-        return cause.start_ms if unanswered else begun[-1].ended_ms
+        return start_ms if unanswered else begun[-1].ended_ms
 
     def _others(self, cause: Cause, from_ms: float, to_ms: float) -> bool:
         return any(other is not cause and other.start_ms < to_ms and other.end_ms > from_ms for other in self.causes)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..oracle.quiet import harmful
+from ..oracle.quiet import felt, harmful
 from ..oracle.world import World
 from ..verdict import Verdict
 from .check import Check
@@ -31,7 +31,7 @@ def settling_needed_s(check: Check[Any], world: World) -> float | None:
 
 def _last_ms(world: World) -> float:
     """When the last fault had ended; -inf without any."""
-    return max((fault.end_ms for fault in harmful(world)), default=-math.inf)
+    return max((felt(world, fault).end_ms for fault in harmful(world)), default=-math.inf)
 
 
 def too_short(checks: Mapping[str, Check[Any]], world: World) -> dict[str, str]:

@@ -71,7 +71,8 @@ class Process:
         self.control, self.world, self.life, self.kind = control, world, life, kind
         self.process = life.node, life.incarnation
         # A client whose start failed is made anew within its process: each takes its list and begins its tasks.
-        lists = (row.time_ms for row in control.rows("name_server_list") if row.process == self.process)
+        rows = (row for row in control.rows("name_server_list") if row.process == self.process)
+        lists = (row.time_ms for row in rows if row.f is None)  # one with f was fetched in mid-run
         self.start_ms = max((*lists, life.start_ms)) if kind in ("producer", "consumer") else life.start_ms
         self.timers = world.timers_of(life.node)
         self.pauses: Sequence[Cause] = pauses(world, life.node)

@@ -19,7 +19,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ...remoting.node.profile import Profile
+from ...remoting.top_addressing import FIRST_S, TIMEOUT_S
 from ..oracle.schedules import (
+    FETCH,
     HEARTBEAT,
     OFFSET_CALL_MS,
     PERSIST,
@@ -30,6 +32,7 @@ from ..oracle.schedules import (
     schedules,
 )
 from ..oracle.world import OURS, Life, World
+from ..topology import ADDRESS_SERVER
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
 from .control import Control
@@ -97,6 +100,10 @@ class _Tasks(Process):
         self.calls, self.call_ends = calls, [call.ended_ms for call in calls]
 
     def findings(self) -> Iterator[Finding]:
+        if self.world.asks_for_list(self.life.node) and self.troubles.among(
+            [ADDRESS_SERVER], self.life.start_ms, self.life.start_ms + 1000 * (FIRST_S + TIMEOUT_S)
+        ):
+            return  # it may not have come to its tasks, or not have had a list for them
         for schedule in schedules(self.world, self.life.node, self.kind):
             yield from self.finding(schedule.task, f"each {schedule.symbol}", schedule.row, self._ticks(schedule))
             yield from self.finding(
@@ -121,6 +128,8 @@ class _Tasks(Process):
         """Each run of a fixed-rate task, counted from when the first was due; and the one that never came."""
         mine = [run for run in self.runs if run.row.f == schedule.task]
         thread = [run for run in self.runs if run.row.f != REBALANCE] if schedule.shared else mine
+        if self.kind == "broker" and schedule.task in (REGISTER, FETCH):  # one thread has both
+            thread = [run for run in self.runs if run.row.f in (REGISTER, FETCH)]
         first_ms = self.start_ms + schedule.first_ms
         base_ms: float | None = None if schedule.task == REGISTER else first_ms
         number, busy = 0, _Busy(-math.inf, -math.inf)
@@ -232,6 +241,9 @@ class _Tasks(Process):
                 if silent and hung:  # an address that is not known is asked for
                     waits_ms += len(queues) * (lock_ms + self._call_ms(len(self.name_servers)))
                 return asking_ms + waits_ms + each_ms
+            case "fetchNameServerAddr":
+                lost = self.troubles.among([ADDRESS_SERVER], from_ms, to_ms)
+                return 2 * each_ms + (1000 * TIMEOUT_S if lost else 0.0)
             case "doRebalance":
                 return asking_ms + (2 * len(self._queues()) + 2 * len(self.brokers) + 4) * each_ms
         return each_ms

@@ -6,19 +6,21 @@ tables are filled. A fault whose links only a run can tell (`clients <-> chosen`
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..faults.by_hand import ByHand, Register, Unregister
 from ..faults.clocks import ClockAction, ClockSync, changed
 from ..faults.fault import Fault
+from ..faults.kinds import NameServerList
 from ..faults.link_faults import Heal, LinkFault
-from ..faults.process_faults import PROCESS_FAULTS, ProcessFault, Restart, Stop
+from ..faults.process_faults import Absent, ProcessFault, Restart, Stop
 from ..oracle.world import World
 from ..scenarios.by_hand import said_by_hand
 from ..scenarios.model import ActionModel, Scenario
 from ..scenarios.timeline import is_chosen
-from ..topology import ADMIN, Link
+from ..topology import ADMIN, Link, NodeKind
 from .nodes import about
 
 _WARM_MS = 1_000_000.0
@@ -37,7 +39,9 @@ def expected_world(scenario: Scenario) -> Expectation:
     plan = scenario.plan(scenario.seed)
     rows.unknown += plan.unknown
     for planned in plan.actions:
+        rows.join_until(1000 * planned.at_s)
         rows.act(planned.action)
+    rows.join_until(math.inf)
     times_s = [*(action.at_s for action in scenario.timeline), *(planned.at_s for planned in plan.actions)]
     last_ms = 1000 * max(times_s, default=scenario.steady_s)
     rows.heal_everything(last_ms)
@@ -54,23 +58,36 @@ class _Rows:
         self._topology = scenario.topology()
         self._begun = 0
         self._links: dict[str, list[dict[str, Any]]] = {}
-        self._processes: dict[str, dict[str, Any]] = {}
+        self._processes: dict[str, tuple[ProcessFault, dict[str, Any]]] = {}
         self._lives: dict[str, int] = {}
         self._scenario, self._acts, self._clock_changes = scenario, 0, 0
         self._rates: dict[str, float] = {}
         self._registering: dict[tuple[Any, ...], dict[str, Any]] = {}
+        self._served = 0
+        joining = ((own.joins_at_s, name) for name, own in scenario.nodes.items() if own.joins_at_s is not None)
+        servers = self._topology.of(NodeKind.NAME_SERVER)
+        self._joining = sorted((1000 * at_s, name) for at_s, name in joining if name in servers)
         self.add(-_WARM_MS, "harness", "run_begin", value={"scenario": scenario.name, **about(scenario)})
         for name, kind in self._topology.kinds.items():
             address = f"{name}:1" if name in self._topology.servers else None
             self.add(-_WARM_MS, "harness", "node", source=name, address=address, value={"kind": str(kind)})
             own = scenario.nodes.get(name)
             joins_at_s = None if own is None else own.joins_at_s
+            if joins_at_s is not None and kind is NodeKind.NAME_SERVER:
+                self._process_fault(-_WARM_MS, Absent(), name)
+                continue
             self.add(-_WARM_MS if joins_at_s is None else 1000 * joins_at_s, name, "started")
         self.add(0.0, "harness", "phase", phase="steady")
 
     def add(self, time_ms: float, node: str, event: str, /, **fields: Any) -> None:
         about_it = {"time_ms": time_ms, "seq": len(self.rows), "node": node, "role": node.split("-")[0]}
         self.rows.append({**about_it, "incarnation": self._lives.get(node, 0), "event": event, **fields})
+
+    def join_until(self, until_ms: float) -> None:
+        """NameServers that join before then, or at that time, do."""
+        for at_ms, node in [one for one in self._joining if one[0] <= until_ms]:
+            self._joining.remove((at_ms, node))
+            self._end_process_fault(at_ms, node)
 
     def act(self, action: ActionModel) -> None:
         at_ms, what = 1000 * action.at_s, action.what
@@ -88,6 +105,10 @@ class _Rows:
                 self._change_clock(at_ms, what, node)
         elif isinstance(what, Heal):
             self._heal(at_ms, what, action)
+        elif isinstance(what, NameServerList):
+            self._served += 1
+            change = f"{what.do}-{self._served}"
+            self.add(at_ms, "harness", "served_list", fault_id=change, value=list(what.name_servers))
         else:
             for node in action.nodes:
                 if isinstance(what, Restart) and node not in self._processes:
@@ -139,8 +160,9 @@ class _Rows:
             self._change_clock(at_ms, ClockSync(), node)
         for registered in self._registering.values():
             self.add(at_ms, ADMIN, "admin", **{**registered, "f": "closed", "duration_ms": 0.0})
-        for node in tuple(self._processes):
-            self._end_process_fault(at_ms, node)
+        for node, (fault, _) in tuple(self._processes.items()):
+            if fault.ended_by:
+                self._end_process_fault(at_ms, node)
 
     def _link_fault(self, at_ms: float, fault: LinkFault, action: ActionModel) -> None:
         known = [expression for expression in action.links if not is_chosen(expression)]
@@ -167,10 +189,11 @@ class _Rows:
     def _process_fault(self, at_ms: float, fault: ProcessFault, node: str) -> None:
         self._begun += 1
         fault_id = f"{fault.do}-{self._begun}"
-        self._processes[node] = _fault_row(fault_id, fault, node, target=None, stream=None, value={})
+        row = _fault_row(fault_id, fault, node, target=None, stream=None, value={})
+        self._processes[node] = fault, row
         if isinstance(fault, Stop):
             self.add(at_ms, node, "stopped")
-        self.add(at_ms, "harness", "fault", phase="start", **self._processes[node])
+        self.add(at_ms, "harness", "fault", phase="start", **row)
         if fault.ends_process:
             self.add(at_ms, "harness", "gone", fault_id=fault_id, source=node)
 
@@ -188,9 +211,9 @@ class _Rows:
                 self._links[fault_id] = [row for row in rows if row not in ending]
 
     def _end_process_fault(self, at_ms: float, node: str) -> None:
-        row = self._processes.pop(node)
+        fault, row = self._processes.pop(node)
         self.add(at_ms, "harness", "fault", phase="end", **row)
-        if PROCESS_FAULTS[row["fault"]].ended_by == "restart":
+        if fault.ended_by == "restart":
             self._lives[node] = self._lives.get(node, 0) + 1
             self.add(at_ms, node, "started")
 

@@ -30,15 +30,16 @@ from ..faults.clocks import ClockAction, ClockSync
 from ..faults.clocks import changed as clock_changed
 from ..faults.fault import Fault
 from ..faults.injector import LinkFaultInjector
+from ..faults.kinds import NameServerList
 from ..faults.link_faults import Heal, LinkFault
-from ..faults.process_faults import ProcessFault, Restart, Resume
+from ..faults.process_faults import Absent, ProcessFault, Restart, Resume
 from ..faults.processes import ProcessFaults, not_done
 from ..history.merge import to_parquet
 from ..scenarios.by_hand import said_by_hand
 from ..scenarios.model import ActionModel, Scenario
 from ..scenarios.timeline import is_chosen
 from ..shapes import Stream
-from ..topology import ADMIN, Link, NodeKind
+from ..topology import ADDRESS_SERVER, ADMIN, Link, NodeKind
 from .nodes import NodePlan, about, timers_of
 from .run_folder import RunFolder
 from .stage import Nodes, Result, Stage, Starts
@@ -87,6 +88,7 @@ class Experiment:
     _advertised: dict[str, Address] = field(init=False)
     _probing: Result | None = field(init=False, default=None)
     _timeline_s: float = field(init=False, default=0.0)
+    _lists_served: int = field(init=False, default=0)
     _starts: Starts = field(init=False)
     _rates: dict[str, tuple[float, float, float]] = field(init=False, default_factory=dict)
     """By node whose wall clock was changed: when, how far ahead it was then, and how fast it goes."""
@@ -174,7 +176,11 @@ class Experiment:
         self.say(f"starting {len(topology.nodes)} nodes")
         plan = NodePlan(scenario=scenario, listen=listen, advertised=self._advertised, defect=self.defect)
         self._cluster.listen(self._spec(plan, name, topology.kinds[name]) for name in topology.nodes)
-        for group in ((NodeKind.NAME_SERVER,), (NodeKind.BROKER, NodeKind.PROBER, NodeKind.ADMIN)):
+        for name in topology.of(NodeKind.NAME_SERVER):
+            if not self._there((name,)):
+                self._processes.begin(Absent(), name)  # nobody can dial it before it joins
+        first = (NodeKind.NAME_SERVER, NodeKind.ADDRESS_SERVER)
+        for group in (first, (NodeKind.BROKER, NodeKind.PROBER, NodeKind.ADMIN)):
             if NodeKind.BROKER in group and scenario.workload.topics:
                 others = {topic: n for topic, n in scenario.topics().items() if topic != scenario.workload.topic}
                 for broker in self._there(self._brokers()):
@@ -202,9 +208,13 @@ class Experiment:
         return tuple(name for name in names if name not in own or own[name].joins_at_s is None)
 
     def join(self, name: str) -> None:
-        """A node that has only listened so far begins its work; a broker has the workload's topic with it."""
+        """A node that has only listened so far begins its work; a broker has the workload's topic with it, and a
+        NameServer is a new process."""
         kind = self.scenario.topology().kinds[name]
         self._phase("join", f"{name} joins")
+        if kind is NodeKind.NAME_SERVER:
+            self._processes.end(Restart(), name)
+            return
         if kind is NodeKind.BROKER and self.scenario.workload.prober:
             self._cluster.call(name, "have_topics", self.scenario.topics())
         self._cluster.start(name)
@@ -236,9 +246,10 @@ class Experiment:
     def _wanted(self, brokers: Iterable[str]) -> dict[Address, tuple[str, ...]]:
         """By NameServer the brokers that have it on their lists."""
         found = {}
-        for server in self.scenario.topology().of(NodeKind.NAME_SERVER):
+        for server in self._there(self.scenario.topology().of(NodeKind.NAME_SERVER)):
             lists = {name: own.name_servers for name, own in self.scenario.nodes.items() if own.name_servers}
-            found[self._advertised[server]] = tuple(b for b in brokers if server in lists.get(b, (server,)))
+            common = self.scenario.cluster.name_server_list or (server,)
+            found[self._advertised[server]] = tuple(b for b in brokers if server in lists.get(b, common))
         return found
 
     def _await_routes(self, brokers: dict[str, Address]) -> None:
@@ -308,6 +319,8 @@ class Experiment:
             self._clock_changes += 1
             for node in action.nodes:
                 self._change_clock(what, node, f"{what.do}-{self._clock_changes}")
+        elif isinstance(what, NameServerList):
+            self._serve(what)
         elif isinstance(what, Resume | Restart):
             for node in action.nodes:
                 self._processes.end(what, node)
@@ -345,6 +358,14 @@ class Experiment:
         act = said_by_hand(what, self.scenario)
         self._acts.append(self._cluster.submit(ADMIN, "act", act, list(nodes), act_id))
         return act_id
+
+    def _serve(self, what: NameServerList) -> None:
+        """The address server answers with another list from now on."""
+        self._lists_served += 1
+        addresses = [self._advertised.get(entry) or Address.parse(entry) for entry in what.name_servers]
+        with self._or_not_done(ADDRESS_SERVER, "serve"):
+            self._cluster.call(ADDRESS_SERVER, "serve", addresses)
+            self._record("served_list", fault_id=f"{what.do}-{self._lists_served}", value=list(what.name_servers))
 
     def end_link_fault(self, fault_id: str) -> None:
         """End this fault of links; others stay. Nothing happens when it has ended."""

@@ -6,7 +6,7 @@ workloads/ and settings, nothing of this module.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -21,7 +21,8 @@ from ..defects import Defect
 from ..oracle.timers import Timers, timers_of_nodes
 from ..scenarios.model import Scenario
 from ..settings.resolve import Settings, config_fields
-from ..topology import NodeKind
+from ..topology import ADDRESS_SERVER, NodeKind
+from ..workloads.address_server import AddressServerNode
 from ..workloads.admin import AdminNode
 from ..workloads.consumer import ConsumerNode
 from ..workloads.prober import ProberNode, ProberWorkload
@@ -55,18 +56,26 @@ class NodePlan:
         return self.scenario.profile
 
     def name_servers(self, node: str) -> tuple[Address, ...]:
-        """The list that a broker or client is configured with: its own, or all there are."""
+        """The list that a broker or client is configured with: its own, or all there are; none, where an address server
+        is asked for it. The prober has the first list of that."""
         own = self.scenario.nodes.get(node)
         if own is not None and own.name_servers is not None:
-            return tuple(self.advertised.get(entry) or Address.parse(entry) for entry in own.name_servers)
+            return self.addresses(own.name_servers)
+        if (first := self.scenario.cluster.name_server_list) is not None:
+            return self.addresses(first) if self.scenario.topology().kinds[node] is NodeKind.PROBER else ()
         return tuple(address for name, address in self.advertised.items() if name.startswith("ns-"))
+
+    def addresses(self, entries: Iterable[str]) -> tuple[Address, ...]:
+        """Of NameServers by name, and of what is host:port already."""
+        return tuple(self.advertised.get(entry) or Address.parse(entry) for entry in entries)
 
     def _settings(self, name: str, kind: NodeKind, **own: object) -> dict[str, Any]:
         """The node's configuration: what the scenario sets over `own`."""
         return {**own, **config_fields(self.settings.get(name, {}), kind, self.profile), "profile": self.profile}
 
     def _client_settings(self, name: str, kind: NodeKind, **own: object) -> dict[str, Any]:
-        return self._settings(name, kind, namesrv_addr=self.name_servers(name), **own)
+        lists = {"namesrv_addr": self.name_servers(name), "address_server": self.advertised.get(ADDRESS_SERVER)}
+        return self._settings(name, kind, **lists, **own)
 
     def _name_server(self, name: str) -> Factory:
         config = NamesrvConfig(**self._settings(name, NodeKind.NAME_SERVER))
@@ -124,6 +133,10 @@ class NodePlan:
     def _admin(self, _name: str) -> Factory:
         return partial(AdminNode, addresses=dict(self.advertised), profile=self.profile)
 
+    def _address_server(self, name: str) -> Factory:
+        first = self.scenario.cluster.name_server_list or ()
+        return partial(AddressServerNode, listen=self.listen[name], name_servers=self.addresses(first))
+
 
 _MAKERS: Mapping[NodeKind, Callable[[NodePlan, str], Factory]] = {
     NodeKind.NAME_SERVER: NodePlan._name_server,
@@ -132,6 +145,7 @@ _MAKERS: Mapping[NodeKind, Callable[[NodePlan, str], Factory]] = {
     NodeKind.CONSUMER: NodePlan._consumer,
     NodeKind.PROBER: NodePlan._prober,
     NodeKind.ADMIN: NodePlan._admin,
+    NodeKind.ADDRESS_SERVER: NodePlan._address_server,
 }
 
 
@@ -159,6 +173,7 @@ def about(scenario: Scenario) -> dict[str, Any]:
         "availability_floor": scenario.availability_floor,
         "prove_faults": scenario.prove_faults,
         **({"nodes": nodes_of(scenario)} if scenario.nodes else {}),
+        **({"name_server_list": list(served)} if (served := scenario.cluster.name_server_list) else {}),
         **({"zones": dict(scenario.topology().zones)} if scenario.zones else {}),
         **_topics_of(scenario),
         **({"settings": settings} if settings else {}),

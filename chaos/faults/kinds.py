@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -15,7 +15,27 @@ from .clocks import CLOCK_ACTIONS, AnyClockAction
 from .fault import Action, Fault
 from .link_faults import LINK_FAULTS, AnyLinkFault, Effect, Heal, LinkFault, Timeout
 from .losses import Loss, TimeLimits
-from .process_faults import PROCESS_FAULTS, AnyProcessFault, Restart, RestartStorm, Resume, RollingRestart
+from .process_faults import (
+    PROCESS_FAULTS,
+    Absent,
+    AnyProcessFault,
+    Restart,
+    RestartStorm,
+    Resume,
+    RollingRestart,
+)
+
+
+class NameServerList(Action):
+    """The address server answers with another list from now on."""
+
+    do: Literal["name_server_list"] = "name_server_list"
+    name_servers: tuple[str, ...] = Field(min_length=1, max_length=9)
+
+    @property
+    def about(self) -> str:
+        return " ".join(self.name_servers)
+
 
 AnyAction = Annotated[
     AnyLinkFault
@@ -25,6 +45,7 @@ AnyAction = Annotated[
     | RollingRestart
     | RestartStorm
     | Heal
+    | NameServerList
     | AnyByHand
     | AnyClockAction,
     Field(discriminator="do"),
@@ -33,7 +54,10 @@ AnyAction = Annotated[
 FAULTS: dict[str, type[Fault]] = {**LINK_FAULTS, **PROCESS_FAULTS}
 ACTIONS: dict[str, type[Action]] = {
     **FAULTS,
-    **{kind.model_fields["do"].default: kind for kind in (Resume, Restart, RollingRestart, RestartStorm, Heal)},
+    **{
+        kind.model_fields["do"].default: kind
+        for kind in (Resume, Restart, RollingRestart, RestartStorm, Heal, NameServerList)
+    },
     **BY_HAND,
     **CLOCK_ACTIONS,
 }
@@ -65,7 +89,7 @@ class UnknownFault(LinkFault):
 
 
 _SEEN: tuple[type[LinkFault], ...] = (*LINK_FAULTS.values(), Timeout)
-_RECORDED: tuple[type[Fault], ...] = (*_SEEN, *PROCESS_FAULTS.values(), DoneByHand, WrongClock)
+_RECORDED: tuple[type[Fault], ...] = (*_SEEN, *PROCESS_FAULTS.values(), DoneByHand, WrongClock, Absent)
 _BY_INJECTION: dict[str, type[Fault]] = {kind.injection: kind for kind in _RECORDED}
 
 

@@ -12,11 +12,15 @@ from .losses import Dial, Loss, TimeLimits
 
 class ProcessFault(Fault):
     acts_on = "nodes"
-    ended_by: ClassVar[Literal["resume", "restart"]] = "restart"
+    ended_by: ClassVar[Literal["resume", "restart", ""]] = "restart"
+    """The action that ends it; empty: it is for good."""
+    done_by: ClassVar[Literal["kill", "stop", "pause"]]
+    """What the cluster is asked to do to the process."""
 
 
 class Kill(ProcessFault):
     do: Literal["kill"] = "kill"
+    done_by = "kill"
     title = "killed"
     injection = "sigkill"
     injected = (
@@ -33,6 +37,7 @@ class Kill(ProcessFault):
 
 class Stop(ProcessFault):
     do: Literal["stop"] = "stop"
+    done_by = "stop"
     title = "stopped"
     injection = "sigterm"
     injected = "a clean stop: a broker takes its leave of every NameServer first; then as a kill"
@@ -46,6 +51,7 @@ class Stop(ProcessFault):
 
 class Pause(ProcessFault):
     do: Literal["pause"] = "pause"
+    done_by = "pause"
     title = "paused"
     injection = "sigstop"
     injected = "SIGSTOP: connections stay, the kernel acknowledges, nothing is answered"
@@ -55,6 +61,37 @@ class Pause(ProcessFault):
 
     def loss(self, timers: TimeLimits) -> Loss:
         return Loss.SILENT
+
+
+class Remove(ProcessFault):
+    """Of NameServers only: nothing is healed, and final reads need every broker."""
+
+    do: Literal["remove"] = "remove"
+    done_by = "kill"
+    title = "removed"
+    injection = "sigkill.for_good"
+    injected = "SIGKILL, and no process ever listens there again, not even when everything is healed at the end"
+    equals = "a NameServer that is taken away"
+    dial = Dial.REFUSED
+    ends_process = True
+    ended_by = ""
+
+    def loss(self, timers: TimeLimits) -> Loss:
+        return Loss.CRASH
+
+
+class Absent(ProcessFault):
+    """Of a NameServer that joins later; no timeline can say it."""
+
+    do: Literal["absent"] = "absent"
+    done_by = "kill"
+    title = "not there yet"
+    injection = "not_started"
+    dial = Dial.REFUSED
+    ends_process = True
+
+    def loss(self, timers: TimeLimits) -> Loss:
+        return Loss.CRASH
 
 
 class Resume(Action):
@@ -92,7 +129,7 @@ class RestartStorm(Action):
     acts_on = "nodes"
 
 
-AnyProcessFault = Kill | Stop | Pause
+AnyProcessFault = Kill | Stop | Pause | Remove
 PROCESS_FAULTS: dict[str, type[ProcessFault]] = {
     kind.model_fields["do"].default: kind for kind in get_args(AnyProcessFault)
 }

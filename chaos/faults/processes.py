@@ -102,10 +102,12 @@ class ProcessFaults:
             self._active[node] = (fault_id, Kill())
 
     def heal_all(self) -> None:
-        """End every fault, in the order in which they began. Tries all of them before it raises the first failure."""
+        """End every fault that ends, in the order in which they began. Tries all before it raises the first failure."""
         with self._lock:
             failed: HarnessError | None = None
             for node, fault in self.active.items():
+                if not fault.ended_by:
+                    continue
                 try:
                     self._end(node, fault.ended_by, getattr(self._processes, fault.ended_by))
                 except HarnessError as exc:
@@ -148,7 +150,7 @@ class ProcessFaults:
                 note(self._record, fault_id, fault, node, "start")
 
             try:
-                getattr(self._processes, fault.do)(node, on_effect=took_effect)
+                getattr(self._processes, fault.done_by)(node, on_effect=took_effect)
             except NodeFailed as exc:
                 if not isinstance(fault, Stop):
                     raise

@@ -156,6 +156,13 @@ _CATALOGUE: tuple[Event, ...] = (
         "value: the numbers of the fault, e.g. latency_ms, jitter_ms",
     ),
     Event(
+        "served_list",
+        Group.ENVIRONMENT,
+        "harness",
+        ("fault_id", "value"),
+        "the address server answers with this list from now on; value: NameServers by name, or host:port",
+    ),
+    Event(
         "gone",
         Group.ENVIRONMENT,
         "harness",
@@ -202,6 +209,7 @@ _CATALOGUE: tuple[Event, ...] = (
         ("f", "duration_ms", "value"),
         "a periodic task has run, for duration_ms until now; f: scanNotActiveBroker of a NameServer; "
         "registerBrokerAll, checkHoldRequest and scanExceptionChannel of a broker; "
+        "fetchNameServerAddr of a broker or client with lists by HTTP; "
         "updateTopicRouteInfoFromNameServer, sendHeartbeatToAllBroker, persistAllConsumerOffset and doRebalance of a "
         "client; value of doRebalance: woken (before its time) and balanced (it left nothing undone); of "
         "checkHoldRequest, of the pulls that were answered since the last: notified (how many found a message) and "
@@ -296,7 +304,12 @@ _CATALOGUE: tuple[Event, ...] = (
     Event("boot", Group.CONTROL, "broker", ("value",), "what the store recovered, and how many bytes it cut off"),
     # Clients
     Event(
-        "name_server_list", Group.CONTROL, "client", ("op_id", "value"), "the NameServers in the shuffled order in use"
+        "name_server_list",
+        Group.CONTROL,
+        "client",
+        ("op_id", "f", "value"),
+        "the NameServers in the shuffled order in use; f: fetchNameServerAddr where that task brought them in "
+        "mid-run; of a broker with lists by HTTP: in the order of its list",
     ),
     Event(
         "name_server_chosen",

@@ -139,8 +139,9 @@ class Control:
             return
         still = self._cluster.experiment.processes.ids
         left = [node for node, fault_id in zip(nodes, begun, strict=True) if still.get(node) == fault_id]
-        if left:
-            self._cluster.act(PROCESS_FAULTS[do].ended_by, nodes=left)
+        ended_by = PROCESS_FAULTS[do].ended_by
+        if left and ended_by:
+            self._cluster.act(ended_by, nodes=left)
 
     def __enter__(self) -> Self:
         return self

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..faults.losses import Delay, Loss
+from .lists import off
 from .timers import UNREGISTER_MS, Timers
 from .world import Fault, World
 
@@ -31,6 +32,12 @@ class Cause:
     stream: str | None = None
     delay: Delay | None = None
     """How late a latency fault makes what passes."""
+    begins_late_ms: float = 0.0
+    """How much later its beginning may show: a list by HTTP is fetched now and then."""
+    ends_late_ms: float = 0.0
+    """How much later its end may."""
+    ended_by: str = ""
+    """What ended it, where that has a name of its own."""
 
     @classmethod
     def of(cls, fault: Fault, on: str, timers: Timers) -> Cause:
@@ -114,6 +121,19 @@ def link_causes(world: World, source: str, target: str) -> Sequence[Cause]:
         dialled = {server.name for server in world.listed(source)}
         if any(server.name == target not in dialled for server in world.of_kind("name_server")):
             found.append(Cause(-math.inf, math.inf, "link", Loss.SILENT, ""))
+        found += [
+            Cause(
+                one.from_ms,
+                one.to_ms,
+                "link",
+                Loss.SILENT,
+                one.change_id,
+                begins_late_ms=one.from_late_ms,
+                ends_late_ms=one.to_late_ms,
+                ended_by=one.back_id,
+            )
+            for one in off(world, source, target)
+        ]
         return found
 
     return world.memoized(("link causes", source, target), found)

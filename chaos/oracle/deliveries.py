@@ -29,7 +29,16 @@ from typing import Any, NamedTuple
 
 from .hung import most_hung_brokers
 from .intervals import Stretch, without
-from .quiet import aftermath_ms, brokers_joined, clients_began_ms, earliest_effect_ms, harmful, members_window, quiet
+from .quiet import (
+    aftermath_ms,
+    brokers_joined,
+    clients_began_ms,
+    earliest_effect_ms,
+    felt,
+    harmful,
+    members_window,
+    quiet,
+)
 from .world import Fault, World
 
 PROMPT_MS = 5_000.0
@@ -138,8 +147,8 @@ class Dues:
         dropping_ms = (timers.C_ms + timers.A_ms) * len(self.world.of_kind("broker"))
         after_ms = timers.P_ms + timers.Qr_ms
         slowly = any(
-            earliest_effect_ms(self.world, fault) < holding.end_ms and fault.end_ms + after_ms > holding.end_ms
-            for fault in harmful(self.world)
+            start_ms < holding.end_ms and end_ms + after_ms > holding.end_ms
+            for start_ms, end_ms in (felt(self.world, fault) for fault in harmful(self.world))
         )
         return holding.end_ms - (dropping_ms if slowly else timers.delivery_ms)
 
@@ -175,14 +184,14 @@ class Dues:
         """What of the time this fault disturbs. A holding taken after it was over has asked the broker for its offset,
         so that the way is free; the routes may still change for as long as they differ."""
         world = self.world
-        start_ms = earliest_effect_ms(world, fault)
+        start_ms, end_ms = felt(world, fault)
         hits_routes = fault.source != holding.node or (
             fault.target is not None and fault.target in {node.name for node in world.of_kind("name_server")}
         )
         after_ms = max(PULL_MS + world.timers.C_ms, aftermath_ms(world) if hits_routes else 0.0)
-        if holding.start_ms >= fault.end_ms and not (hits_routes and self._routes_differ):
+        if holding.start_ms >= end_ms and not (hits_routes and self._routes_differ):
             after_ms = 0.0
-        return Stretch(start_ms, fault.end_ms + after_ms)
+        return Stretch(start_ms, end_ms + after_ms)
 
     @property
     def _routes_differ(self) -> bool:

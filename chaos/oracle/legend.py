@@ -13,6 +13,7 @@ SYMBOLS: Mapping[str, str] = {
     "I": "it closes a channel that was idle for serverChannelMaxIdleTimeSeconds, 120 s",
     "W": "with needWaitForService it answers look-ups with code 1 for waitSecondsForService, 45 s",
     "h": "a broker that acts for its master sends a heartbeat every 1 s",
+    "N": "who has no list asks the address server each 120 s (a broker of 5.x: each 10 s), and waits 3 s",
     "P": "a client asks for its routes every pollNameServerInterval, 30 s",
     "A": "and gives a call up after mqClientApiTimeout, 3 s",
     "C": "connecting may take connectTimeoutMillis, 3 s",

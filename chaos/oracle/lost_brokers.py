@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from .causes import Cause, link_causes
 from .hung import broker_causes, hung_brokers
+from .lists import may_have
 from .named_brokers import named_to
 from .obligations import RouteState, route_states
 from .reach import cut_off_until, delayed_by_commits, failed_calls
@@ -167,6 +168,8 @@ def _absence(
     for state in states:
         if state.end_ms <= start_ms or state.start_ms >= end_ms or state.name_server not in listed:
             continue
+        if not may_have(world, client, state.name_server, max(state.start_ms, start_ms), min(state.end_ms, end_ms)):
+            continue
         unreachable = any(
             fault.start_ms <= max(state.start_ms, start_ms) and fault.end_ms >= min(state.end_ms, end_ms)
             for fault in world.link_faults(client, state.name_server)
@@ -190,8 +193,9 @@ def _absence(
 
 
 def _restarted_ms(world: World, state: RouteState) -> float:
-    """When this NameServer process was started, if it is not the node's first: the run began with filled tables."""
-    later = world.lives_of(state.name_server)[1:]
+    """When this NameServer process was started, if it was not there when the run began with filled tables."""
+    late = math.isfinite(world.joined_ms(state.name_server))
+    later = world.lives_of(state.name_server)[0 if late else 1 :]
     return next((life.start_ms for life in later if life.incarnation == state.incarnation), -math.inf)
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from .causes import Cause, link_causes, process_causes
 from .hung import hung_brokers
+from .lists import in_use
 from .lost_brokers import alive, merged
 from .name_server_windows import Reach, leave_window
 from .reach import delayed_by_commits
@@ -62,6 +63,10 @@ def _name_server_losses(world: World) -> list[NameServerLoss]:
                 window = _window(world, client.name, start_ms, here)
                 if window is None or not alive(world, client.name, start_ms, end_ms):
                     continue
+                if world.asks_for_list(client.name) and any(
+                    len(one.entries) < 2 for one in in_use(world, client.name, start_ms, end_ms)
+                ):
+                    continue
                 life = next(life for life in world.lives_of(client.name) if life.start_ms <= start_ms < life.end_ms)
                 loss = NameServerLoss(
                     id=len(found),
@@ -95,6 +100,9 @@ def _window(world: World, client: str, start_ms: float, causes: Sequence[Cause])
         widest = max(widest, window, key=lambda window: window.latest_ms)
     if widest.latest_ms == NEVER:
         return None
+    fetched_ms = max((cause.begins_late_ms for cause in causes), default=0.0)
+    if fetched_ms:
+        widest = widest.plus(fetched_ms, "N")
     hung = hung_brokers(world, client, start_ms, start_ms + widest.latest_ms)
     if hung:
         widest = widest.plus(poll_delay_ms(timers, hung), f"J (A·{hung} hung brokers)")

@@ -179,9 +179,11 @@ class RouteObligations:
 
     def _left_ms(self, at_ms: float, active: Iterable[Cause]) -> float:
         """From when on the broker registers no more: a clean stop is recorded when it is over, and until then it may
-        still register."""
+        still register; and a list without this NameServer is fetched some time later."""
+        active = list(active)
         stops = (cause.start_ms for cause in active if cause.on == "broker" and cause.loss is Loss.GRACEFUL)
-        return max([at_ms, *(begun_ms + self.leave_ms for begun_ms in stops)])
+        lists = (cause.start_ms + cause.begins_late_ms for cause in active if cause.begins_late_ms)
+        return max([at_ms, *(begun_ms + self.leave_ms for begun_ms in stops), *lists])
 
     def _lets_out(self, at_ms: float) -> bool:
         """Whether what a link held, or what a stopped process had not read yet, arrives now."""
@@ -243,9 +245,16 @@ class RouteObligations:
         if cause.loss is not Loss.GRACEFUL:
             if cause.loss is Loss.RESET and cause.stream == "downstream":
                 return Window(0, NEVER, "not bounded", str(cause.loss))
-            return self._resent(drop_window(self.timers, cause.loss), cause, at_ms)
+            return self._fetched_first(self._resent(drop_window(self.timers, cause.loss), cause, at_ms), cause, at_ms)
         window = drop_window(self.timers, cause.loss, dead_name_servers=self._dead_name_servers(at_ms))
         return self._resent(window._replace(latest_ms=window.latest_ms + self.leave_ms), cause, at_ms)
+
+    def _fetched_first(self, window: Window, cause: Cause, at_ms: float) -> Window:
+        """Later by as long as the broker may take to fetch the list that leaves this NameServer out."""
+        late_ms = cause.start_ms + cause.begins_late_ms - at_ms if cause.begins_late_ms else 0.0
+        if late_ms <= 0:
+            return window
+        return window._replace(latest_ms=window.latest_ms + late_ms, formula=f"{window.formula} + N")
 
     def _resent(self, window: Window, cause: Cause, at_ms: float) -> Window:
         """Later by as long as a kernel may wait until it sends again what was lost: a close comes behind that."""
@@ -274,6 +283,10 @@ class RouteObligations:
         elif before is None:  # a NameServer process starts with an empty table, and this broker cannot get into it
             at_ms, settled_ms = begin_ms, self._left_ms(begin_ms, active)
             window = Window(0, settled_ms - begin_ms, "empty table", "NameServer restart")
+            for cause in active:  # unless the broker has not fetched the list without it yet
+                if cause.begins_late_ms and cause.start_ms + cause.begins_late_ms > begin_ms:
+                    window = self._drop(cause, begin_ms)
+                    settled_ms = begin_ms + window.latest_ms
         else:
             at_ms, settled_ms, window = self._dropping(begin_ms, before, active)
         if any(_unsteady(cause) for cause in active):
@@ -300,6 +313,11 @@ class RouteObligations:
         was closed (Z) comes the registration that it was closed for, and then the close: the broker is dropped, and is
         back on its next tick."""
         window = return_window(self.timers)
+        fetched_ms = max(
+            (c.end_ms + c.ends_late_ms for c in self.causes if c.ends_late_ms and c.end_ms <= at_ms), default=-NEVER
+        )
+        if fetched_ms > at_ms:
+            window = window._replace(latest_ms=window.latest_ms + fetched_ms - at_ms, formula=f"N + {window.formula}")
         late_ms = max((resend_ms(link, at_ms) for link in self.causes if link.on == "link"), default=0.0)
         if not late_ms:
             return window
@@ -307,7 +325,8 @@ class RouteObligations:
 
     def _label(self, at_ms: float) -> FaultEdge:
         changed = [FaultEdge(cause.fault_id, "start") for cause in self._starting.get(at_ms, ())]
-        changed += [FaultEdge(cause.fault_id, "end") for cause in self._ending.get(at_ms, ())]
+        ended = self._ending.get(at_ms, ())
+        changed += [FaultEdge(c.ended_by or c.fault_id, "start" if c.ended_by else "end") for c in ended]
         if at_ms == self.life.start_ms:
             changed.append(self.beginning)
         return max(changed, key=lambda label: label.fault_id != "", default=BEGIN)

@@ -13,9 +13,12 @@ import math
 from collections.abc import Sequence
 
 from ..faults.losses import Loss
+from ..faults.process_faults import Absent, Remove
 from .causes import leave_ms
 from .hung import most_hung_brokers
 from .intervals import Stretch, merged, without
+from .lists import changing
+from .reach import cut_offs
 from .windows import Timers, Window, calls_to_leave, poll_delay_ms, serves_window, staleness_window
 from .world import Fault, World
 
@@ -74,10 +77,34 @@ def harmful(world: World) -> list[Fault]:
 def disturbed(
     world: World, before_ms: float = 0.0, after_ms: float = 0.0, *, faults: Sequence[Fault] | None = None
 ) -> list[Stretch]:
-    """The stretches with one of these faults, or any harmful one, in force, each from `before_ms` earlier until
-    `after_ms` later; merged."""
+    """The stretches with one of these faults, or any harmful one, in force, and those in which a list by HTTP is being
+    taken, each from `before_ms` earlier until `after_ms` later; merged."""
     those = harmful(world) if faults is None else faults
-    return merged(Stretch(earliest_effect_ms(world, f) - before_ms, f.end_ms + after_ms) for f in those)
+    stretches = [*(felt(world, fault) for fault in those), *changing(world)]
+    if any(isinstance(fault.kind, Remove) for fault in those):  # it may have been the last one of somebody's list
+        stretches += [one for node in world.of_kind("producer", "consumer") for one in cut_offs(world, node.name)]
+    return merged(Stretch(start_ms - before_ms, end_ms + after_ms) for start_ms, end_ms in stretches)
+
+
+def felt(world: World, fault: Fault) -> Stretch:
+    """From when until when the fault disturbs anybody by itself: as long as it lasts.
+
+    But a NameServer that is not there yet is an entry of the list that nobody has chosen, and is empty when it joins;
+    one that was removed is such an entry as soon as everybody has left it.
+    """
+    if isinstance(fault.kind, Absent):
+        return Stretch(fault.end_ms, fault.end_ms)
+    start_ms = earliest_effect_ms(world, fault)
+    if isinstance(fault.kind, Remove):
+        there = (other for node in world.of_kind("name_server") for other in dead(world, node.name))
+        entries = sum(other.start_ms <= fault.start_ms < other.end_ms for other in there)
+        return Stretch(start_ms, start_ms + staleness_window(world.timers, entries).latest_ms)
+    return Stretch(start_ms, fault.end_ms)
+
+
+def dead(world: World, name_server: str) -> list[Fault]:
+    """When this NameServer was not there yet, or not any more, and was an entry of lists all the same."""
+    return [fault for fault in world.process_faults(name_server) if isinstance(fault.kind, (Absent, Remove))]
 
 
 def earliest_effect_ms(world: World, fault: Fault) -> float:

@@ -7,7 +7,10 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from ..faults.losses import Loss
+from ..faults.process_faults import Absent
+from ..topology import ADDRESS_SERVER
 from .intervals import Stretch, without
+from .lists import may_have, must_have, off
 from .windows import NEVER, Window, commit_delay_ms, staleness_window
 from .world import Fault, World
 
@@ -30,7 +33,10 @@ def moments(world: World) -> list[Moment]:
     starts: dict[tuple[str, int], float] = {}
     ends: dict[tuple[str, int], float] = {}
     for fault in world.faults:
-        if fault.by_hand or world.harmless(fault):
+        if fault.by_hand or world.harmless(fault) or ADDRESS_SERVER in (fault.source, fault.target):
+            continue  # whoever cannot fetch a list has the one before
+        if isinstance(fault.kind, Absent):
+            ends[fault.fault_id, fault.ended_with] = fault.end_ms  # before it joined nothing had changed for anybody
             continue
         began, ended = (fault.fault_id, fault.began_with), (fault.fault_id, fault.ended_with)
         starts[began] = max(starts.get(began, fault.start_ms), fault.start_ms)
@@ -53,6 +59,8 @@ def lost(world: World, client: str, kind: str, at_ms: float, *, for_ms: float = 
     for node in world.seen_by(client, kind):
         if world.joined_ms(node.name) > at_ms - for_ms:
             found[node.name] = Loss.GRACEFUL  # not there yet, or so short a time that nobody need know it
+        if kind == "name_server" and not must_have(world, client, node.name, at_ms - for_ms, at_ms):
+            found[node.name] = Loss.GRACEFUL  # it may not be on the list
         for fault in faults_between(world, client, node.name):
             if fault.start_ms <= at_ms and fault.end_ms > at_ms - for_ms:
                 found[node.name] = fault.loss(world.timers_of(client))
@@ -84,6 +92,7 @@ def failed_calls(world: World, clients: Collection[str], from_ms: float, to_ms: 
         any(
             fault.start_ms <= to_ms and fault.end_ms > from_ms
             for client in clients
+            if may_have(world, client, node.name, from_ms, to_ms)
             for fault in faults_between(world, client, node.name)
         )
         for node in servers
@@ -100,7 +109,7 @@ def cut_offs(world: World, client: str) -> Sequence[Stretch]:
             for stretch in without(
                 -math.inf,
                 math.inf,
-                (Stretch(fault.start_ms, fault.end_ms) for fault in faults_between(world, client, server.name)),
+                _out_of_reach(world, client, server.name),
             )
         ]
         return without(-math.inf, math.inf, reached) if world.listed(client) else []
@@ -135,6 +144,12 @@ def unlearnt_since_ms(world: World, client: str, at_ms: float, learn_ms: float) 
         if stretch.start_ms < at_ms and stretch.end_ms >= since_ms:
             since_ms = min(since_ms, stretch.start_ms - learn_ms)
     return since_ms
+
+
+def _out_of_reach(world: World, client: str, name_server: str) -> list[Stretch]:
+    """When the NameServer is lost to the client, or may not be on its list."""
+    faults = [Stretch(one.start_ms, one.end_ms) for one in faults_between(world, client, name_server)]
+    return [*faults, *(Stretch(one.from_ms, one.to_ms + one.to_late_ms) for one in off(world, client, name_server))]
 
 
 def delayed_by_commits(world: World, client: str, window: Window, from_ms: float) -> Window:

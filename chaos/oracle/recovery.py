@@ -24,6 +24,7 @@ import math
 from collections.abc import Collection, Iterable
 
 from .hung import hung_brokers
+from .lists import changing
 from .lost_queues import share_lost, turns_lost
 from .named_brokers import named_to, unnamed
 from .quiet import changed_by_hand, joined_in_trouble, settle_ms
@@ -57,6 +58,11 @@ def bound(world: World, client: str, operation: str, moment: Moment, *, routed: 
         return Window(0, NEVER, "never", f"{act} may have changed what clients are told, or may use")
     if len(world.views_of(client)) > 1:
         return Window(0, NEVER, "never", "by the lists of `nodes:` its NameServers name different brokers to it")
+    settled_ms = settle_ms(world)
+    if any(
+        one.start_ms <= moment.at_ms + settled_ms and one.end_ms + settled_ms > moment.at_ms for one in changing(world)
+    ):
+        return Window(0, NEVER, "never", "another list of NameServers is being taken")
     if joined_in_trouble(world, client, moment.at_ms):
         return Window(
             0, NEVER, "never", "it joined while faults were in force, or soon after, and may have no route yet"

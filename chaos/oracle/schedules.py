@@ -9,6 +9,7 @@
 | updateTopicRouteInfoFromNameServer | client     | 10 ms                 | P after the last was due   | shared  |
 | sendHeartbeatToAllBroker           | client     | 1 s                   | H after the last was due   | shared  |
 | persistAllConsumerOffset           | client     | 10 s                  | 5 s after the last was due | shared  |
+| fetchNameServerAddr                | both, by HTTP | 10 s               | N after the last was due   | as above|
 | doRebalance                        | consumer   | at once               | Qr after the last ended    | its own |
 
 "After the last was due" is scheduleAtFixedRate: a task that was held up runs late, and the ones that it missed run
@@ -23,7 +24,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ...remoting.node.profile import Profile
+from ...remoting.top_addressing import FIRST_S, TASK
 from .causes import Cause, process_causes, resend_ms
+from .lists import period_ms
 from .timers import Timers
 from .world import World
 
@@ -33,6 +36,7 @@ REBALANCE = "doRebalance"
 HOLD_CHECK, CLIENT_SCAN = "checkHoldRequest", "scanExceptionChannel"
 CLIENT_SCAN_MS = 10_000.0
 """Of `ClientHousekeepingService`: no setting's."""
+FETCH = TASK
 
 OFFSET_CALL_MS = 5_000.0
 """Of calls about consumer offsets (`RemoteBrokerOffsetStore`, `MQClientAPIImpl`): no setting's."""
@@ -61,6 +65,7 @@ def schedules(world: World, node: str, kind: str) -> tuple[Schedule, ...]:
         return (
             Schedule(REGISTER, "R", 10_000.0, timers.R_ms, "BrokerController: registers each R"),
             Schedule(CLIENT_SCAN, "10 s", CLIENT_SCAN_MS, CLIENT_SCAN_MS, "ClientHousekeepingService: each 10 s"),
+            *_fetches(world, node, "BrokerController: fetches its list each N", shared=False),
         )
     if kind not in ("producer", "consumer"):
         return ()
@@ -70,7 +75,15 @@ def schedules(world: World, node: str, kind: str) -> tuple[Schedule, ...]:
         Schedule(POLL, "P", 10.0, timers.P_ms, row.format("polls each P"), shared=True),
         Schedule(HEARTBEAT, "H", 1_000.0, timers.H_ms, row.format("heartbeats each H"), shared=True),
         Schedule(PERSIST, "persistConsumerOffsetInterval", 10_000.0, commit_ms, row.format("commits"), shared=True),
+        *_fetches(world, node, row.format("fetches its list each N"), shared=True),
     )
+
+
+def _fetches(world: World, node: str, row: str, *, shared: bool) -> tuple[Schedule, ...]:
+    """Where an address server has the list."""
+    if not world.asks_for_list(node):
+        return ()
+    return (Schedule(FETCH, "N", 1000 * FIRST_S, period_ms(world, node), row, shared=shared),)
 
 
 def pauses(world: World, node: str) -> list[Cause]:

@@ -103,6 +103,16 @@ class Fault:
         return self.target is None and self.kind.ends_process
 
 
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What the address server answers with from then on; -inf for its first list."""
+
+    from_ms: float
+    entries: tuple[str, ...]
+    """NameServers by name, and host:port where nobody listens."""
+    change_id: str = ""
+
+
 class _Index:
     """The World's tables by the keys that rules ask for, and what was computed from them once."""
 
@@ -146,6 +156,8 @@ class World:
     """Where judging ends: before the harness takes the cluster down."""
     timeline_ms: float = 0.0
     """Where the scenario's timeline starts; what is shown to people counts from there."""
+    served: tuple[Served, ...] = ()
+    """The lists of the address server, the first one first; none where there is none."""
     run: Mapping[str, Any] = field(default_factory=dict)
     """What `run_begin` says of the run: scenario, seed, profile, client_profile …"""
     _index: _Index = field(init=False, repr=False, compare=False)
@@ -189,6 +201,7 @@ class World:
             timeline_ms=next(
                 (float(r["time_ms"]) for r in picked if r["event"] == "phase" and r.get("phase") == "steady"), 0.0
             ),
+            served=_served(run, picked),
             run=run,
         )
         made = made._with_acts(picked) if any(row["event"] == "admin" for row in picked) else made
@@ -277,8 +290,8 @@ class World:
         return bool(self._own(node).get("name_servers"))
 
     def listed(self, node: str) -> tuple[NodeInfo, ...]:
-        """The NameServers on the list of this broker or client, in its order."""
-        own, servers = self._own(node).get("name_servers"), self.of_kind("name_server")
+        """The NameServers on the list of this broker or client, in its order; on any that it may fetch, by HTTP."""
+        own, servers = self._entries(node), self.of_kind("name_server")
         if not own:
             return servers
         by_name = {server.name: server for server in servers}
@@ -286,15 +299,31 @@ class World:
 
     def addresses_of(self, node: str) -> list[str]:
         """The addresses on its list, those where nobody listens among them."""
-        own, servers = self._own(node).get("name_servers"), self.of_kind("name_server")
-        by_name = {server.name: server.address for server in servers}
-        return (
-            [by_name.get(entry) or entry for entry in own] if own else [one.address for one in servers if one.address]
-        )
+        own = self._entries(node)
+        return self.addresses(own) if own else [one.address for one in self.of_kind("name_server") if one.address]
+
+    def addresses(self, entries: Iterable[str]) -> list[str]:
+        """Of NameServers by name, and of what is host:port already."""
+        by_name = {server.name: server.address for server in self.of_kind("name_server")}
+        return [by_name.get(entry) or entry for entry in entries]
 
     def dead_entries(self, node: str) -> int:
         """How many addresses of its list nobody listens at."""
-        return len(self._own(node).get("name_servers") or ()) - len(self.listed(node)) if self.has_own_list(node) else 0
+        own = self._entries(node)
+        return len(own) - len(self.listed(node)) if own else 0
+
+    def asks_for_list(self, node: str) -> bool:
+        """Whether this broker or client has no list of its own and fetches one from the address server."""
+        if not self.served or self.has_own_list(node):
+            return False
+        return any(one.name == node for one in self.of_kind("broker", "producer", "consumer"))
+
+    def _entries(self, node: str) -> list[str]:
+        """Of its own list, or of all lists that it may fetch; none where it has all NameServers as they are named."""
+        if not self.served or self.has_own_list(node):
+            return [*(self._own(node).get("name_servers") or ())]
+        lists = self.served if self.asks_for_list(node) else self.served[:1]
+        return [*dict.fromkeys(entry for one in lists for entry in one.entries)]
 
     def seen_by(self, client: str, kind: str) -> tuple[NodeInfo, ...]:
         """The NameServers on the client's list, or the brokers that one of these can name to it."""
@@ -312,7 +341,7 @@ class World:
     @property
     def _all_alike(self) -> bool:
         """Whether no node has a list, a setting or a beginning of its own."""
-        return not self.run.get("nodes") and not self.run.get("settings")
+        return not self.run.get("nodes") and not self.run.get("settings") and not self.served
 
     def permits(self, broker: str, client: str) -> bool:
         """Whether the broker's permission (brokerPermission) lets a producer write, or a consumer read."""
@@ -365,15 +394,22 @@ class World:
         """The sets of brokers that the NameServers on these clients' lists may name to them; one where all agree."""
         if self._all_alike:
             return {frozenset(one.name for one in self.of_kind("broker"))} if clients else set()
-        return {
-            frozenset(
-                one.name
-                for one in self.of_kind("broker")
-                if server in self.listed(one.name) and self.permits(one.name, client)
-            )
-            for client in clients
-            for server in self.listed(client)
-        }
+        found = set()
+        for client in clients:
+            for server in self.listed(client):
+                named = [
+                    one.name
+                    for one in self.of_kind("broker")
+                    if server in self.listed(one.name) and self.permits(one.name, client)
+                ]
+                found.add(frozenset(named))
+                if self.served and not self.asks_for_list(client):  # brokers may fetch lists that it knows nothing of
+                    found.add(frozenset(name for name in named if self._always_lists(name, server.name)))
+        return found
+
+    def _always_lists(self, node: str, name_server: str) -> bool:
+        """Whether the NameServer is on every list that this node may have."""
+        return not self.asks_for_list(node) or all(name_server in one.entries for one in self.served)
 
     @property
     def views_differ(self) -> bool:
@@ -427,6 +463,23 @@ class World:
             memo[key] = compute()
         found: T = memo[key]
         return found
+
+
+def _served(run: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> tuple[Served, ...]:
+    if not run.get("name_server_list"):
+        return ()
+    later = [
+        Served(float(row["time_ms"]), tuple(_list(row.get("value"))), str(row.get("fault_id") or ""))
+        for row in rows
+        if row["event"] == "served_list"
+    ]
+    return (Served(-math.inf, tuple(run["name_server_list"])), *later)
+
+
+def _list(value: object) -> list[Any]:
+    """The list that `value` is, or is the JSON text of."""
+    found = json.loads(value) if isinstance(value, str) else value
+    return found if isinstance(found, list) else []
 
 
 def _node(row: Mapping[str, Any]) -> NodeInfo:

@@ -31,12 +31,13 @@ from ..faults.clocks import ClockAction
 from ..faults.fault import Action
 from ..faults.kinds import ACTIONS, AnyAction
 from ..faults.link_faults import Cut, HalfOpen, LinkFault, SynDrop
-from ..faults.process_faults import RestartStorm, RollingRestart
+from ..faults.process_faults import Remove, RestartStorm, RollingRestart
 from ..settings.resolve import SettingError, settings_of
 from ..settings.values import Value
 from ..topology import EXTERNAL, NodeKind, Topology
 from .by_hand import check_by_hand
 from .clocks import check_clocks
+from .lists import check_lists
 from .nodes import check_nodes
 from .reading import read, refuse_booleans
 from .series import Plan, planned, refuse_series
@@ -63,6 +64,9 @@ class ClusterModel(_Model):
     name_servers: int = Field(3, ge=1, le=9)
     brokers: int = Field(3, ge=1, le=26)
     profile: Literal["4.9", "5.x"] = "4.9"
+    name_server_list: tuple[str, ...] | None = Field(None, min_length=1, max_length=9)
+    """What an address server answers with at first, whom brokers and clients then ask for their lists by HTTP; None:
+    there is none, and everybody is configured with a list."""
     external: bool = False
     """Whether clients outside the experiment may dial in: every server then has a proxy for them, too."""
 
@@ -114,7 +118,7 @@ class NodeModel(_Model):
     """What one node has that the others of its kind have not."""
 
     joins_at_s: float | None = Field(None, gt=0, le=100_000)
-    """When a broker or client joins the cluster; None: it is there from the start."""
+    """When a NameServer, broker or client joins the cluster; None: it is there from the start."""
     name_servers: tuple[str, ...] | None = Field(None, min_length=1, max_length=9)
     """Its own list: NameServers by name, in this order, or `host:port` where nobody listens; None: all of them."""
     topic: Name | None = None
@@ -263,6 +267,7 @@ class Scenario(_Model):
             prober=self.workload.prober,
             admin=any(isinstance(action.what, ByHand) for action in self.timeline),
             external=self.cluster.external,
+            address_server=self.cluster.name_server_list is not None,
         )
         return replace(everybody, zones=nodes_of_zones(self.zones, everybody)) if self.zones else everybody
 
@@ -344,6 +349,7 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
     except ValidationError as exc:
         error = exc.errors()[0]
         raise ScenarioError(file, _key(error), _shown(error), _allowed(error)) from exc
+    check_lists(scenario.cluster.name_server_list, scenario.timeline, scenario.topology(), file=file)
     check_zones(scenario.zones, scenario.topology(), file=file)
     _check_names(scenario, file)
     try:
@@ -509,10 +515,12 @@ def _check_names(scenario: Scenario, file: str) -> None:
                     raise ValueError("a link of nodes, for there are no clients that choose")
             except ValueError as exc:
                 raise ScenarioError(file, f"timeline.{index}.links", repr(expression), str(exc)) from exc
+        hit = (*phased, *topology.of(NodeKind.ADDRESS_SERVER))  # not the harness's own client
+        may_be = topology.of(NodeKind.NAME_SERVER) if isinstance(action.what, Remove) else hit
         for node in action.nodes:
             groups = ("name_servers", "brokers", "producers", "consumers")
             wide = isinstance(action.what, RollingRestart | RestartStorm)
-            known = (*phased, *groups) if wide else phased  # not the harness's own client
+            known = (*may_be, *groups) if wide else may_be
             if node not in known or not topology.members(node):
                 allowed = f"one of {', '.join(known)}{nearest(node, known)}"
                 raise ScenarioError(file, f"timeline.{index}.nodes", repr(node), allowed)

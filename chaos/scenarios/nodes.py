@@ -22,7 +22,7 @@ class OfNode(Protocol):
     def cluster_name(self) -> str | None: ...
 
 
-_MAY_HAVE = (NodeKind.BROKER, NodeKind.PRODUCER, NodeKind.CONSUMER)
+_MAY_HAVE = (NodeKind.NAME_SERVER, NodeKind.BROKER, NodeKind.PRODUCER, NodeKind.CONSUMER)
 
 
 def check_nodes(
@@ -37,7 +37,9 @@ def check_nodes(
             raise ScenarioError(file, place, "a node of that name", f"one of {', '.join(known)}{nearest(name, known)}")
         if node.cluster_name is not None and topology.kinds[name] is not NodeKind.BROKER:
             raise ScenarioError(file, f"{place}.cluster_name", node.cluster_name, "said of a broker only")
-        _check_list(node.name_servers or (), topology, f"{place}.name_servers", file)
+        if node.name_servers is not None and topology.kinds[name] is NodeKind.NAME_SERVER:
+            raise ScenarioError(file, f"{place}.name_servers", str([*node.name_servers]), "said of a broker or client")
+        check_list(node.name_servers or (), topology, f"{place}.name_servers", file)
         if node.joins_at_s is None:
             continue
         if node.joins_at_s > ends_s:
@@ -49,14 +51,14 @@ def check_nodes(
                 raise ScenarioError(
                     file, f"timeline.{index}.nodes", did, f"from {node.joins_at_s:g} s on, when it joins"
                 )
-    there = [
-        name for name in topology.of(NodeKind.BROKER) if (one := nodes.get(name)) is None or one.joins_at_s is None
-    ]
-    if nodes and not there:
-        raise ScenarioError(file, "nodes", "joins_at_s of every broker", "at least one broker from the start")
+    for kind, who in ((NodeKind.BROKER, "broker"), (NodeKind.NAME_SERVER, "NameServer")):
+        every = topology.of(kind)
+        if nodes and every and all(name in nodes and nodes[name].joins_at_s is not None for name in every):
+            raise ScenarioError(file, "nodes", f"joins_at_s of every {who}", f"at least one {who} from the start")
 
 
-def _check_list(listed: Sequence[str], topology: Topology, place: str, file: str) -> None:
+def check_list(listed: Sequence[str], topology: Topology, place: str, file: str) -> None:
+    """ScenarioError for an entry that is neither a NameServer nor an address, and for a list without a NameServer."""
     servers = topology.of(NodeKind.NAME_SERVER)
     for index, entry in enumerate(listed):
         if entry in listed[:index]:

@@ -45,11 +45,15 @@ def refuse_impossible(timeline: Iterable[Step], *, file: str) -> None:
                 if node in under:
                     did, at_s = under[node]
                     ended_by = PROCESS_FAULTS[did].ended_by
-                    allowed = f"{ended_by} before it: {node} is under {did} since {at_s:g} s"
+                    under_it = f"{node} is under {did} since {at_s:g} s"
+                    allowed = f"{ended_by} before it: {under_it}" if ended_by else f"a node that is there: {under_it}"
                     raise ScenarioError(file, key, f"{step.do} of {node} at {step.at_s:g} s", allowed)
                 under[node] = step.do, step.at_s
             elif step.do == "resume" and under.get(node, ("", 0))[0] != "pause":
                 raise ScenarioError(file, key, f"resume of {node} at {step.at_s:g} s", "a node that is paused then")
+            elif step.do == "restart" and under.get(node, ("", 0))[0] == "remove":
+                allowed = f"a node that is there: {node} was removed at {under[node][1]:g} s"
+                raise ScenarioError(file, key, f"restart of {node} at {step.at_s:g} s", allowed)
             elif step.do == "restart" and under.get(node, ("", 0))[0] == "pause":
                 raise ScenarioError(file, key, f"restart of {node} at {step.at_s:g} s", "resume: it is paused then")
             elif step.do in ("resume", "restart"):

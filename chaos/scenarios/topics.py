@@ -89,7 +89,7 @@ def check_topics(
     """ScenarioError for a client of a topic that is none, and for a group whose consumers read different topics."""
     for name, node in nodes.items():
         kind = topology.kinds[name]
-        if node.topic is not None and kind is NodeKind.BROKER:
+        if node.topic is not None and kind not in (NodeKind.PRODUCER, NodeKind.CONSUMER):
             raise ScenarioError(file, f"nodes.{name}.topic", node.topic, "said of a producer or consumer only")
         if node.group is not None and kind is not NodeKind.CONSUMER:
             raise ScenarioError(file, f"nodes.{name}.group", node.group, "said of a consumer only")

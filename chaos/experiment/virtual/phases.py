@@ -15,6 +15,7 @@ import random
 
 from ....actors.namesrv.server import FIRST_SCAN_S
 from ....remoting.node.profile import Profile
+from ....remoting.top_addressing import FIRST_S, TIMEOUT_S
 from ...scenarios.model import Scenario
 from ...topology import NodeKind
 from ..nodes import timers_and_differing, timers_of
@@ -38,7 +39,8 @@ def starts(scenario: Scenario, seed: int) -> Starts:
         return max((period_s for name, period_s in periods.items() if kinds[name] in of), default=0.0)
 
     brokers_s = longest_s(NodeKind.NAME_SERVER)
-    clients_s = brokers_s + longest_s(NodeKind.BROKER) + TOPIC_S + (timers_of(scenario).W_ms or 0.0) / 1000
+    lists_s = 0.0 if scenario.cluster.name_server_list is None else FIRST_S + TIMEOUT_S  # brokers ask for it first
+    clients_s = brokers_s + longest_s(NodeKind.BROKER) + TOPIC_S + lists_s + (timers_of(scenario).W_ms or 0.0) / 1000
     begin_s = {NodeKind.NAME_SERVER: 0.0, NodeKind.BROKER: brokers_s}
     timeline_s = math.ceil(clients_s + longest_s(NodeKind.CONSUMER, NodeKind.PRODUCER) + LAST_STARTS_S)
     of: dict[str, float] = {}

@@ -58,10 +58,9 @@ class VirtualStage:
 
     def addresses(self, names: Iterable[str]) -> dict[str, Address]:
         """The ports are RocketMQ's own, each server has an address of its own."""
-        return {
-            name: Address(f"10.0.1.{number}", 9876) if name.startswith("ns-") else Address(f"10.0.2.{number}", 10911)
-            for number, name in enumerate(names, start=1)
-        }
+        ports = {"ns": (1, 9876), "broker": (2, 10911), "address": (4, 8080)}
+        of = ((name, number, *ports[name.partition("-")[0]]) for number, name in enumerate(names, start=1))
+        return {name: Address(f"10.0.{net}.{number}", port) for name, number, net, port in of}
 
     def set_up(
         self, stack: ExitStack, record: Recorder, upstreams: Mapping[Link, Address], say: Callable[[str], None]

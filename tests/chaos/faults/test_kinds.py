@@ -29,7 +29,7 @@ from nemesrv.chaos.faults.link_faults import (
     combine,
 )
 from nemesrv.chaos.faults.losses import Loss
-from nemesrv.chaos.faults.process_faults import Kill, Pause, Stop
+from nemesrv.chaos.faults.process_faults import Kill, Pause, Remove, Stop
 from nemesrv.chaos.oracle.timers import Timers
 
 V4 = Timers.for_profile("4.9")
@@ -45,6 +45,7 @@ ONE_OF_EACH: tuple[Fault, ...] = (
     Kill(),
     Stop(),
     Pause(),
+    Remove(),
 )
 
 
@@ -168,6 +169,7 @@ def test_what_ends_a_fault_or_is_several_is_no_fault() -> None:
         "restart",
         "rolling_restart",
         "restart_storm",
+        "name_server_list",
     }
 
 

@@ -49,7 +49,12 @@ def test_a_scenario_written_with_its_defaults_loads_as_the_same_scenario(name: s
         ("{}", "checks", "", "required"),
         ("checks: [routes_converge]\ncluster: {brokers: 0}", "cluster.brokers", "0", "a whole number from 1 to 26"),
         ("checks: [routes_converge]\ncluster: {profile: '6'}", "cluster.profile", "'6'", "one of 4.9, 5.x"),
-        ("checks: [routes_converge]\ncluster: {bokers: 3}", "cluster.bokers", "3", "brokers, external, name_servers"),
+        (
+            "checks: [routes_converge]\ncluster: {bokers: 3}",
+            "cluster.bokers",
+            "3",
+            "name_server_list, name_servers, profile",
+        ),
         ("checks: [routes_converge]\ntimers: {time_scale: 0}", "timers.time_scale", "0", "a number above 0, up to 100"),
         (
             "checks: [routes_converge]\ntimeline: [{at_s: 5, do: explode}]",
@@ -182,8 +187,10 @@ def test_an_entry_written_with_its_defaults_has_the_keys_of_its_do_and_no_others
         **{"wipe_write_perm": "broker: broker-a, ", "add_write_perm": "broker: broker-a, "},
         **{"clock_step": "by_s: 5, ", "clock_drift": "rate: 2, "},
         "update_config": "settings: {autoCreateTopicEnable: true}, ",
+        "name_server_list": "name_servers: [ns-0]",
     }.get(do, "")
-    targets = {"links": CUT, "nodes": "nodes: [broker-a]", "": ""}[ACTIONS[do].acts_on]
+    node = "ns-0" if do == "remove" else "broker-a"
+    targets = {"links": CUT, "nodes": f"nodes: [{node}]", "": ""}[ACTIONS[do].acts_on]
     if issubclass(ACTIONS[do], ClockAction) or (issubclass(ACTIONS[do], ByHand) and "broker" not in ACTIONS[do].asks):
         targets = "nodes: [ns-0]"
     before = {"resume": "{at_s: 1, do: pause, nodes: [broker-a]}, ", "heal": f"{{at_s: 1, do: cut, {CUT}}}, "}.get(
@@ -192,7 +199,8 @@ def test_an_entry_written_with_its_defaults_has_the_keys_of_its_do_and_no_others
     if do == "clock_sync":
         before = "{at_s: 1, do: clock_freeze, nodes: [ns-0]}, "
     timeline = f"timeline: [{before}{{at_s: 5, do: {do}, {numbers}{targets}}}]"
-    scenario = model.load(write(tmp_path, f"checks: [routes_converge]\n{timeline}"))
+    cluster = "cluster: {name_server_list: [ns-0]}" if do == "name_server_list" else ""
+    scenario = model.load(write(tmp_path, f"checks: [routes_converge]\n{cluster}\n{timeline}"))
     entry = scenario.model_dump(mode="json")["timeline"][-1]
     said = set(ACTIONS[do].model_fields) - {"faults"}  # a heal says either what it heals by name, or which links
     assert set(entry) == {"at_s", "do", *said, *filter(None, [ACTIONS[do].acts_on])}

@@ -23,9 +23,9 @@ KILL = [{"at_s": 20, "do": "kill", "nodes": ["broker-a"]}, {"at_s": 90, "do": "r
 @pytest.mark.parametrize(
     ("nodes", "said"),
     [
-        ({"broker-z": {}}, "nodes.broker-z: a node of that name is not allowed: one of broker-a, broker-b"),
-        ({"ns-0": {}}, "nodes.ns-0: a node of that name is not allowed"),
-        ({"prober": {}}, "one of broker-a, broker-b, producer-0"),
+        ({"broker-z": {}}, "nodes.broker-z: a node of that name is not allowed: one of ns-0, ns-1, broker-a"),
+        ({"ns-7": {}}, "nodes.ns-7: a node of that name is not allowed"),
+        ({"prober": {}}, "one of ns-0, ns-1, broker-a, broker-b, producer-0"),
         ({"broker-a": {"joins_at_s": 40}}, "timeline.0.nodes: kill of broker-a at 20 s is not allowed: from 40 s on"),
         ({"broker-b": {"joins_at_s": 400}}, "joins_at_s: 400 is not allowed: a time of the timeline, up to"),
         ({"broker-b": {"joins_at_s": 0}}, "a number above 0, up to 100,000, or null"),

@@ -53,6 +53,8 @@ def random_scenario(seed: int) -> Scenario:
     plain, rng = _plain(seed), random.Random(f"{seed} language")
     document = plain.model_dump(mode="json")
     document["nodes"] = _nodes(plain, rng)
+    _membership(document, plain, random.Random(f"{seed} membership"))
+    _lists(document, plain, random.Random(f"{seed} lists"))
     _zones(document, plain, random.Random(f"{seed} zones"))
     document["workload"]["topics"] = {"bulk-{1..20}": {"queues": 1}} if rng.random() < 0.2 else {}
     _topics_of_clients(document, plain, random.Random(f"{seed} topics"))
@@ -76,9 +78,52 @@ def _config(plain: Scenario, rng: random.Random) -> dict[str, dict[str, Any]]:
     return found
 
 
+def _membership(document: dict[str, Any], plain: Scenario, rng: random.Random) -> None:
+    """A NameServer that joins, and one that is removed for good."""
+    servers = plain.topology().of(NodeKind.NAME_SERVER)
+    last_s = max((action.at_s for action in plain.timeline), default=plain.steady_s)
+    hit = {node for action in plain.timeline for node in action.nodes}
+    free = [server for server in servers[1:] if server not in hit]
+    if free and last_s > 1 and rng.random() < 0.3:
+        document["nodes"].setdefault(free[-1], {})["joins_at_s"] = round(rng.uniform(0.5, last_s), 1)
+    if len(free) > 1 and rng.random() < 0.3:
+        at_s = round(rng.uniform(0, last_s), 3)
+        timeline = [*document["timeline"], {"at_s": at_s, "do": "remove", "nodes": [free[0]]}]
+        document["timeline"] = sorted(timeline, key=lambda entry: float(entry["at_s"]))
+
+
+def _lists(document: dict[str, Any], plain: Scenario, rng: random.Random) -> None:
+    """An address server, whose list changes, and which is lost to some."""
+    servers = plain.topology().of(NodeKind.NAME_SERVER)
+    if rng.random() > 0.3:
+        return
+    last_s = max((action.at_s for action in plain.timeline), default=plain.steady_s)
+
+    def some() -> list[str]:
+        there = rng.sample(servers, rng.randint(1, len(servers)))
+        return [*there, "10.9.9.9:9876"] if rng.random() < 0.15 else there
+
+    joining = {name for name, own in document["nodes"].items() if "joins_at_s" in own}
+    document["cluster"]["name_server_list"] = first = some()
+    if not set(first) & (set(servers) - joining):
+        first.append("ns-0")
+    timeline = document["timeline"]
+    for entry in timeline:
+        if entry.get("links") and rng.random() < 0.3:
+            entry["links"] = [f"{rng.choice(('brokers', 'clients', 'broker-a', '*'))} <-> address-server"]
+    timeline += [
+        {"at_s": round(rng.uniform(0, last_s), 3), "do": "name_server_list", "name_servers": some()}
+        for _ in range(rng.choice((1, 1, 2, 3)))
+    ]
+    timeline.sort(key=lambda entry: float(entry["at_s"]))
+    if rng.random() < 0.2:
+        timeline.append({"at_s": last_s, "do": rng.choice(("kill", "pause", "stop")), "nodes": ["address-server"]})
+    document["settle_s"] = rng.choice((100, 200, 300))
+
+
 def _zones(document: dict[str, Any], plain: Scenario, rng: random.Random) -> None:
     """Two zones, and a fault between them."""
-    of_links = [index for index, action in enumerate(plain.timeline) if action.links]
+    of_links = [index for index, entry in enumerate(document["timeline"]) if entry.get("links")]
     if not of_links or rng.random() > 0.25:
         return
     topology = plain.topology()
@@ -145,6 +190,7 @@ def told(scenario: Scenario) -> str:
     """Its faults, and what its nodes have of their own, in a line."""
     nodes = {name: node.model_dump(exclude_none=True) for name, node in scenario.nodes.items()}
     more = {"topics": sorted(scenario.workload.topics), "zones": scenario.zones, "phases": scenario.phases}
+    more["by HTTP"] = scenario.cluster.name_server_list
     also = "".join(f" {what} {of}" for what, of in more.items() if of)
     return f"{_told(scenario)} | {scenario.cluster.profile} {scenario.config} {nodes}{also}"
 

@@ -147,9 +147,10 @@ def wrong(seed: int, out: Path, spark: Any | None) -> list[Verdict]:
 def told(scenario: Scenario) -> str:
     """Its faults in a line."""
     streams = [getattr(step.what, "stream", "both") for step in scenario.timeline]
+    on = [" ".join((*step.links, *step.nodes, step.what.about)) for step in scenario.timeline]
     return "; ".join(
-        f"{step.at_s:g} {step.do} {' '.join((*step.links, *step.nodes))}{'' if stream == 'both' else stream}"
-        for step, stream in zip(scenario.timeline, streams, strict=True)
+        f"{step.at_s:g} {step.do} {targets}{'' if stream == 'both' else stream}"
+        for step, stream, targets in zip(scenario.timeline, streams, on, strict=True)
     )
 
 

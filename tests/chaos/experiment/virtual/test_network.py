@@ -26,7 +26,7 @@ from nemesrv.chaos.faults.link_faults import (
     combine,
 )
 from nemesrv.chaos.faults.losses import Dial
-from nemesrv.chaos.faults.process_faults import Kill, Pause, Stop
+from nemesrv.chaos.faults.process_faults import Kill, Pause, Remove, Stop
 from nemesrv.chaos.topology import Link
 from nemesrv.remoting.errors import ConnectError
 from nemesrv.remoting.node.network import Address
@@ -441,7 +441,7 @@ def test_while_syns_are_dropped_what_is_connected_goes_on(world: World) -> None:
 
 ALL: list[Fault] = [
     Cut(), BlackHole(), Latency(latency_ms=200), Bandwidth(rate_kb_s=100), Reset(), PacketLoss(),
-    HalfOpen(), SynDrop(), Kill(), Stop(), Pause(),
+    HalfOpen(), SynDrop(), Kill(), Stop(), Pause(), Remove(),
 ]  # fmt: skip
 
 

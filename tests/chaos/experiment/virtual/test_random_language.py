@@ -17,5 +17,8 @@ def test_the_seeds_make_sound_scenarios_with_some_of_everything() -> None:
     assert any(node.topic == "payments" for node in nodes)
     assert any(node.group == "audit" for node in nodes)
     assert any(scenario.phases for scenario in made)
+    assert any(node.joins_at_s for scenario in made for name, node in scenario.nodes.items() if name.startswith("ns-"))
+    assert any(action.do == "remove" for scenario in made for action in scenario.timeline)
+    assert any(action.do == "name_server_list" for scenario in made for action in scenario.timeline)
     assert any(scenario.zones for scenario in made)
     assert all(told(scenario) for scenario in made)

@@ -1,0 +1,137 @@
+"""Which list of NameServers a broker or client may have in use, where an address server gives them out by HTTP.
+
+    served   ── list 0 ──────────────┬── list 1 ─────────────────────────
+    in use   ── list 0 ──────────────┴ 0 or 1 ─────┴── list 1 ───────────
+                                     └── N + 3 s ──┘ later where the node cannot reach the address server meanwhile
+
+Plain functions over `World`. N: a client asks each 120 s, a broker each 120 s (4.9) or 10 s (5.x).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ...remoting.top_addressing import CLIENT_PERIOD_S, FIRST_S, TIMEOUT_S, broker_period_s
+from ..topology import ADDRESS_SERVER
+from .intervals import Stretch, merged
+from .world import Served, World
+
+
+class Off(NamedTuple):
+    """The served list does not name the NameServer in [from_ms, to_ms)."""
+
+    from_ms: float
+    to_ms: float
+    from_late_ms: float
+    """How much later the node may take the list without it."""
+    to_late_ms: float
+    """How much later the node may take the list that has it again."""
+    change_id: str
+    """Which change left it out; empty for the first list."""
+    back_id: str
+    """Which change brought it back."""
+
+
+def period_ms(world: World, node: str) -> float:
+    """N: how often this node asks."""
+    kinds = {one.name for one in world.of_kind("broker")}
+    return 1000 * (broker_period_s(world.timers.profile) if node in kinds else CLIENT_PERIOD_S)
+
+
+def due_ms(world: World, node: str, served: Served) -> float:
+    """By when the node must have fetched this list, or a later one."""
+    if not math.isfinite(served.from_ms):
+        return served.from_ms
+    return world.memoized(("list due", node, served.from_ms), lambda: _due_ms(world, node, served.from_ms))
+
+
+def _due_ms(world: World, node: str, at_ms: float) -> float:
+    round_ms = period_ms(world, node) + 1000 * TIMEOUT_S
+    due = at_ms + round_ms
+    later = [(stretch.start_ms, stretch.end_ms + round_ms) for stretch in out_of_reach(world, node)]
+    # A process that begins asks at once, or, a broker, at its first tick; then the period counts from there.
+    later += [(life.start_ms, life.start_ms + 1000 * (FIRST_S + TIMEOUT_S)) for life in world.lives_of(node)]
+    for begins_ms, until_ms in sorted(later):
+        if begins_ms <= due and until_ms > at_ms:
+            due = max(due, until_ms)
+    return due
+
+
+def out_of_reach(world: World, node: str) -> list[Stretch]:
+    """When the node cannot ask the address server: that, its link to it, or the node itself is not as it should be."""
+    faults = [
+        *world.process_faults(ADDRESS_SERVER),
+        *world.link_faults(node, ADDRESS_SERVER),
+        *world.process_faults(node),
+    ]
+    return merged(Stretch(one.start_ms, one.end_ms) for one in faults if not one.harmless(world.timers))
+
+
+def in_use(world: World, node: str, from_ms: float, to_ms: float) -> Sequence[Served]:
+    """The lists that the node may have at some time in [from_ms, to_ms], the oldest first."""
+    served = world.served
+    first = max((at for at, one in enumerate(served) if due_ms(world, node, one) <= from_ms), default=0)
+    return [one for one in served[first:] if one.from_ms <= to_ms] or served[first : first + 1]
+
+
+def may_have(world: World, node: str, name_server: str, from_ms: float, to_ms: float) -> bool:
+    """Whether the NameServer may be on the node's list at some time in [from_ms, to_ms]."""
+    if not world.asks_for_list(node):
+        return any(one.name == name_server for one in world.listed(node))
+    return any(name_server in one.entries for one in in_use(world, node, from_ms, to_ms))
+
+
+def must_have(world: World, node: str, name_server: str, from_ms: float, to_ms: float) -> bool:
+    """Whether the NameServer is on the node's list all the time in [from_ms, to_ms]."""
+    if not world.asks_for_list(node):
+        return any(one.name == name_server for one in world.listed(node))
+    return all(name_server in one.entries for one in in_use(world, node, from_ms, to_ms))
+
+
+def off(world: World, node: str, name_server: str) -> Sequence[Off]:
+    """When the list that is served to this node does not name this NameServer."""
+    if not world.asks_for_list(node):
+        return ()
+    found: list[Off] = []
+    since: Served | None = None
+    for one in world.served:
+        if name_server not in one.entries:
+            since = since or one
+        elif since is not None:
+            found.append(_off(world, node, since, one))
+            since = None
+    if since is not None:
+        found.append(_off(world, node, since, None))
+    return found
+
+
+def _off(world: World, node: str, since: Served, back: Served | None) -> Off:
+    from_late_ms = due_ms(world, node, since) - since.from_ms if math.isfinite(since.from_ms) else 0.0
+    if back is None:
+        return Off(since.from_ms, math.inf, from_late_ms, 0.0, since.change_id, "")
+    return Off(
+        since.from_ms,
+        back.from_ms,
+        from_late_ms,
+        due_ms(world, node, back) - back.from_ms,
+        since.change_id,
+        back.change_id,
+    )
+
+
+def certainly_off(world: World, node: str, name_server: str) -> list[Stretch]:
+    """When the NameServer cannot be on the node's list."""
+    found = (Stretch(one.from_ms + one.from_late_ms, one.to_ms) for one in off(world, node, name_server))
+    return [stretch for stretch in found if stretch.start_ms < stretch.end_ms]
+
+
+def changing(world: World) -> list[Stretch]:
+    """From each change of the served list until the last broker and client must have it."""
+    nodes = [one.name for one in world.of_kind("broker", "producer", "consumer") if world.asks_for_list(one.name)]
+    return [
+        Stretch(served.from_ms, max(due_ms(world, node, served) for node in nodes))
+        for served in world.served
+        if nodes and math.isfinite(served.from_ms)
+    ]

@@ -1,0 +1,155 @@
+"""Lists of NameServers by HTTP: who asks when, what is taken, what the checks then ask for, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from nemesrv.actors.broker.server import Broker
+from nemesrv.chaos.__main__ import cli
+from nemesrv.chaos.checkers import CHECKS
+from nemesrv.chaos.checkers.control import Control
+from nemesrv.chaos.defects.model import Defect, in_its_parts
+from nemesrv.chaos.errors import ScenarioError
+from nemesrv.chaos.history.rows import read_rows
+from nemesrv.chaos.oracle import lists
+from nemesrv.chaos.oracle.world import World
+from nemesrv.chaos.runner import record_virtual
+from nemesrv.chaos.scenarios.model import Scenario, load, parse
+from nemesrv.chaos.topology import NodeKind
+from nemesrv.chaos.verdict import Validity
+from nemesrv.chaos.workloads.producer import ProducerNode
+from tests.chaos.plain_judging import verdicts
+
+CLUSTER = {"name_servers": 3, "brokers": 2, "name_server_list": ["ns-0", "ns-1"]}
+CHANGED = [{"at_s": 60, "do": "name_server_list", "name_servers": ["ns-1", "ns-2"]}]
+
+
+def scenario(**document: Any) -> Scenario:
+    rest = {"cluster": CLUSTER, "timeline": CHANGED, "settle_s": 330, **document}
+    return parse({"checks": ["routes_are_true"], **rest}, file="x.yaml")
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ({"cluster": {"name_servers": 3}}, "timeline.0.do: name_server_list is not allowed: an action where `clust"),
+        ({"cluster": {**CLUSTER, "name_server_list": ["ns-7"]}}, "cluster.name_server_list.0: 'ns-7' is not allowed"),
+        ({"cluster": {**CLUSTER, "name_server_list": []}}, "cluster.name_server_list: [] is not allowed: a list of at"),
+        ({"timeline": [{**CHANGED[0], "name_servers": ["10.0.0.1:9876"]}]}, "a list with at least one of ns-0, ns-1"),
+        ({"timeline": [{"at_s": 60, "do": "name_server_list"}]}, "timeline.0.name_servers: allowed is a list of at"),
+        ({"timeline": [{**CHANGED[0], "nodes": ["ns-0"]}]}, "`do: name_server_list` takes no nodes"),
+        ({"timeline": [{"at_s": 9, "do": "cut", "links": ["prober <-> address-server"]}]}, "prober never dials"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_said(document: dict[str, Any], said: str) -> None:
+    with pytest.raises(ScenarioError) as error:
+        scenario(**document)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def judged(run: Path) -> dict[str, Validity]:
+    """Check to its verdict, of all that a test can judge plainly, and the one that knows lists."""
+    rows = read_rows(run)
+    found = [*verdicts(run), CHECKS["name_server_selection"].judge(Control.of_rows(rows), World.of_rows(rows))]
+    return {verdict.name: verdict.verdict for verdict in found}
+
+
+@pytest.mark.parametrize("profile", ["4.9", "5.x"])
+def test_a_changed_list_is_in_use_within_its_time_and_all_follows(profile: str, tmp_path: Path) -> None:
+    run = record_virtual(scenario(cluster={**CLUSTER, "profile": profile}), 1, tmp_path / "run")
+    rows = list(read_rows(run.path))
+    world = World.of_rows(rows)
+    changed_ms = world.served[1].from_ms
+    taken = {row["node"]: row["time_ms"] - changed_ms for row in rows if row.get("f") == "fetchNameServerAddr"
+             and row["event"] == "name_server_list" and row["time_ms"] > changed_ms}  # fmt: skip
+    brokers_ms = 120_000 if profile == "4.9" else 10_000
+    assert {node for node in taken} == {"broker-a", "broker-b", "producer-0", "producer-1", "consumer-0", "consumer-1"}
+    assert all(ms <= (brokers_ms if node.startswith("broker") else 120_000) + 10 for node, ms in taken.items())
+    registered = {}
+    for row in rows:
+        if row["event"] == "registration":
+            registered.setdefault((row["node"], row["broker_name"]), []).append(row["time_ms"] - changed_ms)
+    for broker in ("broker-a", "broker-b"):
+        assert max(registered["ns-0", broker]) < taken[broker] <= min(registered["ns-2", broker])
+    found = judged(run.path)
+    assert Validity.INVALID not in found.values()
+    asked = ("routes_are_true", "no_resurrection", "registrations_are_kept", "client_routes_are_true", "timers_kept")
+    assert {found[name] for name in (*asked, "name_server_selection", "availability")} == {Validity.VALID}
+
+
+def test_a_broker_that_keeps_its_first_list_and_a_client_that_does_are_found(tmp_path: Path) -> None:
+    def keeps_its_first(node: Any) -> None:
+        if isinstance(node, ProducerNode):
+            node.instance.name_server.selector.update = _once(node.instance.name_server.selector.update)
+        else:
+            in_its_parts(_keeps_its_targets)(node)
+
+    defect = Defect(
+        name="keeps-its-first-list",
+        what="",
+        kinds=(NodeKind.BROKER, NodeKind.PRODUCER),
+        nodes=("broker-b", "producer-0"),
+        plant=keeps_its_first,
+        source=Path(__file__),
+    )
+    found = judged(record_virtual(scenario(), 1, tmp_path / "run", defect=defect).path)
+    wrong = {name for name, verdict in found.items() if verdict is Validity.INVALID}
+    assert {"routes_are_true", "name_server_selection"} <= wrong
+
+
+def _keeps_its_targets(broker: Broker) -> None:
+    current = broker._registration._targets
+    first: list[Any] = []
+
+    def targets() -> Any:
+        first[:] = first or current()
+        return first
+
+    broker._registration._targets = targets
+
+
+def _once(update: Any) -> Any:
+    taken: list[bool] = []
+
+    def update_once(addresses: Any) -> bool:
+        if taken:
+            return False
+        taken.extend([True] * bool(addresses))
+        return bool(update(addresses))
+
+    return update_once
+
+
+def test_a_node_that_cannot_reach_the_address_server_may_keep_its_list_until_it_can(tmp_path: Path) -> None:
+    timeline = [
+        {"at_s": 50, "do": "black_hole", "links": ["broker-a <-> address-server"]},
+        *CHANGED,
+        {"at_s": 250, "do": "heal"},
+    ]
+    run = record_virtual(scenario(timeline=timeline, settle_s=250), 1, tmp_path / "run")
+    world = World.of_rows(read_rows(run.path))
+    served = world.served[1]
+    assert lists.due_ms(world, "broker-a", served) - world.timeline_ms == pytest.approx(250_000 + 123_000, abs=100)
+    assert lists.due_ms(world, "broker-b", served) - world.timeline_ms == pytest.approx(60_000 + 123_000, abs=100)
+    assert Validity.INVALID not in judged(run.path).values()
+
+
+def test_explain_says_who_must_hold_whom_under_both_lists(tmp_path: Path) -> None:
+    file = tmp_path / "changed.yaml"
+    file.write_text(scenario().to_yaml(), encoding="utf-8")
+    assert load(file).cluster == scenario().cluster
+    told = CliRunner().invoke(cli, ["explain", str(file)], catch_exceptions=False).output
+    assert "60.0  name_server_list ns-1 ns-2" in told
+    for broker in ("broker-a", "broker-b"):
+        assert (
+            f"  ns-2: {broker}\n      0.0 ..    60.0  must not hold\n"
+            "     60.0 ..   216.0  may hold       until N + R + C after name_server_list-1 start\n"
+            "    216.0 ..   390.0  must hold      N + R + C after name_server_list-1 start\n"
+        ) in told
+        assert "    313.0 ..   390.0  must not hold  E - R .. E + S + N after name_server_list-1 start\n" in told
+    assert "N: " in told

@@ -1,0 +1,109 @@
+"""NameServers that join, are removed, and come back empty: what the run does, and what the checks then ask."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from nemesrv.actors.broker.server import Broker
+from nemesrv.chaos.__main__ import cli
+from nemesrv.chaos.defects.model import Defect, in_its_parts
+from nemesrv.chaos.errors import ScenarioError
+from nemesrv.chaos.history.rows import read_rows
+from nemesrv.chaos.oracle.obligations import ObligationKind, obligations
+from nemesrv.chaos.oracle.quiet import calm
+from nemesrv.chaos.oracle.world import World
+from nemesrv.chaos.runner import record_virtual
+from nemesrv.chaos.scenarios.model import parse
+from nemesrv.chaos.topology import NodeKind
+from tests.chaos.plain_judging import found_wrong, verdicts
+
+CLUSTER = {"name_servers": 3, "brokers": 2}
+JOINS = {"ns-2": {"joins_at_s": 60}}
+REMOVED = [{"at_s": 150, "do": "remove", "nodes": ["ns-0"]}]
+
+
+def scenario(**document: Any) -> Any:
+    return parse({"checks": ["routes_are_true"], "cluster": CLUSTER, "settle_s": 120, **document}, file="x.yaml")
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ({"nodes": {f"ns-{i}": {"joins_at_s": 5} for i in range(3)}}, "at least one NameServer from the start"),
+        ({"nodes": {"ns-2": {"name_servers": ["ns-0"]}}}, "nodes.ns-2.name_servers"),
+        ({"nodes": {"ns-2": {"topic": "orders"}}}, "said of a producer or consumer only"),
+        (
+            {"timeline": [{"at_s": 9, "do": "remove", "nodes": ["broker-a"]}]},
+            "timeline.0.nodes: 'broker-a' is not allowed: one of ns-0, ns-1, ns-2",
+        ),
+        ({"timeline": [*REMOVED, {"at_s": 160, "do": "restart", "nodes": ["ns-0"]}]}, "ns-0 was removed at 150 s"),
+        ({"timeline": [*REMOVED, {"at_s": 160, "do": "kill", "nodes": ["ns-0"]}]}, "a node that is there: ns-0 is"),
+        (
+            {"nodes": JOINS, "timeline": [{"at_s": 5, "do": "remove", "nodes": ["ns-2"]}, *REMOVED]},
+            "remove of ns-2 at 5 s is not allowed: from 60 s on, when it joins",
+        ),
+        ({"timeline": [{"at_s": 5, "do": "absent", "nodes": ["ns-2"]}]}, "timeline.0.do"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_said(document: dict[str, Any], said: str) -> None:
+    with pytest.raises(ScenarioError) as error:
+        scenario(**document)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("profile", ["4.9", "5.x"])
+def test_a_name_server_that_joins_fills_within_a_registration_and_one_that_is_removed_stays_away(
+    profile: str, tmp_path: Path
+) -> None:
+    asked = scenario(nodes=JOINS, timeline=REMOVED, cluster={**CLUSTER, "profile": profile})
+    run = record_virtual(asked, 1, tmp_path / "run")
+    rows = list(read_rows(run.path))
+    world = World.of_rows(rows)
+    of_ns_2 = [(one.demand, one.from_ms - world.timeline_ms) for one in obligations(world) if one.name_server == "ns-2"]
+    assert of_ns_2 == [(ObligationKind.RETURN, pytest.approx(93_000, abs=100))] * 2
+    lives = {node: [life.start_ms - world.timeline_ms for life in world.lives_of(node)] for node in ("ns-0", "ns-2")}
+    assert lives["ns-2"] == [pytest.approx(60_000, abs=100)]
+    assert len(lives["ns-0"]) == 1  # nothing heals it
+    assert all(found.verdict == "VALID" or not found.examined for found in verdicts(run.path))
+    still = calm(world)
+    assert still[-1].end_ms == world.end_ms  # removed for good is no fault for ever
+    assert still[-1].start_ms - world.timeline_ms > 150_000
+
+
+def test_a_broker_that_registers_only_with_whom_it_met_at_its_start_is_found(tmp_path: Path) -> None:
+    def met_only(broker: Broker) -> None:
+        registration = broker._registration
+        everybody, register = registration._targets, registration._register
+        met: set[Any] = set()
+
+        async def register_and_note(target: Any, *what: Any) -> Any:
+            answer = await register(target, *what)
+            if answer is not None:
+                met.add(target)
+            return answer
+
+        registration._register = register_and_note  # type: ignore[method-assign]
+        registration._targets = lambda: [one for one in everybody() if not met or one in met]
+
+    kinds = (NodeKind.BROKER,)
+    defect = Defect(name="met-only", what="", kinds=kinds, plant=in_its_parts(met_only), source=Path(__file__))
+    run = record_virtual(scenario(nodes=JOINS, timeline=REMOVED), 1, tmp_path / "run", defect=defect)
+    assert "routes_are_true" in found_wrong(run.path)
+
+
+def test_explain_says_from_when_on_the_one_that_joins_must_hold_whom(tmp_path: Path) -> None:
+    file = tmp_path / "joins.yaml"
+    file.write_text(scenario(nodes=JOINS, timeline=REMOVED).to_yaml(), encoding="utf-8")
+    told = CliRunner().invoke(cli, ["explain", str(file)], catch_exceptions=False).output
+    assert "60.0  ns-2 joins" in told
+    assert "150.0  remove ns-0" in told
+    for broker in ("broker-a", "broker-b"):
+        assert (
+            f"  ns-2: {broker}\n      0.0 ..    93.0  may hold       until R + C after absent-1 end\n"
+            "     93.0 ..   270.0  must hold      R + C after absent-1 end\n"
+        ) in told
