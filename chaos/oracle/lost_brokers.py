@@ -19,6 +19,7 @@ from .lists import may_have
 from .named_brokers import named_to
 from .obligations import RouteState, route_states
 from .reach import cut_off_until, delayed_by_commits, failed_calls
+from .told_by_hand import told_by_hand
 from .windows import Window, client_leave_window, serves_window
 from .world import NodeInfo, World
 
@@ -61,6 +62,8 @@ def _absences(world: World) -> list[Absence]:
             causes = [*processes[broker], *link_causes(world, client.name, broker)]
             for start_ms, end_ms, fault_id in merged(causes, world.end_ms):
                 if not alive(world, client.name, start_ms, end_ms):
+                    continue
+                if _unrouted_by_hand(world, client.name, start_ms, end_ms):
                     continue
                 judged = _absence(world, states[broker], client.name, start_ms, end_ms)
                 if judged is None:
@@ -134,6 +137,12 @@ class _Lost:
             if those:
                 return tuple(those), asks_ms
         return (), self.removal_ms
+
+
+def _unrouted_by_hand(world: World, client: str, start_ms: float, end_ms: float) -> bool:
+    """Whether somebody had the client's topic deleted at a NameServer of its list: for code 17 it keeps its routes."""
+    by_hand, topic = told_by_hand(world), world.topic_of(client)
+    return any(by_hand.is_deleted(server.name, topic, start_ms, end_ms) for server in world.listed(client))
 
 
 def _others(broker: str, processes: Mapping[str, Sequence[Cause]], start_ms: float, end_ms: float) -> tuple[str, ...]:

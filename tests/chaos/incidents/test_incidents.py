@@ -1,0 +1,219 @@
+"""Reported incidents, each as a scenario without a patched node: what was reported happens here, too.
+
+Times are seconds of the timeline. Each file is one incident; what nobody can say in a scenario yet is in MISSING.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos.history.rows import read_rows
+from nemesrv.chaos.runner import record_virtual
+from nemesrv.chaos.scenarios.model import load
+from tests.chaos.plain_judging import found_wrong
+
+HERE = Path(__file__).parent
+MISSING = {
+    "i05": "a list by HTTP that changes while the old NameServers run",
+    "i14": "clients of other languages as nodes of a scenario; `client_profile` only judges such histories",
+}
+
+
+@dataclass
+class Incident:
+    """One that was recorded and judged."""
+
+    folder: Path
+
+    @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        rows = read_rows(self.folder)
+        begin_ms = next(row["time_ms"] for row in rows if row["event"] == "phase" and row["phase"] == "steady")
+        return [{**row, "at_s": (row["time_ms"] - begin_ms) / 1000} for row in rows]
+
+    @cached_property
+    def wrong(self) -> set[str]:
+        return set(found_wrong(self.folder))
+
+    @cached_property
+    def addresses(self) -> dict[str, str]:
+        return {row["source"]: row["address"] for row in self.rows if row["event"] == "node"}
+
+    def of(
+        self, event: str, node: str = "", from_s: float = -1e9, to_s: float = 1e9, **like: Any
+    ) -> list[dict[str, Any]]:
+        return [
+            row
+            for row in self.rows
+            if row["event"] == event
+            and row["node"].startswith(node)
+            and from_s <= row["at_s"] < to_s
+            and all(row.get(name) == value for name, value in like.items())
+        ]
+
+    def route(self, node: str, at_s: float, topic: str = "orders", event: str = "route") -> Mapping[str, Any]:
+        """What the node held for the topic then."""
+        began_s = self.of("started", node, to_s=at_s)[-1]["at_s"]  # with an empty table
+        held = [row["value"] for row in self.of(event, node, began_s, at_s) if row["topic"] == topic]
+        return (held[-1] if held else None) or {}
+
+    def brokers(self, node: str, at_s: float, event: str = "route") -> set[str]:
+        return set(self.route(node, at_s, event=event).get("brokers") or {})
+
+    def tries(self, producer: str, broker: str, from_s: float, to_s: float) -> list[str]:
+        """How each try of a send at that broker ended."""
+        rows = self.of("send_attempt", producer, from_s, to_s, broker_name=broker)
+        return [row["type"] for row in rows if row["type"] != "invoke"]
+
+
+def i01_host_lost(run: Incident) -> None:
+    """Who knows ns-0 alone sends to the dead host until it is back; the other leaves within 160 s."""
+    dropped = run.of("broker_dropped", "ns-1", 20, broker_name="broker-a")[0]
+    assert 20 + 90 <= dropped["at_s"] <= 20 + 130
+    assert len(run.tries("producer-0", "broker-a", 200, 600)) > 20
+    assert set(run.tries("producer-0", "broker-a", 200, 600)) == {"info"}
+    assert run.tries("producer-1", "broker-a", 181, 600) == []
+    assert run.wrong == set()
+
+
+def i02_each_blind_to_another(run: Incident) -> None:
+    """Each NameServer, and who asks it, knows another pair of brokers; what producer-0 fills nobody else may read."""
+    assert run.brokers("ns-0", 160) == run.brokers("producer-0", 200, "route_changed") == {"broker-a", "broker-b"}
+    assert run.brokers("ns-1", 160) == run.brokers("consumer-1", 200, "route_changed") == {"broker-a", "broker-c"}
+    assert run.brokers("ns-0", 353) == run.brokers("ns-1", 353) == {"broker-a", "broker-b", "broker-c"}
+    assert run.wrong == set()
+
+
+def i03_one_of_two_drops_syns(run: Incident) -> None:
+    """4.9.1 to 4.9.8 with two entries: every call fails after 3 s for as long as it lasts."""
+    calls = run.of("name_server_call", "producer", 100, 330, f="route")
+    answered = {row["node"] for row in calls if row["type"] == "ok"}
+    failing = {row["node"] for row in calls} - answered
+    assert failing
+    assert {round(row["duration_ms"] / 1000) for row in calls if row["node"] in failing} == {3}
+    assert run.wrong == {"recovery_time"}, "no window allows for it"
+
+
+def i04_accepts_and_does_not_answer(run: Incident) -> None:
+    """Up to 4.9.0 a client never leaves it; from 4.9.1 on it does, after one call that fails."""
+    chosen = {
+        producer: [row["name_server"] for row in run.of("name_server_chosen", producer, 45, 165)]
+        for producer in ("producer-0", "producer-1")
+    }
+    assert chosen == {"producer-0": [], "producer-1": [run.addresses["ns-1"]]}
+    failed = {
+        producer: [row["type"] for row in run.of("name_server_call", producer, 45, 165, f="route")]
+        for producer in chosen
+    }
+    assert len(failed["producer-0"]) >= 3
+    assert "ok" not in failed["producer-0"]
+    assert failed["producer-1"][0] != "ok"
+    assert set(failed["producer-1"][1:]) == {"ok"}
+    assert run.wrong == set()
+
+
+def i06_empty_table(run: Incident) -> None:
+    """A poll in the gap gets code 17 and changes nothing; a later one gets a part of the brokers, and is taken."""
+    assert [run.brokers("ns-0", at_s) for at_s in (33, 40, 50, 60)] == [
+        set(), {"broker-b"}, {"broker-b", "broker-c"}, {"broker-a", "broker-b", "broker-c"},
+    ]  # fmt: skip
+    taken = [set(row["value"]["brokers"]) for row in run.of("route_changed", "", 32, 70, topic="orders")]
+    assert any(len(brokers) < 3 for brokers in taken)
+    assert all(taken), "nobody drops a route for code 17"
+    assert run.wrong == set()
+
+
+def i07_topic_before_the_first_tick(run: Incident) -> None:
+    """4.9: the full registration counts as unchanged, so that all topics but the new one stay away."""
+    assert run.route("ns-0", 140) == {}
+    assert run.route("ns-0", 140, topic="fresh")
+    assert run.of("register", "broker-a", 38, 140, type="ok")[0]["value"]["topics"] == 1
+    assert {"routes_are_true", "registrations_are_kept", "answers_are_true"} <= run.wrong
+
+
+def i08_stuck_broker(run: Incident) -> None:
+    """Routing is right all the time; every send that meets it first fails after the whole budget."""
+    assert {len(row["value"]["brokers"]) for row in run.of("route", "ns", 0, topic="orders")} <= {2}
+    assert set(run.tries("producer", "broker-a", 25, 600)) == {"info"}
+    failed = run.of("send", "producer", 25, 600, type="info")
+    assert len(failed) > 50
+    assert {round(row["duration_ms"] / 1000) for row in failed} == {3}
+    assert run.wrong == set()
+
+
+def i09_ghost_of_the_last_broker(run: Incident) -> None:
+    """The NameServer answers 17, and clients go on with the dead address until it is back."""
+    assert run.route("ns-0", 21) == {}
+    codes = {row["code"] for row in run.of("name_server_call", "producer-0", 60, 200, topic="orders")}
+    assert codes == {17}
+    assert len(run.tries("producer-0", "broker-a", 100, 200)) > 50
+    assert run.of("route_changed", "producer-0", 21, 200, topic="orders") == []
+    assert run.of("send", "producer-0", 240, type="ok")
+    assert run.wrong == set()
+
+
+def i10_poll_starved(run: Incident) -> None:
+    """One thread polls and commits: polls are minutes apart, though every NameServer is well."""
+    polls = [row["at_s"] for row in run.of("scheduled_task", "consumer-0", f="updateTopicRouteInfoFromNameServer")]
+    gaps = [later - earlier for earlier, later in pairwise(polls)]
+    assert max(gaps) > 60
+    assert "routes_are_true" not in run.wrong
+
+
+def i11_two_claim_one_name(run: Incident) -> None:
+    """4.9: the last writer wins, so that the address flips with each registration of either."""
+    routes = run.of("route", "ns-0", 20, 200, topic="orders")
+    addresses = [row["value"]["brokers"]["broker-a"]["0"] for row in routes]
+    assert addresses[:6] == ["10.9.9.9:10911", run.addresses["broker-a"]] * 3
+    assert run.brokers("ns-0", 255) == {"broker-a", "broker-b"}
+    assert run.wrong == set()
+
+
+def i12_wiped_and_restored(run: Incident) -> None:
+    """Only the NameServer that was reached goes to perm 4; the change brings perm 6 back there, unasked."""
+
+    def perm(name_server: str, at_s: float) -> int:
+        return int(run.route(name_server, at_s)["queues"]["broker-a"][2])
+
+    assert [(perm("ns-0", at_s), perm("ns-1", at_s)) for at_s in (39, 41, 110, 125)] == [(6, 6), (4, 6), (4, 6), (6, 6)]
+    assert run.tries("producer-0", "broker-a", 75, 120) == []
+    assert set(run.tries("producer-1", "broker-a", 75, 120)) == {"ok"}
+    assert run.tries("producer-0", "broker-a", 160, 250)
+    assert run.wrong == set()
+
+
+def i13_part_of_the_list(run: Incident) -> None:
+    """broker-b is at one of three NameServers, for good, and no link ever failed."""
+    assert [run.brokers(name_server, 200) for name_server in ("ns-0", "ns-1", "ns-2")] == [
+        {"broker-a", "broker-b"}, {"broker-a"}, {"broker-a"},
+    ]  # fmt: skip
+    assert run.wrong == set()
+
+
+OUTCOMES: dict[str, Callable[[Incident], None]] = {
+    name: outcome for name, outcome in globals().items() if name[0] == "i" and name[1:3].isdigit()
+}
+
+
+def test_every_incident_is_a_scenario_or_what_it_wants_for_is_named() -> None:
+    files = {path.stem for path in HERE.glob("*.yaml")}
+    assert files == OUTCOMES.keys()
+    assert {name[:3] for name in files} | MISSING.keys() == {f"i{number:02}" for number in range(1, 15)}
+
+
+ALWAYS = ("i07", "i11", "i12", "i13")
+"""Some that take a second each; the rest is for the night."""
+
+
+@pytest.mark.parametrize(
+    "name", [name if name[:3] in ALWAYS else pytest.param(name, marks=pytest.mark.nightly) for name in OUTCOMES]
+)
+def test_what_was_reported_happens(name: str, tmp_path: Path) -> None:
+    OUTCOMES[name](Incident(record_virtual(load(HERE / f"{name}.yaml"), 1, tmp_path / "run").path))
