@@ -14,8 +14,9 @@ Per client and operation, q being the queues of the brokers lost to it, k the fa
 
 A client that has lost every broker, or every NameServer, is bounded only from the heal on, R + C + P later; a consumer
 whose group has fewer queues left than consumers, from R + C + P + Qr after the heal on. A broker that NameServers need
-not name to the client (named_brokers.py) is neither lost nor left until they must, and P + J later. A producer that
-never had a route fails until a NameServer gives it one (unrouted.py).
+not name to the client (named_brokers.py) is neither lost nor left until they must, and P + J later. Who is cut off from
+every NameServer of its list hears of a removal, or a return, only when it can ask again: so much later each of these
+ends. A producer that never had a route fails until a NameServer gives it one (unrouted.py).
 """
 
 from __future__ import annotations
