@@ -91,6 +91,8 @@ def _holdings(world: World) -> list[dict[str, Any]]:
         if at_ms < world.end_ms:
             turn = turns.get((name_server, broker))
             why = f"comes and goes: {turn.pulse.formula}" if turn and turn.from_ms <= at_ms else "nothing bounds it"
+            if all(life.end_ms <= at_ms for life in world.lives_of(name_server)):
+                why = f"{name_server} is there no more"
             _append(found, name_server, broker, MAY, at_ms, world.end_ms, why)
     return found
 
