@@ -22,12 +22,14 @@ from nemesrv.chaos.topology import NodeKind
 from tests.chaos.plain_judging import found_wrong, verdicts
 
 CLUSTER = {"name_servers": 3, "brokers": 2}
+FEW = {"producers": 1, "consumers": 1, "sends_per_s": 1, "client_starts": 10}
 JOINS = {"ns-2": {"joins_at_s": 60}}
 REMOVED = [{"at_s": 150, "do": "remove", "nodes": ["ns-0"]}]
 
 
 def scenario(**document: Any) -> Any:
-    return parse({"checks": ["routes_are_true"], "cluster": CLUSTER, "settle_s": 120, **document}, file="x.yaml")
+    rest = {"cluster": CLUSTER, "workload": FEW, "settle_s": 120, **document}
+    return parse({"checks": ["routes_are_true"], **rest}, file="x.yaml")
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,8 @@ def apart(*, settle_s: float = 70) -> Scenario:
         {"at_s": 175, "do": "heal"},
     ]
     cluster = {"name_servers": 2, "brokers": 2}
-    document = {"checks": ["routes_are_true"], "cluster": cluster, "zones": EAST, "timeline": timeline}
+    few = {"sends_per_s": 1, "client_starts": 10}
+    document = {"checks": ["routes_are_true"], "cluster": cluster, "workload": few, "zones": EAST, "timeline": timeline}
     return parse({**document, "settle_s": settle_s}, file="apart.yaml")
 
 
