@@ -105,15 +105,12 @@ class Running:
         env = {**os.environ, ONLY: " ".join(part.only)}
         if at_once:
             print(self._title, flush=True)
-            self.process = subprocess.Popen(command, env=env, preexec_fn=self._be_nice)
+            self.process = subprocess.Popen(command, env=env)
         else:
             with self._said.open("wb") as said:
-                self.process = subprocess.Popen(
-                    command, env=env, stdout=said, stderr=subprocess.STDOUT, preexec_fn=self._be_nice
-                )
-
-    def _be_nice(self) -> None:
-        os.nice(self._part.niceness)  # of the child
+                self.process = subprocess.Popen(command, env=env, stdout=said, stderr=subprocess.STDOUT)
+        if part.niceness:
+            os.setpriority(os.PRIO_PROCESS, self.process.pid, part.niceness)  # before it has a thread or a child
 
     @property
     def _title(self) -> str:
@@ -144,11 +141,11 @@ class Suite:
 
     def run(self) -> list[tuple[int, Sums]]:
         """Of each part that ran its exit status and what it counted, the first part's first."""
-        begun: queue.SimpleQueue[Running | None] = queue.SimpleQueue()
+        told: queue.SimpleQueue[Running | None] = queue.SimpleQueue()
         with tempfile.TemporaryDirectory(prefix="nemesrv-suite-") as folder, self._signals_passed_on():
             first = self._begin(self._lanes[0][0], Path(folder), at_once=True)
             lanes = [
-                threading.Thread(target=self._lane, args=(lane, Path(folder), begun, first if number == 0 else None))
+                threading.Thread(target=self._lane, args=(lane, Path(folder), told, first if number == 0 else None))
                 for number, lane in enumerate(self._lanes)
             ]
             for lane in lanes:
@@ -156,12 +153,13 @@ class Suite:
             results = [first.result()]
             left = len(lanes)
             while left:
-                ended = begun.get()
+                ended = told.get()
                 if ended is None:
                     left -= 1
                 else:
                     results.append(ended.result())
-        return results
+        missing = sum(map(len, self._lanes)) - len(results)
+        return results if self._stopped or not missing else [*results, (1, Sums(failed=missing))]
 
     def _lane(
         self, parts: Sequence[Part], folder: Path, ended: queue.SimpleQueue[Running | None], first: Running | None
@@ -225,11 +223,10 @@ class Making:
 
     def __enter__(self) -> Making:
         self._making = [
-            subprocess.Popen(
-                [sys.executable, "-m", *module], stdout=subprocess.DEVNULL, preexec_fn=lambda: os.nice(GIVES_WAY)
-            )
-            for module in self._modules
+            subprocess.Popen([sys.executable, "-m", *module], stdout=subprocess.DEVNULL) for module in self._modules
         ]
+        for process in self._making:
+            os.setpriority(os.PRIO_PROCESS, process.pid, GIVES_WAY)
         return self
 
     def wait(self) -> None:
