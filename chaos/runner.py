@@ -21,6 +21,7 @@ from .experiment.run_folder import RunFolder, refuse_used
 from .experiment.stage import RealStage, Stage
 from .experiment.virtual.garbage import seldom_collected
 from .experiment.virtual.stage import VirtualStage
+from .faults.link_faults import LinkFault
 from .installation import require_extras
 from .judging import Judged, exit_status, extras_of, find, judge, of_run, show
 from .preflight import Needs, require
@@ -159,9 +160,11 @@ def record_virtual(scenario: Scenario, seed: int, out: Path, defect: Defect | No
 def _require_injectable(scenario: Scenario, options: Options) -> None:
     """ScenarioError for a fault that this clock has no way to inject."""
     for index, action in enumerate(scenario.timeline):
-        if action.do == "packet_loss" and not options.is_virtual(scenario):
-            key = f"timeline.{index}.do"
-            raise ScenarioError(scenario.name, key, action.do, "a fault that a proxy can inject, or --clock virtual")
+        what = action.what
+        if isinstance(what, LinkFault) and what.needs_memory and not options.is_virtual(scenario):
+            key, value = ("do", action.do) if what.loses_packets else ("connections", "given")
+            allowed = "a fault that a proxy can inject, or --clock virtual"
+            raise ScenarioError(scenario.name, f"timeline.{index}.{key}", value, allowed)
     if scenario.phases and not options.is_virtual(scenario):
         raise ScenarioError(scenario.name, "phases", str(scenario.phases), "no phases, or --clock virtual")
 

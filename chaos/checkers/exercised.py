@@ -266,8 +266,8 @@ def _effects(evidence: Evidence, world: World) -> dict[str, dict[str, int]]:
         for fault in world.link_faults(row.source or "", row.target or ""):
             met, began_ms = (row.decoded or {}).get("met"), row.time_ms - (row.duration_ms or 0.0)
             if (
-                fault.kind.dial is not Dial.ANSWERED
-                and met == fault.kind.dial
+                fault.kind.meets is not Dial.ANSWERED
+                and met == fault.kind.meets
                 and fault.overlaps(began_ms, row.time_ms)
             ):
                 found[fault.fault_id]["probed"] += 1

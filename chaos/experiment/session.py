@@ -195,7 +195,7 @@ class RunningCluster:
         """
         self._running()
         entry = {"at_s": round(self.now_s, 3), "do": do, **settings}
-        if do == "packet_loss" and self._scenario.clock == "real":
+        if (do == "packet_loss" or settings.get("connections") is not None) and self._scenario.clock == "real":
             raise ScenarioError(of, "do", do, 'a fault that a proxy can inject, or clock="virtual"')
         document = self.scenario.model_dump(mode="json")
         if do in ("rolling_restart", "restart_storm") or settings.get("period_s") is not None:

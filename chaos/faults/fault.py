@@ -61,6 +61,16 @@ class Fault(Action, ABC):
         return 0.0
 
     @property
+    def meets(self) -> Dial:
+        """What who dials meets, as this one is: another than its kind's where it is of single connections."""
+        return self.dial
+
+    @property
+    def needs_memory(self) -> bool:
+        """Whether no proxy can inject it, but only the network in memory."""
+        return self.loses_packets
+
+    @property
     def words(self) -> str:
         return self.title
 
@@ -71,7 +81,8 @@ class Fault(Action, ABC):
     @property
     def numbers(self) -> dict[str, float]:
         """Its parameters, as the history keeps them."""
-        return {name: getattr(self, name) for name in self.parameters()}
+        said = {name: getattr(self, name) for name in self.parameters()}
+        return {name: number for name, number in said.items() if number is not None}
 
     @classmethod
     def parameters(cls) -> tuple[str, ...]:

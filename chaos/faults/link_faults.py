@@ -39,6 +39,10 @@ class Effect(NamedTuple):
     """No packet arrives."""
     stale: bool = False
     """Of the whole link: what passes over connections made before is held."""
+    resets: bool = False
+    """Of the whole link: connections made before are reset at once."""
+    oldest: int | None = None
+    """How many connections made before that is about, the oldest; None: all."""
     undialled: bool = False
     """Of the whole link: no dial is answered."""
 
@@ -154,7 +158,10 @@ class Bandwidth(LinkFault):
 
 
 class Reset(LinkFault):
+    """With `connections` only so many of a link are reset, the oldest, at once; only in memory are they told apart."""
+
     do: Literal["reset"] = "reset"
+    connections: int | None = Field(None, ge=1)
     title = "reset"
     injection = "toxiproxy.reset_peer"
     injected = (
@@ -165,10 +172,18 @@ class Reset(LinkFault):
     dial = Dial.RESET
 
     def effect(self) -> Effect:
-        return Effect(reset=True)
+        return Effect(reset=True) if self.connections is None else Effect(resets=True, oldest=self.connections)
 
     def loss(self, timers: TimeLimits) -> Loss:
-        return Loss.RESET
+        return Loss.RESET if self.connections is None else Loss.OTHER
+
+    @property
+    def meets(self) -> Dial:
+        return self.dial if self.connections is None else Dial.ANSWERED
+
+    @property
+    def needs_memory(self) -> bool:
+        return self.connections is not None
 
     @classmethod
     def of_toxic(cls, toxic: str, attributes: Mapping[str, Any], scale: float) -> LinkFault | None:
@@ -192,9 +207,11 @@ class PacketLoss(LinkFault):
 
 
 class HalfOpen(LinkFault):
-    """Of connections that were there when it began; those made since are as if nothing were."""
+    """Of connections that were there when it began; those made since are as if nothing were. With `connections` of so
+    many only, the oldest; only in memory are they told apart."""
 
     do: Literal["half_open"] = "half_open"
+    connections: int | None = Field(None, ge=1)
     title = "half-open"
     injection = "toxiproxy.second_proxy"
     injected = (
@@ -204,10 +221,14 @@ class HalfOpen(LinkFault):
     equals = "a NAT or conntrack entry that is gone, a failover of a firewall without its state"
 
     def effect(self) -> Effect:
-        return Effect(stale=True)
+        return Effect(stale=True, oldest=self.connections)
 
     def loss(self, timers: TimeLimits) -> Loss:
         return Loss.STALE
+
+    @property
+    def needs_memory(self) -> bool:
+        return self.connections is not None
 
 
 class SynDrop(LinkFault):
@@ -286,6 +307,10 @@ class LinkState(NamedTuple):
     downstream: DirectionState = DirectionState()
     stale: int = 0
     """How many faults hold the connections that were there when they began."""
+    resets: int = 0
+    """How many faults have reset the connections that were there when they began."""
+    oldest: int | None = None
+    """How many connections the newest of these is about, the oldest; None: all."""
     undialled: bool = False
     """No dial is answered."""
 
@@ -330,4 +355,6 @@ def combine(faults: Iterable[LinkFault], scale: float) -> LinkState:
         direction("downstream"),
         stale=sum(e.stale for _, e in effects),
         undialled=any(e.undialled for _, e in effects),
+        resets=sum(e.resets for _, e in effects),
+        oldest=next((e.oldest for _, e in reversed(effects) if e.stale or e.resets), None),
     )

@@ -19,7 +19,7 @@ def dials_met(world: World, source: str, target: str, from_ms: float, to_ms: flo
     on = [fault.kind for fault in found if fault.overlaps(from_ms, to_ms)]
     if any(isinstance(kind, UnknownFault | Timeout) for kind in on):
         return frozenset()
-    dials = {kind.dial for kind in on}
+    dials = {kind.meets for kind in on}
     if Dial.DROPPED in dials:
         return frozenset({Dial.DROPPED})
     if any(isinstance(kind, Cut) for kind in on):
