@@ -26,6 +26,7 @@ _PAGES = "tests/chaos/checkers/dataframes/test_plain_pages.py"
 _END_TO_END = "tests/chaos/test_end_to_end.py"
 _SELFTEST = "tests/chaos/test_selftest.py"
 _STOPPING = "tests/chaos/test_stopping.py"
+_INCIDENTS = "tests/chaos/incidents/test_incidents.py::test_what_was_reported_happens"
 _BENCH = "tests/chaos/bench/test_namesrv_bench.py"
 _ADMIN, _ADMIN_COMMANDS = "tests/interop/test_mqadmin.py", "tests/chaos/commands/test_admin.py"
 _SHIPPED = f"{_VIRTUAL}/test_runs.py::test_a_shipped_scenario_is_valid"
@@ -203,6 +204,15 @@ NIGHTLY = (
             "tests/actors/namesrv/test_product_environment.py",
         ),
         ("4.9",),
+    ),
+    Nightly(
+        _INCIDENTS,
+        "those of the reported incidents that are not about brokers' names, permissions and lists",
+        (
+            "tests/chaos/incidents/test_incidents.py::test_every_incident_is_a_scenario_or_what_it_wants_for_is_named",
+            _INCIDENTS,
+        ),
+        ("i07_topic_before_the_first_tick", "i11_two_claim_one_name", "i12_wiped_and_restored", "i13_part_of_the_list"),
     ),
     *(
         Nightly(f"{_ADMIN}::{test}", f"mqadmin 5.3: {says}", (f"{_ADMIN}::{test}", _ADMIN_COMMANDS), ("4.9",))

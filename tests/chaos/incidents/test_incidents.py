@@ -208,12 +208,6 @@ def test_every_incident_is_a_scenario_or_what_it_wants_for_is_named() -> None:
     assert {name[:3] for name in files} | MISSING.keys() == {f"i{number:02}" for number in range(1, 15)}
 
 
-ALWAYS = ("i07", "i11", "i12", "i13")
-"""Some that take a second each; the rest is for the night."""
-
-
-@pytest.mark.parametrize(
-    "name", [name if name[:3] in ALWAYS else pytest.param(name, marks=pytest.mark.nightly) for name in OUTCOMES]
-)
+@pytest.mark.parametrize("name", OUTCOMES)
 def test_what_was_reported_happens(name: str, tmp_path: Path) -> None:
     OUTCOMES[name](Incident(record_virtual(load(HERE / f"{name}.yaml"), 1, tmp_path / "run").path))
