@@ -21,7 +21,6 @@ from tests.chaos.plain_judging import found_wrong
 
 HERE = Path(__file__).parent
 MISSING = {
-    "i05": "a list by HTTP that changes while the old NameServers run",
     "i14": "clients of other languages as nodes of a scenario; `client_profile` only judges such histories",
 }
 
@@ -116,6 +115,19 @@ def i04_accepts_and_does_not_answer(run: Incident) -> None:
     assert "ok" not in failed["producer-0"]
     assert failed["producer-1"][0] != "ok"
     assert set(failed["producer-1"][1:]) == {"ok"}
+    assert run.wrong == set()
+
+
+def i05_list_replaced(run: Incident) -> None:
+    """Brokers leave the old NameServers to their expiry, and clients change at their next call after the new list."""
+    old, new = ("ns-0", "ns-1"), ("ns-2", "ns-3")
+    assert [run.brokers(name_server, 59) for name_server in (*old, *new)] == [{"broker-a", "broker-b"}] * 2 + [
+        set()
+    ] * 2
+    assert [run.brokers(name_server, 60 + 120 + 33) for name_server in new] == [{"broker-a", "broker-b"}] * 2
+    assert [run.brokers(name_server, 60 + 120 + 130) for name_server in old] == [set()] * 2
+    asked = {row["name_server"] for row in run.of("name_server_call", "producer", 60 + 120 + 33, 450)}
+    assert asked <= {run.addresses[name_server] for name_server in new}
     assert run.wrong == set()
 
 
