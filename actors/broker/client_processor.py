@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 from ...remoting.bodies.client import ConsumerIdList, HeartbeatData, LockBatchRequestBody, LockBatchResponseBody
@@ -41,7 +41,7 @@ class ClientProcessor:
         heartbeat = HeartbeatData.decode(request.body)
         services, now_ms = self._services, self._services.now_ms
         client = Client(heartbeat.client_id, connection, request.language, request.version, now_ms)
-        self._record("client_heartbeat", client)
+        self._record("client_heartbeat", client, {})
         for data in heartbeat.consumer_data_set:
             group = services.groups.find(data.group_name, now_ms=now_ms)
             if group is None:
@@ -77,7 +77,7 @@ class ClientProcessor:
             connection.id, producer_group=header.producer_group, consumer_group=header.consumer_group
         )
         if client is not None and self._services.clients.on_channel(connection.id) is None:
-            self._gone("unregistered", client)
+            self._gone("unregistered", client, changed)
         self._notify(changed)
         return RemotingCommand.response()
 
@@ -96,9 +96,10 @@ class ClientProcessor:
     def connection_lost(self, connection: Connection) -> None:
         """Every client on that channel is gone."""
         client = self._services.clients.on_channel(connection.id)
+        changed = self._services.clients.channel_lost(connection.id)
         if client is not None:
-            self._gone("closed", client)
-        self._notify(self._services.clients.channel_lost(connection.id))
+            self._gone("closed", client, changed)
+        self._notify(changed)
 
     def expire(self) -> None:
         """The 10 s scan: clients without a heartbeat for 120 s are gone, and their channels are closed."""
@@ -110,17 +111,19 @@ class ClientProcessor:
                 client.channel.remote_address,
                 group,
             )
-            self._gone("expired", client)
+            self._gone("expired", client, [group] if group else [])
             cast(Connection, client.channel).close()
         self._notify(dict.fromkeys(group for group, _ in gone if group))
         self._services.locks.expire(now_ms=self._services.now_ms)
 
-    def _gone(self, how: str, client: Client) -> None:
-        self._record("client_gone", client, f=how, duration_ms=self._services.now_ms - client.seen_ms)
+    def _gone(self, how: str, client: Client, groups: Sequence[str]) -> None:
+        silent_ms = self._services.now_ms - client.seen_ms
+        self._record("client_gone", client, {"groups": groups}, f=how, duration_ms=silent_ms)
 
-    def _record(self, event: str, client: Client, **fields: object) -> None:
+    def _record(self, event: str, client: Client, more: Mapping[str, object], **fields: object) -> None:
+        value = {"client": client.client_id, **more}
         channel = {"op_id": str(client.channel.id), "address": str(client.channel.remote_address)}
-        self._services.context.record(event, **channel, value={"client": client.client_id}, **fields)
+        self._services.context.record(event, **channel, value=value, **fields)
 
     def _notify(self, groups: Iterable[str]) -> None:
         """Tell every member of each group, oneway, that its members have changed."""

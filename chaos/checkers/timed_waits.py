@@ -8,6 +8,7 @@
 |               | and at once when a message comes                                         |                   |
 | client expiry | from a client's last heartbeat at a broker until the broker forgets it   | client_heartbeat, |
 |               |                                                                          | client_gone       |
+| rebalance     | from when a broker forgets another of the group, for who remains is told | client_gone       |
 | heartbeat     | each round reaches every broker that the round before did                | client_heartbeat  |
 | isolation     | by the attempt's latency; and until the broker is sent to again          | broker_isolated   |
 
@@ -24,7 +25,7 @@ from itertools import pairwise
 from typing import Any
 
 from ...remoting.node.profile import Profile
-from ..oracle.schedules import CLIENT_SCAN_MS, HEARTBEAT, HOLD_CHECK
+from ..oracle.schedules import CLIENT_SCAN_MS, HEARTBEAT, HOLD_CHECK, REBALANCE
 from ..oracle.time_outs import (
     CLIENT_EXPIRED_MS,
     SEND,
@@ -60,6 +61,8 @@ class Waits(Process):
             row = "DefaultMQPushConsumerImpl: the next pull is put off"
             for why, acts in self._pull_delays().items():
                 yield from self.finding(f"{PULL_DELAY}: {why}", "as long as its setting says", row, acts)
+            row = "DefaultConsumerIdsChangeListener: who remains in a group is told at once, and rebalances"
+            yield from self.finding(REBALANCE, "when a broker forgets a member", row, self._tellings())
         if self.kind == "broker":
             row = "PullRequestHoldService: looks at held pulls each 5 s"
             yield from self.finding(HOLD_CHECK, "each 5 s after the last", row, self._hold_checks())
@@ -194,6 +197,40 @@ class Waits(Process):
     def _expired_by(self, heard_ms: float) -> float:
         return self.after_pauses(heard_ms + CLIENT_EXPIRED_MS + CLIENT_SCAN_MS)
 
+    def _tellings(self) -> Iterator[Act]:
+        """From when a broker has forgotten another member of the group until this one, told by it, rebalances."""
+        node = self.life.node
+        others = {name for name in self.world.members_of(node) if name != node}
+        rounds = [run for run in self._rows("scheduled_task") if run.row.f == REBALANCE]
+        begun = [run.began_ms for run in rounds]
+        for row in self.control.rows("client_gone"):
+            at_ms = row.time_ms
+            told = begun and (row.decoded or {}).get("groups") and _node_of(_client_of(row)) in others
+            if not told or not begun[0] < at_ms < self.end_ms:
+                continue
+            if not self.world.setting(row.node, "notifyConsumerIdsChangedEnable") or not self._is_known(
+                row.node, at_ms
+            ):
+                continue
+            number = bisect_left(begun, at_ms)
+            from_ms = max(at_ms, rounds[number - 1].ended_ms)  # not before the round that runs is over
+            told_ms = begun[number] if number < len(begun) else self.end_ms
+            missing = number == len(begun)
+            if missing and from_ms + self.timers.delivery_ms >= self.end_ms:
+                continue
+            yield Act(from_ms, told_ms - from_ms, None, 0.0, "at once", missing=missing, peers=[row.node])
+
+    def _is_known(self, broker: str, at_ms: float) -> bool:
+        """Whether the broker has a channel to this process then, and nothing is in the way."""
+        heard = self._heard().get(broker, ())
+        near_ms = self.timers.delivery_ms
+        beats_ms = self.timers.H_ms + near_ms
+        if not self._within(heard, max(at_ms - beats_ms, self.start_ms), at_ms - near_ms):
+            return False
+        return not self.troubles.among([broker], at_ms - beats_ms, at_ms + near_ms) and not self.held(
+            at_ms - near_ms, at_ms + near_ms
+        )
+
     def _heartbeats(self) -> Iterator[Finding]:
         """Rounds that missed a broker which the round before had reached, though nothing was in the way."""
         rounds = [run for run in self._rows("scheduled_task") if run.row.f == HEARTBEAT]
@@ -240,7 +277,7 @@ class Waits(Process):
         def found() -> Mapping[str, Mapping[str, Sequence[float]]]:
             of: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
             for row in self.control.rows("client_heartbeat"):
-                of[_node_of(str((row.decoded or {}).get("client")))][row.node].append(row.time_ms)
+                of[_node_of(_client_of(row))][row.node].append(row.time_ms)
             return of
 
         made: Mapping[str, Mapping[str, Sequence[float]]] = self.control.memoized(("heard",), found)
@@ -297,6 +334,10 @@ class Waits(Process):
                 queues = self._value(run.row).get("queues") or {}
                 found = {name: int(of[1]) for name, of in queues.items() if int(of[2]) & 2}
         return found
+
+
+def _client_of(row: Row) -> str:
+    return str((row.decoded or {}).get("client"))
 
 
 def _node_of(client_id: str) -> str:

@@ -140,6 +140,10 @@ def _heartbeats_skip_a_broker(node: Node) -> None:
     replace_part(instance, "_send_heartbeat", skip)
 
 
+def _tells_nobody(broker: Broker) -> None:
+    replace_part(broker._clients, "_notify", lambda groups: None)
+
+
 DEFECTS = (
     Defect(
         name="producer-waits-too-long-for-acknowledgements",
@@ -200,6 +204,15 @@ DEFECTS = (
         scenario="smoke",
         caught_by=_FOUND,
         plant=holds_pulls(0.6),
+    ),
+    Defect(
+        name="brokers-tell-nobody",
+        what="brokers do not tell the consumers of a group that its members have changed",
+        kinds=(NodeKind.BROKER,),
+        scenario="consumer-crash",
+        caught_by=_FOUND,
+        also=checks("messages_delivered", "queue_ownership"),
+        plant=in_its_parts(_tells_nobody),
     ),
     Defect(
         name="broker-forgets-clients-early",

@@ -299,7 +299,7 @@ _CATALOGUE: tuple[Event, ...] = (
         "broker",
         ("op_id", "f", "address", "duration_ms", "value"),
         "a client is no longer known: f is unregistered, closed (its channel) or expired (by scanExceptionChannel); "
-        "duration_ms: since its last heartbeat",
+        "duration_ms: since its last heartbeat; value: client, its clientId, and groups, which consumer groups it left",
     ),
     Event("boot", Group.CONTROL, "broker", ("value",), "what the store recovered, and how many bytes it cut off"),
     # Clients

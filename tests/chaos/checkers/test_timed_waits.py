@@ -218,6 +218,32 @@ def test_a_round_of_heartbeats_reaches_every_broker_that_the_one_before_did() ->
     assert (found.object, found.kind, found.wrong) == ("sendHeartbeatToAllBroker", "reaches every broker", 1)
 
 
+def consumers_left(woken_s: float, **setting: Any) -> Verdict:
+    """Of two consumers one leaves at 45 s; the other rebalances then."""
+    settings = {"broker-a": setting} if setting else {}
+    told = cluster(1, ("broker-a",), ("consumer-0", "consumer-1"), settings=settings)
+    rounds = [0.1, 20.1, 40.1, woken_s, *(woken_s + 20 * number for number in (1, 2))]
+    for node in ("consumer-0", "consumer-1"):
+        for at_s in rounds:
+            value = {"woken": at_s == woken_s, "balanced": True}
+            told.at(at_s).event(node, "scheduled_task", f="doRebalance", duration_ms=0.0, value=value)
+        for at_s in (1, 31, 61, 91):
+            about = {"op_id": node[-1], "value": {"client": f"127.0.0.1@{node}#1"}}
+            told.at(at_s).event("broker-a", "client_heartbeat", **about)
+    gone = {"client": "127.0.0.1@consumer-0#1", "groups": ["consumers"]}
+    told.at(45).event("broker-a", "client_gone", op_id="0", f="closed", duration_ms=14_000.0, value=gone)
+    return judge(*told.end(END_S).facts())
+
+
+def test_who_remains_in_a_group_is_told_at_once_that_another_has_left() -> None:
+    def found(verdict: Verdict) -> list[str]:
+        return [one.subject for one in wrong(verdict) if one.kind == "when a broker forgets a member"]
+
+    assert found(consumers_left(45.02)) == []
+    assert found(consumers_left(46)) == ["consumer-1"]
+    assert found(consumers_left(46, notifyConsumerIdsChangedEnable=False)) == []
+
+
 def test_a_send_has_its_budget_for_all_its_tries() -> None:
     def told(took_s: float, attempt: int) -> Verdict:
         about = {"op_id": "1", "attempt": attempt, "value": {"attempt_ms": 1_000.0}}
