@@ -27,6 +27,24 @@ def test_a_call_without_answer_times_out_and_closes_its_channel(caplog: pytest.L
     in_world(body)
 
 
+def test_each_wait_that_runs_out_is_told_with_how_long_it_was() -> None:
+    async def body(world: World) -> None:
+        waits: list[tuple[int | None, float]] = []
+        client = world.client(on_timed_out=lambda address, code, waited_s: waits.append((code, round(waited_s, 3))))
+        with pytest.raises(RequestTimeout):
+            await client.invoke(ADDRESS, request(never=1), timeout_s=2)
+        assert (await client.invoke(ADDRESS, request())).code == 0
+        slow = SlowNetwork()
+        slow.delay_s = 10
+        client._network = slow
+        client.close_channel(ADDRESS)
+        with pytest.raises(ConnectError):
+            await client.connect(ADDRESS)
+        assert waits == [(request().code, 2.0), (None, 3.0)]
+
+    in_world(body)
+
+
 @pytest.mark.parametrize("how", ["client", "call"])
 def test_a_late_answer_is_dropped_with_one_log_line(how: str, caplog: pytest.LogCaptureFixture) -> None:
     async def body(world: World) -> None:
