@@ -177,22 +177,21 @@ class Waits(Process):
         for row in self.control.rows("client_heartbeat", "client_gone"):
             if row.process != self.process:
                 continue
-            channel = str(row.op_id)
+            last_ms = heard.pop(str(row.op_id), None)
             if row.event == "client_heartbeat":
-                heard[channel] = row.time_ms
-                continue
-            last_ms = heard.pop(channel, None)
-            if last_ms is None:
-                continue
-            latest_ms = self._expired_by(last_ms)
-            if row.f == "expired":
-                yield Act(last_ms, row.time_ms - last_ms, CLIENT_EXPIRED_MS, latest_ms - last_ms, "120 s .. 130 s")
-            elif row.time_ms > latest_ms:
-                yield Act(last_ms, row.time_ms - last_ms, None, latest_ms - last_ms, "120 s .. 130 s", missing=True)
+                heard[str(row.op_id)] = row.time_ms
+            if last_ms is not None:
+                yield from self._expiry(last_ms, row.time_ms, "" if row.event == "client_heartbeat" else row.f or "")
         for last_ms in heard.values():
-            latest_ms = self._expired_by(last_ms)
-            if self.end_ms > latest_ms:
-                yield Act(last_ms, self.end_ms - last_ms, None, latest_ms - last_ms, "120 s .. 130 s", missing=True)
+            yield from self._expiry(last_ms, self.end_ms, "")
+
+    def _expiry(self, last_ms: float, at_ms: float, how: str) -> Iterator[Act]:
+        """It expired then, or was there until then."""
+        latest_ms, formula = self._expired_by(last_ms) - last_ms, "120 s .. 130 s"
+        if how == "expired":
+            yield Act(last_ms, at_ms - last_ms, CLIENT_EXPIRED_MS, latest_ms, formula)
+        elif at_ms - last_ms > latest_ms:
+            yield Act(last_ms, at_ms - last_ms, None, latest_ms, formula, missing=True)
 
     def _expired_by(self, heard_ms: float) -> float:
         return self.after_pauses(heard_ms + CLIENT_EXPIRED_MS + CLIENT_SCAN_MS)

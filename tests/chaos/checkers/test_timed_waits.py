@@ -107,6 +107,15 @@ def test_a_client_that_a_broker_never_forgets_is_found() -> None:
     assert (found.object, found.more) == ("client expiry", {"never": True})
 
 
+def test_a_client_that_was_silent_for_too_long_and_came_back_is_found() -> None:
+    told = story()
+    for at_s in (-50, 90):
+        about = {"op_id": "7", "value": {"client": "127.0.0.1@consumer-0#1"}}
+        told.at(at_s).event("broker-a", "client_heartbeat", **about)
+    (found,) = wrong(check(told))
+    assert (found.object, found.measured_ms) == ("client expiry", 140_000)
+
+
 @pytest.mark.parametrize("how", ["unregistered", "closed"])
 def test_a_client_that_left_before_expires_no_more(how: str) -> None:
     told = story().at(-50)
