@@ -19,11 +19,12 @@ from types import TracebackType
 from typing import Any
 
 from ..errors import HarnessError, ScenarioError
+from ..faults.by_hand import BY_HAND
 from ..faults.kinds import ACTIONS
 from ..faults.link_faults import Heal
 from ..reports.sentences import example_sentence
 from ..scenarios.model import ActionModel, Scenario, named, parse
-from ..topology import NodeKind
+from ..topology import ADMIN, NodeKind
 from ..verdict import Validity, Verdict
 from .experiment import Experiment
 from .run_folder import RunFolder
@@ -201,6 +202,8 @@ class RunningCluster:
         if do in ("rolling_restart", "restart_storm") or settings.get("period_s") is not None:
             allowed = "an action of one moment: restarts in a row, and what flaps, are for a scenario's timeline"
             raise ScenarioError(of, "do", do, allowed)
+        if do in BY_HAND and ADMIN not in self._scenario.topology().nodes:
+            raise ScenarioError(of, "do", do, "an entry of a scenario's timeline: only there somebody acts by hand")
         action = named(parse({**document, "timeline": [*document["timeline"], entry]}, file=of).timeline)[-1]
         begun = self._experiment.act(action)
         self._timeline.append(action)

@@ -73,3 +73,15 @@ def test_a_step_that_makes_no_sense_is_refused_and_changes_nothing(tmp_path: Pat
 def test_a_workload_without_its_prober_has_no_clients_either() -> None:
     with pytest.raises(ScenarioError, match="`prober: false` goes with producers: 0, consumers: 0"):
         scenario(prober=False)
+
+
+def test_nobody_acts_by_hand_in_a_session_and_a_clock_can_be_changed(tmp_path: Path) -> None:
+    with session(scenario(**NOBODY), folder(tmp_path), VirtualStage(), nobody_judges) as cluster:
+        with pytest.raises(ScenarioError, match="this step: do: unregister is not allowed: an entry of a scenario's"):
+            cluster.act("unregister", nodes=["ns-0"], broker="broker-a")
+        cluster.act("clock_step", nodes=["ns-0"], by_s=130)
+        cluster.wait(12)
+        cluster.check()
+    rows = read_rows(tmp_path / "run")
+    assert next(row["value"]["step_ms"] for row in rows if row["event"] == "clock") == 130_000
+    assert "expired" in {row["value"]["reason"] for row in rows if row["event"] == "broker_dropped"}
