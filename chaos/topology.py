@@ -25,6 +25,8 @@ from typing import NamedTuple
 
 from .shapes import SHAPES, ShapeError, Stream, is_shape, shape_of
 
+CONSUMER_GROUP = "nemesrv-consumers"
+"""Of all consumers of the workload's topic that name none."""
 ADMIN = "admin"
 ADDRESS_SERVER = "address-server"
 """Who gives the list of NameServers by HTTP."""

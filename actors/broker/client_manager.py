@@ -132,6 +132,12 @@ class ClientManager:
         found = self.consumers.get(group)
         return [] if found is None else [client.channel for client in found.clients.values()]
 
+    def client_id(self, group: str, channel_id: int) -> str | None:
+        """The id of the group's consumer on that channel; None before its first heartbeat there."""
+        found = self.consumers.get(group)
+        client = None if found is None else found.clients.get(channel_id)
+        return None if client is None else client.client_id
+
     def _remove_consumer(self, name: str, channel_id: int) -> bool:
         group = self.consumers.get(name)
         if group is None or group.clients.pop(channel_id, None) is None:

@@ -175,7 +175,9 @@ class ClientProcessor:
             return services.invalid(f"queueId[{header.queue_id}] is illegal, topic:[{header.topic}]")
         if header.commit_offset < 0:
             return services.invalid(f"commitOffset[{header.commit_offset}] is illegal, topic:[{header.topic}]")
-        before = services.offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
+        before = services.commit(
+            connection, "update", header.consumer_group, header.topic, header.queue_id, header.commit_offset
+        )
         if header.commit_offset < before:
             services.context.log.warning(
                 "[NOTIFYME]update consumer offset less than store. clientHost=%s, key=%s@%s, queueId=%d, "

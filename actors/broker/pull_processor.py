@@ -165,7 +165,9 @@ class PullProcessor:
         services.transferred_messages += found.count
         services.offsets.pulled(header.consumer_group, header.topic, header.queue_id, found.next_offset)
         if may_commit and header.sys_flag & COMMIT_OFFSET and header.commit_offset >= 0:
-            services.offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
+            services.commit(
+                connection, "pull", header.consumer_group, header.topic, header.queue_id, header.commit_offset
+            )
         code = _CODES[found.status]
         if found.status is GetStatus.NO_MESSAGE_IN_QUEUE and header.queue_offset == 0:
             code = ResponseCode.PULL_NOT_FOUND

@@ -11,6 +11,7 @@ from ...remoting.command import RemotingCommand
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ...remoting.node.profile import Profile
+from ...remoting.transport import Connection
 from .client_manager import ClientManager
 from .config import BrokerConfig
 from .groups import SubscriptionGroups
@@ -74,6 +75,24 @@ class Services:
         stored = self.store.append(messages, now_ms=self.now_ms)
         self.arrived(messages[0].topic, messages[0].queue_id)
         return stored
+
+    def commit(self, connection: Connection, f: str, group: str, topic: str, queue_id: int, offset: int) -> int:
+        """Note that `group` has consumed below `offset`, and record it where that is new; the offset until now, or -1.
+
+        `f`: in what way it came.
+        """
+        before = self.offsets.commit(group, topic, queue_id, offset)
+        if before != offset:
+            self.context.record(
+                "commit",
+                f=f,
+                topic=topic,
+                broker_name=self.config.broker_name,
+                queue_id=queue_id,
+                offset=offset,
+                value={"group": group, "client": self.clients.client_id(group, connection.id), "before": before},
+            )
+        return before
 
     def invalid(self, remark: str) -> RemotingCommand:
         """The answer to a parameter that cannot be: 4.9 has no code of its own for it."""

@@ -313,6 +313,7 @@ DEFECTS = (
             "answers_are_true",
             "client_routes_are_true",
             "duplicates",
+            "living_are_used",
             "messages_delivered",
             "no_false_eviction",
             "prompt_answers",
@@ -383,7 +384,7 @@ DEFECTS = (
         what="brokers forget what consumer groups commit",
         kinds=_BROKER,
         scenario="broker-crash",
-        caught_by=checks("duplicates"),
+        caught_by=checks("commits_follow_work", "duplicates"),
         plant=in_its_parts(_forgets_offsets),
     ),
     Defect(

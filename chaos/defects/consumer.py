@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
+from ...clients.client_instance import RETRY_GROUP_TOPIC_PREFIX
 from ...clients.consumer.allocation import allocate_averagely
 from ...clients.consumer.consume_service import ConsumeService
+from ...clients.consumer.offset_store import RemoteBrokerOffsetStore
 from ...clients.consumer.process_queue import ProcessQueue
 from ...clients.consumer.rebalance import Rebalancer
 from ...remoting.message import MessageQueue, StoredMessage
@@ -19,6 +21,7 @@ SKIPS_FOR_S = 2.0
 """How long after a rebalance has begun the consumer that skips what comes meanwhile goes on skipping."""
 STOPS_AFTER = 100
 LATE_S = 20.0
+OLDER_BY = 5
 AHEAD_S = 4.0
 """How long the consumer that commits ahead of its work keeps a message before it works on it."""
 
@@ -94,6 +97,32 @@ def _pulls_the_wrong_queue(node: ConsumerNode) -> None:
         pull_queue(queue._replace(queue_id=0), process_queue, offset)
 
     replace_part(service, "pull_queue", pull_the_first)
+
+
+def _reads_nothing_of_a_queue(node: ConsumerNode) -> None:
+    """It holds the first queue of each broker, and never asks for it."""
+    service = node.client._pull_service
+    pull_queue = service.pull_queue
+
+    def pull_the_others(queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
+        if queue.queue_id or queue.topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+            pull_queue(queue, process_queue, offset)
+
+    replace_part(service, "pull_queue", pull_the_others)
+
+
+def _half_sees_new_brokers(node: ConsumerNode) -> None:
+    """Of a broker that was not in its first route it knows every other queue."""
+    rebalancer, known = _rebalancer(node), set[str]()
+    update = rebalancer.update_subscribe_info
+
+    def update_half(topic: str, queues: frozenset[MessageQueue]) -> None:
+        if not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+            known.update(() if known else {queue.broker_name for queue in queues})
+            queues = frozenset(queue for queue in queues if queue.broker_name in known or queue.queue_id % 2 == 0)
+        update(topic, queues)
+
+    replace_part(rebalancer, "update_subscribe_info", update_half)
 
 
 def _delivers_twice(node: ConsumerNode) -> None:
@@ -203,6 +232,35 @@ def _commits_ahead(node: ConsumerNode) -> None:
     replace_part(service, "submit", commit_and_submit_later)
 
 
+def _commits_older_offsets(node: ConsumerNode) -> None:
+    """Every other commit by itself says an offset that is behind the last one."""
+    offsets, sent = node.client._offsets, 0
+    assert isinstance(offsets, RemoteBrokerOffsetStore)
+    send = offsets._send
+
+    async def send_older(queue: MessageQueue, offset: int) -> None:
+        nonlocal sent
+        sent += 1
+        await send(queue, max(0, offset - OLDER_BY) if sent % 2 else offset)
+
+    replace_part(offsets, "_send", send_older)
+
+
+def _commits_a_broadcast(node: ConsumerNode) -> None:
+    """What it keeps for itself it tells the brokers, too."""
+    kept = node.client._offsets
+    group, log = node.client._config.consumer_group, node.client._context.log
+    at_brokers = RemoteBrokerOffsetStore(node.instance, group, log=log)
+    persist = kept.persist
+
+    async def persist_everywhere(queues: Collection[MessageQueue]) -> None:
+        await persist(queues)
+        at_brokers._offsets = kept._offsets
+        await at_brokers.persist(queues)
+
+    replace_part(kept, "persist", persist_everywhere)
+
+
 def _never_commits(node: ConsumerNode) -> None:
     async def persist(queues: Collection[MessageQueue]) -> None:
         """Nothing is sent."""
@@ -257,8 +315,26 @@ DEFECTS = (
         kinds=_CONSUMER,
         scenario="smoke",
         caught_by=checks("duplicates"),
-        also=checks("messages_delivered", "order_kept", "queue_ownership"),
+        also=checks("commits_follow_work", "living_are_used", "messages_delivered", "order_kept", "queue_ownership"),
         plant=_pulls_the_wrong_queue,
+    ),
+    Defect(
+        name="consumer-reads-nothing-of-a-queue",
+        what="a consumer holds the first queue of a broker, and never pulls it",
+        kinds=_CONSUMER,
+        nodes=_ONE,
+        scenario="smoke",
+        caught_by=checks("living_are_used", "messages_delivered"),
+        plant=_reads_nothing_of_a_queue,
+    ),
+    Defect(
+        name="consumer-half-sees-a-new-broker",
+        what="consumers know every other queue of a broker that joins later",
+        kinds=_CONSUMER,
+        scenario="broker-joins",
+        caught_by=checks("living_are_used"),
+        also=checks("messages_delivered", "queue_ownership"),
+        plant=_half_sees_new_brokers,
     ),
     Defect(
         name="consumer-delivers-twice",
@@ -284,7 +360,7 @@ DEFECTS = (
         kinds=_CONSUMER,
         nodes=_ONE,
         scenario="smoke",
-        caught_by=checks("messages_delivered"),
+        caught_by=checks("commits_follow_work", "messages_delivered"),
         plant=_skips(lambda message: message.queue_offset % SKIPPED_OF != SKIPPED_OF - 1),
     ),
     Defect(
@@ -292,7 +368,7 @@ DEFECTS = (
         what=f"consumers count what comes within {SKIPS_FOR_S:g} s of each rebalance as consumed",
         kinds=_CONSUMER,
         scenario="smoke",
-        caught_by=checks("messages_delivered"),
+        caught_by=checks("commits_follow_work", "messages_delivered"),
         plant=_skips_while_it_rebalances,
     ),
     Defect(
@@ -318,7 +394,7 @@ DEFECTS = (
         what=f"consumers commit what they pull, work on it {AHEAD_S:g} s later, and lose it when a queue leaves them",
         kinds=_CONSUMER,
         scenario="broker-crash",
-        caught_by=checks("messages_delivered"),
+        caught_by=checks("commits_follow_work", "messages_delivered"),
         plant=_commits_ahead,
     ),
     Defect(
@@ -327,8 +403,25 @@ DEFECTS = (
         kinds=_CONSUMER,
         nodes=("consumer-1",),
         scenario="broadcast",
-        caught_by=checks("messages_delivered"),
+        caught_by=checks("commits_follow_work", "messages_delivered"),
         plant=_skips(lambda message: message.queue_offset % SKIPPED_OF != SKIPPED_OF - 1),
+    ),
+    Defect(
+        name="consumer-commits-older-offsets",
+        what=f"every other commit of a consumer is {OLDER_BY} messages behind what it has committed",
+        kinds=_CONSUMER,
+        nodes=_ONE,
+        scenario="smoke",
+        caught_by=checks("commits_follow_work"),
+        plant=_commits_older_offsets,
+    ),
+    Defect(
+        name="consumer-commits-a-broadcast",
+        what="members of a broadcast group commit their offsets at the brokers",
+        kinds=_CONSUMER,
+        scenario="broadcast",
+        caught_by=checks("commits_follow_work"),
+        plant=_commits_a_broadcast,
     ),
     Defect(
         name="consumer-never-commits",

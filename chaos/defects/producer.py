@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...clients.producer.publish_table import Publish
@@ -69,6 +69,34 @@ def _excludes_for_ever(node: ProducerNode) -> None:
     replace_part(sender, "_select", select)
 
 
+def _never_uses(broker_name: str) -> Callable[[ProducerNode], None]:
+    """Its queues are passed over, though the route has them."""
+
+    def plant(node: ProducerNode) -> None:
+        def select(publish: Publish, last_broker_name: str | None, *, retry: bool = False) -> MessageQueue:
+            return publish.ring.next_that(lambda queue: queue.broker_name != broker_name) or publish.ring.next()
+
+        replace_part(node.client._sender, "_select", select)
+
+    return plant
+
+
+def _avoids_what_has_healed(node: ProducerNode) -> None:
+    """A broker that failed once is passed over as long as there is another."""
+    sender, failed = node.client._sender, set[str]()
+    note_failure = sender._note_failure
+
+    def note(error: RocketMQError, broker_name: str, begin_ms: int) -> None:
+        failed.add(broker_name)
+        note_failure(error, broker_name, begin_ms)
+
+    def select(publish: Publish, last_broker_name: str | None, *, retry: bool = False) -> MessageQueue:
+        return publish.ring.next_that(lambda queue: queue.broker_name not in failed) or publish.ring.next()
+
+    replace_part(sender, "_note_failure", note)
+    replace_part(sender, "_select", select)
+
+
 def _calls_failures_sent(node: ProducerNode) -> None:
     sender = node.client._sender
     send_once = sender.send_once
@@ -101,7 +129,7 @@ DEFECTS = (
         what="producers try a failed send again on the broker that has just failed",
         kinds=_PRODUCER,
         scenario="broker-crash-available",
-        caught_by=checks("availability"),
+        caught_by=checks("availability", "living_are_used"),
         also=checks("recovery_time"),
         plant=_retries_the_same_broker,
     ),
@@ -110,9 +138,26 @@ DEFECTS = (
         what="producers never use a broker again that failed them once",
         kinds=_PRODUCER,
         scenario="brokers-crash-in-turn",
-        caught_by=checks("availability"),
+        caught_by=checks("availability", "living_are_used"),
         also=checks("recovery_time"),
         plant=_excludes_for_ever,
+    ),
+    Defect(
+        name="producer-never-uses-a-broker",
+        what="a producer never sends to broker-b, which is healthy and in its route",
+        kinds=_PRODUCER,
+        nodes=("producer-0",),
+        scenario="smoke",
+        caught_by=checks("living_are_used"),
+        plant=_never_uses("broker-b"),
+    ),
+    Defect(
+        name="producer-avoids-what-has-healed",
+        what="producers do not come back to a broker that failed them once, as long as there is another",
+        kinds=_PRODUCER,
+        scenario="broker-crash",
+        caught_by=checks("living_are_used"),
+        plant=_avoids_what_has_healed,
     ),
     Defect(
         name="producer-calls-failures-sent",

@@ -142,6 +142,7 @@ DEFECTS = (
             "answers_are_true",
             "availability",
             "client_routes_are_true",
+            "commits_follow_work",
             "duplicates",
             "registrations_are_kept",
             "routes_converge",

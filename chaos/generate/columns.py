@@ -6,6 +6,7 @@ A key is 16 hexadecimal digits of a message's number, an op_id 32, the first hal
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..history.schema import SCHEMA, arrow_schema
+from ..topology import CONSUMER_GROUP
 from .traffic import PRODUCER_SHIFT, TYPES, Rows
 
 _HEX = np.frombuffer("".join(f"{value:04x}" for value in range(1 << 16)).encode(), dtype=np.uint32)
@@ -38,6 +40,7 @@ COLUMNS_OF: dict[str, Filled] = {
     "send_attempt": ("type", "op_id", "broker_name", "address", "queue_id", "code", "attempt", "duration_ms"),
     "pull": ("type", "topic", "broker_name", "address", "queue_id", "offset", "code", "duration_ms"),
     "receive": ("op_id", "topic", "broker_name", "queue_id", "offset", "msg_key"),
+    "commit": ("f", "topic", "broker_name", "queue_id", "offset", "value"),
     "read": ("topic", "broker_name", "queue_id", "offset", "msg_key"),
     "timer_lag": ("duration_ms", "lag_ms"),
 }
@@ -88,6 +91,9 @@ class Columns:
             made["broker_name"] = _named(rows["broker"], self._brokers)
         if "address" in filled:
             made["address"] = _named(rows["broker"], self._addresses)
+        if "value" in filled:
+            said = {"f": "update", "value": json.dumps({"group": CONSUMER_GROUP})}
+            made |= {name: _named(np.zeros(n, dtype=np.int64), pa.array([text])) for name, text in said.items()}
         for column, source, type_ in (
             ("queue_id", "queue", np.int32),
             ("offset", "offset", np.int64),

@@ -267,6 +267,13 @@ def _skipped_message(plan: Plan) -> Plant:
     return _between(_quiet_ms(plan), _quiet_ms(plan) + 20_000.0, change, 2)
 
 
+def _same_broker(_plan: Plan) -> Plant:
+    def plant(made: Messages) -> None:
+        made.second[:] = np.where(made.second >= 0, made.first, -1)
+
+    return plant
+
+
 def _failed(made: Messages, here: Any) -> None:
     """These sends were answered by nobody."""
     made.stored[here] = made.kept[here] = False
@@ -409,6 +416,12 @@ DEFECTS: Mapping[str, Planted] = {
         plan=staged,
         traffic=_late_use,
     ),
+    "same_broker": Planted(
+        what="producers try a refused send again on the broker that refused it",
+        found_by=_found_by("living_are_used"),
+        plan=staged,
+        traffic=_same_broker,
+    ),
     "lost_message": Planted(
         what="an acknowledged message is neither received nor read",
         found_by=_found_by("no_acknowledged_loss"),
@@ -417,7 +430,7 @@ DEFECTS: Mapping[str, Planted] = {
     ),
     "skipped_message": Planted(
         what="a consumer goes on without having received a message that its broker keeps",
-        found_by=_found_by("messages_delivered"),
+        found_by=_found_by("commits_follow_work", "messages_delivered"),
         plan=staged,
         traffic=_skipped_message,
     ),

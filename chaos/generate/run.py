@@ -70,7 +70,7 @@ class GeneratedRun:
             lag["who"] = self._who[node, incarnation]
         who = {node: number for (node, incarnation), number in self._who.items() if incarnation == 0}
         plant = defect.traffic(plan) if defect is not None and defect.traffic is not None else None
-        self.traffic = Traffic(plan, self.control, who, plant)
+        self.traffic = Traffic(plan, self.control, who, plant, self._who)
         self._columns = Columns(
             [(node, role_of(node), incarnation) for node, incarnation in processes],
             plan.topic_names,

@@ -68,6 +68,8 @@ Rows = NDArray[Any]
 """A structured array of ROW."""
 
 _NONE = np.empty(0)
+COMMITTED_OF = 16
+"""Every so many messages of a queue its group's offset is committed; of a quiet queue each."""
 PRODUCER_SHIFT = 40
 """A message's number: its producer's, shifted, and its place among the producer's."""
 
@@ -128,6 +130,8 @@ class Traffic:
     control: Control
     who: dict[str, int]
     plant: Plant | None = None
+    processes: dict[tuple[str, int], int] = field(default_factory=dict)
+    """Of every node and incarnation, its number."""
     ends: Ints = field(init=False)
     """Of every queue: the next offset."""
     read: int = 0
@@ -144,6 +148,8 @@ class Traffic:
     _known: Timelines = field(init=False)
     _owners: Timelines = field(init=False)
     _held: HeldPulls = field(init=False)
+    _brokers: Timelines = field(init=False)
+    """Of every broker: the number of its process; -1: it has none then."""
 
     def __post_init__(self) -> None:
         plan = self.plan
@@ -164,6 +170,10 @@ class Traffic:
         self._owners = Timelines(self.control.owners)
         self.taken = np.zeros(self._owners.steps, dtype=np.int64)
         self._held = HeldPulls(plan, self.control)
+        lives = [(name, self.control.lives[name]) for name in plan.broker_names]
+        self._brokers = Timelines(
+            [[(ms, self.processes.get((name, life), -1)) for ms, life in of] for name, of in lives]
+        )
 
     def time_of(self, number: int) -> float:
         """When the message of that number is sent at the earliest; numbers from `messages` on: when traffic ends."""
@@ -320,12 +330,22 @@ class Traffic:
         queue = (made.topic[got] * plan.brokers + made.stored_on[got]) * plan.queues + made.queue[got]
         held = self._held.until(min(end_ms, plan.settled_ms - 1_000.0), queue, made.received_ms[got])
         return {
+            "commit": self._commits(made, got),
             "send": np.concatenate((invoked, ended)),
             "send_attempt": np.concatenate(tried),
             "pull": np.concatenate((pulled, answered, *self._pulled_in_vain(held, consumers))),
             "receive": np.concatenate(received),
             "read": self._reads(made),
         }
+
+    def _commits(self, made: Messages, got: Ints) -> Rows:
+        """As the brokers record them that are there."""
+        at = got[(made.offset[got] % COMMITTED_OF == COMMITTED_OF - 1) | seldom(self.plan)]
+        times_ms = made.received_ms[at] + 0.4
+        broker = made.stored_on[at]
+        where = {"topic": made.topic[at], "broker": broker, "queue": made.queue[at], "offset": made.offset[at] + 1}
+        made_rows = rows(len(at), time_ms=times_ms, who=self._brokers.at(broker, times_ms), **where)
+        return made_rows[made_rows["who"] >= 0]
 
     def _pulled_in_vain(self, held: Sequence[Pull], consumers: Ints) -> tuple[Rows, Rows]:
         """The beginnings of these pulls, and their ends; the offset is not known, and nobody asks for it."""

@@ -107,6 +107,8 @@ def _rows(run: GeneratedRun) -> list[Row]:
         found += [{name: value for name, value in row.items() if value is not None} for row in slice_.control]
         for table in slice_.traffic.values():
             for row in plain(table).to_pylist():
+                if row["value"] is not None:
+                    row["value"] = orjson.loads(row["value"])
                 found.append({name: value for name, value in row.items() if value is not None})
     found = orjson.loads(orjson.dumps(found))
     return sorted(found, key=lambda row: (row["time_ms"], row["node"], row["incarnation"], row["seq"]))

@@ -206,9 +206,7 @@ class Dues:
         topic = queue[0]
         if topic not in self._quiet:
             taken = [stretch for node in self.world.of_kind("consumer") for stretch in self._unheard(node.name, topic)]
-            self._quiet[topic] = [
-                left for stretch in _quiet_for_groups(self.world) for left in without(*stretch, taken)
-            ]
+            self._quiet[topic] = [left for stretch in quiet_for_groups(self.world) for left in without(*stretch, taken)]
         quiet_ = self._quiet[topic]
         named = [{broker.name for broker in self.world.seen_by(member, "broker")} for member in asker.members]
         if not all(queue[1] in brokers for brokers in named):
@@ -228,7 +226,7 @@ def _hung_ms(world: World) -> float:
     return world.timers.A_ms * most_hung_brokers(world) + PAUSE_MS
 
 
-def _quiet_for_groups(world: World) -> list[Stretch]:
+def quiet_for_groups(world: World) -> list[Stretch]:
     """Where every queue has its consumer: no fault, and each that was, each broker that joined, and each member that
     came or went, has had its time."""
     consumers = [node.name for node in world.of_kind("consumer")]

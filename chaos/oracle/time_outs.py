@@ -78,6 +78,13 @@ def send_cap_ms(world: World, producer: str) -> float | None:
     return None if cap_ms < 0 else cap_ms
 
 
+class Avoidance(NamedTuple):
+    """When producers avoid a broker, with sendLatencyFaultEnable."""
+
+    slow_ms: float
+    longest_ms: float
+
+
 def tries(world: World, producer: str) -> int:
     """How many tries a send has."""
     return 1 + int(str(world.setting(producer, "retryTimesWhenSendFailed")))
@@ -105,6 +112,19 @@ def isolation_ms(world: World, producer: str, latency_ms: float, *, failed: bool
     latencies, isolations = (_list(world, producer, name) for name in ("latencyMax", "notAvailableDuration"))
     reached = [isolation for latency, isolation in zip(latencies, isolations, strict=True) if counted_ms >= latency]
     return reached[-1] if reached else 0.0
+
+
+def avoidance(world: World) -> Avoidance | None:
+    """From which latency on any of the producers avoids a broker, and how long at most; None: none of them does."""
+    found = []
+    for producer in world.of_kind("producer"):
+        if world.workload.get("latency_fault") or world.setting(producer.name, "sendLatencyFaultEnable"):
+            names = ("latencyMax", "notAvailableDuration")
+            pairs = list(zip(*(_list(world, producer.name, name) for name in names), strict=True))
+            found += [Avoidance(latency_ms, longest_ms) for latency_ms, longest_ms in pairs if longest_ms > 0]
+    if not found:
+        return None
+    return Avoidance(min(one.slow_ms for one in found), max(one.longest_ms for one in found))
 
 
 def _list(world: World, node: str, name: str) -> Sequence[float]:

@@ -30,6 +30,9 @@ from .timers import Timers
 VIEWS_DIFFER = "by the lists of `nodes:` consumers may see different brokers, so each shares out queues of its own"
 """Why nothing is said of who owns which queue, and what comes twice (`World.views_differ`)."""
 
+ALL_CONSUMERS = "all consumers"
+"""The group of everybody where the run names none."""
+
 ENVIRONMENT_EVENTS = named(Group.ENVIRONMENT)
 """The events that say what the harness did; the rows of all others are traffic."""
 
@@ -363,7 +366,7 @@ class World:
 
     def group_of(self, consumer: str) -> str:
         """Its group; "all consumers" where the run names none."""
-        return str((self.run.get("group_of") or {}).get(consumer) or "all consumers")
+        return str((self.run.get("group_of") or {}).get(consumer) or ALL_CONSUMERS)
 
     def members_of(self, consumer: str) -> tuple[str, ...]:
         """All consumers of its group, itself among them."""

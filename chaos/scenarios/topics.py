@@ -7,10 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from ..errors import ScenarioError, nearest
-from ..topology import NodeKind, Topology
+from ..topology import CONSUMER_GROUP, NodeKind, Topology
 
-GROUP = "nemesrv-consumers"
-"""Of all consumers of the workload's topic that name none."""
 TOPICS_MAX = 20_000
 _RANGE = re.compile(r"^(?P<before>.*)\{(?P<first>\d+)\.\.(?P<last>\d+)\}(?P<after>.*)$")
 _TOPIC = re.compile(r"[A-Za-z0-9%|_-]{1,127}")
@@ -80,7 +78,7 @@ def group_of(node: Uses | None, topic: str) -> str:
     if node is not None and node.group is not None:
         return node.group
     own = topic_of(node, topic)
-    return GROUP if own == topic else f"{GROUP}-{own}"
+    return CONSUMER_GROUP if own == topic else f"{CONSUMER_GROUP}-{own}"
 
 
 def check_topics(

@@ -61,7 +61,8 @@ class DefaultMQPushConsumer:
         if self._config.message_model is MessageModel.CLUSTERING:
             return RemoteBrokerOffsetStore(self.client, group, log=log)
         data_dir = self._context.data_dir
-        return LocalFileOffsetStore(None if data_dir is None else offsets_path(data_dir, group), log=log)
+        path = None if data_dir is None else offsets_path(data_dir, group)
+        return LocalFileOffsetStore(path, log=log, group=group, record=self._context.record)
 
     def _initial_subscriptions(self) -> list[SubscriptionData]:
         now_ms = self._context.clock.now_ms()

@@ -18,6 +18,7 @@ from ...remoting.command import RemotingCommand
 from ...remoting.errors import ClientError, RocketMQError
 from ...remoting.headers.broker import UpdateConsumerOffsetRequestHeader
 from ...remoting.message import MessageQueue
+from ...remoting.node.recording import Recorder, ignore
 from ..broker_calls import OFFSET_CALL_TIMEOUT_S, consumer_offset, find_broker
 from ..client_instance import MQClientInstance
 
@@ -92,9 +93,9 @@ class RemoteBrokerOffsetStore(OffsetStore):
 class LocalFileOffsetStore(OffsetStore):
     """Broadcasting: one JSON file of this client and group, replaced whole. Without a path, memory is all there is."""
 
-    def __init__(self, path: Path | None, *, log: logging.Logger) -> None:
+    def __init__(self, path: Path | None, *, log: logging.Logger, group: str = "", record: Recorder = ignore) -> None:
         super().__init__()
-        self._path, self._log = path, log
+        self._path, self._log, self._group, self._record = path, log, group, record
         self._persisted: dict[MessageQueue, int] = self._load()
         self._offsets.update(self._persisted)
 
@@ -114,7 +115,11 @@ class LocalFileOffsetStore(OffsetStore):
         return offset
 
     async def persist(self, queues: Collection[MessageQueue]) -> None:
-        self._persisted.update({queue: self._offsets[queue] for queue in queues if queue in self._offsets})
+        for queue in queues:
+            offset, before = self._offsets.get(queue), self._persisted.get(queue)
+            if offset is not None and offset != before:
+                self._persisted[queue] = offset
+                self._record_commit(queue, offset, before)
         if self._path is None:
             return
         rows = [
@@ -128,3 +133,14 @@ class LocalFileOffsetStore(OffsetStore):
             os.replace(scratch, self._path)
         except OSError as exc:
             self._log.warning("consumer offsets not written to %s: %s", self._path, exc)
+
+    def _record_commit(self, queue: MessageQueue, offset: int, before: int | None) -> None:
+        self._record(
+            "commit",
+            f="persist",
+            topic=queue.topic,
+            broker_name=queue.broker_name,
+            queue_id=queue.queue_id,
+            offset=offset,
+            value={"group": self._group, "before": -1 if before is None else before},
+        )

@@ -10,6 +10,7 @@ from nemesrv.chaos.checkers.slots import Slots, edges
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Validity, Verdict
+from tests.chaos.checkers import plain_commits, plain_uses
 from tests.chaos.checkers.plain_deliveries import verdict_of
 from tests.chaos.checkers.slots import slots_of_rows
 from tests.chaos.plain_traffic import verdicts_of_traffic
@@ -43,6 +44,8 @@ def verdicts(folder: Path) -> list[Verdict]:
         recovery_time.judge(slots, world),
         verdict_of(rows, control, world),
         *verdicts_of_traffic(rows, control, world),
+        plain_commits.verdict_of(rows, control, world),
+        plain_uses.verdict_of(rows, control, world),
     ]
 
 

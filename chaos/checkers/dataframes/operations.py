@@ -40,8 +40,8 @@ def slots(history: DataFrame, world: World, between: Sequence[float]) -> list[Sl
         "node",
         event.alias("operation"),
         F.floor(F.col("time_ms") / bucket_ms(world)).cast("int").alias("bucket"),
-        _passed(begun_ms, between).alias("segment"),
-        _passed(F.col("time_ms"), between).alias("until"),
+        passed(begun_ms, between).alias("segment"),
+        passed(F.col("time_ms"), between).alias("until"),
         good.alias("is_good"),
         "time_ms",
     )
@@ -60,7 +60,7 @@ def slots(history: DataFrame, world: World, between: Sequence[float]) -> list[Sl
     return [Slot(**row.asDict()) for part in counted for row in part.collect()]
 
 
-def _passed(at_ms: Column, edges: Sequence[float]) -> Column:
+def passed(at_ms: Column, edges: Sequence[float]) -> Column:
     """How many of the ascending edges are not after `at_ms`, by halving: log2(n) comparisons a row."""
 
     def search(low: int, high: int) -> Column:

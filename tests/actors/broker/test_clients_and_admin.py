@@ -155,6 +155,24 @@ def test_a_group_without_offset_starts_at_zero_of_a_young_queue_unless_it_asks_n
     run(body)
 
 
+def test_each_change_of_a_committed_offset_is_recorded_with_the_offset_before_and_whose_it_was(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with World(tmp_path) as world:
+            await world.broker()
+            await world.send()
+            fields: dict[str, Any] = {"consumerGroup": "g", "topic": "orders", "queueId": 0}
+            for offset in (9, 9, 4):
+                await world.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**fields, "commitOffset": offset})
+            await world.heartbeat(consumer("10.0.0.9@me", "orders"))
+            pull = {"consumerGroup": "g", "sysFlag": 1, "commitOffset": 5}
+            await world.pull(**pull)
+            rows = [(row["f"], row["offset"], row["value"]) for row in world.recorded("commit")]
+            told = [(f, offset, value["before"], value["client"]) for f, offset, value in rows]
+            assert told == [("update", 9, -1, None), ("update", 4, 9, None), ("pull", 5, 4, "10.0.0.9@me")]
+
+    run(body)
+
+
 @pytest.mark.parametrize(
     ("change", "code"),
     [

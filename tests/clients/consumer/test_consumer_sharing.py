@@ -181,6 +181,8 @@ def test_a_broadcasting_consumer_goes_on_from_its_own_file(tmp_path: Path) -> No
         after = await world.consumer(**settings)
         await CLOCK.sleep(1)
         assert (len(before.received), after.bodies) == (3, [b"later"])
+        kept = [event for event in before.events if event["event"] == "commit"]
+        assert [(row["f"], row["offset"], row["value"]["before"]) for row in kept] == [("persist", 3, -1)]
         await after.consumer.stop()
 
     run(body)

@@ -1,0 +1,77 @@
+"""Commits of offsets that have to be explained, one by one, beside counts of all others."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..oracle.world import ALL_CONSUMERS
+from ..topology import CONSUMER_GROUP
+
+
+class Ahead(NamedTuple):
+    """A message of a queue that its group committed past before a member had received it, or that none has."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    group: str
+    """With broadcasting a consumer."""
+    offset: int
+    committed_ms: float
+    """The first commit beyond it."""
+    client: str | None
+    """Whose commit that was: a client's id."""
+    acked_ms: float | None
+    received_ms: float | None
+
+
+class Back(NamedTuple):
+    """A commit of a lower offset than the one before."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    group: str
+    offset: int
+    before: int
+    at_ms: float
+    before_ms: float | None
+    """When the one before was committed to this process of the broker; None: it was not, or nobody knows."""
+    client: str | None
+
+
+class Older(NamedTuple):
+    """A queue taken at an offset below the one that had been committed last."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    group: str
+    consumer: str
+    offset: int
+    taken_ms: float
+    passed_ms: float
+    """Since when the committed offset has been a higher one."""
+
+
+class CommitFacts(NamedTuple):
+    """What is gathered of a history."""
+
+    commits: int = 0
+    taken: int = 0
+    """Queues that were taken after the group had committed an offset there."""
+    at_brokers: int = 0
+    """With broadcasting: commits that a broker got, which is nobody's to keep there."""
+    ahead: tuple[Ahead, ...] = ()
+    back: tuple[Back, ...] = ()
+    older: tuple[Older, ...] = ()
+
+
+def asker_of(group: str) -> str:
+    """How a commit says the name of this group: as it is, or the workload's where the run names none."""
+    return CONSUMER_GROUP if group == ALL_CONSUMERS else group
+
+
+def node_of(client: str | None) -> str:
+    """The node of a client's id (`127.0.0.1@consumer-0#1700000000000`); "" where it names none."""
+    return "" if client is None else client.rpartition("@")[2].partition("#")[0]

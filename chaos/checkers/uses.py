@@ -1,0 +1,75 @@
+"""Counts of what clients used: each producer's sends by queue, retries by broker, reads by queue and time.
+
+They add up over parts of a history: the edges between segments are rows that stay where they are (a route taken, a
+fault that begins or ends), and buckets are equal parts of all time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ..oracle.time_outs import avoidance
+from ..oracle.world import World
+from .check import Facts
+from .control import Control
+
+PART_MS = 10_000.0
+"""What is read is counted in such parts of all time."""
+Queue = tuple[str, int]
+"""Broker name and queue id."""
+
+
+class Segment(NamedTuple):
+    """One process's sends to a topic that began between two edges."""
+
+    node: str
+    incarnation: int
+    topic: str
+    start_ms: float
+
+
+class Read(NamedTuple):
+    """A queue and who read it."""
+
+    node: str
+    topic: str
+    broker_name: str
+    queue_id: int
+
+
+class SameBroker(NamedTuple):
+    """A try on the broker on which the one before had failed."""
+
+    node: str
+    incarnation: int
+    op_id: str
+    attempt: int
+    broker_name: str
+    time_ms: float
+
+
+@dataclass(frozen=True)
+class BrokerShares(Facts):
+    """What clients used; see the module."""
+
+    sends: Mapping[Segment, Mapping[Queue, int]] = field(default_factory=dict)
+    """Acknowledged ones, by the queue that each went to."""
+    failed: Mapping[tuple[str, float], int] = field(default_factory=dict)
+    """Of each producer and segment's start: sends and tries that failed in it, and slow ones where those count."""
+    retries: int = 0
+    same: tuple[SameBroker, ...] = ()
+    reads: Mapping[Read, Mapping[int, int]] = field(default_factory=dict)
+    """How many of its pulls began or ended, and of its messages came, in each PART_MS of all time."""
+
+
+def edges(control: Control, world: World) -> Sequence[float]:
+    """Between which sends are counted: whenever a producer took a route, and at each begin and end of a fault."""
+    producers = {node.name for node in world.of_kind("producer")}
+    found = {row.time_ms for row in control.rows("route_changed") if row.node in producers}
+    avoided = avoidance(world)
+    after_ms = avoided.longest_ms if avoided else 0.0
+    for fault in world.faults:
+        found |= {at_ms for at_ms in (fault.start_ms, fault.end_ms, fault.end_ms + after_ms) if at_ms < world.end_ms}
+    return [0.0, *sorted(at_ms for at_ms in found if at_ms > 0.0)]

@@ -1,0 +1,83 @@
+"""When a consumer group's committed offset may go back, and what may have been worked off unseen. Plain.
+
+    holding A ├────────────┤ commits 10 at its end
+    holding B       ├── began at 8 ──── commits 9 …      back by one: B had read the older offset; that is right
+
+| an offset goes back                                      | right, because                                            |
+|----------------------------------------------------------|-----------------------------------------------------------|
+| between two holders, one of which begins at or below it  | the new owner had read what was stored when it took over  |
+| while a fault of the way lasts, and PULL_MS + C after it | what was under way arrives when the way is free again     |
+| at the first commit after the broker was started again   | its table is as old as its last write, 5 s at most        |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from .deliveries import PULL_MS, Asker, Holding, Queue
+from .quiet import earliest_effect_ms
+from .world import World
+
+PERSISTED_MS = 10_000.0
+"""What was committed so long before a broker died is in its file: it is written every 5 s
+(flushConsumerOffsetInterval), and once it may be at work on the one before."""
+BUFFERED_MS = 20.0
+"""What a killed process may not have recorded any more, in the machine's time (history/recorder.py: BUFFER_S)."""
+
+
+@dataclass(slots=True, eq=False)
+class CommitRules:
+    """Answers for one run; `held` as oracle/deliveries.py has it."""
+
+    world: World
+    held: Mapping[Queue, Sequence[Holding]]
+    deleted: Collection[tuple[str, str]] = field(default=())
+    """Topic and broker name where the topic was deleted: with it go all offsets."""
+
+    def of_group(self, queue: Queue, group: Asker) -> list[Holding]:
+        """The holdings of the queue by members of the group, in order of time."""
+        return [holding for holding in self.held.get(queue, ()) if holding.node in group.members]
+
+    def began_at(self, queue: Queue, group: Asker, at_ms: float) -> int | None:
+        """The lowest offset that those began at who held it then, or all before: what lies below is not theirs to work
+        on, for another one's commit, or where the group begins, has passed it. None: nobody held it."""
+        held, late_ms = self.of_group(queue, group), self.world.timers.delivery_ms
+        then = [h.offset for h in held if h.start_ms <= at_ms <= h.end_ms + late_ms]
+        return min(then or (h.offset for h in held), default=None)
+
+    def may_go_back(self, queue: Queue, group: Asker, offset: int, before_ms: float | None, at_ms: float) -> bool:
+        """Whether a commit of `offset` at `at_ms` may follow that of a higher one at `before_ms`; None: who committed
+        that is not known, for it was before this process of the broker."""
+        if before_ms is None or self._disturbed(queue[1], group, at_ms):
+            return True
+        held, late_ms = self.of_group(queue, group), self.world.timers.delivery_ms
+        then = [h for h in held if h.start_ms <= before_ms <= h.end_ms + late_ms]
+        now = [h for h in held if h.start_ms <= at_ms <= h.end_ms + late_ms and h.offset <= offset]
+        return any(one is not other for one in then for other in now)
+
+    def holder(self, queue: Queue, group: Asker, at_ms: float) -> str:
+        """Who held the queue then, or last; "" for nobody."""
+        held = [holding for holding in self.of_group(queue, group) if holding.start_ms <= at_ms]
+        return max(held, key=lambda h: (h.end_ms > at_ms, h.start_ms)).node if held else ""
+
+    def may_be_unrecorded(self, node: str, at_ms: float, lag_ms: float) -> bool:
+        """Whether what this node did at this moment may be missing: it was killed within the time that rows wait."""
+        buffered_ms = BUFFERED_MS * self.world.timers.time_scale + lag_ms
+        return any(
+            fault.ends_process and fault.start_ms - buffered_ms <= at_ms <= fault.end_ms
+            for fault in self.world.process_faults(node)
+        )
+
+    def died_after(self, broker: str, at_ms: float, until_ms: float) -> float | None:
+        """When a process of the broker first ended in (at_ms, until_ms]; None: none did."""
+        ends = [life.end_ms for life in self.world.lives_of(broker)]
+        starts = [life.start_ms for life in self.world.lives_of(broker)[1:]]
+        return min((ms for ms in (*ends, *starts) if at_ms < ms <= until_ms), default=None)
+
+    def _disturbed(self, broker: str, group: Asker, at_ms: float) -> bool:
+        world, after_ms = self.world, PULL_MS + self.world.timers.C_ms
+        faults = [*world.process_faults(broker)]
+        for member in group.members:
+            faults += [*world.process_faults(member), *world.link_faults(member, broker)]
+        return any(earliest_effect_ms(world, fault) <= at_ms <= fault.end_ms + after_ms for fault in faults)

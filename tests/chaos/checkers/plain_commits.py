@@ -1,0 +1,112 @@
+"""What dataframes/commits.py finds, in plain Python over a history's rows: for tests, and for whole virtual runs."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nemesrv.chaos.checkers.commits import Ahead, Back, CommitFacts, Older, asker_of
+from nemesrv.chaos.checkers.commits_follow_work import judge, judged
+from nemesrv.chaos.checkers.control import Control
+from nemesrv.chaos.oracle.deliveries import askers
+from nemesrv.chaos.oracle.world import World
+from nemesrv.chaos.verdict import Verdict
+
+Place = tuple[str, str, int, str]
+"""Topic, broker name, queue id, group."""
+
+
+def verdict_of(rows: Sequence[Mapping[str, Any]], control: Control, world: World) -> Verdict:
+    """The check's verdict of these rows."""
+    return judge(judged(facts_of(rows, world), control, world), world)
+
+
+def facts_of(rows: Sequence[Mapping[str, Any]], world: World) -> CommitFacts:
+    """What has to be explained of these rows."""
+    groups = askers(world)
+    group_of = {member: group.name for group in groups for member in group.members}
+    broadcasting = bool(world.workload.get("broadcasting"))
+    commits: dict[Place, list[Mapping[str, Any]]] = defaultdict(list)
+    at_brokers = 0
+    for row in sorted((row for row in rows if row["event"] == "commit"), key=_order):
+        if broadcasting and row["role"] != "consumer":
+            at_brokers += 1
+            continue
+        said = row["node"] if broadcasting else _value(row)["group"]
+        for group in groups:
+            if asker_of(group.name) == said and group.topic in ("", row["topic"]):
+                commits[row["topic"], row["broker_name"], row["queue_id"], group.name].append(row)
+    taken = 0
+    older: list[Older] = []
+    for row in rows:
+        if row["event"] == "queue_taken" and not broadcasting and row["node"] in group_of:
+            place = row["topic"], row["broker_name"], row["queue_id"], group_of[row["node"]]
+            before = [one for one in commits.get(place, ()) if one["time_ms"] <= row["time_ms"]]
+            taken += bool(before)
+            low_ms = max((one["time_ms"] for one in before if one["offset"] <= row["offset"]), default=float("-inf"))
+            higher = [one["time_ms"] for one in before if one["time_ms"] > low_ms]
+            if higher:
+                older.append(Older(*place, row["node"], row["offset"], row["time_ms"], min(higher)))
+    return CommitFacts(
+        commits=sum(map(len, commits.values())),
+        taken=taken,
+        at_brokers=at_brokers,
+        ahead=tuple(sorted(_ahead(rows, world, commits))),
+        back=tuple(_back(commits)),
+        older=tuple(older),
+    )
+
+
+def _ahead(
+    rows: Sequence[Mapping[str, Any]], world: World, commits: Mapping[Place, Sequence[Mapping[str, Any]]]
+) -> list[Ahead]:
+    groups = askers(world)
+    members = {member: group.name for group in groups for member in group.members}
+    acked: dict[tuple[Place, int], float] = {}
+    received: dict[tuple[Place, int], float] = {}
+    for row in rows:
+        if row.get("offset") is None or row["event"] not in ("send", "receive"):
+            continue
+        of_send = [group.name for group in groups if group.topic in ("", row["topic"])]
+        names = of_send if row["event"] == "send" else [members[row["node"]]]
+        into = acked if row["event"] == "send" else received
+        for name in names:
+            key = (row["topic"], row["broker_name"], row["queue_id"], name), row["offset"]
+            into[key] = min(into.get(key, row["time_ms"]), row["time_ms"])
+    found = []
+    for place, offset in {**acked, **received}:
+        past = [row for row in commits.get(place, ()) if row["offset"] > offset]
+        if not past:
+            continue
+        first = min(past, key=lambda row: (row["time_ms"], _value(row).get("client") or ""))
+        received_ms = received.get((place, offset))
+        if received_ms is None or received_ms > first["time_ms"]:
+            by = _value(first).get("client")
+            acked_ms = acked.get((place, offset))
+            found.append(Ahead(*place, offset, first["time_ms"], by, acked_ms, received_ms))
+    return found
+
+
+def _back(commits: Mapping[Place, Sequence[Mapping[str, Any]]]) -> list[Back]:
+    found = []
+    for place, of_place in commits.items():
+        last: dict[tuple[str, int], float] = {}
+        for row in of_place:
+            process, value = (row["node"], row["incarnation"]), _value(row)
+            if (value.get("before") or -1) > row["offset"]:
+                at_ms, before_ms = row["time_ms"], last.get(process)
+                found.append(Back(*place, row["offset"], value["before"], at_ms, before_ms, value.get("client")))
+            last[process] = row["time_ms"]
+    return sorted(found, key=lambda one: (one.at_ms, one.offset))
+
+
+def _order(row: Mapping[str, Any]) -> tuple[float, str, int, int]:
+    return row["time_ms"], row["node"], row["incarnation"], row["seq"]
+
+
+def _value(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    value = row["value"]
+    found: Mapping[str, Any] = json.loads(value) if isinstance(value, str) else value
+    return found

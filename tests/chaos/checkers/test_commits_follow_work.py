@@ -1,0 +1,243 @@
+"""commits_follow_work over hand-written histories: offsets pass only what was received, and never go back unasked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from nemesrv.chaos.checkers.commits_follow_work import CHECK, Commits
+from nemesrv.chaos.history.rows import write_parquet
+from nemesrv.chaos.spark import settings as spark_settings
+from nemesrv.chaos.topology import CONSUMER_GROUP
+from nemesrv.chaos.verdict import Validity, Verdict
+from tests.chaos.builder import HistoryBuilder, cluster
+from tests.chaos.checkers.plain_commits import verdict_of
+
+AT = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
+CLIENTS = ("producer-0", "consumer-0", "consumer-1")
+KILL = ("f1", "kill", "sigkill", "broker-a")
+
+
+def story(**workload: Any) -> HistoryBuilder:
+    """Two consumers; the queue is consumer-0's from 10 s on."""
+    return taken(cluster(clients=CLIENTS, workload={"queues": 4, **workload}).at(10))
+
+
+def taken(builder: HistoryBuilder, offset: int = 0, node: str = "consumer-0", op_id: str = "take-0") -> HistoryBuilder:
+    return builder.event(node, "queue_taken", op_id=op_id, offset=offset, **AT)
+
+
+def dropped(builder: HistoryBuilder, node: str = "consumer-0", op_id: str = "take-0") -> HistoryBuilder:
+    return builder.event(node, "queue_dropped", op_id=op_id, offset=None, **AT)
+
+
+def sent(builder: HistoryBuilder, seconds: float, offset: int = 0) -> HistoryBuilder:
+    stored = {"msg_key": f"k-{offset}", "offset": offset, **AT}
+    return builder.at(seconds).event("producer-0", "send", type="ok", op_id=f"o-{offset}", **stored)
+
+
+def received(builder: HistoryBuilder, seconds: float, offset: int = 0, node: str = "consumer-0") -> HistoryBuilder:
+    got = {"msg_key": f"k-{offset}", "offset": offset, **AT}
+    return builder.at(seconds).event(node, "receive", op_id="take-0", **got)
+
+
+def committed(
+    builder: HistoryBuilder,
+    seconds: float,
+    offset: int,
+    before: int,
+    by: str | None = "consumer-0",
+    group: str = CONSUMER_GROUP,
+) -> HistoryBuilder:
+    client = None if by is None else f"127.0.0.1@{by}#1700000000000"
+    value = {"group": group, "client": client, "before": before}
+    return builder.at(seconds).event("broker-a", "commit", f="update", offset=offset, value=value, **AT)
+
+
+def verdict(builder: HistoryBuilder, *, end_s: float = 400, lag_ms: float | None = 1.0) -> Verdict:
+    control, world = builder.end(end_s, lag_ms).facts()
+    return verdict_of(builder.rows, control, world)
+
+
+def kinds(of: Verdict) -> list[Any]:
+    return [example.more["kind"] for example in of.examples]
+
+
+def worked(builder: HistoryBuilder, until: int) -> HistoryBuilder:
+    """The messages 0 … until − 1, sent at 100 s + offset and received at once."""
+    for offset in range(until):
+        received(sent(builder, 100 + offset, offset), 100 + offset, offset)
+    return builder
+
+
+def test_an_offset_behind_what_was_received_is_right() -> None:
+    found = verdict(committed(worked(story(), 3), 103, 3, -1))
+    assert (found.verdict, found.examined, found.measured["commits"]) == (Validity.VALID, 1, 1)
+
+
+def test_a_message_that_is_committed_past_before_it_is_received_is_wrong_whether_or_not_its_consumer_dies() -> None:
+    builder = committed(sent(worked(story(), 3), 104, 3), 105, 4, 3)
+    found = verdict(received(builder, 109, 3))
+    assert (found.verdict, found.violations, kinds(found)) == (
+        Validity.INVALID,
+        1,
+        ["committed before it was received"],
+    )
+    (example,) = found.examples
+    assert (example.who, example.what, example.from_ms, example.over_ms) == ("consumer-0", "broker-a", 105e3, 4e3)
+    assert example.more["offset"] == 3
+
+
+def test_a_message_that_is_committed_past_and_never_received_is_wrong() -> None:
+    found = verdict(committed(sent(worked(story(), 3), 104, 3), 105, 4, 3))
+    assert (found.verdict, kinds(found)) == (Validity.INVALID, ["committed past, and not received"])
+
+
+def test_a_commit_beyond_the_end_of_its_queue_is_wrong_when_its_message_comes() -> None:
+    assert verdict(sent(committed(worked(story(), 3), 105, 9, 3), 120, 5)).verdict is Validity.INVALID
+
+
+def test_what_a_member_received_another_one_may_commit() -> None:
+    builder = received(sent(worked(story(), 3), 104, 3), 105, 3, node="consumer-1")
+    assert verdict(committed(builder, 106, 4, 3)).verdict is Validity.VALID
+
+
+def test_what_lies_before_the_groups_beginning_was_never_its_work() -> None:
+    builder = cluster(clients=CLIENTS, workload={"queues": 4})
+    builder = taken(sent(builder, 5, 0).at(10), offset=1)
+    assert verdict(committed(builder, 20, 1, -1)).verdict is Validity.VALID
+
+
+def test_what_a_consumer_received_just_before_it_was_killed_may_not_be_recorded() -> None:
+    def after(seconds: float) -> Validity:
+        builder = committed(sent(worked(story(), 3), 104, 3), 105, 4, 3)
+        return verdict(builder.at(105 + seconds).fault("f1", "kill", "sigkill", "consumer-0")).verdict
+
+    assert (after(0.01), after(3)) == (Validity.UNKNOWN, Validity.INVALID)
+
+
+def test_an_offset_that_one_holder_takes_back_is_wrong() -> None:
+    found = verdict(committed(committed(worked(story(), 5), 110, 5, -1), 120, 3, 5))
+    assert (found.verdict, kinds(found), found.examples[0].more["before"]) == (Validity.INVALID, ["went back"], 5)
+
+
+def test_an_offset_may_go_back_between_the_old_holder_and_one_that_read_what_was_stored() -> None:
+    def back(to: int, at_s: float) -> Validity:
+        builder = committed(worked(story(), 5), 110, 3, -1)
+        taken(builder.at(112), offset=3, node="consumer-1")
+        committed(dropped(builder.at(113)), 113.01, 5, 3)
+        return verdict(committed(builder, at_s, to, 5, by="consumer-1")).verdict
+
+    assert back(4, 114) is Validity.VALID
+    assert back(2, 114) is Validity.INVALID  # it began at 3
+    builder = committed(worked(story(), 5), 110, 5, -1)
+    taken(dropped(builder.at(112)).at(150), offset=5, node="consumer-1")
+    assert verdict(committed(builder, 160, 4, 5, by="consumer-1")).verdict is Validity.INVALID
+
+
+def test_an_offset_may_go_back_while_a_fault_disturbs_the_way() -> None:
+    cut = ("f1", "black_hole", "timeout", "consumer-0", "broker-a")
+
+    def back(at_s: float) -> Validity:
+        builder = committed(worked(story(), 5), 110, 5, -1).at(112).fault(*cut).at(115).fault(*cut, end=True)
+        return verdict(committed(builder, at_s, 3, 5)).verdict
+
+    assert (back(116), back(115 + 31 + 3 + 1)) == (Validity.VALID, Validity.INVALID)
+
+
+def test_a_broker_that_was_started_again_may_have_an_older_table_of_five_seconds() -> None:
+    def taken_at(offset: int, committed_s: float) -> Validity:
+        builder = committed(worked(story(), 5), committed_s, 5, 3).at(150).fault(*KILL).at(160).restarted("broker-a")
+        builder.at(160).fault(*KILL, end=True)
+        return verdict(taken(builder.at(190), offset=offset, node="consumer-1")).verdict
+
+    assert (taken_at(3, 145), taken_at(3, 130), taken_at(5, 130)) == (
+        Validity.VALID,
+        Validity.INVALID,
+        Validity.VALID,
+    )
+
+
+def test_a_queue_taken_below_what_was_committed_long_before_is_the_brokers_fault() -> None:
+    def taken_after(seconds: float) -> Verdict:
+        builder = committed(worked(story(), 5), 110, 5, 3)
+        return verdict(taken(dropped(builder.at(110)).at(110 + seconds), offset=3, node="consumer-1"))
+
+    found = taken_after(20)
+    assert (found.verdict, found.examples[0].who, found.examples[0].what) == (
+        Validity.INVALID,
+        "broker-a",
+        "consumer-1",
+    )
+    assert kinds(found) == ["answered an older offset than was committed"]
+    assert taken_after(4).verdict is Validity.VALID
+
+
+def test_commits_of_groups_that_are_not_the_runs_are_nobodys_business() -> None:
+    builder = committed(sent(worked(story(), 3), 104, 3), 105, 4, 3, by="1234", group="somebody-elses")
+    found = verdict(builder)
+    assert (found.verdict, found.examined) == (Validity.UNKNOWN, 0)
+
+
+def test_with_broadcasting_each_consumer_keeps_its_own_and_a_broker_none() -> None:
+    def kept(builder: HistoryBuilder, node: str, offset: int) -> HistoryBuilder:
+        value = {"group": CONSUMER_GROUP, "before": -1}
+        return builder.at(110).event(node, "commit", f="persist", offset=offset, value=value, **AT)
+
+    def both() -> HistoryBuilder:
+        return worked(taken(story(broadcasting=True), node="consumer-1"), 3)
+
+    assert verdict(kept(both(), "consumer-0", 3)).verdict is Validity.VALID
+    assert kinds(verdict(kept(both(), "consumer-1", 3))) == ["committed past, and not received"] * 3
+    found = verdict(committed(both(), 110, 3, -1))
+    assert (found.verdict, kinds(found)) == (Validity.INVALID, ["a broadcast group's offsets at a broker"])
+
+
+@pytest.mark.parametrize(
+    ("builder", "why"),
+    [
+        (worked(story(), 3), "no offset was committed"),
+        (sent(cluster(clients=("producer-0",)), 100), "there was no consumer"),
+    ],
+)
+def test_where_nothing_was_committed_it_is_unknown(builder: HistoryBuilder, why: str) -> None:
+    found = verdict(builder)
+    assert (found.verdict, found.examined, found.why) == (Validity.UNKNOWN, 0, why)
+
+
+def test_the_commits_of_two_parts_are_those_of_the_whole() -> None:
+    one, other = Commits(commits=5, taken=1, ahead=1, lag_ms=9.0), Commits(commits=3, back=1, lag_ms=12.0)
+    assert one.plus(other) == Commits(commits=8, taken=1, ahead=1, back=1, lag_ms=12.0)
+    assert one.plus(other).minus(one).back == 1
+
+
+def _of_all_kinds() -> HistoryBuilder:
+    """Commits that are right, ahead and back; queues taken at what was committed, and below it."""
+    builder = worked(story(), 90)
+    for offset in range(10, 90, 10):
+        committed(builder, 100 + offset, offset, offset - 10 if offset > 10 else -1)
+    committed(builder, 195, 60, 80)
+    committed(sent(sent(builder, 200, 90), 200, 91), 201, 92, 60)
+    received(builder, 203, 90)
+    return taken(dropped(builder.at(230)).at(240), offset=70, node="consumer-1").end(400)
+
+
+@pytest.mark.spark
+def test_spark_gathers_what_plain_python_finds_from_a_small_and_from_a_large_history(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nemesrv.chaos.spark.judge import check_run
+
+    builder = _of_all_kinds()
+    control, world = builder.facts()
+    plain = verdict_of(builder.rows, control, world)
+    assert [plain.measured[name] for name in ("commits", "ahead", "back", "older")] == [10, 2, 1, 1]
+    write_parquet(builder.rows, tmp_path)
+    (small,) = check_run(tmp_path, [CHECK.name], spark)
+    assert (small.verdict, small.measured, small.examples) == (plain.verdict, plain.measured, plain.examples)
+    monkeypatch.setattr(spark_settings, "SMALL_BYTES", 0)
+    (large,) = check_run(tmp_path, [CHECK.name], spark)
+    assert (large.verdict, large.measured, large.examples) == (plain.verdict, plain.measured, plain.examples)

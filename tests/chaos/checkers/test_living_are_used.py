@@ -1,0 +1,217 @@
+"""living_are_used over hand-written histories: turns of producers, brokers of retries, and queues that are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from nemesrv.chaos.checkers.living_are_used import CHECK
+from nemesrv.chaos.checkers.uses import BrokerShares, Read, Segment
+from nemesrv.chaos.history.rows import write_parquet
+from nemesrv.chaos.spark import settings as spark_settings
+from nemesrv.chaos.verdict import Validity, Verdict
+from tests.chaos.builder import HistoryBuilder, cluster, route_of
+from tests.chaos.checkers.plain_uses import verdict_of
+
+BROKERS = ("broker-a", "broker-b")
+RING = [(broker, queue_id) for broker in BROKERS for queue_id in range(4)]
+KILL = ("f1", "kill", "sigkill", "broker-a")
+
+
+def story(clients: tuple[str, ...] = ("producer-0",), **workload: Any) -> HistoryBuilder:
+    """Every client holds the route of both brokers, four queues each, from 2 s on."""
+    builder = cluster(brokers=BROKERS, clients=clients, workload={"topic": "orders", "queues": 4, **workload}).at(2)
+    for client in clients:
+        builder.event(client, "route_changed", topic="orders", value=route_of(*BROKERS))
+    return builder
+
+
+def sent(builder: HistoryBuilder, at_s: float, queue: tuple[str, int], *, ok: bool = True) -> HistoryBuilder:
+    """One send of one try, 4 ms long."""
+    number = len(builder.rows)
+    of = {"op_id": f"o-{number}", "broker_name": queue[0], "queue_id": queue[1]}
+    builder.at(at_s).event("producer-0", "send_attempt", type="invoke", attempt=0, **of)
+    type_ = "ok" if ok else "fail"
+    builder.at(at_s + 0.004).event("producer-0", "send_attempt", type=type_, attempt=0, duration_ms=4.0, **of)
+    stored = {**of, "offset": number} if ok else {"op_id": of["op_id"]}
+    return builder.event(
+        "producer-0", "send", type=type_, topic="orders", msg_key=f"k-{number}", duration_ms=4.0, **stored
+    )
+
+
+def in_turn(
+    builder: HistoryBuilder, sends: int, from_s: float = 10, ring: Any = RING, first: int = 3
+) -> HistoryBuilder:
+    for number in range(sends):
+        sent(builder, from_s + number, ring[(first + number) % len(ring)])
+    return builder
+
+
+def verdict(builder: HistoryBuilder, *, end_s: float = 400) -> Verdict:
+    control, world = builder.end(end_s).facts()
+    return verdict_of(builder.rows, control, world)
+
+
+def kinds(of: Verdict) -> list[Any]:
+    return [example.more["kind"] for example in of.examples]
+
+
+def test_queues_in_turn_from_any_beginning_are_right() -> None:
+    for sends in (8, 9, 15, 16, 50):
+        found = verdict(in_turn(story(), sends))
+        assert (found.verdict, found.examined, found.measured["sends"]) == (Validity.VALID, 1, sends)
+
+
+def test_a_queue_with_one_send_more_than_its_turns_is_wrong() -> None:
+    found = verdict(sent(sent(in_turn(story(), 16), 30, RING[2]), 31, RING[2]))
+    assert (found.verdict, kinds(found), found.examples[0].more["off_by"]) == (
+        Validity.INVALID,
+        ["not used in turn"],
+        1,
+    )
+
+
+def test_a_healthy_broker_that_is_never_used_is_named() -> None:
+    found = verdict(in_turn(story(), 24, ring=RING[:4]))
+    assert (found.verdict, kinds(found)) == (Validity.INVALID, ["never used in 24 sends"])
+    (example,) = found.examples
+    assert (example.who, example.what, example.more["of"]) == ("producer-0", "broker-b", 8)
+
+
+def test_with_fewer_sends_than_queues_the_turns_are_not_decided_unless_one_came_twice() -> None:
+    found = verdict(in_turn(story(), 7))
+    assert (found.verdict, found.why) == (Validity.UNKNOWN, "turns of producer-0: 8 sends in a row decide them")
+    assert verdict(in_turn(story(), 2, ring=RING[:1], first=0)).verdict is Validity.INVALID
+
+
+def test_a_queue_that_its_route_does_not_have_is_wrong() -> None:
+    assert kinds(verdict(sent(in_turn(story(), 16), 40, ("broker-c", 0)))) == ["out of its route"]
+
+
+def test_a_new_route_begins_a_new_round_and_its_new_broker_has_its_turn() -> None:
+    def after(ring: Any) -> Verdict:
+        three = (*BROKERS, "broker-c")
+        builder = (
+            in_turn(story(), 9).at(50).event("producer-0", "route_changed", topic="orders", value=route_of(*three))
+        )
+        return verdict(in_turn(builder, 30, from_s=51, ring=ring, first=6))
+
+    assert after([*RING, *(("broker-c", queue_id) for queue_id in range(4))]).verdict is Validity.VALID
+    assert kinds(after(RING)) == ["never used in 30 sends"]
+
+
+def test_while_a_send_fails_no_turns_are_judged_and_after_the_fault_they_are() -> None:
+    def after(ring: Any) -> Verdict:
+        builder = sent(in_turn(story(), 16).at(40).fault(*KILL), 41, RING[0], ok=False)
+        builder = in_turn(builder, 9, from_s=50, ring=RING[4:])
+        builder.at(100).fault(*KILL, end=True).restarted("broker-a")
+        return verdict(in_turn(builder, 20, from_s=110, ring=ring))
+
+    assert (after(RING).verdict, after(RING).examined) == (Validity.VALID, 2)
+    assert after(RING[4:]).verdict is Validity.INVALID
+
+
+def test_with_the_fault_strategy_on_a_broker_may_be_avoided_for_its_isolation() -> None:
+    def after(at_s: float, profile: str) -> Validity:
+        builder = story(latency_fault=True)
+        builder.rows[0]["value"] |= {"profile": profile}
+        builder = sent(builder.at(40).fault(*KILL), 41, RING[0], ok=False).at(50).fault(*KILL, end=True)
+        return verdict(in_turn(builder, 8, from_s=at_s, ring=RING[4:]), end_s=900).verdict
+
+    assert (after(51, "5.x"), after(81, "5.x")) == (Validity.UNKNOWN, Validity.INVALID)
+    assert (after(600, "4.9"), after(660, "4.9")) == (Validity.UNKNOWN, Validity.INVALID)
+
+
+def test_sharding_keys_choose_their_queues_themselves() -> None:
+    assert verdict(in_turn(story(ordered=True), 24, ring=RING[:4])).verdict is Validity.UNKNOWN
+
+
+def retried(builder: HistoryBuilder, *brokers: str) -> HistoryBuilder:
+    for attempt, broker in enumerate(brokers):
+        of = {"op_id": "o-r", "attempt": attempt, "broker_name": broker, "queue_id": 0}
+        builder.event("producer-0", "send_attempt", type="invoke", **of)
+    return builder
+
+
+def test_a_retry_goes_to_another_broker_where_its_route_has_one() -> None:
+    assert verdict(retried(story().at(20), "broker-a", "broker-b", "broker-a")).verdict is Validity.VALID
+    found = verdict(retried(story().at(20), "broker-a", "broker-b", "broker-b"))
+    assert (found.verdict, found.examined, kinds(found)) == (
+        Validity.INVALID,
+        2,
+        ["tried again on the broker that had failed"],
+    )
+    alone = story().at(10).event("producer-0", "route_changed", topic="orders", value=route_of("broker-a"))
+    assert verdict(retried(alone.at(20), "broker-a", "broker-a")).verdict is Validity.VALID
+
+
+def reading(builder: HistoryBuilder, skipped: tuple[str, int] | None = None, until_s: int = 390) -> HistoryBuilder:
+    for broker, queue_id in RING:
+        queue = {"topic": "orders", "broker_name": broker, "queue_id": queue_id}
+        builder.at(5).event("consumer-0", "queue_taken", op_id=f"take-{broker}-{queue_id}", offset=0, **queue)
+        if (broker, queue_id) != skipped:
+            for at_s in range(6, until_s, 20):
+                builder.at(at_s).event("consumer-0", "pull", type="invoke", offset=0, **queue)
+    return builder
+
+
+def test_every_queue_of_a_living_broker_is_read() -> None:
+    found = verdict(reading(story(("consumer-0",))))
+    assert (found.verdict, found.measured["reads"]) == (Validity.VALID, 8)
+
+
+def test_a_queue_that_nobody_reads_is_wrong_whether_somebody_holds_it_or_not() -> None:
+    held = reading(story(("consumer-0",)), skipped=("broker-b", 2))
+    found = verdict(held)
+    assert (found.verdict, kinds(found), found.examples[0].what) == (Validity.INVALID, ["read by nobody"], "broker-b")
+    unheld = reading(story(("consumer-0",)), skipped=("broker-b", 2))
+    is_its = {"broker_name": "broker-b", "queue_id": 2}.items()
+    unheld.rows = [row for row in unheld.rows if not is_its <= row.items()]
+    assert kinds(verdict(unheld)) == ["read by nobody"]
+
+
+def test_with_broadcasting_every_consumer_reads_all() -> None:
+    found = verdict(reading(story(("consumer-0", "consumer-1"), broadcasting=True)))
+    assert (found.verdict, {example.who for example in found.examples}) == (Validity.INVALID, {"consumer-1"})
+
+
+def test_where_nothing_was_sent_or_read_it_is_unknown() -> None:
+    found = verdict(cluster())
+    assert (found.verdict, found.examined) == (Validity.UNKNOWN, 0)
+    assert found.why == "no producer sent in turn, no send was tried again, and no queue had to be read"
+
+
+def test_the_uses_of_two_parts_are_those_of_the_whole() -> None:
+    segment, read = Segment("producer-0", 0, "orders", 2000.0), Read("consumer-0", "orders", "broker-a", 0)
+    one = BrokerShares(sends={segment: {RING[0]: 3}}, retries=1, reads={read: {4: 1}})
+    other = BrokerShares(
+        sends={segment: {RING[0]: 2, RING[1]: 1}}, failed={("producer-0", 0.0): 1}, reads={read: {5: 2}}
+    )
+    whole = one.plus(other)
+    assert whole.sends == {segment: {RING[0]: 5, RING[1]: 1}}
+    assert whole.reads == {read: {4: 1, 5: 2}}
+    assert whole.minus(other).sends[segment][RING[0]] == 3
+
+
+@pytest.mark.spark
+def test_spark_gathers_what_plain_python_finds_from_a_small_and_from_a_large_history(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nemesrv.chaos.spark.judge import check_run
+
+    builder = reading(story(("producer-0", "consumer-0")), skipped=("broker-a", 1))
+    builder = sent(in_turn(builder, 17).at(40).fault(*KILL), 41, RING[0], ok=False)
+    builder = retried(builder, "broker-a", "broker-a", "broker-b").at(100).fault(*KILL, end=True)
+    builder = in_turn(builder.restarted("broker-a"), 20, from_s=110, ring=RING[4:]).end(400)
+    control, world = builder.facts()
+    plain = verdict_of(builder.rows, control, world)
+    assert (plain.violations, plain.measured["turns"], plain.measured["retries"]) == (3, 2, 2)
+    write_parquet(builder.rows, tmp_path)
+    (small,) = check_run(tmp_path, [CHECK.name], spark)
+    assert (small.verdict, small.measured, small.examples) == (plain.verdict, plain.measured, plain.examples)
+    monkeypatch.setattr(spark_settings, "SMALL_BYTES", 0)
+    (large,) = check_run(tmp_path, [CHECK.name], spark)
+    assert (large.verdict, large.measured, large.examples) == (plain.verdict, plain.measured, plain.examples)
