@@ -9,8 +9,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ...remoting.top_addressing import TIMEOUT_S
 from ..faults.losses import Delay, Loss
-from .lists import off
+from .lists import off, period_ms, without_list
 from .timers import UNREGISTER_MS, Timers
 from .world import Fault, World
 
@@ -134,6 +135,12 @@ def link_causes(world: World, source: str, target: str) -> Sequence[Cause]:
             )
             for one in off(world, source, target)
         ]
+        if any(server.name == target for server in world.of_kind("name_server")):
+            late_ms = period_ms(world, source) + 1000 * TIMEOUT_S
+            found += [
+                Cause(one.start_ms, one.end_ms, "link", Loss.SILENT, "", ends_late_ms=late_ms)
+                for one in without_list(world, source)
+            ]
         return found
 
     return world.memoized(("link causes", source, target), found)
