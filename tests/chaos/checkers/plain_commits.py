@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from nemesrv.chaos.checkers.commits import Ahead, Back, CommitFacts, Older, asker_of
@@ -76,17 +78,29 @@ def _ahead(
             key = (row["topic"], row["broker_name"], row["queue_id"], name), row["offset"]
             into[key] = min(into.get(key, row["time_ms"]), row["time_ms"])
     found = []
+    first_past = {place: _FirstPast(of_place) for place, of_place in commits.items()}
     for place, offset in {**acked, **received}:
-        past = [row for row in commits.get(place, ()) if row["offset"] > offset]
-        if not past:
+        first = first_past[place].of(offset) if place in first_past else None
+        if first is None:
             continue
-        first = min(past, key=lambda row: (row["time_ms"], _value(row).get("client") or ""))
         received_ms = received.get((place, offset))
         if received_ms is None or received_ms > first["time_ms"]:
             by = _value(first).get("client")
             acked_ms = acked.get((place, offset))
             found.append(Ahead(*place, offset, first["time_ms"], by, acked_ms, received_ms))
     return found
+
+
+class _FirstPast:
+    """The first commit of a queue past an offset; of those at one time the one of the first client."""
+
+    def __init__(self, commits: Sequence[Mapping[str, Any]]) -> None:
+        self._commits = sorted(commits, key=lambda row: (row["time_ms"], _value(row).get("client") or ""))
+        self._highest = list(accumulate((row["offset"] for row in self._commits), max))
+
+    def of(self, offset: int) -> Mapping[str, Any] | None:
+        first = bisect_right(self._highest, offset)
+        return self._commits[first] if first < len(self._commits) else None
 
 
 def _back(commits: Mapping[Place, Sequence[Mapping[str, Any]]]) -> list[Back]:

@@ -27,6 +27,7 @@ PLANTED: Mapping[str, str] = {
     "commits_follow_work": "consumer-commits-older-offsets",
     "dead_brokers_avoided": "producer-ignores-new-routes",
     "dead_name_servers_left": "client-is-too-patient",
+    "done_by_hand": "name-server-takes-out-nobody",
     "duplicates": "consumer-delivers-twice",
     "living_are_used": "producer-never-uses-a-broker",
     "messages_delivered": "consumer-skips-messages",
