@@ -119,12 +119,13 @@ class Control:
 
     def _after(self, for_s: float, do: str, nodes: tuple[str, ...], begun: tuple[str, ...]) -> None:
         def end() -> None:
-            self._timers.discard(timer)
             try:
                 with self._acting:
                     self._end(do, nodes, begun)
             except HarnessError as exc:
                 log.error("%s could not be ended: %s", ", ".join(begun), exc)
+            finally:
+                self._timers.discard(timer)
 
         timer = threading.Timer(for_s / self._cluster.experiment.stage.clock.scale, end)
         timer.daemon = True
