@@ -170,7 +170,7 @@ def parse_delay_levels(text: str) -> tuple[int, ...]:
 
 
 _SPECIAL_NAMES = {"broker_ip1": "brokerIP1", "cluster_name": "brokerClusterName"}
-_OURS_ONLY = frozenset({"profile", "max_held_pulls", "broker_not_active_timeout_millis"})
+_OURS_ONLY = frozenset({"profile", "max_held_pulls", "broker_not_active_timeout_millis", "address_server"})
 
 
 def java_name(name: str) -> str:

@@ -24,7 +24,7 @@ from nemesrv.chaos.faults.losses import Dial
 from nemesrv.chaos.faults.measuring import MeasuringThread
 from nemesrv.chaos.faults.outside import faults_of
 from nemesrv.chaos.faults.ports import PortHolder
-from nemesrv.chaos.faults.process_faults import Kill, Pause, Stop
+from nemesrv.chaos.faults.process_faults import Kill, Pause, Remove, Stop
 from nemesrv.chaos.faults.toxiproxy import Toxiproxy
 from nemesrv.chaos.faults.toxiproxy_links import LinkFaults
 from nemesrv.chaos.topology import Link
@@ -316,7 +316,7 @@ def inject(world: World, fault: Fault) -> None:
 
 REAL: list[Fault] = [
     Cut(), BlackHole(), Latency(latency_ms=LATE_MS / 2), Bandwidth(rate_kb_s=100), Reset(), HalfOpen(),
-    SynDrop(), Kill(), Stop(), Pause(),
+    SynDrop(), Kill(), Stop(), Pause(), Remove(),
 ]  # fmt: skip
 
 
