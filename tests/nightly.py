@@ -41,7 +41,22 @@ _TUTORIAL = "tests/test_tutorial.py::test_a_page_of_the_tutorial_does_what_it_sa
 _OPEN_FILES = "tests/chaos/test_preflight.py::test_too_few_open_files_are_told_in_the_first_second_by_every_command"
 _DEFECT = f"{_SELFTEST}::test_a_planted_defect_is_killed_and_its_clean_twin_is_clean"
 
+_BY_HAND = f"{_VIRTUAL}/test_acts_by_hand.py::test_what_is_not_done_as_asked_is_found"
+_SHAPES = f"{_VIRTUAL}/test_shaped_partitions.py::test_links_meet_what_the_shape_says_and_every_table_is_true"
+
 NIGHTLY = (
+    Nightly(
+        _BY_HAND,
+        "more defects of acts by hand and of clocks",
+        (_BY_HAND, "tests/chaos/checkers/test_done_by_hand.py"),
+        ("name-server-takes-out-nobody", "name-server-goes-by-another-clock"),
+    ),
+    Nightly(
+        _SHAPES,
+        "more partitions by name, recorded",
+        (_SHAPES, "tests/chaos/test_shapes.py"),
+        ("ring", "split_list", "out_of"),
+    ),
     Nightly(
         f"{_EDGES}::test_just_inside_is_valid_and_just_outside_is_invalid",
         "more edges of the windows, each from both sides",
