@@ -331,6 +331,17 @@ class RouteObligations:
             changed.append(self.beginning)
         return max(changed, key=lambda label: label.fault_id != "", default=BEGIN)
 
+    def _is_held(self, cause: Cause, now_ms: float) -> bool:
+        """Whether a dying process's close may meet a link that holds everything: then that link's own window stays.
+
+        A clean stop may take `leave_ms` from its beginning on, and closes last.
+        """
+        closes_ms = cause.start_ms + (self.leave_ms if cause.loss is Loss.GRACEFUL else 0.0)
+        return any(
+            other.on == "link" and other.loss.swallows_closes and other.start_ms < closes_ms and other.end_ms > now_ms
+            for other in self.causes
+        )
+
     def _dropping(self, now_ms: float, before: RouteState, active: list[Cause]) -> tuple[float, float, Window]:
         """When the broker must have left the table: the first of all causes that can make it leave."""
         ended = {cause.on for cause in self._ending.get(now_ms, ())}
@@ -341,15 +352,7 @@ class RouteObligations:
             at_ms, settled_ms, began = now_ms, NEVER, active
         for cause in began:
             drop = self._drop(cause, now_ms)
-            # A dying process's close cannot pass a link that holds everything: that link's own window stays.
-            held = (
-                cause.on == "broker"
-                and cause.loss.closes
-                and any(
-                    other.on == "link" and other.loss.swallows_closes and other.start_ms < cause.start_ms
-                    for other in active
-                )
-            )
+            held = cause.on == "broker" and cause.loss.closes and self._is_held(cause, now_ms)
             if cause.on != "name_server" and not held and (settled_ms == NEVER or now_ms + drop.latest_ms < settled_ms):
                 at_ms, settled_ms, window = now_ms, now_ms + drop.latest_ms, drop
         if "name_server" in ended and settled_ms < now_ms + self.timers.S_ms:

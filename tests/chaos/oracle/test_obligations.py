@@ -134,6 +134,15 @@ def test_a_clean_stop_may_have_unregistered_before_it_is_recorded() -> None:
     assert demanded(world(fault(stop, 100), lives=lives)) == [("return", 33, 97), ("drop", 100, 600)]
 
 
+def test_the_close_of_a_clean_stop_may_meet_a_black_hole_that_began_while_it_was_under_way() -> None:
+    stop, lives = ("stop", "sigterm", "broker-a", None, None), (("ns-0", 0, math.inf), ("broker-a", 0, 100))
+    for begun_s in (97, 98):  # with it, and in its course
+        held = demanded(world(fault(LINK, begun_s, 400), fault(stop, 100), lives=lives))
+        assert held == [("return", 33, 97), ("drop", begun_s + 130, 400), ("drop", 403, 600)]
+    too_late = demanded(world(fault(LINK, 100.5, 400), fault(stop, 100), lives=lives))
+    assert too_late[:3] == [("return", 33, 97), ("drop", 100, 100.5), ("drop", 100.5, 400)]
+
+
 def test_a_broker_that_is_leaving_may_still_register_with_a_name_server_that_was_just_started() -> None:
     stop, kill = ("stop", "sigterm", "broker-a", None, None), ("kill", "sigkill", "ns-0", None, None)
     lives = (("ns-0", 0, 98), ("ns-0", 99, math.inf), ("broker-a", 0, 100), ("broker-a", 200, math.inf))
