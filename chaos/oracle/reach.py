@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from ..faults.losses import Loss
+from ..faults.losses import Dial, Loss
 from ..faults.process_faults import Absent
 from ..topology import ADDRESS_SERVER
 from .intervals import Stretch, without
@@ -155,18 +155,15 @@ def _out_of_reach(world: World, client: str, name_server: str) -> list[Stretch]:
 def delayed_by_commits(world: World, client: str, window: Window, from_ms: float) -> Window:
     """The window, which begins at `from_ms`, as much longer as the client's offset commits hold up its polls.
 
-    They do where a consumer cannot dial the broker of its queues because packets are lost: through a proxy a dial
-    succeeds whatever is behind it, and a dead process's kernel refuses. Each broker has one queue more, of the retry
-    topic. A group that broadcasts commits to files of its own.
+    They do where a consumer dials the broker of its queues and its SYNs are lost: other faults let a dial in, and a
+    dead process's kernel refuses. Each broker has one queue more, of the retry topic. A group that broadcasts commits
+    to files of its own.
     """
     workload = world.workload
     if workload.get("broadcasting") or not any(node.name == client for node in world.of_kind("consumer")):
         return window
     to_ms = from_ms + window.latest_ms
-    lossy = [
-        [f for f in world.link_faults(client, node.name) if f.kind.loses_packets and f.overlaps(from_ms, to_ms)]
-        for node in world.of_kind("broker")
-    ]
+    lossy = [_dials_in_vain(world, client, node.name, from_ms, to_ms) for node in world.of_kind("broker")]
     queues = (int(workload.get("queues") or 4) + 1) * sum(map(bool, lossy))
     if not queues or window.latest_ms == NEVER:
         return window
@@ -174,6 +171,25 @@ def delayed_by_commits(world: World, client: str, window: Window, from_ms: float
     return window.plus(
         commit_delay_ms(world.timers_of(client), queues, to_ms - since_ms), f"J (C·{queues} queues each commit)"
     )
+
+
+def _dials_in_vain(world: World, client: str, broker: str, from_ms: float, to_ms: float) -> Sequence[Fault]:
+    """The faults of [from_ms, to_ms] that drop the SYNs of the client's dials to the broker, where it has to dial: what
+    is connected outlasts a fault of SYNs alone, unless something else ends it."""
+    faults = world.link_faults(client, broker)
+
+    def ends(fault: Fault) -> bool:
+        others = (other for other in faults if other is not fault and other.overlaps(fault.start_ms, to_ms))
+        ran = all(undisturbed(world, node, fault.start_ms, to_ms) for node in (client, broker))
+        return not ran or any(others)
+
+    return [
+        fault
+        for fault in faults
+        if fault.kind.dial is Dial.DROPPED
+        and fault.overlaps(from_ms, to_ms)
+        and (fault.kind.loses_packets or ends(fault))
+    ]
 
 
 def undisturbed(world: World, node: str, from_ms: float, to_ms: float) -> bool:

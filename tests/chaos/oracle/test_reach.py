@@ -1,0 +1,36 @@
+"""What holds up a client's thread: offset commits whose dials nobody answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from nemesrv.chaos.oracle.reach import delayed_by_commits
+from nemesrv.chaos.oracle.windows import Window
+from nemesrv.chaos.oracle.world import World
+from tests.chaos.builder import cluster
+
+LOSS = ("f1", "packet_loss", "packet_drop", "consumer-0", "broker-a")
+SYN_DROP = ("f1", "syn_drop", "full_accept_queue", "consumer-0", "broker-a")
+KILL = ("f2", "kill", "sigkill", "broker-a")
+PLAIN = Window(0, 33_000, "P + A", "")
+
+
+@pytest.mark.parametrize(
+    ("fault", "killed", "client", "held_up"),
+    [
+        (LOSS, False, "consumer-0", True),
+        (LOSS, False, "producer-0", False),
+        (SYN_DROP, True, "consumer-0", True),
+        (SYN_DROP, False, "consumer-0", False),  # what is connected goes on
+        (SYN_DROP, True, "producer-0", False),
+    ],
+)
+def test_commits_hold_up_a_consumer_that_must_dial_and_whose_syns_are_dropped(
+    fault: tuple[str, ...], killed: bool, client: str, held_up: bool
+) -> None:
+    builder = cluster(clients=("producer-0", "consumer-0")).at(100).fault(*fault)
+    if killed:
+        builder.at(110).fault(*KILL).at(120).fault(*KILL, end=True).restarted("broker-a")
+    world = World.of_rows(builder.at(300).fault(*fault, end=True).end(400).rows)
+    window = delayed_by_commits(world, client, PLAIN, 150_000)
+    assert (window.latest_ms > PLAIN.latest_ms, "each commit" in window.formula) == (held_up, held_up)
