@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from .intervals import Stretch, without
 from .quiet import calm, members_window, sharing_from
-from .reach import delayed_by_commits, failed_calls
+from .reach import cut_offs, delayed_by_commits, failed_calls
 from .windows import Window, drop_window, return_window, staleness_window
 from .world import Fault, World
 
@@ -141,6 +141,7 @@ def judged(world: World, topics: Iterable[str], tables: Tables) -> list[Judged]:
     common = _common_changes(world)
     for topic in sorted(topics):
         changes = [*common, *_route_changes(world, tables.changes(topic), min(starts))]
+        changes += _unheard(world, changes, min(starts))
         blocked = [Stretch(change.at_ms, change.due_ms) for change in changes]
         for start_ms, end_ms in without(min(starts), world.end_ms, blocked):
             queues = tables.at(topic, start_ms)
@@ -166,6 +167,21 @@ def _route_changes(world: World, changes: Sequence[tuple[float, bool]], first_ms
             latest_ms, chained = window.latest_ms + stale.latest_ms, window.timers + stale.timers
             window = window._replace(latest_ms=latest_ms, formula=f"{window.formula} + {stale.formula}", timers=chained)
         found.append(Change(at_ms, at_ms + window.latest_ms, window, "route changed"))
+    return found
+
+
+def _unheard(world: World, changes: Sequence[Change], first_ms: float) -> list[Change]:
+    """Stretches in which a consumer is cut off from every NameServer of its list while something changes: what it
+    cannot hear then is a change to it when it can ask again."""
+    found = []
+    for node in world.of_kind("consumer"):
+        for cut_off in cut_offs(world, node.name):
+            if not any(c.at_ms < cut_off.end_ms and c.due_ms > cut_off.start_ms for c in changes):
+                continue
+            again_ms = min(cut_off.end_ms, world.end_ms)
+            for heard in _route_changes(world, [(again_ms, True), (again_ms, False)], first_ms):
+                what = f"{node.name} could ask no NameServer"
+                found.append(heard._replace(at_ms=max(cut_off.start_ms, first_ms), what=what))
     return found
 
 

@@ -83,6 +83,25 @@ def test_the_queues_of_a_killed_broker_are_gone_and_the_others_shared_anew_in_ti
     assert (verdict.verdict, verdict.examined) == (expected, 8 + 4)
 
 
+@pytest.mark.parametrize(("settled_s", "expected"), [(410, Validity.VALID), (490, Validity.INVALID)])
+def test_a_consumer_that_can_ask_no_name_server_shares_the_queues_anew_when_it_can(
+    settled_s: float, expected: Validity
+) -> None:
+    """It hears of the killed broker after the heal at 300 s; that it was cut off is no excuse for longer."""
+    cuts = [(f"f{n + 2}", "cut", "toxiproxy.disabled", "consumer-0", f"ns-{n}") for n in (0, 1)]
+    builder = group().at(90)
+    for cut in cuts:
+        builder.fault(*cut)
+    builder.at(101).fault(*KILL)
+    for name_server in ("ns-0", "ns-1"):
+        builder.route(name_server, "orders", "broker-b")
+    builder.at(300)
+    for cut in cuts:
+        builder.fault(*cut, end=True)
+    assign(assign(builder, 320, "consumer-0", B[:2]), settled_s, "consumer-1", B[2:])
+    assert check(builder.end(600)).verdict is expected
+
+
 def test_with_broadcasting_every_consumer_owns_every_queue() -> None:
     builder = group(workload={"broadcasting": True})
     assert check(builder.end(200)).verdict is Validity.INVALID
