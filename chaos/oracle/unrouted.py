@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from ..faults.losses import Dial
 from .obligations import route_states
 from .reach import Moment, lost
 from .windows import NEVER, Window
@@ -23,6 +24,10 @@ def unrouted_window(world: World, client: str, moment: Moment) -> Window | None:
     failing = lost(world, client, "name_server", moment.at_ms, for_ms=timers.P_ms + timers.A_ms)
     if len(now) == len(servers):
         return Window(0, NEVER, "never", "no route, and every NameServer is lost to the client") if servers else None
+    if any(_takes_the_whole_call(world, client, node.name, moment.at_ms) for node in servers):
+        return Window(
+            0, NEVER, "never", "no route, and a NameServer in the list whose dial takes a look-up's whole time"
+        )
     held_ms = max(_held_ms(world, node.name, moment.at_ms) for node in servers if node.name not in now)
     if not failing and held_ms <= moment.at_ms:
         return None
@@ -33,6 +38,16 @@ def unrouted_window(world: World, client: str, moment: Moment) -> Window | None:
     latest_ms = waits_ms + (k + 1) * (2 * timers.A_ms + 1000.0 / rate)
     formula = f"({k} + 1)·(2·A + 1/rate)"
     return Window(0, latest_ms, f"R + C + {formula}" if waits_ms else formula, _ROW, k + 2)
+
+
+def _takes_the_whole_call(world: World, client: str, name_server: str, at_ms: float) -> bool:
+    """Whether a dial to it, whose SYNs are lost, leaves a look-up no time: the next NameServer of the list is dialled,
+    not asked, and its connection closed for the call's time-out, so that the next look-up begins with the same dial."""
+    timers = world.timers_of(client)
+    if timers.C_ms < timers.A_ms:
+        return False
+    faults = world.link_faults(client, name_server)
+    return any(fault.kind.dial is Dial.DROPPED and fault.start_ms <= at_ms < fault.end_ms for fault in faults)
 
 
 def _held_ms(world: World, name_server: str, at_ms: float) -> float:

@@ -1,6 +1,9 @@
-"""What bounds a first good pull where NameServers name too few brokers for everybody to have a queue."""
+"""What bounds a first good pull where NameServers name too few brokers for everybody to have a queue, and a first good
+send where a look-up's whole time goes into a dial."""
 
 from __future__ import annotations
+
+import pytest
 
 from nemesrv.chaos.experiment.expectation import expected_world
 from nemesrv.chaos.oracle.reach import moments
@@ -29,3 +32,19 @@ def test_a_consumer_may_have_no_queue_while_too_few_brokers_are_named_and_until_
 
 def test_with_a_queue_for_each_consumer_nothing_is_waited_for() -> None:
     assert set(pulls_bounded_by(queues=4).values()) == {40_000}
+
+
+@pytest.mark.parametrize(("loss", "is_bounded"), [("packet_loss", False), ("syn_drop", False), ("cut", True)])
+def test_a_dial_whose_syns_are_lost_takes_a_look_ups_whole_time(loss: str, is_bounded: bool) -> None:
+    """The next NameServer is dialled and not asked, its connection closed; the next look-up begins with that dial."""
+    timeline = [
+        {"at_s": 20, "do": loss, "name": "lost", "links": ["producer-0 <-> ns-1"]},
+        {"at_s": 30, "do": "kill", "nodes": ["ns-0"]},
+        {"at_s": 40, "do": "restart", "nodes": ["ns-0"]},
+        {"at_s": 250, "do": "heal"},
+    ]
+    document = {"checks": ["recovery_time"], "timeline": timeline, "cluster": {"name_servers": 2, "brokers": 2}}
+    world = expected_world(parse(document, file="x.yaml")).world
+    (back,) = [moment for moment in moments(world) if (moment.fault_id, moment.phase) == ("kill-1", "end")]
+    assert (bound(world, "producer-0", "send", back, routed=False).latest_ms < 100_000) is is_bounded
+    assert bound(world, "producer-1", "send", back, routed=False).latest_ms < 100_000
