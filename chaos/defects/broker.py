@@ -329,7 +329,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="broker-crash",
         caught_by=checks("no_acknowledged_loss"),
-        also=checks("duplicates", "messages_delivered", "order_kept"),
+        also=checks("duplicates", "messages_delivered", "order_kept", "timers_kept"),
         plant=_acknowledges_before_it_stores,
     ),
     Defect(
@@ -376,7 +376,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("order_kept"),
-        also=checks("duplicates", "messages_delivered", "no_acknowledged_loss", "prompt_answers"),
+        also=checks("duplicates", "messages_delivered", "no_acknowledged_loss", "prompt_answers", "timers_kept"),
         plant=_stores_out_of_order,
     ),
     Defect(
