@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from nemesrv.chaos.errors import HarnessError
 from nemesrv.chaos.faults.accept_queue import FullAcceptQueue
@@ -54,6 +55,17 @@ def world(api: Toxiproxy, ports: PortHolder) -> Iterator[World]:
     with links:
         yield made
     peer.close()
+
+
+def until_a_syn_waits(at: Address) -> None:
+    """Returns when somebody dials `at` whose SYN has had no answer yet (SYN_SENT of /proc/net/tcp)."""
+    remote = f":{at.port:04X}"
+
+    def waits() -> bool:
+        sockets = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        return any(fields[2].endswith(remote) and fields[3] == "02" for fields in sockets)
+
+    Retrying(retry=retry_if_result(lambda seen: not seen), stop=stop_after_delay(10), wait=wait_fixed(0.01))(waits)
 
 
 def works(world: World) -> bool:
@@ -124,7 +136,7 @@ def test_a_dial_under_way_at_the_heal_is_let_in_at_its_next_syn(world: World) ->
 
     dialling = threading.Thread(target=dials)
     dialling.start()
-    time.sleep(0.2)  # its first SYN is dropped
+    until_a_syn_waits(front)
     world.links.end(fault_id)
     far = world.peer.accept()
     assert far.recv(4) == b"late"
