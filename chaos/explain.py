@@ -29,8 +29,8 @@ from .oracle.quiet import calm
 from .oracle.reach import moments
 from .oracle.recovery import LOOK_UP, bound
 from .oracle.world import World
+from .scenarios.action import told as action_told
 from .scenarios.model import Scenario
-from .scenarios.model import told as action_told
 
 MUST, MUST_NOT, MAY = "must hold", "must not hold", "may hold"
 _OPERATIONS = {"producer": ("send", LOOK_UP), "consumer": ("pull", LOOK_UP)}

@@ -17,8 +17,9 @@ from ..faults.kinds import NameServerList
 from ..faults.link_faults import Heal, LinkFault
 from ..faults.process_faults import Absent, ProcessFault, Restart, Stop
 from ..oracle.world import World
+from ..scenarios.action import ActionModel
 from ..scenarios.by_hand import said_by_hand
-from ..scenarios.model import ActionModel, Scenario
+from ..scenarios.model import Scenario
 from ..scenarios.timeline import is_chosen
 from ..topology import ADMIN, Link, NodeKind
 from .nodes import about

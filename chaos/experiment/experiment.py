@@ -35,8 +35,9 @@ from ..faults.link_faults import Heal, LinkFault
 from ..faults.process_faults import Absent, ProcessFault, Restart, Resume
 from ..faults.processes import ProcessFaults, not_done
 from ..history.merge import to_parquet
+from ..scenarios.action import ActionModel
 from ..scenarios.by_hand import said_by_hand
-from ..scenarios.model import ActionModel, Scenario
+from ..scenarios.model import Scenario
 from ..scenarios.timeline import is_chosen
 from ..shapes import Stream
 from ..topology import ADDRESS_SERVER, ADMIN, Link, NodeKind

@@ -23,7 +23,8 @@ from ..faults.by_hand import BY_HAND
 from ..faults.kinds import ACTIONS
 from ..faults.link_faults import Heal
 from ..reports.sentences import example_sentence
-from ..scenarios.model import ActionModel, Scenario, named, parse
+from ..scenarios.action import ActionModel, named
+from ..scenarios.model import Scenario, parse
 from ..topology import ADMIN, NodeKind
 from ..verdict import Validity, Verdict
 from .experiment import Experiment

@@ -15,7 +15,7 @@ from ...remoting.node.profile import Profile
 from ..faults.link_faults import BlackHole, Cut, Heal
 from ..faults.process_faults import Kill, Pause, Restart, Resume, Stop
 from ..oracle.timers import Timers
-from ..scenarios.model import ActionModel
+from ..scenarios.action import ActionModel
 
 BEGIN_MS = 2_000.0
 """Until then every node has started and every NameServer knows every broker."""

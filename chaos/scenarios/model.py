@@ -9,42 +9,32 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import yaml
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    SerializerFunctionWrapHandler,
-    ValidationError,
-    model_serializer,
-    model_validator,
-)
-from pydantic.fields import FieldInfo
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from ...remoting.node.profile import Profile
 from ..checkers import CHECKS
 from ..errors import ScenarioError, nearest
 from ..faults.by_hand import ByHand
-from ..faults.clocks import ClockAction
-from ..faults.fault import Action
-from ..faults.kinds import ACTIONS, AnyAction
-from ..faults.link_faults import Cut, HalfOpen, LinkFault, SynDrop
+from ..faults.kinds import ACTIONS
+from ..faults.link_faults import Cut, HalfOpen, SynDrop
 from ..faults.process_faults import Remove, RestartStorm, RollingRestart
 from ..settings.resolve import SettingError, settings_of
 from ..settings.values import Value
 from ..topology import EXTERNAL, NodeKind, Topology
+from .action import STRICT, ActionModel, Name
 from .by_hand import check_by_hand
 from .clocks import check_clocks
 from .lists import check_lists
 from .nodes import check_nodes
 from .reading import read, refuse_booleans
+from .refused import allowed_at, key_of, shown_of
 from .series import Plan, planned, refuse_series
 from .setting import change
-from .timeline import fault_ids, is_chosen, refuse_idle_heals, refuse_impossible
+from .timeline import is_chosen, refuse_idle_heals, refuse_impossible
 from .topics import all_topics, check_topics, group_of, topic_of
-from .words import in_words, literals, of_type
 from .zones import check_zones, nodes_of_zones
 
 if TYPE_CHECKING:
@@ -53,11 +43,9 @@ if TYPE_CHECKING:
 SHIPPED_DIR = Path(__file__).parent
 CHECK_NAMES = tuple(CHECKS)
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9%|_-]{1,127}$")]
-
 
 class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = STRICT
 
 
 class ClusterModel(_Model):
@@ -127,104 +115,6 @@ class NodeModel(_Model):
     """Of a consumer: its group; None: one for all that read this topic."""
     cluster_name: Name | None = None
     """Of a broker: the cluster that it registers in (brokerClusterName)."""
-
-
-class ActionModel(_Model):
-    """An entry of the timeline: when, on what, and what is done. In YAML the fields of `what` stand beside `at_s`."""
-
-    at_s: float = Field(ge=0, le=100_000)
-    what: AnyAction
-    links: tuple[str, ...] = ()
-    nodes: tuple[str, ...] = ()
-    name: Name | None = None
-    """Of a fault of links, so that a heal can end it alone; None: its kind and its number in the timeline."""
-    period_s: float | None = Field(None, ge=0.1, le=100_000)
-    """Of a fault of links: it flaps, on for `duty` of each period, until it is healed."""
-    duty: float | None = Field(None, gt=0, lt=1)
-    """None: 0.5."""
-
-    @property
-    def do(self) -> str:
-        return self.what.do
-
-    @model_validator(mode="before")
-    @classmethod
-    def _parted(cls, document: Any) -> Any:
-        """`what` apart from the rest. A key of another action that says nothing (null, 0, [] or both) is left out."""
-        if not isinstance(document, dict) or isinstance(document.get("what"), Action):
-            return document
-        own = {key: value for key, value in document.items() if key in _ENTRY_KEYS}
-        kind = ACTIONS.get(str(document.get("do")))
-        what = {
-            key: value
-            for key, value in document.items()
-            if key not in _ENTRY_KEYS
-            and (kind is None or key in kind.model_fields or key not in _ANY_KEYS or value not in (None, 0, "both"))
-        }
-        return {**own, "what": what}
-
-    @model_serializer(mode="wrap")
-    def _joined(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        entry = handler(self)
-        what = entry.pop("what")
-        said = {key: entry[key] for key in ("name", "links", "nodes", "period_s", "duty") if entry[key]}
-        own = {key: value for key, value in what.items() if value != []}
-        return {"at_s": entry["at_s"], "do": own.pop("do"), **said, **own}
-
-    @model_validator(mode="after")
-    def _has_what_it_acts_on(self) -> ActionModel:
-        acts_on = self.what.acts_on
-        if acts_on and self.what.needs_targets and not getattr(self, acts_on):
-            example = "[broker-a <-> ns-0]" if acts_on == "links" else _example(self.what)
-            raise ValueError(f"`do: {self.do}` needs `{acts_on}`, e.g. {acts_on}: {example}")
-        if self.nodes and acts_on == "links":
-            raise ValueError(f"`do: {self.do}` acts on links, not on nodes")
-        for targets in ("links", "nodes"):
-            if getattr(self, targets) and acts_on != targets:
-                raise ValueError(f"`do: {self.do}` takes no {targets}")
-        if self.name is not None and not isinstance(self.what, LinkFault):
-            raise ValueError(f"`do: {self.do}` takes no name: faults of links have one, by which a heal ends them")
-        if self.period_s is not None and not isinstance(self.what, LinkFault):
-            raise ValueError(f"`do: {self.do}` takes no period_s: faults of links can flap")
-        if self.duty is not None and self.period_s is None:
-            raise ValueError("duty goes with period_s: it is the part of each period in which the fault is on")
-        for node in self.nodes:
-            if self.nodes.count(node) > 1:
-                raise ValueError(f"`do: {self.do}` names each node once, and {node} more than once")
-        return self
-
-
-def _example(what: Action) -> str:
-    name_servers = isinstance(what, ClockAction) or (isinstance(what, ByHand) and "broker" not in what.asks)
-    return "[ns-0]" if name_servers else "[broker-a]"
-
-
-_ENTRY_KEYS = ("at_s", "links", "nodes", "name", "period_s", "duty")
-_ANY_KEYS = frozenset(key for kind in ACTIONS.values() for key in kind.model_fields)
-
-
-def _keys_of(do: str) -> list[str]:
-    """What an entry with this `do` may say."""
-    kind = ACTIONS[do]
-    named = ["name", "period_s", "duty"] if issubclass(kind, LinkFault) else []
-    own = (key for key in kind.model_fields if key != "do")
-    return ["at_s", "do", *([kind.acts_on] if kind.acts_on else []), *own, *named]
-
-
-def told(action: ActionModel) -> str:
-    """What it does, on what, in a line."""
-    of = getattr(action.what, "faults", ())
-    named = filter(None, [action.name, action.what.about])
-    flaps = f"{action.duty or 0.5:.0%} of each {action.period_s:g} s" if action.period_s else None
-    return " ".join([action.do, *named, *action.links, *action.nodes, *of, *filter(None, [flaps])])
-
-
-def named(timeline: Sequence[ActionModel]) -> tuple[ActionModel, ...]:
-    """The timeline with the id of every fault of links as its name."""
-    return tuple(
-        action.model_copy(update={"name": fault_id or action.name})
-        for action, fault_id in zip(timeline, fault_ids(timeline), strict=True)
-    )
 
 
 class Scenario(_Model):
@@ -348,7 +238,7 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
         scenario = Scenario.model_validate(document)
     except ValidationError as exc:
         error = exc.errors()[0]
-        raise ScenarioError(file, _key(error), _shown(error), _allowed(error)) from exc
+        raise ScenarioError(file, key_of(error), shown_of(error), allowed_at(error, Scenario)) from exc
     check_lists(scenario.cluster.name_server_list, scenario.timeline, scenario.topology(), file=file)
     check_zones(scenario.zones, scenario.topology(), file=file)
     _check_names(scenario, file)
@@ -413,80 +303,6 @@ _TRUE_OR_FALSE = frozenset(
 
 def _but(entry: Mapping[str, Any], key: str) -> dict[str, Any]:
     return {name: value for name, value in entry.items() if name != key}
-
-
-_OF_TIMELINE = 2
-"""How many parts of an error's place lead to an entry of the timeline; then come `what` and its `do`."""
-
-
-def _key(error: Any) -> str:
-    """The key as the file has it: `what` and the `do` that pydantic chose by are no keys of the file."""
-    place = list(error["loc"])
-    if "what" in place:
-        del place[_OF_TIMELINE : _OF_TIMELINE + 2]
-    if error["type"] in ("union_tag_invalid", "union_tag_not_found"):
-        place.append("do")
-    return ".".join(map(str, place))
-
-
-def _shown(error: Any) -> str:
-    if error["type"] in ("missing", "union_tag_not_found"):
-        return ""  # else it would be all that stands around the key
-    value = error["ctx"]["tag"] if error["type"] == "union_tag_invalid" else error.get("input")
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
-def _allowed(error: Any) -> str:
-    place = error["loc"]
-    match error["type"]:
-        case "extra_forbidden":
-            keys = _sibling_keys(place)
-            return f"one of the keys {', '.join(keys)}{nearest(str(place[-1]), keys)}"
-        case "missing":
-            field = _field_of(place)
-            return f"{in_words(field)}: this key is required" if field else "a value: this key is required"
-        case "union_tag_not_found":
-            return f"one of {', '.join(ACTIONS)}: this key is required"
-        case "union_tag_invalid":
-            return f"one of {', '.join(ACTIONS)}{nearest(str(error['ctx']['tag']), ACTIONS)}"
-        case "value_error":
-            return str(error["msg"]).removeprefix("Value error, ")
-    field = _field_of(place)
-    if field is None:  # an entry of a list, or of a mapping
-        return of_type(error["type"]) or str(error["msg"]).removeprefix("Input should be ")
-    words = in_words(field)
-    if error["type"] == "literal_error" and isinstance(error.get("input"), str):
-        words += nearest(error["input"], literals(field))
-    return words
-
-
-def _fields_at(place: Sequence[str | int]) -> Mapping[str, FieldInfo]:
-    """The fields of the model that stands at `place`; none where no model does."""
-    if "what" in place:
-        return ACTIONS[str(place[_OF_TIMELINE + 1])].model_fields if len(place) == _OF_TIMELINE + 2 else {}
-    at: Any = Scenario
-    for part in place:
-        if isinstance(at, type) and issubclass(at, BaseModel):
-            found = at.model_fields.get(str(part))
-            at = None if found is None else found.annotation
-        elif get_origin(at) in (dict, tuple):  # of which each value, or entry, is one
-            at = get_args(at)[1 if get_origin(at) is dict else 0]
-        else:
-            return {}
-    return at.model_fields if isinstance(at, type) and issubclass(at, BaseModel) else {}
-
-
-def _field_of(place: tuple[str | int, ...]) -> FieldInfo | None:
-    """The field at `place`; None where that is no field of a model but an entry of a list or a mapping."""
-    return _fields_at(place[:-1]).get(str(place[-1])) if place else None
-
-
-def _sibling_keys(place: tuple[str | int, ...]) -> list[str]:
-    """The keys that may stand where the one at `place` stands."""
-    if "what" in place:
-        return _keys_of(str(place[_OF_TIMELINE + 1]))
-    return sorted(_fields_at(place[:-1]))
 
 
 def _check_names(scenario: Scenario, file: str) -> None:

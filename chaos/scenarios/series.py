@@ -20,7 +20,7 @@ from ..faults.process_faults import Kill, ProcessFault, Restart, RestartStorm, R
 from .timeline import fault_ids
 
 if TYPE_CHECKING:
-    from .model import ActionModel
+    from .action import ActionModel
 
 CYCLES_MAX = 1_000
 _OF_PROCESSES = (ProcessFault, Resume, Restart, RollingRestart, RestartStorm)

@@ -10,7 +10,8 @@ import pytest
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.experiment.session import RunningCluster
 from nemesrv.chaos.faults.kinds import FAULTS, LINK_FAULTS
-from nemesrv.chaos.scenarios.model import ActionModel, parse
+from nemesrv.chaos.scenarios.action import ActionModel
+from nemesrv.chaos.scenarios.model import parse
 
 
 class Acts:

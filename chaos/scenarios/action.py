@@ -1,0 +1,121 @@
+"""An entry of a scenario's timeline: when, on what, and what is done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+
+from ..faults.by_hand import ByHand
+from ..faults.clocks import ClockAction
+from ..faults.fault import Action
+from ..faults.kinds import ACTIONS, AnyAction
+from ..faults.link_faults import LinkFault
+from .timeline import fault_ids
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9%|_-]{1,127}$")]
+
+
+STRICT = ConfigDict(extra="forbid", frozen=True)
+"""A key that there is not is refused, and nothing changes afterwards."""
+
+
+class ActionModel(BaseModel):
+    """An entry of the timeline: when, on what, and what is done. In YAML the fields of `what` stand beside `at_s`."""
+
+    model_config = STRICT
+
+    at_s: float = Field(ge=0, le=100_000)
+    what: AnyAction
+    links: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+    name: Name | None = None
+    """Of a fault of links, so that a heal can end it alone; None: its kind and its number in the timeline."""
+    period_s: float | None = Field(None, ge=0.1, le=100_000)
+    """Of a fault of links: it flaps, on for `duty` of each period, until it is healed."""
+    duty: float | None = Field(None, gt=0, lt=1)
+    """None: 0.5."""
+
+    @property
+    def do(self) -> str:
+        return self.what.do
+
+    @model_validator(mode="before")
+    @classmethod
+    def _parted(cls, document: Any) -> Any:
+        """`what` apart from the rest. A key of another action that says nothing (null, 0, [] or both) is left out."""
+        if not isinstance(document, dict) or isinstance(document.get("what"), Action):
+            return document
+        own = {key: value for key, value in document.items() if key in _ENTRY_KEYS}
+        kind = ACTIONS.get(str(document.get("do")))
+        what = {
+            key: value
+            for key, value in document.items()
+            if key not in _ENTRY_KEYS
+            and (kind is None or key in kind.model_fields or key not in _ANY_KEYS or value not in (None, 0, "both"))
+        }
+        return {**own, "what": what}
+
+    @model_serializer(mode="wrap")
+    def _joined(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        entry = handler(self)
+        what = entry.pop("what")
+        said = {key: entry[key] for key in ("name", "links", "nodes", "period_s", "duty") if entry[key]}
+        own = {key: value for key, value in what.items() if value != []}
+        return {"at_s": entry["at_s"], "do": own.pop("do"), **said, **own}
+
+    @model_validator(mode="after")
+    def _has_what_it_acts_on(self) -> ActionModel:
+        acts_on = self.what.acts_on
+        if acts_on and self.what.needs_targets and not getattr(self, acts_on):
+            example = "[broker-a <-> ns-0]" if acts_on == "links" else _example(self.what)
+            raise ValueError(f"`do: {self.do}` needs `{acts_on}`, e.g. {acts_on}: {example}")
+        if self.nodes and acts_on == "links":
+            raise ValueError(f"`do: {self.do}` acts on links, not on nodes")
+        for targets in ("links", "nodes"):
+            if getattr(self, targets) and acts_on != targets:
+                raise ValueError(f"`do: {self.do}` takes no {targets}")
+        if self.name is not None and not isinstance(self.what, LinkFault):
+            raise ValueError(f"`do: {self.do}` takes no name: faults of links have one, by which a heal ends them")
+        if self.period_s is not None and not isinstance(self.what, LinkFault):
+            raise ValueError(f"`do: {self.do}` takes no period_s: faults of links can flap")
+        if self.duty is not None and self.period_s is None:
+            raise ValueError("duty goes with period_s: it is the part of each period in which the fault is on")
+        for node in self.nodes:
+            if self.nodes.count(node) > 1:
+                raise ValueError(f"`do: {self.do}` names each node once, and {node} more than once")
+        return self
+
+
+def _example(what: Action) -> str:
+    name_servers = isinstance(what, ClockAction) or (isinstance(what, ByHand) and "broker" not in what.asks)
+    return "[ns-0]" if name_servers else "[broker-a]"
+
+
+_ENTRY_KEYS = ("at_s", "links", "nodes", "name", "period_s", "duty")
+_ANY_KEYS = frozenset(key for kind in ACTIONS.values() for key in kind.model_fields)
+
+
+def keys_of(do: str) -> list[str]:
+    """What an entry with this `do` may say."""
+    kind = ACTIONS[do]
+    named = ["name", "period_s", "duty"] if issubclass(kind, LinkFault) else []
+    own = (key for key in kind.model_fields if key != "do")
+    return ["at_s", "do", *([kind.acts_on] if kind.acts_on else []), *own, *named]
+
+
+def told(action: ActionModel) -> str:
+    """What it does, on what, in a line."""
+    of = getattr(action.what, "faults", ())
+    named = filter(None, [action.name, action.what.about])
+    flaps = f"{action.duty or 0.5:.0%} of each {action.period_s:g} s" if action.period_s else None
+    return " ".join([action.do, *named, *action.links, *action.nodes, *of, *filter(None, [flaps])])
+
+
+def named(timeline: Sequence[ActionModel]) -> tuple[ActionModel, ...]:
+    """The timeline with the id of every fault of links as its name."""
+    return tuple(
+        action.model_copy(update={"name": fault_id or action.name})
+        for action, fault_id in zip(timeline, fault_ids(timeline), strict=True)
+    )
