@@ -22,8 +22,9 @@ from ..oracle.hung import hung_brokers
 from ..oracle.lists import certainly_off
 from ..oracle.lost_brokers import absences, alive
 from ..oracle.reach import cut_off_until, failed_calls
+from ..oracle.recorded import Life
 from ..oracle.windows import Window, client_leave_window
-from ..oracle.world import Life, World
+from ..oracle.world import World
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
 from .control import Control, decoded

@@ -22,8 +22,9 @@ from typing import Any, NamedTuple
 from ...remoting.node.profile import Profile
 from ..oracle.by_hand import TABLE_ACTS, Act
 from ..oracle.causes import link_causes, process_causes
+from ..oracle.recorded import Life
 from ..oracle.schedules import FIRST_SCAN_MS
-from ..oracle.world import Life, World
+from ..oracle.world import World
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
 from .control import Control, decoded

@@ -29,7 +29,8 @@ from ..faults.clocks import CLOCK_ACTIONS
 from ..faults.losses import Dial, Loss
 from ..faults.process_faults import Absent, Remove
 from ..oracle.dials import dials_met, late_ms
-from ..oracle.world import Fault, World
+from ..oracle.recorded import Fault
+from ..oracle.world import World
 from ..topology import ADMIN
 from ..verdict import EXAMPLES_MAX, Finding, Validity, Verdict
 from .check import Check, Reads, Section

@@ -23,9 +23,10 @@ from typing import Any, NamedTuple
 from ...remoting.node.profile import Profile
 from ..faults.losses import Loss
 from ..oracle.causes import Cause, link_causes, process_causes, resend_ms
+from ..oracle.recorded import Life
 from ..oracle.timers import Timers
 from ..oracle.told_by_hand import told_by_hand
-from ..oracle.world import Life, World
+from ..oracle.world import World
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
 from .control import Control

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from ..faults.losses import Loss
 from ..oracle.causes import Cause, leave_ms
+from ..oracle.recorded import Life
 from ..oracle.schedules import Troubles, pauses
-from ..oracle.world import Life, World
+from ..oracle.world import World
 from ..verdict import Finding
 from .control import Control, Row
 from .findings import counted, tolerated

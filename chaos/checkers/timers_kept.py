@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from ...remoting.node.profile import Profile
 from ...remoting.top_addressing import FIRST_S, TIMEOUT_S
+from ..oracle.recorded import OURS, Life
 from ..oracle.schedules import (
     FETCH,
     HEARTBEAT,
@@ -31,7 +32,7 @@ from ..oracle.schedules import (
     Schedule,
     schedules,
 )
-from ..oracle.world import OURS, Life, World
+from ..oracle.world import World
 from ..topology import ADDRESS_SERVER
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section

@@ -30,7 +30,8 @@ from ..experiment.stage import RealStage
 from ..faults.outside import OutsideFaults
 from ..history.parts import discard
 from ..judging import Judged, exit_status, keep, of_run, show
-from ..oracle.world import NodeInfo, World
+from ..oracle.recorded import NodeInfo
+from ..oracle.world import World
 from ..preflight import Needs, require
 from ..runner import Options, as_run_with
 from ..scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from ...remoting.top_addressing import TIMEOUT_S
 from ..faults.losses import Delay, Loss
 from .lists import off, period_ms, without_list
+from .recorded import Fault
 from .timers import UNREGISTER_MS, Timers
-from .world import Fault, World
+from .world import World
 
 MOMENT_MS = 1.0
 

@@ -39,7 +39,8 @@ from .quiet import (
     members_window,
     quiet,
 )
-from .world import Fault, World
+from .recorded import Fault
+from .world import World
 
 PROMPT_MS = 5_000.0
 """D. `PullRequestHoldService` looks at held pulls every 5 s, whatever woke them before."""

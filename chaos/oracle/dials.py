@@ -8,7 +8,8 @@ from __future__ import annotations
 from ..faults.kinds import UnknownFault
 from ..faults.link_faults import BlackHole, Cut, Timeout
 from ..faults.losses import Dial
-from .world import Fault, World
+from .recorded import Fault
+from .world import World
 
 
 def dials_met(world: World, source: str, target: str, from_ms: float, to_ms: float) -> frozenset[Dial]:

@@ -16,7 +16,8 @@ from typing import NamedTuple
 from ...remoting.top_addressing import CLIENT_PERIOD_S, FIRST_S, TIMEOUT_S, broker_period_s
 from ..topology import ADDRESS_SERVER
 from .intervals import Stretch, merged
-from .world import Served, World
+from .recorded import Served
+from .world import World
 
 
 class Off(NamedTuple):

@@ -19,9 +19,10 @@ from .lists import may_have
 from .named_brokers import named_to
 from .obligations import RouteState, route_states
 from .reach import cut_off_until, delayed_by_commits, failed_calls
+from .recorded import NodeInfo
 from .told_by_hand import told_by_hand
 from .windows import Window, client_leave_window, serves_window
-from .world import NodeInfo, World
+from .world import World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

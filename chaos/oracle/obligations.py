@@ -23,8 +23,9 @@ from typing import NamedTuple
 
 from ..faults.losses import Loss
 from .causes import Cause, leave_ms, link_causes, process_causes, resend_ms
+from .recorded import Life
 from .windows import NEVER, Flapping, Timers, Window, drop_window, flapping_of, return_window
-from .world import Life, World
+from .world import World
 
 
 class FaultEdge(NamedTuple):

@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 from .intervals import Stretch, without
 from .quiet import calm, members_window, sharing_from
 from .reach import cut_offs, delayed_by_commits, failed_calls
+from .recorded import Fault
 from .windows import Window, drop_window, return_window, staleness_window
-from .world import Fault, World
+from .world import World
 
 Queue = tuple[str, int]
 """Broker name and queue id, within one topic."""

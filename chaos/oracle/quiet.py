@@ -19,8 +19,9 @@ from .hung import most_hung_brokers
 from .intervals import Stretch, merged, without
 from .lists import changing
 from .reach import cut_offs
+from .recorded import Fault
 from .windows import Timers, Window, calls_to_leave, poll_delay_ms, serves_window, staleness_window
-from .world import Fault, World
+from .world import World
 
 
 def members_window(timers: Timers) -> Window:

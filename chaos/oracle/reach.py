@@ -11,8 +11,9 @@ from ..faults.process_faults import Absent
 from ..topology import ADDRESS_SERVER
 from .intervals import Stretch, without
 from .lists import may_have, must_have, off
+from .recorded import Fault
 from .windows import NEVER, Window, commit_delay_ms, staleness_window
-from .world import Fault, World
+from .world import World
 
 
 class Moment(NamedTuple):

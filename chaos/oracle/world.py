@@ -7,16 +7,12 @@ works on rows from anywhere (`of_rows`). Look-ups by node, link and kind are ind
 
 from __future__ import annotations
 
-import json
 import math
-from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from ..faults.fault import Fault as FaultKind
-from ..faults.kinds import recorded
 from ..faults.losses import Loss
 from ..history.schema import Group, named
 from ..settings.catalogue import settings_for
@@ -25,6 +21,18 @@ from ..topology import ADMIN, NodeKind
 from .by_hand import INJECTION, Act, Surroundings, acts_of, affected
 from .clocks import INJECTION as WRONG_CLOCK
 from .clocks import ClockChange, changes_of, wall_ms, wrong_times
+from .recorded import (
+    Fault,
+    Life,
+    NodeInfo,
+    Served,
+    ends_judging,
+    faults_in,
+    lives_in,
+    node_of,
+    object_of,
+    served_in,
+)
 from .timers import Timers
 
 VIEWS_DIFFER = "by the lists of `nodes:` consumers may see different brokers, so each shares out queues of its own"
@@ -36,84 +44,7 @@ ALL_CONSUMERS = "all consumers"
 ENVIRONMENT_EVENTS = named(Group.ENVIRONMENT)
 """The events that say what the harness did; the rows of all others are traffic."""
 
-OURS = "ours"
-"""Who made the nodes, where no row says otherwise."""
-
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class NodeInfo:
-    name: str
-    kind: str
-    address: str | None
-    implementation: str = OURS
-    """Who made the program: ours, or whose and which version."""
-
-
-@dataclass(frozen=True, slots=True)
-class Life:
-    """One process of a node: from the moment it was started until it ended (inf: it did not)."""
-
-    node: str
-    incarnation: int
-    start_ms: float
-    end_ms: float
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """One fault of a process (`target` None) or of a directed link, `source` being the one that dials."""
-
-    fault_id: str
-    fault: str
-    injection: str
-    source: str
-    target: str | None
-    stream: str | None
-    start_ms: float
-    end_ms: float
-    value: Mapping[str, Any] = field(default_factory=dict)
-    gone_ms: float | None = None
-    """When the process that it ended was gone, with its connections; None where nobody recorded it."""
-    began_with: int = field(default=0, compare=False)
-    ended_with: int = field(default=0, compare=False)
-    """Which of the timeline's actions began it, and which ended it: a heal may end a part of its links only."""
-    kind: FaultKind = field(init=False, repr=False, compare=False)
-    """What it is, known again by its injection."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "kind", recorded(self.fault, self.injection, self.stream, self.value))
-
-    def loss(self, timers: Timers) -> Loss:
-        return self.kind.loss(timers)
-
-    def harmless(self, timers: Timers) -> bool:
-        """Whether it is far from every time-out, so that no rule asks for it."""
-        return self.loss(timers) is Loss.HARMLESS
-
-    def overlaps(self, from_ms: float, to_ms: float) -> bool:
-        return self.start_ms < to_ms and self.end_ms > from_ms
-
-    @property
-    def by_hand(self) -> bool:
-        """Whether somebody asked for it (oracle/by_hand.py) and nothing failed."""
-        return self.injection in (INJECTION, WRONG_CLOCK)
-
-    @property
-    def ends_process(self) -> bool:
-        """Whether the process is gone afterwards, and does not merely stand still."""
-        return self.target is None and self.kind.ends_process
-
-
-@dataclass(frozen=True, slots=True)
-class Served:
-    """What the address server answers with from then on; -inf for its first list."""
-
-    from_ms: float
-    entries: tuple[str, ...]
-    """NameServers by name, and host:port where nobody listens."""
-    change_id: str = ""
 
 
 class _Index:
@@ -189,22 +120,22 @@ class World:
                 picked.append(row)
         picked.sort(key=lambda row: (row["time_ms"], row.get("incarnation") or 0, row["seq"]))
         begin = next((row for row in picked if row["event"] == "run_begin"), None)
-        run = _object(begin.get("value")) if begin else {}
-        nodes = {str(row["source"]): _node(row) for row in picked if row["event"] == "node"}
-        faults = _faults(picked)
+        run = object_of(begin.get("value")) if begin else {}
+        nodes = {str(row["source"]): node_of(row) for row in picked if row["event"] == "node"}
+        faults = faults_in(picked)
         made = cls(
             timers=Timers.from_json(run) if timers is None else timers,
             nodes=tuple(node for _, node in sorted(nodes.items())),
-            lives=_lives(picked, faults),
+            lives=lives_in(picked, faults),
             faults=faults,
             end_ms=min(
-                (float(row["time_ms"]) for row in picked if _ends_judging(row)),
+                (float(row["time_ms"]) for row in picked if ends_judging(row)),
                 default=float(latest_ms if last_ms is None else last_ms),
             ),
             timeline_ms=next(
                 (float(r["time_ms"]) for r in picked if r["event"] == "phase" and r.get("phase") == "steady"), 0.0
             ),
-            served=_served(run, picked),
+            served=served_in(run, picked),
             run=run,
         )
         made = made._with_acts(picked) if any(row["event"] == "admin" for row in picked) else made
@@ -218,7 +149,7 @@ class World:
             ends = [fault.end_ms for fault in hit if fault.overlaps(from_ms, to_ms)]
             return max([to_ms, *ends]) + self.timers.delivery_ms
 
-        acts = acts_of(rows, _object, healed_ms)
+        acts = acts_of(rows, object_of, healed_ms)
         clients = [client.name for client in self.of_kind("producer", "consumer")]
         around = Surroundings(
             brokers={node.name: node.address for node in self.of_kind("broker")},
@@ -248,7 +179,7 @@ class World:
             )
             return [(fault.start_ms, fault.end_ms) for fault in hit if fault.injection != WRONG_CLOCK]
 
-        clocks, brokers = changes_of(rows, _object), [broker.name for broker in self.of_kind("broker")]
+        clocks, brokers = changes_of(rows, object_of), [broker.name for broker in self.of_kind("broker")]
         wrong = [
             Fault(one.change_id, one.f, WRONG_CLOCK, one.source, one.target, None, one.start_ms, one.end_ms)
             for server in self.of_kind("name_server")
@@ -466,116 +397,3 @@ class World:
             memo[key] = compute()
         found: T = memo[key]
         return found
-
-
-def _served(run: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> tuple[Served, ...]:
-    if not run.get("name_server_list"):
-        return ()
-    later = [
-        Served(float(row["time_ms"]), tuple(_list(row.get("value"))), str(row.get("fault_id") or ""))
-        for row in rows
-        if row["event"] == "served_list"
-    ]
-    return (Served(-math.inf, tuple(run["name_server_list"])), *later)
-
-
-def _list(value: object) -> list[Any]:
-    """The list that `value` is, or is the JSON text of."""
-    found = json.loads(value) if isinstance(value, str) else value
-    return found if isinstance(found, list) else []
-
-
-def _node(row: Mapping[str, Any]) -> NodeInfo:
-    about = _object(row.get("value"))
-    name, kind = str(row["source"]), str(about.get("kind", ""))
-    return NodeInfo(name, kind, row.get("address"), str(about.get("implementation") or OURS))
-
-
-def _ends_judging(row: Mapping[str, Any]) -> bool:
-    return row["event"] == "run_end" or (row["event"] == "phase" and row.get("phase") == "end")
-
-
-def _object(value: object) -> dict[str, Any]:
-    """The object that `value` is, or is the JSON text of; an empty one for anything else."""
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except ValueError:
-            return {}
-    return dict(value) if isinstance(value, Mapping) else {}
-
-
-def _faults(rows: Sequence[Mapping[str, Any]]) -> tuple[Fault, ...]:
-    """Each `start` row until the next row of its fault_id, source and target, when that is an `end` row."""
-    open_: dict[tuple[Any, ...], tuple[Mapping[str, Any], int]] = {}
-    found: list[Fault] = []
-    actions = 0
-    gone = [row for row in rows if row["event"] == "gone"]
-
-    def same(one: Mapping[str, Any], fault: Mapping[str, Any]) -> bool:
-        of = one.get("fault_id"), one["source"]
-        return of == (fault.get("fault_id"), fault["source"]) and one["time_ms"] >= fault["time_ms"]
-
-    def close(opened: tuple[Mapping[str, Any], int], end_ms: float) -> None:
-        row, began_with = opened
-        found.append(
-            Fault(
-                fault_id=row.get("fault_id") or "",
-                fault=row.get("fault") or "",
-                injection=row.get("injection") or "",
-                source=row["source"],
-                target=row.get("target"),
-                stream=row.get("stream"),
-                start_ms=float(row["time_ms"]),
-                end_ms=end_ms,
-                value=_object(row.get("value")),
-                gone_ms=next((of["time_ms"] for of in gone if same(of, row) and of["time_ms"] <= end_ms), None),
-                began_with=began_with,
-                ended_with=actions,
-            )
-        )
-
-    for row in rows:
-        actions += row["event"] == "phase"
-        if row["event"] != "fault":
-            continue
-        key = (row.get("fault_id"), row["source"], row.get("target"))
-        before = open_.pop(key, None)
-        if before is not None:
-            close(before, float(row["time_ms"]) if row.get("phase") == "end" else math.inf)
-        if row.get("phase") == "start":
-            open_[key] = row, actions
-    for opened in open_.values():
-        close(opened, math.inf)
-    return tuple(sorted(found, key=lambda fault: (fault.start_ms, fault.fault_id, fault.source, fault.target or "")))
-
-
-def _lives(rows: Iterable[Mapping[str, Any]], faults: Iterable[Fault]) -> tuple[Life, ...]:
-    """Each `started` until `stopped`, the next `started`, or the fault that ended the process, whichever is first.
-
-    A fault ends one process: a restart of what still runs stops one and starts the next in the same moment.
-    """
-    of_node: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for row in rows:
-        if row["event"] in ("started", "stopped"):
-            of_node[row["node"]].append(row)
-    ends: dict[str, list[float]] = defaultdict(list)
-    for fault in faults:
-        if fault.ends_process:
-            ends[fault.source].append(fault.start_ms)
-    lives: list[Life] = []
-    for node, changes in sorted(of_node.items()):
-        deaths, at = sorted(ends[node]), 0
-        starts = [float(row["time_ms"]) for row in changes if row["event"] == "started"]
-        for position, row in enumerate(changes):
-            if row["event"] != "started":
-                continue
-            start_ms = float(row["time_ms"])
-            end_ms = float(changes[position + 1]["time_ms"]) if position + 1 < len(changes) else math.inf
-            at = max(at, bisect_left(deaths, start_ms))
-            next_ms = starts[1] if len(starts) > 1 else math.inf
-            if at < len(deaths) and deaths[at] <= next_ms:
-                end_ms, at = min(end_ms, deaths[at]), at + 1
-            del starts[0]
-            lives.append(Life(node, int(row.get("incarnation") or 0), start_ms, end_ms))
-    return tuple(lives)

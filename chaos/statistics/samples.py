@@ -30,7 +30,8 @@ from ..checkers.slots import Slot
 from ..oracle.causes import Cause, link_causes, process_causes
 from ..oracle.intervals import Stretch, merged
 from ..oracle.reach import moments
-from ..oracle.world import Life, World
+from ..oracle.recorded import Life
+from ..oracle.world import World
 from .two_samples import Kind
 
 METRICS: Mapping[str, Kind] = {

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from ...oracle.world import Life, World
+from ...oracle.recorded import Life
+from ...oracle.world import World
 from ...verdict import Verdict
 from .data import Recorded
 from .found import LANE_MAX

@@ -20,7 +20,8 @@ from enum import StrEnum
 
 from ...oracle.lost_brokers import absences
 from ...oracle.obligations import ObligationKind, obligations
-from ...oracle.world import Life, World
+from ...oracle.recorded import Life
+from ...oracle.world import World
 
 
 class Kind(StrEnum):

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from ...oracle.world import Fault, World
+from ...oracle.recorded import Fault
+from ...oracle.world import World
 from ...verdict import Validity, Verdict
 from ..happened import happened
 from ..sentences import allowed_sentence, example_sentence

@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from nemesrv.chaos.oracle.obligations import ObligationKind, downs, flapping_routes, obligations
+from nemesrv.chaos.oracle.recorded import Fault, Life, NodeInfo
 from nemesrv.chaos.oracle.windows import Timers
-from nemesrv.chaos.oracle.world import Fault, Life, NodeInfo, World
+from nemesrv.chaos.oracle.world import World
 
 LINK = ("black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0", "both")
 KILL = ("kill", "sigkill", "broker-a", None, None)

@@ -1,0 +1,208 @@
+"""What the rows of a history say the harness had and did: nodes, their lives, faults, the lists that were served."""
+
+from __future__ import annotations
+
+import json
+import math
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..faults.fault import Fault as FaultKind
+from ..faults.kinds import recorded
+from ..faults.losses import Loss
+from .by_hand import INJECTION
+from .clocks import INJECTION as WRONG_CLOCK
+from .timers import Timers
+
+OURS = "ours"
+"""Who made the nodes, where no row says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeInfo:
+    name: str
+    kind: str
+    address: str | None
+    implementation: str = OURS
+    """Who made the program: ours, or whose and which version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """One process of a node: from the moment it was started until it ended (inf: it did not)."""
+
+    node: str
+    incarnation: int
+    start_ms: float
+    end_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault of a process (`target` None) or of a directed link, `source` being the one that dials."""
+
+    fault_id: str
+    fault: str
+    injection: str
+    source: str
+    target: str | None
+    stream: str | None
+    start_ms: float
+    end_ms: float
+    value: Mapping[str, Any] = field(default_factory=dict)
+    gone_ms: float | None = None
+    """When the process that it ended was gone, with its connections; None where nobody recorded it."""
+    began_with: int = field(default=0, compare=False)
+    ended_with: int = field(default=0, compare=False)
+    """Which of the timeline's actions began it, and which ended it: a heal may end a part of its links only."""
+    kind: FaultKind = field(init=False, repr=False, compare=False)
+    """What it is, known again by its injection."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", recorded(self.fault, self.injection, self.stream, self.value))
+
+    def loss(self, timers: Timers) -> Loss:
+        return self.kind.loss(timers)
+
+    def harmless(self, timers: Timers) -> bool:
+        """Whether it is far from every time-out, so that no rule asks for it."""
+        return self.loss(timers) is Loss.HARMLESS
+
+    def overlaps(self, from_ms: float, to_ms: float) -> bool:
+        return self.start_ms < to_ms and self.end_ms > from_ms
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether somebody asked for it (oracle/by_hand.py) and nothing failed."""
+        return self.injection in (INJECTION, WRONG_CLOCK)
+
+    @property
+    def ends_process(self) -> bool:
+        """Whether the process is gone afterwards, and does not merely stand still."""
+        return self.target is None and self.kind.ends_process
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What the address server answers with from then on; -inf for its first list."""
+
+    from_ms: float
+    entries: tuple[str, ...]
+    """NameServers by name, and host:port where nobody listens."""
+    change_id: str = ""
+
+
+def served_in(run: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> tuple[Served, ...]:
+    if not run.get("name_server_list"):
+        return ()
+    later = [
+        Served(float(row["time_ms"]), tuple(list_of(row.get("value"))), str(row.get("fault_id") or ""))
+        for row in rows
+        if row["event"] == "served_list"
+    ]
+    return (Served(-math.inf, tuple(run["name_server_list"])), *later)
+
+
+def list_of(value: object) -> list[Any]:
+    """The list that `value` is, or is the JSON text of."""
+    found = json.loads(value) if isinstance(value, str) else value
+    return found if isinstance(found, list) else []
+
+
+def node_of(row: Mapping[str, Any]) -> NodeInfo:
+    about = object_of(row.get("value"))
+    name, kind = str(row["source"]), str(about.get("kind", ""))
+    return NodeInfo(name, kind, row.get("address"), str(about.get("implementation") or OURS))
+
+
+def ends_judging(row: Mapping[str, Any]) -> bool:
+    return row["event"] == "run_end" or (row["event"] == "phase" and row.get("phase") == "end")
+
+
+def object_of(value: object) -> dict[str, Any]:
+    """The object that `value` is, or is the JSON text of; an empty one for anything else."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return {}
+    return dict(value) if isinstance(value, Mapping) else {}
+
+
+def faults_in(rows: Sequence[Mapping[str, Any]]) -> tuple[Fault, ...]:
+    """Each `start` row until the next row of its fault_id, source and target, when that is an `end` row."""
+    open_: dict[tuple[Any, ...], tuple[Mapping[str, Any], int]] = {}
+    found: list[Fault] = []
+    actions = 0
+    gone = [row for row in rows if row["event"] == "gone"]
+
+    def same(one: Mapping[str, Any], fault: Mapping[str, Any]) -> bool:
+        of = one.get("fault_id"), one["source"]
+        return of == (fault.get("fault_id"), fault["source"]) and one["time_ms"] >= fault["time_ms"]
+
+    def close(opened: tuple[Mapping[str, Any], int], end_ms: float) -> None:
+        row, began_with = opened
+        found.append(
+            Fault(
+                fault_id=row.get("fault_id") or "",
+                fault=row.get("fault") or "",
+                injection=row.get("injection") or "",
+                source=row["source"],
+                target=row.get("target"),
+                stream=row.get("stream"),
+                start_ms=float(row["time_ms"]),
+                end_ms=end_ms,
+                value=object_of(row.get("value")),
+                gone_ms=next((of["time_ms"] for of in gone if same(of, row) and of["time_ms"] <= end_ms), None),
+                began_with=began_with,
+                ended_with=actions,
+            )
+        )
+
+    for row in rows:
+        actions += row["event"] == "phase"
+        if row["event"] != "fault":
+            continue
+        key = (row.get("fault_id"), row["source"], row.get("target"))
+        before = open_.pop(key, None)
+        if before is not None:
+            close(before, float(row["time_ms"]) if row.get("phase") == "end" else math.inf)
+        if row.get("phase") == "start":
+            open_[key] = row, actions
+    for opened in open_.values():
+        close(opened, math.inf)
+    return tuple(sorted(found, key=lambda fault: (fault.start_ms, fault.fault_id, fault.source, fault.target or "")))
+
+
+def lives_in(rows: Iterable[Mapping[str, Any]], faults: Iterable[Fault]) -> tuple[Life, ...]:
+    """Each `started` until `stopped`, the next `started`, or the fault that ended the process, whichever is first.
+
+    A fault ends one process: a restart of what still runs stops one and starts the next in the same moment.
+    """
+    of_node: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        if row["event"] in ("started", "stopped"):
+            of_node[row["node"]].append(row)
+    ends: dict[str, list[float]] = defaultdict(list)
+    for fault in faults:
+        if fault.ends_process:
+            ends[fault.source].append(fault.start_ms)
+    lives: list[Life] = []
+    for node, changes in sorted(of_node.items()):
+        deaths, at = sorted(ends[node]), 0
+        starts = [float(row["time_ms"]) for row in changes if row["event"] == "started"]
+        for position, row in enumerate(changes):
+            if row["event"] != "started":
+                continue
+            start_ms = float(row["time_ms"])
+            end_ms = float(changes[position + 1]["time_ms"]) if position + 1 < len(changes) else math.inf
+            at = max(at, bisect_left(deaths, start_ms))
+            next_ms = starts[1] if len(starts) > 1 else math.inf
+            if at < len(deaths) and deaths[at] <= next_ms:
+                end_ms, at = min(end_ms, deaths[at]), at + 1
+            del starts[0]
+            lives.append(Life(node, int(row.get("incarnation") or 0), start_ms, end_ms))
+    return tuple(lives)
