@@ -88,8 +88,9 @@ def _over(v: Verdict) -> str:
 
 
 def _nearest(valid: Sequence[Verdict]) -> str:
+    """By what each was held against, which is its bound with its tolerance: 84 ms for 10 ± 500 ms are far from it."""
     shares = [
-        (v.measured["max_ms"] / v.allowed["bound_ms"], v)
+        (v.measured["max_ms"] / (v.allowed["bound_ms"] + (v.allowed.get("tolerance_ms") or 0)), v)
         for v in valid
         if isinstance(v.measured.get("max_ms"), int | float) and v.allowed.get("bound_ms")
     ]

@@ -224,6 +224,25 @@ def test_the_sentence_of_a_good_run_says_how_near_it_came() -> None:
     assert "nearest to its bound was routes_converge, 9.0 s of 33.0 s" in sentence([good], world)
 
 
+def test_what_came_nearest_to_its_bound_is_told_by_the_bound_with_its_tolerance() -> None:
+    by_a_timer = Verdict(
+        name="timers_kept",
+        verdict=Validity.VALID,
+        examined=40,
+        measured={"max_ms": 84.0},
+        allowed={"bound_ms": 10.0, "tolerance_ms": 500.0},
+    )
+    by_a_window = Verdict(
+        name="routes_converge",
+        verdict=Validity.VALID,
+        examined=3,
+        measured={"max_ms": 9000.0},
+        allowed={"bound_ms": 33_000.0},
+    )
+    told = sentence([by_a_timer, by_a_window], World.of_rows(builder().rows))
+    assert "nearest to its bound was routes_converge, 9.0 s of 33.0 s" in told
+
+
 def test_addresses_become_names_only_where_they_are_whole() -> None:
     names = Names(World.of_rows(builder().rows))
     assert names("127.0.0.1:9876 answered, 127.0.0.1:98765 did not") == "ns-0 answered, 127.0.0.1:98765 did not"
