@@ -1,0 +1,40 @@
+"""One process of the program under test, from its start to its end: what rules are measured on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ..fronts.observed import Observation
+
+Seen = TypeVar("Seen", bound=Observation)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """What was seen of one process in one situation. Times in milliseconds on the stand's clock."""
+
+    situation: str
+    number: int
+    """Which process of the situation, from 0; two consumers of one group are two of these on one stand."""
+    name_servers: tuple[str, ...]
+    """Names of the fronts in the order in which the program was told them."""
+    brokers: tuple[str, ...]
+    topic: str
+    group: str
+    process: int
+    began_ms: float
+    at_work_ms: float | None
+    """The first look-up of a route that a NameServer answered with a route; None: none was."""
+    ended_ms: float
+    ended: str
+    """How: "stopped" by us; "exit 1", "signal 11" by itself; "killed", because the situation wants it; "hung"."""
+    dials_unseen: str | None
+    """Why connect() calls are not in `seen`; None: they are."""
+    seen: tuple[Observation, ...]
+    """In order of time; of this process alone."""
+
+    def of(self, kind: type[Seen]) -> Iterator[Seen]:
+        """The observations of one kind, in order of time."""
+        return (one for one in self.seen if isinstance(one, kind))

@@ -1,0 +1,67 @@
+"""What a front does to dials, connections and requests: the faults of a service that an outside client meets.
+
+dials       accepted, refused, dropped (SYN without an answer), closed or reset right after they were accepted
+connected   what happens, at the moment of the change, to the connections that are there
+requests    passed on, or swallowed: the peer's TCP takes them and nobody answers
+codes       requests of these codes the front answers itself, with that response code
+delay_ms    answers wait so long
+routes      changes in route answers: brokers that are left out, other addresses
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Dials(StrEnum):
+    ACCEPTED = "accepted"
+    REFUSED = "refused"
+    DROPPED = "dropped"
+    """The accept queue is full, so the kernel drops SYNs (docs/faults.md)."""
+    CLOSED = "closed"
+    RESET = "reset"
+
+
+class Connected(StrEnum):
+    KEPT = "kept"
+    CLOSED = "closed"
+    RESET = "reset"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behaviour:
+    dials: Dials = Dials.ACCEPTED
+    connected: Connected = Connected.KEPT
+    swallows: bool = False
+    """Requests on every connection are taken and not passed on."""
+    codes: Mapping[int, int] = field(default_factory=dict)
+    """Request code to the response code that the front answers in place of the server."""
+    delay_ms: float = 0.0
+    without: frozenset[str] = frozenset()
+    """Broker names that are left out of route answers (105); no broker left: the front answers code 17."""
+
+    def __str__(self) -> str:
+        said = {
+            "dials": self.dials if self.dials is not Dials.ACCEPTED else "",
+            "connections": self.connected if self.connected is not Connected.KEPT else "",
+            "requests": "swallowed" if self.swallows else "",
+            "answers": ", ".join(f"{code} for {asked}" for asked, code in sorted(self.codes.items())),
+            "delay": f"{self.delay_ms:g} ms" if self.delay_ms else "",
+            "routes": f"without {', '.join(sorted(self.without))}" if self.without else "",
+        }
+        return "; ".join(f"{what} {how}" for what, how in said.items() if how) or "passes everything on"
+
+
+PASSES = Behaviour()
+REFUSES = Behaviour(dials=Dials.REFUSED, connected=Connected.CLOSED)
+"""What a crashed process looks like."""
+DROPS_SYNS = Behaviour(dials=Dials.DROPPED, connected=Connected.CLOSED)
+BLACK_HOLE = Behaviour(dials=Dials.DROPPED, swallows=True)
+"""What a cut network looks like: what is connected goes silent, new dials get no answer."""
+SILENT = Behaviour(swallows=True)
+"""What a stopped process looks like: the kernel accepts, nobody answers."""
+CLOSES_ONCE = Behaviour(connected=Connected.CLOSED)
+RESETS_ONCE = Behaviour(connected=Connected.RESET)
+CLOSES_EACH = Behaviour(dials=Dials.CLOSED, connected=Connected.CLOSED)

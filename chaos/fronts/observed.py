@@ -1,0 +1,160 @@
+"""What is seen of an outside client from where it dials: connects, connections, frames, and what it says of itself.
+
+client ──connect()──► Dialled          every attempt, also one that is refused or never answered (dials.py)
+       ──TCP────────► Opened … Closed  what a front accepted, and who ended it
+       ──frames─────► Asked, Answered, Pushed, or Foreign (not RocketMQ's remoting protocol)
+       ──stdout─────► Told             what the program says itself, if it speaks docs/conform-protocol.md
+front  ──────────────► Behaved         from now on it does this
+
+Plain frozen values in order of time; nothing here opens a socket. Times are milliseconds on the stand's clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from ...remoting.node.network import Address
+from .behaviour import Behaviour
+
+
+class By(StrEnum):
+    """Who did it."""
+
+    CLIENT = "client"
+    SERVER = "server"
+    FRONT = "front"
+
+
+class How(StrEnum):
+    """How a connection ended."""
+
+    FIN = "fin"
+    RST = "rst"
+
+
+class Protocol(StrEnum):
+    """What a peer spoke that is not RocketMQ's remoting protocol."""
+
+    TLS = "TLS"
+    GRPC = "gRPC"
+    HTTP = "HTTP"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialled:
+    """The client's process called connect()."""
+
+    at_ms: float
+    address: Address
+    front: str | None
+    """The front's name (ns-0, broker-a); None: somewhere else, so traffic that goes round the fronts."""
+    process: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A front accepted a connection. `connection` is unique within the stand."""
+
+    at_ms: float
+    front: str
+    connection: int
+    peer: Address
+    """The client's end."""
+    process: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closed:
+    at_ms: float
+    front: str
+    connection: int
+    by: By
+    how: How = How.FIN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A whole request frame has come from the client."""
+
+    at_ms: float
+    front: str
+    connection: int
+    opaque: int
+    code: int
+    fields: Mapping[str, str] = field(default_factory=dict)
+    oneway: bool = False
+    language: str | None = None
+    """RocketMQ's LanguageCode by name; clients of other languages often say JAVA."""
+    version: int = 0
+    binary: bool = False
+    """The header is RocketMQ's own serialisation, not JSON."""
+    size: int = 0
+    """Bytes of the whole frame."""
+    body: bytes = b""
+    """Of heartbeats, unregistrations and sends; else empty."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """A whole response frame went to the client."""
+
+    at_ms: float
+    front: str
+    connection: int
+    opaque: int
+    code: int
+    remark: str | None = None
+    fields: Mapping[str, str] = field(default_factory=dict)
+    size: int = 0
+    body: bytes = b""
+    """Of look-ups of a route; else empty."""
+    by: By = By.SERVER
+    """FRONT: the front made this answer itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pushed:
+    """The server asked the client something: NOTIFY_CONSUMER_IDS_CHANGED 40, CHECK_TRANSACTION_STATE 39 …"""
+
+    at_ms: float
+    front: str
+    connection: int
+    code: int
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foreign:
+    """What came on this connection is not RocketMQ's remoting protocol. Its bytes are passed on all the same."""
+
+    at_ms: float
+    front: str
+    connection: int
+    protocol: Protocol
+    began: bytes
+    """Its first bytes, 32 at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behaved:
+    """From now on the front behaves so."""
+
+    at_ms: float
+    front: str
+    behaviour: Behaviour
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A JSON line of the program itself: f is started, send, sent or received."""
+
+    at_ms: float
+    f: str
+    value: Mapping[str, Any]
+
+
+Observation = Dialled | Opened | Closed | Asked | Answered | Pushed | Foreign | Behaved | Told
