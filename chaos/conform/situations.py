@@ -26,7 +26,9 @@ from ..fronts.behaviour import (
 )
 
 GET_ROUTEINFO = 105
-SYSTEM_ERROR, TOPIC_NOT_EXIST = 1, 17
+SENDS = (10, 310, 320)
+"""SEND_MESSAGE, its V2, and a batch."""
+SYSTEM_ERROR, SERVICE_NOT_AVAILABLE, TOPIC_NOT_EXIST = 1, 14, 17
 LIST_PERIOD_S = 120.0
 """A Java client asks for its list by HTTP after 10 s and then every 120 s; Go likewise."""
 
@@ -131,9 +133,13 @@ _ALL: tuple[Situation, ...] = (
     ),
     Situation(
         name="one_unreachable",
-        says="of two NameServers the first drops SYNs from the beginning",
-        for_s=130.0,
-        steps=(Step(at_s=None, whom=Whom.FIRST, behaviour=DROPS_SYNS),),
+        says="of two NameServers the first drops SYNs from the beginning; 5 s after the start the other one closes its "
+        "connections once, so that whoever began there meets the first, too (apache/rocketmq#7056)",
+        for_s=62.0,
+        steps=(
+            Step(at_s=None, whom=Whom.FIRST, behaviour=DROPS_SYNS),
+            Step(at_s=5.0, whom=Whom.SECOND, behaviour=CLOSES_ONCE),
+        ),
         name_servers=2,
     ),
     Situation(
@@ -172,6 +178,12 @@ _ALL: tuple[Situation, ...] = (
         "broker_unreachable",
         "8 s after the start the broker in use is cut off: silence and dropped SYNs; its route stays",
         Step(at_s=8.0, whom=Whom.BROKER, behaviour=BLACK_HOLE),
+    ),
+    _broker(
+        "broker_busy",
+        "8 s after the start the broker in use answers sends with SERVICE_NOT_AVAILABLE 14",
+        Step(at_s=8.0, whom=Whom.BROKER, behaviour=Behaviour(codes=dict.fromkeys(SENDS, SERVICE_NOT_AVAILABLE))),
+        for_s=30.0,
     ),
     Situation(
         name="route_changes",

@@ -27,6 +27,8 @@ class Watched:
     began_ms: float
     at_work_ms: float | None
     """The first look-up of a route that a NameServer answered with a route; None: none was."""
+    stopping_ms: float
+    """When it was told to stop, or ended by itself; what comes later is its farewell."""
     ended_ms: float
     ended: str
     """How: "stopped" by us; "exit 1", "signal 11" by itself; "killed", because the situation wants it; "hung"."""

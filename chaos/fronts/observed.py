@@ -1,10 +1,12 @@
 """What is seen of an outside client from where it dials: connects, connections, frames, and what it says of itself.
 
 client ──connect()──► Dialled          every attempt, also one that is refused or never answered (dials.py)
+       ──SYNs stop──► GaveUp           a dial without an answer ended: the client has closed its socket
        ──TCP────────► Opened … Closed  what a front accepted, and who ended it
        ──frames─────► Asked, Answered, Pushed, or Foreign (not RocketMQ's remoting protocol)
        ──stdout─────► Told             what the program says itself, if it speaks docs/conform-protocol.md
 front  ──────────────► Behaved         from now on it does this
+stand  ──────────────► Happened        what no front does: a broker died, the list changed
 
 Plain frozen values in order of time; nothing here opens a socket. Times are milliseconds on the stand's clock.
 """
@@ -53,6 +55,15 @@ class Dialled:
     front: str | None
     """The front's name (ns-0, broker-a); None: somewhere else, so traffic that goes round the fronts."""
     process: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GaveUp:
+    """A dial that had no answer is over: the socket in SYN_SENT (/proc/net/tcp) is gone. As exact as it is looked."""
+
+    at_ms: float
+    address: Address
+    front: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +152,7 @@ class Foreign:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaved:
-    """From now on the front behaves so."""
+    """From now on the front behaves so. Every process of a situation sees all of them, those before its start too."""
 
     at_ms: float
     front: str
@@ -157,4 +168,15 @@ class Told:
     value: Mapping[str, Any]
 
 
-Observation = Dialled | Opened | Closed | Asked | Answered | Pushed | Foreign | Behaved | Told
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happened:
+    """What the stand did that no front can."""
+
+    at_ms: float
+    what: str
+    """The name of a situation's act in small letters: broker_dies, broker_returns, list_changes, client_dies …"""
+    whom: str = ""
+    """The front of the broker, or the number of the process; of a list the fronts of its entries from now on, by ;"""
+
+
+Observation = Dialled | GaveUp | Opened | Closed | Asked | Answered | Pushed | Foreign | Behaved | Happened | Told
