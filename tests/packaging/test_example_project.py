@@ -43,7 +43,7 @@ def project(tmp_path: Path) -> Path:
 FAILING = """
 import pytest
 
-@pytest.mark.nemesrv(clock="virtual", checks=["name_server_selection"], seed=7)
+@pytest.mark.nemesrv(clock="virtual", checks=["dead_brokers_avoided"], seed=7)
 def test_that_looks_at_nothing(nemesrv_cluster):
     nemesrv_cluster.wait(1)
 """
@@ -64,7 +64,7 @@ def test_the_example_passes_on_both_clocks_and_a_test_that_must_fail_says_how_to
     done = example(python, project, "--nemesrv-summary", "summary.md")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "1 failed, 2 passed" in done.stdout, done.stdout
-    assert "NotValid: name_server_selection is UNKNOWN" in done.stdout
+    assert "NotValid: dead_brokers_avoided is UNKNOWN" in done.stdout
     assert (
         "replay: pytest tests/test_wrong.py::test_that_looks_at_nothing --nemesrv-seed 7 --nemesrv-clock virtual\n"
         in done.stdout
