@@ -48,17 +48,26 @@ from .topics import topic_name_error
 
 MAX_QUEUE_NUMS = 65_536
 _VERSIONS = {Profile.V4_9: "V4_9_8", Profile.V5_X: "V5_3_3"}
+_OF_THE_MASTER = "Can't modify topic or subscription group from slave broker, please execute it from master broker."
 _PERMS = frozenset(range(8))
-_NOT_CHANGEABLE = frozenset({"brokerName", "brokerClusterName", "brokerId", "listenPort", "storePathRootDir"})
+_NOT_CHANGEABLE = frozenset(
+    {"brokerName", "brokerClusterName", "brokerId", "brokerRole", "listenPort", "storePathRootDir"}
+)
 
 
 class AdminProcessor:
     """`reconfigured(old)` is called after the configuration has changed; `started_ms()` is when the broker began."""
 
     def __init__(
-        self, services: Services, *, reconfigured: Callable[[BrokerConfig], None], started_ms: Callable[[], int]
+        self,
+        services: Services,
+        *,
+        reconfigured: Callable[[BrokerConfig], None],
+        started_ms: Callable[[], int],
+        delay_offsets: Callable[[], bytes],
     ) -> None:
         self._services = services
+        self._delay_offsets = delay_offsets
         self._reconfigured = reconfigured
         self._started_ms = started_ms
 
@@ -68,6 +77,8 @@ class AdminProcessor:
         """17: create a topic, or change what it has."""
         header = CreateTopicRequestHeader.from_ext_fields(request.ext_fields)
         services = self._services
+        if services.config.is_slave:
+            return refuse(ResponseCode.SYSTEM_ERROR, _OF_THE_MASTER)
         error = topic_name_error(header.topic)
         if error is None and services.topics.is_system(header.topic):
             error = f"The topic[{header.topic}] is conflict with system topic."
@@ -95,6 +106,8 @@ class AdminProcessor:
         """215: the topic, its messages and its consumer offsets; NameServers are told by mqadmin (216)."""
         topic = DeleteTopicRequestHeader.from_ext_fields(request.ext_fields).topic
         services = self._services
+        if services.config.is_slave:
+            return refuse(ResponseCode.SYSTEM_ERROR, _OF_THE_MASTER)
         if not topic.strip() or services.topics.is_system(topic):
             return services.invalid(f"The topic[{topic}] is blank or a system topic.")
         services.context.log.info("deleteTopic called by %s: %s", connection.remote_address, topic)
@@ -138,6 +151,8 @@ class AdminProcessor:
 
     def update_group(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
         """200"""
+        if self._services.config.is_slave:
+            return refuse(ResponseCode.SYSTEM_ERROR, _OF_THE_MASTER)
         group = SubscriptionGroupConfig.decode(request.body)
         if not is_group_name(group.group_name):
             return self._services.invalid(f"The specified group {group.group_name[:130]!r} is not a group's name")
@@ -152,6 +167,8 @@ class AdminProcessor:
 
     def delete_group(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
         """207"""
+        if self._services.config.is_slave:
+            return refuse(ResponseCode.SYSTEM_ERROR, _OF_THE_MASTER)
         header = DeleteSubscriptionGroupRequestHeader.from_ext_fields(request.ext_fields)
         self._services.groups.delete(header.group_name, now_ms=self._services.now_ms)
         if header.clean_offset:
@@ -206,6 +223,10 @@ class AdminProcessor:
         groups = set(self._services.offsets.groups_of(topic))
         groups |= {name for name, group in self._services.clients.consumers.items() if topic in group.subscriptions}
         return RemotingCommand.response(body=GroupList(group_list=tuple(sorted(groups))).encode())
+
+    def all_delay_offsets(self, _: Connection, __: RemotingCommand) -> RemotingCommand:
+        """45"""
+        return RemotingCommand.response(body=self._delay_offsets())
 
     def all_consumer_offsets(self, _: Connection, __: RemotingCommand) -> RemotingCommand:
         """43"""

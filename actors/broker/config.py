@@ -16,6 +16,7 @@ from ...remoting.node.profile import Profile
 from ..config_error import ConfigError
 
 _DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+_ROLES = ("ASYNC_MASTER", "SYNC_MASTER", "SLAVE")
 _UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -25,6 +26,10 @@ class BrokerConfig:
 
     broker_name: str = "broker-a"
     broker_id: int = 0
+    broker_role: str = "ASYNC_MASTER"
+    """ASYNC_MASTER, SYNC_MASTER (a send waits until a slave has it) or SLAVE, whose brokerId is above 0."""
+    slave_read_enable: bool = False
+    """Whether a consumer far behind is sent to a slave (whichBrokerWhenConsumeSlowly); slaves serve pulls anyway."""
     cluster_name: str = "DefaultCluster"
     namesrv_addr: tuple[Address, ...] = ()
     address_server: Address | None = None
@@ -79,7 +84,12 @@ class BrokerConfig:
         checks = (
             ("broker_name", bool(self.broker_name.strip()), "a name"),
             ("cluster_name", bool(self.cluster_name.strip()), "a name"),
-            ("broker_id", self.broker_id >= 0, "0 (the master) or more"),
+            ("broker_role", self.broker_role in _ROLES, " or ".join(_ROLES)),
+            (
+                "broker_id",
+                self.broker_id > 0 if self.is_slave else self.broker_id == 0,
+                "1 or more with brokerRole SLAVE" if self.is_slave else "0, or 1 or more with brokerRole SLAVE",
+            ),
             ("listen_port", 0 <= self.listen_port <= 65535, "0 to 65535"),
             ("broker_permission", self.broker_permission in (0, 2, 4, 6), "2 (write), 4 (read), 6 (both) or 0"),
             ("default_topic_queue_nums", 1 <= self.default_topic_queue_nums <= 65536, "1 to 65536"),
@@ -119,6 +129,10 @@ class BrokerConfig:
             if not holds:
                 raise ConfigError("BrokerConfig", java_name(name), _text(getattr(self, name)), allowed)
         parse_delay_levels(self.message_delay_level)
+
+    @property
+    def is_slave(self) -> bool:
+        return self.broker_role == "SLAVE"
 
     @property
     def register_timeout_s(self) -> float:

@@ -6,6 +6,7 @@ Upstream: `SubscriptionGroupManager`.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 
 from ...remoting.bodies.client import SubscriptionGroupConfig, SubscriptionGroupWrapper
@@ -66,6 +67,12 @@ class SubscriptionGroups:
         """Create or replace one group."""
         self.table[group.group_name] = group
         self._changed(now_ms)
+
+    def take(self, groups: Mapping[str, SubscriptionGroupConfig], version: DataVersion) -> None:
+        """All of the master's groups and its version, for a slave's own."""
+        self.table, self.data_version = dict(groups), version
+        self._dirty = True
+        self.persist()
 
     def delete(self, group: str, *, now_ms: int) -> bool:
         """Remove one group; False when there was none."""

@@ -68,6 +68,14 @@ class ConsumerOffsets:
         start = topic + SEPARATOR
         return tuple(sorted(key[len(start) :] for key in self._table if key.startswith(start)))
 
+    def take(self, body: bytes) -> None:
+        """What `encode` gave of another broker's, over what is noted here. Raises ValueError."""
+        for key, queues in _decode(body, Path("code 43's body")).items():
+            if self._table.get(key) != queues:
+                self._table[key] = queues
+                self._dirty = True
+        self.persist()
+
     def forget_topic(self, topic: str) -> None:
         """Drop every group's offsets of `topic`."""
         for group in self.groups_of(topic):

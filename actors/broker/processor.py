@@ -13,6 +13,7 @@ from .admin_processor import AdminProcessor
 from .client_processor import ClientProcessor
 from .pull_processor import PullProcessor
 from .query_processor import QueryProcessor
+from .replication import FETCH_COMMIT_LOG, LogServing
 from .send_processor import SendProcessor
 from .services import Services, refuse
 
@@ -32,6 +33,7 @@ class BrokerProcessor:
         client: ClientProcessor,
         query: QueryProcessor,
         admin: AdminProcessor,
+        log: LogServing,
     ) -> None:
         self._services = services
         code = RequestCode
@@ -69,6 +71,8 @@ class BrokerProcessor:
             code.GET_CONSUME_STATS: admin.consume_stats,
             code.QUERY_TOPIC_CONSUME_BY_WHO: admin.topic_groups,
             code.GET_ALL_CONSUMER_OFFSET: admin.all_consumer_offsets,
+            code.GET_ALL_DELAY_OFFSET: admin.all_delay_offsets,
+            FETCH_COMMIT_LOG: log.fetch,
             code.UPDATE_BROKER_CONFIG: admin.update_config,
             code.GET_BROKER_CONFIG: admin.get_config,
             code.GET_BROKER_RUNTIME_INFO: admin.runtime_info,

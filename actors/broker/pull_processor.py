@@ -18,6 +18,7 @@ from ...remoting.command import RemotingCommand
 from ...remoting.headers.broker import PullMessageRequestHeader, PullMessageResponseHeader
 from ...remoting.node.profile import Profile
 from ...remoting.transport import Connection
+from .client_processor import IN_MEMORY_BYTES
 from .hold_times import HoldTimes
 from .long_poll import HeldPull
 from .services import HeldRequest, Services, refuse
@@ -164,7 +165,7 @@ class PullProcessor:
         )
         services.transferred_messages += found.count
         services.offsets.pulled(header.consumer_group, header.topic, header.queue_id, found.next_offset)
-        if may_commit and header.sys_flag & COMMIT_OFFSET and header.commit_offset >= 0:
+        if may_commit and header.sys_flag & COMMIT_OFFSET and header.commit_offset >= 0 and not config.is_slave:
             services.commit(
                 connection, "pull", header.consumer_group, header.topic, header.queue_id, header.commit_offset
             )
@@ -188,7 +189,7 @@ class PullProcessor:
             )
         v5 = self._services.config.profile is Profile.V5_X
         fields = PullMessageResponseHeader(
-            suggest_which_broker_id=group.broker_id if group.broker_id >= 0 else MASTER_ID,
+            suggest_which_broker_id=self._suggested(header, found, group),
             next_begin_offset=found.next_offset,
             min_offset=found.min_offset,
             max_offset=found.max_offset,
@@ -196,6 +197,15 @@ class PullProcessor:
             group_sys_flag=(group.group_sys_flag or 0) if v5 else None,
         )
         return RemotingCommand.response(code, found.status.value, header=fields, body=found.data)
+
+    def _suggested(self, header: PullMessageRequestHeader, found: Found, group: SubscriptionGroupConfig) -> int:
+        """Whom to pull from next: a slave, for what the master would have to read from its disk."""
+        store = self._services.store
+        if self._services.config.slave_read_enable and found.status is GetStatus.FOUND:
+            last = store.entry(header.topic, header.queue_id, found.next_offset - 1)
+            if last is not None and store.max_physical_offset - last[0] > IN_MEMORY_BYTES:
+                return group.which_broker_when_consume_slowly
+        return group.broker_id if group.broker_id >= 0 else MASTER_ID
 
     def _checked(
         self, connection: Connection, request: RemotingCommand, header: PullMessageRequestHeader

@@ -29,6 +29,7 @@ from ...remoting.headers.namesrv import (
     QueryDataVersionRequestHeader,
     QueryDataVersionResponseHeader,
     RegisterBrokerRequestHeader,
+    RegisterBrokerResponseHeader,
     UnRegisterBrokerRequestHeader,
 )
 from ...remoting.node.network import Address
@@ -43,7 +44,8 @@ RW = PERM_READ | PERM_WRITE
 
 
 class Registration:
-    """The registrations of one broker. `targets` gives the NameServers to tell, newly asked before each round."""
+    """The registrations of one broker. `targets` gives the NameServers to tell, newly asked before each round;
+    `answered` is told what the first of them that accepted says of the master, which is something for slaves only."""
 
     def __init__(
         self,
@@ -51,7 +53,9 @@ class Registration:
         client: RemotingClient,
         targets: Callable[[], Sequence[Address]],
         fetch: Callable[[], Awaitable[object]] | None = None,
+        answered: Callable[[RegisterBrokerResponseHeader], None] | None = None,
     ) -> None:
+        self._answered = answered
         self._fetch = fetch
         self._services = services
         self._client = client
@@ -122,9 +126,11 @@ class Registration:
         """Tell all targets about `changed` topics as of `version`; None: the table as it is when its turn comes."""
         async with self._one_round:
             answers = await asyncio.gather(*(self._register(t, changed, version) for t in self._targets()))
-        order = next((answer for answer in answers if answer is not None), None)
-        if order is not None and order.body:
-            self._take_order_conf(order.body)
+        first = next((answer for answer in answers if answer is not None), None)
+        if first is not None and first.body:
+            self._take_order_conf(first.body)
+        if first is not None and self._answered is not None:
+            self._answered(RegisterBrokerResponseHeader.from_ext_fields(first.ext_fields))
 
     async def _register(
         self, target: Address, changed: Sequence[TopicConfig] | None, version: DataVersion | None

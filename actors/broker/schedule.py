@@ -93,11 +93,21 @@ class ScheduleService:
         if self._running and queue_id + 1 not in self._timers:
             self._set(queue_id + 1, 0.0)
 
+    def encode(self) -> bytes:
+        """How far each level has been delivered: code 45's body, and the file."""
+        return orjson.dumps({"offsetTable": {str(level): offset for level, offset in self._delivered.items()}})
+
+    def take(self, body: bytes) -> None:
+        """The same of a master, for a slave's own. Raises ValueError, OSError."""
+        delivered = _decode(body, Path("code 45's body"))
+        if delivered != self._delivered:
+            self._delivered, self._dirty = delivered, True
+            self.persist()
+
     def persist(self) -> None:
         """Write the file if it changed. Raises OSError."""
         if self._dirty and self._path is not None:
-            table = {str(level): offset for level, offset in self._delivered.items()}
-            write_whole(self._path, orjson.dumps({"offsetTable": table}))
+            write_whole(self._path, self.encode())
             self._dirty = False
 
     def _set(self, level: int, delay_s: float) -> None:
@@ -148,8 +158,10 @@ class ScheduleService:
 
 def _read(path: Path) -> dict[int, int]:
     content = read_whole(path)
-    if content is None:
-        return {}
+    return {} if content is None else _decode(content, path)
+
+
+def _decode(content: bytes, path: Path) -> dict[int, int]:
     try:
         decoded = fastjson.loads(content)
         table = decoded["offsetTable"] if isinstance(decoded, dict) else {}

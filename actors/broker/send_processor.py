@@ -8,6 +8,8 @@ Upstream: `SendMessageProcessor`, `AbstractSendMessageProcessor`.
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
+
 from ...remoting.bodies.client import SubscriptionGroupConfig
 from ...remoting.bodies.route import MULTI_TAG, TopicConfig
 from ...remoting.codes import PERM_READ, PERM_WRITE, V3_4_9, RequestCode, ResponseCode
@@ -57,8 +59,11 @@ class SendProcessor:
         if services.config.profile is Profile.V5_X:
             self._marks |= self._common
 
-    def send(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """10, 310, 320: the queue offset and message id(s) of what was stored."""
+    def send(
+        self, connection: Connection, request: RemotingCommand
+    ) -> RemotingCommand | Coroutine[object, object, RemotingCommand]:
+        """10, 310, 320: the queue offset and message id(s) of what was stored; a SYNC_MASTER answers when a slave has
+        it, too, or says that none has (`waitStoreMsgOK`)."""
         header = SendMessageRequestHeader.for_code(request.code, request.ext_fields)
         topic = self._checked(connection, request, header)
         if isinstance(topic, RemotingCommand):
@@ -76,7 +81,18 @@ class SendProcessor:
             return exc.response
         except (MessageIllegal, StoreFull) as exc:
             return _not_stored(exc)
-        return self._acknowledge(stored, queue_id, uniq_key)
+        acknowledged = self._acknowledge(stored, queue_id, uniq_key)
+        if self._services.config.broker_role != "SYNC_MASTER":
+            return acknowledged
+        if parse_properties(header.properties or "").get(WAIT, "").lower() == "false":
+            return acknowledged
+        return self._once_copied(acknowledged, self._services.store.max_physical_offset)
+
+    async def _once_copied(self, acknowledged: RemotingCommand, end: int) -> RemotingCommand:
+        code = await self._services.copied(end)
+        if code == ResponseCode.SUCCESS:
+            return acknowledged
+        return RemotingCommand.response(code, header=acknowledged.ext_fields)
 
     def send_back(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
         """36: a message that a consumer could not handle goes to its group's retry topic, or at last to its DLQ."""

@@ -1,8 +1,9 @@
-"""The broker as a node: its channels and timers around store, tables and processors.
+"""The broker as a node, master or slave: its channels and timers around store, tables and processors.
 
     request -> BrokerProcessor -> store / tables          channel closed -> who was on it, what waited on it
     message stored -> held pulls, delay levels            topic changed  -> history, NameServers
     every 5 s: held pulls, tables to disk                 every 10 s: silent clients
+    a slave: the master's commit log, and each 10 s its tables; it stores nothing that clients send
 
 Upstream: `BrokerController`, `BrokerStartup`, `ClientHousekeepingService`.
 """
@@ -18,8 +19,10 @@ from typing import TypeVar
 from ...remoting.bodies.route import TopicConfig
 from ...remoting.codes import LanguageCode
 from ...remoting.command import RemotingCommand
+from ...remoting.headers.namesrv import RegisterBrokerResponseHeader
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
+from ...remoting.node.profile import Profile
 from ...remoting.time_outs import record_timed_out
 from ...remoting.top_addressing import TASK, TopAddressing
 from ...remoting.transport import Connection, RemotingClient, RemotingServer
@@ -33,9 +36,11 @@ from .processor import Answer, BrokerProcessor
 from .pull_processor import PullProcessor
 from .query_processor import QueryProcessor
 from .registration import Registration
+from .replication import LogCopying, LogServing
 from .schedule import ScheduleService
 from .send_processor import SendProcessor
 from .services import Services
+from .slave_synchronize import SlaveSynchronize
 from .store import MessageStore, scheduled_tags_code
 from .topics import SCHEDULE_TOPIC, TopicTable
 
@@ -44,7 +49,7 @@ T = TypeVar("T")
 
 
 class Broker:
-    """One master broker. Defects for a self-test replace `_registration_targets`, or `store._write`, on the instance.
+    """One broker. Defects for a self-test replace `_registration_targets`, or `store._write`, on the instance.
 
     `advertised` is what NameServers and messages are given; None is brokerIP1 (or the listening host) and the port in
     use. Files are under the context's data_dir, else under storePathRootDir.
@@ -120,7 +125,11 @@ class Broker:
         """Register with every NameServer, then begin the periodic work."""
         for topic in self.services.topics.topic_config_table.values():
             self._record_topic(topic.topic_name, topic)
-        self._schedule.start()
+        if self.services.config.is_slave:
+            self._spawn(self._copying.run())
+            self._spawn(self._synchronize.run())
+        else:
+            self._schedule.start()
         self._spawn(self._check_held_pulls())
         self._spawn(self._scan_clients())
         self._spawn(self._every(lambda: self.services.config.flush_consumer_offset_interval / 1000, self._persist))
@@ -143,6 +152,7 @@ class Broker:
         if self._store_is_open:
             await self._registration.stop()
             self._schedule.stop()
+            self._serving.stop()
         await self._server.close()
         await self._client.close()
         if self._store_is_open:
@@ -188,10 +198,16 @@ class Broker:
             offsets=ConsumerOffsets(settings / "consumerOffset.json"),
             holds=PullHolds(limit=config.max_held_pulls),
             arrived=self._arrived,
+            copied=lambda end: self._serving.copied(end),
         )
+        self._serving = LogServing(self.services)
+        self._copying = LogCopying(self.services, self._client, self._copied)
         self._schedule = ScheduleService(self.services, settings / "delayOffset.json")
         fetch = None if self._addressing is None else self._fetch_name_servers
-        self._registration = Registration(self.services, self._client, lambda: self._registration_targets(), fetch)
+        self._synchronize = SlaveSynchronize(self.services, self._client, self._schedule)
+        self._registration = Registration(
+            self.services, self._client, lambda: self._registration_targets(), fetch, self._registered
+        )
         self._pull = PullProcessor(self.services)
         self._clients = ClientProcessor(self.services)
         self._processor = BrokerProcessor(
@@ -200,7 +216,13 @@ class Broker:
             pull=self._pull,
             client=self._clients,
             query=QueryProcessor(self.services),
-            admin=AdminProcessor(self.services, reconfigured=self._reconfigured, started_ms=lambda: self._started_ms),
+            admin=AdminProcessor(
+                self.services,
+                reconfigured=self._reconfigured,
+                started_ms=lambda: self._started_ms,
+                delay_offsets=self._schedule.encode,
+            ),
+            log=self._serving,
         )
 
     def _handle(self, connection: Connection, request: RemotingCommand) -> Answer:
@@ -208,12 +230,28 @@ class Broker:
 
     def _channel_lost(self, connection: Connection, _: str) -> None:
         self._pull.connection_lost(connection)
+        self._serving.connection_lost(connection)
         self._clients.connection_lost(connection)
 
     def _arrived(self, topic: str, queue_id: int) -> None:
         if topic == SCHEDULE_TOPIC:
             self._schedule.arrived(queue_id)
         self._pull.arrived(topic, queue_id)
+        self._serving.appended()
+
+    def _copied(self, topic: str, queue_id: int) -> None:
+        """A slave of 4.9 wakes nobody for what it copied: who waits has it at the next 5 s check
+        (`DefaultMessageStore.ReputMessageService`)."""
+        if self._config.profile is Profile.V5_X:
+            self._pull.arrived(topic, queue_id)
+
+    def _registered(self, answer: RegisterBrokerResponseHeader) -> None:
+        """What the NameServers say of a slave's master. One that is not there any more is still asked for its log."""
+        if not self.services.config.is_slave:
+            return
+        self._synchronize.master = Address.parse(answer.master_addr) if answer.master_addr else None
+        if self._synchronize.master is not None:
+            self._copying.follow(self._synchronize.master)
 
     def _topic_changed(self, name: str, topic: TopicConfig | None) -> None:
         self._record_topic(name, topic)
@@ -221,6 +259,9 @@ class Broker:
             self._registration.topic_changed(topic, self.services.topics.data_version)
 
     def _record_topic(self, name: str, topic: TopicConfig | None) -> None:
+        """What NameServers take of it; of a slave they take no topics."""
+        if self.services.config.is_slave:
+            return
         value = None
         if topic is not None:
             sent = self._registration.as_permitted(topic)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from ...remoting.codes import ResponseCode
@@ -18,7 +18,7 @@ from .groups import SubscriptionGroups
 from .long_poll import PullHolds
 from .offsets import ConsumerOffsets
 from .queue_locks import QueueLocks
-from .store import Append, MessageStore, PutMessage
+from .store import Append, MessageStore, PutMessage, StoreFull
 from .topics import TopicTable
 
 
@@ -61,6 +61,8 @@ class Services:
     holds: PullHolds[HeldRequest]
     arrived: Callable[[str, int], None]
     """Told (topic, queue id) after messages were stored there."""
+    copied: Callable[[int], Awaitable[ResponseCode]]
+    """Waits until a slave has the commit log up to there (`LogServing.copied`)."""
     clients: ClientManager = field(default_factory=ClientManager)
     locks: QueueLocks = field(default_factory=QueueLocks)
     transferred_messages: int = 0
@@ -72,6 +74,8 @@ class Services:
 
     def put(self, messages: Sequence[PutMessage]) -> Append:
         """Store `messages` of one queue and wake who waits for them. Raises MessageIllegal, StoreFull."""
+        if self.config.is_slave:
+            raise StoreFull("message store is slave mode, so putMessage is forbidden")
         stored = self.store.append(messages, now_ms=self.now_ms)
         self.arrived(messages[0].topic, messages[0].queue_id)
         return stored

@@ -269,6 +269,57 @@ class MessageStore:
             raise MessageIllegal(str(exc)) from exc
         return records
 
+    # Copying
+
+    def records(self, physical_offset: int, max_bytes: int) -> bytes:
+        """Whole records from `physical_offset` on, as they stand in the log, at least one where there is one.
+
+        The end of a file stands as its filler, behind which the next file begins. b"" at the log's end, and where no
+        record begins.
+        """
+        log, found = self._commit_log, bytearray()
+        while physical_offset < log.end:
+            head = log.read(physical_offset, FILLER.size)
+            if len(head) < FILLER.size:
+                break
+            size, magic = FILLER.unpack(head)
+            if magic == BLANK_MAGIC:
+                return bytes(found) or head
+            if not 0 < size <= self._max_batch or (found and len(found) + size > max_bytes):
+                break
+            found += log.read(physical_offset, size)
+            physical_offset += size
+        return bytes(found)
+
+    def copy(self, records: bytes) -> list[tuple[str, int]]:
+        """Append what `records` of another store gave, at the offsets that stand in them; (topic, queue id) of each.
+
+        Raises StoreError when they do not follow on what is here; those before stay.
+        """
+        log, position, stored = self._commit_log, 0, []
+        if not log.starts:
+            log.add_file()
+        while position < len(records):
+            size, magic = FILLER.unpack_from(records, position)
+            if magic == BLANK_MAGIC:
+                if size != log.room:
+                    raise StoreError(f"a file of the master's ends {size} B after {log.end}, here {log.room} B")
+                self._roll()
+                position += FILLER.size
+                continue
+            try:
+                message, end = StoredMessage.decode_at(records, position, strict=True)
+            except RemoteProtocolError as exc:
+                raise StoreError(f"no record follows on {log.end}: {exc}") from exc
+            if message.physical_offset != log.end:
+                raise StoreError(f"the record of {message.physical_offset} does not follow on {log.end}")
+            self._hand_over(records[position:end], log.end)
+            self._index_record(message, end - position)
+            log.end += end - position
+            position = end
+            stored.append((message.topic, message.queue_id))
+        return stored
+
     # Reading
 
     def get(

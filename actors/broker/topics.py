@@ -11,7 +11,7 @@ a client may use a topic it has (processors), telling NameServers (registration)
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -179,6 +179,12 @@ class TopicTable:
         )
         self.put(created, now_ms=now_ms)
         return created
+
+    def take(self, topics: Mapping[str, TopicConfig], version: DataVersion) -> None:
+        """All of the master's topics and its version, for a slave's own; NameServers hear of them from the master."""
+        self.topic_config_table, self.data_version = dict(topics), version
+        self._dirty = True
+        self.persist()
 
     def set_order(self, ordered: Iterable[str], *, now_ms: int) -> None:
         """Mark exactly the topics in `ordered` as ordered (the NameServers' ORDER_TOPIC_CONFIG)."""

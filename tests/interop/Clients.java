@@ -26,7 +26,7 @@ import org.apache.rocketmq.common.message.MessageQueue;
 
 /**
  * A producer and consumers of every kind in one JVM: args are the NameServers and a prefix of topics and groups.
- * What was sent and what came are tab-separated lines SEND and RECEIVE; commands on stdin: send, consume, restart.
+ * What was sent and what came are tab-separated lines SEND and RECEIVE; commands on stdin: send, consume, late, restart.
  */
 public class Clients {
     static final int BIG = 10_000;
@@ -62,6 +62,8 @@ public class Clients {
                 push.add(concurrent("tagged", "TagA || TagC"));
                 push.add(orderly());
                 lite();
+            } else if (line.equals("late")) {
+                push.add(concurrent("late", "*"));
             } else if (line.equals("restart")) {
                 push.remove(0).shutdown();
                 one("again", message("again-0", "TagA", "after the restart"));

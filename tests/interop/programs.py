@@ -230,9 +230,15 @@ def java_broker(
 
 
 def broker(
-    name: str, folder: Path, name_servers: Sequence[str], broker_name: str, *, profile: str = "4.9"
+    name: str,
+    folder: Path,
+    name_servers: Sequence[str],
+    broker_name: str,
+    *,
+    profile: str = "4.9",
+    more: Mapping[str, object] | None = None,
 ) -> tuple[Program, str]:
-    """Our broker, serving, and its address."""
+    """Our broker, serving, and its address. `more` are settings beside the usual."""
     folder.mkdir()
     port = free_port()
     config = folder / "broker.conf"
@@ -246,7 +252,7 @@ def broker(
         "storePathRootDir": folder / "store",
         "mappedFileSizeCommitLog": 16 * 1024 * 1024,
     }
-    _write(config, settings)
+    _write(config, {**settings, **(more or {})})
     program = nemesrv(name, folder, "broker", "-n", ";".join(name_servers), "-c", str(config))
     program.wait_for("boot success")
     return program, f"127.0.0.1:{port}"

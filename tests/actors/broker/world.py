@@ -74,12 +74,12 @@ class World:
     def new_client(self, handler: Any = None) -> RemotingClient:
         return RemotingClient(clock=self.clock, network=self.network, handler=handler, log=LOG)
 
-    async def broker(self, *, start: bool = True, **config: Any) -> Broker:
+    async def broker(self, *, start: bool = True, port: int = 10911, **config: Any) -> Broker:
         def record(event: str, /, **fields: object) -> None:
             self.events.append({"event": event, "at": round(self.clock.monotonic_s(), 3), **fields})
 
         name = config.setdefault("broker_name", "broker-a")
-        directory = self.directory / name
+        directory = self.directory / f"{name}-{config.get('broker_id', 0)}"
         context = NodeContext(
             name=name,
             clock=self.clock,
@@ -89,7 +89,7 @@ class World:
             log=LOG,
             data_dir=directory,
         )
-        broker = Broker(context, BrokerConfig(**config), listen=Address("127.0.0.1", 10911))
+        broker = Broker(context, BrokerConfig(**config), listen=Address("127.0.0.1", port))
         await broker.listen()
         self._started.append(broker.stop)
         if start:
@@ -111,16 +111,24 @@ class World:
         *,
         client: RemotingClient | None = None,
         timeout_s: float = 30,
+        port: int = 10911,
     ) -> RemotingCommand:
         header = {key: str(value) for key, value in (fields or {}).items()}
         request = RemotingCommand.request(code, header, body)
-        return await (client or self.client).invoke(Address("127.0.0.1", 10911), request, timeout_s=timeout_s)
+        return await (client or self.client).invoke(Address("127.0.0.1", port), request, timeout_s=timeout_s)
 
     async def send(
-        self, body: bytes = b"hello", *, topic: str = "orders", queue_id: int = 0, properties: str = "", **fields: Any
+        self,
+        body: bytes = b"hello",
+        *,
+        topic: str = "orders",
+        queue_id: int = 0,
+        properties: str = "",
+        port: int = 10911,
+        **fields: Any,
     ) -> RemotingCommand:
         header = send_header(topic=topic, queue_id=queue_id, properties=properties, **fields)
-        return await self.ask(RequestCode.SEND_MESSAGE_V2, header.to_v2(), body)
+        return await self.ask(RequestCode.SEND_MESSAGE_V2, header.to_v2(), body, port=port)
 
     async def pull(
         self,
@@ -131,6 +139,7 @@ class World:
         wait_ms: int = 0,
         expression: str = "*",
         client: RemotingClient | None = None,
+        port: int = 10911,
         **fields: Any,
     ) -> RemotingCommand:
         header = {
@@ -146,7 +155,7 @@ class World:
             "subVersion": 0,
             **fields,
         }
-        return await self.ask(RequestCode.PULL_MESSAGE, header, client=client)
+        return await self.ask(RequestCode.PULL_MESSAGE, header, client=client, port=port)
 
     async def create_topic(self, topic: str = "orders", *, queues: int = 4, perm: int = 6) -> RemotingCommand:
         fields = {

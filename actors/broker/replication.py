@@ -1,0 +1,199 @@
+"""A slave's copy of its master's commit log, byte for byte at the same offsets.
+
+    slave   FETCH_COMMIT_LOG from the end of its own log ─►  master   whole records from there, as they stand in its
+            appends, indexes, asks again                  ◄─          log; where there are none, once there are, or 5 s
+
+What a slave asks from is what it has: that is how a SYNC_MASTER knows what is on two brokers. Apache's brokers do this
+on a port and in a protocol of their own (10912); here it is a request on the broker's port, with Apache's times. A
+slave whose log does not follow on the master's copies nothing and says so, each 5 s, as Apache's does.
+Upstream: `DefaultHAService`, `DefaultHAConnection`, `DefaultHAClient`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ...remoting.codes import LanguageCode, ResponseCode
+from ...remoting.command import RemotingCommand
+from ...remoting.errors import ResponseError, RocketMQError
+from ...remoting.headers.fields import HeaderFields
+from ...remoting.node.network import Address
+from ...remoting.transport import Connection, RemotingClient
+from .services import Services, refuse
+from .store import StoreError
+
+FETCH_COMMIT_LOG = 10_912
+"""No code of RocketMQ's: the number of the port where its brokers do this."""
+BATCH_BYTES = 32 * 1024
+HOLD_S = 5.0
+"""`haSendHeartbeatInterval`: a master that has nothing new says so."""
+HOUSEKEEPING_S = 20.0
+"""`haHousekeepingInterval`: after so long without a word either side gives the other up."""
+RETRY_S = 5.0
+FALL_BEHIND_MAX = 256 << 20
+"""`haSlaveFallbehindMax`: a slave that lacks more is none that a SYNC_MASTER waits for."""
+SYNC_TIMEOUT_S = 5.0
+"""`syncFlushTimeout`"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchCommitLogRequestHeader(HeaderFields):
+    broker_name: str
+    broker_id: int
+    offset: int
+    """The end of the slave's log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchCommitLogResponseHeader(HeaderFields):
+    max_offset: int
+    """The end of the master's log."""
+
+
+@dataclass(slots=True)
+class _Slave:
+    """What a master knows of one slave, by its channel."""
+
+    offset: int
+    seen_s: float
+    waits: asyncio.Future[RemotingCommand | None] | None = None
+
+
+class LogServing:
+    """The master's side."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._slaves: dict[int, _Slave] = {}
+        self._copied: list[tuple[int, asyncio.Future[bool]]] = []
+
+    def fetch(
+        self, connection: Connection, request: RemotingCommand
+    ) -> RemotingCommand | asyncio.Future[RemotingCommand | None]:
+        """What follows in the log; a future while there is nothing."""
+        services = self._services
+        header = FetchCommitLogRequestHeader.from_ext_fields(request.ext_fields)
+        if services.config.is_slave or header.broker_name != services.config.broker_name:
+            return refuse(ResponseCode.SYSTEM_ERROR, f"{services.config.broker_name} here is no master of yours")
+        slave = self._slaves.setdefault(connection.id, _Slave(header.offset, 0.0))
+        slave.offset, slave.seen_s = header.offset, services.context.clock.monotonic_s()
+        self._acknowledge()
+        if header.offset < services.store.max_physical_offset:
+            return self._answer(slave)
+        slave.waits = asyncio.get_running_loop().create_future()
+        services.context.clock.call_later(HOLD_S, self._over, slave, slave.waits)
+        return slave.waits
+
+    def appended(self) -> None:
+        """The log has grown."""
+        for slave in self._slaves.values():
+            if slave.waits is not None and not slave.waits.done():
+                waits, slave.waits = slave.waits, None
+                waits.set_result(self._answer(slave))
+
+    def connection_lost(self, connection: Connection) -> None:
+        slave = self._slaves.pop(connection.id, None)
+        if slave is not None and slave.waits is not None and not slave.waits.done():
+            slave.waits.set_result(None)
+
+    def stop(self) -> None:
+        """Nobody is waited for any more."""
+        for slave in self._slaves.values():
+            if slave.waits is not None and not slave.waits.done():
+                slave.waits.set_result(None)
+        self._slaves.clear()
+        for _, copied in self._copied:
+            _settle(copied, False)
+
+    async def copied(self, end: int) -> ResponseCode:
+        """Waits until a slave has the log up to `end`: SUCCESS, FLUSH_SLAVE_TIMEOUT, or SLAVE_NOT_AVAILABLE at once."""
+        clock = self._services.context.clock
+        now_s = clock.monotonic_s()
+        there = [slave for slave in self._slaves.values() if now_s - slave.seen_s <= HOUSEKEEPING_S]
+        if not any(end - slave.offset < FALL_BEHIND_MAX for slave in there):
+            return ResponseCode.SLAVE_NOT_AVAILABLE
+        if any(slave.offset >= end for slave in there):
+            return ResponseCode.SUCCESS
+        copied: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._copied.append((end, copied))
+        timer = clock.call_later(SYNC_TIMEOUT_S, _settle, copied, False)
+        try:
+            return ResponseCode.SUCCESS if await copied else ResponseCode.FLUSH_SLAVE_TIMEOUT
+        finally:
+            timer.cancel()
+            self._copied = [one for one in self._copied if one[1] is not copied]
+
+    def _acknowledge(self) -> None:
+        has = max(slave.offset for slave in self._slaves.values())
+        for end, copied in self._copied:
+            if end <= has:
+                _settle(copied, True)
+
+    def _answer(self, slave: _Slave) -> RemotingCommand:
+        store = self._services.store
+        header = FetchCommitLogResponseHeader(max_offset=store.max_physical_offset)
+        return RemotingCommand.response(header=header, body=store.records(slave.offset, BATCH_BYTES))
+
+    def _over(self, slave: _Slave, waits: asyncio.Future[RemotingCommand | None]) -> None:
+        if not waits.done():
+            slave.waits = None
+            waits.set_result(self._answer(slave))
+
+
+def _settle(copied: asyncio.Future[bool], is_copied: bool) -> None:
+    if not copied.done():
+        copied.set_result(is_copied)
+
+
+class LogCopying:
+    """The slave's side. `told(topic, queue_id)` after messages were copied there."""
+
+    def __init__(self, services: Services, client: RemotingClient, told: Callable[[str, int], None]) -> None:
+        self._services, self._client, self._told = services, client, told
+        self._master: Address | None = None
+        self._found = asyncio.Event()
+
+    def follow(self, master: Address) -> None:
+        """From now on that one is the master."""
+        self._master = master
+        self._found.set()
+
+    async def run(self) -> None:
+        """Copy for as long as the broker is a slave."""
+        clock, log = self._services.context.clock, self._services.context.log
+        await self._found.wait()
+        while True:
+            master = self._master
+            assert master is not None
+            try:
+                if await self._copy(master):
+                    continue
+            except RocketMQError as exc:
+                log.warning("HAClient, copying from master %s: %s", master, exc)
+            except StoreError as exc:
+                log.error("HAClient, what master %s sent cannot be appended: %s", master, exc)
+            await clock.sleep(RETRY_S)
+
+    async def _copy(self, master: Address) -> bool:
+        """One request; whether the log follows on the master's. Raises RocketMQError, StoreError."""
+        services, store = self._services, self._services.store
+        at = store.max_physical_offset
+        header = FetchCommitLogRequestHeader(
+            broker_name=services.config.broker_name, broker_id=services.config.broker_id, offset=at
+        )
+        version = services.config.profile.version
+        request = RemotingCommand.request(FETCH_COMMIT_LOG, header, language=LanguageCode.JAVA, version=version)
+        response = await self._client.invoke(master, request, timeout_s=HOUSEKEEPING_S)
+        if response.code != ResponseCode.SUCCESS:
+            raise ResponseError.for_code(response.code, response.remark)
+        end = FetchCommitLogResponseHeader.from_ext_fields(response.ext_fields).max_offset
+        if end < at:
+            services.context.log.error("master pushed offset not equal the max phy offset in slave: %d, %d", end, at)
+            return False
+        if end > at and not response.body:
+            raise StoreError(f"no record of the master's begins at {at}")
+        for topic, queue_id in store.copy(response.body):
+            self._told(topic, queue_id)
+        return True

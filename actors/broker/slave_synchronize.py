@@ -1,0 +1,76 @@
+"""What a slave takes over from its master beside the messages: topics, consumer offsets, delay offsets, groups.
+
+Each 10 s, first after 3 s, from the master that the NameServers' last answer named; from nobody while it named none.
+What cannot be had is had the next time. Consumer offsets are the master's over the slave's own; where the slave was
+told newer ones while the master was away, they go back, as with Apache's. Upstream: `SlaveSynchronize`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...remoting.bodies.client import SubscriptionGroupWrapper
+from ...remoting.bodies.register import TopicConfigSerializeWrapper
+from ...remoting.codes import LanguageCode, RequestCode, ResponseCode
+from ...remoting.command import RemotingCommand
+from ...remoting.errors import ResponseError, RocketMQError
+from ...remoting.node.network import Address
+from ...remoting.transport import RemotingClient
+from .schedule import ScheduleService
+from .services import Services
+
+FIRST_S = 3.0
+PERIOD_S = 10.0
+CALL_TIMEOUT_S = 3.0
+TASK = "SlaveSynchronize"
+
+
+class SlaveSynchronize:
+    """`master` is set by who registers."""
+
+    def __init__(self, services: Services, client: RemotingClient, schedule: ScheduleService) -> None:
+        self._services, self._client, self._schedule = services, client, schedule
+        self.master: Address | None = None
+
+    async def run(self) -> None:
+        """At a fixed rate, for as long as the broker is a slave."""
+        context = self._services.context
+        due_s = context.clock.monotonic_s() + FIRST_S
+        while True:
+            await context.clock.sleep(max(0.0, due_s - context.clock.monotonic_s()))
+            due_s += PERIOD_S
+            begin_s = context.clock.monotonic_s()
+            await self.all()
+            took_ms = (context.clock.monotonic_s() - begin_s) * 1000
+            context.record("scheduled_task", f=TASK, duration_ms=took_ms)
+
+    async def all(self) -> None:
+        """Each table, from the master that is known when its turn comes."""
+        await self._table(RequestCode.GET_ALL_TOPIC_CONFIG, self._topics)
+        await self._table(RequestCode.GET_ALL_CONSUMER_OFFSET, self._services.offsets.take)
+        await self._table(RequestCode.GET_ALL_DELAY_OFFSET, self._schedule.take)
+        await self._table(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, self._groups)
+
+    async def _table(self, code: RequestCode, take: Callable[[bytes], object]) -> None:
+        master, services = self.master, self._services
+        if master is None or master == services.address:
+            return
+        version = services.config.profile.version
+        request = RemotingCommand.request(code, None, language=LanguageCode.JAVA, version=version)
+        try:
+            response = await self._client.invoke(master, request, timeout_s=CALL_TIMEOUT_S)
+            if response.code != ResponseCode.SUCCESS:
+                raise ResponseError.for_code(response.code, response.remark)
+            take(response.body)
+        except (RocketMQError, OSError, ValueError) as exc:
+            services.context.log.error("%s Exception, %s: %s", code.name, master, exc)
+
+    def _topics(self, body: bytes) -> None:
+        wrapper = TopicConfigSerializeWrapper.decode(body)
+        if wrapper.data_version != self._services.topics.data_version:
+            self._services.topics.take(wrapper.topic_config_table, wrapper.data_version)
+
+    def _groups(self, body: bytes) -> None:
+        wrapper = SubscriptionGroupWrapper.decode(body)
+        if wrapper.data_version != self._services.groups.data_version:
+            self._services.groups.take(wrapper.subscription_group_table, wrapper.data_version)

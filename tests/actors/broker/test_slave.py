@@ -1,0 +1,325 @@
+"""A slave beside its master: what it copies, what it serves and refuses, and what it does when the master is gone."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from nemesrv.actors.broker.config import BrokerConfig
+from nemesrv.actors.broker.server import Broker
+from nemesrv.actors.broker.store import MessageStore, StoreError
+from nemesrv.actors.config_error import ConfigError
+from nemesrv.remoting.bodies.register import TopicConfigSerializeWrapper
+from nemesrv.remoting.codes import RequestCode, ResponseCode
+from nemesrv.remoting.command import RemotingCommand
+from nemesrv.remoting.message import StoredMessage
+from nemesrv.remoting.node.network import Address
+from nemesrv.remoting.node.profile import Profile
+from tests.virtual import run
+
+from .world import PROFILES, RecordingNameServer, World
+
+NAME_SERVER = (Address("127.0.0.1", 9876),)
+SLAVE = 10921
+SMALL_FILES = 1 << 17
+
+
+class Pair:
+    """A master and its slave, which the NameServer tells of each other."""
+
+    def __init__(self, world: World, name_server: RecordingNameServer, master: Broker, slave: Broker) -> None:
+        self.world, self.name_server, self.master, self.slave = world, name_server, master, slave
+
+    def forget_master(self) -> None:
+        self.name_server.answer = RemotingCommand.response
+
+    @property
+    def logs(self) -> tuple[bytes, bytes]:
+        """Both commit logs, whole."""
+        of = (self.master.store, self.slave.store)
+        master, slave = (store.directory / "commitlog" for store in of)
+        return tuple(b"".join(file.read_bytes() for file in sorted(log.iterdir())) for log in (master, slave))  # type: ignore[return-value]
+
+
+async def pair(world: World, **config: object) -> Pair:
+    (name_server,) = await world.name_servers(1)
+    master = await world.broker(namesrv_addr=NAME_SERVER, **config)
+    told = {"masterAddr": "127.0.0.1:10911", "haServerAddr": "127.0.0.1:10912"}
+    name_server.answer = lambda: RemotingCommand.response(header=told)
+    own = {key: value for key, value in config.items() if key != "broker_role"}
+    slave = await world.broker(port=SLAVE, namesrv_addr=NAME_SERVER, broker_id=1, broker_role="SLAVE", **own)
+    return Pair(world, name_server, master, slave)
+
+
+def bodies(answer: RemotingCommand) -> list[bytes]:
+    found, position = [], 0
+    while position < len(answer.body):
+        message, position = StoredMessage.decode_at(answer.body, position, strict=True)
+        found.append(message.body)
+    return found
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_slave_has_what_its_master_has_byte_for_byte_and_serves_it(tmp_path: Path, profile: Profile) -> None:
+    async def body() -> None:
+        async with World(tmp_path) as world:
+            both = await pair(world, profile=profile)
+            await world.clock.sleep(4)  # the topics come with the first synchronization
+            await world.create_topic()
+            for number in range(5):
+                await world.send(b"%d" % number)
+            await world.clock.sleep(11)
+            master, slave = both.logs
+            assert master == slave != b""
+            assert bodies(await world.pull(port=SLAVE)) == [b"%d" % number for number in range(5)]
+
+    run(body)
+
+
+def test_what_was_there_before_the_slave_is_copied_over_file_ends_too(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with World(tmp_path) as world:
+            config = {"mapped_file_size_commit_log": SMALL_FILES, "max_message_size": 4096}
+            (name_server,) = await world.name_servers(1)
+            master = await world.broker(namesrv_addr=NAME_SERVER, **config)
+            await world.create_topic()
+            for number in range(120):
+                await world.send(b"%04d" % number * 800)
+            assert len(list((master.store.directory / "commitlog").iterdir())) > 2
+            name_server.answer = lambda: RemotingCommand.response(header={"masterAddr": "127.0.0.1:10911"})
+            slave = await world.broker(port=SLAVE, namesrv_addr=NAME_SERVER, broker_id=1, broker_role="SLAVE", **config)
+            await world.clock.sleep(4)
+            master_log, slave_log = Pair(world, name_server, master, slave).logs
+            assert slave_log == master_log
+            assert slave.store.max_offset("orders", 0) == 120
+
+    run(body)
+
+
+def test_a_slave_that_was_restarted_goes_on_where_its_log_ends(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with World(tmp_path) as world:
+            both = await pair(world)
+            await world.send(b"before")
+            await world.clock.sleep(1)
+            await world.stop(both.slave)
+            await world.send(b"meanwhile")
+            both.slave = await world.broker(port=SLAVE, namesrv_addr=NAME_SERVER, broker_id=1, broker_role="SLAVE")
+            assert both.slave.store.max_offset("orders", 0) == 1
+            await world.clock.sleep(1)
+            assert both.logs[0] == both.logs[1]
+            assert both.slave.store.max_offset("orders", 0) == 2
+
+    run(body)
+
+
+def test_a_slave_registers_with_its_id_and_the_masters_version(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with World(tmp_path) as world:
+            both = await pair(world)
+            await world.create_topic()
+            await world.clock.sleep(20)
+            fields, told = both.name_server.requests[-1][2], both.name_server.bodies[-1]
+            assert (fields["brokerId"], fields["brokerAddr"]) == ("1", f"127.0.0.1:{SLAVE}")
+            assert told.data_version == both.master.services.topics.data_version
+            assert {topic.topic_name for topic in told.topics} == set(both.master.services.topics.topic_config_table)
+
+    run(body)
+
+
+def test_a_slave_stores_nothing_that_a_client_sends_and_changes_nothing_by_hand(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with World(tmp_path) as world:
+            both = await pair(world)
+            await world.create_topic()
+            await world.clock.sleep(4)
+            sent = await world.send(port=SLAVE)
+            assert sent.code == ResponseCode.SERVICE_NOT_AVAILABLE
+            assert "slave mode" in (sent.remark or "")
+            deleted = await world.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "orders"}, port=SLAVE)
+            assert deleted.code == ResponseCode.SYSTEM_ERROR
+            assert "slave" in (deleted.remark or "")
+            assert both.slave.store.max_physical_offset == 0
+            assert "orders" in both.slave.services.topics
+
+    run(body)
+
+
+def test_topics_groups_and_offsets_follow_the_master_each_10_s(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with World(tmp_path) as world:
+            both = await pair(world)
+            await world.clock.sleep(4)
+            await world.create_topic("late", queues=2)
+            await world.pull(topic="late")  # makes the group
+            commit = {"consumerGroup": "g", "topic": "late", "queueId": 0, "commitOffset": 7}
+            await world.ask(RequestCode.UPDATE_CONSUMER_OFFSET, commit)
+            slave = both.slave.services
+            assert "late" not in slave.topics
+            await world.clock.sleep(10)
+            assert slave.topics.topic_config_table == both.master.services.topics.topic_config_table
+            assert slave.offsets.query("g", "late", 0) == 7
+            assert slave.groups.table == both.master.services.groups.table
+            times = [event["at"] for event in world.recorded("scheduled_task", f="SlaveSynchronize")]
+            assert times == [3, 13]
+
+    run(body)
+
+
+def test_delayed_messages_wait_at_the_slave_until_it_is_told_that_they_were_delivered(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with World(tmp_path) as world:
+            both = await pair(world)
+            await world.send(b"later", properties="DELAY\x011\x02")
+            await world.clock.sleep(14)
+            assert both.slave.store.max_offset("orders", 0) == 1, "copied, not delivered a second time"
+            answer = await world.ask(RequestCode.GET_ALL_DELAY_OFFSET)
+            kept = (both.slave.store.directory / "config" / "delayOffset.json").read_bytes()
+            assert kept == answer.body
+            assert b'"1":1' in kept
+
+    run(body)
+
+
+@pytest.mark.parametrize(("profile", "wakes"), [(Profile.V4_9, False), (Profile.V5_X, True)])
+def test_a_held_pull_is_woken_by_what_is_copied_in_5x_and_by_the_5_s_check_in_4_9(
+    tmp_path: Path, profile: Profile, wakes: bool
+) -> None:
+    async def body() -> None:
+        async with World(tmp_path) as world:
+            await pair(world, profile=profile)
+            await world.send(b"first")
+            await world.clock.sleep(11)
+            held = asyncio.create_task(world.pull(1, wait_ms=15_000, port=SLAVE))
+            await world.clock.sleep(0.5)
+            await world.send(b"second")
+            await world.clock.sleep(0.5)
+            assert held.done() is wakes
+            assert bodies(await held) == [b"second"]
+
+    run(body)
+
+
+def test_without_its_master_a_slave_goes_on_serving_and_takes_commits(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with World(tmp_path) as world:
+            both = await pair(world)
+            await world.send(b"one")
+            await world.clock.sleep(11)
+            both.forget_master()
+            await world.stop(both.master)
+            await world.clock.sleep(60)
+            answer = await world.pull(port=SLAVE, sysFlag=1 | 4, commitOffset=1)
+            assert bodies(answer) == [b"one"]
+            assert (answer.ext_fields or {})["suggestWhichBrokerId"] == "0"
+            assert both.slave.services.offsets.query("g", "orders", 0) == -1, "a slave takes no commit from a pull"
+            commit = {"consumerGroup": "g", "topic": "orders", "queueId": 0, "commitOffset": 1}
+            await world.ask(RequestCode.UPDATE_CONSUMER_OFFSET, commit, port=SLAVE)
+            assert both.slave.services.offsets.query("g", "orders", 0) == 1
+
+    run(body)
+
+
+def test_a_master_that_came_back_is_followed_again_and_its_offsets_count(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with World(tmp_path) as world:
+            both = await pair(world)
+            await world.send(b"one")
+            await world.clock.sleep(11)
+            commit = {"consumerGroup": "g", "topic": "orders", "queueId": 0}
+            await world.pull()
+            await world.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**commit, "commitOffset": 0})
+            await world.stop(both.master)
+            await world.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**commit, "commitOffset": 1}, port=SLAVE)
+            both.master = await world.broker(namesrv_addr=NAME_SERVER)
+            await world.send(b"two")
+            await world.clock.sleep(15)
+            assert both.logs[0] == both.logs[1]
+            assert both.slave.services.offsets.query("g", "orders", 0) == 0, "as Apache's: the master's, over its own"
+
+    run(body)
+
+
+def test_a_log_that_does_not_follow_on_the_masters_is_left_alone(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with World(tmp_path) as world:
+            both = await pair(world)
+            await world.send(b"one")
+            await world.clock.sleep(11)
+            await world.stop(both.master)
+            log = next((both.master.store.directory / "commitlog").iterdir())
+            log.unlink()
+            both.master = await world.broker(namesrv_addr=NAME_SERVER)
+            await world.clock.sleep(30)
+            assert both.slave.store.max_offset("orders", 0) == 1
+            for number in range(9):
+                await world.send(b"another %d" % number)
+            await world.clock.sleep(30)
+            assert both.slave.store.max_offset("orders", 0) == 1, "what comes does not begin where its log ends"
+
+    run(body)
+
+
+def test_a_sync_master_answers_when_a_slave_has_the_message_and_says_when_none_has(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with World(tmp_path) as world:
+            both = await pair(world, broker_role="SYNC_MASTER")
+            await world.clock.sleep(1)
+            assert (await world.send(b"on both")).code == ResponseCode.SUCCESS
+            assert both.logs[0] == both.logs[1]
+            world.network.hold(Address("127.0.0.1", 10911))
+            waits = asyncio.create_task(both.master.services.copied(both.master.store.max_physical_offset + 1))
+            await world.clock.sleep(5.1)
+            assert waits.result() == ResponseCode.FLUSH_SLAVE_TIMEOUT
+            world.network.release(Address("127.0.0.1", 10911))
+            await world.stop(both.slave)
+            await world.clock.sleep(0.1)
+            alone = await world.send(b"alone")
+            assert alone.code == ResponseCode.SLAVE_NOT_AVAILABLE
+            assert (alone.ext_fields or {})["queueOffset"] == "1", "it is stored all the same"
+            unwaited = await world.send(b"nobody waits", properties="WAIT\x01false\x02")
+            assert unwaited.code == ResponseCode.SUCCESS
+
+    run(body)
+
+
+@pytest.mark.parametrize(
+    ("properties", "sentence"),
+    [
+        ({"brokerRole": "SLAVE"}, "brokerId=0: allowed is 1 or more with brokerRole SLAVE"),
+        ({"brokerId": "1"}, "brokerId=1: allowed is 0, or 1 or more with brokerRole SLAVE"),
+        ({"brokerRole": "slave"}, "ASYNC_MASTER or SYNC_MASTER or SLAVE"),
+    ],
+)
+def test_a_role_and_an_id_that_do_not_go_together_are_refused(properties: dict[str, str], sentence: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        BrokerConfig.from_properties(properties, source="broker.conf")
+    assert sentence in str(refused.value)
+
+
+def test_a_store_takes_no_records_that_do_not_follow(tmp_path: Path) -> None:
+    one, other = MessageStore(tmp_path / "one"), MessageStore(tmp_path / "other")
+    one.open()
+    other.open()
+    try:
+        with pytest.raises(StoreError):
+            other.copy(b"no record at all")
+        assert other.max_physical_offset == 0
+        assert one.records(0, 1000) == b""
+    finally:
+        one.close()
+        other.close()
+
+
+def test_a_master_hands_out_its_topics_and_a_fetch_of_another_name_is_refused(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with World(tmp_path) as world:
+            master = await world.broker()
+            topics = TopicConfigSerializeWrapper.decode((await world.ask(RequestCode.GET_ALL_TOPIC_CONFIG)).body)
+            assert topics.data_version == master.services.topics.data_version
+            fetch = {"brokerName": "broker-b", "brokerId": 1, "offset": 0}
+            assert (await world.ask(10_912, fetch)).code == ResponseCode.SYSTEM_ERROR
+
+    run(body)
