@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from ..oracle.deliveries import Asker, Dues, askers, holdings, quiet_for_groups
+from ..oracle.deliveries import Asker, askers, dues, holdings, quiet_for_groups
 from ..oracle.intervals import Stretch
 from ..oracle.quiet import aftermath_ms, clients_began_ms
 from ..oracle.time_outs import avoidance
@@ -252,17 +252,14 @@ def _reads(shares: BrokerShares, control: Control, world: World) -> Iterator[Fin
         return
     quiet = quiet_for_groups(world)
     held = holdings(world, control.rows("queue_taken"), control.rows("queue_dropped"))
-    shared: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for row in control.rows("assigned"):
-        shared[row.node, row.topic or ""].append(row.time_ms)
-    dues = Dues(world, held, shared)
+    due_by = dues(world, held, control.rows("assigned"), control.rows("client_heartbeat", "client_gone"))
     by_queue: dict[tuple[str, str, int], dict[str, Mapping[int, int]]] = defaultdict(dict)
     for of, parts in shares.reads.items():
         by_queue[of.topic, of.broker_name, of.queue_id][of.node] = parts
     for group in askers(world):
         for topic, broker, queue_id, from_ms, until_ms in _queues(control, world, group):
             queue = topic, broker, queue_id
-            free = [s for h in held.get(queue, ()) if h.node in group.members for s in dues.free(queue, h)]
+            free = [s for h in held.get(queue, ()) if h.node in group.members for s in due_by.free(queue, h)]
             stretches = [Stretch(max(s.start_ms, from_ms), min(s.end_ms, until_ms)) for s in (*quiet, *free)]
             windows = sorted({window for stretch in stretches for window in _windows(stretch)})
             if not windows:

@@ -13,12 +13,11 @@ broadcasting every consumer is a group of its own.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..oracle.deliveries import PROMPT_MS, Due, Dues, askers, holdings
+from ..oracle.deliveries import PROMPT_MS, Due, askers, dues, holdings
 from ..oracle.world import World
 from ..verdict import FINDINGS_MAX, Finding, Validity, Verdict
 from .check import Check, Facts, Reads, Section, largest
@@ -87,11 +86,8 @@ def judged(
 ) -> Deliveries:
     """What became of the messages that were not prompt, beside so many that were."""
     held = holdings(world, control.rows("queue_taken"), control.rows("queue_dropped"))
-    shared: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for row in control.rows("assigned"):
-        shared[row.node, row.topic or ""].append(row.time_ms)
     groups = {asker.name: asker for asker in askers(world)}
-    dues = Dues(world, held, shared)
+    due_by = dues(world, held, control.rows("assigned"), control.rows("client_heartbeat", "client_gone"))
     counts = dict.fromkeys(_COUNTS, 0)
     overdue: list[tuple[Slow, Due, float]] = []
     found: list[Undelivered] = []
@@ -103,7 +99,7 @@ def judged(
             found.append(Undelivered(message, "not as it was sent", None, end_ms, None, True))
             continue
         queue = message.topic, message.broker_name, message.queue_id
-        due = dues.of(queue, message.offset, message.acked_ms, groups[message.group])
+        due = due_by.of(queue, message.offset, message.acked_ms, groups[message.group])
         end_ms = world.end_ms if message.received_ms is None else message.received_ms
         if due is None or end_ms <= due.at_ms:
             counts["waiting" if message.received_ms is None else "waited"] += 1

@@ -25,6 +25,7 @@ from itertools import pairwise
 from typing import Any
 
 from ...remoting.node.profile import Profile
+from ..oracle.deliveries import node_of_client
 from ..oracle.schedules import CLIENT_SCAN_MS, HEARTBEAT, HOLD_CHECK, REBALANCE
 from ..oracle.time_outs import (
     CLIENT_EXPIRED_MS,
@@ -204,7 +205,7 @@ class Waits(Process):
         begun = [run.began_ms for run in rounds]
         for row in self.control.rows("client_gone"):
             at_ms = row.time_ms
-            told = begun and (row.decoded or {}).get("groups") and _node_of(_client_of(row)) in others
+            told = begun and (row.decoded or {}).get("groups") and node_of_client(_client_of(row)) in others
             if not told or not begun[0] < at_ms < self.end_ms:
                 continue
             if not self.world.setting(row.node, "notifyConsumerIdsChangedEnable") or not self._is_known(
@@ -276,7 +277,7 @@ class Waits(Process):
         def found() -> Mapping[str, Mapping[str, Sequence[float]]]:
             of: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
             for row in self.control.rows("client_heartbeat"):
-                of[_node_of(_client_of(row))][row.node].append(row.time_ms)
+                of[node_of_client(_client_of(row))][row.node].append(row.time_ms)
             return of
 
         made: Mapping[str, Mapping[str, Sequence[float]]] = self.control.memoized(("heard",), found)
@@ -337,8 +338,3 @@ class Waits(Process):
 
 def _client_of(row: Row) -> str:
     return str((row.decoded or {}).get("client"))
-
-
-def _node_of(client_id: str) -> str:
-    """`"127.0.0.1@producer-0#1700000000000"`: the node's name."""
-    return client_id.partition("@")[2].partition("#")[0]

@@ -11,7 +11,8 @@ once, and where that is missed a broker looks at its held pulls every 5 s (`Pull
 | held         | D after one holding of its queue was there, and the way of its consumer to the broker was free  |
 |              | for as long: no fault of either, of the link, or of what routes depend on, nor its aftermath;   |
 |              | and H had passed since its queues changed, for until a heartbeat has brought the broker the     |
-|              | subscription's new version it may refuse pulls (code 25), and one may be left out for another   |
+|              | subscription's new version it may refuse pulls (code 25), and one may be left out for another;  |
+|              | and no broker had forgotten the consumer, whose heartbeats a fault held up for 120 s            |
 | quiet        | D after the group had its time to share its queues: whoever should have held it                 |
 | passed over  | when a later holding starts beyond it: its group has committed what nobody received             |
 
@@ -104,6 +105,56 @@ def holdings(world: World, taken: Iterable[Any], dropped: Iterable[Any]) -> dict
     return {queue: sorted(of) for queue, of in found.items()}
 
 
+def dues(
+    world: World,
+    held: Mapping[Queue, Sequence[Holding]],
+    assigned: Iterable[Any],
+    heard: Iterable[Any],
+) -> Dues:
+    """`Dues` of a run, from its rows `assigned`, and `client_heartbeat` and `client_gone` in order of time."""
+    shared: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for row in assigned:
+        shared[row.node, row.topic or ""].append(row.time_ms)
+    return Dues(world, held, shared, forgotten(world, heard))
+
+
+def forgotten(world: World, heard: Iterable[Any]) -> dict[str, list[Stretch]]:
+    """Consumer to when a broker did not know it, because a fault had held up its heartbeats until it expired there.
+
+    A rebalance that asks this broker who is in the group takes every queue from the consumer, of the living brokers
+    too; so until a heartbeat is there again, and the group has shared its queues anew. Whether the heartbeats were due,
+    and whether the broker was right to forget, `timers_kept` judges.
+    """
+    found: dict[str, list[Stretch]] = defaultdict(list)
+    since: dict[tuple[str, str], float] = {}
+    for row in heard:
+        consumer = node_of_client(str((row.decoded or {}).get("client")))
+        if row.event == "client_heartbeat":
+            if (from_ms := since.pop((row.node, consumer), None)) is not None:
+                until_ms = row.time_ms + members_window(world.timers_of(consumer)).latest_ms
+                found[consumer].append(Stretch(from_ms, until_ms))
+        elif row.f == "expired" and _held_up(world, consumer, row.time_ms - (row.duration_ms or 0.0), row.time_ms):
+            since.setdefault((row.node, consumer), row.time_ms)
+    for (_, consumer), from_ms in since.items():
+        found[consumer].append(Stretch(from_ms, world.end_ms))
+    return dict(found)
+
+
+def _held_up(world: World, consumer: str, from_ms: float, to_ms: float) -> bool:
+    """Whether a fault of the consumer or of one of its links was felt between the two moments."""
+    return any(
+        start_ms < to_ms and end_ms > from_ms
+        for fault in harmful(world)
+        if consumer in (fault.source, fault.target)
+        for start_ms, end_ms in (felt(world, fault),)
+    )
+
+
+def node_of_client(client_id: str) -> str:
+    """`"127.0.0.1@producer-0#1700000000000"`: the node's name."""
+    return client_id.partition("@")[2].partition("#")[0]
+
+
 @dataclass(slots=True, eq=False)
 class Dues:
     """Answers for one run: `of` a message and who asks for it."""
@@ -112,6 +163,8 @@ class Dues:
     held: Mapping[Queue, Sequence[Holding]]
     shared: Mapping[tuple[str, str], Sequence[float]] = field(default_factory=dict)
     """When the queues changed that a consumer has of a topic."""
+    forgotten: Mapping[str, Sequence[Stretch]] = field(default_factory=dict)
+    """When a broker did not know the consumer."""
     _free: dict[Any, list[Stretch]] = field(default_factory=dict)
     _quiet: dict[str, list[Stretch]] = field(default_factory=dict)
 
@@ -160,6 +213,7 @@ class Dues:
         if key not in self._free:
             taken = [self._of(fault, holding) for fault in self._between(holding.node, broker)]
             taken += self._unheard(holding.node, topic)
+            taken += self.forgotten.get(holding.node, ())
             self._free[key] = without(holding.start_ms, holding.end_ms, taken)
         return self._free[key]
 
@@ -207,6 +261,7 @@ class Dues:
         topic = queue[0]
         if topic not in self._quiet:
             taken = [stretch for node in self.world.of_kind("consumer") for stretch in self._unheard(node.name, topic)]
+            taken += [stretch for stretches in self.forgotten.values() for stretch in stretches]
             self._quiet[topic] = [left for stretch in quiet_for_groups(self.world) for left in without(*stretch, taken)]
         quiet_ = self._quiet[topic]
         named = [{broker.name for broker in self.world.seen_by(member, "broker")} for member in asker.members]

@@ -145,6 +145,29 @@ def test_until_a_heartbeat_has_told_brokers_of_a_new_share_pulls_may_be_refused(
     assert waited(100 + 30 + 1 + 6) is Validity.INVALID
 
 
+def test_while_a_broker_has_forgotten_the_consumer_whose_heartbeats_a_fault_held_up_it_may_wait() -> None:
+    """The rebalance takes all queues from who is in no list; of the living broker, too (incident I10)."""
+    loss = ("f1", "packet_loss", "", "consumer-0", "broker-b")
+    client = {"client": "127.0.0.1@consumer-0#1", "groups": ["g"]}
+
+    def waited(until_s: float, *, held_up: bool = True) -> Validity:
+        builder = cluster(brokers=("broker-a", "broker-b"), clients=CLIENTS, workload={"queues": 4})
+        taken(builder.at(10))
+        if held_up:
+            builder.at(40).fault(*loss)
+        builder.at(160).event("broker-a", "client_gone", f="expired", op_id="c", duration_ms=120_000.0, value=client)
+        dropped(sent(builder, 200).at(210))
+        if held_up:
+            builder.at(250).fault(*loss, end=True)
+        builder.at(250).event("broker-a", "client_heartbeat", op_id="d", value=client)
+        builder = received(taken(builder.at(until_s - 0.1), op_id="take-1"), until_s)
+        return verdict(builder, end_s=500).verdict
+
+    assert waited(250 + 20 + 3 + 4) is Validity.VALID  # Qr + A, and less than D
+    assert waited(250 + 119 + 30 + 6) is Validity.INVALID
+    assert waited(250, held_up=False) is Validity.INVALID
+
+
 def test_a_holding_that_begins_beyond_it_has_passed_it_over_whatever_disturbed() -> None:
     builder = dropped(sent(story(), 99).at(100).fault(*KILL).at(101))
     found = verdict(taken(builder, offset=1, node="consumer-1", op_id="take-9"))
