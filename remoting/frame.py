@@ -93,6 +93,15 @@ class FrameReader:
         self.error: RemoteProtocolError | None = None
         """Set as soon as the stream is known to be broken; from then on `feed` raises it."""
 
+    @property
+    def unfinished(self) -> int:
+        """How many bytes of the frame have come that is not whole yet."""
+        return len(self._buffer)
+
+    def rest(self) -> bytes:
+        """Those bytes."""
+        return bytes(self._buffer)
+
     def is_one_frame(self, data: bytes) -> bool:
         """Whether `data` is just one whole frame with nothing before it: the ordinary case, which needs no `feed`.
 

@@ -35,10 +35,12 @@ class Behaviour:
     dials: Dials = Dials.ACCEPTED
     connected: Connected = Connected.KEPT
     swallows: bool = False
-    """Requests on every connection are taken and not passed on."""
+    """Requests on every connection are taken and not passed on, nor is what the server says, its close included
+    (that is told when this ends). A frame of which a part has been passed on is passed on to its end."""
     codes: Mapping[int, int] = field(default_factory=dict)
-    """Request code to the response code that the front answers in place of the server."""
+    """Request code to the response code that the front answers in place of the server. Oneway requests pass."""
     delay_ms: float = 0.0
+    """RocketMQ milliseconds by which all that the server says comes later, in order, its close behind it."""
     without: frozenset[str] = frozenset()
     """Broker names that are left out of route answers (105); no broker left: the front answers code 17."""
 

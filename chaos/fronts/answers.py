@@ -1,0 +1,80 @@
+"""What a front answers itself, and route answers as it gives them out: without some brokers, or with other addresses.
+
+Bytes in, bytes out. fastjson writes two dialects, `{0:"10.0.0.1:10911"}` and `{"0":"10.0.0.1:10911"}`; a body that is
+written again keeps its own. Addresses alone are changed in place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from ...remoting import fastjson
+from ...remoting.codes import FLAG_RESPONSE, V4_9_8, LanguageCode, ResponseCode
+from ...remoting.command import RemotingCommand
+from ...remoting.frame import decode_frame, encode_frame
+
+_QUOTED_IDS = re.compile(rb'"brokerAddrs"\s*:\s*\{\s*"')
+_MAPS_BY_NUMBER = ("brokerAddrs", "currIdMap")
+
+
+def answer_to(frame: bytes, code: int, topic: str = "") -> bytes:
+    """A response of `code`, with the opaque and the header type of the request or response in `frame`."""
+    command = decode_frame(frame)
+    remark = f"response code {code} of a front"
+    if code == ResponseCode.TOPIC_NOT_EXIST:
+        remark = f"No topic route info in name server for the topic: {topic}"
+    return encode_frame(
+        RemotingCommand(
+            code,
+            LanguageCode.JAVA,
+            V4_9_8,
+            command.opaque,
+            FLAG_RESPONSE,
+            remark,
+            {},  # a Java producer wants the map in every answer to a send
+            serialize_type=command.serialize_type,
+        )
+    )
+
+
+def with_body(frame: bytes, body: bytes) -> bytes:
+    """The same frame with another body; its header stays byte for byte."""
+    header = int.from_bytes(frame[4:8], "big") & 0xFF_FFFF
+    return b"".join(((4 + header + len(body)).to_bytes(4, "big"), frame[4 : 8 + header], body))
+
+
+def readdressed(body: bytes, addresses: Mapping[str, str]) -> bytes:
+    """`body` with other addresses in place of these; the same bytes where it names none of them."""
+    # quotes and all, so that 10.0.0.1:1091 is not found in 10.0.0.1:10911; at once, as one's new may be another's old
+    told = {f'"{old}"'.encode(): f'"{new}"'.encode() for old, new in addresses.items()}
+    return re.sub(b"|".join(map(re.escape, told)), lambda found: told[found[0]], body) if told else body
+
+
+def without(body: bytes, names: Collection[str]) -> bytes | None:
+    """`body` without these brokers; None: it names no other. RemoteProtocolError when it cannot be read."""
+    route = fastjson.loads(body)
+    if not isinstance(route, dict):
+        return body
+    for rows in ("queueDatas", "brokerDatas"):
+        kept = [row for row in route.get(rows) or () if not _is_of(row, names)]
+        if not kept:
+            return None
+        route[rows] = kept
+    quoted = _QUOTED_IDS.search(body) is not None
+    return fastjson.dumps(route if quoted else _numbered(route), browser_compatible=quoted)
+
+
+def _is_of(row: object, names: Collection[str]) -> bool:
+    return isinstance(row, dict) and row.get("brokerName") in names
+
+
+def _numbered(value: Any, by_number: bool = False) -> Any:
+    """`value` with the keys as numbers that fastjson's own dialect writes without quotes."""
+    if isinstance(value, list):
+        return [_numbered(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    numbers = by_number and all(isinstance(key, str) and key.isdigit() for key in value)
+    return {int(key) if numbers else key: _numbered(item, key in _MAPS_BY_NUMBER) for key, item in value.items()}

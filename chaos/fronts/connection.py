@@ -1,0 +1,397 @@
+"""One connection through a front: its two ends, and what the behaviour makes of frames.
+
+    client end ──► _upward ────► server end       plain: bytes are passed on as they came, and decoded behind that
+               ◄── _downward ◄──                  frames: each whole frame is passed on, dropped, answered or rewritten
+
+A frame of which a part has been passed on is passed on to its end, whatever the behaviour is by then: nobody is ever
+left with half a frame. Front and connection know each other; sockets are asyncio's transports.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections import deque
+from typing import TYPE_CHECKING, cast
+
+from ...remoting.codes import RequestCode, ResponseCode
+from ...remoting.errors import ProtocolError
+from ...remoting.frame import decode_frame
+from .answers import answer_to, readdressed, with_body, without
+from .decode import ROUTE, Conversation, Stream
+from .observed import Asked, By, Closed, How
+
+if TYPE_CHECKING:
+    from ...remoting.node.clock import Timer
+    from .front import Front
+
+_WITH_ADDRESSES = frozenset((ROUTE, int(RequestCode.GET_BROKER_CLUSTER_INFO), int(RequestCode.GET_BROKER_MEMBER_GROUP)))
+
+HELD_MAX = 1 << 20
+"""Bytes that wait in a front (for their delay, or for the server's end) before it reads no more."""
+
+
+class Connection:
+    """What a front accepted. `client` and `server` are the protocols of its two ends."""
+
+    def __init__(self, front: Front, number: int) -> None:
+        self.client = _End(self, By.CLIENT)
+        self.server = _End(self, By.SERVER)
+        self.ended = False
+        self._front, self._number = front, number
+        self._conversation = Conversation(front.name, number)
+        self._up, self._down = Stream(), Stream()
+        self._is_foreign = False
+        self._up_passed = self._down_passed = 0  # bytes of the unfinished frame that have been passed on
+        self._early: list[bytes] = []  # for the server, whose end is not there yet
+        self._between: deque[bytes] = deque()  # answers of the front's own, until the server's frame is whole
+        self._delayed: deque[tuple[float, bytes, bytes | None, By]] = deque()
+        self._delayed_size = 0
+        self._timer: Timer | None = None
+        self._server_is_done = False  # its end has come and is kept back: it is swallowed, or answers wait before it
+        self._server_is_gone = False
+
+    # --- upward: what the client says ---------------------------------------------------------------------------------
+
+    def of_client(self, data: bytes) -> None:
+        behaviour = self._front.behaviour
+        up = self._up
+        if not (behaviour.swallows or behaviour.codes) and up.unfinished == self._up_passed:
+            self._to_server(data)
+            for frame in up.feed(data):
+                self._asked(frame)
+            self._up_passed = up.unfinished
+            if up.is_broken:
+                self._foreign(up)
+            return
+        if up.is_broken:
+            if not behaviour.swallows:
+                self._to_server(data)
+            return
+        passed, self._up_passed = self._up_passed, 0
+        frames = up.feed(data)
+        for frame in frames:
+            asked = self._asked(frame)
+            if passed or not (behaviour.swallows or self._answers(frame, asked)):
+                self._to_server(frame[passed:])
+            passed = 0
+        if up.is_broken:
+            if not behaviour.swallows:
+                self._to_server(up.rest[passed:])
+            self._foreign(up)
+        elif not frames:
+            self._up_passed = passed
+
+    def _asked(self, frame: bytes) -> Asked | None:
+        try:
+            asked = self._conversation.of_client(frame, self._front.now_ms())
+        except ProtocolError:
+            self._up.break_off(frame)
+            return None
+        if asked is not None:
+            self._front.see(asked)
+        return asked
+
+    def _answers(self, frame: bytes, asked: Asked | None) -> bool:
+        """Whether the front answers this request itself; then it has."""
+        if asked is None:
+            return False
+        code = self._front.behaviour.codes.get(asked.code)
+        if code is None or asked.oneway:
+            return False
+        self._between.append(answer_to(frame, code, asked.fields.get("topic", "")))
+        if not self._down_passed:
+            self._own_answers()
+        return True
+
+    def _to_server(self, data: bytes) -> None:
+        server = self.server.transport
+        if not data:
+            return
+        if server is not None:
+            server.write(data)
+        else:
+            self._early.append(data)
+            if sum(map(len, self._early)) > HELD_MAX:
+                self.client.pause()
+
+    # --- downward: what the server says -------------------------------------------------------------------------------
+
+    def of_server(self, data: bytes) -> None:
+        front, down = self._front, self._down
+        behaviour = front.behaviour
+        if not (
+            behaviour.swallows
+            or behaviour.delay_ms
+            or behaviour.without
+            or front.addresses
+            or self._delayed
+            or self._between
+        ) and (down.unfinished == self._down_passed):
+            self._to_client(data)
+            for frame in down.feed(data):
+                self._answered(frame, By.SERVER)
+            self._down_passed = down.unfinished
+            if down.is_broken:
+                self._foreign(down)
+            return
+        if down.is_broken:
+            if not behaviour.swallows:
+                self._deliver(data, None, By.SERVER)
+            return
+        passed, self._down_passed = self._down_passed, 0
+        frames = down.feed(data)
+        for frame in frames:
+            if passed:
+                self._deliver(frame[passed:], frame, By.SERVER)
+            elif not behaviour.swallows:
+                given = self._rewritten(frame)
+                self._deliver(given, given, By.SERVER if given is frame else By.FRONT)
+            passed = 0
+            self._own_answers()
+        if down.is_broken:
+            if not behaviour.swallows:
+                self._deliver(down.rest[passed:], None, By.SERVER)
+            self._foreign(down)
+        elif not frames:
+            self._down_passed = passed
+
+    def _rewritten(self, frame: bytes) -> bytes:
+        """The same frame, or the route answer in it as this front gives it out."""
+        front = self._front
+        if not (front.behaviour.without or front.addresses):
+            return frame
+        try:
+            command = decode_frame(frame)
+            if not command.is_response or not command.body:
+                return frame
+            body: bytes | None = command.body
+            asked, topic = self._conversation.asked_for(command.opaque)
+            if asked == ROUTE and front.behaviour.without:
+                body = without(command.body, front.behaviour.without)
+            if body is None:
+                return answer_to(frame, ResponseCode.TOPIC_NOT_EXIST, topic)
+            if asked in _WITH_ADDRESSES:
+                body = readdressed(body, front.addresses)
+            if body == command.body:
+                return frame
+            return with_body(frame, body)
+        except ProtocolError:
+            return frame
+
+    def _own_answers(self) -> None:
+        while self._between:
+            frame = self._between.popleft()
+            self._deliver(frame, frame, By.FRONT)
+
+    def _deliver(self, data: bytes, frame: bytes | None, by: By) -> None:
+        """To the client, behind all that waits, and after the delay. `frame`: what is whole with these bytes."""
+        delay_ms = self._front.behaviour.delay_ms
+        if not delay_ms and not self._delayed:
+            self._to_client(data)
+            if frame is not None:
+                self._answered(frame, by)
+            return
+        self._delayed.append((self._front.now_ms() + delay_ms, data, frame, by))
+        self._delayed_size += len(data)
+        if self._delayed_size > HELD_MAX:
+            self.server.pause()
+        if self._timer is None:
+            self._timer = self._front.clock.call_later(max(delay_ms, 0.0) / 1000.0, self._due)
+
+    def _due(self) -> None:
+        self._timer = None
+        if self.ended:
+            return
+        now_ms = self._front.now_ms()
+        while self._delayed and self._delayed[0][0] <= now_ms + 0.5:
+            _due_ms, data, frame, by = self._delayed.popleft()
+            self._delayed_size -= len(data)
+            self._to_client(data)
+            if frame is not None:
+                self._answered(frame, by)
+        if self._delayed:
+            self._timer = self._front.clock.call_later((self._delayed[0][0] - now_ms) / 1000.0, self._due)
+        elif self._server_is_done and not self._front.behaviour.swallows:
+            self._server_is_done = False
+            self.client.write_eof()
+        if self._delayed_size <= HELD_MAX:
+            self.server.resume()
+
+    def _answered(self, frame: bytes, by: By) -> None:
+        try:
+            self._front.see(self._conversation.of_server(frame, self._front.now_ms(), by))
+        except ProtocolError:
+            self._down.break_off(frame)
+
+    def _to_client(self, data: bytes) -> None:
+        if data and self.client.transport is not None:
+            self.client.transport.write(data)
+
+    # --- its ends -----------------------------------------------------------------------------------------------------
+
+    def _foreign(self, broken: Stream) -> None:
+        if not self._is_foreign:
+            self._is_foreign = True
+            self._front.see(self._conversation.foreign(broken.began, self._front.now_ms()))
+
+    def connected(self, end: _End) -> None:
+        if self.ended:
+            end.abort()
+        elif end is self.server:
+            early, self._early = self._early, []
+            for data in early:
+                end.write(data)
+            if self.client.is_done:
+                end.write_eof()
+            self.client.resume()
+
+    def unreachable(self) -> None:
+        """The server refuses, or there is none: as if it closed, unless the front is silent."""
+        self._server_is_gone = True
+        if not self._front.behaviour.swallows:
+            self.end(By.SERVER, How.FIN)
+
+    def changed(self) -> None:
+        """The front behaves in another way from now on."""
+        if self._front.behaviour.swallows or self.ended:
+            return
+        if self._server_is_gone:
+            self.end(By.SERVER, How.FIN)
+        elif self._server_is_done and not self._delayed:
+            self._server_is_done = False
+            self._closed(By.SERVER, How.FIN)
+            self.client.write_eof()
+
+    def eof(self, end: _End) -> None:
+        """This end says no more; the other is told, behind all that is on its way."""
+        if end is self.client:
+            self._closed(By.CLIENT, How.FIN)
+            self.server.write_eof()
+        elif self._front.behaviour.swallows:
+            self._server_is_done = True
+        else:
+            self._closed(By.SERVER, How.FIN)
+            if self._delayed:
+                self._server_is_done = True
+            else:
+                self.client.write_eof()
+        if self.client.is_done and self.server.is_done and not self._delayed and not self._server_is_done:
+            self._finish()
+
+    def lost(self, end: _End, reset: bool) -> None:
+        """This end is gone; so is the other, unless it is the server's and the front is silent about it."""
+        by = By.CLIENT if end is self.client else By.SERVER
+        if end is self.server and self._front.behaviour.swallows and not self.client.is_done:
+            self._server_is_gone = True
+            return
+        if reset:
+            self.end(by, How.RST)
+        elif end is self.client or not (self._delayed or self._server_is_done):
+            self.end(by, How.FIN)
+
+    def end(self, by: By, how: How) -> None:
+        """Close both ends, so that the client meets FIN or RST."""
+        if self.ended:
+            return
+        self._closed(by, how)
+        self._finish(reset=how is How.RST)
+
+    def _finish(self, reset: bool = False) -> None:
+        self.ended = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._delayed.clear()
+        for one in (self.client, self.server):
+            one.reset() if reset else one.close()
+        self._front.gone(self)
+
+    def _closed(self, by: By, how: How) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            front = self._front
+            front.see(Closed(at_ms=front.now_ms(), front=front.name, connection=self._number, by=by, how=how))
+
+    _is_closed = False
+
+
+def reset_at_close(taken: socket.socket) -> None:
+    """The kernel sends RST in place of FIN when it is closed."""
+    taken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
+
+
+class _End(asyncio.Protocol):
+    """One of a connection's two ends, as asyncio knows it."""
+
+    def __init__(self, connection: Connection, who: By) -> None:
+        self._connection = connection
+        self._take = connection.of_client if who is By.CLIENT else connection.of_server
+        self.transport: asyncio.Transport | None = None
+        self.is_done = False
+        """It has said all."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self._connection.connected(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._take(data)
+
+    def eof_received(self) -> bool:
+        self.is_done = True
+        self._connection.eof(self)
+        return not self._connection.ended
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.transport, self.is_done = None, True
+        if not self._connection.ended:
+            self._connection.lost(self, reset=exc is not None)
+
+    @property
+    def _other(self) -> _End:
+        connection = self._connection
+        return connection.server if self is connection.client else connection.client
+
+    def pause_writing(self) -> None:
+        self._other.pause()
+
+    def resume_writing(self) -> None:
+        self._other.resume()
+
+    def pause(self) -> None:
+        """Read no more from it."""
+        if self.transport is not None and not self.transport.is_closing():
+            with contextlib.suppress(RuntimeError):
+                self.transport.pause_reading()
+
+    def resume(self) -> None:
+        if self.transport is not None and not self.transport.is_closing():
+            with contextlib.suppress(RuntimeError):
+                self.transport.resume_reading()
+
+    def write(self, data: bytes) -> None:
+        if self.transport is not None:
+            self.transport.write(data)
+
+    def write_eof(self) -> None:
+        if self.transport is not None and not self.transport.is_closing():
+            with contextlib.suppress(OSError, RuntimeError):
+                self.transport.write_eof()
+
+    def close(self) -> None:
+        if self.transport is not None:
+            self.transport.close()
+
+    def abort(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()
+
+    def reset(self) -> None:
+        """So that its peer meets RST, with what was written lost."""
+        if self.transport is not None:
+            taken = self.transport.get_extra_info("socket")
+            if taken is not None:
+                with contextlib.suppress(OSError):
+                    reset_at_close(taken)
+            self.transport.abort()

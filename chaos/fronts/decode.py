@@ -1,0 +1,149 @@
+"""Bytes of one connection become what was asked, answered and pushed on it. Sans-IO: no socket, no clock.
+
+    client's bytes ─► Stream ─► frames ─► Conversation.of_client ─► Asked
+    server's bytes ─► Stream ─► frames ─► Conversation.of_server ─► Answered, Pushed
+                        └─► broken: TLS, gRPC, HTTP or garbage  ──► Foreign, and nothing more is decoded
+
+A stream that breaks says which of its bytes no frame has, so that whoever holds bytes back can pass all of them on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...remoting.codes import FLAG_ONEWAY, FLAG_RESPONSE, RequestCode, SerializeType
+from ...remoting.errors import RemoteProtocolError
+from ...remoting.frame import FrameReader, decode_frame
+from .observed import Answered, Asked, By, Foreign, Protocol, Pushed
+
+BODIES_OF_REQUESTS = frozenset({10, 34, 35, 310, 320, 325})
+"""Sends (325 is a reply message), heartbeats and unregistrations."""
+ROUTE = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
+BEGAN_MAX = 32
+WAITING_MAX = 65_536
+"""Requests without an answer that one connection remembers; a client that asks more has long given up the first."""
+
+_METHODS = (b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI", b"PATC", b"CONN", b"TRAC", b"HTTP")
+
+
+class Stream:
+    """The bytes of one direction, cut into frames."""
+
+    __slots__ = ("_head", "_reader", "began", "is_broken", "rest")
+
+    def __init__(self) -> None:
+        self._reader = FrameReader()
+        self._head = b""  # the first bytes of an unfinished frame, as long as its prefix is not there
+        self.is_broken = False
+        self.began = self.rest = b""
+        """Once broken: what is no frame; and which bytes have come behind the last whole frame."""
+
+    @property
+    def unfinished(self) -> int:
+        """How many bytes of a frame that is not whole yet have come."""
+        return self._reader.unfinished
+
+    def feed(self, data: bytes) -> Sequence[bytes]:
+        """The frames that `data` completes. Nothing more once it is broken."""
+        if self.is_broken:
+            return ()
+        reader = self._reader
+        if reader.is_one_frame(data):
+            return (data,)
+        head, before = self._head, reader.unfinished
+        try:
+            frames = reader.feed(data)
+            broken = reader.error is not None
+        except RemoteProtocolError:  # always in a frame's first 8 bytes
+            frames, broken = [], True
+        if broken:
+            self.is_broken = True
+            self.began = self.rest = data[sum(map(len, frames)) - before :] if frames else head + data
+        else:
+            size = reader.unfinished
+            self._head = b"" if size >= 8 else (head + data)[-size:] if size else b""
+        return frames
+
+    def break_off(self, frame: bytes) -> None:
+        """`frame`, the length of which was right, cannot be decoded: what comes behind it is no frame either."""
+        if not self.is_broken:
+            self.is_broken, self.began, self.rest = True, frame, self._reader.rest()
+
+
+class Conversation:
+    """One connection: requests by their opaque, so that an answer is known to be of a look-up."""
+
+    __slots__ = ("_connection", "_front", "_waiting")
+
+    def __init__(self, front: str, connection: int) -> None:
+        self._front, self._connection = front, connection
+        self._waiting: dict[int, tuple[int, str]] = {}
+
+    def of_client(self, frame: bytes, at_ms: float) -> Asked | None:
+        """The request in it; None: the client's answer to a request of the server. RemoteProtocolError."""
+        command = decode_frame(frame)
+        flag, code = command.flag, command.code
+        if flag & FLAG_RESPONSE:
+            return None
+        fields = command.ext_fields or {}
+        if not flag & FLAG_ONEWAY:
+            if len(self._waiting) >= WAITING_MAX:
+                self._waiting.pop(next(iter(self._waiting)))
+            self._waiting[command.opaque] = (code, fields.get("topic", "") if code == ROUTE else "")
+        return Asked(
+            at_ms=at_ms,
+            front=self._front,
+            connection=self._connection,
+            opaque=command.opaque,
+            code=code,
+            fields=fields,
+            oneway=bool(flag & FLAG_ONEWAY),
+            language=None if command.language is None else command.language.name,
+            version=command.version,
+            binary=command.serialize_type == SerializeType.ROCKETMQ,
+            size=len(frame),
+            body=command.body if code in BODIES_OF_REQUESTS else b"",
+        )
+
+    def asked_for(self, opaque: int) -> tuple[int, str]:
+        """Code and topic (of a look-up) of the request that waits under this opaque; -1: none does."""
+        return self._waiting.get(opaque, (-1, ""))
+
+    def of_server(self, frame: bytes, at_ms: float, by: By = By.SERVER) -> Answered | Pushed:
+        """The response or request in it. RemoteProtocolError."""
+        command = decode_frame(frame)
+        fields = command.ext_fields or {}
+        if not command.flag & FLAG_RESPONSE:
+            return Pushed(at_ms=at_ms, front=self._front, connection=self._connection, code=command.code, fields=fields)
+        asked, _topic = self._waiting.pop(command.opaque, (-1, ""))
+        return Answered(
+            at_ms=at_ms,
+            front=self._front,
+            connection=self._connection,
+            opaque=command.opaque,
+            code=command.code,
+            remark=command.remark,
+            fields=fields,
+            size=len(frame),
+            body=command.body if asked == ROUTE else b"",
+            by=by,
+        )
+
+    def foreign(self, began: bytes, at_ms: float) -> Foreign:
+        """What is said of a connection whose stream is broken."""
+        return Foreign(
+            at_ms=at_ms,
+            front=self._front,
+            connection=self._connection,
+            protocol=protocol_of(began),
+            began=bytes(began[:BEGAN_MAX]),
+        )
+
+
+def protocol_of(began: bytes) -> Protocol:
+    """What begins so (four bytes or more): a TLS record, the HTTP/2 preface that gRPC sends, HTTP, or neither."""
+    if began[:2] == b"\x16\x03":  # a handshake record of any TLS version
+        return Protocol.TLS
+    if began[:4] == b"PRI ":
+        return Protocol.GRPC
+    return Protocol.HTTP if began[:4] in _METHODS else Protocol.UNKNOWN

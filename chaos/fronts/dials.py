@@ -1,0 +1,147 @@
+"""Each connect() of a program and all its descendants, also one that is refused or never answered. Linux, without root.
+
+    Dials(see, clock, front_of)          supervise.py runs CMD behind a seccomp filter and tells each connect()
+      command(CMD) + pass_fds  ──► subprocess, in a process group of its own (start_new_session=True)
+      watch()                  ◄── lines ──► Dialled
+
+Java, Go, Node and static binaries alike, as it is the kernel that tells. Not seen are connections that are made by no
+connect(): io_uring's, TCP fast open by sendto(), and those of 32-bit programs on a 64-bit kernel. Where the kernel or a
+sandbox forbids the filter, `why_unseen` says so; then SYNs without an answer are seen in /proc/net/tcp, and dials that
+are refused are not seen at all.
+
+A Dialled may be seen a few milliseconds after what came of it: sort by `at_ms`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ...remoting.node.clock import Clock
+from ...remoting.node.network import Address
+from .observed import Dialled
+from .sockets import dialling
+
+_SUPERVISE = Path(__file__).with_name("supervise.py")
+_LOOKS_EACH_S = 0.05
+_SET_PIPE_SIZE, _PIPE_SIZE = 1031, 1 << 20
+
+
+class Dials:
+    """The dials of one program. `front_of` names the front at an address; None: there is none, it goes round them."""
+
+    def __init__(self, see: Callable[[Dialled], None], clock: Clock, front_of: Callable[[Address], str | None]) -> None:
+        self._see, self._clock, self._front_of = see, clock, front_of
+        self._read, self._write = os.pipe()
+        os.set_blocking(self._read, False)
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(self._read, _SET_PIPE_SIZE, _PIPE_SIZE)
+        self._line = b""
+        self._watching = False
+        self._looking: asyncio.Task[None] | None = None
+        self._told = asyncio.Event()
+        self._ended = asyncio.Event()
+        self.process: int | None = None
+        """The program's own process, once `told`."""
+        self.why_unseen: str | None = None
+        """Why connect() calls are not seen, once `told`; None: they are."""
+        self.not_started: OSError | None = None
+        """Why the program could not be executed, once `told`."""
+        self.exit_code: int | None = None
+        """The program's own, once it has ended; minus a signal's number as in subprocess."""
+        self.lost = 0
+        """Dials that could not be told because nobody read them in time."""
+
+    def command(self, command: Sequence[str]) -> list[str]:
+        """What to start in the place of `command`, with `pass_fds`. Its exit status is the command's."""
+        return [sys.executable, "-I", "-S", str(_SUPERVISE), str(self._write), *command]
+
+    @property
+    def pass_fds(self) -> tuple[int, ...]:
+        return (self._write,)
+
+    def watch(self) -> None:
+        """The command has been started: see its dials from now on."""
+        os.close(self._write)
+        self._write = -1
+        self._watching = True
+        asyncio.get_running_loop().add_reader(self._read, self._more)
+
+    async def told(self) -> None:
+        """The command runs, or it is known why it does not."""
+        await self._told.wait()
+
+    async def ended(self) -> None:
+        """Nothing that the command has started is left, and every dial has been seen."""
+        await self._ended.wait()
+
+    def close(self) -> None:
+        """Look no more. The program goes on, and so does its supervisor."""
+        if self._looking is not None:
+            self._looking.cancel()
+        self._stop()
+        if self._write >= 0:
+            os.close(self._write)
+            self._write = -1
+
+    def _stop(self) -> None:
+        if self._watching:
+            asyncio.get_running_loop().remove_reader(self._read)
+            self._watching = False
+        if self._read >= 0:
+            os.close(self._read)
+            self._read = -1
+        self._told.set()
+        self._ended.set()
+
+    def _more(self) -> None:
+        try:
+            data = os.read(self._read, _PIPE_SIZE)
+        except BlockingIOError:
+            return
+        if not data:
+            if self._looking is not None:
+                self._looking.cancel()
+            self._stop()
+            return
+        *lines, self._line = (self._line + data).split(b"\n")
+        for line in lines:
+            self._heard(json.loads(line))
+
+    def _heard(self, line: dict[str, object]) -> None:
+        match line:
+            case {"host": str(host), "port": int(port), "at_ns": int(at_ns), "process": int(process)}:
+                scale = float(getattr(self._clock, "scale", 1.0))
+                at_ms = self._clock.monotonic_s() * 1000.0 - (time.monotonic_ns() - at_ns) / 1e6 * scale
+                self._dialled(Address(host, port), at_ms, process)
+            case {"not_started": int(number)}:
+                self.not_started = OSError(number, os.strerror(number))
+                self._told.set()
+            case {"ended": int(code), "lost": int(lost)}:
+                self.exit_code, self.lost = code, lost
+            case {"process": int(process), "seen": seen, "why": why}:
+                self.process = process
+                if not seen:
+                    self.why_unseen = str(why)
+                    self._looking = asyncio.get_running_loop().create_task(self._look())
+                self._told.set()
+
+    def _dialled(self, address: Address, at_ms: float, process: int) -> None:
+        self._see(Dialled(at_ms=at_ms, address=address, front=self._front_of(address), process=process))
+
+    async def _look(self) -> None:
+        """What can be seen without the filter: dials to fronts that nobody answers."""
+        known: set[tuple[Address, Address]] = set()
+        while True:
+            now = {pair for pair in dialling() if self._front_of(pair[1]) is not None}
+            for _local, remote in sorted(now - known):
+                self._dialled(remote, self._clock.monotonic_s() * 1000.0, self.process or 0)
+            known = now
+            await asyncio.sleep(_LOOKS_EACH_S)

@@ -1,0 +1,138 @@
+"""A front: it accepts in a server's place, tells what it sees, and passes every byte on, unless it is to misbehave.
+
+    client ──► Port ──► Connection ──► server          Front(name, upstream, see, clock)
+               port.py  connection.py                  open ─► behave, behave, … ─► close
+
+One port from `open` to `close`, whatever the behaviour. What it passes on is never altered, but for what a behaviour
+says (`codes`, `without`) and `addresses`, which change route answers. It lives in one event loop, uvloop where the
+caller's is one; nothing is awaited between a client's byte and the server's but back-pressure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import socket
+from collections.abc import Callable, Iterator, Mapping
+
+from ...remoting.node.clock import Clock
+from ...remoting.node.network import Address
+from .behaviour import PASSES, Behaviour, Connected, Dials
+from .connection import Connection, reset_at_close
+from .observed import Behaved, By, Closed, How, Observation, Opened
+from .port import Port
+
+ANY_PORT = Address("127.0.0.1", 0)
+See = Callable[[Observation], None]
+
+_CONNECTIONS = itertools.count(1)
+"""Unique within this process, so that fronts of one stand need not be told of each other."""
+
+
+class Front:
+    """What stands before one server. `see` is called in order of time, from the loop; it must not raise.
+
+    upstream    may be set later, but before the first dial; None: a dial is closed at once
+    addresses   host:port in route answers to the host:port that is given out in its place
+    process     whose connection it is, by the client's end and ours; asked at each accept
+    """
+
+    def __init__(
+        self,
+        name: str,
+        upstream: Address | None,
+        see: See,
+        clock: Clock,
+        *,
+        addresses: Mapping[str, str] | None = None,
+        process: Callable[[Address, Address], int | None] | None = None,
+        connections: Iterator[int] = _CONNECTIONS,
+    ) -> None:
+        self.name, self.upstream, self.see, self.clock = name, upstream, see, clock
+        self.addresses: Mapping[str, str] = dict(addresses or {})
+        self.behaviour = PASSES
+        self._process, self._numbers = process, connections
+        self._connections: set[Connection] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._port = Port(self._accepted)
+        self._address: Address | None = None
+
+    @property
+    def address(self) -> Address:
+        """Where it accepts; it stays so after `close`."""
+        assert self._address is not None, f"front {self.name} is not open"
+        return self._address
+
+    @property
+    def connections(self) -> int:
+        """How many are open now."""
+        return len(self._connections)
+
+    def now_ms(self) -> float:
+        return self.clock.monotonic_s() * 1000.0
+
+    async def open(self, address: Address = ANY_PORT) -> Address:
+        """Accept from now on; returns where. OSError when that cannot be had."""
+        self._address = self._port.open(*address)
+        return self._address
+
+    async def behave(self, behaviour: Behaviour) -> None:
+        """Behave so from now on. What is to happen to the connections that are there has happened on return."""
+        self.behaviour = behaviour
+        self._port.behave(behaviour.dials)
+        if behaviour.connected is not Connected.KEPT:
+            how = How.FIN if behaviour.connected is Connected.CLOSED else How.RST
+            for connection in tuple(self._connections):
+                connection.end(By.FRONT, how)
+        for connection in tuple(self._connections):
+            connection.changed()
+        self.see(Behaved(at_ms=self.now_ms(), front=self.name, behaviour=behaviour))
+
+    async def close(self) -> None:
+        """Nobody accepts any more, and every connection is gone."""
+        self._port.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for connection in tuple(self._connections):
+            connection.end(By.FRONT, How.FIN)
+
+    # --- for port and connections -------------------------------------------------------------------------------------
+
+    def _accepted(self, taken: socket.socket, peer: Address) -> None:
+        number, process = next(self._numbers), None
+        if self._process is not None:
+            process = self._process(peer, self.address)
+        self.see(Opened(at_ms=self.now_ms(), front=self.name, connection=number, peer=peer, process=process))
+        dials = self.behaviour.dials
+        if dials is Dials.CLOSED or dials is Dials.RESET:
+            how = How.FIN if dials is Dials.CLOSED else How.RST
+            if how is How.RST:
+                reset_at_close(taken)
+            taken.close()
+            self.see(Closed(at_ms=self.now_ms(), front=self.name, connection=number, by=By.FRONT, how=how))
+            return
+        connection = Connection(self, number)
+        self._connections.add(connection)
+        task = asyncio.get_running_loop().create_task(self._splice(connection, taken))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _splice(self, connection: Connection, taken: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        await loop.connect_accepted_socket(lambda: connection.client, taken)
+        upstream = self.upstream
+        if upstream is None or connection.ended:
+            connection.unreachable()
+            return
+        try:
+            transport, _protocol = await loop.create_connection(lambda: connection.server, *upstream)
+        except OSError:
+            connection.unreachable()
+            return
+        if (made := transport.get_extra_info("socket")) is not None:
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def gone(self, connection: Connection) -> None:
+        """Both its ends are closed."""
+        self._connections.discard(connection)

@@ -1,0 +1,120 @@
+"""One port that changes what a dial meets there, without anybody else ever getting it (Linux, no root).
+
+    accepted  listen(1024), and the loop accepts
+    refused   shutdown(): still bound, nobody listens, so the kernel answers a SYN with RST
+    dropped   listen(0), and one connection that nobody accepts: the accept queue is full, so the kernel drops SYNs
+              while tcp_abort_on_overflow is 0; a dial under way is let in at its next SYN once the port accepts again
+
+Established connections have sockets of their own, and go on through all three.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import select
+import socket
+from collections.abc import Callable
+
+from ...remoting.node.network import Address
+from .behaviour import Dials
+
+BACKLOG = 1024
+_TRIES = 20
+
+
+class Port:
+    """Bound from `open` to `close`. `accepted` is given each socket that was let in, and who dialled."""
+
+    def __init__(self, accepted: Callable[[socket.socket, Address], None]) -> None:
+        self._accepted = accepted
+        self._socket: socket.socket | None = None
+        self._filler: socket.socket | None = None
+        self._listens = False
+
+    def open(self, host: str, port: int = 0) -> Address:
+        """Bind, and accept from now on. OSError."""
+        with _reusable(host) as any_port:  # a port that was asked for by number stays bound when nobody listens
+            any_port.bind((host, port))
+            self._socket = _reusable(host)
+            self._socket.bind(any_port.getsockname()[:2])
+        self._socket.setblocking(False)
+        self.behave(Dials.ACCEPTED)
+        return self.address
+
+    @property
+    def address(self) -> Address:
+        assert self._socket is not None, "the port is not open"
+        return Address(*self._socket.getsockname()[:2])
+
+    def behave(self, dials: Dials) -> None:
+        """From now on dials meet this. CLOSED and RESET are accepted: what then becomes of them, `accepted` decides."""
+        assert self._socket is not None, "the port is not open"
+        if dials is Dials.REFUSED or dials is Dials.DROPPED:
+            self._stop()
+            if dials is Dials.DROPPED:
+                self._fill(self._socket)
+        elif not self._listens:
+            self._socket.listen(BACKLOG)
+            self._listens = True
+            asyncio.get_running_loop().add_reader(self._socket.fileno(), self._accept)
+
+    def _stop(self) -> None:
+        """Nobody listens; what waited to be accepted is reset."""
+        assert self._socket is not None
+        if self._listens:
+            self._accept()  # who got in before is in
+            asyncio.get_running_loop().remove_reader(self._socket.fileno())
+            self._listens = False
+        with contextlib.suppress(OSError):  # it did not listen
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._drop_filler()
+
+    def _fill(self, listener: socket.socket) -> None:
+        for _ in range(_TRIES):
+            listener.listen(0)
+            self._filler = _reusable(self.address.host)
+            self._filler.setblocking(False)
+            self._filler.connect_ex(self.address)
+            if (
+                select.select((), (self._filler,), (), 0.05)[1]
+                and self._filler.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
+            ):
+                return
+            listener.shutdown(socket.SHUT_RDWR)  # a dial of somebody else came between: once more, without it
+            self._drop_filler()
+        raise OSError(f"the accept queue of {self.address} cannot be filled: others dial it without end")
+
+    def _drop_filler(self) -> None:
+        if self._filler is not None:
+            self._filler.close()
+            self._filler = None
+
+    def _accept(self) -> None:
+        assert self._socket is not None
+        fillers = {None if self._filler is None else self._filler.getsockname()[:2]}
+        while True:
+            try:
+                taken, who = self._socket.accept()
+            except (BlockingIOError, OSError):  # no more; or that one is gone already
+                return
+            if who[:2] in fillers:
+                taken.close()
+                self._drop_filler()
+            else:
+                taken.setblocking(False)
+                taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self._accepted(taken, Address(*who[:2]))
+
+    def close(self) -> None:
+        """Nobody listens there any more, and the port is free."""
+        if self._socket is not None:
+            self._stop()
+            self._socket.close()
+            self._socket = None
+
+
+def _reusable(host: str) -> socket.socket:
+    made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    return made
