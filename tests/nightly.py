@@ -26,6 +26,7 @@ _PAGES = "tests/chaos/checkers/dataframes/test_plain_pages.py"
 _END_TO_END = "tests/chaos/test_end_to_end.py"
 _SELFTEST = "tests/chaos/test_selftest.py"
 _STOPPING = "tests/chaos/test_stopping.py"
+_CLIENTS = "tests/clients_matrix/test_drivers.py::test_a_client_sends_and_receives_and_ends_at_sigterm"
 _INCIDENTS = "tests/chaos/incidents/test_incidents.py::test_what_was_reported_happens"
 _BENCH = "tests/chaos/bench/test_namesrv_bench.py"
 _ADMIN, _ADMIN_COMMANDS = "tests/interop/test_mqadmin.py", "tests/chaos/commands/test_admin.py"
@@ -228,6 +229,12 @@ NIGHTLY = (
             _INCIDENTS,
         ),
         ("i07_topic_before_the_first_tick", "i11_two_claim_one_name", "i12_wiped_and_restored", "i13_part_of_the_list"),
+    ),
+    Nightly(
+        _CLIENTS,
+        "the clients of the other registries",
+        (_CLIENTS,),
+        ("java-4.9.8", "node-3.12.0", "ours-4.9"),
     ),
     *(
         Nightly(f"{_ADMIN}::{test}", f"mqadmin 5.3: {says}", (f"{_ADMIN}::{test}", _ADMIN_COMMANDS), ("4.9",))

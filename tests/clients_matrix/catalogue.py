@@ -1,0 +1,150 @@
+"""One row a client: where it comes from, what it needs, how it is started, and which profile it is held against."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+DRIVERS = Path(__file__).with_name("drivers")
+
+
+class Registry(StrEnum):
+    MAVEN = "Maven"
+    GO = "Go modules"
+    PYPI = "PyPI"
+    NPM = "npm"
+    HERE = "this repository"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    name: str
+    says: str
+    """As a reader of the table knows it."""
+    registry: Registry
+    package: str
+    version: str
+    driver: str
+    """Its file in drivers/."""
+    needs: tuple[str, ...]
+    """Programs on PATH: to build it, and to run it."""
+    command: tuple[str, ...]
+    """{folder} is where install.py built it, {python} this interpreter, {drivers} our folder of that name, and {home} a
+    folder for what the client logs."""
+    profile: str
+    """What `nemesrv conform --profile` holds it against."""
+    servers: str = "4.9"
+    """The profile of the servers it is tried at."""
+    ends_with: int = 0
+    """Its exit status after SIGTERM."""
+
+
+_JAVA_FLAGS = (
+    "-Xmx128m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Djava.net.preferIPv4Stack=true",
+    "-Duser.home={home}",
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",
+)
+
+
+def _java(version: str, profile: str) -> Client:
+    return Client(
+        name=f"java-{version}",
+        says=f"Java {version}",
+        registry=Registry.MAVEN,
+        package="org.apache.rocketmq:rocketmq-client",
+        version=version,
+        driver="Driver.java",
+        needs=("java", "javac", "mvn"),
+        command=("java", *_JAVA_FLAGS, "-cp", "{folder}/classes:{folder}/jars/*", "Driver"),
+        profile=profile,
+        servers="4.9" if version.startswith("4.") else "5.x",
+    )
+
+
+def _ours(rocketmq: str, profile: str) -> Client:
+    return Client(
+        name=f"ours-{rocketmq}",
+        says=f"nemesrv's own, profile {rocketmq}",
+        registry=Registry.HERE,
+        package="nemesrv",
+        version="",
+        driver="ours.py",
+        needs=(),
+        command=("{python}", "{drivers}/ours.py", rocketmq),
+        profile=profile,
+        servers=rocketmq,
+    )
+
+
+_ALL = (
+    _java("4.9.8", "java-4.9"),
+    _java("5.3.3", "java-5.3"),
+    _java("5.5.0", "java-5.3"),
+    Client(
+        name="go-2.1.2",
+        says="Go 2.1.2",
+        registry=Registry.GO,
+        package="github.com/apache/rocketmq-client-go/v2",
+        version="v2.1.2",
+        driver="driver.go",
+        needs=("go",),
+        command=("{folder}/driver",),
+        profile="go",
+    ),
+    Client(
+        name="cpp-1.x",
+        says="C++ 1.x (in PyPI's rocketmq)",
+        registry=Registry.PYPI,
+        package="rocketmq",
+        version="0.4.4",
+        driver="driver_cpp.py",
+        needs=(),
+        command=("env", "HOME={home}", "{python}", "{folder}/driver_cpp.py"),
+        profile="cpp-2.1",
+    ),
+    Client(
+        name="cpp-2.1.0",
+        says="C++ 2.1.0 (in PyPI's rocketmq-python-cvs)",
+        registry=Registry.PYPI,
+        package="rocketmq-python-cvs",
+        version="2.1.0.3",
+        driver="driver_cpp.py",
+        needs=(),
+        command=("env", "HOME={home}", "{python}", "{folder}/driver_cpp.py"),
+        profile="cpp-2.1",
+        ends_with=-signal.SIGSEGV,  # in its consumer's shutdown(), at Apache's servers as at ours
+    ),
+    Client(
+        name="cpp-3.0.0",
+        says="C++ 3.0.0 (in npm's rocketmq-nodejs)",
+        registry=Registry.NPM,
+        package="rocketmq-nodejs",
+        version="1.1.2",
+        driver="driver_rocketmq_nodejs.js",
+        needs=("node", "npm"),
+        command=("env", "HOME={home}", "node", "{folder}/driver_rocketmq_nodejs.js"),
+        profile="cpp-2.1",
+        ends_with=-signal.SIGKILL,  # the driver's own: its exit handlers may hang
+    ),
+    Client(
+        name="node-3.12.0",
+        says="Node ali-ons 3.12.0",
+        registry=Registry.NPM,
+        package="ali-ons",
+        version="3.12.0",
+        driver="driver_ali_ons.js",
+        needs=("node", "npm"),
+        command=("node", "{folder}/driver_ali_ons.js"),
+        profile="node",
+    ),
+    _ours("4.9", "java-4.9"),
+    _ours("5.x", "java-5.3"),
+)
+
+CLIENTS: Mapping[str, Client] = {client.name: client for client in _ALL}

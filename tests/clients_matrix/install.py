@@ -1,0 +1,138 @@
+"""Builds or installs the catalogue's clients, each at its pinned version, into the user's cache; once for all runs.
+
+    python -m tests.clients_matrix.install              all; a sentence for each that cannot be had
+    python -m tests.clients_matrix.install go-2.1.2     that one
+
+The folder is $NEMESRV_CLIENTS, else nemesrv/clients in the user's cache. Which registries the package managers ask is
+the machine's own business; nothing here names one. A client is built again when its driver or its row has changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from nemesrv.chaos.bench.maven import JavaMissing, cache, resolve
+from tests.interop.jars import POM
+
+from .catalogue import CLIENTS, DRIVERS, Client, Registry
+
+BUILD_TIMEOUT_S = 600
+
+GO_MOD = "module driver\n\ngo 1.20\n\nrequire {package} {version}\n"
+
+
+class ClientMissing(Exception):
+    """A client cannot be had here; the text is one sentence that says why."""
+
+
+def folder_of_all() -> Path:
+    chosen = os.environ.get("NEMESRV_CLIENTS")
+    return Path(chosen) if chosen else cache("clients")
+
+
+def command(client: Client) -> tuple[str, ...]:
+    """What starts it, after it was installed where it was not. ClientMissing when that cannot be."""
+    home = folder_of_all() / "home"
+    home.mkdir(parents=True, exist_ok=True)
+    places = {"folder": install(client), "python": sys.executable, "drivers": DRIVERS, "home": home}
+    return tuple(word.format(**places) for word in client.command)
+
+
+def install(client: Client) -> Path:
+    """The folder with the built client, whole or not at all. ClientMissing when it cannot be had."""
+    driver = DRIVERS / client.driver
+    recipe = f"{client}{GO_MOD}".encode() + driver.read_bytes()
+    folder = folder_of_all() / f"{client.name}-{hashlib.sha256(recipe).hexdigest()[:12]}"
+    if folder.is_dir():
+        return folder
+    for program in client.needs:
+        if shutil.which(program) is None:
+            raise ClientMissing(f"{client.says} cannot be had: {program} is missing on PATH")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
+        target = Path(temporary) / "client"
+        target.mkdir()
+        shutil.copy(driver, target)
+        _BUILD[client.registry](client, target)
+        try:
+            target.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # another run was quicker
+                raise
+    for old in folder.parent.glob(f"{client.name}-" + "?" * 12):
+        if old != folder:
+            shutil.rmtree(old, ignore_errors=True)
+    return folder
+
+
+def _run(client: Client, words: Sequence[str], folder: Path) -> None:
+    """ClientMissing with the last lines that a builder said when it fails."""
+    try:
+        done = subprocess.run(
+            words,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=BUILD_TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise ClientMissing(f"{client.says} cannot be had: `{words[0]}` took longer than {BUILD_TIMEOUT_S} s") from None
+    if done.returncode != 0:
+        said = " | ".join(line.strip() for line in (done.stdout + done.stderr).splitlines()[-6:])
+        raise ClientMissing(f"{client.says} cannot be had: `{' '.join(words[:3])}` failed: {said[-600:]}")
+
+
+def _maven(client: Client, target: Path) -> None:
+    jars = cache("interop") / f"clients-{client.version}"
+    arguments = ("-Pclients", f"-Drocketmq.version={client.version}")
+    try:
+        resolve(f"RocketMQ {client.version} clients", POM.read_text(), jars, arguments)
+    except JavaMissing as exc:
+        raise ClientMissing(f"{client.says} cannot be had: {exc}") from exc
+    (target / "jars").symlink_to(jars)
+    _run(client, ("javac", "-cp", f"{jars}/*", "-d", str(target / "classes"), client.driver), target)
+
+
+def _go(client: Client, target: Path) -> None:
+    (target / "go.mod").write_text(GO_MOD.format(package=client.package, version=client.version))
+    _run(client, ("go", "mod", "tidy"), target)
+    _run(client, ("go", "build", "-o", "driver", "."), target)
+
+
+def _pypi(client: Client, target: Path) -> None:
+    words = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps")
+    _run(client, (*words, "--target", str(target), f"{client.package}=={client.version}"), target)
+
+
+def _npm(client: Client, target: Path) -> None:
+    words = ("npm", "install", "--no-save", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(target))
+    _run(client, (*words, f"{client.package}@{client.version}"), target)
+
+
+def _nothing(client: Client, target: Path) -> None:
+    """It is here already."""
+
+
+_BUILD: Mapping[Registry, Callable[[Client, Path], None]] = {
+    Registry.MAVEN: _maven,
+    Registry.GO: _go,
+    Registry.PYPI: _pypi,
+    Registry.NPM: _npm,
+    Registry.HERE: _nothing,
+}
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or CLIENTS:
+        try:
+            print(f"{name}: {' '.join(command(CLIENTS[name]))}", flush=True)
+        except ClientMissing as exc:
+            print(f"{name}: {exc}", flush=True)
