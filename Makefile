@@ -11,11 +11,16 @@ setup: ## make .venv with pinned packages and a Toxiproxy server (quick when it 
 demo: setup ## lose a link between a broker and a NameServer, and judge what happened
 	@.venv/bin/nemesrv run broker-partition
 
-test: check ## format, lint, types, then the test suite
-	@$(PY) -m tests.run_suite --prepare $(ARGS)
+# While one core checks types, the other compiles the tests, once for all processes that will import them.
+COMPILE_TESTS := env -u PYTHONDONTWRITEBYTECODE $(PY) -m pytest --collect-only -qq -p no:cacheprovider >/dev/null 2>&1
+CHECK_AND_COMPILE = $(COMPILE_TESTS) & compiling=$$!; $(MAKE) --no-print-directory check || { kill $$compiling; exit 1; }; \
+	wait
 
-test-all: check ## everything: the nightly proofs included
-	@$(PY) -m tests.run_suite --prepare --all $(ARGS)
+test: packages ## format, lint, types, then the test suite
+	@$(CHECK_AND_COMPILE); $(PY) -m tests.run_suite --prepare $(ARGS)
+
+test-all: packages ## everything: the nightly proofs included
+	@$(CHECK_AND_COMPILE); $(PY) -m tests.run_suite --prepare --all $(ARGS)
 
 packages:
 	@deploy/setup.sh packages
@@ -23,8 +28,8 @@ packages:
 check: packages ## format, lint, types, layers
 	@$(PY) -m ruff format --check --quiet .
 	@$(PY) -m ruff check --quiet .
-	@$(PY) -m mypy
-	@.venv/bin/lint-imports --no-cache >.venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
+	@.venv/bin/lint-imports --no-cache >.venv/lint-imports.log & layers=$$!; \
+		$(PY) -m mypy && { wait $$layers || { cat .venv/lint-imports.log; exit 1; }; }
 
 format: packages ## rewrite the code in the project's format
 	@$(PY) -m ruff check --fix --quiet .
