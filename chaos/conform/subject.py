@@ -25,10 +25,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from ...actors.processes import Process
+from ...actors.processes import Process, family
 from ...remoting.node.network import Address
 from ...remoting.top_addressing import PATH
 from ..errors import HarnessError, ScenarioError
+from ..fronts.dials import Dials
 from ..fronts.observed import Told
 from .situations import Role
 
@@ -145,12 +146,11 @@ class Subject:
         log: Path,
         saw: Callable[[Told], None],
         now_ms: Callable[[], float],
-        before_exec: Callable[[], None] | None = None,
-        pass_fds: Sequence[int] = (),
+        dials: Dials | None = None,
     ) -> None:
-        """`before_exec` is called in the new process before it becomes CMD; `pass_fds` stay open until then."""
+        """`dials` sees its connect() calls; None: nobody does."""
         self._program, self._told, self._saw, self._now_ms = program, told, saw, now_ms
-        self._before_exec, self._pass_fds = before_exec, tuple(pass_fds)
+        self._dials = dials
         self._log_path = log
         self._list_path = log.with_suffix(".namesrv")
         self._process: subprocess.Popen[bytes] | None = None
@@ -165,8 +165,15 @@ class Subject:
 
     @property
     def pid(self) -> int:
+        """Of its process group's first process: CMD, or, where its dials are seen, the one that looks at them."""
         assert self._process is not None, "it has not been started"
         return self._process.pid
+
+    @property
+    def process(self) -> int:
+        """CMD's own pid."""
+        seen = None if self._dials is None else self._dials.process
+        return seen or self.pid
 
     @property
     def last_lines(self) -> tuple[str, ...]:
@@ -177,35 +184,47 @@ class Subject:
     def is_running(self) -> bool:
         return self._process is not None and not self._gone.is_set()
 
-    def start(self) -> None:
-        """CMD runs; in an event loop. HarnessError when the system does not start it."""
+    async def start(self) -> None:
+        """CMD runs. HarnessError when the system does not start it."""
         environment = dict(os.environ)
         for name, value in self._told.environment().items():
             environment.pop(name, None)
             if value is not None:
                 environment[name] = value
         self._list_path.write_text(f"{self._told.list_text}\n", encoding="utf-8")
+        arguments = self._program.arguments(self._told, self._list_path)
+        dials = self._dials
         self.began_ms = self._now_ms()
         try:
-            process = subprocess.Popen(
-                self._program.arguments(self._told, self._list_path),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                bufsize=0,
-                env=environment,
-                start_new_session=True,
-                pass_fds=self._pass_fds,
-                preexec_fn=self._before_exec,
-            )
-        except (OSError, subprocess.SubprocessError) as exc:
+            self._run(arguments, environment)
+        except OSError as exc:
             self._list_path.unlink()
-            why = exc.strerror if isinstance(exc, OSError) else exc
-            raise HarnessError(
-                f"{self._program.words[0]} cannot be started: {why}; a script needs a first line "
-                "such as #!/bin/sh, or its interpreter as the first word"
-            ) from exc
-        self._process = process
+            raise self._not_started(exc) from exc
+        if dials is not None:
+            dials.watch()
+            await dials.told()
+            if dials.not_started is not None:
+                await self.stop(kill=True)
+                raise self._not_started(dials.not_started)
+
+    def _not_started(self, exc: OSError) -> HarnessError:
+        return HarnessError(
+            f"{self._program.words[0]} cannot be started: {exc.strerror or exc}; a script needs a first line such as "
+            "#!/bin/sh, or its interpreter as the first word"
+        )
+
+    def _run(self, arguments: list[str], environment: dict[str, str]) -> None:
+        dials = self._dials
+        self._process = process = subprocess.Popen(
+            arguments if dials is None else dials.command(arguments),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            env=environment,
+            start_new_session=True,
+            pass_fds=() if dials is None else dials.pass_fds,
+        )
         assert process.stdin is not None
         os.set_blocking(process.stdin.fileno(), False)
         log = _Log(self._log_path)
@@ -237,17 +256,28 @@ class Subject:
         """
         if self._process is None:
             return "exit 127"
+        daemons: list[Process] = []
         try:
             if not self._gone.is_set():
                 self._stopped = "killed" if kill else "stopped"
+                daemons = self._daemons()
                 self._close_stdin()
                 self._signal_group(signal.SIGKILL if kill else signal.SIGTERM)
+                for daemon in daemons:
+                    daemon.send(signal.SIGKILL if kill else signal.SIGTERM)
                 if not await _within(STOP_S, self._gone):
                     self._stopped = "hung"
         finally:
             self._signal_group(signal.SIGKILL)  # also what it has left behind
+            for daemon in daemons:
+                daemon.send(signal.SIGKILL)
+                daemon.close()
         if not await _within(KILL_S, self._gone):  # it waits for a disk
             raise HarnessError(f"{self._program.words[0]} (pid {self.pid}) does not end after SIGKILL")
+        if self._dials is not None:  # what it dialled last is still on its way
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._dials.ended(), KILL_S)
+            self._dials.close()
         for output in self._outputs:
             output.drain()
         if self._asking is not None:
@@ -267,6 +297,17 @@ class Subject:
         if self._process is not None and self._process.stdin is not None:
             with suppress(OSError):
                 self._process.stdin.close()
+
+    def _daemons(self) -> list[Process]:
+        """What it has started and is no more in its group."""
+        found = []
+        for process in family(self.pid, lambda _: True):
+            with suppress(ProcessLookupError):
+                if os.getpgid(process.pid) != self.pid:
+                    found.append(process)
+                    continue
+            process.close()
+        return found
 
     def _signal_group(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError, PermissionError):

@@ -34,6 +34,8 @@ class Watched:
     """How: "stopped" by us; "exit 1", "signal 11" by itself; "killed", because the situation wants it; "hung"."""
     dials_unseen: str | None
     """Why connect() calls are not in `seen`; None: they are."""
+    late_ms: float = 0.0
+    """By how much the stand's event loop was late at worst meanwhile: what was seen may have been so much earlier."""
     seen: tuple[Observation, ...]
     """In order of time; of this process alone."""
 

@@ -46,6 +46,14 @@ class Progress:
         self._began_s = now_s()
         self._said = ""
 
+    @property
+    def is_terminal(self) -> bool:
+        return self._terminal
+
+    def expect(self, seconds: float) -> None:
+        """So long it takes from now on, about."""
+        self._expected_s = self._now_s() - self._began_s + seconds
+
     def say(self, text: str) -> None:
         """The phase has begun, or goes on."""
         if self._quiet:

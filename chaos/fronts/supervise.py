@@ -241,7 +241,6 @@ def main(told: int, command: list[str]) -> int:
         os.dup2(nothing, stream)
     said, fds, _flags, _address = socket.recv_fds(here, 4096, 1)
     listener = fds[0] if fds else None
-    supervisor.tell(process=child, seen=listener is not None, why=said[1:].decode("utf-8", "replace") or None)
     if listener is not None:
         here.sendall(b".")
     failed = here.recv(4)  # "": it was exec'd, and its end closed
@@ -249,6 +248,7 @@ def main(told: int, command: list[str]) -> int:
         os.waitpid(child, 0)
         supervisor.tell(not_started=struct.unpack("=i", failed)[0])
         return 127
+    supervisor.tell(process=child, seen=listener is not None, why=said[1:].decode("utf-8", "replace") or None)
     status = os.waitstatus_to_exitcode(supervisor.run(child, listener))
     if status < 0:  # as CMD, so that who waits for us sees the same; but CMD's core is enough
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

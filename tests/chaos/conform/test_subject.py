@@ -17,7 +17,9 @@ from nemesrv.chaos.conform import subject as subject_module
 from nemesrv.chaos.conform.situations import Role
 from nemesrv.chaos.conform.subject import Instructions, Program, Subject, parse, told_of
 from nemesrv.chaos.errors import HarnessError, ScenarioError
-from nemesrv.chaos.fronts.observed import Told
+from nemesrv.chaos.fronts.dials import Dials
+from nemesrv.chaos.fronts.observed import Dialled, Told
+from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address
 
 NAME_SERVERS = (Address("127.0.0.1", 9876), Address("127.0.0.1", 9877))
@@ -30,7 +32,9 @@ R = TypeVar("R")
 class World:
     """One process of a script in Python, and what was heard of it."""
 
-    def __init__(self, folder: Path, script: str, *arguments: str, told: Instructions = TOLD) -> None:
+    def __init__(
+        self, folder: Path, script: str, *arguments: str, told: Instructions = TOLD, dials: Dials | None = None
+    ) -> None:
         self.said: list[Told] = []
         self._news = asyncio.Event()
         self.log = folder / "program.log"
@@ -40,6 +44,7 @@ class World:
             log=self.log,
             saw=self._saw,
             now_ms=lambda: time.monotonic() * 1000,
+            dials=dials,
         )
 
     def _saw(self, told: Told) -> None:
@@ -66,7 +71,7 @@ def done(work: Callable[[], Awaitable[R]]) -> R:
 
 def to_its_end(world: World) -> str:
     async def work() -> str:
-        world.subject.start()
+        await world.subject.start()
         await asyncio.wait_for(world.subject.ended(), LIMIT_S)
         return await world.subject.stop()
 
@@ -77,7 +82,7 @@ def stopped(world: World, **how: Any) -> str:
     """How it ended after it was stopped when it had said that it had started."""
 
     async def work() -> str:
-        world.subject.start()
+        await world.subject.start()
         try:
             await world.until(lambda: any(told.f == "started" for told in world.said))
         finally:
@@ -213,7 +218,7 @@ for line in sys.stdin:
     world = World(tmp_path, script)
 
     async def work() -> None:
-        world.subject.start()
+        await world.subject.start()
         try:
             await world.until(lambda: len(world.said) > 1)
         finally:
@@ -232,7 +237,7 @@ def test_a_file_that_is_no_program_is_told_by_name(tmp_path: Path) -> None:
     Program((str(script),)).check()
     subject = Subject(Program((str(script),)), TOLD, log=tmp_path / "log", saw=lambda told: None, now_ms=lambda: 0.0)
     with pytest.raises(HarnessError, match="Exec format error; a script needs a first line"):
-        subject.start()
+        done(subject.start)
 
 
 @pytest.mark.parametrize(
@@ -256,3 +261,72 @@ def test_a_line_of_another_shape_is_no_line_of_the_protocol() -> None:
     assert parse(b'{"f": "received", "id": "1"}') == {"f": "received", "id": "1"}
     for line in (b"", b"started", b'{"f": 1}', b'{"id": "1"}', b"{" * 100_000, b'[{"f": "sent"}]'):
         assert parse(line) is None
+
+
+class Watching(World):
+    """The same program with its connect() calls seen."""
+
+    def __init__(self, folder: Path, script: str) -> None:
+        self.dialled: list[Dialled] = []
+        self.dials = Dials(self.dialled.append, RealClock.starting_now(), {NAME_SERVERS[0]: "ns-0"}.get)
+        super().__init__(folder, script, dials=self.dials)
+
+
+def watched_to_its_end(folder: Path, script: str) -> tuple[str, Watching]:
+    async def work() -> tuple[str, Watching]:
+        world = Watching(folder, script)
+        await world.subject.start()
+        await asyncio.wait_for(world.subject.ended(), LIMIT_S)
+        return await world.subject.stop(), world
+
+    return done(work)
+
+
+def test_its_dials_are_seen_to_the_last_and_it_ends_as_it_would_without(tmp_path: Path) -> None:
+    script = """
+import os, socket, sys
+print(os.getpid(), os.getpgrp() == os.getsid(0))
+for port in (9876, 9):
+    socket.socket().connect_ex(("127.0.0.1", port))
+sys.exit(3)
+"""
+    ended, world = watched_to_its_end(tmp_path, script)
+    assert ended == "exit 3"
+    assert world.lines == [f"{world.subject.process} True"]
+    assert world.subject.process != world.subject.pid
+    if world.dials.why_unseen is None:
+        assert [(dialled.address.port, dialled.front) for dialled in world.dialled] == [(9876, "ns-0"), (9, None)]
+
+
+def test_a_daemon_that_it_becomes_is_stopped_with_it(tmp_path: Path) -> None:
+    script = """
+import os, time
+if os.fork():
+    os._exit(0)
+os.setsid()
+print('{"f": "started"}', flush=True)
+time.sleep(60)
+"""
+
+    async def work() -> str:
+        world = Watching(tmp_path, script)
+        await world.subject.start()
+        await world.until(lambda: bool(world.said))
+        return await world.subject.stop()
+
+    assert done(work) == "stopped"
+
+
+def test_where_its_dials_are_seen_a_file_that_is_no_program_is_told_all_the_same(tmp_path: Path) -> None:
+    script = tmp_path / "client"
+    script.write_text("no first line that names an interpreter\n")
+    script.chmod(0o755)
+
+    async def work() -> None:
+        dials = Dials(lambda dialled: None, RealClock.starting_now(), lambda address: None)
+        log = tmp_path / "log"
+        program = Program((str(script),))
+        await Subject(program, TOLD, log=log, saw=lambda told: None, now_ms=lambda: 0.0, dials=dials).start()
+
+    with pytest.raises(HarnessError, match="cannot be started: Exec format error"):
+        done(work)

@@ -1,0 +1,134 @@
+"""How much at once: places for processes, lanes for their starts, and how late the event loop of it all was."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from .situations import Situation
+
+MEMORY_SHARE = 3.0
+AT_ONCE_MAX = 48
+LOOK_S = 0.02
+"""How often the loop looks how late it is."""
+
+
+class Places:
+    """So many processes at once; who comes first is let in first, with all of its processes."""
+
+    def __init__(self, places: int) -> None:
+        self.free = places
+        self._most = places
+        self._door = asyncio.Lock()
+        self._left = asyncio.Condition()
+
+    @asynccontextmanager
+    async def taken(self, wanted: int) -> AsyncIterator[None]:
+        wanted = min(wanted, self._most)
+        async with self._door, self._left:
+            await self._left.wait_for(lambda: self.free >= wanted)
+            self.free -= wanted
+        try:
+            yield
+        finally:
+            self.free += wanted
+            async with self._left:
+                self._left.notify_all()
+
+
+class Lane:
+    """A place among those that start now, which may be left early."""
+
+    def __init__(self, lanes: asyncio.Semaphore) -> None:
+        self._lanes = lanes
+        self._is_in = False
+
+    async def __aenter__(self) -> Lane:
+        await self._lanes.acquire()
+        self._is_in = True
+        return self
+
+    def leave(self) -> None:
+        if self._is_in:
+            self._is_in = False
+            self._lanes.release()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.leave()
+
+
+class Lateness:
+    """How late an event loop was, and when."""
+
+    def __init__(self, now_ms: Callable[[], float]) -> None:
+        self._now_ms = now_ms
+        self._late: list[tuple[float, float]] = []
+
+    async def look(self) -> None:
+        while True:
+            due_ms = self._now_ms() + LOOK_S * 1000
+            await asyncio.sleep(LOOK_S)
+            now_ms = self._now_ms()
+            self.saw(now_ms, now_ms - due_ms)
+
+    def saw(self, at_ms: float, late_ms: float) -> None:
+        if late_ms > 5.0:
+            self._late.append((at_ms, late_ms))
+
+    def worst_ms(self, from_ms: float, to_ms: float) -> float:
+        """The longest lateness in that stretch."""
+        return max((late for at, late in self._late if from_ms <= at <= to_ms + late), default=0.0)
+
+
+def at_once(memory: int) -> int:
+    """How many processes of that size in bytes may be there at once: a third of what memory is free holds them."""
+    try:
+        available = int(
+            next(
+                line.split()[1]
+                for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+                if line.startswith("MemAvailable:")
+            )
+        )
+    except (OSError, StopIteration):
+        return 8
+    return max(2, min(AT_ONCE_MAX, int(available * 1024 / MEMORY_SHARE / max(memory, 10 << 20))))
+
+
+def planned_s(jobs: Sequence[Situation], start_s: float, places: int, lanes: int) -> float:
+    """About how long the jobs take one behind the other on so many places, each of `start_s` in one of the lanes."""
+    free = [0.0] * max(1, places)
+    starting = [0.0] * max(1, lanes)
+    end_s = 0.0
+    for job in jobs:
+        begin_s = max(heapq.heappop(free), starting[0])
+        heapq.heapreplace(starting, begin_s + start_s)
+        done_s = begin_s + start_s + job.for_s + 0.2
+        heapq.heappush(free, done_s)
+        end_s = max(end_s, done_s)
+    return end_s
+
+
+def cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def memory_of(group: int) -> int:
+    """Bytes in RAM of all processes of a process group."""
+    page = os.sysconf("SC_PAGE_SIZE")
+    found = 0
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            try:
+                with open(f"/proc/{entry.name}/stat", encoding="utf-8", errors="replace") as file:
+                    fields = file.read().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[2]) == group:
+                found += int(fields[21]) * page
+    return found

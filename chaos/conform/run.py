@@ -1,0 +1,218 @@
+"""All situations, each on a stand of its own, side by side: what was watched in them.
+
+    first process (is it at work at all?) ─► situations, the longest first ─┬─► Trial: watched, left out, hindered
+                                             `--starts` processes in lanes ─┘
+
+At once: as many starts as there are cores, for a start is what takes CPU, and as many processes as there is memory for
+three times over, by what the first one took. The event loop of all stands measures its own lateness all the while;
+what was watched says how late the machine was, and rules that measure time hold it against their tolerance.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ...remoting.node.clock import RealClock
+from ...remoting.node.network import Address
+from ..errors import HarnessError
+from ..experiment.progress import Progress
+from .hindered import asked_by_http, elsewhere, hindered
+from .pace import Lane, Lateness, Places, at_once, cores, planned_s
+from .scene import Found, Plan, Scene
+from .situations import SITUATIONS, Situation
+from .subject import told_of
+from .watched import Watched
+
+LANE_LIMIT_S = 10.0
+"""So long a start is waited for before the next one may begin."""
+FIRST = "starts"
+_STOP = (signal.SIGINT, signal.SIGTERM)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """What came of it."""
+
+    watched: tuple[Watched, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Situation to why it was not run, or says nothing."""
+    hindered: str = ""
+    """One sentence, where nothing could be examined."""
+    notes: tuple[str, ...] = ()
+    """What a person should know besides, a sentence each."""
+
+
+class Conducting:
+    """One run. `logs`: each process's output; `data`: a folder of ours, which is empty afterwards."""
+
+    def __init__(self, plan: Plan, *, logs: Path, data: Path, progress: Progress | None = None) -> None:
+        self._plan, self._logs, self._data, self._progress = plan, logs, data, progress
+        self._clock = RealClock.starting_now()
+        self._lateness = Lateness(self._now_ms)
+        self._starting = asyncio.Semaphore(cores())
+        self._places = Places(1)
+        self._done = 0
+        self._notes: dict[str, None] = {}
+        self._left_out: dict[str, str] = {}
+        self._elsewhere: dict[Address, None] = {}
+
+    def _now_ms(self) -> float:
+        return self._clock.monotonic_s() * 1000
+
+    # --- the whole
+
+    async def conduct(self) -> Trial:
+        """Nothing that it started is left when it returns or raises. HarnessError when a part of ours fails."""
+        looking = asyncio.create_task(self._lateness.look())
+        try:
+            return await self._conduct()
+        finally:
+            looking.cancel()
+            await asyncio.gather(looking, return_exceptions=True)
+
+    async def _conduct(self) -> Trial:
+        program = self._plan.program
+        chosen = [SITUATIONS[name] for name in self._plan.situations]
+        if program.takes_list_by_argument:
+            for each in [each for each in chosen if each.by_http]:
+                chosen.remove(each)
+                self._left_out[each.name] = (
+                    "the program takes its list by argument; with {namesrv_http} or {namesrv_domain} there it would be "
+                    "served by HTTP"
+                )
+        self._say(f"starting {program.words[0]}")
+        first = await self._put_through(SITUATIONS[FIRST], weighed=True)
+        (began,) = first
+        if why := hindered(began, program.words[0]):
+            return Trial(watched=(), hindered=why, left_out=self._left_out)
+        started_s = ((began.watched.at_work_ms or began.watched.stopping_ms) - began.watched.began_ms) / 1000
+        self._places = Places(at_once(began.memory))
+        watched = [began.watched] if any(each.many for each in chosen) else []
+        watched += await self._all(chosen, started_s)
+        return Trial(watched=tuple(watched), left_out=self._left_out, notes=self._told())
+
+    async def _all(self, chosen: Sequence[Situation], started_s: float) -> list[Watched]:
+        lasting = sorted((each for each in chosen if not each.many), key=lambda each: -each.for_s)
+        jobs = [(each, 0) for each in lasting]
+        jobs += [(each, number) for each in chosen if each.many for number in range(1, self._plan.starts)]
+        expected_s = planned_s([each for each, _ in jobs], started_s, self._places.free, cores())
+        if self._progress is not None:
+            self._progress.expect(expected_s)
+        many = sum(each.many for each, _ in jobs)
+        what = ", ".join(filter(None, (f"{len(lasting)} situations" * bool(lasting), f"{many} starts" * bool(many))))
+        self._say(what)
+        watched: list[Watched] = []
+
+        async def job(situation: Situation, number: int) -> None:
+            found = await self._put_through(situation, number)
+            self._done += 1
+            watched.extend(each.watched for each in self._of_use(situation, found))
+
+        async with asyncio.TaskGroup() as group:
+            for situation, number in jobs:
+                group.create_task(job(situation, number))
+            ticking = group.create_task(self._tick(what, len(jobs)))
+        del ticking
+        order = {name: at for at, name in enumerate(SITUATIONS)}
+        return sorted(watched, key=lambda each: (order[each.situation], each.began_ms))
+
+    async def _tick(self, what: str, jobs: int) -> None:
+        """Once a second the line on a terminal."""
+        while self._done < jobs:
+            if self._progress is not None and self._progress.is_terminal:
+                self._progress.say(f"{what}: {self._done} of {jobs} done")
+            await asyncio.sleep(0.2 if jobs < 3 else 1.0)
+
+    def _say(self, text: str) -> None:
+        if self._progress is not None:
+            self._progress.say(text)
+
+    def _of_use(self, situation: Situation, found: Sequence[Found]) -> Sequence[Found]:
+        for each in found:
+            ended = each.watched.ended
+            if ended not in ("stopped", "killed"):
+                how = "hung at its end" if ended == "hung" else f"ended by itself ({ended})"
+                self._notes.setdefault(f"in `{situation.name}` the program {how}{told_of(each.last_lines)}", None)
+        if situation.by_http and not any(asked_by_http(each.watched) for each in found):
+            self._left_out[situation.name] = "the program never asked the address server for its list"
+            return ()
+        return found
+
+    def _told(self) -> tuple[str, ...]:
+        notes = list(self._notes)
+        if self._elsewhere:
+            where = ", ".join(sorted(map(str, self._elsewhere))[:5])
+            notes.append(f"it also connected to {where}: what goes there goes round the fronts, and is not watched")
+        return tuple(notes)
+
+    # --- one situation
+
+    async def _put_through(self, situation: Situation, number: int = 0, *, weighed: bool = False) -> list[Found]:
+        """Each process of the situation, from its start to its end. `weighed`: and how much memory it takes."""
+        async with self._places.taken(situation.processes), Lane(self._starting) as lane:
+            name = situation.name if not situation.many else f"{situation.name}-{number:03d}"
+            scene = Scene(self._plan, situation, name, clock=self._clock, logs=self._logs, data=self._data)
+            try:
+                await scene.open()
+                await scene.begin(number)
+                await scene.at_work(LANE_LIMIT_S)
+                lane.leave()
+                if weighed:
+                    scene.weigh()
+                await scene.go_on()
+            except BaseException:
+                scene.in_a_hurry = True
+                raise
+            finally:
+                await scene.close()
+        found = scene.found(self._lateness)
+        for each in found:
+            self._elsewhere |= dict.fromkeys(elsewhere(each.watched))
+        return found
+
+
+def run(plan: Plan, *, logs: Path, data: Path, progress: Progress | None = None) -> Trial:
+    """Conduct it in an event loop of its own. HarnessError when a part of ours fails.
+
+    Ctrl-C and SIGTERM end it at once, nothing is left, and then take effect under the handlers of before.
+    """
+    arrived: list[int] = []
+
+    async def work() -> Trial:
+        conducting = asyncio.create_task(Conducting(plan, logs=logs, data=data, progress=progress).conduct())
+
+        def stop(number: int) -> None:
+            arrived.append(number)
+            conducting.cancel()
+
+        if threading.current_thread() is threading.main_thread():
+            for number in _STOP:
+                asyncio.get_running_loop().add_signal_handler(number, stop, number)
+        return await conducting
+
+    before = {number: signal.getsignal(number) for number in _STOP}
+    try:
+        return asyncio.run(work())
+    except BaseExceptionGroup as exc:
+        raise _one_of(exc) from exc
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            for number, handler in before.items():
+                signal.signal(number, handler)
+        if arrived:
+            signal.raise_signal(arrived[0])
+
+
+def _one_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first that says what is wrong."""
+    for each in group.exceptions:
+        found = _one_of(each) if isinstance(each, BaseExceptionGroup) else each
+        if isinstance(found, HarnessError):
+            return found
+    first = group.exceptions[0]
+    return _one_of(first) if isinstance(first, BaseExceptionGroup) else first
