@@ -16,6 +16,7 @@ class Registry(StrEnum):
     GO = "Go modules"
     PYPI = "PyPI"
     NPM = "npm"
+    CRATES = "crates.io"
     HERE = "this repository"
 
 
@@ -94,7 +95,7 @@ _ALL = (
         version="v2.1.2",
         driver="driver.go",
         needs=("go",),
-        command=("{folder}/driver",),
+        command=("env", "HOME={home}", "{folder}/driver"),
         profile="go",
     ),
     Client(
@@ -142,6 +143,18 @@ _ALL = (
         needs=("node", "npm"),
         command=("node", "{folder}/driver_ali_ons.js"),
         profile="node",
+    ),
+    Client(
+        name="rust-1.0.0",
+        says="Rust 1.0.0",
+        registry=Registry.CRATES,
+        package="rocketmq-client-rust",
+        version="1.0.0",
+        driver="driver.rs",
+        needs=("cargo",),
+        command=("{folder}/driver",),
+        profile="rust",
+        servers="5.x",
     ),
     _ours("4.9", "java-4.9"),
     _ours("5.x", "java-5.3"),

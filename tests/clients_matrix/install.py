@@ -23,9 +23,31 @@ from tests.interop.jars import POM
 
 from .catalogue import CLIENTS, DRIVERS, Client, Registry
 
-BUILD_TIMEOUT_S = 600
+BUILD_TIMEOUT_S = 1_800
+"""Rust's dependencies take minutes on a busy machine."""
 
 GO_MOD = "module driver\n\ngo 1.20\n\nrequire {package} {version}\n"
+CARGO_TOML = """[package]
+name = "driver"
+version = "1.0.0"
+edition = "2021"
+
+[[bin]]
+name = "driver"
+path = "driver.rs"
+
+[dependencies]
+{package} = "={version}"
+rocketmq-model = "={version}"
+rocketmq-observability = "={version}"
+rocketmq-runtime = "={version}"
+serde_json = "1"
+tokio = {{ version = "1", features = ["io-std", "io-util", "rt-multi-thread", "signal", "sync", "time", "macros"] }}
+
+[profile.dev]
+debug = 0
+opt-level = 1
+"""
 
 
 class ClientMissing(Exception):
@@ -48,7 +70,7 @@ def command(client: Client) -> tuple[str, ...]:
 def install(client: Client) -> Path:
     """The folder with the built client, whole or not at all. ClientMissing when it cannot be had."""
     driver = DRIVERS / client.driver
-    recipe = f"{client}{GO_MOD}".encode() + driver.read_bytes()
+    recipe = f"{client}{GO_MOD}{CARGO_TOML}".encode() + driver.read_bytes()
     folder = folder_of_all() / f"{client.name}-{hashlib.sha256(recipe).hexdigest()[:12]}"
     if folder.is_dir():
         return folder
@@ -72,12 +94,13 @@ def install(client: Client) -> Path:
     return folder
 
 
-def _run(client: Client, words: Sequence[str], folder: Path) -> None:
+def _run(client: Client, words: Sequence[str], folder: Path, env: Mapping[str, str] | None = None) -> None:
     """ClientMissing with the last lines that a builder said when it fails."""
     try:
         done = subprocess.run(
             words,
             cwd=folder,
+            env={**os.environ, **(env or {})},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -118,6 +141,13 @@ def _npm(client: Client, target: Path) -> None:
     _run(client, (*words, f"{client.package}@{client.version}"), target)
 
 
+def _cargo(client: Client, target: Path) -> None:
+    (target / "Cargo.toml").write_text(CARGO_TOML.format(package=client.package, version=client.version))
+    built = folder_of_all() / "cargo"  # a driver that has changed does not build its dependencies again
+    _run(client, ("cargo", "build", "--quiet"), target, {"CARGO_TARGET_DIR": str(built)})
+    shutil.copy(built / "debug" / "driver", target)
+
+
 def _nothing(client: Client, target: Path) -> None:
     """It is here already."""
 
@@ -127,6 +157,7 @@ _BUILD: Mapping[Registry, Callable[[Client, Path], None]] = {
     Registry.GO: _go,
     Registry.PYPI: _pypi,
     Registry.NPM: _npm,
+    Registry.CRATES: _cargo,
     Registry.HERE: _nothing,
 }
 

@@ -66,7 +66,7 @@ def started(client: Client, name_servers: Sequence[str], folder: Path, role: str
     return Program(client.name, words, folder, env=env)
 
 
-@pytest.mark.timeout(900)  # it may have to be fetched and built
+@pytest.mark.timeout(2_000)  # Rust is built from its source, once a machine
 @pytest.mark.parametrize(
     "client",
     [

@@ -64,7 +64,10 @@ func received(_ context.Context, messages ...*primitive.MessageExt) (consumer.Co
 func main() {
 	rlog.SetLogLevel("error")
 	role, topic, group := os.Getenv("NEMESRV_ROLE"), os.Getenv("NEMESRV_TOPIC"), os.Getenv("NEMESRV_GROUP")
-	resolver := primitive.NewPassthroughResolver(strings.Split(os.Getenv("NAMESRV_ADDR"), ";"))
+	var resolver primitive.NsResolver = primitive.NewPassthroughResolver(strings.Split(os.Getenv("NAMESRV_ADDR"), ";"))
+	if url := os.Getenv("NEMESRV_NAMESRV_HTTP"); url != "" {
+		resolver = primitive.NewHttpResolver("DEFAULT", url)
+	}
 	ctx, end := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	stop := []func() error{}
 	if role == "consumer" || role == "both" {

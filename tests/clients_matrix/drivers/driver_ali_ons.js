@@ -2,8 +2,13 @@
 'use strict';
 const { Consumer, Message, Producer } = require('ali-ons');
 
-const { NAMESRV_ADDR, NEMESRV_TOPIC: topic, NEMESRV_GROUP: group, NEMESRV_ROLE: role = 'producer' } = process.env;
-const options = { nameSrv: NAMESRV_ADDR.split(';'), httpclient: {} }; // no list is asked for by HTTP
+const { NEMESRV_TOPIC: topic, NEMESRV_GROUP: group, NEMESRV_ROLE: role = 'producer' } = process.env;
+const { NAMESRV_ADDR: list, NEMESRV_NAMESRV_HTTP: onsAddr } = process.env;
+const request = async url => {
+  const answer = await fetch(url);
+  return { status: answer.status, data: await answer.text() };
+};
+const options = { httpclient: { request }, ...(list ? { nameSrv: list.split(';') } : { onsAddr }) };
 const clients = [];
 let ending = false;
 

@@ -60,19 +60,26 @@ def sending(producer: Producer) -> None:
         ending.wait(0.2)
 
 
+def find_name_servers(client: Producer | PushConsumer) -> None:
+    if "NEMESRV_NAMESRV_HTTP" in os.environ:
+        client.set_namesrv_domain(os.environ["NEMESRV_NAMESRV_HTTP"])
+    else:
+        client.set_namesrv_addr(os.environ["NAMESRV_ADDR"])
+
+
 def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: ending.set())
     stop: list[Callable[[], None]] = []
     threads = [threading.Thread(target=end_of_input, daemon=True)]
     if ROLE != "producer":
         consumer = PushConsumer(GROUP)
-        consumer.set_namesrv_addr(os.environ["NAMESRV_ADDR"])
+        find_name_servers(consumer)
         consumer.subscribe(TOPIC, received)
         consumer.start()
         stop.append(consumer.shutdown)
     if ROLE != "consumer":
         producer = Producer(GROUP)
-        producer.set_namesrv_addr(os.environ["NAMESRV_ADDR"])
+        find_name_servers(producer)
         producer.start()
         stop.append(producer.shutdown)
         threads.append(threading.Thread(target=sending, args=(producer,), daemon=True))

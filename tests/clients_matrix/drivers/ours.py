@@ -16,6 +16,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
+from urllib.parse import urlsplit
 
 from nemesrv.clients.config import ProducerConfig, parse_name_servers
 from nemesrv.clients.consumer.config import ConsumerConfig
@@ -24,7 +25,7 @@ from nemesrv.clients.producer.producer import DefaultMQProducer
 from nemesrv.remoting.errors import RocketMQError
 from nemesrv.remoting.message import Message, StoredMessage
 from nemesrv.remoting.node.clock import RealClock
-from nemesrv.remoting.node.network import TcpNetwork
+from nemesrv.remoting.node.network import Address, TcpNetwork
 from nemesrv.remoting.node.node import NodeContext
 from nemesrv.remoting.node.profile import Profile
 
@@ -72,19 +73,19 @@ async def sending(producer: DefaultMQProducer) -> None:
 async def main(profile: Profile) -> None:
     loop, ending = asyncio.get_running_loop(), asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, ending.set)
-    addresses = parse_name_servers(os.environ["NAMESRV_ADDR"])
+    by_http = urlsplit(os.environ.get("NEMESRV_NAMESRV_HTTP", "")).netloc
+    place: Any = {"namesrv_addr": parse_name_servers(os.environ.get("NAMESRV_ADDR", "")), "profile": profile}
+    if by_http:
+        place["address_server"] = Address.parse(by_http)
     running: list[DefaultMQProducer | DefaultMQPushConsumer] = []
     if ROLE != "producer":
-        subscribed = ConsumerConfig(
-            namesrv_addr=addresses, profile=profile, consumer_group=GROUP, subscriptions=((TOPIC, "*"),)
-        )
+        subscribed = ConsumerConfig(consumer_group=GROUP, subscriptions=((TOPIC, "*"),), **place)
         running.append(DefaultMQPushConsumer(context("consumer"), subscribed, received))
         await running[0].start()
     tasks = [loop.run_in_executor(None, sys.stdin.read)]
     tasks[0].add_done_callback(lambda _: ending.set())
     if ROLE != "consumer":
-        config = ProducerConfig(namesrv_addr=addresses, profile=profile, producer_group=GROUP)
-        producer = DefaultMQProducer(context("producer"), config)
+        producer = DefaultMQProducer(context("producer"), ProducerConfig(producer_group=GROUP, **place))
         await producer.start()
         running.append(producer)
     say(f="started")
