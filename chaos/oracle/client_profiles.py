@@ -6,10 +6,8 @@
     attempts  how many entries one call may meet: one, or the whole list
     retries   after which outcome the same call goes on to the next entry; a call that may, must
 
-An answer ends a call whatever its code, in every client. Read from the clients' sources: Java `NettyRemotingClient`
-4.9.8 and 5.3.3, Go v2 `internal/namesrv.go` and `route.go`, C++ `TcpRemotingClient` master and release-2.1.0, Node
-ali-ons `remoting_client.js`. Rust and the gRPC clients have no entry: the first scores its servers, the others never
-ask a NameServer.
+An answer ends a call whatever its code, in every client. The facts stand in profiles/*.yaml, which `nemesrv conform`
+measures clients against; here is what a history is judged by. Rust has no entry: it scores its servers.
 """
 
 from __future__ import annotations
@@ -17,8 +15,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from ...remoting.node.profile import Profile
+from .profile_files import built_in
 
 
 class Order(StrEnum):
@@ -88,72 +88,43 @@ class ClientProfile:
         return f"list {self.order}, {self.start} start, {kept}, {tries}"
 
 
-_CONNECT = frozenset({Outcome.CONNECT_FAILED})
-_ANY_FAILURE = frozenset({Outcome.CONNECT_FAILED, Outcome.NO_ANSWER})
-
-PROFILES: Mapping[str, ClientProfile] = {
-    profile.name: profile
-    for profile in (
-        ClientProfile(
-            name="java-4.9",
-            order=Order.SHUFFLED,
-            start=Start.RANDOM,
-            advance=Advance.ON_FAILURE,
-            attempts=Attempts.WHOLE_LIST,
-            retries=_CONNECT,
-            try_timeout_ms=3_000,
-            wait_ms=3_000,
-        ),
-        ClientProfile(
-            name="java-5.3",
-            order=Order.SHUFFLED,
-            start=Start.RANDOM,
-            advance=Advance.ON_FAILURE,
-            attempts=Attempts.ONE,
-            retries=frozenset(),
-            try_timeout_ms=3_000,
-            wait_ms=3_000,
-        ),
-        ClientProfile(
-            name="go",
-            order=Order.LISTED,
-            start=Start.FIRST,
-            advance=Advance.EVERY_REQUEST,
-            attempts=Attempts.WHOLE_LIST,
-            retries=_ANY_FAILURE,
-            try_timeout_ms=6_000,
-        ),
-        ClientProfile(
-            name="cpp",
-            order=Order.SHUFFLED,
-            start=Start.FIRST,
-            advance=Advance.ON_FAILURE,
-            attempts=Attempts.WHOLE_LIST,
-            retries=_CONNECT,
-            try_timeout_ms=5_000,
-            wait_ms=3_000,
-        ),
-        ClientProfile(
-            name="cpp-2.1",
-            order=Order.LISTED,
-            start=Start.FIRST,
-            advance=Advance.ON_FAILURE,
-            attempts=Attempts.WHOLE_LIST,
-            retries=_CONNECT,
-            try_timeout_ms=5_000,
-            wait_ms=3_000,
-        ),
-        ClientProfile(
-            name="node",
-            order=Order.LISTED,
-            start=Start.SECOND,
-            advance=Advance.EVERY_REQUEST,
-            attempts=Attempts.WHOLE_LIST,
-            retries=_ANY_FAILURE,
-            try_timeout_ms=3_000,
-        ),
-    )
+_STARTS = {
+    "random": Start.RANDOM,
+    "0": Start.FIRST,
+    "0 of the shuffle": Start.FIRST,
+    "1": Start.SECOND,
 }
+
+
+def from_rules(name: str, document: Mapping[str, Any]) -> ClientProfile | None:
+    """What a profile's file says of choosing; None where that is not by a place in a list, but by a score."""
+    rules = document["rules"]
+    start = _STARTS.get(str(rules["start"]))
+    if start is None:
+        return None
+    retries = {Outcome.CONNECT_FAILED} if rules["tries_refused"] == "all" else set()
+    retries |= {Outcome.NO_ANSWER} if rules["tries_silent"] == "all" else set()
+    connect_s, answer_s = float(rules["connect_timeout_s"]), float(rules["answer_timeout_s"])
+    # of a client whose call goes on by itself after silence, a try's one time-out has the dial in it
+    adds = rules.get("timeouts_add") == "added" and Outcome.NO_ANSWER not in retries
+    return ClientProfile(
+        name=name,
+        order=Order.SHUFFLED if rules["list_order"] == "shuffled" else Order.LISTED,
+        start=start,
+        advance=Advance.ON_FAILURE if rules["sticky"] == "kept" else Advance.EVERY_REQUEST,
+        attempts=Attempts.WHOLE_LIST if retries else Attempts.ONE,
+        retries=frozenset(retries),
+        try_timeout_ms=1000 * (connect_s + answer_s if adds else max(connect_s, answer_s)),
+        wait_ms=1000 * float(document.get("inside", {}).get("lock_wait_s", 0.0)),
+    )
+
+
+def _built_in() -> Mapping[str, ClientProfile]:
+    found = ((name, from_rules(name, document)) for name, document in built_in().items())
+    return {name: profile for name, profile in found if profile is not None}
+
+
+PROFILES: Mapping[str, ClientProfile] = _built_in()
 
 OF_CLUSTER: Mapping[Profile, str] = {Profile.V4_9: "java-4.9", Profile.V5_X: "java-5.3"}
 """What our own clients are, for each profile of a cluster."""

@@ -19,6 +19,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.util import find_spec
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +64,12 @@ def shares(name_servers: int, bias: float = 0.0) -> tuple[float, ...]:
     return (even + bias, *([other] * (name_servers - 1)))
 
 
+@lru_cache(maxsize=1)
+def has_scipy() -> bool:
+    """Whether the extra `statistics` is installed; without it all is exact, and takes longer the more there is."""
+    return find_spec("scipy") is not None
+
+
 def method(starts: int, name_servers: int) -> str:
     """How so many starts are judged: EXACT or CHI_SQUARE."""
     cells = max(name_servers - 2, 0)
@@ -75,7 +82,7 @@ def p_value(counts: Sequence[int]) -> float:
     if n < 2 or not starts:
         return 1.0
     squares = sum(count * count for count in counts)
-    if method(starts, n) is EXACT:
+    if method(starts, n) is EXACT or not has_scipy():
         return _tail(squares, starts, shares(n))
     from scipy import special  # half a second, and an extra of its own
 
@@ -89,7 +96,7 @@ def plan(starts: int, name_servers: int, *, bias: float, alpha: float) -> Plan:
     how = method(starts, name_servers)
     if name_servers == 1 or not starts:
         power, size = 0.0, 0.0
-    elif how is EXACT:
+    elif how is EXACT or not has_scipy():
         squares = _critical_squares(starts, name_servers, alpha)
         power, size = _tail(squares, starts, favoured), _tail(squares, starts, shares(name_servers))
     else:
@@ -138,6 +145,22 @@ def detectable_bias(starts: int, name_servers: int, *, power: float, alpha: floa
     return bias if bias <= 1 - 1 / name_servers else None
 
 
+def smallest_bias(starts: int, name_servers: int, *, power: float, alpha: float) -> float | None:
+    """As `detectable_bias`, but by the test's own power where it is exact; None when they find none."""
+    if name_servers < 2 or not starts:
+        return None
+    if method(starts, name_servers) is not EXACT and has_scipy():
+        return detectable_bias(starts, name_servers, power=power, alpha=alpha)
+    low, high = 0.0, 1 - 1 / name_servers - 1e-6
+    if plan(starts, name_servers, bias=high, alpha=alpha).power < power:
+        return None
+    while high - low > 0.001:
+        middle = (low + high) / 2
+        enough = plan(starts, name_servers, bias=middle, alpha=alpha).power >= power
+        low, high = (low, middle) if enough else (middle, high)
+    return high
+
+
 def _noncentrality(starts: int, name_servers: int, bias: float) -> float:
     return starts * name_servers**2 * bias**2 / (name_servers - 1)
 
@@ -170,8 +193,10 @@ def _critical_squares(starts: int, name_servers: int, alpha: float) -> int:
 
 def _tail(squares: int, starts: int, shares_: Sequence[float]) -> float:
     """P(Σ count² ≥ `squares`), exactly: every outcome of all NameServers but two, times the tails of those two."""
-    from scipy import special
-
+    try:
+        from scipy import special
+    except ImportError:  # an extra of its own
+        return _tail_of_few(squares, starts, shares_)
     *outer, p, q = shares_
     left, log_chance, reached = np.array([starts]), np.zeros(1), np.zeros(1, dtype=np.int64)
     rest = 1.0
@@ -186,6 +211,29 @@ def _tail(squares: int, starts: int, shares_: Sequence[float]) -> float:
         left, rest = here - taken, rest - share
     chances = np.exp(log_chance) * _two_cells(squares - reached, left, p / (p + q) if p + q > 0 else 0.5)
     return min(1.0, float(chances.sum()))
+
+
+def _tail_of_few(squares: int, starts: int, shares_: Sequence[float]) -> float:
+    """The same by every outcome of all NameServers: for few starts, and without SciPy."""
+    log_ways = np.concatenate(([0.0], np.cumsum(np.log(np.arange(1, starts + 1)))))  # of k!
+    with np.errstate(divide="ignore"):
+        log_shares = np.log(np.asarray(shares_, dtype=float))
+    left, log_chance, reached = np.array([starts]), np.full(1, log_ways[starts]), np.zeros(1, dtype=np.int64)
+    for log_share in log_shares[:-1]:
+        choices = left + 1
+        of = np.repeat(np.arange(len(left)), choices)
+        taken = np.arange(len(of)) - (np.cumsum(choices) - choices)[of]
+        log_chance = log_chance[of] + _times(taken, log_share) - log_ways[taken]
+        reached, left = reached[of] + taken * taken, left[of] - taken
+    log_chance = log_chance + _times(left, log_shares[-1]) - log_ways[left]
+    return min(1.0, float(np.exp(log_chance[reached + left * left >= squares]).sum()))
+
+
+def _times(counts: NDArray[np.int64], log_share: float) -> NDArray[np.float64]:
+    """count · log share, and 0 for nothing, whatever the share."""
+    if math.isinf(log_share):
+        return np.where(counts == 0, 0.0, -np.inf).astype(np.float64)
+    return (counts * log_share).astype(np.float64)
 
 
 def _two_cells(squares: NDArray[np.int64], starts: NDArray[np.int64], share: float) -> NDArray[np.float64]:

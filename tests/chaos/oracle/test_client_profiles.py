@@ -27,18 +27,21 @@ ALL_DEAD = {"dead": frozenset(NS)}
 ALL_SILENT = {"silent": frozenset(NS)}
 CODED = {"coded": frozenset(NS)}
 
+CPP = ("cpp", "cpp-1", "cpp-2.1", "cpp-3")
+LISTED = ("go", "node", "cpp-1", "cpp-2.1", "cpp-3")
+
 DEFECTS: dict[str, tuple[dict[str, frozenset[str]], dict[str, str]]] = {
     # defect: the NameServers it needs to show, and for each profile the rule that it breaks
-    "orders as the others do": ({}, {"go": "listed", "cpp-2.1": "listed", "node": "listed"}),
-    "starts one further": ({}, dict.fromkeys(("go", "cpp", "cpp-2.1", "node"), "start")),
+    "orders as the others do": ({}, dict.fromkeys(LISTED, "listed")),
+    "starts one further": ({}, dict.fromkeys((*LISTED, "cpp"), "start")),
     "skips one": (ALL_DEAD, dict.fromkeys(PROFILES, "in order")),
     "goes by the other rule": (
         {},
         {name: "every request" if name in ("go", "node") else "sticky" for name in PROFILES},
     ),
-    "gives up after one": (ALL_DEAD, dict.fromkeys(("java-4.9", "go", "cpp", "cpp-2.1", "node"), "attempts")),
-    "tries twice": (ALL_SILENT, dict.fromkeys(("java-4.9", "java-5.3", "cpp", "cpp-2.1"), "attempts")),
-    "asks on after a code": (CODED, dict.fromkeys(("java-4.9", "go", "cpp", "cpp-2.1", "node"), "answers are final")),
+    "gives up after one": (ALL_DEAD, dict.fromkeys((*LISTED, "java-4.9", "cpp"), "attempts")),
+    "tries twice": (ALL_SILENT, dict.fromkeys(("java-4.9", "java-5.3", *CPP), "attempts")),
+    "asks on after a code": (CODED, dict.fromkeys((*LISTED, "java-4.9", "cpp"), "answers are final")),
     "waits too long": (ALL_SILENT, dict.fromkeys(PROFILES, "in time")),
 }
 
