@@ -173,8 +173,7 @@ class ClientProcessor:
             return refuse(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic} not exist!")
         if not 0 <= header.queue_id < max(topic.read_queue_nums, topic.write_queue_nums):
             return services.invalid(f"queueId[{header.queue_id}] is illegal, topic:[{header.topic}]")
-        if header.commit_offset < 0:
-            return services.invalid(f"commitOffset[{header.commit_offset}] is illegal, topic:[{header.topic}]")
+        # one below 0 is taken, as Apache's broker does, and read as none: ali-ons commits -1 of what it never consumed
         before = services.commit(
             connection, "update", header.consumer_group, header.topic, header.queue_id, header.commit_offset
         )

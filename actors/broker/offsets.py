@@ -36,11 +36,11 @@ class ConsumerOffsets:
         Going backwards is allowed: that is how an offset is reset.
         """
         queues = self._table.setdefault(topic + SEPARATOR + group, {})
-        before = queues.get(queue_id, -1)
+        before = queues.get(queue_id)
         if before != offset:
             queues[queue_id] = offset
             self._dirty = True
-        return before
+        return -1 if before is None else before
 
     def query(self, group: str, topic: str, queue_id: int) -> int:
         """The offset noted last, -1 when none ever was."""

@@ -179,7 +179,6 @@ def test_each_change_of_a_committed_offset_is_recorded_with_the_offset_before_an
         ({"topic": "none"}, ResponseCode.TOPIC_NOT_EXIST),
         ({"queueId": 99}, ResponseCode.SYSTEM_ERROR),
         ({"queueId": -1}, ResponseCode.SYSTEM_ERROR),
-        ({"commitOffset": -1}, ResponseCode.SYSTEM_ERROR),
         ({"consumerGroup": "no spaces"}, ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST),
     ],
 )
@@ -191,6 +190,23 @@ def test_offsets_are_kept_only_of_what_exists(tmp_path: Path, change: dict[str, 
             fields = {"consumerGroup": "g", "topic": "orders", "queueId": 0, "commitOffset": 1, **change}
             assert (await world.ask(RequestCode.UPDATE_CONSUMER_OFFSET, fields)).code == code
             assert broker.services.offsets.encode() == b'{"offsetTable":{}}'
+
+    run(body)
+
+
+def test_an_offset_below_0_is_taken_and_read_as_none_as_apaches_broker_does(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with World(tmp_path) as world:
+            await world.broker()
+            await world.create_topic()
+            queue = {"consumerGroup": "g", "topic": "orders", "queueId": 0}
+            known = {**queue, "setZeroIfNotFound": "false"}
+            for offset in (-1, 7, -1):
+                assert (
+                    await world.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**queue, "commitOffset": offset})
+                ).code == 0
+                found = await world.ask(RequestCode.QUERY_CONSUMER_OFFSET, known)
+                assert found.code == (0 if offset >= 0 else ResponseCode.QUERY_NOT_FOUND)
 
     run(body)
 
