@@ -1,0 +1,320 @@
+"""What an outside client does with its NameServers, as rows: list, choices, calls, answers and channels. Sans-IO.
+
+    dial that nobody answers ─► a try that could not connect ┐
+    request ─► answer        ─► a try that was answered      ├─► a call ─► name_server_call, value.tried
+    request ─► close, or the same request elsewhere ─► none  ┘
+
+Only bytes and dials are seen, so these are inferred, always in the way that fits the rules that the client is held to:
+
+    channel  one on which nothing is asked is a probe; closed under its client, it is a dial in vain
+    call     tries after a failure that its rules let a call go on from, within JOIN_MS, are of the same call
+    choice   of whom it asks, or dials in vain; dialling the chosen one again in vain is none
+    list     as given; of clients that shuffle, the order in which entries were first chosen (the first round is free)
+    skipped  where dials are not seen, an entry that refused or dropped SYNs meanwhile was tried in vain
+    reason   of a close: who ended it and how
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ...remoting.bodies.route import TopicRouteData
+from ...remoting.codes import RequestCode
+from ...remoting.errors import ProtocolError
+from .behaviour import Dials
+from .decode import ROUTE
+from .observed import Answered, Asked, Behaved, By, Closed, Dialled, Observation, Opened
+
+JOIN_MS = 1_000.0
+ABANDONED_MS = 1_000.0
+"""A request that was asked again elsewhere after so long got no answer the first time."""
+CONNECTS_MS = 3_500.0
+"""A dial that nobody has answered for so long has failed."""
+_AFTER_MS = 0.001
+"""A channel is open behind its choice, though both are seen at once."""
+_CONNECT_FAILED, _NO_ANSWER, _ANSWERED = "connect_failed", "no_answer", "answered"
+
+
+class Put(Protocol):
+    def __call__(self, at_ms: float, event: str, **fields: Any) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What of a client's profile its calls are told apart by (oracle/client_profiles.py)."""
+
+    shuffled: bool = True
+    start: int = 0
+    """Which entry of a list that is not shuffled comes first."""
+    every_request: bool = False
+    tries_max: int | None = None
+    """Of one call; None: as many as there are NameServers."""
+    retries: frozenset[str] = frozenset({_CONNECT_FAILED})
+    """Outcomes of a try after which the same call goes on."""
+
+
+@dataclass(slots=True)
+class _Call:
+    began_ms: float
+    f: str = "route"
+    topic: str | None = None
+    tried: list[dict[str, str]] = field(default_factory=list)
+    ended_ms: float = 0.0
+    outcome: str = ""
+    asked: bool = False
+    """Whether a request of it was seen, so that its topic is known."""
+
+
+@dataclass(slots=True)
+class _Try:
+    call: _Call
+    address: str
+    at_ms: float
+
+
+class LookUps:
+    """`name_servers`: by the name of their front, in the order in which the client was told them."""
+
+    def __init__(self, put: Put, rules: Rules, name_servers: Mapping[str, str], *, seen: bool = True) -> None:
+        self._put, self._rules, self._seen = put, rules, seen
+        self.name_servers = dict(name_servers)
+        self._told = list(name_servers.values())
+        self._listed: list[str] = []
+        self._known = 0  # how many entries of the list, from `_listed[0]` on, were chosen or told
+        self._chosen: str | None = None
+        self._chosen_failed = False
+        self._open: dict[int, str] = {}
+        self._fresh: dict[int, tuple[float, float]] = {}  # nothing was asked there yet: when dialled, and let in
+        self._dials: list[tuple[float, str]] = []
+        self._asked: dict[tuple[int, int], _Try] = {}
+        self._waiting: _Call | None = None  # ended in a way from which its client may go on
+        self._unreachable: set[str] = set()
+        self._bodies: dict[tuple[str, str | None], bytes] = {}
+
+    def saw(self, one: Observation) -> None:
+        match one:
+            case Behaved():
+                address = self.name_servers.get(one.front)
+                if address is not None:
+                    lost = one.behaviour.dials in (Dials.REFUSED, Dials.DROPPED)
+                    (self._unreachable.add if lost else self._unreachable.discard)(address)
+            case Dialled(front=str(front)):
+                self._failed_dials(one.at_ms, but=None)
+                self._dials.append((one.at_ms, self.name_servers[front]))
+            case Opened():
+                self._opened(one, self.name_servers[one.front])
+            case Asked() if not one.oneway:
+                self._ask(one, self.name_servers[one.front])
+            case Answered():
+                self._answer(one)
+            case Closed():
+                self._close(one)
+            case _:
+                pass
+
+    def passed(self, now_ms: float) -> None:
+        for at_ms, address in [dial for dial in self._dials if now_ms - dial[0] >= CONNECTS_MS]:
+            self._dials.remove((at_ms, address))
+            self._connect_failed(address, at_ms, at_ms + CONNECTS_MS)
+        if self._waiting is not None and now_ms - self._waiting.ended_ms > JOIN_MS:
+            self._end_of_waiting()
+
+    def end(self, now_ms: float) -> None:
+        self._failed_dials(now_ms, but=None)
+        for key in [*self._asked]:
+            self._no_answer(key, now_ms)
+        self._end_of_waiting()
+
+    # --- connections --------------------------------------------------------------------------------------------------
+
+    def _opened(self, one: Opened, address: str) -> None:
+        at_ms = one.at_ms
+        for dial in self._dials:
+            if dial[1] == address:
+                self._dials.remove(dial)
+                at_ms = dial[0]
+                break
+        self._failed_dials(one.at_ms, but=None)
+        self._open[one.connection] = address
+        self._fresh[one.connection] = min(at_ms, one.at_ms), one.at_ms
+
+    def _close(self, one: Closed) -> None:
+        address = self._open.pop(one.connection, None)
+        fresh = self._fresh.pop(one.connection, None)
+        if address is None:
+            return
+        if fresh is not None:  # nothing was asked: a probe, unless it was closed under its client
+            if one.by is not By.CLIENT:
+                self._connect_failed(address, fresh[0], one.at_ms)
+            return
+        for key in [key for key in self._asked if key[0] == one.connection]:
+            self._no_answer(key, one.at_ms)
+        self._put(one.at_ms, "channel", f="close", address=address, value={"reason": f"{one.how} by {one.by}"})
+
+    def _failed_dials(self, now_ms: float, but: str | None) -> None:
+        """Who goes on to something else has given up what nobody answered."""
+        failed, self._dials = self._dials, []
+        for at_ms, address in failed:
+            if address == but:
+                self._dials.append((at_ms, address))
+            else:
+                self._connect_failed(address, at_ms, now_ms)
+
+    def _connect_failed(self, address: str, began_ms: float, ended_ms: float) -> None:
+        if self._chosen != address or self._rules.every_request:
+            self._choose(address, began_ms)
+        self._chosen_failed = True
+        self._put(ended_ms, "channel", f=_CONNECT_FAILED, address=address, value={"reason": "nobody let it in"})
+        call = self._join(began_ms) or _Call(began_ms)
+        call.tried.append({"name_server": address, "outcome": _CONNECT_FAILED})
+        self._tried(call, ended_ms, _CONNECT_FAILED)
+
+    # --- calls --------------------------------------------------------------------------------------------------------
+
+    def _ask(self, one: Asked, address: str) -> None:
+        self._failed_dials(one.at_ms, but=None)
+        f = "route" if one.code == ROUTE else _name(one.code)
+        topic = one.fields.get("topic")
+        for key, other in [*self._asked.items()]:
+            same = (other.call.f, other.call.topic) == (f, topic)
+            if same and one.at_ms - other.at_ms >= ABANDONED_MS:
+                self._no_answer(key, one.at_ms)
+        fresh = self._fresh.pop(one.connection, None)
+        began_ms = one.at_ms if fresh is None else fresh[0]
+        call = self._join(began_ms, f, topic)
+        skipped = [] if self._seen else self._skipped(address)
+        for lost in skipped:
+            self._choose(lost, began_ms)
+            self._put(began_ms, "channel", f=_CONNECT_FAILED, address=lost, value={"reason": "inferred"})
+        if self._chosen != address or self._rules.every_request or fresh is not None:
+            self._choose(address, began_ms)
+        if fresh is not None:
+            self._put(fresh[1] + _AFTER_MS, "channel", f="open", address=address, value={"reason": ""})
+        call = call or _Call(began_ms)
+        call.f, call.topic, call.asked = f, topic, True
+        if _CONNECT_FAILED in self._rules.retries:
+            call.tried += [{"name_server": lost, "outcome": _CONNECT_FAILED} for lost in skipped]
+        call.tried.append({"name_server": address, "outcome": "not_sent"})
+        self._asked[one.connection, one.opaque] = _Try(call, address, one.at_ms)
+
+    def _answer(self, one: Answered) -> None:
+        tried = self._asked.pop((one.connection, one.opaque), None)
+        if tried is None:
+            return
+        self._chosen_failed = False
+        call, topic = tried.call, tried.call.topic
+        if one.body and self._bodies.get((tried.address, topic)) != one.body:
+            self._bodies[tried.address, topic] = one.body
+            self._put(one.at_ms, "route_answer", name_server=tried.address, topic=topic, value=_route(one.body))
+        call.tried[-1]["outcome"] = _ANSWERED
+        self._ended(call, one.at_ms, "fail" if one.code else "ok", one.code)
+
+    def _no_answer(self, key: tuple[int, int], at_ms: float) -> None:
+        tried = self._asked.pop(key)
+        self._chosen_failed = True
+        tried.call.tried[-1]["outcome"] = _NO_ANSWER
+        self._tried(tried.call, at_ms, _NO_ANSWER)
+
+    def _tried(self, call: _Call, at_ms: float, outcome: str) -> None:
+        """A try of it has failed: its client goes on, or it has."""
+        call.ended_ms, call.outcome = at_ms, outcome
+        self._end_of_waiting()
+        most = self._rules.tries_max or len(self._told)
+        if outcome in self._rules.retries and len(call.tried) < most:
+            self._waiting = call
+        else:
+            self._ended(call, at_ms, "fail" if outcome == _CONNECT_FAILED else "info", None)
+
+    def _join(self, began_ms: float, f: str | None = None, topic: str | None = None) -> _Call | None:
+        """The call that goes on with what began then."""
+        call = self._waiting
+        if call is None or began_ms - call.ended_ms > JOIN_MS:
+            return None
+        if f is not None and call.asked and (call.f, call.topic) != (f, topic):
+            return None
+        self._waiting = None
+        return call
+
+    def _end_of_waiting(self) -> None:
+        call, self._waiting = self._waiting, None
+        if call is not None:
+            self._ended(call, call.ended_ms, "fail" if call.outcome == _CONNECT_FAILED else "info", None)
+
+    def _ended(self, call: _Call, at_ms: float, type_: str, code: int | None) -> None:
+        self._put(
+            at_ms,
+            "name_server_call",
+            f=call.f,
+            type=type_,
+            name_server=call.tried[-1]["name_server"],
+            topic=call.topic,
+            code=code,
+            duration_ms=at_ms - call.began_ms,
+            value={"tried": call.tried},
+        )
+
+    # --- list and choice ----------------------------------------------------------------------------------------------
+
+    def _choose(self, address: str, at_ms: float) -> None:
+        if not self._listed:
+            self._listed = [address, *(one for one in self._told if one != address)]
+            if not self._rules.shuffled:
+                self._listed = list(self._told)
+            self._known = 1 if self._rules.shuffled else len(self._told)
+            self._put(at_ms, "name_server_list", value=list(self._listed))
+        elif address not in self._listed[: self._known]:
+            known = self._listed[: self._known]
+            listed = [*known, address, *(one for one in self._listed[self._known :] if one != address)]
+            self._known += 1
+            if listed != self._listed:
+                self._listed = listed
+                self._put(at_ms, "name_server_list", value=list(listed))
+        old = self._chosen
+        left = "connect_failed" if self._chosen_failed else "not_active"
+        value = {"old": old, "index": self._listed.index(address), "reason": "first" if old is None else left}
+        self._chosen, self._chosen_failed = address, False
+        self._put(at_ms, "name_server_chosen", name_server=address, value=value)
+
+    def _skipped(self, address: str) -> list[str]:
+        """Entries between the chosen one and this that could not be reached: nobody saw them dialled."""
+        if self._chosen == address and not self._rules.every_request:
+            return []
+        if self._rules.shuffled and self._known < len(self._told):
+            return []
+        listed, skipped = self._listed or self._told, list[str]()
+        at = self._rules.start - 1 if self._chosen is None else listed.index(self._chosen)
+        for step in range(1, len(listed) + 1):
+            entry = listed[(at + step) % len(listed)]
+            if entry == address:
+                return skipped
+            if entry not in self._unreachable:
+                return []
+            skipped.append(entry)
+        return []
+
+
+def _name(code: int) -> str:
+    try:
+        return RequestCode(code).name.lower()
+    except ValueError:
+        return str(code)
+
+
+def _route(body: bytes) -> Any:
+    """As the history has routes: brokers with their addresses, and their queues."""
+    try:
+        route = TopicRouteData.decode(body)
+    except ProtocolError as exc:
+        return {"unreadable": str(exc)}
+    return {
+        "brokers": {
+            data.broker_name: {str(id_): address for id_, address in sorted(data.broker_addrs.items())}
+            for data in sorted(route.broker_datas, key=lambda data: data.broker_name)
+        },
+        "queues": {
+            data.broker_name: [data.read_queue_nums, data.write_queue_nums, data.perm, data.topic_sys_flag]
+            for data in sorted(route.queue_datas, key=lambda data: data.broker_name)
+        },
+    }

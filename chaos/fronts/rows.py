@@ -1,0 +1,249 @@
+"""Observations of one outside client become rows of the history, so that the shipped checks judge it. Sans-IO.
+
+    Observation ─► ClientRows.saw ─┬─► NameServerRows   name_server_list, name_server_chosen, name_server_call,
+                                   │   (look_ups.py)    route_answer, channel
+                                   └─► here             send, send_attempt, pull, scheduled_task (heartbeats), channel
+
+What nobody can see from outside is inferred, and docs/clients-under-test.md says so to those who read verdicts:
+
+    a send     its tries carry one UNIQ_KEY; it has failed when no other try follows a failed one within SEND_ENDS_MS
+    a pull     has no answer once its connection is closed
+    the rest   look_ups.py
+
+A row may be of an earlier time than the observation that decides it, so whoever writes rows takes `at_ms` from them.
+Keys, bodies and offsets of messages are left out: what a client sends is not of the run's own messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ...remoting.codes import RequestCode, ResponseCode
+from ...remoting.errors import RocketMQError
+from ...remoting.headers.broker import SendMessageRequestHeader
+from ...remoting.message_properties import parse_properties
+from .look_ups import LookUps, Put, Rules
+from .observed import Answered, Asked, Behaved, Closed, Dialled, Observation, Opened
+
+SENDS = frozenset({10, 310, 320})
+PULLS = frozenset({int(RequestCode.PULL_MESSAGE), int(RequestCode.LITE_PULL_MESSAGE)})
+SEND_ENDS_MS = 4_000.0
+"""Longer than any client waits before it tries another broker."""
+ROUND_MS = 5_000.0
+"""Heartbeats to several brokers within it are of one round."""
+_STORED = frozenset((0, 10, 11, 12))
+"""SUCCESS; the flush to disk or to a slave did not end in time; no slave."""
+
+
+class Row(NamedTuple):
+    at_ms: float
+    event: str
+    fields: dict[str, Any]
+
+
+@dataclass(slots=True)
+class _Attempt:
+    op_id: str
+    number: int
+    began_ms: float
+    broker: str
+    queue_id: int | None
+
+
+@dataclass(slots=True)
+class _Send:
+    """A send under way: its tries so far."""
+
+    topic: str
+    began_ms: float
+    tries: int = 0
+    unsure: int = 0
+    failed_ms: float | None = None
+    """When its last try failed; None: one is under way."""
+    code: int | None = None
+    where: dict[str, Any] = field(default_factory=dict)
+
+
+class _Pull(NamedTuple):
+    began_ms: float
+    fields: dict[str, Any]
+
+
+class ClientRows:
+    """Rows of one client. `name_servers` and `brokers`: by the name of their front, the address that the history has.
+
+    `put` is given each row, not in order of time. `seen` tells whether dials are (dials.py).
+    """
+
+    def __init__(
+        self,
+        put: Callable[[Row], None],
+        rules: Rules,
+        name_servers: Mapping[str, str],
+        brokers: Mapping[str, str],
+        *,
+        seen: bool = True,
+    ) -> None:
+        self._sink = put
+        self._brokers = dict(brokers)
+        self._look_ups = LookUps(self._put, rules, name_servers, seen=seen)
+        self._open: dict[int, str] = {}
+        self._attempts: dict[tuple[int, int], _Attempt] = {}
+        self._sends: dict[str, _Send] = {}
+        self._pulls: dict[tuple[int, int], _Pull] = {}
+        self._made = 0
+        self._beat_ms = float("-inf")
+        self.is_consumer = False
+        """Whether it has pulled, or a heartbeat named a consumer group."""
+        self.is_producer = False
+
+    def saw(self, one: Observation) -> None:
+        """One observation of this client, or a front's change of behaviour, in order of time."""
+        self.passed(one.at_ms)
+        front = getattr(one, "front", None)
+        if isinstance(one, Behaved) or front in self._look_ups.name_servers:
+            self._look_ups.saw(one)
+        elif front in self._brokers:
+            self._of_broker(one, str(front))
+
+    def passed(self, now_ms: float) -> None:
+        """It is so late: what waited for more to come is decided."""
+        self._look_ups.passed(now_ms)
+        for op_id, send in [*self._sends.items()]:
+            if send.failed_ms is not None and now_ms - send.failed_ms >= SEND_ENDS_MS:
+                self._end_of(op_id, send, send.failed_ms, "info" if send.unsure else "fail")
+
+    def end(self, now_ms: float) -> None:
+        """Nothing more will be seen; what has no answer yet never gets one."""
+        self.passed(now_ms)
+        for key in [*self._attempts]:
+            self._no_answer(key, now_ms)
+        for op_id, send in [*self._sends.items()]:
+            self._end_of(op_id, send, send.failed_ms or now_ms, "info" if send.unsure else "fail")
+        self._look_ups.end(now_ms)
+
+    def _put(self, at_ms: float, event: str, **fields: Any) -> None:
+        self._sink(Row(at_ms, event, fields))
+
+    # --- brokers ------------------------------------------------------------------------------------------------------
+
+    def _of_broker(self, one: Observation, broker: str) -> None:
+        address = self._brokers[broker]
+        match one:
+            case Opened():
+                self._open[one.connection] = broker
+                self._put(one.at_ms, "channel", f="open", address=address, value={"reason": ""})
+            case Closed():
+                if self._open.pop(one.connection, None) is not None:
+                    self._put(
+                        one.at_ms, "channel", f="close", address=address, value={"reason": f"{one.how} by {one.by}"}
+                    )
+                for key in [key for key in (*self._attempts, *self._pulls) if key[0] == one.connection]:
+                    self._no_answer(key, one.at_ms)
+            case Dialled():
+                pass
+            case Asked():
+                self._asked(one, broker, address)
+            case Answered():
+                self._answered(one)
+            case _:
+                pass
+
+    def _asked(self, one: Asked, broker: str, address: str) -> None:
+        key = one.connection, one.opaque
+        if one.code in SENDS:
+            self.is_producer = True
+            self._sent(one, broker, address)
+        elif one.code in PULLS:
+            self.is_consumer = True
+            fields = {
+                "broker_name": broker,
+                "address": address,
+                "topic": one.fields.get("topic"),
+                "queue_id": _number(one.fields.get("queueId")),
+                "offset": _number(one.fields.get("queueOffset")),
+            }
+            self._pulls[key] = _Pull(one.at_ms, fields)
+            self._put(one.at_ms, "pull", type="invoke", **fields)
+        elif one.code == RequestCode.HEART_BEAT:
+            self.is_consumer = self.is_consumer or b'"consumerDataSet":[{' in one.body.replace(b" ", b"")
+            if one.at_ms - self._beat_ms > ROUND_MS:
+                self._put(one.at_ms, "scheduled_task", f="sendHeartbeatToAllBroker", duration_ms=0.0)
+                self._beat_ms = one.at_ms
+
+    def _sent(self, one: Asked, broker: str, address: str) -> None:
+        try:
+            header = SendMessageRequestHeader.for_code(one.code, one.fields)
+            unique = parse_properties(header.properties).get("UNIQ_KEY")
+            topic, queue_id = header.topic, header.queue_id
+        except RocketMQError:
+            unique, topic, queue_id = None, one.fields.get("b") or one.fields.get("topic") or "", -1
+        self._made += 1
+        op_id = unique or f"{one.connection}-{one.opaque}-{self._made}"
+        send = self._sends.get(op_id)
+        if send is None:
+            send = self._sends[op_id] = _Send(topic, one.at_ms)
+            self._put(one.at_ms, "send", type="invoke", op_id=op_id, topic=topic)
+        number, send.tries, send.failed_ms = send.tries, send.tries + 1, None
+        attempt = _Attempt(op_id, number, one.at_ms, broker, queue_id if queue_id >= 0 else None)
+        where = {"broker_name": broker, "address": address, "queue_id": attempt.queue_id}
+        self._put(one.at_ms, "send_attempt", type="invoke", op_id=op_id, attempt=number, **where)
+        if one.oneway:
+            send.unsure += 1
+            self._ended(attempt, send, one.at_ms, "info", None)
+            self._end_of(op_id, send, one.at_ms, "info")
+        else:
+            self._attempts[one.connection, one.opaque] = attempt
+
+    def _answered(self, one: Answered) -> None:
+        key = one.connection, one.opaque
+        if (pull := self._pulls.pop(key, None)) is not None:
+            fields = {**pull.fields, "code": one.code, "duration_ms": one.at_ms - pull.began_ms}
+            self._put(one.at_ms, "pull", type="ok", **fields)
+        elif (attempt := self._attempts.pop(key, None)) is not None:
+            send = self._sends.get(attempt.op_id)
+            is_ok = one.code in _STORED
+            self._ended(attempt, send, one.at_ms, "ok" if one.code == ResponseCode.SUCCESS else "info", one.code)
+            if send is None:
+                return
+            send.code = one.code
+            send.unsure += is_ok
+            if is_ok:
+                self._end_of(attempt.op_id, send, one.at_ms, "ok" if one.code == ResponseCode.SUCCESS else "info")
+            else:
+                send.failed_ms = one.at_ms
+
+    def _no_answer(self, key: tuple[int, int], at_ms: float) -> None:
+        if (pull := self._pulls.pop(key, None)) is not None:
+            self._put(at_ms, "pull", type="info", **pull.fields, duration_ms=at_ms - pull.began_ms)
+        elif (attempt := self._attempts.pop(key, None)) is not None:
+            send = self._sends.get(attempt.op_id)
+            self._ended(attempt, send, at_ms, "info", None)
+            if send is not None:
+                send.unsure += 1
+                send.code, send.failed_ms = None, at_ms
+
+    def _ended(self, attempt: _Attempt, send: _Send | None, at_ms: float, type_: str, code: int | None) -> None:
+        where = {"broker_name": attempt.broker, "address": self._brokers[attempt.broker], "queue_id": attempt.queue_id}
+        if send is not None:
+            send.where = {"broker_name": attempt.broker, "queue_id": attempt.queue_id}
+        duration_ms = at_ms - attempt.began_ms
+        fields = {"op_id": attempt.op_id, "attempt": attempt.number, "code": code, "duration_ms": duration_ms}
+        self._put(at_ms, "send_attempt", type=type_, **fields, **where)
+
+    def _end_of(self, op_id: str, send: _Send, at_ms: float, type_: str) -> None:
+        self._sends.pop(op_id, None)
+        fields = {"attempt": send.unsure, "duration_ms": at_ms - send.began_ms, "code": send.code}
+        self._put(at_ms, "send", type=type_, op_id=op_id, topic=send.topic, **fields, **send.where)
+
+
+def _number(text: str | None) -> int | None:
+    try:
+        return None if text is None else int(text)
+    except ValueError:
+        return None
+
+
+__all__ = ["ClientRows", "Put", "Row", "Rules"]

@@ -1,0 +1,339 @@
+"""What is seen of a client from outside becomes rows by which the shipped checks judge it as if it had told them."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos.checkers.control import Control
+from nemesrv.chaos.checkers.name_server_selection import judge
+from nemesrv.chaos.fronts.behaviour import REFUSES
+from nemesrv.chaos.fronts.look_ups import Rules
+from nemesrv.chaos.fronts.observed import Answered, Asked, Behaved, By, Closed, Dialled, How, Observation, Opened
+from nemesrv.chaos.fronts.rows import ClientRows, Row
+from nemesrv.chaos.history.schema import EVENTS
+from nemesrv.chaos.oracle.client_profiles import PROFILES, Advance, Attempts, ClientProfile, Order, Outcome
+from nemesrv.chaos.oracle.world import World
+from nemesrv.chaos.verdict import Validity, Verdict
+from nemesrv.remoting.headers.broker import SendMessageRequestHeader
+from nemesrv.remoting.node.network import Address
+from tests.chaos.builder import HistoryBuilder, address_of, cluster
+from tests.chaos.reference_clients import ANSWER_S, CONNECT_S, ReferenceClient
+
+NS = {f"ns-{i}": address_of(f"ns-{i}") for i in range(3)}
+BROKERS = {"broker-a": address_of("broker-a"), "broker-b": address_of("broker-b")}
+ROUTE = (
+    b'{"brokerDatas":[{"brokerAddrs":{0:"127.0.0.1:10911"},"brokerName":"broker-a"}],'
+    b'"queueDatas":[{"brokerName":"broker-a","readQueueNums":4,"writeQueueNums":4,"perm":6}]}'
+)
+PEER = Address("127.0.0.1", 40_000)
+
+
+def rules_of(profile: ClientProfile) -> Rules:
+    return Rules(
+        shuffled=profile.order is Order.SHUFFLED,
+        start=profile.start.place(len(NS)) or 0,
+        every_request=profile.advance is Advance.EVERY_REQUEST,
+        tries_max=1 if profile.attempts is Attempts.ONE else None,
+        retries=frozenset(map(str, profile.retries)),
+    )
+
+
+@dataclass(kw_only=True)
+class ObservedClient(ReferenceClient):
+    """The same simulators, but of what they do only dials, connections and frames are seen."""
+
+    seen: list[Observation] = field(default_factory=list)
+    connections: dict[str, int] = field(default_factory=dict)
+    dials_are_seen: bool = True
+    _numbers: int = 0
+
+    def _event(self, at_s: float, event: str, **fields: object) -> None:
+        pass
+
+    def _try(self, at_s: float) -> tuple[Outcome, float]:
+        address = self._chosen or ""
+        front = next(name for name, of in NS.items() if of == address)
+        if not self._open and self.profile.advance is Advance.ON_FAILURE:
+            self.connections.pop(address, None)
+        if address in self.dead or address not in self.connections:
+            if self.dials_are_seen:
+                dialled = Dialled(at_ms=at_s * 1000, address=Address.parse(address), front=front, process=1)
+                self.seen.append(dialled)
+            at_s += CONNECT_S
+            if address in self.dead:
+                return Outcome.CONNECT_FAILED, at_s
+            self._numbers += 1
+            self.connections[address] = self._numbers
+            self.seen.append(Opened(at_ms=at_s * 1000, front=front, connection=self._numbers, peer=PEER))
+        self._open = True
+        where: dict[str, Any] = {"front": front, "connection": self.connections[address]}
+        self._numbers += 1
+        opaque = self._numbers
+        self.seen.append(Asked(at_ms=at_s * 1000, **where, opaque=opaque, code=105, fields={"topic": "orders"}))
+        if address in self.silent:
+            at_s += self.profile.try_timeout_ms / 1000 * (9 if self.defect == "waits too long" else 1)
+            self.seen.append(Closed(at_ms=at_s * 1000, **where, by=By.CLIENT))
+            self._open = False
+            del self.connections[address]
+            return Outcome.NO_ANSWER, at_s
+        at_s += ANSWER_S
+        code = 17 if address in self.coded else 0
+        body = b"" if code else ROUTE
+        self.seen.append(Answered(at_ms=at_s * 1000, **where, opaque=opaque, code=code, body=body))
+        return Outcome.ANSWERED, at_s
+
+
+def with_rows(builder: HistoryBuilder, node: str, rows: Sequence[Row]) -> None:
+    for row in sorted(rows, key=lambda row: row.at_ms):
+        assert set(row.fields) <= set(EVENTS[row.event].columns), row
+        value = row.fields.get("value")
+        fields = {**row.fields, "value": json.dumps(value)} if value is not None else row.fields
+        builder.at(row.at_ms / 1000).event(node, row.event, **fields)
+
+
+def judged(profile: ClientProfile, clients: int = 3, *, dials_are_seen: bool = True, **kinds: Any) -> Verdict:
+    names = [f"producer-{index}" for index in range(clients)]
+    builder = cluster(name_servers=3, clients=names, workload={"client_profile": profile.name})
+    for index, name in enumerate(names):
+        client = ObservedClient(
+            builder=builder,
+            node=name,
+            profile=profile,
+            configured=list(NS.values()),
+            rng=random.Random(index),
+            dials_are_seen=dials_are_seen,
+            **kinds,
+        )
+        at_s = client.start(2).query(3 + index / 100)
+        for _ in range(5):
+            at_s = client.query(at_s + 30)
+        rows: list[Row] = []
+        of = ClientRows(rows.append, rules_of(profile), NS, BROKERS, seen=dials_are_seen)
+        for front in NS if kinds.get("dead") and not dials_are_seen else ():
+            if NS[front] in kinds["dead"]:
+                of.saw(Behaved(at_ms=0.0, front=front, behaviour=REFUSES))
+        for one in client.seen:
+            of.saw(one)
+        of.end(at_s * 1000 + 10_000)
+        with_rows(builder, name, rows)
+    builder.end(900)
+    return judge(Control.of_rows(builder.rows), World.of_rows(builder.rows))
+
+
+WORLDS: dict[str, dict[str, Any]] = {
+    "all well": {},
+    "two of three refuse": {"dead": frozenset([*NS.values()][:2])},
+    "all refuse": {"dead": frozenset(NS.values())},
+    "one is silent": {"silent": frozenset([*NS.values()][1:2])},
+    "all are silent": {"silent": frozenset(NS.values())},
+    "all answer with a code": {"coded": frozenset(NS.values())},
+}
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("name", PROFILES)
+def test_a_client_that_keeps_its_profile_is_valid_as_seen_from_outside(name: str, world: str) -> None:
+    verdict = judged(PROFILES[name], **WORLDS[world])
+    assert verdict.verdict is Validity.VALID, verdict.why
+    assert verdict.examined >= 3
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_where_dials_are_not_seen_entries_that_refused_count_as_tried(name: str) -> None:
+    verdict = judged(PROFILES[name], dials_are_seen=False, **WORLDS["two of three refuse"])
+    assert verdict.verdict is Validity.VALID, verdict.why
+
+
+@pytest.mark.parametrize(
+    ("name", "defect", "world", "rule"),
+    [
+        *((name, "starts one further", "all well", "start") for name in ("go", "cpp-2.1", "node")),
+        # a shuffled list is not seen: who goes through it two by two goes through another one
+        *((name, "skips one", "all refuse", "in order") for name in ("go", "cpp-2.1", "node")),
+        *(
+            (name, "goes by the other rule", "all well", "sticky")
+            for name in ("java-4.9", "java-5.3", "cpp", "cpp-2.1")
+        ),
+        *((name, "goes by the other rule", "all well", "in order") for name in ("go", "node")),
+        *((name, "waits too long", "all are silent", "in time") for name in PROFILES),
+    ],
+)
+def test_a_client_that_breaks_a_rule_of_its_profile_is_invalid_as_seen_from_outside(
+    name: str, defect: str, world: str, rule: str
+) -> None:
+    verdict = judged(PROFILES[name], defect=defect, **WORLDS[world])
+    assert verdict.verdict is Validity.INVALID
+    assert rule in verdict.measured["broken_rules"], verdict.measured["broken_rules"]
+
+
+def test_a_go_client_is_not_java_and_java_is_not_go() -> None:
+    """A client held against another's rules is INVALID: what is inferred fits a profile only where the client does."""
+    for is_, held in (("go", "java-4.9"), ("java-4.9", "go"), ("node", "cpp-2.1")):
+        profile = PROFILES[is_]
+        builder = cluster(name_servers=3, clients=["producer-0"], workload={"client_profile": held})
+        client = ObservedClient(
+            builder=builder, node="producer-0", profile=profile, configured=[*NS.values()], rng=random.Random(1)
+        )
+        at_s = client.start(2).query(3)
+        for _ in range(5):
+            at_s = client.query(at_s + 30)
+        rows: list[Row] = []
+        of = ClientRows(rows.append, rules_of(PROFILES[held]), NS, BROKERS)
+        for one in client.seen:
+            of.saw(one)
+        of.end(at_s * 1000)
+        with_rows(builder, "producer-0", rows)
+        verdict = judge(*builder.end(900).facts())
+        assert verdict.verdict is Validity.INVALID, f"{is_} passed as {held}"
+
+
+# --- brokers
+
+
+class Story:
+    """One client's frames at brokers."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.of = ClientRows(self.rows.append, Rules(), NS, BROKERS)
+        self._opaque = 0
+
+    def open(self, at_ms: float, connection: int, broker: str) -> Story:
+        self.of.saw(Opened(at_ms=at_ms, front=broker, connection=connection, peer=PEER))
+        return self
+
+    def send(self, at_ms: float, connection: int, broker: str, key: str, *, oneway: bool = False) -> int:
+        header = SendMessageRequestHeader(
+            producer_group="g",
+            topic="orders",
+            default_topic="TBW102",
+            default_topic_queue_nums=4,
+            queue_id=2,
+            sys_flag=0,
+            born_timestamp=0,
+            flag=0,
+            properties=f"UNIQ_KEY\x01{key}\x02",
+        )
+        self._opaque += 1
+        asked = {"opaque": self._opaque, "code": 310, "fields": header.to_v2(), "oneway": oneway}
+        self.of.saw(Asked(at_ms=at_ms, front=broker, connection=connection, **asked))  # type: ignore[arg-type]
+        return self._opaque
+
+    def answer(self, at_ms: float, connection: int, broker: str, opaque: int, code: int = 0) -> Story:
+        self.of.saw(Answered(at_ms=at_ms, front=broker, connection=connection, opaque=opaque, code=code))
+        return self
+
+    def told(self, event: str) -> list[dict[str, Any]]:
+        for row in self.rows:
+            assert set(row.fields) <= set(EVENTS[row.event].columns), row
+        rows = sorted((row for row in self.rows if row.event == event), key=lambda row: row.at_ms)
+        return [{"at": row.at_ms, **{k: v for k, v in row.fields.items() if v is not None}} for row in rows]
+
+
+def test_a_send_and_its_answer_are_a_send_with_one_attempt() -> None:
+    story = Story().open(0, 1, "broker-a")
+    story.answer(12, 1, "broker-a", story.send(10, 1, "broker-a", "K1"))
+    where = {"broker_name": "broker-a", "queue_id": 2}
+    assert story.told("send") == [
+        {"at": 10, "type": "invoke", "op_id": "K1", "topic": "orders"},
+        {"at": 12, "type": "ok", "op_id": "K1", "topic": "orders", "attempt": 1, "duration_ms": 2, "code": 0, **where},
+    ]
+    assert [(row["at"], row["type"], row["attempt"], row["broker_name"]) for row in story.told("send_attempt")] == [
+        (10, "invoke", 0, "broker-a"),
+        (12, "ok", 0, "broker-a"),
+    ]
+    assert story.of.is_producer
+
+
+def test_another_broker_after_a_failure_is_the_next_attempt_of_the_same_send() -> None:
+    story = Story().open(0, 1, "broker-a").open(0, 2, "broker-b")
+    story.send(10, 1, "broker-a", "K1")
+    story.of.saw(Closed(at_ms=3_010, front="broker-a", connection=1, by=By.CLIENT))
+    story.answer(3_020, 2, "broker-b", story.send(3_012, 2, "broker-b", "K1"))
+    story.of.end(60_000)
+    assert [(row["at"], row["type"], row.get("attempt")) for row in story.told("send")] == [
+        (10, "invoke", None),
+        (3_020, "ok", 2),
+    ]
+    assert [(row["at"], row["type"], row["attempt"]) for row in story.told("send_attempt")] == [
+        (10, "invoke", 0),
+        (3_010, "info", 0),
+        (3_012, "invoke", 1),
+        (3_020, "ok", 1),
+    ]
+
+
+def test_a_send_that_nobody_tries_again_has_failed_when_its_last_try_had() -> None:
+    story = Story().open(0, 1, "broker-a")
+    story.answer(20, 1, "broker-a", story.send(10, 1, "broker-a", "K1"), code=14)
+    story.send(30, 1, "broker-a", "K2")
+    story.of.saw(Closed(at_ms=500, front="broker-a", connection=1, by=By.SERVER, how=How.RST))
+    story.of.passed(10_000)
+    ends = [(row["op_id"], row["at"], row["type"]) for row in story.told("send") if row["type"] != "invoke"]
+    assert ends == [("K1", 20, "fail"), ("K2", 500, "info")]
+
+
+def test_nobody_knows_of_a_oneway_send() -> None:
+    story = Story().open(0, 1, "broker-a")
+    story.send(10, 1, "broker-a", "K1", oneway=True)
+    assert [row["type"] for row in story.told("send")] == ["invoke", "info"]
+
+
+def test_pulls_end_with_their_answer_or_their_connection() -> None:
+    story = Story().open(0, 1, "broker-b")
+    fields = {"topic": "orders", "queueId": "3", "queueOffset": "17", "consumerGroup": "g"}
+    for opaque in (1, 2):
+        story.of.saw(Asked(at_ms=opaque * 10, front="broker-b", connection=1, opaque=opaque, code=11, fields=fields))
+    story.answer(15_010, 1, "broker-b", 1, code=19)
+    story.of.saw(Closed(at_ms=15_020, front="broker-b", connection=1, by=By.CLIENT))
+    where = {"broker_name": "broker-b", "address": BROKERS["broker-b"], "topic": "orders", "queue_id": 3, "offset": 17}
+    assert story.told("pull") == [
+        {"at": 10, "type": "invoke", **where},
+        {"at": 20, "type": "invoke", **where},
+        {"at": 15_010, "type": "ok", "code": 19, "duration_ms": 15_000, **where},
+        {"at": 15_020, "type": "info", "duration_ms": 15_000, **where},
+    ]
+    assert story.of.is_consumer
+
+
+def test_heartbeats_to_all_brokers_are_one_round() -> None:
+    story = Story().open(0, 1, "broker-a").open(0, 2, "broker-b")
+    body = b'{"clientID":"c","consumerDataSet":[{"groupName":"g"}],"producerDataSet":[]}'
+    for at_ms in (1_000, 31_000):
+        for connection, broker in ((1, "broker-a"), (2, "broker-b")):
+            asked = {"opaque": 1, "code": 34, "body": body}
+            story.of.saw(Asked(at_ms=at_ms + connection, front=broker, connection=connection, **asked))  # type: ignore[arg-type]
+    assert [row["at"] for row in story.told("scheduled_task")] == [1_001, 31_001]
+    assert story.of.is_consumer
+
+
+def test_a_route_is_told_when_it_is_another_than_the_last_one() -> None:
+    story = Story()
+    story.of.saw(Opened(at_ms=0, front="ns-0", connection=1, peer=PEER))
+    for opaque, body in enumerate((ROUTE, ROUTE, b"not json", ROUTE)):
+        asked = {"opaque": opaque, "code": 105, "fields": {"topic": "orders"}}
+        story.of.saw(Asked(at_ms=opaque, front="ns-0", connection=1, **asked))  # type: ignore[arg-type]
+        story.of.saw(Answered(at_ms=opaque, front="ns-0", connection=1, opaque=opaque, code=0, body=body))
+    answers = story.told("route_answer")
+    assert [row["at"] for row in answers] == [0, 2, 3]
+    assert answers[0]["value"] == {
+        "brokers": {"broker-a": {"0": "127.0.0.1:10911"}},
+        "queues": {"broker-a": [4, 4, 6, 0]},
+    }
+    assert "unreadable" in answers[1]["value"]
+
+
+def test_connections_on_which_nothing_is_asked_are_probes() -> None:
+    story = Story()
+    for number, front in enumerate(NS):
+        story.of.saw(Opened(at_ms=number, front=front, connection=number, peer=PEER))
+    story.of.saw(Asked(at_ms=5, front="ns-2", connection=2, opaque=1, code=105, fields={"topic": "orders"}))
+    story.of.saw(Closed(at_ms=9, front="ns-0", connection=0, by=By.CLIENT))
+    assert [row["name_server"] for row in story.told("name_server_chosen")] == [NS["ns-2"]]
+    assert [(row["f"], row["address"]) for row in story.told("channel")] == [("open", NS["ns-2"])]
