@@ -72,6 +72,12 @@ class BrokerConfig:
     """Pull requests that may wait at once (`pullThreadPoolQueueCapacity` bounds what Java can have in flight)."""
     flush_consumer_offset_interval: int = 5000
 
+    reject_transaction_message: bool = False
+    transaction_time_out: int = 6000
+    transaction_check_max: int = 15
+    transaction_check_interval: int = 0
+    """0 means the profile's own: 60000 in 4.9, 30000 in 5.x."""
+
     store_path_root_dir: str = "~/store"
     mapped_file_size_commit_log: int = 1 << 30
     flush_disk_type: str = "ASYNC_FLUSH"
@@ -105,6 +111,9 @@ class BrokerConfig:
                 )
             ),
             ("flush_consumer_offset_interval", self.flush_consumer_offset_interval > 0, "more than 0 ms"),
+            ("transaction_time_out", self.transaction_time_out >= 0, "0 ms or more"),
+            ("transaction_check_max", self.transaction_check_max > 0, "more than 0"),
+            ("transaction_check_interval", self.transaction_check_interval >= 0, "0 ms or more"),
             ("short_polling_time_mills", self.short_polling_time_mills > 0, "more than 0 ms"),
             ("max_held_pulls", self.max_held_pulls > 0, "more than 0"),
             ("max_message_size", 0 < self.max_message_size <= 16_000_000, "1 to 16000000 B"),
@@ -144,6 +153,12 @@ class BrokerConfig:
     def register_period_s(self) -> float:
         """The period between full registrations, clamped as `BrokerController.start` does."""
         return max(10_000, min(self.register_name_server_period, 60_000)) / 1000
+
+    @property
+    def transaction_check_period_s(self) -> float:
+        """How long after one check of half messages the next begins."""
+        default = 60_000 if self.profile is Profile.V4_9 else 30_000
+        return (self.transaction_check_interval or default) / 1000
 
     @property
     def delay_levels_ms(self) -> tuple[int, ...]:

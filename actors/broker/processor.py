@@ -16,6 +16,7 @@ from .query_processor import QueryProcessor
 from .replication import FETCH_COMMIT_LOG, LogServing
 from .send_processor import SendProcessor
 from .services import Services, refuse
+from .transaction_processor import TransactionProcessor
 
 Answer = RemotingCommand | Awaitable[RemotingCommand | None] | None
 Method = Callable[[Connection, RemotingCommand], Answer]
@@ -34,6 +35,7 @@ class BrokerProcessor:
         query: QueryProcessor,
         admin: AdminProcessor,
         log: LogServing,
+        transaction: TransactionProcessor,
     ) -> None:
         self._services = services
         code = RequestCode
@@ -42,6 +44,7 @@ class BrokerProcessor:
             code.SEND_MESSAGE_V2: send.send,
             code.SEND_BATCH_MESSAGE: send.send,
             code.CONSUMER_SEND_MSG_BACK: send.send_back,
+            code.END_TRANSACTION: transaction.end,
             code.PULL_MESSAGE: pull.pull,
             code.LITE_PULL_MESSAGE: pull.pull,
             code.HEART_BEAT: client.heartbeat,

@@ -1,8 +1,8 @@
 """Sends: 10, 310, 320 and what a consumer sends back (36).
 
-The order of the checks is the order of upstream's remarks. Two differences, both on the strict side: a topic or broker
+The order of the checks is the order of upstream's remarks. One difference, on the strict side: a topic or broker
 without write permission refuses every send with 16 (upstream looks at the broker's permission for ordered topics only,
-and trusts the route otherwise), and transactional messages are refused, since nothing here would ever commit them.
+and trusts the route otherwise).
 Upstream: `SendMessageProcessor`, `AbstractSendMessageProcessor`.
 """
 
@@ -28,6 +28,7 @@ from ...remoting.message_properties import (
     RETRY_TOPIC,
     TAGS,
     TRACE_ON,
+    TRANSACTION_PREPARED,
     UNIQ_KEY,
     WAIT,
     append_property,
@@ -38,9 +39,10 @@ from ...remoting.message_properties import (
 from ...remoting.node.profile import Profile
 from ...remoting.transport import Connection
 from .schedule import parked
-from .services import Services, refuse
+from .services import Services, not_stored, refuse
 from .store import Append, MessageIllegal, PutMessage, StoreFull
 from .topics import DLQ_PREFIX, RETRY_PREFIX, is_sendable, topic_name_error
+from .transactions import Transactions
 
 MULTI_TAGS_FLAG = 2
 DLQ_QUEUE_NUMS = 1
@@ -51,8 +53,9 @@ _TIMER_PROPERTIES = frozenset({"TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIV
 class SendProcessor:
     """Stores what clients send. A success is answered only after the store has it."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, transactions: Transactions) -> None:
         self._services = services
+        self._transactions = transactions
         self._uniq_ids = UniqIdGenerator(services.store.store_host.host, services.context.rng)
         self._common = {MSG_REGION: services.config.region_id, TRACE_ON: str(services.config.trace_on).lower()}
         self._marks = {CLUSTER: services.config.cluster_name}
@@ -75,12 +78,11 @@ class SendProcessor:
             if request.code == RequestCode.SEND_BATCH_MESSAGE or header.batch:
                 stored, uniq_key = self._send_batch(connection, request, header, topic, queue_id)
             else:
-                message, uniq_key = self._message(connection, request, header, topic, queue_id)
-                stored = self._services.put([message])
+                stored, uniq_key = self._send_one(connection, request, header, topic, queue_id)
         except _Refused as exc:
             return exc.response
         except (MessageIllegal, StoreFull) as exc:
-            return _not_stored(exc)
+            return not_stored(exc)
         acknowledged = self._acknowledge(stored, queue_id, uniq_key)
         if self._services.config.broker_role != "SYNC_MASTER":
             return acknowledged
@@ -119,7 +121,7 @@ class SendProcessor:
         try:
             self._put_back(stored, target, level)
         except (MessageIllegal, StoreFull) as exc:
-            return _not_stored(exc)
+            return not_stored(exc)
         return RemotingCommand.response()
 
     # Checks
@@ -189,22 +191,27 @@ class SendProcessor:
 
     # Messages
 
-    def _message(
+    def _send_one(
         self,
         connection: Connection,
         request: RemotingCommand,
         header: SendMessageRequestHeader,
         topic: TopicConfig,
         queue_id: int,
-    ) -> tuple[PutMessage, str | None]:
-        """What is to be stored for a single send, and its uniq key. Raises _Refused."""
+    ) -> tuple[Append, str | None]:
+        """Store a single message: at once, after its delay, or as half of a transaction; and its uniq key.
+
+        Raises _Refused, MessageIllegal, StoreFull.
+        """
         services = self._services
         text = header.properties or ""
         properties = parse_properties(text)
-        if properties.get("TRAN_MSG", "").lower() == "true":
+        name, delay = topic.topic_name, _level(properties.get(DELAY))
+        # a retry of clients before 4.6.1 has it still
+        transactional = _is_transactional(properties) and not (header.reconsume_times and delay)
+        if transactional and services.config.reject_transaction_message:
             remark = f"the broker[{services.host}] sending transaction message is forbidden"
             raise _Refused(ResponseCode.NO_PERMISSION, remark)
-        name, delay = topic.topic_name, _level(properties.get(DELAY))
         if name.startswith(RETRY_PREFIX):
             dead = self._retry_is_dead(request, header)
             if dead is not None:
@@ -233,10 +240,12 @@ class SendProcessor:
             sys_flag=header.sys_flag | (MULTI_TAGS_FLAG if topic.topic_filter_type == MULTI_TAG else 0),
             reconsume_times=header.reconsume_times or 0,
         )
+        if transactional:
+            return self._transactions.prepare(message, properties), properties.get(UNIQ_KEY)
         if delay > 0:
             levels = services.config.delay_levels_ms
             message = parked(message, properties, delay, levels, now_ms=services.now_ms)
-        return message, properties.get(UNIQ_KEY)
+        return services.put([message]), properties.get(UNIQ_KEY)
 
     def _marked(self, text: str, properties: dict[str, str]) -> str:
         """`text` with what this broker says of itself in each message; `properties`, which it spells, get it too."""
@@ -283,7 +292,7 @@ class SendProcessor:
         messages, keys = [], []
         for item in items:
             properties = parse_properties(item.properties.decode(errors="replace"))
-            if _level(properties.get(DELAY)) > 0 or properties.get("TRAN_MSG", "").lower() == "true":
+            if _level(properties.get(DELAY)) > 0 or _is_transactional(properties):
                 raise _Refused(ResponseCode.MESSAGE_ILLEGAL, "a batch cannot hold delayed or transactional messages")
             keys.append(properties.get(UNIQ_KEY, ""))
             messages.append(
@@ -364,12 +373,10 @@ class _Refused(Exception):
         self.response = refuse(code, remark)
 
 
+def _is_transactional(properties: dict[str, str]) -> bool:
+    return properties.get(TRANSACTION_PREPARED, "").lower() == "true"
+
+
 def _level(text: str | None) -> int:
     """A DELAY property as a level; 0 for none, and for what is no number."""
     return int(text) if text and text.isascii() and text.isdigit() and len(text) < 10 else 0
-
-
-def _not_stored(exc: MessageIllegal | StoreFull) -> RemotingCommand:
-    if isinstance(exc, MessageIllegal):
-        return refuse(ResponseCode.MESSAGE_ILLEGAL, f"the message is illegal: {exc}")
-    return refuse(ResponseCode.SERVICE_NOT_AVAILABLE, f"service not available now: {exc}")

@@ -43,6 +43,8 @@ from .services import Services
 from .slave_synchronize import SlaveSynchronize
 from .store import MessageStore, scheduled_tags_code
 from .topics import SCHEDULE_TOPIC, TopicTable
+from .transaction_processor import TransactionProcessor
+from .transactions import Transactions
 
 CLIENT_SCAN_S = 10.0
 T = TypeVar("T")
@@ -130,6 +132,7 @@ class Broker:
             self._spawn(self._synchronize.run())
         else:
             self._schedule.start()
+            self._spawn(self._check_transactions())
         self._spawn(self._check_held_pulls())
         self._spawn(self._scan_clients())
         self._spawn(self._every(lambda: self.services.config.flush_consumer_offset_interval / 1000, self._persist))
@@ -210,9 +213,12 @@ class Broker:
         )
         self._pull = PullProcessor(self.services)
         self._clients = ClientProcessor(self.services)
+        transactions = Transactions(self.services)
+        transactions.open()
+        self._transactions = TransactionProcessor(self.services, transactions)
         self._processor = BrokerProcessor(
             self.services,
-            send=SendProcessor(self.services),
+            send=SendProcessor(self.services, transactions),
             pull=self._pull,
             client=self._clients,
             query=QueryProcessor(self.services),
@@ -223,6 +229,7 @@ class Broker:
                 delay_offsets=self._schedule.encode,
             ),
             log=self._serving,
+            transaction=self._transactions,
         )
 
     def _handle(self, connection: Connection, request: RemotingCommand) -> Answer:
@@ -309,6 +316,15 @@ class Broker:
             begin_s = clock.monotonic_s()
             self._turn(self._clients.expire)
             self._ran("scanExceptionChannel", begin_s)
+
+    async def _check_transactions(self) -> None:
+        """`TransactionalMessageCheckService`: waits after each check."""
+        while True:
+            await self._context.clock.sleep(self.services.config.transaction_check_period_s)
+            try:
+                await self._transactions.check()
+            except Exception:  # as _turn
+                self._context.log.exception("the check of half messages failed")
 
     def _ran(self, task: str, begin_s: float, value: object = None) -> None:
         took_ms = (self._context.clock.monotonic_s() - begin_s) * 1000

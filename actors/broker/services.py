@@ -18,7 +18,7 @@ from .groups import SubscriptionGroups
 from .long_poll import PullHolds
 from .offsets import ConsumerOffsets
 from .queue_locks import QueueLocks
-from .store import Append, MessageStore, PutMessage, StoreFull
+from .store import Append, MessageIllegal, MessageStore, PutMessage, StoreFull
 from .topics import TopicTable
 
 
@@ -107,6 +107,13 @@ class Services:
     def host(self) -> str:
         """The broker's host as remarks name it."""
         return self.config.broker_ip1 or self.address.host
+
+
+def not_stored(exc: MessageIllegal | StoreFull) -> RemotingCommand:
+    """The answer to who sent what the store did not take."""
+    if isinstance(exc, MessageIllegal):
+        return refuse(ResponseCode.MESSAGE_ILLEGAL, f"the message is illegal: {exc}")
+    return refuse(ResponseCode.SERVICE_NOT_AVAILABLE, f"service not available now: {exc}")
 
 
 def refuse(code: ResponseCode, remark: str) -> RemotingCommand:

@@ -71,6 +71,8 @@ class PutMessage:
     flag: int = 0
     sys_flag: int = 0
     reconsume_times: int = 0
+    prepared_transaction_offset: int = 0
+    """Of a committed transaction: where its half message lies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +264,7 @@ class MessageStore:
                     flag=message.flag,
                     sys_flag=message.sys_flag,
                     reconsume_times=message.reconsume_times,
+                    prepared_transaction_offset=message.prepared_transaction_offset,
                 )
                 records.append(record)
                 physical_offset += len(record)

@@ -25,6 +25,9 @@ from .files import read_whole, write_whole
 
 AUTO_CREATE_TOPIC = "TBW102"
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
+OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+TRANSACTION_DISCARD_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
 RETRY_PREFIX = "%RETRY%"
 DLQ_PREFIX = "%DLQ%"
 TOPIC_MAX_LENGTH = 127
@@ -37,10 +40,10 @@ _SYSTEM_TOPICS = frozenset(
         AUTO_CREATE_TOPIC,
         SCHEDULE_TOPIC,
         "BenchmarkTest",
-        "RMQ_SYS_TRANS_HALF_TOPIC",
+        HALF_TOPIC,
         "RMQ_SYS_TRACE_TOPIC",
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-        "TRANS_CHECK_MAX_TIME_TOPIC",
+        OP_TOPIC,
+        TRANSACTION_DISCARD_TOPIC,
         "SELF_TEST_TOPIC",
         "OFFSET_MOVED_EVENT",
         "CHECKPOINT_TOPIC",
@@ -49,9 +52,9 @@ _SYSTEM_TOPICS = frozenset(
 _NOT_SENDABLE = frozenset(
     {
         SCHEDULE_TOPIC,
-        "RMQ_SYS_TRANS_HALF_TOPIC",
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-        "TRANS_CHECK_MAX_TIME_TOPIC",
+        HALF_TOPIC,
+        OP_TOPIC,
+        TRANSACTION_DISCARD_TOPIC,
         "SELF_TEST_TOPIC",
         "OFFSET_MOVED_EVENT",
     }
@@ -245,8 +248,8 @@ def _initial_topics(config: BrokerConfig) -> list[TopicConfig]:
         topics += [
             topic(f"rmq_sys_REVIVE_LOG_{config.cluster_name}", 8),
             topic(f"rmq_sys_SYNC_BROKER_MEMBER_{config.broker_name}", 1, PERM_INHERIT),
-            topic("RMQ_SYS_TRANS_HALF_TOPIC", 1),
-            topic("RMQ_SYS_TRANS_OP_HALF_TOPIC", 1),
+            topic(HALF_TOPIC, 1),
+            topic(OP_TOPIC, 1),
         ]
     return topics
 

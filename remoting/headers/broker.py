@@ -167,6 +167,34 @@ class ConsumerSendMsgBackRequestHeader(HeaderFields):
     broker_name: str | None = wire("bname", default=None)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndTransactionRequestHeader(HeaderFields):
+    """37; the offsets are the half message's: in its queue, and the commit log's."""
+
+    producer_group: str
+    tran_state_table_offset: int
+    commit_log_offset: int
+    commit_or_rollback: int
+    """8 commit, 12 rollback, 0 not known."""
+    from_transaction_check: bool = False
+    msg_id: str
+    transaction_id: str | None = None
+    broker_name: str | None = wire("bname", default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckTransactionStateRequestHeader(HeaderFields):
+    """39, from broker to client; `topic` and `broker_name` are 5.x's."""
+
+    topic: str | None = None
+    tran_state_table_offset: int
+    commit_log_offset: int
+    msg_id: str | None = None
+    transaction_id: str | None = None
+    offset_msg_id: str | None = None
+    broker_name: str | None = wire("bname", default=None)
+
+
 # --- broker: offsets ------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,260 @@
+"""Transactional messages: kept back in a queue of their own until their producer says commit or rollback.
+
+    RMQ_SYS_TRANS_HALF_TOPIC      the message as sent, its real topic and queue among its properties
+    RMQ_SYS_TRANS_OP_HALF_TOPIC   "d" records: the half message at the offset in the body has been ended
+
+Every transactionCheckInterval the half queue is read on from where it was left: what has been ended is passed over; who
+sent what is older than transactionTimeOut is asked (39), and the message is put back at the queue's end, so that the
+next turn finds it with the number of its checks; after transactionCheckMax of them it goes to
+TRANS_CHECK_MAX_TIME_TOPIC. How far both queues have been read is an offset of the group CID_RMQ_SYS_TRANS.
+Upstream: `TransactionalMessageServiceImpl`, `TransactionalMessageBridge`, `DefaultTransactionalMessageCheckListener`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ...remoting.message import StoredMessage
+from ...remoting.message_id import UniqIdGenerator
+from ...remoting.message_properties import (
+    CHECK_IMMUNITY,
+    PREPARED_QUEUE_OFFSET,
+    REAL_QUEUE_ID,
+    REAL_TOPIC,
+    TAGS,
+    TRANSACTION_CHECK_TIMES,
+    UNIQ_KEY,
+    format_properties,
+    tags_code,
+)
+from .services import Services
+from .store import Append, MessageIllegal, PutMessage, StoreFull
+from .topics import HALF_TOPIC, OP_TOPIC, TRANSACTION_DISCARD_TOPIC
+
+GROUP = "CID_RMQ_SYS_TRANS"
+NOT_ENDED, COMMIT, ROLLBACK = 0, 8, 12
+"""The transaction bits of a record's sysFlag, and what a producer says."""
+_ENDED_TAG = "d"
+_RESERVED_MS = 72 * 3_600_000
+"""Older half messages are given up unasked (`fileReservedTime`)."""
+CHUNK = 200
+"""Half messages looked at before other requests are let in between."""
+
+
+def half(message: PutMessage, properties: Mapping[str, str]) -> PutMessage:
+    """`message` as it waits for its producer's word; `properties` are its own."""
+    kept = {**properties, REAL_TOPIC: message.topic, REAL_QUEUE_ID: str(message.queue_id)}
+    sys_flag = message.sys_flag & ~ROLLBACK
+    return replace(
+        message, topic=HALF_TOPIC, queue_id=0, sys_flag=sys_flag, properties=format_properties(kept).encode()
+    )
+
+
+def committed(stored: StoredMessage) -> PutMessage | None:
+    """A half message as consumers get it; None when its record does not say where to.
+
+    TRAN_MSG, REAL_TOPIC and REAL_QID stay among its properties, as consumers of Apache's brokers see them.
+    """
+    properties = stored.properties
+    topic, queue_id = properties.get(REAL_TOPIC), properties.get(REAL_QUEUE_ID, "")
+    if topic is None or not queue_id.isdigit():
+        return None
+    return PutMessage(
+        topic=topic,
+        queue_id=int(queue_id),
+        body=stored.body,
+        properties=stored.raw_properties,
+        tags_code=tags_code(properties.get(TAGS)),
+        born_timestamp=stored.born_timestamp,
+        born_host=stored.born_host,
+        flag=stored.flag,
+        sys_flag=stored.sys_flag & ~ROLLBACK | COMMIT,
+        reconsume_times=stored.reconsume_times,
+        prepared_transaction_offset=stored.physical_offset,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A half message whose producer is to be asked, as it stands in the half queue now."""
+
+    message: StoredMessage
+    check_times: int
+
+
+class Transactions:
+    """The half queue of one broker. Nothing here waits or sends."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._ended: dict[int, int] = {}
+        self._uniq_ids: UniqIdGenerator | None = None
+
+    def open(self) -> None:
+        """Read which half messages have been ended, as the op queue has it after a restart."""
+        store = self._services.store
+        for offset in range(self._offset(OP_TOPIC), store.max_offset(OP_TOPIC, 0)):
+            stored = self._look(OP_TOPIC, offset)
+            if stored is not None and stored.tags == _ENDED_TAG:
+                for text in stored.body.decode(errors="replace").split(","):
+                    if text.isdecimal():
+                        self._ended[int(text)] = offset
+
+    def prepare(self, message: PutMessage, properties: Mapping[str, str]) -> Append:
+        """Store `message` as a half message. Raises MessageIllegal, StoreFull."""
+        services = self._services
+        services.topics.create_for_group(HALF_TOPIC, 1, now_ms=services.now_ms)
+        return services.put([half(message, properties)])
+
+    def find(self, physical_offset: int) -> StoredMessage | None:
+        """The half message at a commit-log offset."""
+        stored = self._services.store.look(physical_offset)
+        return stored if stored is not None and stored.topic == HALF_TOPIC else None
+
+    def end(self, stored: StoredMessage) -> None:
+        """Note that a half message needs no asking any more. Raises MessageIllegal, StoreFull."""
+        services = self._services
+        if self._uniq_ids is None:
+            # not before one is needed: what is drawn here shifts everything that a seed repeats
+            self._uniq_ids = UniqIdGenerator(services.store.store_host.host, services.context.rng)
+        properties = {TAGS: _ENDED_TAG, UNIQ_KEY: self._uniq_ids.next_id(services.now_ms)}
+        op = PutMessage(
+            topic=OP_TOPIC,
+            queue_id=stored.queue_id,
+            body=str(stored.queue_offset).encode(),
+            properties=format_properties(properties).encode(),
+            tags_code=tags_code(_ENDED_TAG),
+            born_timestamp=services.now_ms,
+            born_host=services.store.store_host,
+        )
+        self._ended[stored.queue_offset] = services.put([op]).queue_offset
+
+    # One turn of the check
+
+    def begin(self) -> Turn:
+        """A turn of the check over what stands in the half queue now."""
+        store = self._services.store
+        first = min(self._offset(HALF_TOPIC), store.max_offset(HALF_TOPIC, 0))
+        return Turn(first, store.max_offset(HALF_TOPIC, 0))
+
+    def step(self, turn: Turn) -> Question | None:
+        """Look at the next half message of the turn; what must be asked about it, if anything.
+
+        The last one, or one that is too young, ends the turn (`turn.over`): what follows is younger still.
+        """
+        services, config = self._services, self._services.config
+        if turn.next_offset >= turn.end:
+            turn.over = True
+            return None
+        stored = None if turn.next_offset in self._ended else self._look(HALF_TOPIC, turn.next_offset)
+        # one put back while it was too young is ended by the offset that its producer knows
+        if stored is None or _number(stored.properties.get(PREPARED_QUEUE_OFFSET)) in self._ended:
+            turn.next_offset += 1
+            return None
+        properties, age_ms = stored.properties, services.now_ms - stored.born_timestamp
+        checked = _number(properties.get(TRANSACTION_CHECK_TIMES))
+        try:
+            if (checked is not None and checked >= config.transaction_check_max) or age_ms > _RESERVED_MS:
+                self._discard(stored)
+                turn.next_offset += 1
+                return None
+            seconds = properties.get(CHECK_IMMUNITY)
+            times = 1 if checked is None else checked + 1
+            properties[TRANSACTION_CHECK_TIMES] = str(times)
+            if seconds is None:
+                if 0 <= age_ms < config.transaction_time_out:
+                    turn.over = True
+                    return None
+            elif age_ms < immunity_ms(seconds, config.transaction_time_out):
+                # it goes round the queue, so that those behind it are looked at
+                properties.setdefault(PREPARED_QUEUE_OFFSET, str(stored.queue_offset))
+                self._put_back(stored, properties)
+                turn.next_offset += 1
+                return None
+            question = Question(self._put_back(stored, properties), times)
+        except (StoreFull, MessageIllegal) as exc:
+            services.context.log.error("half message at %d cannot be put back: %s", stored.physical_offset, exc)
+            turn.over = True
+            return None
+        turn.next_offset += 1
+        return question
+
+    def finish(self, turn: Turn) -> None:
+        """Keep how far the half queue has been read, and the op queue with it."""
+        services, group = self._services, GROUP
+        if turn.next_offset >= turn.end:
+            self._ended = {offset: op for offset, op in self._ended.items() if offset >= turn.end}
+        if turn.next_offset != turn.begin:
+            services.offsets.commit(group, HALF_TOPIC, 0, turn.next_offset)
+        read = min(self._ended.values(), default=services.store.max_offset(OP_TOPIC, 0))
+        if read != self._offset(OP_TOPIC):
+            services.offsets.commit(group, OP_TOPIC, 0, read)
+
+    # Records
+
+    def _put_back(self, stored: StoredMessage, properties: Mapping[str, str]) -> StoredMessage:
+        physical_offset = self._services.put([_copy(stored, properties, HALF_TOPIC)]).physical_offsets[0]
+        found = self._services.store.look(physical_offset)
+        if found is None:
+            raise StoreFull("the record cannot be read back")
+        return found
+
+    def _discard(self, stored: StoredMessage) -> None:
+        services = self._services
+        services.context.log.error(
+            "half message %s has been checked too many times or is too old: moved to %s",
+            stored.msg_id,
+            TRANSACTION_DISCARD_TOPIC,
+        )
+        services.topics.create_for_group(TRANSACTION_DISCARD_TOPIC, 1, now_ms=services.now_ms)
+        services.put([_copy(stored, stored.properties, TRANSACTION_DISCARD_TOPIC)])
+
+    def _look(self, topic: str, offset: int) -> StoredMessage | None:
+        entry = self._services.store.entry(topic, 0, offset)
+        return None if entry is None else self._services.store.look(entry[0])
+
+    def _offset(self, topic: str) -> int:
+        offset = self._services.offsets.query(GROUP, topic, 0)
+        return self._services.store.min_offset(topic, 0) if offset < 0 else offset
+
+
+@dataclass(slots=True)
+class Turn:
+    """One turn of the check: half queue offsets `begin` to `end` (not included), read up to `next_offset`."""
+
+    begin: int
+    end: int
+    next_offset: int = -1
+    over: bool = False
+
+    def __post_init__(self) -> None:
+        self.next_offset = self.begin
+
+
+def immunity_ms(seconds: str, otherwise_ms: int) -> int:
+    """For how long nobody is asked about a message that says so itself; -1, or no number: as any other."""
+    number = _number(seconds)
+    return otherwise_ms if number is None or number == -1 else number * 1000
+
+
+def _copy(stored: StoredMessage, properties: Mapping[str, str], topic: str) -> PutMessage:
+    return PutMessage(
+        topic=topic,
+        queue_id=0,
+        body=stored.body,
+        properties=format_properties(properties).encode(),
+        tags_code=tags_code(properties.get(TAGS)),
+        born_timestamp=stored.born_timestamp,
+        born_host=stored.born_host,
+        flag=stored.flag,
+        sys_flag=stored.sys_flag,
+        reconsume_times=stored.reconsume_times,
+    )
+
+
+def _number(text: str | None) -> int | None:
+    try:
+        return None if text is None else int(text)
+    except ValueError:
+        return -1
