@@ -132,6 +132,12 @@ class ClientManager:
         found = self.consumers.get(group)
         return [] if found is None else [client.channel for client in found.clients.values()]
 
+    def producer_channel(self, client_id: str) -> Channel | None:
+        """The channel of a producer by its client id, of several the one that came last; None when there is none."""
+        groups = self.producers.values()
+        found = (client for clients in groups for client in clients.values() if client.client_id == client_id)
+        return max((client.channel for client in found), key=lambda channel: channel.id, default=None)
+
     def client_id(self, group: str, channel_id: int) -> str | None:
         """The id of the group's consumer on that channel; None before its first heartbeat there."""
         found = self.consumers.get(group)

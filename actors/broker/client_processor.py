@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
-from ...remoting.bodies.client import ConsumerIdList, HeartbeatData, LockBatchRequestBody, LockBatchResponseBody
+from ...remoting.bodies.client import (
+    CheckClientRequestBody,
+    ConsumerIdList,
+    HeartbeatData,
+    LockBatchRequestBody,
+    LockBatchResponseBody,
+)
 from ...remoting.codes import LanguageCode, RequestCode, ResponseCode
 from ...remoting.command import RemotingCommand
 from ...remoting.errors import RocketMQError
@@ -24,6 +30,8 @@ from ...remoting.headers.broker import (
 from ...remoting.transport import Connection
 from .client_manager import Client
 from .services import Services, refuse
+from .sql_filter import SqlError
+from .subscriptions import FilterUnsupported, wanted_by
 from .topics import RETRY_PREFIX
 
 IN_MEMORY_BYTES = 2 << 30
@@ -89,8 +97,22 @@ class ClientProcessor:
             return refuse(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {header.consumer_group}")
         return RemotingCommand.response(body=ConsumerIdList(consumer_id_list=group.client_ids).encode())
 
-    def check_client(self, _: Connection, __: RemotingCommand) -> RemotingCommand:
-        """46: asked by consumers that filter by SQL, which is refused where they pull."""
+    def check_client(self, _: Connection, request: RemotingCommand) -> RemotingCommand:
+        """46: asked by a consumer that filters by SQL before it starts; one that is refused does not start."""
+        body = CheckClientRequestBody.decode(request.body)
+        try:
+            wanted_by(body.subscription_data, self._services.config)
+        except FilterUnsupported as exc:
+            return refuse(ResponseCode.SYSTEM_ERROR, str(exc))
+        except SqlError as exc:
+            self._services.context.log.warning(
+                "Client %s@%s filter message, but failed to compile expression! sub=%s, error=%s",
+                body.client_id,
+                body.group,
+                body.subscription_data,
+                exc,
+            )
+            return refuse(ResponseCode.SUBSCRIPTION_PARSE_FAILED, f"Invalid MessageSelector. {exc}")
         return RemotingCommand.response()
 
     def connection_lost(self, connection: Connection) -> None:

@@ -68,10 +68,14 @@ class BrokerConfig:
     long_polling_enable: bool = True
     short_polling_time_mills: int = 1000
     lite_pull_message_enable: bool = True
+    enable_property_filter: bool = False
+    """Whether consumers may filter by SQL92."""
     max_held_pulls: int = 100_000
     """Pull requests that may wait at once (`pullThreadPoolQueueCapacity` bounds what Java can have in flight)."""
     flush_consumer_offset_interval: int = 5000
 
+    store_reply_message_enable: bool = True
+    """Whether a reply is stored, too, beside being pushed to who asked."""
     reject_transaction_message: bool = False
     transaction_time_out: int = 6000
     transaction_check_max: int = 15

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from .subscriptions import EVERYTHING, Wanted
+
 R = TypeVar("R")
 
 QueueKey = tuple[str, int]
@@ -30,8 +32,8 @@ class HeldPull(Generic[R]):
     """Since when it waits."""
     wait_ms: int = 0
     """For how long it asked to."""
-    tags_codes: frozenset[int] | None = None
-    """Hashes of the tags it wants; None wants every message."""
+    wanted: Wanted = EVERYTHING
+    """Which messages it waits for."""
     seen: int = 0
     """Entries below this one were looked at and are not wanted."""
 

@@ -8,12 +8,14 @@ from ...remoting.codes import RequestCode, ResponseCode
 from ...remoting.command import RemotingCommand
 from ...remoting.errors import ProtocolError
 from ...remoting.headers.fields import HeaderError
+from ...remoting.node.profile import Profile
 from ...remoting.transport import Connection
 from .admin_processor import AdminProcessor
 from .client_processor import ClientProcessor
 from .pull_processor import PullProcessor
 from .query_processor import QueryProcessor
 from .replication import FETCH_COMMIT_LOG, LogServing
+from .reply_processor import ReplyProcessor
 from .send_processor import SendProcessor
 from .services import Services, refuse
 from .transaction_processor import TransactionProcessor
@@ -36,6 +38,7 @@ class BrokerProcessor:
         admin: AdminProcessor,
         log: LogServing,
         transaction: TransactionProcessor,
+        reply: ReplyProcessor,
     ) -> None:
         self._services = services
         code = RequestCode
@@ -43,10 +46,11 @@ class BrokerProcessor:
             code.SEND_MESSAGE: send.send,
             code.SEND_MESSAGE_V2: send.send,
             code.SEND_BATCH_MESSAGE: send.send,
+            code.SEND_REPLY_MESSAGE: reply.reply,
+            code.SEND_REPLY_MESSAGE_V2: reply.reply,
             code.CONSUMER_SEND_MSG_BACK: send.send_back,
             code.END_TRANSACTION: transaction.end,
             code.PULL_MESSAGE: pull.pull,
-            code.LITE_PULL_MESSAGE: pull.pull,
             code.HEART_BEAT: client.heartbeat,
             code.UNREGISTER_CLIENT: client.unregister,
             code.GET_CONSUMER_LIST_BY_GROUP: client.consumer_list,
@@ -80,6 +84,8 @@ class BrokerProcessor:
             code.GET_BROKER_CONFIG: admin.get_config,
             code.GET_BROKER_RUNTIME_INFO: admin.runtime_info,
         }
+        if services.config.profile is Profile.V5_X:
+            self._methods[code.LITE_PULL_MESSAGE] = pull.pull  # 4.9 knows no such request
 
     def __call__(self, connection: Connection, request: RemotingCommand) -> Answer:
         """The answer. A header or body that cannot be read is refused by its field's name, and the channel stays."""

@@ -1,7 +1,8 @@
-"""Pulls: 11 and 361, with long polling.
+"""Pulls: 11, and 361 of the 5.x line, with long polling.
 
 A pull that finds nothing and may wait is held; it is run again when a message it may want arrives, on the 5 s check
-when its queue has grown, or when its time is up, and then answers whatever it finds. Filters are tags only.
+when its queue has grown, or when its time is up, and then answers whatever it finds. Filters are tags, or
+SQL92 where enablePropertyFilter is set.
 Upstream: `PullMessageProcessor`, `DefaultPullMessageResultHandler`, `PullRequestHoldService`.
 """
 
@@ -22,7 +23,9 @@ from .client_processor import IN_MEMORY_BYTES
 from .hold_times import HoldTimes
 from .long_poll import HeldPull
 from .services import HeldRequest, Services, refuse
+from .sql_filter import SqlError
 from .store import Found, GetStatus
+from .subscriptions import TAG, FilterUnsupported, Wanted, wanted_by
 
 COMMIT_OFFSET, SUSPEND, SUBSCRIPTION, CLASS_FILTER = 1, 2, 4, 8
 CHECK_PERIOD_S = 5.0
@@ -46,8 +49,7 @@ class _Looked(NamedTuple):
     found: Found
     topic: TopicConfig
     group: SubscriptionGroupConfig
-    tags_codes: frozenset[int] | None
-    """Hashes of the tags that are wanted; None wants every message."""
+    wanted: Wanted
 
 
 class PullProcessor:
@@ -82,7 +84,7 @@ class PullProcessor:
             held,
             held_ms=now_ms,
             wait_ms=wait_ms,
-            tags_codes=looked.tags_codes,
+            wanted=looked.wanted,
             seen=header.queue_offset,
         )
         if not services.holds.hold(header.topic, header.queue_id, pull):
@@ -132,7 +134,9 @@ class PullProcessor:
             self._hold_times.answered(response, held_ms=pull.held_ms, wait_ms=pull.wait_ms, now_ms=now_ms)
 
     def _wants(self, topic: str, queue_id: int, pull: HeldPull[HeldRequest]) -> bool:
-        wanted, pull.seen = self._services.store.wanted_in(topic, queue_id, pull.seen, pull.tags_codes)
+        wanted, pull.seen = self._services.store.wanted_in(
+            topic, queue_id, pull.seen, pull.wanted.tags_codes, pull.wanted.takes
+        )
         return wanted
 
     # Answering
@@ -150,7 +154,7 @@ class PullProcessor:
         checked = self._checked(connection, request, header)
         if isinstance(checked, RemotingCommand):
             return checked
-        topic, group, tags_codes = checked
+        topic, group, wanted = checked
         services, config = self._services, self._services.config
         max_bytes = config.max_transfer_bytes_on_message_in_memory
         if header.max_msg_bytes is not None and header.max_msg_bytes > 0:
@@ -161,7 +165,8 @@ class PullProcessor:
             header.queue_offset,
             max_messages=max(1, min(header.max_msg_nums, config.max_transfer_count_on_message_in_memory)),
             max_bytes=max_bytes,
-            tags_codes=tags_codes,
+            tags_codes=wanted.tags_codes,
+            takes=wanted.takes,
         )
         services.transferred_messages += found.count
         services.offsets.pulled(header.consumer_group, header.topic, header.queue_id, found.next_offset)
@@ -172,7 +177,7 @@ class PullProcessor:
         code = _CODES[found.status]
         if found.status is GetStatus.NO_MESSAGE_IN_QUEUE and header.queue_offset == 0:
             code = ResponseCode.PULL_NOT_FOUND
-        return _Looked(code, found, topic, group, tags_codes)
+        return _Looked(code, found, topic, group, wanted)
 
     def _answer(self, connection: Connection, header: PullMessageRequestHeader, looked: _Looked) -> RemotingCommand:
         code, found, topic, group, _ = looked
@@ -209,8 +214,8 @@ class PullProcessor:
 
     def _checked(
         self, connection: Connection, request: RemotingCommand, header: PullMessageRequestHeader
-    ) -> tuple[TopicConfig, SubscriptionGroupConfig, frozenset[int] | None] | RemotingCommand:
-        """Topic, group and tag hashes (None: all) of a pull that may be served, or the refusal."""
+    ) -> tuple[TopicConfig, SubscriptionGroupConfig, Wanted] | RemotingCommand:
+        """Topic, group and what is wanted of a pull that may be served, or the refusal."""
         services, config = self._services, self._services.config
         if not config.broker_permission & PERM_READ:
             return self._forbidden(_FORBIDDEN_BROKER, f"the broker[{services.host}] pulling message is forbidden")
@@ -237,11 +242,15 @@ class PullProcessor:
         subscription = self._subscription(header, group)
         if isinstance(subscription, RemotingCommand):
             return subscription
-        if subscription.expression_type not in ("", "TAG"):
-            remark = f"The broker does not support consumer to filter message by {subscription.expression_type}"
-            return refuse(ResponseCode.SYSTEM_ERROR, remark)
-        everything = subscription.sub_string == "*" or subscription.class_filter_mode
-        return topic, group, None if everything else subscription.code_set
+        try:
+            return topic, group, wanted_by(subscription, config)
+        except FilterUnsupported as exc:
+            return refuse(ResponseCode.SYSTEM_ERROR, str(exc))
+        except SqlError:
+            if header.sys_flag & SUBSCRIPTION:
+                return refuse(ResponseCode.SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed")
+            remark = "The broker's consumer filter data is not exist!Your expression may be wrong!"
+            return refuse(ResponseCode.FILTER_DATA_NOT_EXIST, remark)
 
     def _subscription(
         self, header: PullMessageRequestHeader, group: SubscriptionGroupConfig
@@ -249,8 +258,8 @@ class PullProcessor:
         """What the consumer wants of the topic: as the request says, or as its group's heartbeat said."""
         log, name = self._services.context.log, header.consumer_group
         if header.sys_flag & SUBSCRIPTION:
-            kind = header.expression_type or "TAG"
-            if kind != "TAG":
+            kind = header.expression_type or TAG
+            if kind != TAG:
                 return SubscriptionData(topic=header.topic, sub_string=header.subscription or "", expression_type=kind)
             return SubscriptionData.of(header.topic, header.subscription)
         consumers = self._services.clients.consumers.get(name)

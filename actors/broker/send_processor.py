@@ -68,7 +68,7 @@ class SendProcessor:
         """10, 310, 320: the queue offset and message id(s) of what was stored; a SYNC_MASTER answers when a slave has
         it, too, or says that none has (`waitStoreMsgOK`)."""
         header = SendMessageRequestHeader.for_code(request.code, request.ext_fields)
-        topic = self._checked(connection, request, header)
+        topic = self.checked(connection, request, header)
         if isinstance(topic, RemotingCommand):
             return topic
         queue_id = header.queue_id
@@ -83,7 +83,7 @@ class SendProcessor:
             return exc.response
         except (MessageIllegal, StoreFull) as exc:
             return not_stored(exc)
-        acknowledged = self._acknowledge(stored, queue_id, uniq_key)
+        acknowledged = self.acknowledge(stored, queue_id, uniq_key)
         if self._services.config.broker_role != "SYNC_MASTER":
             return acknowledged
         if parse_properties(header.properties or "").get(WAIT, "").lower() == "false":
@@ -126,7 +126,7 @@ class SendProcessor:
 
     # Checks
 
-    def _checked(
+    def checked(
         self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader
     ) -> TopicConfig | RemotingCommand:
         """The topic to store under, created if need be, or the refusal."""
@@ -354,12 +354,14 @@ class SendProcessor:
             message = parked(message, properties, level, services.config.delay_levels_ms, now_ms=services.now_ms)
         services.put([message])
 
-    def _acknowledge(self, stored: Append, queue_id: int, uniq_key: str | None) -> RemotingCommand:
+    def acknowledge(self, stored: Append | None, queue_id: int, uniq_key: str | None) -> RemotingCommand:
+        """The answer to a send; None: nothing was stored, and nothing went wrong."""
         host = self._services.store.store_host
+        offsets = () if stored is None else stored.physical_offsets
         fields = {
-            "msgId": ",".join(offset_msg_id(host, offset) for offset in stored.physical_offsets),
+            "msgId": ",".join(offset_msg_id(host, offset) for offset in offsets) or "0",
             "queueId": str(queue_id),
-            "queueOffset": str(stored.queue_offset),
+            "queueOffset": "0" if stored is None else str(stored.queue_offset),
             **self._common,
         }
         if uniq_key is not None and self._services.config.profile is Profile.V5_X:

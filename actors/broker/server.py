@@ -37,6 +37,7 @@ from .pull_processor import PullProcessor
 from .query_processor import QueryProcessor
 from .registration import Registration
 from .replication import LogCopying, LogServing
+from .reply_processor import ReplyProcessor
 from .schedule import ScheduleService
 from .send_processor import SendProcessor
 from .services import Services
@@ -216,9 +217,10 @@ class Broker:
         transactions = Transactions(self.services)
         transactions.open()
         self._transactions = TransactionProcessor(self.services, transactions)
+        send = SendProcessor(self.services, transactions)
         self._processor = BrokerProcessor(
             self.services,
-            send=SendProcessor(self.services, transactions),
+            send=send,
             pull=self._pull,
             client=self._clients,
             query=QueryProcessor(self.services),
@@ -230,6 +232,7 @@ class Broker:
             ),
             log=self._serving,
             transaction=self._transactions,
+            reply=ReplyProcessor(self.services, send),
         )
 
     def _handle(self, connection: Connection, request: RemotingCommand) -> Answer:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import errno
 import logging
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -45,6 +45,8 @@ _STORE_TIME = struct.Struct(">q")
 SCAN_LIMIT = 800
 """Entries looked at in one pull (`maxFilterMessageSize` 16000 B)."""
 
+Takes = Callable[[Mapping[str, str]], bool]
+"""Whether a message with these properties is wanted."""
 TagsCode = Callable[[StoredMessage], int]
 """What the consume queue holds beside a record: the tag's hash, or a delayed message's due time."""
 
@@ -334,8 +336,9 @@ class MessageStore:
         max_messages: int,
         max_bytes: int,
         tags_codes: frozenset[int] | None = None,
+        takes: Takes | None = None,
     ) -> Found:
-        """The messages from `offset` on whose tags code is wanted (None: all), at least one when there is one.
+        """The messages from `offset` on whose tags code and properties are wanted (None: all), at least one.
 
         At most `max_messages`, and `max_bytes` unless the first alone is larger.
         """
@@ -352,7 +355,7 @@ class MessageStore:
         spans: list[list[int]] = []  # [physical offset, size] of what lies back to back
         next_offset, count, total = offset, 0, 0
         for physical_offset, size, code in queue.entries(offset, max(SCAN_LIMIT, max_messages)):
-            if tags_codes is None or code in tags_codes:
+            if (tags_codes is None or code in tags_codes) and (takes is None or self._takes(physical_offset, takes)):
                 if count and (count >= max_messages or total + size > max_bytes):
                     break
                 if spans and sum(spans[-1]) == physical_offset:
@@ -381,15 +384,23 @@ class MessageStore:
             return None
         return message if message.physical_offset == physical_offset else None
 
-    def wanted_in(self, topic: str, queue_id: int, offset: int, tags_codes: frozenset[int] | None) -> tuple[bool, int]:
+    def wanted_in(
+        self, topic: str, queue_id: int, offset: int, tags_codes: frozenset[int] | None, takes: Takes | None = None
+    ) -> tuple[bool, int]:
         """Whether a wanted message stands at `offset` or later, and up to which offset that was looked at."""
         queue = self._queues.get(topic, {}).get(queue_id)
         if queue is None or offset >= queue.end:
             return False, offset
-        if tags_codes is None:
+        if tags_codes is None and takes is None:
             return True, offset
         end = min(queue.end, offset + SCAN_LIMIT)
-        return any(code in tags_codes for _, _, code in queue.entries(offset, end - offset)), end
+        entries = queue.entries(offset, end - offset)
+        by_tag = (physical_offset for physical_offset, _, code in entries if tags_codes is None or code in tags_codes)
+        return any(takes is None or self._takes(physical_offset, takes) for physical_offset in by_tag), end
+
+    def _takes(self, physical_offset: int, takes: Takes) -> bool:
+        stored = self.look(physical_offset)
+        return stored is not None and takes(stored.properties)
 
     def min_offset(self, topic: str, queue_id: int) -> int:
         """The first queue offset still kept; 0 for a queue without messages."""

@@ -95,6 +95,26 @@ class SendMessageResponseHeader(HeaderFields):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyMessageRequestHeader(HeaderFields):
+    """326, from broker to client: a reply as its sender gave it, and when and where it came."""
+
+    producer_group: str
+    topic: str
+    default_topic: str
+    default_topic_queue_nums: int
+    queue_id: int
+    sys_flag: int
+    born_timestamp: int
+    flag: int
+    properties: str | None = None
+    reconsume_times: int | None = None
+    unit_mode: bool = False
+    born_host: str
+    store_host: str
+    store_timestamp: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PullMessageRequestHeader(HeaderFields):
     """11, 361"""
 

@@ -1,0 +1,134 @@
+"""Request-reply: a reply (324, 325) is pushed (326) to the client that asked, on that client's own channel, and stored.
+
+    requester --send--> broker --pull--> replier --325--> broker --326--> requester
+                                                              └ answers 325 when the requester has answered 326
+
+The requester is found by its client id, as its heartbeat as a producer gave it. Upstream: `ReplyMessageProcessor`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import cast
+
+from ...remoting.bodies.route import TopicConfig
+from ...remoting.codes import LanguageCode, RequestCode, ResponseCode
+from ...remoting.command import RemotingCommand
+from ...remoting.errors import RocketMQError
+from ...remoting.headers.broker import ReplyMessageRequestHeader, SendMessageRequestHeader
+from ...remoting.message_properties import (
+    PUSH_REPLY_TIME,
+    REPLY_TO_CLIENT,
+    TAGS,
+    format_properties,
+    parse_properties,
+    tags_code,
+)
+from ...remoting.transport import Connection
+from .send_processor import SendProcessor
+from .services import Services
+from .store import Append, MessageIllegal, PutMessage, StoreFull
+
+PUSH_TIMEOUT_S = 10.0
+
+
+class ReplyProcessor:
+    def __init__(self, services: Services, send: SendProcessor) -> None:
+        self._services = services
+        self._send = send
+
+    def reply(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | Awaitable[RemotingCommand]:
+        """324, 325: code 0 when the requester has taken the reply, 1 when it was not reached; it is stored in both."""
+        if request.code == RequestCode.SEND_REPLY_MESSAGE:
+            header = SendMessageRequestHeader.from_ext_fields(request.ext_fields)
+        else:
+            header = SendMessageRequestHeader.from_v2(request.ext_fields)
+        topic = self._send.checked(connection, request, header)
+        if isinstance(topic, RemotingCommand):
+            return topic
+        return self._pushed(connection, request, header, topic)
+
+    async def _pushed(
+        self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader, topic: TopicConfig
+    ) -> RemotingCommand:
+        failure = await self._push(connection, request, header)
+        queue_id = header.queue_id
+        if queue_id < 0:
+            queue_id = self._services.context.rng.randrange(topic.write_queue_nums)
+        stored = self._store(connection, request, header, queue_id)
+        response = self._send.acknowledge(stored, queue_id, None)
+        if failure is not None:
+            response.code, response.remark = ResponseCode.SYSTEM_ERROR, failure
+        return response
+
+    async def _push(
+        self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader
+    ) -> str | None:
+        """Hand the reply to who asked; why that failed, or None."""
+        services = self._services
+        properties = parse_properties(header.properties)
+        client_id = properties.get(REPLY_TO_CLIENT)
+        if client_id is None:
+            return f"reply message properties[{REPLY_TO_CLIENT}] is null"
+        channel = services.clients.producer_channel(client_id)
+        if channel is None:
+            return f"push reply message fail, channel of <{client_id}> not found."
+        properties[PUSH_REPLY_TIME] = str(services.now_ms)
+        pushed = ReplyMessageRequestHeader(
+            producer_group=header.producer_group,
+            topic=header.topic,
+            default_topic=header.default_topic,
+            default_topic_queue_nums=header.default_topic_queue_nums,
+            queue_id=header.queue_id,
+            sys_flag=header.sys_flag,
+            born_timestamp=header.born_timestamp,
+            flag=header.flag,
+            properties=format_properties(properties),
+            reconsume_times=header.reconsume_times,
+            unit_mode=header.unit_mode,
+            born_host=str(connection.remote_address),
+            store_host=str(services.store.store_host),
+            store_timestamp=services.now_ms,
+        )
+        command = RemotingCommand.request(
+            RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT,
+            pushed,
+            request.body,
+            language=LanguageCode.JAVA,
+            version=services.config.profile.version,
+        )
+        try:
+            answer = await cast(Connection, channel).invoke(command, timeout_s=PUSH_TIMEOUT_S)
+        except RocketMQError as exc:
+            reason = str(exc)
+        else:
+            if answer.code == ResponseCode.SUCCESS:
+                return None
+            reason = f"CODE: {answer.code}  DESC: {answer.remark}"
+        services.context.log.warning("push reply message to <%s> fail. %s", client_id, reason)
+        return f"push reply message to {client_id} fail."
+
+    def _store(
+        self, connection: Connection, request: RemotingCommand, header: SendMessageRequestHeader, queue_id: int
+    ) -> Append | None:
+        """Keep the reply in its topic; None where it is not kept, which is nobody's failure but a line in the log."""
+        services = self._services
+        if not services.config.store_reply_message_enable:
+            return None
+        text = header.properties or ""
+        message = PutMessage(
+            topic=header.topic,
+            queue_id=queue_id,
+            body=request.body,
+            properties=text.encode(),
+            tags_code=tags_code(parse_properties(text).get(TAGS)),
+            born_timestamp=header.born_timestamp,
+            born_host=connection.remote_address,
+            flag=header.flag,
+            reconsume_times=header.reconsume_times or 0,
+        )
+        try:
+            return services.put([message])
+        except (MessageIllegal, StoreFull) as exc:
+            services.context.log.warning("a reply is not stored: %s", exc)
+            return None

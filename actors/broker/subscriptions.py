@@ -1,0 +1,44 @@
+"""What of a topic a subscription wants: all, the messages with certain tags, or those that an SQL92 filter takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ...remoting.bodies.client import SUB_ALL, SubscriptionData
+from ...remoting.node.profile import Profile
+from .config import BrokerConfig
+from .sql_filter import Filter, compile_filter
+
+TAG, SQL92 = "TAG", "SQL92"
+
+
+class FilterUnsupported(Exception):
+    """This broker does not filter in that way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """`tags_codes` None: every tag. `sql` None: whatever its properties."""
+
+    tags_codes: frozenset[int] | None = None
+    sql: Filter | None = None
+
+    @property
+    def takes(self) -> Callable[[Mapping[str, str]], bool] | None:
+        """Whether a message with these properties is wanted; None: its properties do not matter."""
+        return None if self.sql is None else self.sql.matches
+
+
+EVERYTHING = Wanted()
+
+
+def wanted_by(subscription: SubscriptionData, config: BrokerConfig) -> Wanted:
+    """What `subscription` wants. Raises FilterUnsupported, SqlError."""
+    kind = subscription.expression_type
+    if kind in ("", TAG):
+        everything = subscription.sub_string == SUB_ALL or subscription.class_filter_mode
+        return EVERYTHING if everything else Wanted(subscription.code_set)
+    if not config.enable_property_filter or kind != SQL92:
+        raise FilterUnsupported(f"The broker does not support consumer to filter message by {kind}")
+    return Wanted(sql=compile_filter(subscription.sub_string, with_contains=config.profile is Profile.V5_X))
