@@ -12,13 +12,20 @@ import java.util.concurrent.TimeUnit;
 import java.util.zip.CRC32;
 import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.MessageSelector;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.LocalTransactionState;
+import org.apache.rocketmq.client.producer.RequestCallback;
 import org.apache.rocketmq.client.producer.SendCallback;
 import org.apache.rocketmq.client.producer.SendResult;
+import org.apache.rocketmq.client.producer.TransactionListener;
+import org.apache.rocketmq.client.producer.TransactionMQProducer;
+import org.apache.rocketmq.client.utils.MessageUtil;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
@@ -26,7 +33,8 @@ import org.apache.rocketmq.common.message.MessageQueue;
 
 /**
  * A producer and consumers of every kind in one JVM: args are the NameServers and a prefix of topics and groups.
- * What was sent and what came are tab-separated lines SEND and RECEIVE; commands on stdin: send, consume, late, restart.
+ * What was sent and what came are tab-separated lines SEND and RECEIVE; commands on stdin: send, consume, late,
+ * restart, transact, request, filter.
  */
 public class Clients {
     static final int BIG = 10_000;
@@ -64,6 +72,12 @@ public class Clients {
                 lite();
             } else if (line.equals("late")) {
                 push.add(concurrent("late", "*"));
+            } else if (line.equals("transact")) {
+                transact();
+            } else if (line.equals("request")) {
+                request();
+            } else if (line.equals("filter")) {
+                filter();
             } else if (line.equals("restart")) {
                 push.remove(0).shutdown();
                 one("again", message("again-0", "TagA", "after the restart"));
@@ -127,6 +141,98 @@ public class Clients {
             String.valueOf(producer.earliestMsgStoreTime(queue) > 0));
     }
 
+    /** One transaction for each thing a producer can say at once and when it is asked; what it says is in the key. */
+    static void transact() throws Exception {
+        listen("transacted", "-transacted", "*");
+        TransactionMQProducer transactions = new TransactionMQProducer(prefix + "-transactions");
+        transactions.setNamesrvAddr(nameServers);
+        transactions.setTransactionListener(new TransactionListener() {
+            @Override
+            public LocalTransactionState executeLocalTransaction(Message message, Object said) {
+                return said(message.getKeys(), 0);
+            }
+
+            @Override
+            public LocalTransactionState checkLocalTransaction(MessageExt message) {
+                say("CHECKED", message.getKeys(), message.getTopic(), message.getProperty("TRANSACTION_CHECK_TIMES"));
+                return said(message.getKeys(), Integer.parseInt(message.getProperty("TRANSACTION_CHECK_TIMES")));
+            }
+        });
+        transactions.start();
+        for (String key : new String[] {"commit", "rollback", "unknow-commit", "unknow-unknow-commit", "unknow-rollback"}) {
+            Message message = new Message(prefix + "-transacted", "TagA", key, key.getBytes(StandardCharsets.UTF_8));
+            SendResult result = transactions.sendMessageInTransaction(message, null);
+            say("TRANSACTION", key, result.getSendStatus().name(), String.valueOf(result.getTransactionId() != null));
+        }
+    }
+
+    static LocalTransactionState said(String key, int times) {
+        switch (key.split("-")[times]) {
+            case "commit":
+                return LocalTransactionState.COMMIT_MESSAGE;
+            case "rollback":
+                return LocalTransactionState.ROLLBACK_MESSAGE;
+            default:
+                return LocalTransactionState.UNKNOW;
+        }
+    }
+
+    static void request() throws Exception {
+        DefaultMQProducer replier = new DefaultMQProducer(prefix + "-repliers");
+        replier.setNamesrvAddr(nameServers);
+        replier.setInstanceName("replier");
+        replier.start();
+        DefaultMQPushConsumer consumer = consumer("asked", "-asked", "*");
+        consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+            for (MessageExt message : messages) {
+                try {
+                    byte[] answer = ("answer to " + message.getKeys()).getBytes(StandardCharsets.UTF_8);
+                    replier.send(MessageUtil.createReplyMessage(message, answer), 5000);
+                } catch (Exception e) {
+                    say("FAILED", message.getKeys(), String.valueOf(e));
+                }
+            }
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        });
+        consumer.start();
+        Message question = new Message(prefix + "-asked", "TagA", "question", new byte[] {1});
+        CountDownLatch replied = new CountDownLatch(1);
+        // with a selector and a callback: 5.3.3's others give up as soon as the question is sent
+        producer.request(question, (queues, m, n) -> queues.get(0), null, new RequestCallback() {
+            @Override
+            public void onSuccess(Message reply) {
+                say("REPLIED", new String(reply.getBody(), StandardCharsets.UTF_8));
+                replied.countDown();
+            }
+
+            @Override
+            public void onException(Throwable e) {
+                say("FAILED", "question", String.valueOf(e));
+                replied.countDown();
+            }
+        }, 20_000);
+        replied.await(25, TimeUnit.SECONDS);
+    }
+
+    /** What a consumer that filters by SQL is told at its start; one that starts goes on. */
+    static void filter() throws Exception {
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(prefix + "-sql");
+        consumer.setNamesrvAddr(nameServers);
+        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        consumer.subscribe(prefix + "-topic", MessageSelector.bySql("TAGS = 'TagC' OR greeting IS NOT NULL"));
+        consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+            messages.forEach(message -> received("sql", message));
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        });
+        try {
+            consumer.start();
+            say("FILTER", "started");
+        } catch (MQClientException e) {
+            say("FILTER", "refused", String.valueOf(e.getResponseCode()), e.getErrorMessage());
+            consumer.shutdown();
+        }
+    }
+
     static Message message(String key, String tag, String body) {
         return new Message(prefix + "-topic", tag, key, body.getBytes(StandardCharsets.UTF_8));
     }
@@ -175,6 +281,15 @@ public class Clients {
         });
         consumer.start();
         return consumer;
+    }
+
+    static void listen(String name, String topic, String expression) throws Exception {
+        DefaultMQPushConsumer consumer = consumer(name, topic, expression);
+        consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+            messages.forEach(message -> received(name, message));
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        });
+        consumer.start();
     }
 
     static DefaultMQPushConsumer orderly() throws Exception {

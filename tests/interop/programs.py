@@ -251,6 +251,8 @@ def broker(
         "listenPort": port,
         "storePathRootDir": folder / "store",
         "mappedFileSizeCommitLog": 16 * 1024 * 1024,
+        "transactionTimeOut": 1000,
+        "transactionCheckInterval": 1000,
     }
     _write(config, {**settings, **(more or {})})
     program = nemesrv(name, folder, "broker", "-n", ";".join(name_servers), "-c", str(config))

@@ -160,6 +160,57 @@ def test_a_message_is_found_by_its_id_and_its_queue_by_time(world: World) -> Non
     assert (smallest, int(largest), searched, stored) == ("0", int(offset) + 1, "0", "true")
 
 
+def test_transactions_end_as_their_producer_says_at_once_or_when_it_is_asked(world: World) -> None:
+    _make(world, f"{PREFIX}-transacted")
+    world.clients.say("transact")
+    world.clients.wait_for("DONE\ttransact")
+    sent = list(_fields(world, "TRANSACTION"))
+    assert [status for _, status, _ in sent] == ["SEND_OK"] * 5
+
+    def check() -> None:
+        received = [message.key for message in _received(world, "transacted")]
+        assert sorted(received) == ["commit", "unknow-commit", "unknow-unknow-commit"]
+        assert sorted((key, times) for key, _, times in _fields(world, "CHECKED")) == [
+            ("unknow-commit", "1"),
+            ("unknow-rollback", "1"),
+            ("unknow-unknow-commit", "1"),
+            ("unknow-unknow-commit", "2"),
+        ]
+
+    eventually(check)
+    assert {topic for _, topic, _ in _fields(world, "CHECKED")} == {f"{PREFIX}-transacted"}
+    carried = _received(world, "transacted")[0].properties.split(",")
+    assert {"PGROUP", "REAL_QID", "REAL_TOPIC", "TRAN_MSG", "UNIQ_KEY"} <= set(carried)
+
+
+def _make(world: World, topic: str) -> None:
+    """The topic at both brokers, before a consumer asks for it: it would learn of it at its next poll only."""
+    world.mqadmin.ok("updateTopic", "-n", world.name_server, "-c", "DefaultCluster", "-t", topic, "-r", "2", "-w", "2")
+
+
+def test_a_request_gets_its_reply(world: World) -> None:
+    _make(world, f"{PREFIX}-asked")
+    world.clients.say("request")
+    world.clients.wait_for("DONE\trequest")
+    assert list(_fields(world, "REPLIED")) == [["answer to question"]]
+    assert list(_fields(world, "FAILED")) == []
+
+
+def test_a_consumer_that_filters_by_sql_starts_where_brokers_allow_it(world: World) -> None:
+    world.clients.say("filter")
+    world.clients.wait_for("DONE\tfilter")
+    ((refused, code, why),) = _fields(world, "FILTER")
+    assert (refused, code) == ("refused", "1")
+    assert "The broker does not support consumer to filter message by SQL92" in why
+    for address in world.brokers.values():
+        target = ("-n", world.name_server, "-b", address)
+        world.mqadmin.ok("updateBrokerConfig", *target, "-k", "enablePropertyFilter", "-v", "true")
+    start = len(world.clients.lines)
+    world.clients.say("filter")
+    world.clients.wait_for("FILTER\tstarted", after=start)
+    _all_received(world, "sql", {"batch-0", "batch-1", "batch-2", "unicode-0"})
+
+
 def test_a_consumer_that_comes_back_goes_on_where_it_was(world: World) -> None:
     _all_received(world, "all", set(TAGS))
     world.clients.say("restart")
