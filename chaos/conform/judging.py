@@ -71,5 +71,5 @@ def _judge(rule: Rule, watched: Sequence[Watched], profile: Profile | None) -> R
         if measured.value is None:
             verdict = Validity.UNKNOWN
         elif expected is not None:
-            verdict = rule.judge(measured, expected)
+            verdict = rule.judge(measured, expected, max(one.late_ms for one in of) / 1000)
     return RuleVerdict(rule=rule, measured=measured, expected=expected, verdict=verdict)

@@ -264,7 +264,8 @@ class Stand:
 
     def _change_list(self) -> None:
         assert self._addressing is not None, "the list is not served by HTTP"
-        named = (*self.names[1:], *self._spare)
+        lost = self.answered_last or self.names[0]
+        named = (*(name for name in self.names if name != lost), *self._spare)
         self._addressing.serve([self.fronts[name].address for name in named])
         self._happened(Act.LIST_CHANGES, ";".join(named))
 

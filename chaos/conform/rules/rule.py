@@ -103,19 +103,21 @@ class Rule:
         numbers = [f"a number in {self.unit}", "{at_least: …, at_most: …}"] if self.tolerance is not None else []
         return ", ".join([*self.words, *self.also, *numbers])
 
-    def judge(self, measured: Measured, expected: Expected) -> Validity:
-        """UNKNOWN when nothing was decided, and where chance has not yet ruled the expected out."""
+    def judge(self, measured: Measured, expected: Expected, late_s: float = 0.0) -> Validity:
+        """UNKNOWN when nothing was decided, where chance has not yet ruled the expected out, and where a machine that
+        was `late_s` late may be what is wrong."""
         if measured.value is None:
             return Validity.UNKNOWN
         several = expected if isinstance(expected, tuple) else (expected,)
         if any(self._meets(measured.value, one) for one in several):
             return Validity.VALID
-        return Validity.UNKNOWN if measured.doubt > ALPHA else Validity.INVALID
+        may_be_late = self.unit == "s" and any(self._meets(measured.value, one, late_s) for one in several)
+        return Validity.UNKNOWN if measured.doubt > ALPHA or may_be_late else Validity.INVALID
 
-    def _meets(self, value: Value, expected: str | float | Range) -> bool:
+    def _meets(self, value: Value, expected: str | float | Range, more: float = 0.0) -> bool:
         if isinstance(value, str) or isinstance(expected, str):
             return value == expected or value in self.also.get(str(expected), ())
-        tolerance = self.tolerance or 0.0
+        tolerance = (self.tolerance or 0.0) + more
         if isinstance(expected, Range):
             low = -float("inf") if expected.at_least is None else expected.at_least - tolerance
             high = float("inf") if expected.at_most is None else expected.at_most + tolerance
