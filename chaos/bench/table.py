@@ -17,7 +17,7 @@ from ...remoting.node.node import NodeContext
 from ..errors import HarnessError, ScenarioError
 from ..faults.ports import PortHolder
 from ..preflight import require_java
-from . import checks, namesrv, recorder, virtual
+from . import checks, fronts, namesrv, recorder, virtual
 from .measure import BenchError, Server, cpus, pin
 
 
@@ -67,6 +67,10 @@ def _recorder(seconds: float, _events: Sequence[int]) -> None:
     recorder.run(seconds)
 
 
+def _fronts(seconds: float, _events: Sequence[int]) -> None:
+    fronts.run(seconds)
+
+
 def _virtual(_seconds: float, _events: Sequence[int]) -> None:
     virtual.run()
 
@@ -74,6 +78,7 @@ def _virtual(_seconds: float, _events: Sequence[int]) -> None:
 BENCHMARKS: Mapping[str, Callable[[float, Sequence[int]], None]] = {
     "namesrv": _look_ups,
     "recorder": _recorder,
+    "fronts": _fronts,
     "virtual": _virtual,
     "checks": _checks,
 }
