@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ..oracle.world import World
+from ..oracle.world import MEMO, World
 from .lateness import Lateness
 
 
@@ -108,6 +108,7 @@ class Control:
 
     def memoized(self, key: Any, make: Any) -> Any:
         """What `make()` gives, made once for these facts."""
-        if key not in self._memo:
-            self._memo[key] = make()
-        return self._memo[key]
+        with MEMO:
+            if key not in self._memo:
+                self._memo[key] = make()
+            return self._memo[key]

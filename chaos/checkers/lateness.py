@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..oracle.windows import Timers
-from ..oracle.world import World
+from ..oracle.world import MEMO, World
 
 RESUME_GRACE_MS = 1000.0
 DYING_MS = 1000.0
@@ -135,13 +135,14 @@ class Lateness:
 
     def _counted(self, world: World) -> Mapping[str, Measurements]:
         """Without what paused nodes measured."""
-        if id(world) not in self._memo:
-            pauses: dict[str, list[tuple[float, float]]] = defaultdict(list)
-            for fault in world.pauses():
-                pauses[fault.source].append((fault.start_ms, fault.end_ms + RESUME_GRACE_MS))
-            counted = {node: of.but(pauses.get(node, ())) for node, of in self.of_node.items()}
-            self._memo[id(world)] = world, counted  # the World with it, so that its id stays its own
-        found: Mapping[str, Measurements] = self._memo[id(world)][1]
+        with MEMO:
+            if id(world) not in self._memo:
+                pauses: dict[str, list[tuple[float, float]]] = defaultdict(list)
+                for fault in world.pauses():
+                    pauses[fault.source].append((fault.start_ms, fault.end_ms + RESUME_GRACE_MS))
+                counted = {node: of.but(pauses.get(node, ())) for node, of in self.of_node.items()}
+                self._memo[id(world)] = world, counted  # the World with it, so that its id stays its own
+            found: Mapping[str, Measurements] = self._memo[id(world)][1]
         return found
 
     def stalled(self, world: World, missing: Mapping[int, Missing]) -> set[int]:

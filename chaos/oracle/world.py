@@ -11,6 +11,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from threading import RLock
 from typing import Any, TypeVar
 
 from ..faults.losses import Loss
@@ -45,6 +46,9 @@ ENVIRONMENT_EVENTS = named(Group.ENVIRONMENT)
 """The events that say what the harness did; the rows of all others are traffic."""
 
 T = TypeVar("T")
+
+MEMO = RLock()
+"""Held while something is computed once for all who ask: checks gather in two threads, and compare by identity."""
 
 
 class _Index:
@@ -393,7 +397,8 @@ class World:
     def memoized(self, key: Hashable, compute: Callable[[], T]) -> T:
         """What `compute` gives, computed once for this World and `key`. Treat it as read-only."""
         memo = self._index.memo
-        if key not in memo:
-            memo[key] = compute()
-        found: T = memo[key]
+        with MEMO:
+            if key not in memo:
+                memo[key] = compute()
+            found: T = memo[key]
         return found

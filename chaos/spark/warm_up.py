@@ -20,6 +20,7 @@ from ...actors.processes import FOLDER_PREFIX
 from ..history.rows import write_parquet
 from ..history.schema import Row
 from ..oracle.windows import Timers
+from ..topology import CONSUMER_GROUP
 from .judge import check_run
 
 log = logging.getLogger("nemesrv.rehearsal")
@@ -100,6 +101,8 @@ def _rows() -> Iterator[Row]:
         held = {"op_id": f"take-{number}", "offset": 0, **queue}
         yield row(8, "consumer-0", "queue_taken", **held)
         yield row(at_ms + 2, "consumer-0", "receive", msg_key=key["msg_key"], **held)
+        committed = {"group": CONSUMER_GROUP, "before": -1, "client": "127.0.0.1@consumer-0#1"}
+        yield row(at_ms + 3, broker, "commit", f="update", offset=1, value=committed, **queue)
         yield row(_END_MS - 10, "prober", "read", msg_key=key["msg_key"], offset=0, **queue)
         yield row(_END_MS - 9, "prober", "read_done", offset=1, **queue)
     queues = {broker: [[broker, queue_id] for queue_id in range(4)] for broker in _BROKERS}

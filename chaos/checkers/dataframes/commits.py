@@ -19,9 +19,10 @@ from ...oracle.deliveries import Asker, askers
 from ...oracle.world import World
 from ..commits import Ahead, Back, CommitFacts, Older, asker_of
 from .gathering import Gathering
+from .groups import members, of_each_group
 from .plain_pages import QUEUE
 from .shared import traffic
-from .small_tables import frame
+from .small_tables import beside
 
 _PLACE = (*QUEUE, "group")
 
@@ -33,7 +34,7 @@ def commits(gathering: Gathering, world: World) -> CommitFacts:
         return CommitFacts()
     history, broadcasting = traffic(gathering.history), bool(world.workload.get("broadcasting"))
     rows = history.where(F.col("event") == "commit")
-    kept = _of_groups(rows, world, groups, broadcasting=broadcasting)
+    kept = _of_groups(gathering.history, rows, groups, broadcasting=broadcasting)
     is_back = F.col("before") > F.col("offset")
     counts = kept.agg(F.count("*"), F.count(F.when(is_back, True))).collect()[0]
     at_brokers = rows.where(F.col("role") != "consumer").count() if broadcasting else 0
@@ -44,29 +45,29 @@ def commits(gathering: Gathering, world: World) -> CommitFacts:
         commits=counts[0],
         taken=taken,
         at_brokers=at_brokers,
-        ahead=tuple(_ahead(history, kept, groups)),
+        ahead=tuple(_ahead(gathering.history, kept, groups)),
         back=tuple(_back(kept, is_back)) if counts[1] else (),
         older=tuple(older),
     )
 
 
-def _of_groups(rows: DataFrame, world: World, groups: list[Asker], *, broadcasting: bool) -> DataFrame:
+def _of_groups(history: DataFrame, rows: DataFrame, groups: list[Asker], *, broadcasting: bool) -> DataFrame:
     """_PLACE, offset, before, client, time_ms, node, incarnation, seq: the commits of these groups to their topics."""
-    name = F.get_json_object("value", "$.group")
+    name = F.col("_of.group")
     if broadcasting:
         rows, name = rows.where(F.col("role") == "consumer"), F.col("node")
-    said = frame(
-        rows, [(asker_of(one.name), one.name, one.topic) for one in groups], "_said string, group string, _topic string"
-    )
+    names = [(asker_of(one.name), one.name, one.topic) for one in groups]
+    said = beside(history, names, "_said string, group string, _topic string")
     return (
-        rows.withColumn("_said", name)
+        rows.withColumn("_of", F.from_json("value", "group string, before long, client string"))
+        .withColumn("_said", name)
         .join(said, "_said")
         .where((F.col("_topic") == "") | (F.col("_topic") == F.col("topic")))
         .select(
             *_PLACE,
             "offset",
-            F.coalesce(F.get_json_object("value", "$.before").cast("long"), F.lit(-1)).alias("before"),
-            F.get_json_object("value", "$.client").alias("client"),
+            F.coalesce("_of.before", F.lit(-1)).alias("before"),
+            F.col("_of.client").alias("client"),
             "time_ms",
             "node",
             "incarnation",
@@ -97,7 +98,7 @@ def _older(gathering: Gathering, world: World, kept: DataFrame) -> tuple[int, li
         return 0, []
     nodes = {number: row.node for number, row in enumerate(gathering.control.rows("queue_taken"))}
     schema = "id int, topic string, broker_name string, queue_id int, group string, at int, taken_ms double"
-    taken = frame(kept, takes, schema)
+    taken = beside(gathering.history, takes, schema)
     low_ms = F.max(F.when(F.col("offset") <= F.col("at"), F.col("time_ms"))).over(Window.partitionBy("id"))
     is_higher = F.col("low_ms").isNull() | (F.col("time_ms") > F.col("low_ms"))
     rows = (
@@ -119,20 +120,14 @@ def _older(gathering: Gathering, world: World, kept: DataFrame) -> tuple[int, li
 
 def _ahead(history: DataFrame, kept: DataFrame, groups: list[Asker]) -> list[Ahead]:
     is_send = (F.col("event") == "send") & (F.col("type") == "ok")
-    rows = history.where((is_send | (F.col("event") == "receive")) & F.col("offset").isNotNull())
-    member_of = frame(
-        rows, [(one, of.name) for of in groups for one in sorted(of.members)], "node string, group string"
-    )
-    each = frame(rows, [(of.name, of.topic) for of in groups], "group string, reads string")
+    rows = traffic(history).where((is_send | (F.col("event") == "receive")) & F.col("offset").isNotNull())
     none = F.lit(None).cast("double")
-    sends = (
-        rows.where(is_send)
-        .join(each, (F.col("reads") == "") | (F.col("reads") == F.col("topic")))
-        .select(*_PLACE, "offset", F.col("time_ms").alias("acked_ms"), none.alias("received_ms"))
+    sends = of_each_group(rows.where(is_send), groups).select(
+        *_PLACE, "offset", F.col("time_ms").alias("acked_ms"), none.alias("received_ms")
     )
     receipts = (
         rows.where(~is_send)
-        .join(member_of, "node")
+        .join(members(history, groups), "node")
         .select(*_PLACE, "offset", none.alias("acked_ms"), F.col("time_ms").alias("received_ms"))
     )
     messages = (

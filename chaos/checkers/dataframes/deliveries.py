@@ -19,9 +19,9 @@ from ...oracle.deliveries import PROMPT_MS, Asker, askers
 from ...oracle.world import World
 from ..slow_messages import Slow
 from .gathering import Gathering
+from .groups import members, of_each_group
 from .plain_pages import QUEUE, page, place
 from .shared import is_shared, traffic
-from .small_tables import frame
 
 _BROADCAST_MAX = 200_000
 
@@ -38,8 +38,9 @@ def deliveries(gathering: Gathering, world: World) -> Found:
     groups = askers(world)
     if not groups:
         return Found(0, None, [])
-    rows, prompt, prompt_ms = _rows(traffic(gathering.history)), 0, None
-    if is_shared(gathering.history) and len(groups) == 1:
+    history, prompt, prompt_ms = gathering.history, 0, None
+    rows = _rows(traffic(history))
+    if is_shared(history) and len(groups) == 1:
         pages = _pages(rows).persist()
         try:
             counts = pages.where("is_prompt").agg(F.sum("sends"), F.max("span_ms"), F.count("*")).collect()[0]
@@ -47,11 +48,11 @@ def deliveries(gathering: Gathering, world: World) -> Found:
             others = pages.where(~F.col("is_prompt")).select("place", "page")
             number = others.count()
             of_others = F.broadcast(others) if number <= _BROADCAST_MAX else others
-            found = _by_message(rows.join(of_others, ["place", "page"], "left_semi"), groups)
+            found = _by_message(history, rows.join(of_others, ["place", "page"], "left_semi"), groups)
             return _found(found, prompt, prompt_ms)
         finally:
             pages.unpersist()
-    return _found(_by_message(rows, groups), prompt, prompt_ms)
+    return _found(_by_message(history, rows, groups), prompt, prompt_ms)
 
 
 def _rows(history: DataFrame) -> DataFrame:
@@ -90,7 +91,7 @@ def _pages(rows: DataFrame) -> DataFrame:
     return counted.select("place", "page", "sends", "span_ms", is_prompt.alias("is_prompt"))
 
 
-def _by_message(rows: DataFrame, groups: list[Asker]) -> DataFrame:
+def _by_message(history: DataFrame, rows: DataFrame, groups: list[Asker]) -> DataFrame:
     """One row an acknowledged message and group that reads its topic: a Slow, and `took_ms`."""
     message = [*QUEUE, "offset", "msg_key"]
     sends = (
@@ -98,18 +99,13 @@ def _by_message(rows: DataFrame, groups: list[Asker]) -> DataFrame:
         .groupBy(*message)
         .agg(F.min("time_ms").alias("acked_ms"), F.min("node").alias("producer"), F.max("digest").alias("sent"))
     )
-    member_of = frame(
-        rows, [(one, of.name) for of in groups for one in sorted(of.members)], "node string, group string"
-    )
-    receipts = rows.where(~F.col("is_send")).join(member_of, "node")
+    receipts = rows.where(~F.col("is_send")).join(members(history, groups), "node")
     got = receipts.groupBy(*message, "group").agg(
         F.min(F.struct("time_ms", "node")).alias("first"),
         F.min("digest").alias("least"),
         F.max("digest").alias("most"),
     )
-    each = frame(rows, [(of.name, of.topic) for of in groups], "group string, reads string")
-    asked = sends.join(each, (F.col("reads") == "") | (F.col("reads") == F.col("topic")))
-    joined = asked.join(got, [*message, "group"], "left")
+    joined = of_each_group(sends, groups).join(got, [*message, "group"], "left")
     changed = F.coalesce((F.col("least") != F.col("sent")) | (F.col("most") != F.col("sent")), F.lit(False))
     return joined.select(
         *("acked_ms", "msg_key", "producer", *QUEUE, "offset", "group"),
@@ -120,11 +116,17 @@ def _by_message(rows: DataFrame, groups: list[Asker]) -> DataFrame:
 
 
 def _found(by_message: DataFrame, prompt: int, prompt_ms: float | None) -> Found:
+    """In one pass: the prompt ones are the group without a row of their own."""
     is_prompt = F.coalesce(F.col("took_ms") <= PROMPT_MS, F.lit(False)) & ~F.col("changed")
-    kept = by_message.withColumn("is_prompt", is_prompt).persist()
-    try:
-        counted = kept.where("is_prompt").agg(F.count("*"), F.max("took_ms")).collect()[0]
-        rows = kept.where(~F.col("is_prompt")).select(*Slow._fields).orderBy("acked_ms", "msg_key", "group").collect()
-    finally:
-        kept.unpersist()
-    return Found(prompt + counted[0], counted[1], [Slow(*row) for row in rows])
+    counted = (
+        by_message.groupBy(F.when(~is_prompt, F.struct(*Slow._fields)).alias("slow"))
+        .agg(F.count("*").alias("prompt"), F.max("took_ms").alias("prompt_ms"))
+        .collect()
+    )
+    slow = []
+    for row in counted:
+        if row["slow"] is None:
+            prompt, prompt_ms = prompt + row["prompt"], row["prompt_ms"]
+        else:
+            slow.append(Slow(*row["slow"]))
+    return Found(prompt, prompt_ms, sorted(slow, key=lambda one: (one.acked_ms, one.msg_key, one.group)))

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from .shared import is_shared, parts_of, within
-from .small_tables import frame, table
+from .shared import parts_of, within
+from .small_tables import beside
 
 Asked = tuple[str, str | None, str | None, float, float, float]
 """fault_id, the address that is hit, who dials it (None: anybody), from when to when, slow_ms (0: no delay)."""
@@ -25,7 +25,7 @@ def effects_on_calls(history: DataFrame, asked: Sequence[Asked]) -> dict[str, di
     if not asked:
         return {}
     schema = "fault string, key string, by string, start_ms double, until_ms double, slow_ms double"
-    faults = (frame if is_shared(history) else table)(history, asked, schema)
+    faults = beside(history, asked, schema)
     matches = (
         (F.col("time_ms") >= F.col("start_ms"))
         & (F.col("begun_ms") <= F.col("until_ms"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -35,12 +36,14 @@ class Gathering:
     """Every row; what reads traffic reads it here."""
     control: Control
     _memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+    _making: dict[Hashable, Lock] = field(default_factory=lambda: defaultdict(Lock), repr=False)
 
     def memoized(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What `make` gives, made once for all checks that ask for `key`."""
-        if key not in self._memo:
-            self._memo[key] = make()
-        found: T = self._memo[key]
+        """What `make` gives, made once for all checks that ask for `key`; who asks meanwhile waits for it."""
+        with self._making[key]:
+            if key not in self._memo:
+                self._memo[key] = make()
+            found: T = self._memo[key]
         return found
 
 

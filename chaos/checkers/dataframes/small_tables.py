@@ -34,6 +34,13 @@ def table(history: DataFrame, rows: Sequence[tuple[Any, ...]], schema: str) -> D
     return _table(history, rows, schema).coalesce(1).hint("shuffle_hash")
 
 
+def beside(history: DataFrame, rows: Sequence[tuple[Any, ...]], schema: str) -> DataFrame:
+    """The same, to be joined by equality to rows of this history, large or small."""
+    from .shared import is_shared
+
+    return (frame if is_shared(history) else table)(history, rows, schema)
+
+
 def one_of(column: str, hashed: Sequence[tuple[Any, ...]]) -> str:
     """SQL: whether the column is the xxhash64 of one of these rows. For rows as few as queues, instead of a join."""
     found = ", ".join(f"xxhash64({', '.join(map(_literal, row))})" for row in hashed)

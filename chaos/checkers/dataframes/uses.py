@@ -1,9 +1,9 @@
-"""What clients used, counted (uses.py): four aggregating queries, their results as large as the cluster and the run.
+"""What clients used, counted (uses.py): two aggregating queries, their results as large as the cluster and the run.
 
-send (ok) ─────────► by process, topic, queue and segment ─► sends in turn
-send_attempt, send ► those that failed, by producer and segment
-send_attempt ──────► beside the try before it ──────────────► retries, and those on the same broker
-pull, receive ─────► by consumer, queue and 10 s ───────────► who read what when
+send (ok) ─────────► by process, topic, queue and segment ──┐
+send_attempt, send ► those that failed, by segments ────────┼─► one pass ─► sends in turn, failures, who read what when
+pull, receive ─────► by consumer, queue and 10 s ───────────┘
+send_attempt ──────► where any is a retry: beside the try before it ──► retries, and those on the same broker
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 
 from ...oracle.time_outs import avoidance
@@ -30,50 +30,57 @@ def broker_shares(gathering: Gathering, world: World) -> BrokerShares:
     history, between = traffic(gathering.history), edges(gathering.control, world)
     producers = [node.name for node in world.of_kind("producer")]
     consumers = [node.name for node in world.of_kind("consumer")]
-    retries, same = _retries(history, producers) if producers else (0, ())
+    if not producers and not consumers:
+        return BrokerShares()
+    counted = _counted(history, producers, consumers, between, world)
+    any_retried = any(row["kind"] == "retried" for row in counted)
+    retries, same = _retries(history, producers) if any_retried else (0, ())
     return BrokerShares(
-        sends=_sends(history, producers, between) if producers else {},
-        failed=_failed(history, producers, between, world) if producers else {},
+        sends=_sends(counted, between),
+        failed=_failed(counted, between),
         retries=retries,
         same=same,
-        reads=_reads(history, consumers) if consumers else {},
+        reads=_reads(counted),
     )
 
 
-def _begun() -> Column:
-    return F.col("time_ms") - F.coalesce("duration_ms", F.lit(0.0))
-
-
-def _sends(history: DataFrame, producers: Sequence[str], between: Sequence[float]) -> dict[Segment, dict[Queue, int]]:
-    rows = (
-        history.where((F.col("event") == "send") & (F.col("type") == "ok") & F.col("node").isin(*producers))
-        .groupBy("node", "incarnation", "topic", passed(_begun(), between).alias("edge"), "broker_name", "queue_id")
-        .count()
-        .collect()
-    )
-    found: dict[Segment, dict[Queue, int]] = defaultdict(dict)
-    for node, incarnation, topic, edge, broker_name, queue_id, count in rows:
-        found[Segment(node, incarnation, topic, between[edge - 1])][broker_name, queue_id] = count
-    return dict(found)
-
-
-def _failed(
-    history: DataFrame, producers: Sequence[str], between: Sequence[float], world: World
-) -> dict[tuple[str, float], int]:
-    """Where they began, and where they ended."""
-    failed = F.col("type").isin("fail", "info")
+def _counted(
+    history: DataFrame, producers: Sequence[str], consumers: Sequence[str], between: Sequence[float], world: World
+) -> list[Row]:
+    """kind, node, incarnation, topic, broker_name, queue_id, edge, until, part, count: null where it is nothing to the
+    kind, which is one of `sent`, `failed`, `retried` and `read`."""
+    event, type_, at_ms = F.col("event"), F.col("type"), F.col("time_ms")
+    begun_ms = at_ms - F.coalesce("duration_ms", F.lit(0.0))
+    is_read = event.isin("pull", "receive")
+    is_sent = (event == "send") & (type_ == "ok")
+    failed = type_.isin("fail", "info")
     avoided = avoidance(world)
     if avoided is not None:
-        failed = failed | ((F.col("event") == "send_attempt") & (F.col("duration_ms") >= avoided.slow_ms))
-    rows = (
-        history.where(F.col("event").isin("send", "send_attempt") & failed & F.col("node").isin(*producers))
-        .select("node", F.array(passed(_begun(), between), passed(F.col("time_ms"), between)).alias("edges"))
-        .select("node", F.explode(F.array_distinct("edges")).alias("edge"))
-        .groupBy("node", "edge")
+        failed = failed | ((event == "send_attempt") & (F.col("duration_ms") >= avoided.slow_ms))
+    is_failed = event.isin("send", "send_attempt") & failed
+    is_retried = (event == "send_attempt") & (type_ == "invoke") & (F.col("attempt") > 0)
+    of_producer = (is_sent | is_failed | is_retried) & F.col("node").isin(*producers)
+    kind = F.when(is_read, "read").when(is_sent, "sent").when(is_retried, "retried").otherwise("failed")
+
+    def where(kinds: tuple[str, ...], value: Column, name: str) -> Column:
+        return F.when(F.col("kind").isin(*kinds), value).alias(name)
+
+    found: list[Row] = (
+        history.where((is_read & F.col("node").isin(*consumers)) | of_producer)
+        .withColumn("kind", kind)
+        .groupBy(
+            "kind",
+            "node",
+            *(where(("sent", "read"), F.col(name), name) for name in ("topic", "broker_name", "queue_id")),
+            where(("sent",), F.col("incarnation"), "incarnation"),
+            where(("sent", "failed"), passed(begun_ms, between), "edge"),
+            where(("failed",), passed(at_ms, between), "until"),
+            where(("read",), F.floor(at_ms / PART_MS), "part"),
+        )
         .count()
         .collect()
     )
-    return {(node, between[edge - 1]): count for node, edge, count in rows}
+    return found
 
 
 def _retries(history: DataFrame, producers: Sequence[str]) -> tuple[int, tuple[SameBroker, ...]]:
@@ -100,14 +107,28 @@ def _retries(history: DataFrame, producers: Sequence[str]) -> tuple[int, tuple[S
     return (rows[0]["retries"] if rows else 0), found
 
 
-def _reads(history: DataFrame, consumers: Sequence[str]) -> dict[Read, dict[int, int]]:
-    rows = (
-        history.where(F.col("event").isin("pull", "receive") & F.col("node").isin(*consumers))
-        .groupBy("node", "topic", "broker_name", "queue_id", F.floor(F.col("time_ms") / PART_MS).alias("part"))
-        .count()
-        .collect()
-    )
+def _sends(counted: Sequence[Row], between: Sequence[float]) -> dict[Segment, dict[Queue, int]]:
+    found: dict[Segment, dict[Queue, int]] = defaultdict(dict)
+    for row in counted:
+        if row["kind"] == "sent":
+            segment = Segment(row["node"], row["incarnation"], row["topic"], between[row["edge"] - 1])
+            found[segment][row["broker_name"], row["queue_id"]] = row["count"]
+    return dict(found)
+
+
+def _failed(counted: Sequence[Row], between: Sequence[float]) -> dict[tuple[str, float], int]:
+    """Where they began, and where they ended."""
+    found: dict[tuple[str, float], int] = defaultdict(int)
+    for row in counted:
+        if row["kind"] == "failed":
+            for edge in {row["edge"], row["until"]}:
+                found[row["node"], between[edge - 1]] += row["count"]
+    return dict(found)
+
+
+def _reads(counted: Sequence[Row]) -> dict[Read, dict[int, int]]:
     found: dict[Read, dict[int, int]] = defaultdict(dict)
-    for node, topic, broker_name, queue_id, part, count in rows:
-        found[Read(node, topic, broker_name, queue_id)][part] = count
+    for row in counted:
+        if row["kind"] == "read":
+            found[Read(row["node"], row["topic"], row["broker_name"], row["queue_id"])][row["part"]] = row["count"]
     return dict(found)
