@@ -188,6 +188,7 @@ def _finding(repeat: Repeat, tolerance_: Tolerance, first_ms: float) -> Finding:
         "offset": repeat.offset,
         "first_client": repeat.first_client,
     }
+    is_timed = bool(repeat.client and repeat.over_ms)  # twice from one holding is wrong whenever it was
     return Finding(
         subject=repeat.client,
         object=repeat.broker_name,
@@ -195,10 +196,10 @@ def _finding(repeat: Repeat, tolerance_: Tolerance, first_ms: float) -> Finding:
         kind=repeat.what,
         from_ms=repeat.at_ms,
         to_ms=repeat.to_ms,
-        bound_ms=first_ms if repeat.client else None,
+        bound_ms=first_ms if is_timed else None,
         row=_ROW,
         **tolerated(tolerance_),
-        measured_ms=first_ms + repeat.over_ms if repeat.client and repeat.over_ms is not None else None,
+        measured_ms=first_ms + (repeat.over_ms or 0.0) if is_timed else None,
         over_ms=repeat.over_ms or 0.0,
         wrong=int(repeat.is_wrong),
         late=int(not repeat.is_wrong),

@@ -41,7 +41,7 @@ def plain_of(history: DataFrame) -> int:
 def test_a_history_read_by_pages_gets_the_verdicts_of_one_read_by_messages(
     defect: str | None, spark: SparkSession
 ) -> None:
-    history = frame(spark, generate.rows_of(8_000, 5, defect)).cache()
+    history = frame(spark, generate.rows_of(10_000, 5, defect)).cache()
     assert plain_of(history) > 300
     assert verdicts(history, large=True) == verdicts(history, large=False)
 
