@@ -21,8 +21,8 @@ from .rule import EXAMPLES_MAX, LeftOut, Measured, Rule
 STILL_USED = "still used"
 PULLS = (11, 361)
 USES = frozenset({*SENDS, 325, *PULLS})
-LAST_S = 15.0
-"""A broker that was used in so many last seconds is still used: clients that retry do so within them."""
+LAST_S = 10.0
+"""A broker that was used in so many last seconds is still used; heartbeats, each 30 s, leave the last of them out."""
 NO_BROKER = LeftOut(why="it neither sends nor pulls")
 _KEY, _NAME, _VALUE = "UNIQ_KEY", "\x01", "\x02"
 

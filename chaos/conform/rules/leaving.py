@@ -44,6 +44,8 @@ def _after_code(after: Sequence[Try], front: str) -> _Decided:
 def _measure(situation: str, decide: Callable[[Sequence[Try], str], _Decided]) -> Callable[..., Measured | LeftOut]:
     def measure(watched: Sequence[Watched]) -> Measured | LeftOut:
         of = [one for one in watched if one.situation == situation]
+        if not of:
+            return LeftOut(why=f"not run: {situation}")
         if any(len(one.name_servers) == 1 for one in of):
             return LeftOut(why="one NameServer cannot be left for another")
         if any(rotates(one) for one in watched):

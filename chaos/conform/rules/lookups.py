@@ -153,7 +153,7 @@ def _of_channel(channel: _Channel, watched: Watched) -> Iterator[Try]:
         answer = channel.answered.get(asked.opaque)
         if answer is not None:
             outcome, ended_ms = (Outcome.ANSWERED if answer.code == 0 else Outcome.CODE), answer.at_ms
-        elif closed is not None:
+        elif closed is not None and closed.at_ms - asked.at_ms <= WAIT_MAX_MS:
             outcome = Outcome.SILENT if closed.by is By.CLIENT else Outcome.CLOSED
             ended_ms = closed.at_ms
         elif watched.stopping_ms - asked.at_ms < JOIN_MS:
@@ -171,7 +171,7 @@ def _of_channel(channel: _Channel, watched: Watched) -> Iterator[Try]:
             topic=asked.fields.get("topic"),
             ended_ms=ended_ms,
             code=None if answer is None else answer.code,
-            closed_ms=by_client_ms if outcome is Outcome.SILENT else None,
+            closed_ms=by_client_ms if outcome is Outcome.SILENT and ended_ms is not None else None,
         )
 
 
@@ -190,6 +190,8 @@ def next_of_call(watched: Watched, found: Sequence[Try], number: int) -> Try | N
     """The try that the call of that one goes on with; None: it ends there."""
     one = found[number]
     is_early = watched.at_work_ms is None or one.began_ms < watched.at_work_ms
+    if is_early and one.ended_ms is None and one.outcome is Outcome.SILENT:
+        return None  # nobody can tell it from the program's own repetition
     join_ms = EARLY_JOIN_MS if is_early else JOIN_MS
     return next((later for later in found[number + 1 :] if goes_on(one, later, join_ms)), None)
 

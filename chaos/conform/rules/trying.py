@@ -205,7 +205,10 @@ def _calls_after_first_failure(watched: Watched) -> list[list[Try]]:
     """The calls that follow the first that met a failure."""
     made = [call for call in calls(tries(watched)) if call[0].outcome is not Outcome.UNUSED or len(call) > 1]
     met = next((number for number, call in enumerate(made) if call[0].outcome in FAILURES), None)
-    return [] if met is None else made[met + 1 :]
+    later = [] if met is None else made[met:]
+    if not any(tried.outcome in ENDED_WITH_ANSWER for call in later for tried in call):
+        return []  # it never got away from it, which other rules tell
+    return later[1:]
 
 
 def _phase_lock(watched: Sequence[Watched]) -> Measured | LeftOut:
