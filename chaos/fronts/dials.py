@@ -3,6 +3,7 @@
     Dials(see, clock, front_of)          supervise.py runs CMD behind a seccomp filter and tells each connect()
       command(CMD) + pass_fds  ──► subprocess, in a process group of its own (start_new_session=True)
       watch()                  ◄── lines ──► Dialled
+                               ◄── /proc ──► GaveUp: a dial to a front without an answer is over
 
 Java, Go, Node and static binaries alike, as it is the kernel that tells. Not seen are connections that are made by no
 connect(): io_uring's, TCP fast open by sendto(), and those of 32-bit programs on a 64-bit kernel. Where the kernel or a
@@ -26,18 +27,22 @@ from pathlib import Path
 
 from ...remoting.node.clock import Clock
 from ...remoting.node.network import Address
-from .observed import Dialled
-from .sockets import dialling
+from .observed import Dialled, GaveUp
+from .sockets import dialling, sockets
 
 _SUPERVISE = Path(__file__).with_name("supervise.py")
 _LOOKS_EACH_S = 0.05
+_ANSWERED_WITHIN_S = 0.15
+"""On the loopback an answer comes at once; a dial without one is looked at from then on."""
 _SET_PIPE_SIZE, _PIPE_SIZE = 1031, 1 << 20
 
 
 class Dials:
     """The dials of one program. `front_of` names the front at an address; None: there is none, it goes round them."""
 
-    def __init__(self, see: Callable[[Dialled], None], clock: Clock, front_of: Callable[[Address], str | None]) -> None:
+    def __init__(
+        self, see: Callable[[Dialled | GaveUp], None], clock: Clock, front_of: Callable[[Address], str | None]
+    ) -> None:
         self._see, self._clock, self._front_of = see, clock, front_of
         self._read, self._write = os.pipe()
         os.set_blocking(self._read, False)
@@ -130,18 +135,39 @@ class Dials:
                 self.process = process
                 if not seen:
                     self.why_unseen = str(why)
-                    self._looking = asyncio.get_running_loop().create_task(self._look())
+                    self._look_on()
                 self._told.set()
 
     def _dialled(self, address: Address, at_ms: float, process: int) -> None:
-        self._see(Dialled(at_ms=at_ms, address=address, front=self._front_of(address), process=process))
+        front = self._front_of(address)
+        self._see(Dialled(at_ms=at_ms, address=address, front=front, process=process))
+        if front is not None:
+            self._dialled_last_s = self._clock.monotonic_s()
+            self._look_on()
+
+    _dialled_last_s = 0.0
+
+    def _look_on(self) -> None:
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.get_running_loop().create_task(self._look())
 
     async def _look(self) -> None:
-        """What can be seen without the filter: dials to fronts that nobody answers."""
+        """Which dials to fronts nobody answers, and when they end; all the while where no other sight of them is."""
         known: set[tuple[Address, Address]] = set()
+        looked_ms = 0.0
         while True:
+            await asyncio.sleep(_LOOKS_EACH_S if known or self.why_unseen is not None else _ANSWERED_WITHIN_S)
             now = {pair for pair in dialling() if self._front_of(pair[1]) is not None}
-            for _local, remote in sorted(now - known):
-                self._dialled(remote, self._clock.monotonic_s() * 1000.0, self.process or 0)
-            known = now
-            await asyncio.sleep(_LOOKS_EACH_S)
+            now_ms = self._clock.monotonic_s() * 1000.0
+            if self.why_unseen is not None:
+                for _local, remote in sorted(now - known):
+                    self._dialled(remote, now_ms, self.process or 0)
+            if gone := known - now:
+                connected = {(each.local, each.remote) for each in sockets()}
+                for _local, remote in sorted(gone - connected):
+                    at_ms = (looked_ms + now_ms) / 2
+                    self._see(GaveUp(at_ms=at_ms, address=remote, front=self._front_of(remote)))
+            known, looked_ms = now, now_ms
+            waits = now_ms / 1000.0 - self._dialled_last_s < 2 * _ANSWERED_WITHIN_S
+            if not known and not waits and self.why_unseen is None:
+                return

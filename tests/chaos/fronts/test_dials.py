@@ -17,7 +17,7 @@ import pytest
 from nemesrv.chaos.fronts import dials as dials_module
 from nemesrv.chaos.fronts.behaviour import DROPS_SYNS
 from nemesrv.chaos.fronts.dials import Dials
-from nemesrv.chaos.fronts.observed import Dialled
+from nemesrv.chaos.fronts.observed import Dialled, GaveUp
 from nemesrv.chaos.fronts.sockets import descendants, dialling, process_of
 from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address
@@ -41,8 +41,10 @@ for host, port in zip(sys.argv[1::2], map(int, sys.argv[2::2])):
 class Ran:
     """A program that has ended, and its dials."""
 
-    def __init__(self, dials: Dials, seen: list[Dialled], status: int, said: str) -> None:
-        self.dials, self.seen, self.status, self.said = dials, seen, status, said
+    def __init__(self, dials: Dials, seen: list[Dialled | GaveUp], status: int, said: str) -> None:
+        self.dials, self.status, self.said = dials, status, said
+        self.seen = [each for each in seen if isinstance(each, Dialled)]
+        self.given_up = [each for each in seen if isinstance(each, GaveUp)]
 
     def need_sight(self) -> None:
         if self.dials.why_unseen is not None:
@@ -50,7 +52,7 @@ class Ran:
 
 
 async def ran(command: Sequence[str], front_of: dict[Address, str] | None = None) -> Ran:
-    seen: list[Dialled] = []
+    seen: list[Dialled | GaveUp] = []
     dials = Dials(seen.append, RealClock.starting_now(), (front_of or {}).get)
     process = await asyncio.create_subprocess_exec(
         *dials.command(command), pass_fds=dials.pass_fds, start_new_session=True, stdout=subprocess.PIPE
@@ -90,6 +92,34 @@ def test_dials_that_are_let_in_refused_and_dropped_are_seen_with_their_fronts() 
         assert {one.process for one in it.seen} == {it.dials.process}
         assert it.seen[0].at_ms < it.seen[2].at_ms
         assert (it.status, it.dials.exit_code, it.dials.lost) == (0, 0, 0)
+
+    in_world(body)
+
+
+def test_a_dial_without_an_answer_is_given_up_when_its_socket_is_closed() -> None:
+    once = (
+        "import socket, sys, time; d = socket.socket(); d.settimeout(0.7); started = time.monotonic()\n"
+        "try: d.connect((sys.argv[1], int(sys.argv[2])))\n"
+        "except TimeoutError: d.close(); print(time.monotonic() - started, flush=True); time.sleep(0.5)"
+    )
+
+    async def body(world: World) -> None:
+        await world.front.behave(DROPS_SYNS)
+        it = await ran([*PYTHON, once, *map(str, world.address)], {world.address: "ns-0"})
+        it.need_sight()
+        (dialled,), (given_up,) = it.seen, it.given_up
+        took_ms = given_up.at_ms - dialled.at_ms
+        assert given_up.front == "ns-0"
+        assert -100.0 <= took_ms - 1000 * float(it.said) <= 400.0  # this machine may be late
+
+    in_world(body)
+
+
+def test_a_dial_that_is_answered_is_not_given_up() -> None:
+    async def body(world: World) -> None:
+        it = await ran([*PYTHON, DIALS, *map(str, world.address)], {world.address: "ns-0"})
+        it.need_sight()
+        assert (len(it.seen), it.given_up) == (1, [])
 
     in_world(body)
 
