@@ -18,6 +18,7 @@ import click
 
 from .commands.bench import bench
 from .commands.check import check
+from .commands.conform import conform
 from .commands.ending import Stopped, end, from_a_shell
 from .commands.explain import explain
 from .commands.fault import fault
@@ -58,6 +59,7 @@ def cli(context: click.Context) -> None:
     nemesrv run mine.yaml --clock virtual     the same nodes in one process, in seconds
     nemesrv check runs/latest                 judge a recorded run again
     nemesrv up --json                         a cluster that stays up for your own clients
+    nemesrv conform -- ./my-client            how any client chooses, and leaves what is dead
     nemesrv scenarios                         what ships
     """
     if context.invoked_subcommand is None:
@@ -92,6 +94,7 @@ for command in (
     preflight,
     scenarios,
     check,
+    conform,
     report,
     up,
     fault,

@@ -14,11 +14,11 @@ from ...remoting.node.clock import RealClock
 from ...remoting.node.network import Address
 from ...remoting.node.profile import Profile
 from ..fronts.dials import Dials
-from ..fronts.observed import Answered, Asked, Observation, Opened
+from ..fronts.observed import Answered, Asked, Foreign, Observation, Opened
 from ..fronts.sockets import descendants, process_of
 from .pace import Lateness, memory_of
 from .situations import GET_ROUTEINFO, SITUATIONS, Act, Role, Situation, Step
-from .stand import GROUP, TOPIC, Stand
+from .stand import ADDRESS_SERVER, GROUP, TOPIC, Stand
 from .subject import Instructions, Program, Subject
 from .watched import Watched
 
@@ -112,6 +112,8 @@ class Scene:
         if isinstance(seen, Asked) and seen.code == GET_ROUTEINFO:
             self._look_ups[seen.connection, seen.opaque] = seat
             seat.asked.set()
+        elif isinstance(seen, Foreign) and seen.front != ADDRESS_SERVER:
+            seat.is_foreign.set()
         elif isinstance(seen, Answered):
             found = self._look_ups.pop((seen.connection, seen.opaque), None) is not None
             if found and seen.code == 0 and seat.at_work_ms is None:
@@ -154,10 +156,10 @@ class Scene:
             await seat.subject.start()
 
     async def at_work(self, limit_s: float) -> None:
-        """Every process is at work, or has ended, or it took too long."""
+        """Every process is at work, has ended, or does not speak our protocol; or it took too long."""
         events = [seat.at_work if self._situation.has_topic else seat.asked for seat in self._seats]
         waits = [
-            asyncio.ensure_future(_first(each.wait(), self._ended(seat)))
+            asyncio.ensure_future(_first(each.wait(), seat.is_foreign.wait(), self._ended(seat)))
             for each, seat in zip(events, self._seats, strict=True)
         ]
         try:
@@ -271,7 +273,7 @@ class Seat:
         self.number, self.seen = number, seen
         self.subject: Subject | None = None
         self.dials: Dials | None = None
-        self.at_work, self.asked = asyncio.Event(), asyncio.Event()
+        self.at_work, self.asked, self.is_foreign = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.at_work_ms: float | None = None
         self.stopping_ms = 0.0
         self.ended = ""

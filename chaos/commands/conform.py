@@ -1,0 +1,168 @@
+"""`nemesrv conform`: the profile of any RocketMQ client program, measured from outside (chaos/conform)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import CompletionItem
+
+from ...remoting.node.profile import Profile
+from ..errors import ScenarioError, nearest
+from .ending import say, supervised
+from .options import json_option
+from .values import WholeNumber
+
+if TYPE_CHECKING:
+    from ..conform.result import Result
+
+OPEN_FILES = 16_384
+FIRST_GUESS_S = 200.0
+"""Until the first process has shown how long it takes to start."""
+
+
+def _profiles(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from ..conform.profile import names
+
+    found = [CompletionItem(name) for name in names() if name.startswith(incomplete)]
+    return found or [CompletionItem(incomplete, type="file")]
+
+
+def _rules(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from ..conform.rules import RULES
+
+    before, comma, begun = incomplete.rpartition(",")
+    return [CompletionItem(f"{before}{comma}{name}") for name in RULES if name.startswith(begun)]
+
+
+@click.command(context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
+@click.option("--profile", metavar="NAME|FILE", shell_complete=_profiles, help="What it is held against.")
+@click.option("--name-servers", type=WholeNumber(2, 9), default=3, show_default=True)
+@click.option("--brokers", type=WholeNumber(2, 8), default=2, show_default=True)
+@click.option("--starts", type=WholeNumber(1, 1000), default=60, show_default=True, help="Processes, for chance.")
+@click.option(
+    "--profile-rocketmq",
+    type=click.Choice(["4.9", "5.x"]),
+    default="4.9",
+    show_default=True,
+    help="Whose NameServers and brokers it meets.",
+)
+@click.option("--rules", metavar="NAMES", shell_complete=_rules, help="Only these, with commas.")
+@click.option(
+    "--write-profile",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write what was found as a profile.",
+)
+@click.option("--out", type=click.Path(path_type=Path), help="Run folder; default runs/conform/TIMESTAMP.")
+@click.option("--seed", type=WholeNumber(0), default=0, show_default=True, help="What our servers draw.")
+@json_option
+@click.argument("cmd", nargs=-1, type=click.UNPROCESSED, metavar="-- CMD [ARGS]...")
+@supervised
+def conform(
+    profile: str | None,
+    name_servers: int,
+    brokers: int,
+    starts: int,
+    profile_rocketmq: str,
+    rules: str | None,
+    write_profile: Path | None,
+    out: Path | None,
+    seed: int,
+    as_json: bool,
+    cmd: tuple[str, ...],
+) -> None:
+    """How the client in program CMD chooses its NameServer and leaves what is dead, measured from outside.
+
+    CMD is any program with a RocketMQ client: it is started many times, beside NameServers and brokers that refuse,
+    hang, vanish and return, and each of its dials and requests is seen. Nothing is asked of it but to send (or, where
+    NEMESRV_ROLE is consumer, to receive) until SIGTERM. It is told where and what by the environment: NAMESRV_ADDR and
+    ROCKETMQ_NAMESRV_ADDR, NEMESRV_TOPIC, NEMESRV_GROUP, NEMESRV_ROLE; and by {namesrv}, {namesrv_file},
+    {namesrv_http}, {topic}, {group} and {role} in ARGS.
+
+    \b
+    nemesrv conform -- ./my-client
+    nemesrv conform --profile java-5.3 -- java -cp app.jar Producer {namesrv} {topic}
+    nemesrv conform --rules start,sticky --starts 100 -- node client.js
+    nemesrv conform --write-profile mine.yaml -- ./my-client     then --profile mine.yaml in CI
+
+    Exit status: 0 every rule VALID (or measured, without --profile), 1 INVALID, 3 UNKNOWN, 2 and 4 as a run's.
+    """
+    from ..conform.judging import judge_all, situations_of
+    from ..conform.profile import profile_of, written
+    from ..conform.result import Result as Found
+    from ..conform.result import hindered, tidy, with_lateness, with_reasons, write
+    from ..conform.run import run
+    from ..conform.scene import Plan
+    from ..conform.situations import SITUATIONS
+    from ..conform.subject import Program
+    from ..experiment.progress import Progress
+    from ..experiment.run_folder import RunFolder, refuse_used
+    from ..machine import allow_open_files
+
+    program = Program(cmd)
+    program.check()
+    held_against = None if profile is None else profile_of(profile)
+    wanted = _named(rules)
+    _refuse_folder(write_profile)
+    refuse_used(out)
+    allow_open_files(OPEN_FILES)
+    plan = Plan(
+        program=program,
+        situations=tuple(SITUATIONS) if wanted is None else situations_of(wanted),
+        starts=starts,
+        name_servers=name_servers,
+        brokers=brokers,
+        profile=Profile(profile_rocketmq),
+        seed=seed,
+    )
+    folder = RunFolder.create("conform", out)
+    progress = Progress(f"conform {Path(cmd[0]).name}", FIRST_GUESS_S, quiet=as_json)
+    try:
+        trial = run(plan, logs=folder.logs, data=folder.data, progress=progress)
+    finally:
+        progress.clear()
+        tidy(folder)
+    judged = with_reasons(with_lateness(judge_all(trial.watched, held_against, wanted), trial), trial)
+    if trial.hindered:
+        judged = hindered(judged, trial.hindered)
+    result = Found(plan=plan, trial=trial, rules=judged, profile=None if held_against is None else held_against.name)
+    write(result, folder)
+    if trial.hindered:
+        say(trial.hindered)
+    if write_profile is not None and not trial.hindered:
+        write_profile.write_text(written(result.client, result.measured), encoding="utf-8")
+    _tell(result, folder.path, as_json=as_json)
+    sys.exit(result.exit_status)
+
+
+def _named(rules: str | None) -> tuple[str, ...] | None:
+    """The rules of a list with commas; None stays None. ScenarioError for one that does not exist."""
+    from ..conform.rules import RULES
+
+    if rules is None:
+        return None
+    names = tuple(name.strip() for name in rules.split(",") if name.strip())
+    for name in names or ("",):
+        if name not in RULES:
+            raise ScenarioError("--rules", "", repr(name), f"some of {', '.join(RULES)}{nearest(name, RULES)}")
+    return names
+
+
+def _refuse_folder(file: Path | None) -> None:
+    if file is not None and not file.absolute().parent.is_dir():
+        raise ScenarioError("--write-profile", "", str(file), "a file in a folder that is there")
+
+
+def _tell(result: Result, folder: Path, *, as_json: bool) -> None:
+    from ..conform.table import print_table
+
+    if as_json:
+        click.echo(json.dumps({**result.to_json(), "run_dir": str(folder)}, ensure_ascii=False, default=str))
+        return
+    if not result.trial.hindered:
+        print_table(result)
+    click.echo(f"kept in {folder}")
