@@ -1,7 +1,7 @@
 """What is written from the code itself: `python -m tests.generated` writes it anew, a test compares.
 
-In README.md, CONTRIBUTING.md and docs/oracle.md the text between `<!-- NAME -->` and `<!-- end NAME -->`;
-docs/history.md, docs/defects.md and docs/settings.md as whole files.
+In README.md, CONTRIBUTING.md, docs/conform.md and docs/oracle.md the text between `<!-- NAME -->` and
+`<!-- end NAME -->`; docs/history.md, docs/defects.md and docs/settings.md as whole files.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 
 from nemesrv.chaos.checkers import CHECKS
+from nemesrv.chaos.conform.rules import RULES
+from nemesrv.chaos.conform.situations import SITUATIONS
 from nemesrv.chaos.defects.__main__ import render as defects
 from nemesrv.chaos.faults import kinds
 from nemesrv.chaos.history.docs import render as history
@@ -34,9 +36,22 @@ def legend() -> str:
     return "\n".join(["| symbol | stands for |", "|---|---|", *rows])
 
 
+def rules() -> str:
+    """The table of rules in docs/conform.md, from their records."""
+    rows = [f"| `{rule.name}` | {rule.says} | {rule.unit or ', '.join(rule.words)} |" for rule in RULES.values()]
+    return "\n".join(["| rule | says | value |", "|---|---|---|", *rows])
+
+
+def situations() -> str:
+    """Its table of situations."""
+    rows = [f"| `{each.name}` | {each.says} | {each.for_s:g} |" for each in SITUATIONS.values()]
+    return "\n".join(["| situation | what happens | seconds |", "|---|---|---:|", *rows])
+
+
 BLOCKS = {
     "README.md": {"checks": checks, "faults": lambda: kinds.table().strip(), "legend": legend},
     "CONTRIBUTING.md": {"nightly": nightly},
+    "docs/conform.md": {"situations": situations, "rules": rules},
     "docs/oracle.md": {"edges": edges},
 }
 

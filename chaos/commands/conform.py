@@ -94,7 +94,7 @@ def conform(
     from ..conform.judging import judge_all, situations_of
     from ..conform.profile import profile_of, written
     from ..conform.result import Result as Found
-    from ..conform.result import hindered, tidy, with_lateness, with_reasons, write
+    from ..conform.result import hindered, tidy, with_reasons, write
     from ..conform.run import run
     from ..conform.scene import Plan
     from ..conform.situations import SITUATIONS
@@ -126,7 +126,7 @@ def conform(
     finally:
         progress.clear()
         tidy(folder)
-    judged = with_reasons(with_lateness(judge_all(trial.watched, held_against, wanted), trial), trial)
+    judged = with_reasons(judge_all(trial.watched, held_against, wanted), trial)
     if trial.hindered:
         judged = hindered(judged, trial.hindered)
     result = Found(plan=plan, trial=trial, rules=judged, profile=None if held_against is None else held_against.name)

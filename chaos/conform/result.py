@@ -119,24 +119,6 @@ def hindered(rules: Sequence[RuleVerdict], why: str) -> list[RuleVerdict]:
     return [replace(each, measured=Measured.undecided(why), verdict=Validity.UNKNOWN) for each in rules]
 
 
-def with_lateness(rules: Sequence[RuleVerdict], trial: Trial) -> list[RuleVerdict]:
-    """INVALID of a time becomes UNKNOWN where the machine was later than the rule's tolerance."""
-    return [_with_lateness(each, trial) for each in rules]
-
-
-def _with_lateness(found: RuleVerdict, trial: Trial) -> RuleVerdict:
-    rule, measured = found.rule, found.measured
-    if found.verdict is not Validity.INVALID or rule.unit != "s" or not isinstance(measured, Measured):
-        return found
-    late_s = max((each.late_ms for each in trial.watched if each.situation in rule.situations), default=0.0) / 1000
-    if late_s <= (rule.tolerance or 0.0):
-        return found
-    why = (
-        f"this machine was {late_s:.2f} s late, more than the tolerance of {rule.tolerance:g} s: end what else it does"
-    )
-    return replace(found, measured=replace(measured, why=why), verdict=Validity.UNKNOWN)
-
-
 def with_reasons(rules: Sequence[RuleVerdict], trial: Trial) -> list[RuleVerdict]:
     """What was left out because its situation could not be had says why."""
     return [_with_reason(each, trial.left_out) for each in rules]

@@ -151,17 +151,18 @@ def test_a_route_without_the_broker_in_use_is_given_out_by_every_name_server(tmp
     on_a_stand(tmp_path, body)
 
 
-def test_the_list_by_http_loses_its_first_name_server_and_gains_another(tmp_path: Path) -> None:
+def test_the_list_by_http_loses_the_name_server_in_use_and_gains_another(tmp_path: Path) -> None:
     async def body(world: World) -> None:
         server = world.stand.address_server
         assert server is not None
         addressing = TopAddressing(context("client"), server)
         assert await addressing.fetch() == world.stand.name_servers
+        await world.brokers("ns-1")
         await world.stand.do(Step(at_s=0, act=Act.LIST_CHANGES))
         fronts = world.stand.fronts
-        assert await addressing.fetch() == (fronts["ns-1"].address, fronts["ns-2"].address)
+        assert await addressing.fetch() == (fronts["ns-0"].address, fronts["ns-2"].address)
         assert list(await world.brokers("ns-2")) == ["broker-a", "broker-b"]
-        assert [(seen.what, seen.whom) for seen in world.of(Happened)] == [("list_changes", "ns-1;ns-2")]
+        assert [(seen.what, seen.whom) for seen in world.of(Happened)] == [("list_changes", "ns-0;ns-2")]
 
     on_a_stand(tmp_path, body, by_http=True)
 
