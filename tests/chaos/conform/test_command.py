@@ -1,0 +1,170 @@
+"""`nemesrv conform` as a person types it: what is wrong input, what a run leaves, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from click.testing import CliRunner
+
+from nemesrv.actors.processes import family
+from nemesrv.chaos.__main__ import cli
+
+TINY = str(Path(__file__).with_name("tiny.py"))
+PYTHON = (sys.executable, "-I", "-S")
+CLIENT = (*PYTHON, TINY, "{namesrv}", "{topic}")
+CONFORM = (sys.executable, "-m", "nemesrv.chaos", "conform")
+LIMIT_S = 120.0
+
+
+def typed(*words: str, columns: int = 160) -> subprocess.CompletedProcess[str]:
+    """The command as from a shell, after which nothing of it is left."""
+    environment = {**os.environ, "COLUMNS": str(columns)}
+    done = subprocess.run(
+        [*CONFORM, *words], capture_output=True, text=True, timeout=LIMIT_S, check=False, env=environment
+    )
+    assert not family(os.getpid(), lambda command: TINY in command)
+    return done
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ((), "CMD: allowed is a program and its arguments after `--`"),
+        (("--", "no-such-client"), "CMD: 'no-such-client' is not allowed: a program on PATH, or a path to one"),
+        (("--", "/tmp"), "CMD: '/tmp' is not allowed: a program; this is a folder"),
+        (("--profile", "jawa-5.3", "--", "true"), "did you mean java-5.3?"),
+        (("--profile", "mine.yaml", "--", "true"), "mine.yaml"),
+        (("--rules", "start,stiky", "--", "true"), "did you mean sticky?"),
+        (("--rules", "", "--", "true"), "some of list_order, start"),
+        (("--name-servers", "1", "--", "true"), "'1' is not allowed: a whole number of at least 2 and at most 9"),
+        (("--brokers", "1", "--", "true"), "a whole number of at least 2 and at most 8"),
+        (("--starts", "0", "--", "true"), "a whole number of at least 1"),
+        (("--profile-rocketmq", "3.2", "--", "true"), "4.9"),
+        (("--out", __file__, "--", "true"), "this is a file"),
+        (("--write-profile", "/no/such/folder/mine.yaml", "--", "true"), "a file in a folder that is there"),
+        (("--no-such-option", "--", "true"), "No such option"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence_and_nothing_is_started(
+    words: tuple[str, ...], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nemesrv.chaos.commands.ending import explain
+
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(cli, ["conform", *words], standalone_mode=False)
+    assert done.exception is not None
+    status, said = explain(done.exception)
+    assert status == 2
+    assert why in said
+    assert "\n" not in said
+    assert not list(tmp_path.iterdir())
+
+
+def test_its_help_has_examples_and_the_exit_statuses() -> None:
+    said = CliRunner().invoke(cli, ["conform", "--help"]).output
+    assert "nemesrv conform -- ./my-client" in said
+    assert "Exit status: 0" in said
+
+
+def test_a_run_leaves_every_rule_and_each_processs_output(tmp_path: Path) -> None:
+    profile = tmp_path / "mine.yaml"
+    profile.write_text("client: tiny\nrules: {start: 0}\n")
+    out, written = tmp_path / "run", tmp_path / "found.yaml"
+    options = ("--rules", "start,storm", "--starts", "30", "--profile", str(profile), "--out", str(out))
+    begun_s = time.monotonic()
+    done = typed(*options, "--write-profile", str(written), "--seed", "7", "--", *CLIENT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert time.monotonic() - begun_s < LIMIT_S / 2
+    assert re.search(r"│start +│ 0 .*│ +30 │ 0 +│ VALID +│", done.stdout), done.stdout
+    assert re.search(r"│storm +│ .*│ measured *│", done.stdout)
+    assert done.stdout.splitlines()[-1] == f"kept in {out}"
+    assert sorted(path.name for path in out.iterdir()) == ["conform.json", "junit.xml", "logs", "verdicts.json"]
+
+    told = json.loads((out / "conform.json").read_text())
+    assert (told["verdict"], told["profile"], told["seed"], told["starts"]) == ("VALID", "mine", 7, 30)
+    assert told["command"] == list(CLIENT)
+    start, storm = told["rules"]
+    assert {key: start[key] for key in ("rule", "measured", "count", "expected", "verdict")} == {
+        **{"rule": "start", "measured": "0", "count": 30, "expected": "0", "verdict": "VALID"}
+    }
+    assert (storm["rule"], storm["verdict"], storm["expected"]) == ("storm", "measured", None)
+    assert storm["measured"] > 0
+
+    verdicts = json.loads((out / "verdicts.json").read_text())
+    assert (verdicts["scenario"], verdicts["seed"], verdicts["verdict"]) == ("conform", 7, "VALID")
+    assert [(check["name"], check["verdict"]) for check in verdicts["checks"]] == [
+        ("start", "VALID"),
+        ("measured", "VALID"),
+    ]
+    suite = ET.parse(out / "junit.xml").getroot()[0]
+    assert {key: suite.get(key) for key in ("tests", "failures", "errors")} == {
+        **{"tests": "2", "failures": "0", "errors": "0"}
+    }
+    assert "answered with code 0" in (out / "logs" / "starts-007.log").read_text()
+    assert "start: '0'" in written.read_text()
+
+
+def test_a_deviation_is_invalid_and_one_line_of_json_holds_it(tmp_path: Path) -> None:
+    done = typed(
+        "--json",
+        "--rules",
+        "start",
+        "--starts",
+        "30",
+        "--profile",
+        "java-5.3",
+        "--out",
+        str(tmp_path / "run"),
+        "--",
+        *CLIENT,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.stderr == ""
+    told = json.loads(done.stdout)
+    assert (told["verdict"], told["rules"][0]["expected"], told["run_dir"]) == (
+        *("INVALID", "random"),
+        str(tmp_path / "run"),
+    )
+    failed = ET.parse(tmp_path / "run" / "junit.xml").getroot()[0]
+    assert failed.get("failures") == "1"
+
+
+def test_a_program_that_fails_is_one_sentence_and_every_rule_is_unknown(tmp_path: Path) -> None:
+    program = (*PYTHON, "-c", "import sys; sys.exit('cannot read my.conf')")
+    done = typed("--profile", "java-5.3", "--out", str(tmp_path / "run"), "--", *program)
+    assert done.returncode == 3
+    assert "ended (exit 1)" in done.stderr
+    assert "its last output: cannot read my.conf" in done.stderr
+    told = json.loads((tmp_path / "run" / "conform.json").read_text())
+    assert {rule["verdict"] for rule in told["rules"]} == {"UNKNOWN"}
+    assert told["rules"][0]["why"] == told["hindered"] != ""
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_it_at_once_with_nothing_left(tmp_path: Path, number: signal.Signals, status: int) -> None:
+    out = tmp_path / "run"
+    words = [*CONFORM, "--rules", "poll_kind", "--out", str(out), "--", *CLIENT]
+    running = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    try:
+        assert running.stderr is not None
+        for line in running.stderr:  # until all situations run
+            if "situations" in line:
+                break
+        begun_s = time.monotonic()
+        running.send_signal(number)
+        assert running.wait(LIMIT_S) == status
+        assert time.monotonic() - begun_s < 15.0
+    finally:
+        running.kill()
+        running.communicate()
+    assert not family(os.getpid(), lambda command: TINY in command)
+    assert sorted(path.name for path in out.iterdir()) == ["logs"]
