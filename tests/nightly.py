@@ -243,7 +243,17 @@ NIGHTLY = (
             ("test_a_message_is_found_by_id_by_key_and_by_queue_offset", "messages"),
             ("test_the_connections_of_clients_are_shown", "connections"),
             ("test_the_brokers_settings_are_shown_and_changed", "settings"),
+            ("test_a_consumer_says_of_itself_what_it_does", "a consumer's state"),
+            ("test_the_progress_of_every_group_is_shown", "every group's progress"),
+            ("test_a_consume_queue_is_shown", "consume queues"),
+            ("test_every_producer_of_a_broker_is_shown", "producers"),
+            ("test_a_broker_tidies_up", "tidying up"),
         )
+    ),
+    Nightly(
+        f"{_ADMIN}::test_a_group_goes_on_where_an_operator_sends_it",
+        "a reset of offsets that Java's clients obey, after 10 s in 4.9",
+        ("tests/actors/broker/test_consumer_calls.py",),
     ),
 )
 

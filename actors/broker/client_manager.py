@@ -138,6 +138,12 @@ class ClientManager:
         found = (client for clients in groups for client in clients.values() if client.client_id == client_id)
         return max((client.channel for client in found), key=lambda channel: channel.id, default=None)
 
+    def consumer(self, group: str, client_id: str) -> Client | None:
+        """The group's consumer of that id; None when it is not there."""
+        found = self.consumers.get(group)
+        clients = () if found is None else found.clients.values()
+        return next((client for client in clients if client.client_id == client_id), None)
+
     def client_id(self, group: str, channel_id: int) -> str | None:
         """The id of the group's consumer on that channel; None before its first heartbeat there."""
         found = self.consumers.get(group)

@@ -24,6 +24,7 @@ class ConsumerOffsets:
         self._path = path
         self._table: dict[str, dict[int, int]] = {}
         self._pulled: dict[str, dict[int, int]] = {}
+        self._reset: dict[str, dict[int, int]] = {}
         self._dirty = False
         if path is not None:
             content = read_whole(path)
@@ -42,8 +43,18 @@ class ConsumerOffsets:
             self._dirty = True
         return -1 if before is None else before
 
+    def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """The group's next pull of the queue is to be sent to `offset`; until then that is where it stands."""
+        self._reset.setdefault(topic + SEPARATOR + group, {})[queue_id] = offset
+
+    def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
+        """Where this pull is to be sent instead, once; None: it goes where it wants."""
+        return self._reset.get(topic + SEPARATOR + group, {}).pop(queue_id, None) if self._reset else None
+
     def query(self, group: str, topic: str, queue_id: int) -> int:
         """The offset noted last, -1 when none ever was."""
+        if self._reset and queue_id in (reset := self._reset.get(topic + SEPARATOR + group, {})):
+            return reset[queue_id]
         return self._table.get(topic + SEPARATOR + group, {}).get(queue_id, -1)
 
     def queues(self, group: str, topic: str) -> Mapping[int, int]:
@@ -81,16 +92,18 @@ class ConsumerOffsets:
         for group in self.groups_of(topic):
             del self._table[topic + SEPARATOR + group]
             self._dirty = True
-        for key in [key for key in self._pulled if key.startswith(topic + SEPARATOR)]:
-            del self._pulled[key]
+        for table in (self._pulled, self._reset):
+            for key in [key for key in table if key.startswith(topic + SEPARATOR)]:
+                del table[key]
 
     def forget_group(self, group: str) -> None:
         """Drop `group`'s offsets of every topic."""
         for topic in self.topics_of(group):
             del self._table[topic + SEPARATOR + group]
             self._dirty = True
-        for key in [key for key in self._pulled if key.endswith(SEPARATOR + group)]:
-            del self._pulled[key]
+        for table in (self._pulled, self._reset):
+            for key in [key for key in table if key.endswith(SEPARATOR + group)]:
+                del table[key]
 
     def encode(self) -> bytes:
         """The table as JSON: `{"offsetTable": {"topic@group": {"0": 7}}}` (code 43's body, and the file)."""

@@ -12,6 +12,8 @@ from ...remoting.node.profile import Profile
 from ...remoting.transport import Connection
 from .admin_processor import AdminProcessor
 from .client_processor import ClientProcessor
+from .consumer_calls import ConsumerCalls
+from .inspection import InspectionProcessor
 from .pull_processor import PullProcessor
 from .query_processor import QueryProcessor
 from .replication import FETCH_COMMIT_LOG, LogServing
@@ -39,6 +41,8 @@ class BrokerProcessor:
         log: LogServing,
         transaction: TransactionProcessor,
         reply: ReplyProcessor,
+        calls: ConsumerCalls,
+        inspection: InspectionProcessor,
     ) -> None:
         self._services = services
         code = RequestCode
@@ -83,6 +87,19 @@ class BrokerProcessor:
             code.UPDATE_BROKER_CONFIG: admin.update_config,
             code.GET_BROKER_CONFIG: admin.get_config,
             code.GET_BROKER_RUNTIME_INFO: admin.runtime_info,
+            code.INVOKE_BROKER_TO_RESET_OFFSET: calls.reset_offset,
+            code.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: calls.consumer_status,
+            code.GET_CONSUMER_RUNNING_INFO: calls.running_info,
+            code.CONSUME_MESSAGE_DIRECTLY: calls.consume_directly,
+            code.QUERY_CONSUME_TIME_SPAN: inspection.time_span,
+            code.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: inspection.system_topics,
+            code.CLEAN_EXPIRED_CONSUMEQUEUE: inspection.nothing_to_clean,
+            code.CLEAN_UNUSED_TOPIC: inspection.clean_unused_topics,
+            code.GET_BROKER_CONSUME_STATS: inspection.all_consume_stats,
+            code.QUERY_CONSUME_QUEUE: inspection.consume_queue,
+            code.RESUME_CHECK_HALF_MESSAGE: inspection.resume_check,
+            code.GET_ALL_PRODUCER_INFO: inspection.all_producers,
+            code.DELETE_EXPIRED_COMMITLOG: inspection.nothing_to_clean,
         }
         if services.config.profile is Profile.V5_X:
             self._methods[code.LITE_PULL_MESSAGE] = pull.pull  # 4.9 knows no such request

@@ -38,6 +38,7 @@ _CODES = {
     GetStatus.OFFSET_OVERFLOW_ONE: ResponseCode.PULL_NOT_FOUND,
     GetStatus.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
     GetStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
+    GetStatus.OFFSET_RESET: ResponseCode.PULL_OFFSET_MOVED,
     GetStatus.NO_MESSAGE_IN_QUEUE: ResponseCode.PULL_OFFSET_MOVED,  # 19 when offset 0 was asked for
 }
 
@@ -159,6 +160,13 @@ class PullProcessor:
         max_bytes = config.max_transfer_bytes_on_message_in_memory
         if header.max_msg_bytes is not None and header.max_msg_bytes > 0:
             max_bytes = min(max_bytes, header.max_msg_bytes)
+        reset = services.offsets.take_reset(header.consumer_group, header.topic, header.queue_id)
+        if reset is not None:
+            first, end = (
+                find(header.topic, header.queue_id) for find in (services.store.min_offset, services.store.max_offset)
+            )
+            found = Found(GetStatus.OFFSET_RESET, reset, first, end)
+            return _Looked(_CODES[found.status], found, topic, group, wanted)
         found = services.store.get(
             header.topic,
             header.queue_id,

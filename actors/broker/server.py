@@ -29,7 +29,9 @@ from ...remoting.transport import Connection, RemotingClient, RemotingServer
 from .admin_processor import AdminProcessor
 from .client_processor import ClientProcessor
 from .config import BrokerConfig
+from .consumer_calls import ConsumerCalls
 from .groups import SubscriptionGroups
+from .inspection import InspectionProcessor
 from .long_poll import PullHolds
 from .offsets import ConsumerOffsets
 from .processor import Answer, BrokerProcessor
@@ -233,6 +235,8 @@ class Broker:
             log=self._serving,
             transaction=self._transactions,
             reply=ReplyProcessor(self.services, send),
+            calls=ConsumerCalls(self.services),
+            inspection=InspectionProcessor(self.services, transactions),
         )
 
     def _handle(self, connection: Connection, request: RemotingCommand) -> Answer:

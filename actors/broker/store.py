@@ -95,6 +95,7 @@ class GetStatus(Enum):
     OFFSET_OVERFLOW_ONE = "OFFSET_OVERFLOW_ONE"
     OFFSET_TOO_SMALL = "OFFSET_TOO_SMALL"
     NO_MESSAGE_IN_QUEUE = "NO_MESSAGE_IN_QUEUE"
+    OFFSET_RESET = "OFFSET_RESET"
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,6 +412,10 @@ class MessageStore:
         """The next queue offset to be given out; 0 for a queue without messages."""
         queue = self._queues.get(topic, {}).get(queue_id)
         return 0 if queue is None else queue.end
+
+    def topics(self) -> tuple[str, ...]:
+        """The topics that have had messages."""
+        return tuple(self._queues)
 
     def queue_ids(self, topic: str) -> tuple[int, ...]:
         """The queues of `topic` that have had messages, in order."""

@@ -11,7 +11,7 @@ a client may use a topic it has (processors), telling NameServers (registration)
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
 from pathlib import Path
 
@@ -112,6 +112,11 @@ class TopicTable:
 
     def get(self, topic: str) -> TopicConfig | None:
         return self.topic_config_table.get(topic)
+
+    @property
+    def system_topics(self) -> Set[str]:
+        """RocketMQ's own topics by name."""
+        return self._system
 
     def is_system(self, topic: str) -> bool:
         """True for RocketMQ's own topics, the cluster's and the broker's name among them."""

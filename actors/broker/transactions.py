@@ -112,6 +112,11 @@ class Transactions:
         stored = self._services.store.look(physical_offset)
         return stored if stored is not None and stored.topic == HALF_TOPIC else None
 
+    def resume(self, stored: StoredMessage) -> None:
+        """Put a message that was set aside back among the half messages. Raises MessageIllegal, StoreFull."""
+        properties = {**stored.properties, TRANSACTION_CHECK_TIMES: "0"}
+        self._services.put([_copy(stored, properties, HALF_TOPIC)])
+
     def end(self, stored: StoredMessage) -> None:
         """Note that a half message needs no asking any more. Raises MessageIllegal, StoreFull."""
         services = self._services

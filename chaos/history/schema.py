@@ -401,8 +401,8 @@ _CATALOGUE: tuple[Event, ...] = (
         "broker; a consumer that broadcasts",
         ("f", "topic", "broker_name", "queue_id", "offset", "value"),
         "a group's offset of the queue is another from here on: all before it counts as consumed; f: update (a commit "
-        "by itself), pull (a pull carried it), persist (kept by the consumer itself); value: group, before (the offset "
-        "until now, -1: none), and client, its id where a heartbeat of this channel has told it",
+        "by itself), pull (a pull carried it), persist (kept by the consumer itself), reset (mqadmin); value: group, "
+        "before (the offset until now, -1: none), and client, its id where a heartbeat of this channel has told it",
     ),
     Event(
         "assigned",

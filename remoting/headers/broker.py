@@ -411,3 +411,75 @@ class GetBrokerConfigResponseHeader(HeaderFields):
     """26"""
 
     version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetOffsetRequestHeader(HeaderFields):
+    """222, and 220 from broker to client; `queue_id` and `offset` are 5.x's."""
+
+    group: str
+    topic: str
+    queue_id: int = -1
+    offset: int | None = None
+    timestamp: int
+    is_force: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetConsumerStatusRequestHeader(HeaderFields):
+    """223; `client_addr` is a client's id."""
+
+    group: str
+    topic: str
+    client_addr: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetConsumerRunningInfoRequestHeader(HeaderFields):
+    """307, passed on to the client."""
+
+    consumer_group: str
+    client_id: str
+    jstack_enable: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumeMessageDirectlyResultRequestHeader(HeaderFields):
+    """309, passed on to the client."""
+
+    consumer_group: str
+    client_id: str | None = None
+    msg_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryConsumeTimeSpanRequestHeader(HeaderFields):
+    """303"""
+
+    topic: str
+    group: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetConsumeStatsInBrokerHeader(HeaderFields):
+    """317"""
+
+    is_order: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryConsumeQueueRequestHeader(HeaderFields):
+    """321"""
+
+    topic: str
+    queue_id: int
+    index: int
+    count: int
+    consumer_group: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeCheckHalfMessageRequestHeader(HeaderFields):
+    """323"""
+
+    msg_id: str | None = None

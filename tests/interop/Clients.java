@@ -34,7 +34,7 @@ import org.apache.rocketmq.common.message.MessageQueue;
 /**
  * A producer and consumers of every kind in one JVM: args are the NameServers and a prefix of topics and groups.
  * What was sent and what came are tab-separated lines SEND and RECEIVE; commands on stdin: send, consume, late,
- * restart, transact, request, filter.
+ * restart, transact, request, filter, listen NAME.
  */
 public class Clients {
     static final int BIG = 10_000;
@@ -72,6 +72,12 @@ public class Clients {
                 lite();
             } else if (line.equals("late")) {
                 push.add(concurrent("late", "*"));
+            } else if (line.startsWith("listen ")) {
+                String name = line.substring(7);
+                listen(name, "-" + name, "*");
+                for (int i = 0; i < 3; i++) {
+                    one(name, new Message(prefix + "-" + name, "TagA", name + "-" + i, new byte[] {(byte) i}));
+                }
             } else if (line.equals("transact")) {
                 transact();
             } else if (line.equals("request")) {

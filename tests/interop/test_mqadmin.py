@@ -129,6 +129,68 @@ def test_the_brokers_settings_are_shown_and_changed(world: World) -> None:
     assert settings(world.mqadmin.ok("getBrokerConfig", *target))["maxMessageSize"] == "2097152"
 
 
+def test_a_consumer_says_of_itself_what_it_does(world: World) -> None:
+    connections = world.mqadmin.ok("consumerConnection", "-n", world.name_server, "-g", f"{PREFIX}-all")
+    client_id = next(cell for row in rows(connections) for cell in row if "@" in cell)
+    printed = world.mqadmin("consumerStatus", "-n", world.name_server, "-g", f"{PREFIX}-all", "-i", client_id)
+    for line in ("#Consumer Properties#", "#Consumer Subscription#", "#Consumer MQ Detail#", f"{PREFIX}-topic"):
+        assert line in printed
+
+
+def test_the_progress_of_every_group_is_shown(world: World) -> None:
+    def check() -> None:
+        target = ("-n", world.name_server, "-b", world.brokers["broker-a"], "-o", "false")
+        printed = rows(world.mqadmin.ok("brokerConsumeStats", *target))
+        queues = [row for row in printed if row[0] == f"{PREFIX}-topic" and row[1] == f"{PREFIX}-all"]
+        assert sum(int(row[4]) for row in queues) > 0
+        assert [row[4] for row in queues] == [row[5] for row in queues]  # broker offsets, consumer offsets
+
+    eventually(check)
+
+
+def test_a_consume_queue_is_shown(world: World) -> None:
+    sent = next(line.split("\t") for line in world.clients.lines if line.startswith("SEND\tlast\t"))
+    broker, queue, offset = sent[6:9]
+    target = ("-t", TOPIC, "-q", queue, "-i", offset, "-c", "5", "-b", world.brokers[broker], "-g", f"{PREFIX}-tagged")
+    printed = world.mqadmin.ok("queryCq", *target)
+    assert "TagA || TagC" in printed
+    assert f"max: {int(offset) + 1}, min: 0" in printed
+    assert f"idx: {offset}\nConsumeQueueData{{physicOffset=" in printed
+
+
+def test_every_producer_of_a_broker_is_shown(world: World) -> None:
+    printed = world.mqadmin.ok("producer", "-b", world.brokers["broker-a"])
+    assert f"{PREFIX}-producers" in printed
+    assert "JAVA" in printed
+
+
+def test_a_broker_tidies_up(world: World) -> None:
+    target = ("-n", world.name_server, "-b", world.brokers["broker-a"])
+    for command in ("cleanExpiredCQ", "cleanUnusedTopic", "deleteExpiredCommitLog"):
+        assert "success" in world.mqadmin.ok(command, *target)
+
+
+def test_a_group_goes_on_where_an_operator_sends_it(world: World) -> None:
+    """4.9's clients wait for 10 s before they go there, and 4.9's brokers for the group's first commits."""
+    mqadmin, name = world.mqadmin, f"{PREFIX}-reset"
+    server = ("-n", world.name_server)
+    mqadmin.ok("updateTopic", *server, "-b", world.brokers["broker-a"], "-t", name, "-r", "1", "-w", "1")
+    world.clients.say("listen reset")
+
+    def received(times: int) -> None:
+        keys = [line.split("\t")[2] for line in list(world.clients.lines) if line.startswith("RECEIVE\treset\t")]
+        assert sorted(keys) == sorted(f"reset-{number}" for number in range(3) for _ in range(times))
+
+    def reset() -> None:
+        printed = mqadmin("resetOffsetByTime", *server, "-g", name, "-t", name, "-s", "0")
+        assert "Exception" not in printed, printed
+        assert "broker-a" in printed
+
+    eventually(lambda: received(1))
+    eventually(reset)
+    eventually(lambda: received(2), within_s=60)
+
+
 def test_a_subscription_group_is_made_and_deleted(world: World) -> None:
     target = ("-n", world.name_server, "-b", world.brokers["broker-a"])
     assert "success" in world.mqadmin.ok("updateSubGroup", *target, "-g", "made")

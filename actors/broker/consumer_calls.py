@@ -1,0 +1,205 @@
+"""What mqadmin asks a broker and the broker asks its consumers: their state (307), to consume one message (309), to go
+on elsewhere (222, passed on as 220), where they are (223, passed on as 221).
+
+A reset: 4.9 tells the consumers, who commit and pull from there; without one online it is refused (206), and mqadmin
+then commits by itself. 5.x notes it here: the offset is committed at once, and each queue's next pull is sent there.
+Upstream: `AdminBrokerProcessor`, `Broker2Client`, `ConsumerOffsetManager.assignResetOffset`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from typing import cast
+
+from ...remoting.bodies.admin import GetConsumerStatusBody, MessageQueueForC, ResetOffsetBody, ResetOffsetBodyForC
+from ...remoting.codes import LanguageCode, RequestCode, ResponseCode
+from ...remoting.command import RemotingCommand
+from ...remoting.errors import RequestTimeout, RocketMQError
+from ...remoting.headers.broker import (
+    ConsumeMessageDirectlyResultRequestHeader,
+    GetConsumerRunningInfoRequestHeader,
+    GetConsumerStatusRequestHeader,
+    ResetOffsetRequestHeader,
+)
+from ...remoting.message import MessageQueue
+from ...remoting.message_id import parse_offset_msg_id
+from ...remoting.node.profile import Profile
+from ...remoting.transport import Connection
+from .client_manager import Client
+from .services import Services, refuse
+
+CALL_TIMEOUT_S = 10.0
+STATUS_TIMEOUT_S = 5.0
+
+
+class ConsumerCalls:
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    # Passed on as it came
+
+    def running_info(self, _: Connection, request: RemotingCommand) -> RemotingCommand | Awaitable[RemotingCommand]:
+        """307: what a consumer says of itself."""
+        header = GetConsumerRunningInfoRequestHeader.from_ext_fields(request.ext_fields)
+        return self._passed_on(request, header.consumer_group, header.client_id, request.ext_fields or {}, b"")
+
+    def consume_directly(self, _: Connection, request: RemotingCommand) -> RemotingCommand | Awaitable[RemotingCommand]:
+        """309: what a consumer makes of one stored message."""
+        header = ConsumeMessageDirectlyResultRequestHeader.from_ext_fields(request.ext_fields)
+        offset = parse_offset_msg_id(header.msg_id or "")[1]
+        stored = self._services.store.look(offset)
+        if stored is None:
+            return refuse(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}")
+        fields = {**(request.ext_fields or {}), "brokerName": self._services.config.broker_name}
+        return self._passed_on(request, header.consumer_group, header.client_id or "", fields, stored.encode())
+
+    def _passed_on(
+        self, request: RemotingCommand, group: str, client_id: str, fields: Mapping[str, str], body: bytes
+    ) -> RemotingCommand | Awaitable[RemotingCommand]:
+        client = self._services.clients.consumer(group, client_id)
+        if client is None:
+            return refuse(ResponseCode.SYSTEM_ERROR, f"The Consumer <{group}> <{client_id}> not online")
+        return self._call(client, group, self._command(request.code, fields, body))
+
+    async def _call(self, client: Client, group: str, command: RemotingCommand) -> RemotingCommand:
+        """The client's answer as ours."""
+        try:
+            answer = await cast(Connection, client.channel).invoke(command, timeout_s=CALL_TIMEOUT_S)
+        except RequestTimeout as exc:
+            return refuse(ResponseCode.CONSUME_MSG_TIMEOUT, f"consumer <{group}> <{client.client_id}> Timeout: {exc}")
+        except RocketMQError as exc:
+            remark = f"invoke consumer <{group}> <{client.client_id}> Exception: {exc}"
+            return refuse(ResponseCode.SYSTEM_ERROR, remark)
+        return RemotingCommand.response(answer.code, answer.remark, header=answer.ext_fields, body=answer.body)
+
+    # Offsets
+
+    def reset_offset(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """222: each queue's new offset, by time (-1: the end), or as given for one queue (5.x)."""
+        header = ResetOffsetRequestHeader.from_ext_fields(request.ext_fields)
+        services = self._services
+        services.context.log.info(
+            "[reset-offset] reset offset started by %s. topic=%s, group=%s, timestamp=%d, isForce=%s",
+            connection.remote_address,
+            header.topic,
+            header.group,
+            header.timestamp,
+            str(header.is_force).lower(),
+        )
+        if services.config.profile is Profile.V5_X:
+            return self._reset_here(connection, header)
+        return self._reset_by_consumers(request, header)
+
+    def _reset_here(self, connection: Connection, header: ResetOffsetRequestHeader) -> RemotingCommand:
+        services = self._services
+        topic, group = header.topic, header.group
+        config = services.topics.get(topic)
+        if services.config.is_slave:
+            return refuse(ResponseCode.SYSTEM_ERROR, "Can not reset offset in slave broker")
+        if config is None:
+            return refuse(ResponseCode.TOPIC_NOT_EXIST, f"Topic {topic} does not exist")
+        if group not in services.groups.table:
+            return refuse(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {group} does not exist")
+        offsets: dict[int, int] = {}
+        if header.queue_id >= 0 and header.offset is not None and header.offset != -1:
+            first, end = (
+                find(topic, header.queue_id) for find in (services.store.min_offset, services.store.max_offset)
+            )
+            if not first <= header.offset <= end + 1:
+                remark = f"Target offset {header.offset} not in consume queue range [{first}-{end}]"
+                return refuse(ResponseCode.SYSTEM_ERROR, remark)
+            offsets[header.queue_id] = header.offset
+        else:
+            queues = [header.queue_id] if header.queue_id >= 0 else range(config.read_queue_nums)
+            offsets = {queue_id: self._offset_at(topic, queue_id, header.timestamp) for queue_id in queues}
+        if not offsets:
+            return refuse(ResponseCode.SYSTEM_ERROR, "No queues to reset.")
+        for queue_id, offset in offsets.items():
+            services.commit(connection, "reset", group, topic, queue_id, offset)
+            services.offsets.reset(group, topic, queue_id, offset)
+        table = {self._queue(topic, queue_id): offset for queue_id, offset in offsets.items()}
+        return RemotingCommand.response(body=ResetOffsetBody(offset_table=table).encode())
+
+    def _reset_by_consumers(self, request: RemotingCommand, header: ResetOffsetRequestHeader) -> RemotingCommand:
+        services = self._services
+        topic, group = header.topic, header.group
+        config = services.topics.get(topic)
+        if config is None:
+            remark = f"[reset-offset] reset offset failed, no topic in this broker. topic={topic}"
+            return refuse(ResponseCode.SYSTEM_ERROR, remark)
+        table: dict[MessageQueue, int] = {}
+        for queue_id in range(config.write_queue_nums):
+            committed = services.offsets.query(group, topic, queue_id)
+            if committed == -1:
+                return refuse(ResponseCode.SYSTEM_ERROR, f"THe consumer group <{group}> not exist")
+            offset = self._offset_at(topic, queue_id, header.timestamp)
+            later = offset >= committed and not header.is_force
+            table[self._queue(topic, queue_id)] = committed if later else offset
+        consumers = services.clients.consumers.get(group)
+        if consumers is None:
+            remark = (
+                f"Consumer not online, so can not reset offset, Group: {group} Topic: {topic} "
+                f"Timestamp: {header.timestamp}"
+            )
+            return refuse(ResponseCode.CONSUMER_NOT_ONLINE, remark)
+        body = ResetOffsetBody(offset_table=table).encode()
+        told = body
+        if request.language is LanguageCode.CPP:
+            queues = tuple(MessageQueueForC(**queue._asdict(), offset=offset) for queue, offset in table.items())
+            told = ResetOffsetBodyForC(offset_table=queues).encode()
+        fields = {"topic": topic, "group": group, "timestamp": str(header.timestamp), "isForce": "false"}
+        for client in consumers.clients.values():
+            command = self._command(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, fields, told, oneway=True)
+            try:
+                cast(Connection, client.channel).send(command)
+            except RocketMQError as exc:
+                services.context.log.error(
+                    "[reset-offset] reset offset exception. topic=%s, group=%s ,error=%s", topic, group, exc
+                )
+        return RemotingCommand.response(body=body)
+
+    def consumer_status(self, _: Connection, request: RemotingCommand) -> RemotingCommand | Awaitable[RemotingCommand]:
+        """223: each client's own offsets of a topic."""
+        header = GetConsumerStatusRequestHeader.from_ext_fields(request.ext_fields)
+        consumers = self._services.clients.consumers.get(header.group)
+        if consumers is None:
+            remark = f"No Any Consumer online in the consumer group: [{header.group}]"
+            return refuse(ResponseCode.SYSTEM_ERROR, remark)
+        wanted = (header.client_addr or "").strip()
+        clients = [client for client in consumers.clients.values() if wanted in ("", client.client_id)]
+        return self._status(clients, header)
+
+    async def _status(self, clients: list[Client], header: GetConsumerStatusRequestHeader) -> RemotingCommand:
+        table: dict[str, Mapping[MessageQueue, int]] = {}
+        fields = {"topic": header.topic, "group": header.group}
+        for client in clients:
+            command = self._command(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, fields, b"")
+            try:
+                answer = await cast(Connection, client.channel).invoke(command, timeout_s=STATUS_TIMEOUT_S)
+                if answer.code == ResponseCode.SUCCESS and answer.body:
+                    table[client.client_id] = GetConsumerStatusBody.decode(answer.body).message_queue_table
+            except RocketMQError as exc:
+                self._services.context.log.error(
+                    "[get-consumer-status] get consumer status exception. topic=%s, group=%s, error=%s",
+                    header.topic,
+                    header.group,
+                    exc,
+                )
+        return RemotingCommand.response(body=GetConsumerStatusBody(consumer_table=table).encode())
+
+    # Small things
+
+    def _offset_at(self, topic: str, queue_id: int, timestamp: int) -> int:
+        store = self._services.store
+        if timestamp < 0:
+            return store.max_offset(topic, queue_id)
+        return store.offset_by_time(topic, queue_id, timestamp)
+
+    def _queue(self, topic: str, queue_id: int) -> MessageQueue:
+        return MessageQueue(topic, self._services.config.broker_name, queue_id)
+
+    def _command(self, code: int, fields: Mapping[str, str], body: bytes, *, oneway: bool = False) -> RemotingCommand:
+        version = self._services.config.profile.version
+        return RemotingCommand.request(
+            code, dict(fields), body, oneway=oneway, language=LanguageCode.JAVA, version=version
+        )

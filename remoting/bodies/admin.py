@@ -1,0 +1,105 @@
+"""The bodies that mqadmin asks brokers for and that clients do not know. Upstream: `protocol/body/*`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..headers.fields import wire
+from ..message import MessageQueue
+from .client import ConsumeStats, SubscriptionData
+from .fields import Body, Long
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetOffsetBody(Body):
+    """Where each queue is to be consumed from (222, 220)."""
+
+    offset_table: Mapping[MessageQueue, Long] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageQueueForC(Body):
+    topic: str
+    broker_name: str
+    queue_id: int
+    offset: Long
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetOffsetBodyForC(Body):
+    """The same for clients in C++, which read no object keys."""
+
+    offset_table: tuple[MessageQueueForC, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetConsumerStatusBody(Body):
+    """221: one client's own offsets; 223: those of every client, by its id."""
+
+    message_queue_table: Mapping[MessageQueue, Long] = field(default_factory=dict)
+    consumer_table: Mapping[str, Mapping[MessageQueue, Long]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerInfo(Body):
+    client_id: str
+    remote_ip: str = wire("remoteIP")
+    language: str | None = None
+    version: int = 0
+    last_update_timestamp: Long = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerTableInfo(Body):
+    """328: every producer at a broker, by group."""
+
+    data: Mapping[str, tuple[ProducerInfo, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumeStatsList(Body):
+    """317: how far every group is. The last field is 5.x's."""
+
+    consume_stats_list: tuple[Mapping[str, tuple[ConsumeStats, ...]], ...] = ()
+    broker_addr: str
+    total_diff: Long = 0
+    total_inflight_diff: Long | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumeQueueData(Body):
+    physic_offset: Long
+    physic_size: int
+    tags_code: Long
+    extend_data_json: str | None = None
+    bit_map: str | None = None
+    eval: bool = False
+    msg: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryConsumeQueueResponseBody(Body):
+    """321: entries of one consume queue, and what a group filters by."""
+
+    subscription_data: SubscriptionData | None = None
+    filter_data: str | None = None
+    queue_data: tuple[ConsumeQueueData, ...] | None = None
+    max_queue_index: Long = 0
+    min_queue_index: Long = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueTimeSpan(Body):
+    message_queue: MessageQueue
+    min_time_stamp: Long = 0
+    max_time_stamp: Long = 0
+    consume_time_stamp: Long = 0
+    delay_time: Long = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryConsumeTimeSpanBody(Body):
+    """303: from when to when the messages of each queue are, and up to when they have been consumed."""
+
+    consume_time_span_set: tuple[QueueTimeSpan, ...] = ()
