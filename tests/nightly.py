@@ -47,6 +47,15 @@ _SHAPES = f"{_VIRTUAL}/test_shaped_partitions.py::test_links_meet_what_the_shape
 
 NIGHTLY = (
     Nightly(
+        "tests/chaos/conform/test_command.py::test_our_own_client_does_all_that_its_profile_says",
+        "`nemesrv conform` with our own client in every situation, in real time (3 min 30 s)",
+        (
+            "tests/chaos/conform/test_command.py",
+            "tests/chaos/conform/test_run.py",
+            "tests/chaos/conform/test_sabotage.py",
+        ),
+    ),
+    Nightly(
         _BY_HAND,
         "more defects of acts by hand and of clocks",
         (_BY_HAND, "tests/chaos/checkers/test_done_by_hand.py"),

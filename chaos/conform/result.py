@@ -22,6 +22,7 @@ from ..fronts.observed import Asked
 from ..judging import EXIT_STATUS
 from ..reports.junit import junit
 from ..verdict import Example, Validity, Verdict, worst
+from .evidence import write_evidence
 from .judging import RuleVerdict
 from .rules import LeftOut, Measured
 from .rules.rule import plain
@@ -135,7 +136,7 @@ def _with_reason(found: RuleVerdict, left_out: Mapping[str, str]) -> RuleVerdict
 
 
 def write(result: Result, folder: RunFolder) -> None:
-    """conform.json, verdicts.json and junit.xml."""
+    """conform.json, verdicts.json, junit.xml, and what was seen beside each process's output."""
     document = result.to_json()
     (folder.path / "conform.json").write_text(_json(document), encoding="utf-8")
     verdicts = _verdicts(result)
@@ -148,6 +149,7 @@ def write(result: Result, folder: RunFolder) -> None:
     }
     folder.verdicts_file.write_text(_json(told), encoding="utf-8")
     folder.junit_file.write_bytes(junit(NAME, result.plan.seed, verdicts, result.left_out))
+    write_evidence(result.trial.watched, folder.logs)
 
 
 def _json(document: object) -> str:
