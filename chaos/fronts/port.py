@@ -76,10 +76,7 @@ class Port:
             self._filler = _reusable(self.address.host)
             self._filler.setblocking(False)
             self._filler.connect_ex(self.address)
-            if (
-                select.select((), (self._filler,), (), 0.05)[1]
-                and self._filler.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
-            ):
+            if _is_writable(self._filler, 50) and self._filler.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0:
                 return
             listener.shutdown(socket.SHUT_RDWR)  # a dial of somebody else came between: once more, without it
             self._drop_filler()
@@ -118,3 +115,10 @@ def _reusable(host: str) -> socket.socket:
     made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     return made
+
+
+def _is_writable(sock: socket.socket, within_ms: int) -> bool:
+    """By poll(): select() takes no descriptor above 1023, and there may be thousands of sockets."""
+    poll = select.poll()
+    poll.register(sock, select.POLLOUT)
+    return bool(poll.poll(within_ms))

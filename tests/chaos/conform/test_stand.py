@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,8 +15,9 @@ import pytest
 
 from nemesrv.chaos.conform.situations import SENDS, Act, Step, Whom
 from nemesrv.chaos.conform.stand import QUEUES, TOPIC, Stand
-from nemesrv.chaos.fronts.behaviour import REFUSES, SILENT, Behaviour, Connected, Dials
+from nemesrv.chaos.fronts.behaviour import DROPS_SYNS, REFUSES, SILENT, Behaviour, Connected, Dials
 from nemesrv.chaos.fronts.observed import Asked, Behaved, Happened, Observation
+from nemesrv.chaos.machine import allow_open_files
 from nemesrv.clients.admin import AdminClient
 from nemesrv.remoting.errors import ConnectError, ResponseError
 from nemesrv.remoting.node.clock import RealClock
@@ -178,3 +180,19 @@ def test_messages_for_consumers_go_round_the_fronts(tmp_path: Path) -> None:
         assert not [seen for seen in world.of(Asked) if seen.code in SENDS]
 
     on_a_stand(tmp_path, body)
+
+
+def test_syns_are_dropped_where_a_thousand_files_are_open_too(tmp_path: Path) -> None:
+    """Two dozen stands have as many, and select() knows none above 1023."""
+    allow_open_files(4096)
+    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+
+    async def body(world: World) -> None:
+        await world.stand.do(Step(at_s=0, whom=Whom.FIRST, behaviour=DROPS_SYNS))
+        assert [seen.behaviour for seen in world.of(Behaved)] == [DROPS_SYNS]
+
+    try:
+        on_a_stand(tmp_path, body)
+    finally:
+        for each in held:
+            os.close(each)
