@@ -136,8 +136,9 @@ def sends_told(watched: Watched) -> list[Send]:
         key = str(one.value.get("id"))
         if one.f == "send" and one.at_ms <= watched.stopping_ms:
             found.setdefault(key, Send(began_ms=one.at_ms))
-        elif one.f == "sent" and key in found:
-            found[key].ended_ms, found[key].ok = one.at_ms, one.value.get("type") == "ok"
+        elif one.f == "sent" and (key in found or one.at_ms <= watched.stopping_ms):
+            send = found.setdefault(key, Send(began_ms=one.at_ms))  # who only says how it ended
+            send.ended_ms, send.ok = one.at_ms, one.value.get("type") == "ok"
     return [*found.values()]
 
 
