@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..verdict import Validity
@@ -71,5 +71,9 @@ def _judge(rule: Rule, watched: Sequence[Watched], profile: Profile | None) -> R
         if measured.value is None:
             verdict = Validity.UNKNOWN
         elif expected is not None:
-            verdict = rule.judge(measured, expected, max(one.late_ms for one in of) / 1000)
+            late_s = max(one.late_ms for one in of) / 1000
+            verdict = rule.judge(measured, expected, late_s)
+            if verdict is Validity.UNKNOWN and rule.judge(measured, expected) is Validity.INVALID:
+                why = f"this machine was {late_s:.2f} s late meanwhile: end what else it does, and run again"
+                measured = replace(measured, why="; ".join(filter(None, (measured.why, why))))
     return RuleVerdict(rule=rule, measured=measured, expected=expected, verdict=verdict)

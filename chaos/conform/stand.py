@@ -222,7 +222,12 @@ class Stand:
             await self._broker_acts(step.act)
         elif step.behaviour is not None:
             for name, behaviour in self._changes(step):
-                await self.fronts[name].behave(behaviour)
+                try:
+                    await self.fronts[name].behave(behaviour)
+                except OSError as exc:
+                    raise HarnessError(
+                        f"{name} cannot be made to behave so ({behaviour}): {exc.strerror or exc}"
+                    ) from exc
 
     def _changes(self, step: Step) -> Sequence[tuple[str, Behaviour]]:
         assert step.behaviour is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,16 @@ def test_with_a_profile_the_rules_that_it_names_are_judged() -> None:
     assert [document[key] for key in ("rule", "measured", "count", "expected", "verdict")] == [
         "sticky", "moves", 3, "kept", "INVALID",
     ]  # fmt: skip
+
+
+def test_a_time_out_of_bounds_on_a_machine_that_was_late_is_unknown_and_says_so() -> None:
+    slow = polls(Story("quiet", for_s=100.0), "ns-1", 0.05, 31.0, 62.0, 93.0).watched()
+    java = profile_of("java-5.3")
+    (on_time,) = judge_all([slow], java, ["poll_period_s"])
+    (late,) = judge_all([replace(slow, late_ms=1200.0)], java, ["poll_period_s"])
+    assert (on_time.verdict, late.verdict) == (Validity.INVALID, Validity.UNKNOWN)
+    assert isinstance(late.measured, Measured)
+    assert "this machine was 1.20 s late meanwhile" in late.measured.why
 
 
 def test_a_rule_that_fails_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
