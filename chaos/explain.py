@@ -71,7 +71,9 @@ def _holdings(world: World) -> list[dict[str, Any]]:
     """Each NameServer and broker from 0 to the end, without a gap: what is demanded, from, to, and why."""
     found: list[dict[str, Any]] = []
     of_pair: dict[tuple[str, str], list[Obligation]] = {
-        (server.name, broker.name): [] for server in world.of_kind("name_server") for broker in world.of_kind("broker")
+        (server.name, broker.name): []
+        for server in world.of_kind("name_server")
+        for broker in world.of_kind("broker", "slave")
     }
     for one in obligations(world):
         of_pair[one.name_server, one.broker].append(one)

@@ -2,9 +2,10 @@
 
     broker ──────────────┐
     producer, consumer,  ├──► every NameServer          A link is (node, peer): `node` dials `peer`, through the one
-    prober, admin ───────┘                              proxy made for that pair. A NameServer dials nobody, and no
-    producer, consumer,  ───► every broker              broker dials a broker.
+    prober, admin ───────┘                              proxy made for that pair. A NameServer dials nobody, and
+    producer, consumer,  ───► every broker              brokers dial those of their own name only.
     prober, admin
+    broker-a, broker-a/1 ───► one another               A slave is called by its master's name and its brokerId.
     broker, producer,    ───► address server, where there is one
     consumer
 
@@ -39,6 +40,9 @@ class NodeKind(StrEnum):
 
     NAME_SERVER = "name_server"
     BROKER = "broker"
+    """A master."""
+    SLAVE = "slave"
+    """A broker under a master's name, with an id above 0."""
     PRODUCER = "producer"
     CONSUMER = "consumer"
     PROBER = "prober"
@@ -46,6 +50,32 @@ class NodeKind(StrEnum):
     """Who asks by hand what a timeline says: there only where one does."""
     ADDRESS_SERVER = "address_server"
     EXTERNAL = "external"
+
+
+def broker_name(node: str) -> str:
+    """The brokerName of a broker: a slave has its master's."""
+    return node.partition("/")[0]
+
+
+def broker_id(node: str) -> int:
+    """The brokerId with which a broker begins: 0 of a master."""
+    return int(node.partition("/")[2] or 0)
+
+
+def is_slave(node: str) -> bool:
+    """Whether that is how a slave is called: broker-a/1, broker-a/2, …"""
+    number = node.partition("/")[2]
+    return number.isascii() and number.isdigit() and number[:1] != "0"
+
+
+def file_name(node: str) -> str:
+    """The node's name, or a link's, where a slash would part folders or a URL's path."""
+    return node.replace("/", "@")
+
+
+def of_file_name(text: str) -> str:
+    """The name that `file_name` made that of."""
+    return text.replace("@", "/")
 
 
 class Link(NamedTuple):
@@ -68,7 +98,9 @@ _EXPRESSION = re.compile(
 _ZONE = "zone:"
 GROUPS: Mapping[str, tuple[NodeKind, ...]] = {
     "name_servers": (NodeKind.NAME_SERVER,),
-    "brokers": (NodeKind.BROKER,),
+    "brokers": (NodeKind.BROKER, NodeKind.SLAVE),
+    "masters": (NodeKind.BROKER,),
+    "slaves": (NodeKind.SLAVE,),
     "producers": (NodeKind.PRODUCER,),
     "consumers": (NodeKind.CONSUMER,),
     "clients": (NodeKind.PRODUCER, NodeKind.CONSUMER, NodeKind.PROBER),
@@ -83,6 +115,8 @@ class Topology:
 
     name_servers: int = 3
     brokers: int = 2
+    slaves: tuple[str, ...] = ()
+    """By name, as in broker-a/1."""
     producers: int = 1
     consumers: int = 1
     prober: bool = True
@@ -95,12 +129,16 @@ class Topology:
     def __post_init__(self) -> None:
         if self.name_servers < 1 or not 0 <= self.brokers <= 26 or self.producers < 0 or self.consumers < 0:
             raise ValueError(f"{self} needs at least one NameServer, 0 to 26 brokers, and no negative counts")
+        masters = {f"broker-{chr(ord('a') + i)}" for i in range(self.brokers)}
+        if any(broker_name(slave) not in masters or not is_slave(slave) for slave in self.slaves):
+            raise ValueError(f"{', '.join(self.slaves)} need masters of their names ({', '.join(sorted(masters))})")
 
     @cached_property
     def kinds(self) -> dict[str, NodeKind]:
         """Every node by name, in the order in which they are started."""
         kinds = {f"ns-{i}": NodeKind.NAME_SERVER for i in range(self.name_servers)}
         kinds |= {f"broker-{chr(ord('a') + i)}": NodeKind.BROKER for i in range(self.brokers)}
+        kinds |= {slave: NodeKind.SLAVE for slave in sorted(self.slaves)}
         kinds |= {f"producer-{i}": NodeKind.PRODUCER for i in range(self.producers)}
         kinds |= {f"consumer-{i}": NodeKind.CONSUMER for i in range(self.consumers)}
         if self.prober:
@@ -131,7 +169,7 @@ class Topology:
     @property
     def servers(self) -> tuple[str, ...]:
         """The names of all nodes that listen."""
-        return self.of(NodeKind.NAME_SERVER, NodeKind.BROKER, NodeKind.ADDRESS_SERVER)
+        return self.of(NodeKind.NAME_SERVER, NodeKind.BROKER, NodeKind.SLAVE, NodeKind.ADDRESS_SERVER)
 
     @property
     def clients(self) -> tuple[str, ...]:
@@ -140,13 +178,14 @@ class Topology:
     @cached_property
     def links(self) -> tuple[Link, ...]:
         """Every link there is, by node in start order."""
-        name_servers, brokers = self.of(NodeKind.NAME_SERVER), self.of(NodeKind.BROKER)
+        name_servers, brokers = self.of(NodeKind.NAME_SERVER), self.of(*GROUPS["brokers"])
         links: list[Link] = []
         for node, kind in self.kinds.items():
             if kind not in (NodeKind.NAME_SERVER, NodeKind.ADDRESS_SERVER):
                 links += [Link(node, peer) for peer in name_servers]
-                links += [Link(node, peer) for peer in brokers if kind is not NodeKind.BROKER]
-            if self.address_server and kind in (NodeKind.BROKER, NodeKind.PRODUCER, NodeKind.CONSUMER):
+                own = broker_name(node) if kind in GROUPS["brokers"] else None
+                links += [Link(node, peer) for peer in brokers if own in (None, broker_name(peer)) and peer != node]
+            if self.address_server and kind in (*GROUPS["brokers"], NodeKind.PRODUCER, NodeKind.CONSUMER):
                 links.append(Link(node, ADDRESS_SERVER))
         return tuple(links)
 

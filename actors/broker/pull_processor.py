@@ -9,6 +9,7 @@ Upstream: `PullMessageProcessor`, `DefaultPullMessageResultHandler`, `PullReques
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -183,6 +184,9 @@ class PullProcessor:
                 connection, "pull", header.consumer_group, header.topic, header.queue_id, header.commit_offset
             )
         code = _CODES[found.status]
+        if config.is_slave and code == ResponseCode.PULL_OFFSET_MOVED and header.queue_offset >= found.max_offset:
+            # It has not been copied yet. Apache's slave has the consumer ask again at once, as often as it can.
+            code, found = ResponseCode.PULL_NOT_FOUND, replace(found, next_offset=header.queue_offset)
         if found.status is GetStatus.NO_MESSAGE_IN_QUEUE and header.queue_offset == 0:
             code = ResponseCode.PULL_NOT_FOUND
         return _Looked(code, found, topic, group, wanted)

@@ -26,7 +26,7 @@ from .check import Check, Reads, Section
 from .control import Control, decoded
 from .demands import Demand, Demands, demand_tolerances
 from .findings import verdict_of
-from .known_brokers import has_master, known_brokers, words
+from .known_brokers import has_broker, known_brokers, words
 from .lateness import Missing
 from .registered_rows import QueueRow, registered_rows, row_of
 from .route_answers import RouteAnswer, route_answers
@@ -171,7 +171,7 @@ class _Judged:
             return None
         for demand in self._demands.get((processes[0], answer.topic), ()):
             broker, tolerance = demand.obligation.broker, self._tolerances[demand.obligation.id]
-            if has_master(answer.route or {}, broker, self._known) == demand.wants:
+            if has_broker(answer.route or {}, broker, self._known) == demand.wants:
                 continue
             if not _lies_in(answer, demand, tolerance.valid_up_to_ms):
                 continue

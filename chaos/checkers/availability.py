@@ -274,6 +274,8 @@ def _producers(tallied: Tallies, world: World) -> tuple[int, list[Shortfall]]:
             continue
         missing = lost(world, client, "broker", start_ms, for_ms=settle_ms(world))
         away = unnamed(world, client, start_ms - settle_ms(world), until_ms) - missing.keys()
+        if world.has_slaves and len(away) + len(missing) >= brokers:
+            continue  # a route that has slaves only is taken, and then there is nobody to send to
         brokers, gone = brokers - len(away if missing else ()), len(missing)  # it may know of no more than these
         share = share_lost(world, brokers, gone, queues)
         if share >= 1:

@@ -30,7 +30,7 @@ from .check import Check, Reads, Section
 from .control import Control, decoded
 from .demands import Demands, demand_tolerances
 from .findings import NEVER, counted, lasted, tolerated, verdict_of
-from .known_brokers import has_master, known_brokers, words
+from .known_brokers import has_broker, known_brokers, words
 from .lateness import LagWindow
 from .route_answers import RouteAnswer, route_answers
 from .route_tables import brokers_of, route_tables
@@ -213,7 +213,7 @@ class _Judged:
             window = self._follows(client[0], since_ms)
             from_ms, to_ms = since_ms + span.tolerance_ms + window.latest_ms, min(span.to_ms, self._end_ms(client))
             if from_ms < to_ms and alive(self._world, client[0], since_ms - window.latest_ms, to_ms):
-                missing = [t for t in routes if not has_master(decoded(t.value), broker, self._known)]
+                missing = [t for t in routes if not has_broker(decoded(t.value), broker, self._known)]
                 yield self._finding(client, topic, broker, window, since_ms, (from_ms, to_ms), missing, span.after)
 
     def _follows(self, client: str, since_ms: float) -> Window:
@@ -239,7 +239,7 @@ class _Judged:
                 life = self._lives[client]
                 if client[0] != a.client or not life.start_ms <= a.start_ms or not has[topic] & set(a.others):
                     continue
-                kept = [t for t in self.routes[client, topic] if a.broker in brokers_of(t.value)]
+                kept = [t for t in self.routes[client, topic] if has_broker(decoded(t.value) or {}, a.broker, {})]
                 bound_ms = a.route_from_ms - a.start_ms
                 formula = a.window.formula.replace(" + Qr", "")  # a consumer's queues follow later, its routes do not
                 window = a.window._replace(latest_ms=bound_ms, formula=formula, row=_LOST_ROW)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..oracle.commits import PERSISTED_MS, CommitRules
 from ..oracle.deliveries import Asker, askers, holdings
+from ..oracle.slaves import offsets_vary
 from ..oracle.world import World
 from ..verdict import FINDINGS_MAX, Finding, Validity, Verdict
 from .check import Check, Facts, Reads, Section, largest
@@ -194,7 +195,7 @@ def _ahead(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
 def _back(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker]) -> Iterator[Finding]:
     for one in facts.back:
         queue, group = (one.topic, one.broker_name, one.queue_id), groups[one.group]
-        if (one.topic, one.broker_name) in rules.deleted:
+        if (one.topic, one.broker_name) in rules.deleted or offsets_vary(rules.world, one.broker_name, one.at_ms):
             continue
         if rules.may_go_back(queue, group, one.offset, one.before_ms, one.at_ms):
             continue
@@ -234,6 +235,8 @@ def _older(facts: CommitFacts, rules: CommitRules, control: Control) -> Iterator
         if (one.topic, one.broker_name) in rules.deleted or any(
             fault.overlaps(one.passed_ms, one.taken_ms) for fault in faults
         ):
+            continue
+        if offsets_vary(world, one.broker_name, one.taken_ms):
             continue
         died_ms = rules.died_after(one.broker_name, one.passed_ms, one.taken_ms)
         if died_ms is not None and died_ms - one.passed_ms <= PERSISTED_MS:

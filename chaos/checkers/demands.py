@@ -8,9 +8,11 @@ from typing import NamedTuple
 
 from ..oracle.intervals import Stretch, merged, without
 from ..oracle.obligations import Obligation, ObligationKind, obligations
+from ..oracle.slaves import Table, held_names, table_of
 from ..oracle.told_by_hand import told_by_hand
 from ..oracle.windows import Window, topic_window
 from ..oracle.world import World
+from ..topology import is_slave
 from .control import Control
 from .lateness import LagWindow
 from .route_tables import Process, RouteTables
@@ -63,12 +65,16 @@ class Demands:
     def __init__(self, tables: RouteTables, world: World) -> None:
         self._tables, self._world = tables, world
         self._of_broker = _topics_of(tables)
+        self._of_master: dict[Table, Mapping[str, Sequence[Demand]]] = {}
 
     def of(self, o: Obligation) -> Iterator[Demand]:
         """One for each topic: one that the broker made while it was up is due R + B later."""
         own = o.window._replace(latest_ms=o.from_ms - o.at_ms)
         if o.demand is ObligationKind.DROP:
             yield from (Demand(topic, o.from_ms, o.to_ms, o.at_ms, own, o) for topic in self._tables.topics)
+            return
+        if is_slave(o.broker):
+            yield from self._of_slave(o)
             return
         window = topic_window(self._world.timers)
         for topic, started_ms, made_ms, gone_ms in self._of_broker.get((o.broker, self._incarnation(o)), ()):
@@ -78,6 +84,35 @@ class Demands:
                 due = Demand(topic, made_ms + window.latest_ms, until_ms, made_ms, window, o)
             for from_ms, to_ms in self._but_deleted(o.name_server, due):
                 yield due._replace(from_ms=from_ms, to_ms=to_ms)
+
+    def _of_slave(self, o: Obligation) -> Iterator[Demand]:
+        """A slave is in the route of each topic that its master brought there: from then on, for as long as the
+        NameServer has had some broker of the name all the time."""
+        own = o.window._replace(latest_ms=o.from_ms - o.at_ms)
+        for held in held_names(self._world).get(table_of(o), ()):
+            from_ms, to_ms = max(o.from_ms, held.start_ms), min(o.to_ms, held.end_ms)
+            for topic, brought in self._brought(table_of(o)).items() if from_ms < to_ms else ():
+                first = next((d for d in brought if held.start_ms <= d.from_ms < to_ms), None)
+                if first is None:
+                    continue
+                late = first.from_ms > o.from_ms
+                at_ms, window = (first.at_ms, first.window) if late else (o.at_ms, own)
+                due = Demand(topic, max(from_ms, first.from_ms), to_ms, at_ms, window, o)
+                for start_ms, end_ms in self._but_deleted(o.name_server, due):
+                    yield due._replace(from_ms=start_ms, to_ms=end_ms)
+
+    def _brought(self, table: Table) -> Mapping[str, Sequence[Demand]]:
+        """Topic → what is demanded of its master there, in order of time; none of a topic that the master deleted."""
+        if table not in self._of_master:
+            found: dict[str, list[Demand]] = defaultdict(list)
+            for o in obligations(self._world):
+                if o.demand is not ObligationKind.DROP and (o.name_server, o.incarnation, o.broker) == table:
+                    for demand in self.of(o):
+                        found[demand.topic].append(demand)
+            gone = {change.topic for change in self._tables.topic_changes if not change.is_there}
+            ordered = {topic: sorted(of, key=lambda d: d.from_ms) for topic, of in found.items() if topic not in gone}
+            self._of_master[table] = ordered
+        return self._of_master[table]
 
     def _but_deleted(self, name_server: str, due: Demand) -> Sequence[Stretch]:
         """Without the time in which somebody had the topic deleted there."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..oracle.world import World
+from ..topology import broker_id, broker_name
 
 MASTER_ID = "0"
 
@@ -16,20 +17,19 @@ def known_brokers(world: World) -> Mapping[str, Mapping[str, str]]:
 
     def find() -> Mapping[str, Mapping[str, str]]:
         found: dict[str, dict[str, str]] = defaultdict(dict)
-        for node in world.of_kind("broker"):
-            name, _, id_ = node.name.partition("/")
+        for node in world.of_kind("broker", "slave"):
             if node.address is not None:
-                found[name][id_ or MASTER_ID] = node.address
+                found[broker_name(node.name)][str(broker_id(node.name))] = node.address
         return found
 
     return world.memoized("known brokers", find)
 
 
-def has_master(route: Mapping[str, Any], broker: str, known: Mapping[str, Mapping[str, str]]) -> bool:
-    """Whether the route has the broker, as a master, with the address that it really has."""
-    address = (route.get("brokers") or {}).get(broker, {}).get(MASTER_ID)
-    master = known.get(broker, {}).get(MASTER_ID)
-    return address is not None and (master is None or address == master)
+def has_broker(route: Mapping[str, Any], broker: str, known: Mapping[str, Mapping[str, str]]) -> bool:
+    """Whether the route has the broker under its name and id, with the address that it really has."""
+    name, id_ = broker_name(broker), str(broker_id(broker))
+    address, own = (route.get("brokers") or {}).get(name, {}).get(id_), known.get(name, {}).get(id_)
+    return address is not None and (own is None or address == own)
 
 
 def words(route: Mapping[str, Any] | None) -> str:

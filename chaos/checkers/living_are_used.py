@@ -4,6 +4,7 @@
       broker-a 0 1 2 3 │ broker-b 0 1 2 3     n sends over q queues: ⌊n/q⌋ or ⌈n/q⌉ each
     a try that follows a failed one                                 on another broker, where its route has one
     a queue of a living broker, in a quiet time                     somebody of each group asks for it every 20 s
+    a queue whose master is gone, and a slave there                 so does whoever holds it, at the slave
 
 What is in turn is counted, not tested: one send beyond those bounds is found. q sends in a row decide whether each
 queue is used; a producer with fewer is named as not decided. A broker that is back is in its producer's route again
@@ -20,9 +21,10 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from ..oracle.deliveries import Asker, askers, dues, holdings, quiet_for_groups
+from ..oracle.deliveries import Asker, Holding, askers, dues, holdings, quiet_for_groups
 from ..oracle.intervals import Stretch
 from ..oracle.quiet import aftermath_ms, clients_began_ms
+from ..oracle.slaves import served_by_slaves
 from ..oracle.time_outs import avoidance
 from ..oracle.world import World
 from ..verdict import FINDINGS_MAX, Finding, Verdict
@@ -265,6 +267,29 @@ def _reads(shares: BrokerShares, control: Control, world: World) -> Iterator[Fin
             if not windows:
                 continue
             pulled = [of for node, of in by_queue[queue].items() if node in group.members]
+            unread = [at for at in windows if not any(of.get(at + n) for of in pulled for n in range(READ_PARTS))]
+            yield _read(group, topic, (broker, queue_id), windows, unread, control, world)
+        yield from _of_slaves(group, held, by_queue, control, world)
+
+
+def _of_slaves(
+    group: Asker,
+    held: Mapping[tuple[str, str, int], Sequence[Holding]],
+    by_queue: Mapping[tuple[str, str, int], Mapping[str, Mapping[int, int]]],
+    control: Control,
+    world: World,
+) -> Iterator[Finding]:
+    """One for each queue whose master was lost to who holds it, and whose slave that consumer must pull from."""
+    for (topic, broker, queue_id), holdings_ in held.items():
+        stretches = [
+            Stretch(max(s.start_ms, h.start_ms), min(s.end_ms, h.end_ms))
+            for h in holdings_
+            if h.node in group.members and topic == world.topic_of(h.node)
+            for s in served_by_slaves(world, h.node, broker)
+        ]
+        windows = sorted({window for stretch in stretches for window in _windows(stretch)})
+        if windows:
+            pulled = [of for node, of in by_queue[topic, broker, queue_id].items() if node in group.members]
             unread = [at for at in windows if not any(of.get(at + n) for of in pulled for n in range(READ_PARTS))]
             yield _read(group, topic, (broker, queue_id), windows, unread, control, world)
 

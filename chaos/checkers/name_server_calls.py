@@ -88,7 +88,7 @@ def selections(control: Control) -> list[Selection]:
     of: dict[Who, list[Row]] = defaultdict(list)
     for event in _EVENTS:
         for row in control.rows(event):
-            if row.role == "broker":
+            if row.role in ("broker", "slave"):
                 continue  # it chooses none: it registers with all
             start = (row.op_id or "") if row.role == PROBER else ""
             of[Who(row.node, row.incarnation, start)].append(row)

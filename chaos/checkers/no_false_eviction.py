@@ -98,11 +98,12 @@ def _told(measured: Mapping[str, Any]) -> str:
 def _seen(control: Control, world: World) -> dict[_Pair, _Seen]:
     found: dict[_Pair, _Seen] = defaultdict(_Seen)
     accepted: dict[_Pair, float] = {}
-    rows = (row for row in control.rows("registration", "broker_dropped") if not row.broker_id)
-    for row in sorted(rows, key=lambda row: (row.time_ms, row.seq)):
-        if row.time_ms >= world.end_ms:
+    slaves = {node.name for node in world.of_kind("slave")}
+    for row in sorted(control.rows("registration", "broker_dropped"), key=lambda row: (row.time_ms, row.seq)):
+        broker = f"{row.broker_name}/{row.broker_id}" if row.broker_id else row.broker_name or ""
+        if row.time_ms >= world.end_ms or (row.broker_id and broker not in slaves):
             continue
-        pair = row.node, row.incarnation, row.broker_name or ""
+        pair = row.node, row.incarnation, broker
         seen = found[pair]
         if row.event == "broker_dropped":
             reason = str((row.decoded or {}).get("reason") or "")

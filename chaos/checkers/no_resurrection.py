@@ -12,8 +12,8 @@ broker may come and go, and nothing is judged.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from ..oracle.lost_brokers import Absence, absences
 from ..oracle.obligations import Down, downs
@@ -22,6 +22,7 @@ from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
 from .control import Control
 from .findings import NEVER, lasted, tolerated, verdict_of
+from .known_brokers import has_broker
 from .lateness import LagWindow
 from .route_tables import route_tables
 from .tolerance import Tolerance, tolerance
@@ -123,18 +124,18 @@ def _in_tables(control: Control, world: World, down: Iterable[Down]) -> Iterator
 
 def _in_clients(control: Control, lost: Iterable[Absence]) -> Iterator[_Seen]:
     """The same of clients' routes; a return counts from the time when every NameServer must have dropped the broker."""
-    routes: dict[str, dict[str, list[tuple[float, frozenset[str]]]]] = defaultdict(lambda: defaultdict(list))
+    routes: dict[str, dict[str, list[tuple[float, Mapping[str, Any]]]]] = defaultdict(lambda: defaultdict(list))
     for row in sorted(control.rows("route_changed"), key=lambda row: (row.time_ms, row.seq)):
         if row.role in ("producer", "consumer"):
-            held = frozenset((row.decoded or {}).get("brokers") or ())
-            routes[row.node][row.topic or ""].append((row.time_ms, held))
+            routes[row.node][row.topic or ""].append((row.time_ms, row.decoded or {}))
     for a in lost:
         of_topic = {}
         for topic, changes in routes[a.client].items():
             taken: list[tuple[float, bool]] = []
-            for at_ms, held in changes:
-                if at_ms < a.end_ms and (not taken or taken[-1][1] != (a.broker in held)):
-                    taken.append((at_ms, a.broker in held))
+            for at_ms, route in changes:
+                named = has_broker(route, a.broker, {})
+                if at_ms < a.end_ms and (not taken or taken[-1][1] != named):
+                    taken.append((at_ms, named))
             if not taken:
                 continue
             ends = [at_ms for at_ms, _ in taken[1:]] + [a.end_ms]

@@ -18,6 +18,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ...remoting.node.profile import Profile
+from ..oracle.slaves import slaves_of
 from ..oracle.told_by_hand import told_by_hand
 from ..oracle.world import World
 from .control import Control, Row
@@ -85,7 +87,7 @@ class RegisteredRows:
             settings = self._settings.get(broker, {}).get(topic, ())
             spans = _spans(settings, self._sent_by.get((broker, name_server), ()))
             set_here = self._perms_set.get((name_server, broker), ())
-            spans = [*spans, *self._told_by_hand(*key)]
+            spans = [*spans, *self._told_by_hand(*key), *self._told_by_slaves(name_server, broker, settings)]
             self._held[key] = [*spans, *(held for span in set_here for held in _with_perms_set(spans, *span))]
         return self._held[key]
 
@@ -95,6 +97,14 @@ class RegisteredRows:
             queues = (act.value.get("topics") or {}).get(topic)
             if act.broker == broker and queues is not None:
                 yield Held(act.began_ms, math.inf, (queues, queues, act.value.get("perm") or READ | WRITE))
+
+    def _told_by_slaves(self, name_server: str, broker: str, settings: Sequence[_Setting]) -> Iterator[Held]:
+        """What slaves register of their master's topics: in 5.x the one with the smallest id does while there is no
+        master, as old as it is there (`isPrimeSlave`); in 4.9 none does."""
+        slaves = slaves_of(self._world, broker) if self._world.timers.profile is Profile.V5_X else ()
+        sent = [one.began_ms for slave in slaves for one in self.sent(slave, name_server)]
+        if sent:
+            yield from (Held(min(sent), math.inf, setting.row) for setting in settings)
 
     def sent(self, broker: str, name_server: str) -> Sequence[Sent]:
         """The broker's registrations there, in the order in which they began."""

@@ -68,7 +68,7 @@ def judge(control: Control, world: World) -> Verdict:
     expiries: list[Finding] = []
     for name_server in world.of_kind("name_server"):
         for life in world.lives_of(name_server.name):
-            for broker in world.of_kind("broker"):
+            for broker in world.of_kind("broker", "slave"):
                 pair = _Pair(control, world, tables, rows, life, broker.name)
                 holds += map(pair.hold_finding, pair.holds())
                 expiries += map(pair.expiry_finding, pair.expiries())

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..oracle.world import World
+from ..topology import broker_id, broker_name
 from .control import Control, decoded
 
 BEFORE_ALL_MS = -1.0
@@ -48,7 +49,7 @@ class RouteTables:
     """The routes of every NameServer process, from the control rows; made once for each history."""
 
     def __init__(self, control: Control, world: World) -> None:
-        self._brokers = {node.name: node.address for node in world.of_kind("broker")}
+        self._brokers = {node.name: node.address for node in world.of_kind("broker", "slave")}
         rows = [row._replace(value=None) if row.value == "null" else row for row in control.rows("route")]
         said = (*rows, *control.rows("topic"))
         self.topics = tuple(sorted({row.topic for row in said if exists(row.value) and row.topic is not None}))
@@ -90,7 +91,7 @@ class RouteTables:
         yield from (value for _, _, value in changes[first : bisect_right(changes, to_ms, key=_when)])
 
     def presence(self, process: Process, topic: str, broker: str) -> Sequence[Presence]:
-        """Whether the topic's route had the broker: under its name, as a master, with the address it really has."""
+        """Whether the topic's route had the broker: under its name and id, with the address it really has."""
         key = process, topic, broker
         if key not in self._presence:
             self._presence[key] = self._present(self.stretches.get(process, {}).get(topic, ()), broker)
@@ -98,10 +99,10 @@ class RouteTables:
 
     def _present(self, stretches: Sequence[RouteStretch], broker: str) -> list[Presence]:
         found: list[Presence] = []
-        address = self._brokers.get(broker)
+        address, name, id_ = self._brokers.get(broker), broker_name(broker), str(broker_id(broker))
         for s, e, value in stretches:
-            master = brokers_of(value).get(broker, {}).get("0")
-            present = master is not None and (address is None or master == address)
+            held = brokers_of(value).get(name, {}).get(id_)
+            present = held is not None and (address is None or held == address)
             if found and found[-1].present == present:
                 found[-1] = found[-1]._replace(e=e)
             else:

@@ -23,6 +23,7 @@ from ..oracle.obligations import BEGIN, FaultEdge, RouteState, route_states
 from ..oracle.told_by_hand import ToldByHand, told_by_hand
 from ..oracle.windows import Window, serves_window, topic_window
 from ..oracle.world import World
+from ..topology import broker_name, is_slave
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
 from .control import Control, decoded
@@ -49,6 +50,8 @@ class Segment:
     label: FaultEdge
     label_ms: float
     """When the change began that this segment belongs to; a fault of several links takes several moments."""
+    slaves_only: frozenset[str] = frozenset()
+    """The names of which only slaves reach these NameServers."""
 
 
 class _Difference(NamedTuple):
@@ -167,13 +170,32 @@ def segments(world: World) -> list[Segment]:
             if len(members) > 1:
                 latest = max((s for member in members for s in by_process[member]), key=lambda s: s.settled_ms)
                 from_ms = max(start_ms, latest.settled_ms)
-                found.append(Segment(len(found), tuple(members), start_ms, from_ms, to_ms, latest, label, label_ms))
+                found.append(
+                    Segment(
+                        len(found),
+                        tuple(members),
+                        start_ms,
+                        from_ms,
+                        to_ms,
+                        latest,
+                        label,
+                        label_ms,
+                        _without_master(by_process[members[0]]),
+                    )
+                )
     return found
+
+
+def _without_master(states: Iterable[RouteState]) -> frozenset[str]:
+    """The names of which only slaves reach the NameServer: their rows are the last that it had from a master, if any,
+    and so not the same everywhere."""
+    up = {state.broker for state in states if state.up}
+    return frozenset(broker_name(broker) for broker in up if is_slave(broker)) - up
 
 
 def _stalled(control: Control, world: World, found: Sequence[Segment], seen: Mapping[int, _Seen]) -> set[int]:
     """The segments whose difference the machine explains: a broker did not register at one of the NameServers."""
-    brokers = [node.name for node in world.of_kind("broker")]
+    brokers = [node.name for node in world.of_kind("broker", "slave")]
     missing = {
         s.id: Missing(
             (*(name_server for name_server, _ in s.members), *brokers),
@@ -249,7 +271,7 @@ def _differences(segment: Segment, tables: RouteTables, by_hand: ToldByHand, top
                 _within(tables.stretches.get(member, {}).get(topic, ()), segment),
                 _within(tables.stretches.get(reference, {}).get(topic, ()), segment),
                 (tables.perms_set.get(member, {}), tables.perms_set.get(reference, {})),
-                by_hand.told_of(member[0], reference[0]),
+                {**by_hand.told_of(member[0], reference[0]), **dict.fromkeys(segment.slaves_only, -math.inf)},
             )
             if not any(by_hand.is_deleted(process[0], topic, s, e) for process in (member, reference))
         )

@@ -79,7 +79,7 @@ class Process:
         self.pauses: Sequence[Cause] = pauses(world, life.node)
         self.troubles = Troubles(world, life.node)
         self.name_servers = [node.name for node in world.of_kind("name_server")]
-        self.brokers = [node.name for node in world.of_kind("broker")]
+        self.brokers = [node.name for node in world.of_kind("broker", "slave")]
         self.end_ms = min(life.end_ms, world.end_ms)
         crashes = [f for f in world.process_faults(life.node) if f.loss(world.timers) is Loss.CRASH]
         if life.end_ms < world.end_ms and not any(f.start_ms == life.end_ms for f in crashes):

@@ -33,7 +33,7 @@ from ..oracle.schedules import (
     schedules,
 )
 from ..oracle.world import World
-from ..topology import ADDRESS_SERVER
+from ..topology import ADDRESS_SERVER, broker_name
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
 from .control import Control
@@ -46,7 +46,7 @@ NAME = "timers_kept"
 _LONGEST_CALL_MS = 60_000.0
 """One that began in some time has ended so long after it; a longer one is found by its own length."""
 _SHARED_TASKS = (POLL, HEARTBEAT, PERSIST)
-_KINDS = ("name_server", "broker", "producer", "consumer")
+_KINDS = ("name_server", "broker", "slave", "producer", "consumer")
 
 
 class _Busy(NamedTuple):
@@ -67,9 +67,10 @@ def judge(control: Control, world: World) -> Verdict:
     findings: list[Finding] = []
     for node in world.of_kind(*_KINDS) if runs else ():
         for life in world.lives_of(node.name) if node.implementation == OURS else ():
-            process, calls = (life.node, life.incarnation), registered if node.kind == "broker" else asked
-            one = _Tasks(control, world, life, node.kind, runs.get(process, ()), calls.get(process, ()))
-            findings += [*one.findings(), *Waits(control, world, life, node.kind).findings()]
+            kind = "broker" if node.kind == "slave" else node.kind  # the same program, and tasks of its own beside
+            process, calls = (life.node, life.incarnation), registered if kind == "broker" else asked
+            one = _Tasks(control, world, life, kind, runs.get(process, ()), calls.get(process, ()))
+            findings += [*one.findings(), *Waits(control, world, life, kind).findings()]
     return verdict_of(
         NAME,
         findings,
@@ -238,7 +239,8 @@ class _Tasks(Process):
             case "persistAllConsumerOffset":
                 hung = self.troubles.among(self.brokers, from_ms, to_ms)
                 queues = self._queues()
-                waits_ms = OFFSET_CALL_MS * sum(broker in hung for broker, _, _ in queues)
+                names = set(map(broker_name, hung))  # a slave has them where its master is gone
+                waits_ms = OFFSET_CALL_MS * sum(broker in names for broker, _, _ in queues)
                 if silent and hung:  # an address that is not known is asked for
                     waits_ms += len(queues) * (lock_ms + self._call_ms(len(self.name_servers)))
                 return asking_ms + waits_ms + each_ms

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from ..errors import ScenarioError
 from ..installation import require_extras
 from .ending import supervised
 from .values import Number, WholeNumber
@@ -16,7 +15,7 @@ from .values import Number, WholeNumber
 @click.command()
 @click.option("--name-servers", type=WholeNumber(1, 9), default=3, show_default=True)
 @click.option("--brokers", type=WholeNumber(1, 26), default=2, show_default=True)
-@click.option("--slaves", type=WholeNumber(0, 26), default=0, show_default=True)
+@click.option("--slaves", type=WholeNumber(0, 3), default=0, show_default=True, help="Of each broker.")
 @click.option("--profile", type=click.Choice(["4.9", "5.x"]), default="4.9", show_default=True)
 @click.option("--time-scale", type=Number(min=0, min_open=True, max=100), default=1, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="First line on stdout is one JSON object.")
@@ -45,12 +44,15 @@ def up(
     from ..judging import extras_of, named_checks
     from ..live.up import UP_CHECKS, Up, scenario_of
 
-    if slaves:
-        raise ScenarioError("--slaves", "", str(slaves), "0: this version has no slave brokers")
     checks = named_checks(check, "--check", UP_CHECKS)
     if checks is not None:
         require_extras("nemesrv up --check", *extras_of(checks))
     scenario = scenario_of(
-        name_servers=name_servers, brokers=brokers, profile=profile, time_scale=time_scale, checks=checks or ()
+        name_servers=name_servers,
+        brokers=brokers,
+        slaves=slaves,
+        profile=profile,
+        time_scale=time_scale,
+        checks=checks or (),
     )
     sys.exit(Up(scenario=scenario, as_json=as_json, judged=checks is not None, out=out, for_s=for_s).serve())

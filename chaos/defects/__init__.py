@@ -7,7 +7,21 @@ list again; a test compares the two.
 
 from __future__ import annotations
 
-from . import answers, broker, by_hand, client, consumer, drops, producer, registrations, slow, tables, timers, waits
+from . import (
+    answers,
+    broker,
+    by_hand,
+    client,
+    consumer,
+    drops,
+    producer,
+    registrations,
+    slaves,
+    slow,
+    tables,
+    timers,
+    waits,
+)
 from .model import Defect as Defect
 
 _ALL = (
@@ -21,6 +35,7 @@ _ALL = (
     *client.DEFECTS,
     *producer.DEFECTS,
     *consumer.DEFECTS,
+    *slaves.DEFECTS,
     *timers.DEFECTS,
     *waits.DEFECTS,
 )

@@ -40,7 +40,7 @@ from ..scenarios.by_hand import said_by_hand
 from ..scenarios.model import Scenario
 from ..scenarios.timeline import is_chosen
 from ..shapes import Stream
-from ..topology import ADDRESS_SERVER, ADMIN, Link, NodeKind
+from ..topology import ADDRESS_SERVER, ADMIN, Link, NodeKind, file_name
 from .nodes import NodePlan, about, timers_of
 from .run_folder import RunFolder
 from .stage import Nodes, Result, Stage, Starts
@@ -181,7 +181,7 @@ class Experiment:
             if not self._there((name,)):
                 self._processes.begin(Absent(), name)  # nobody can dial it before it joins
         first = (NodeKind.NAME_SERVER, NodeKind.ADDRESS_SERVER)
-        for group in (first, (NodeKind.BROKER, NodeKind.PROBER, NodeKind.ADMIN)):
+        for group in (first, (NodeKind.BROKER, NodeKind.SLAVE, NodeKind.PROBER, NodeKind.ADMIN)):
             if NodeKind.BROKER in group and scenario.workload.topics:
                 others = {topic: n for topic, n in scenario.topics().items() if topic != scenario.workload.topic}
                 for broker in self._there(self._brokers()):
@@ -236,8 +236,8 @@ class Experiment:
             seed=self.seed,
             recorder_spec=self.stage.recorder_spec(name, str(kind)),
             probe=self.stage.probe,
-            data_dir=self.folder.data.resolve() / name,
-            log_file=self.folder.logs.resolve() / f"{name}.log",
+            data_dir=self.folder.data.resolve() / file_name(name),
+            log_file=self.folder.logs.resolve() / f"{file_name(name)}.log",
             links=self.stage.dials_of(name),
         )
 

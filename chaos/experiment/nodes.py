@@ -21,7 +21,7 @@ from ..defects import Defect
 from ..oracle.timers import Timers, timers_of_nodes
 from ..scenarios.model import Scenario
 from ..settings.resolve import Settings, config_fields
-from ..topology import ADDRESS_SERVER, NodeKind
+from ..topology import ADDRESS_SERVER, NodeKind, broker_id, broker_name
 from ..workloads.address_server import AddressServerNode
 from ..workloads.admin import AdminNode
 from ..workloads.consumer import ConsumerNode
@@ -82,9 +82,14 @@ class NodePlan:
         return partial(programs.name_server, config, self.listen[name])
 
     def _broker(self, name: str) -> Factory:
-        own = self.scenario.nodes.get(name)
-        named = {"cluster_name": own.cluster_name} if own is not None and own.cluster_name else {}
-        config = BrokerConfig(**self._client_settings(name, NodeKind.BROKER, broker_name=name, **named))
+        own = self.scenario.nodes.get(broker_name(name))
+        named: dict[str, object] = {"broker_name": broker_name(name)}
+        if own is not None and own.cluster_name:
+            named["cluster_name"] = own.cluster_name
+        kind = self.scenario.topology().kinds[name]
+        if kind is NodeKind.SLAVE:
+            named |= {"broker_id": broker_id(name), "broker_role": "SLAVE"}
+        config = BrokerConfig(**self._client_settings(name, kind, **named))
         return partial(programs.broker, config, self.listen[name], self.advertised[name])
 
     def _producer(self, name: str) -> Factory:
@@ -141,6 +146,7 @@ class NodePlan:
 _MAKERS: Mapping[NodeKind, Callable[[NodePlan, str], Factory]] = {
     NodeKind.NAME_SERVER: NodePlan._name_server,
     NodeKind.BROKER: NodePlan._broker,
+    NodeKind.SLAVE: NodePlan._broker,
     NodeKind.PRODUCER: NodePlan._producer,
     NodeKind.CONSUMER: NodePlan._consumer,
     NodeKind.PROBER: NodePlan._prober,

@@ -97,9 +97,15 @@ class RunningCluster:
 
     @property
     def brokers(self) -> dict[str, str]:
-        """Broker name to host:port, as a client of yours should dial it."""
+        """Broker name to host:port of its master, as a client of yours should dial it."""
         names = self.scenario.topology().of(NodeKind.BROKER)
         return dict(zip(names, self._addresses(NodeKind.BROKER), strict=True))
+
+    @property
+    def slaves(self) -> dict[str, str]:
+        """The same of slaves, which are called by their master and their id: broker-a/1."""
+        names = self.scenario.topology().of(NodeKind.SLAVE)
+        return dict(zip(names, self._addresses(NodeKind.SLAVE), strict=True))
 
     @property
     def scenario(self) -> Scenario:

@@ -23,6 +23,7 @@ import orjson
 
 from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
+from ..topology import of_file_name
 from .kinds import of_toxic
 from .link_faults import Cut, LinkFault, Stream
 from .process_faults import Pause
@@ -154,7 +155,7 @@ class OutsideFaults:
                 note(self._record, self._paused.pop(node), Pause(), node, "end")
 
     def _note(self, name: str, fault: LinkFault, fault_id: str, phase: str) -> None:
-        source, arrow, target = name.partition("->")
+        source, arrow, target = of_file_name(name).partition("->")
         target = target.partition("~")[0]  # a later proxy of the link
         if not arrow:
             return  # a proxy that a person made for something else

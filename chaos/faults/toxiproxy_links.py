@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from ...remoting.node.network import Address, TcpNetwork
 from ...remoting.node.recording import Recorder
 from ..errors import HarnessError
-from ..topology import EXTERNAL, Link
+from ..topology import EXTERNAL, Link, file_name, of_file_name
 from .accept_queue import FullAcceptQueue
 from .injector import LinkFaultInjector, LinkUnderFault, ScaledClock
 from .link_faults import DIRECTIONS, Direction, DirectionState, LinkState
@@ -74,7 +74,7 @@ class LinkFaults(LinkFaultInjector):
     def open(self, upstreams: Mapping[Link, Address], ports: PortHolder) -> dict[Link, Address]:
         """One proxy a link: link to its peer's own address in, link to the address to dial instead out."""
         self._ports = ports
-        made = {link: _Proxy(str(link), ports.take(), peer) for link, peer in upstreams.items()}
+        made = {link: _Proxy(file_name(str(link)), ports.take(), peer) for link, peer in upstreams.items()}
         self._api.create({proxy.name: (proxy.listen, proxy.peer) for proxy in made.values()})
         self._proxies |= made
         self._outside |= {proxy.peer: proxy.listen for link, proxy in made.items() if link.node == EXTERNAL}
@@ -164,7 +164,7 @@ class LinkFaults(LinkFaultInjector):
 
     def without_ours(self, name: str, proxy: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """What of a proxy, as Toxiproxy shows it, others did; None while our own faults on it are not known."""
-        source, _, target = name.partition("->")
+        source, _, target = of_file_name(name).partition("->")
         under = self._links.get(Link(source, target.partition(_NEXT)[0]))
         if under is None:
             return proxy
@@ -211,7 +211,7 @@ class LinkFaults(LinkFaultInjector):
         before = self._proxies[link]
         older = self._older.setdefault(link, [])
         older.append(before)
-        proxy = _Proxy(f"{link}{_NEXT}{len(older)}", self._ports.take(), before.peer)
+        proxy = _Proxy(f"{file_name(str(link))}{_NEXT}{len(older)}", self._ports.take(), before.peer)
         self._api.create({proxy.name: (proxy.listen, proxy.peer)})
         self._lay(proxy.name)
         self._proxies[link] = proxy

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..topology import file_name, of_file_name
+
 ROTATE_BYTES = 1_000_000
 """A recorder that rotates goes on in a new file after so many bytes."""
 Process = tuple[str, int]
@@ -22,7 +24,12 @@ def part_files(run_dir: Path | str) -> list[Path]:
 def process_of(raw: Path) -> Process:
     """Whose a raw file is, by its name: NODE.INCARNATION.jsonl, or NODE.INCARNATION-NUMBER.jsonl."""
     node, _, rest = raw.stem.rpartition(".")
-    return node, int(rest.partition("-")[0])
+    return of_file_name(node), int(rest.partition("-")[0])
+
+
+def raw_name(node: str, incarnation: int) -> str:
+    """The name of a process's first raw file."""
+    return f"{file_name(node)}.{incarnation}.jsonl"
 
 
 def number_of(raw: Path) -> int:

@@ -26,7 +26,7 @@ import orjson
 from ...remoting.node.clock import Clock
 from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
-from .files import rotated
+from .files import raw_name, rotated
 from .schema import EVENTS, raw_dir
 
 log = logging.getLogger("nemesrv.history")
@@ -199,7 +199,7 @@ class RecorderSpec:
         rotate_bytes: int | None = None,
     ) -> RecorderSpec:
         """The spec with the file name that `to_parquet` looks for."""
-        path = raw_dir(run_dir) / f"{node}.{incarnation}.jsonl"
+        path = raw_dir(run_dir) / raw_name(node, incarnation)
         return cls(path, node, role, incarnation, clock, rotate_bytes)
 
     def for_incarnation(self, incarnation: int) -> RecorderSpec:

@@ -35,6 +35,7 @@ from ..oracle.world import World
 from ..preflight import Needs, require
 from ..runner import Options, as_run_with
 from ..scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel
+from ..topology import broker_id, broker_name
 from ..verdict import Verdict
 from .changes import quiet_after_ms
 from .control import Control
@@ -46,18 +47,32 @@ FOREVER_S = 1e9
 
 
 def scenario_of(
-    *, name_servers: int, brokers: int, profile: str, time_scale: float, checks: Sequence[str] = ()
+    *,
+    name_servers: int,
+    brokers: int,
+    slaves: int = 0,
+    profile: str,
+    time_scale: float,
+    checks: Sequence[str] = (),
 ) -> Scenario:
     """Nobody but NameServers, brokers and the links to them; what happens to them, its timeline will say."""
     scenario = Scenario(
         name="up",
         description="A cluster that stayed up for clients of its own.",
-        cluster=ClusterModel(name_servers=name_servers, brokers=brokers, profile=profile, external=True),
+        cluster=ClusterModel(name_servers=name_servers, brokers=brokers, slaves=slaves, profile=profile, external=True),
         timers=TimersModel(time_scale=time_scale),
         workload=WorkloadModel(producers=0, consumers=0, client_starts=0, prober=False),
         checks=tuple(checks) or UP_CHECKS,
     )
     return as_run_with(scenario, Options())
+
+
+def _by_id(cluster: RunningCluster) -> dict[str, dict[str, str]]:
+    """Broker name → brokerId → host:port."""
+    found: dict[str, dict[str, str]] = {name: {"0": address} for name, address in cluster.brokers.items()}
+    for slave, address in cluster.slaves.items():
+        found[broker_name(slave)][str(broker_id(slave))] = address
+    return found
 
 
 @dataclass(slots=True, kw_only=True)
@@ -155,7 +170,7 @@ class Up:
         if self.as_json:
             shown = {
                 "name_servers": list(cluster.name_servers),
-                "brokers": {name: {"0": address} for name, address in cluster.brokers.items()},
+                "brokers": _by_id(cluster),
                 "toxiproxy": toxiproxy,
                 "pids": pids,
                 "run": str(cluster.run_dir),
@@ -163,7 +178,7 @@ class Up:
             click.echo(json.dumps(shown))
         else:
             click.echo(f"name servers  {cluster.name_server_list}")
-            for name, address in cluster.brokers.items():
+            for name, address in (cluster.brokers | cluster.slaves).items():
                 click.echo(f"{name:<12}  {address}")
             click.echo(f"toxiproxy     {toxiproxy}   (proxies external->NODE are your own links)")
             click.echo(f"run           {cluster.run_dir}   (faults: nemesrv fault --help)")

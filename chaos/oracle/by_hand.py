@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...remoting.node.profile import Profile
-from ..topology import ADMIN
+from ..topology import ADMIN, broker_name
 from .timers import Timers
 
 INJECTION = "by_hand"
@@ -108,6 +108,8 @@ class Surroundings(NamedTuple):
     timers_of: Callable[..., Timers]
     is_hit: Callable[[str, str, float, float], bool]
     """Whether a fault keeps this broker from this NameServer at some time."""
+    slaves: Mapping[str, str | None] = {}
+    """As `brokers`, of those under a master's name."""
 
 
 def affected(acts: Sequence[Act], around: Surroundings) -> list[Affected]:
@@ -131,8 +133,8 @@ def gone_ms(act: Act, later: Sequence[Act], timers: Timers) -> float:
 
 
 def _pairs(act: Act, later: Sequence[Act], around: Surroundings) -> Iterable[Affected]:
-    for broker, address in around.brokers.items():
-        if broker != act.broker and address != act.address:
+    for broker, address in {**around.brokers, **around.slaves}.items():
+        if broker_name(broker) != act.broker and address != act.address:
             continue
         timers = around.timers_of(broker, act.node)
         end_ms = max(act.ended_ms, act.began_ms + 1.0)

@@ -41,6 +41,7 @@ from .quiet import (
     quiet,
 )
 from .recorded import Fault
+from .slaves import slaves_of
 from .world import World
 
 PROMPT_MS = 5_000.0
@@ -226,6 +227,9 @@ class Dues:
         world = self.world
         found = [*world.process_faults(consumer), *world.process_faults(broker)]
         found += [fault for fault in world.link_faults(consumer, broker) if not _barely(fault)]
+        for slave in slaves_of(world, broker):  # it may be the one that is pulled from, with what it was sent
+            found += [*world.process_faults(slave), *world.link_faults(consumer, slave)]
+            found += world.link_faults(slave, broker)
         for name_server in world.of_kind("name_server"):
             of_routes = (
                 *world.process_faults(name_server.name),

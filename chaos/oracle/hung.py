@@ -14,9 +14,8 @@ from .world import World
 
 def broker_causes(world: World) -> Mapping[str, Sequence[Cause]]:
     """Broker to the times when its process was not there or did not answer."""
-    return world.memoized(
-        "broker causes", lambda: {node.name: process_causes(world, node.name) for node in world.of_kind("broker")}
-    )
+    brokers = world.of_kind("broker", "slave")
+    return world.memoized("broker causes", lambda: {one.name: process_causes(world, one.name) for one in brokers})
 
 
 def hung_brokers(world: World, client: str, start_ms: float, end_ms: float) -> int:
@@ -36,6 +35,6 @@ def hung_brokers(world: World, client: str, start_ms: float, end_ms: float) -> i
 def most_hung_brokers(world: World, from_ms: float = -math.inf, to_ms: float = math.inf) -> int:
     """The same for the client that it is most for, from one round of heartbeats earlier on."""
     key = "most hung brokers", from_ms, to_ms
-    early_ms = from_ms - world.timers.A_ms * len(world.of_kind("broker"))
+    early_ms = from_ms - world.timers.A_ms * len(world.of_kind("broker", "slave"))
     clients = [node.name for node in world.of_kind("producer", "consumer")]
     return world.memoized(key, lambda: max((hung_brokers(world, name, early_ms, to_ms) for name in clients), default=0))

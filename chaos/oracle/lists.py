@@ -37,7 +37,7 @@ class Off(NamedTuple):
 
 def period_ms(world: World, node: str) -> float:
     """N: how often this node asks."""
-    kinds = {one.name for one in world.of_kind("broker")}
+    kinds = {one.name for one in world.of_kind("broker", "slave")}
     return 1000 * (broker_period_s(world.timers.profile) if node in kinds else CLIENT_PERIOD_S)
 
 
@@ -72,7 +72,7 @@ def out_of_reach(world: World, node: str) -> list[Stretch]:
 
 def without_list(world: World, broker: str) -> list[Stretch]:
     """When a process of the broker has no list at all, for it could not ask the address server when it first would."""
-    if not world.asks_for_list(broker) or all(one.name != broker for one in world.of_kind("broker")):
+    if not world.asks_for_list(broker) or all(one.name != broker for one in world.of_kind("broker", "slave")):
         return []
     found = []
     for life in world.lives_of(broker):
@@ -146,7 +146,9 @@ def certainly_off(world: World, node: str, name_server: str) -> list[Stretch]:
 
 def changing(world: World) -> list[Stretch]:
     """From each change of the served list until the last broker and client must have it."""
-    nodes = [one.name for one in world.of_kind("broker", "producer", "consumer") if world.asks_for_list(one.name)]
+    nodes = [
+        one.name for one in world.of_kind("broker", "slave", "producer", "consumer") if world.asks_for_list(one.name)
+    ]
     return [
         Stretch(served.from_ms, max(due_ms(world, node, served) for node in nodes))
         for served in world.served

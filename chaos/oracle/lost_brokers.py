@@ -58,6 +58,7 @@ def _absences(world: World) -> list[Absence]:
     for state in route_states(world):
         states[state.broker].append(state)
     processes = broker_causes(world)
+    masters = {node.name: processes[node.name] for node in world.of_kind("broker")}
     for client in world.of_kind("producer", "consumer"):
         for broker in processes:
             causes = [*processes[broker], *link_causes(world, client.name, broker)]
@@ -71,7 +72,7 @@ def _absences(world: World) -> list[Absence]:
                     continue
                 removal_ms, removal = judged
                 lost = _Lost(world, client, start_ms, end_ms, removal_ms, removal)
-                others, asks_ms = lost.others(_others(broker, processes, start_ms, end_ms))
+                others, asks_ms = lost.others(_others(broker, masters, start_ms, end_ms))
                 route_from_ms, from_ms, use = lost.due(asks_ms)
                 if route_from_ms >= end_ms:
                     continue

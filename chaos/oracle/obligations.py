@@ -373,7 +373,7 @@ def _route_obligations(world: World) -> Sequence[tuple[RouteObligations, Sequenc
             RouteObligations(world, life, broker.name)
             for name_server in world.of_kind("name_server")
             for life in world.lives_of(name_server.name)
-            for broker in world.of_kind("broker")
+            for broker in world.of_kind("broker", "slave")
         )
         return [(pair, pair.states()) for pair in pairs]
 

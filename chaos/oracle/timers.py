@@ -151,7 +151,7 @@ def _symbols(values: Mapping[str, Value], kind: NodeKind, profile: Profile) -> d
             found["Z"] = value
         else:
             found[f"{setting.symbol}_ms"] = float(str(value)) * (1000 if setting.symbol == "I" else 1)
-    if kind is NodeKind.BROKER:
+    if kind in (NodeKind.BROKER, NodeKind.SLAVE):
         found["F_ms"] = found["B_ms"] if values.get("forceRegister") is False else None
     if kind is NodeKind.NAME_SERVER:
         seconds = values.get("waitSecondsForService", 45)

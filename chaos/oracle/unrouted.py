@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from ..faults.losses import Dial
+from ..topology import is_slave
 from .obligations import route_states
 from .reach import Moment, lost
 from .windows import NEVER, Window
@@ -55,6 +56,9 @@ def _held_ms(world: World, name_server: str, at_ms: float) -> float:
     settled = [
         state.settled_ms
         for state in route_states(world)
-        if state.name_server == name_server and state.up and state.start_ms <= at_ms < state.end_ms
+        if not is_slave(state.broker)  # it brings no topics
+        and state.name_server == name_server
+        and state.up
+        and state.start_ms <= at_ms < state.end_ms
     ]
     return min(settled, default=math.inf)

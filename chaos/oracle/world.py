@@ -164,6 +164,7 @@ class World:
                 fault.overlaps(from_ms, to_ms)
                 for fault in (*self.process_faults(broker), *self.link_faults(broker, node), *self.process_faults(node))
             ),
+            slaves={node.name: node.address for node in self.of_kind("slave")},
         )
         open_ = tuple(
             Fault(one.act.act_id, one.act.f, INJECTION, one.source, one.target, None, one.start_ms, one.end_ms)
@@ -183,7 +184,7 @@ class World:
             )
             return [(fault.start_ms, fault.end_ms) for fault in hit if fault.injection != WRONG_CLOCK]
 
-        clocks, brokers = changes_of(rows, object_of), [broker.name for broker in self.of_kind("broker")]
+        clocks, brokers = changes_of(rows, object_of), [one.name for one in self.of_kind("broker", "slave")]
         wrong = [
             Fault(one.change_id, one.f, WRONG_CLOCK, one.source, one.target, None, one.start_ms, one.end_ms)
             for server in self.of_kind("name_server")
@@ -254,7 +255,7 @@ class World:
         """Whether this broker or client has no list of its own and fetches one from the address server."""
         if not self.served or self.has_own_list(node):
             return False
-        return any(one.name == node for one in self.of_kind("broker", "producer", "consumer"))
+        return any(one.name == node for one in self.of_kind("broker", "slave", "producer", "consumer"))
 
     def _entries(self, node: str) -> list[str]:
         """Of its own list, or of all lists that it may fetch; none where it has all NameServers as they are named."""
@@ -380,6 +381,11 @@ class World:
         if len(kinds) == 1:
             return found.get(kinds[0], ())
         return tuple(node for node in self.nodes if node.kind in kinds)
+
+    @property
+    def has_slaves(self) -> bool:
+        """Whether any broker has an id above 0."""
+        return bool(self.of_kind("slave"))
 
     def lives_of(self, node: str) -> tuple[Life, ...]:
         return self._index.lives.get(node, ())

@@ -12,7 +12,7 @@ from ..faults.by_hand import AddWritePerm, ByHand, DeleteTopic, Register, Unregi
 from ..faults.fault import Action
 from ..settings.catalogue import settings_for
 from ..settings.resolve import SettingError, settings_of
-from ..topology import NodeKind, Topology
+from ..topology import GROUPS, NodeKind, Topology
 
 AT_ITS_START = frozenset({"forceRegister", "needWaitForService", "waitSecondsForService"})
 """The settings of which windows are made beside those with a symbol: a node has them from its start on."""
@@ -65,10 +65,10 @@ def check_by_hand(scenario: OfScenario, *, file: str) -> None:
                 raise ScenarioError(file, f"{place}.nodes", f"{what.do} of {node}", allowed)
         if isinstance(what, Register):
             by_hand.add(what.broker)
-            _check_address(what.address, brokers, f"{place}.address", file)
+            _check_address(what.address, topology.of(*GROUPS["brokers"]), f"{place}.address", file)
         elif isinstance(what, Unregister):
             if what.address is not None:
-                _check_address(what.address, brokers, f"{place}.address", file)
+                _check_address(what.address, topology.of(*GROUPS["brokers"]), f"{place}.address", file)
             elif what.broker not in brokers:
                 allowed = f"the address that it has: {what.broker} is no broker of the scenario"
                 raise ScenarioError(file, f"{place}.address", "nothing", allowed)

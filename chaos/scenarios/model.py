@@ -28,7 +28,7 @@ from .action import STRICT, ActionModel, Name
 from .by_hand import check_by_hand
 from .clocks import check_clocks
 from .lists import check_lists
-from .nodes import check_nodes
+from .nodes import check_nodes, slaves_of
 from .reading import read, refuse_booleans
 from .refused import allowed_at, key_of, shown_of
 from .series import Plan, planned, refuse_series
@@ -51,6 +51,8 @@ class _Model(BaseModel):
 class ClusterModel(_Model):
     name_servers: int = Field(3, ge=1, le=9)
     brokers: int = Field(3, ge=1, le=26)
+    slaves: int = Field(0, ge=0, le=3)
+    """Of each broker: broker-a/1, broker-a/2, …; `nodes:` may name further ones."""
     profile: Literal["4.9", "5.x"] = "4.9"
     name_server_list: tuple[str, ...] | None = Field(None, min_length=1, max_length=9)
     """What an address server answers with at first, whom brokers and clients then ask for their lists by HTTP; None:
@@ -152,6 +154,7 @@ class Scenario(_Model):
         everybody = Topology(
             name_servers=self.cluster.name_servers,
             brokers=self.cluster.brokers,
+            slaves=slaves_of(self.cluster.brokers, self.cluster.slaves, self.nodes),
             producers=self.workload.producers,
             consumers=self.workload.consumers,
             prober=self.workload.prober,
@@ -307,7 +310,7 @@ def _but(entry: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 def _check_names(scenario: Scenario, file: str) -> None:
     topology = scenario.topology()
-    phased = topology.of(NodeKind.NAME_SERVER, NodeKind.BROKER, NodeKind.PRODUCER, NodeKind.CONSUMER)
+    phased = topology.of(NodeKind.NAME_SERVER, NodeKind.BROKER, NodeKind.SLAVE, NodeKind.PRODUCER, NodeKind.CONSUMER)
     for node in scenario.phases:
         if node not in phased:
             allowed = f"one of {', '.join(phased)}{nearest(node, phased)}"
@@ -334,9 +337,9 @@ def _check_names(scenario: Scenario, file: str) -> None:
         hit = (*phased, *topology.of(NodeKind.ADDRESS_SERVER))  # not the harness's own client
         may_be = topology.of(NodeKind.NAME_SERVER) if isinstance(action.what, Remove) else hit
         for node in action.nodes:
-            groups = ("name_servers", "brokers", "producers", "consumers")
+            groups = ("name_servers", "brokers", "masters", "slaves", "producers", "consumers")
             wide = isinstance(action.what, RollingRestart | RestartStorm)
-            known = (*may_be, *groups) if wide else may_be
+            known = (*may_be, *(one for one in groups if topology.members(one))) if wide else may_be
             if node not in known or not topology.members(node):
                 allowed = f"one of {', '.join(known)}{nearest(node, known)}"
                 raise ScenarioError(file, f"timeline.{index}.nodes", repr(node), allowed)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from ...remoting.node.network import Address
 from ..errors import ScenarioError, nearest
-from ..topology import NodeKind, Topology
+from ..topology import NodeKind, Topology, broker_name, is_slave
 from .timeline import Step
 
 
@@ -22,7 +22,14 @@ class OfNode(Protocol):
     def cluster_name(self) -> str | None: ...
 
 
-_MAY_HAVE = (NodeKind.NAME_SERVER, NodeKind.BROKER, NodeKind.PRODUCER, NodeKind.CONSUMER)
+_MAY_HAVE = (NodeKind.NAME_SERVER, NodeKind.BROKER, NodeKind.SLAVE, NodeKind.PRODUCER, NodeKind.CONSUMER)
+
+
+def slaves_of(brokers: int, of_each: int, named: Iterable[str]) -> tuple[str, ...]:
+    """The slaves of a cluster of so many masters: so many of each, and those that are named beside them."""
+    masters = [f"broker-{chr(ord('a') + index)}" for index in range(brokers)]
+    found = {f"{master}/{id_}" for master in masters for id_ in range(1, of_each + 1)}
+    return tuple(sorted(found | {name for name in named if is_slave(name) and broker_name(name) in masters}))
 
 
 def check_nodes(
@@ -34,9 +41,12 @@ def check_nodes(
     for name, node in nodes.items():
         place = f"nodes.{name}"
         if name not in known:
-            raise ScenarioError(file, place, "a node of that name", f"one of {', '.join(known)}{nearest(name, known)}")
+            more = "; a slave is called by its master and its id, as in broker-a/1" if "/" in name else ""
+            allowed = f"one of {', '.join(known)}{nearest(name, known)}{more}"
+            raise ScenarioError(file, place, "a node of that name", allowed)
         if node.cluster_name is not None and topology.kinds[name] is not NodeKind.BROKER:
-            raise ScenarioError(file, f"{place}.cluster_name", node.cluster_name, "said of a broker only")
+            allowed = "said of its master" if topology.kinds[name] is NodeKind.SLAVE else "said of a broker only"
+            raise ScenarioError(file, f"{place}.cluster_name", node.cluster_name, allowed)
         if node.name_servers is not None and topology.kinds[name] is NodeKind.NAME_SERVER:
             raise ScenarioError(file, f"{place}.name_servers", str([*node.name_servers]), "said of a broker or client")
         check_list(node.name_servers or (), topology, f"{place}.name_servers", file)

@@ -19,7 +19,7 @@ from ..errors import nearest
 from ..topology import NodeKind
 from .catalogue import GROUPS, settings_for
 from .elsewhere import why_not
-from .setting import CONSTANTS, Setting
+from .setting import BROKERS, CONSTANTS, Setting
 from .values import Value
 
 Said = Mapping[str, Mapping[str, object]]
@@ -76,7 +76,7 @@ def _refuse_short_silence(found: Settings, nodes: Mapping[str, NodeKind], profil
 
     _refuse_short_idleness(nodes, value)
     servers = [name for name, kind in nodes.items() if kind is NodeKind.NAME_SERVER]
-    for broker in (name for name, kind in nodes.items() if kind is NodeKind.BROKER):
+    for broker in (name for name, kind in nodes.items() if kind in BROKERS):
         beat_ms = value(broker, "registerNameServerPeriod") + value(broker, "registerBrokerTimeoutMills")
         silences = [(one, "serverChannelMaxIdleTimeSeconds", 1000) for one in servers]
         silences.append((broker, "clientChannelMaxIdleTimeSeconds", 1000))
@@ -97,11 +97,7 @@ def _refuse_short_idleness(nodes: Mapping[str, NodeKind], value: Callable[[str, 
     the client's membership of its group: no window is made for that either."""
     clients = [name for name, kind in nodes.items() if kind in (NodeKind.PRODUCER, NodeKind.CONSUMER)]
     beat_ms = max((value(client, "heartbeatBrokerInterval") for client in clients), default=0)
-    idle = [
-        (broker, "serverChannelMaxIdleTimeSeconds", beat_ms)
-        for broker, kind in nodes.items()
-        if kind is NodeKind.BROKER
-    ]
+    idle = [(broker, "serverChannelMaxIdleTimeSeconds", beat_ms) for broker, kind in nodes.items() if kind in BROKERS]
     idle += [(one, "clientChannelMaxIdleTimeSeconds", value(one, "heartbeatBrokerInterval")) for one in clients]
     for node, name, least_ms in idle:
         if (said := value(node, name)) * 1000 <= least_ms:
@@ -195,7 +191,7 @@ def config_fields(
                 f"{len(latencies)} entries in notAvailableDuration, as latencyMax has; here are {len(isolations)}",
             )
         fields["latency_max"], fields["not_available_duration"] = latencies, isolations
-    if kind is NodeKind.BROKER:
+    if kind in BROKERS:
         try:
             BrokerConfig(profile=profile, **fields)  # type: ignore[arg-type]  # the fields' types are the catalogue's
         except ConfigError as exc:

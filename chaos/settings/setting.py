@@ -13,7 +13,7 @@ from ...remoting.node.profile import Profile
 from ..topology import NodeKind
 from .values import Allowed, Truth, Value, Whole
 
-NAME_SERVERS, BROKERS = (NodeKind.NAME_SERVER,), (NodeKind.BROKER,)
+NAME_SERVERS, BROKERS = (NodeKind.NAME_SERVER,), (NodeKind.BROKER, NodeKind.SLAVE)
 PRODUCERS, CONSUMERS = (NodeKind.PRODUCER,), (NodeKind.CONSUMER,)
 CLIENTS = (NodeKind.PRODUCER, NodeKind.CONSUMER, NodeKind.PROBER)
 V4_9, V5_X = Profile.V4_9, Profile.V5_X
@@ -55,6 +55,7 @@ class Setting:
 _DEFAULTS: Mapping[NodeKind, object] = {
     NodeKind.NAME_SERVER: NamesrvConfig(),
     NodeKind.BROKER: BrokerConfig(),
+    NodeKind.SLAVE: BrokerConfig(),
     NodeKind.PRODUCER: ProducerConfig(),
     NodeKind.CONSUMER: ConsumerConfig(),
     NodeKind.PROBER: ClientConfig(),

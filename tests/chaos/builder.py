@@ -16,12 +16,15 @@ from nemesrv.chaos.checkers.check import Check
 from nemesrv.chaos.checkers.control import Control
 from nemesrv.chaos.history.rows import to_table
 from nemesrv.chaos.oracle.world import World
+from nemesrv.chaos.topology import broker_id, broker_name, is_slave
 from nemesrv.chaos.verdict import Verdict
 
 ROLES = {"ns": "name_server"}
 
 
 def role_of(node: str) -> str:
+    if is_slave(node):
+        return "slave"
     prefix = node.split("-")[0]
     return ROLES.get(prefix, prefix)
 
@@ -30,16 +33,17 @@ def address_of(node: str) -> str:
     prefix, _, rest = node.partition("-")
     if prefix == "ns":
         return f"127.0.0.1:{9876 + int(rest)}"
-    return f"127.0.0.1:{10911 + 100 * (ord(rest) - ord('a'))}"
+    return f"127.0.0.1:{10911 + 100 * (ord(rest[0]) - ord('a')) + 10 * broker_id(node)}"
 
 
 def route_of(*brokers: str) -> dict[str, Any] | None:
-    """The canonical route of a topic with 4 queues on each of these brokers; None without any."""
+    """The canonical route of a topic with 4 queues on each of these brokers, masters or slaves; None without any."""
     if not brokers:
         return None
+    names = dict.fromkeys(map(broker_name, brokers))
     return {
-        "brokers": {broker: {"0": address_of(broker)} for broker in brokers},
-        "queues": {broker: [4, 4, 6, 0] for broker in brokers},
+        "brokers": {n: {str(broker_id(b)): address_of(b) for b in brokers if broker_name(b) == n} for n in names},
+        "queues": {name: [4, 4, 6, 0] for name in names},
     }
 
 
@@ -153,7 +157,7 @@ def cluster(
     for index in range(name_servers):
         builder.node(f"ns-{index}")
     for broker in brokers:
-        builder.topic(broker, topic).node(broker)
+        (builder if is_slave(broker) else builder.topic(broker, topic)).node(broker)
     for client in clients:
         builder.node(client)
     builder.at(1)

@@ -20,6 +20,7 @@ from nemesrv.chaos.checkers.timed import Timed, Who, level_of
 from nemesrv.chaos.oracle.intervals import Stretch
 from nemesrv.chaos.oracle.quiet import calm
 from nemesrv.chaos.oracle.world import World
+from nemesrv.chaos.topology import broker_name
 from nemesrv.chaos.verdict import Verdict
 from tests.chaos.plain_repeats import repeats
 
@@ -57,6 +58,7 @@ def _uses(rows: Rows, control: Control, world: World) -> BrokerUses:
             held[topic.node].add(topic.topic)
     found: dict[tuple[str, str, float], Uses] = {}
     absences = judged_absences(world)
+    addresses = {node.name: node.address for node in world.of_kind("broker", "slave")} if world.has_slaves else {}
     lags = measured_lags(control, world, absences)
     for absence in absences:
         bounded = {topic for other in absence.others for topic in held.get(other, ())}
@@ -67,7 +69,9 @@ def _uses(rows: Rows, control: Control, world: World) -> BrokerUses:
                 continue
             chosen_ms = at_ms - (world.timers.T_ms if row.get("attempt") else 0.0)
             after = int(at_ms >= absence.from_ms)
-            if row["broker_name"] != absence.broker:
+            own = addresses.get(absence.broker)
+            is_there = own is None or row.get("address") in (own, None)
+            if row["broker_name"] != broker_name(absence.broker) or not is_there:
                 uses = uses.plus(Uses(after=after))
                 continue
             reaches_ms = max(0.0, min(chosen_ms - absence.from_ms, absence.end_ms - at_ms))

@@ -20,6 +20,7 @@ def test_scenarios_lists_what_ships_one_line_each(tmp_path: Path) -> None:
         "broker-partition",
         "name-server-crash",
         "name-server-partition",
+        "slave-reads",
         "smoke",
         "starts",
     ]

@@ -54,7 +54,7 @@ def test_every_shipped_scenario_can_be_explained(name: str) -> None:
     told = json.loads(CliRunner().invoke(cli, ["explain", name, "--json"], catch_exceptions=False).output)
     scenario = find(name)
     held = {(one["name_server"], one["broker"]) for one in told["name_servers"]}
-    assert len(held) == scenario.cluster.name_servers * scenario.cluster.brokers
+    assert len(held) == scenario.cluster.name_servers * scenario.cluster.brokers * (1 + scenario.cluster.slaves)
     for name_server, broker in held:  # from 0 to the end without a gap
         mine = [one for one in told["name_servers"] if (one["name_server"], one["broker"]) == (name_server, broker)]
         assert [one["from_s"] for one in mine] == [0.0, *(one["to_s"] for one in mine[:-1])]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.topology import Link, LinkExpressionError, NodeKind, Topology
+from nemesrv.chaos.topology import Link, LinkExpressionError, NodeKind, Topology, file_name, of_file_name
 
 SMALL = Topology(name_servers=2, brokers=2, producers=1, consumers=1)
 
@@ -32,6 +32,29 @@ def test_a_broker_dials_name_servers_only_and_a_client_dials_brokers_too():
         Link("producer-0", "broker-a"),
         Link("producer-0", "broker-b"),
     )
+
+
+def test_a_slave_is_called_by_its_master_and_its_id_and_both_dial_one_another():
+    topology = Topology(name_servers=1, brokers=2, slaves=("broker-a/1",), producers=0, consumers=0, prober=False)
+    assert topology.kinds["broker-a/1"] is NodeKind.SLAVE
+    assert topology.servers == ("ns-0", "broker-a", "broker-b", "broker-a/1")
+    assert names(topology, "broker-a/1 <-> broker-a") == ["broker-a->broker-a/1", "broker-a/1->broker-a"]
+    assert names(topology, "slaves -> ns-0") == ["broker-a/1->ns-0"]
+    assert names(topology, "masters -> ns-0") == ["broker-a->ns-0", "broker-b->ns-0"]
+    assert names(topology, "brokers -> ns-0") == ["broker-a->ns-0", "broker-b->ns-0", "broker-a/1->ns-0"]
+    with pytest.raises(LinkExpressionError, match="names no link"):
+        topology.parse_links("broker-a/1 <-> broker-b")
+
+
+@pytest.mark.parametrize("slave", ["broker-c/1", "broker-a", "broker-a/0", "broker-a/x"])
+def test_a_slave_of_nobody_or_without_an_id_above_0_is_refused(slave: str):
+    with pytest.raises(ValueError, match="need masters of their names"):
+        Topology(brokers=2, slaves=(slave,))
+
+
+def test_a_slave_s_files_and_proxies_have_no_slash_and_are_known_again():
+    assert file_name("broker-a/1->ns-0") == "broker-a@1->ns-0"
+    assert of_file_name(file_name("broker-a/1")) == "broker-a/1"
 
 
 def test_nobody_dials_itself_and_a_name_server_dials_nobody():
@@ -86,7 +109,7 @@ def test_several_expressions_name_each_link_once():
         ("", "is not `A -> B`"),
         ("broker-a -> ns-1 -> ns-0", "is not `A -> B`"),
         ("broker-z <-> ns-1", "broker-z, which is no node (ns-0, ns-1, broker-a"),
-        ("broker-a <-> servers", "no group (name_servers, brokers, producers, consumers, clients, *)"),
+        ("broker-a <-> servers", "no group (name_servers, brokers, masters, slaves, producers, consumers, clients, *)"),
         ("ns-0 <-> ns-1", "ns-0 never dials ns-1"),
         ("ns-0 -> broker-a", "only the other way round; write `ns-0 <-> broker-a`"),
         ("broker-a <-> broker-b", "broker-a never dials broker-b"),

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from ...oracle.lost_brokers import Absence
 from ...oracle.world import World
+from ...topology import broker_name
 from ..broker_uses import Use, Uses
 from ..control import Control
 from ..route_tables import exists
@@ -44,8 +45,11 @@ def broker_uses(gathering: Gathering, world: World, found: Sequence[Absence]) ->
 
 def _uses(history: DataFrame, world: World, found: Sequence[Absence]) -> DataFrame:
     """id, client, op_id, topic, time_ms, at_ms, from_ms, is_lost, reaches_ms: attempts and pulls in absences."""
-    rows = [(a.id, a.client, a.broker, a.start_ms, a.from_ms, a.end_ms) for a in found]
-    schema = "id int, client string, lost string, start_ms double, from_ms double, end_ms double"
+    addresses = {node.name: node.address for node in world.of_kind("broker", "slave")} if world.has_slaves else {}
+    rows = [
+        (a.id, a.client, broker_name(a.broker), addresses.get(a.broker), a.start_ms, a.from_ms, a.end_ms) for a in found
+    ]
+    schema = "id int, client string, lost string, lost_at string, start_ms double, from_ms double, end_ms double"
     absent = frame(history, rows, schema)
     began = traffic(history).where(
         F.col("event").isin("send_attempt", "pull")
@@ -59,10 +63,14 @@ def _uses(history: DataFrame, world: World, found: Sequence[Absence]) -> DataFra
         began.join(absent, F.col("node") == F.col("client"))
         .withColumn("at_ms", F.col("time_ms") - grace_ms)
         .where((F.col("time_ms") >= F.col("start_ms")) & (F.col("time_ms") < F.col("end_ms")))
-        .withColumn("is_lost", F.col("broker_name") == F.col("lost"))
+        .withColumn("is_lost", (F.col("broker_name") == F.col("lost")) & _is_there)
         .withColumn("reaches_ms", F.greatest(reaches, F.lit(0.0)))
         .select("id", "client", "op_id", "topic", "time_ms", "at_ms", "from_ms", "is_lost", "reaches_ms")
     )
+
+
+_is_there = F.coalesce(F.col("address") == F.col("lost_at"), F.lit(True))
+"""Of a name with slaves it is the address that says which broker was used."""
 
 
 def _late(history: DataFrame, late: DataFrame, bounded: Mapping[int, Collection[str]]) -> dict[int, Uses]:

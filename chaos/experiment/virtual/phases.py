@@ -21,9 +21,16 @@ from ...topology import NodeKind
 from ..nodes import timers_and_differing, timers_of
 from ..stage import Starts
 
-_FIRST_TICK_S = {NodeKind.NAME_SERVER: None, NodeKind.BROKER: 10.0, NodeKind.PRODUCER: 0.010, NodeKind.CONSUMER: 0.010}
+_FIRST_TICK_S = {
+    NodeKind.NAME_SERVER: None,
+    NodeKind.BROKER: 10.0,
+    NodeKind.SLAVE: 10.0,
+    NodeKind.PRODUCER: 0.010,
+    NodeKind.CONSUMER: 0.010,
+}
 """How long after its start the timer of a node fires first (`BrokerController.start`, `MQClientInstance`); None: by
 profile."""
+_BROKERS = (NodeKind.BROKER, NodeKind.SLAVE)
 TOPIC_S = 5.0
 """For making the topic and for its routes, which take no time where nothing is wrong."""
 LAST_STARTS_S = 1.0
@@ -40,8 +47,8 @@ def starts(scenario: Scenario, seed: int) -> Starts:
 
     brokers_s = longest_s(NodeKind.NAME_SERVER)
     lists_s = 0.0 if scenario.cluster.name_server_list is None else FIRST_S + TIMEOUT_S  # brokers ask for it first
-    clients_s = brokers_s + longest_s(NodeKind.BROKER) + TOPIC_S + lists_s + (timers_of(scenario).W_ms or 0.0) / 1000
-    begin_s = {NodeKind.NAME_SERVER: 0.0, NodeKind.BROKER: brokers_s}
+    clients_s = brokers_s + longest_s(*_BROKERS) + TOPIC_S + lists_s + (timers_of(scenario).W_ms or 0.0) / 1000
+    begin_s = {NodeKind.NAME_SERVER: 0.0, **dict.fromkeys(_BROKERS, brokers_s)}
     timeline_s = math.ceil(clients_s + longest_s(NodeKind.CONSUMER, NodeKind.PRODUCER) + LAST_STARTS_S)
     of: dict[str, float] = {}
     for name, period_s in periods.items():
@@ -56,5 +63,5 @@ def starts(scenario: Scenario, seed: int) -> Starts:
 def _period(scenario: Scenario, name: str, kind: NodeKind) -> float:
     timers, differing = timers_and_differing(scenario)
     own = timers.with_(**differing.get(name, {}))
-    period_ms = {NodeKind.NAME_SERVER: own.S_ms, NodeKind.BROKER: own.R_ms}.get(kind, own.P_ms)
+    period_ms = {NodeKind.NAME_SERVER: own.S_ms, **dict.fromkeys(_BROKERS, own.R_ms)}.get(kind, own.P_ms)
     return period_ms / 1000

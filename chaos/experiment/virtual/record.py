@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ....remoting.node.clock import Clock
 from ....remoting.node.recording import Recorder
+from ...history.files import raw_name
 from ...history.recorder import EventLines, LagProbe, check_fields
 from ...history.schema import raw_dir
 
@@ -54,7 +55,7 @@ class MemoryRecorderSpec:
         return MemoryRecorderSpec(self.run_dir, self.node, self.role, incarnation, self.clock)
 
     def open(self) -> MemoryRecorder:
-        path = raw_dir(self.run_dir) / f"{self.node}.{self.incarnation}.jsonl"
+        path = raw_dir(self.run_dir) / raw_name(self.node, self.incarnation)
         return MemoryRecorder(path, self.node, self.role, self.incarnation, self.clock)
 
 

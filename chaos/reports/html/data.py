@@ -299,7 +299,13 @@ def _brokers(value: str) -> frozenset[str]:
         route = orjson.loads(value)
     except orjson.JSONDecodeError:
         return frozenset()
-    return frozenset(route.get("brokers") or {}) if isinstance(route, dict) else frozenset()
+    if not isinstance(route, dict):
+        return frozenset()
+    return frozenset(
+        name if id_ == "0" else f"{name}/{id_}"
+        for name, ids in (route.get("brokers") or {}).items()
+        for id_ in (ids if isinstance(ids, dict) and ids else ("0",))
+    )
 
 
 def _order(row: Mapping[str, Any]) -> tuple[float, str, int, int]:

@@ -69,11 +69,12 @@ def _intervals(world: World) -> list[Interval]:
     for interval in (*_tables(world), *_uses(world)):
         strict[interval.subject, interval.incarnation, interval.object, interval.kind].append(interval)
     found: list[Interval] = []
-    brokers = [node.name for node in world.of_kind("broker")]
+    masters = [node.name for node in world.of_kind("broker")]
+    everybody = [node.name for node in world.of_kind("broker", "slave")]
     for node in world.of_kind("name_server", "producer", "consumer"):
         kind = Kind.ROUTE if node.kind == "name_server" else Kind.USE
         for life in world.lives_of(node.name):
-            for broker in brokers:
+            for broker in everybody if kind is Kind.ROUTE else masters:
                 ruled = strict[node.name, life.incarnation, broker, kind]
                 found += _without_gaps(world, life, broker, kind, ruled)
     return found

@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...topology import file_name, of_file_name
+
 LINES_MAX = 300
 """Of one node, the last: a node that is in trouble says so again and again."""
 TEXT_MAX = 200
@@ -40,7 +42,7 @@ def log_rows(run_dir: Path, run: dict[str, Any], timeline_ms: float) -> list[dic
     for path in sorted((run_dir / "logs").glob("*.log")):
         lines: deque[dict[str, Any]] = deque(maxlen=LINES_MAX)
         for line in _lines(path, run, timeline_ms, _GRAVE):
-            about = {"time_ms": line.time_ms, "node": path.stem, "event": "log", "type": line.level}
+            about = {"time_ms": line.time_ms, "node": of_file_name(path.stem), "event": "log", "type": line.level}
             lines.append(about | {"value": _short(line.text)})
         found += lines
     return found
@@ -48,7 +50,7 @@ def log_rows(run_dir: Path, run: dict[str, Any], timeline_ms: float) -> list[dic
 
 def lines_of(run_dir: Path, node: str, run: dict[str, Any], timeline_ms: float) -> list[LogLine]:
     """All lines of the node's log, as far as its end goes; none where there is no such file."""
-    path = run_dir / "logs" / f"{node}.log"
+    path = run_dir / "logs" / f"{file_name(node)}.log"
     return list(_lines(path, run, timeline_ms)) if path.is_file() else []
 
 

@@ -47,7 +47,7 @@ SECTIONS: Mapping[str, tuple[str, str]] = {
     "lateness": ("How late the machine was", "The tolerance of the checks is made of this."),
 }
 
-_NODE_KINDS = ("name_server", "broker", "producer", "consumer")
+_NODE_KINDS = ("name_server", "broker", "slave", "producer", "consumer")
 
 
 def drawn(told: Told, canvas: Canvas) -> tuple[dict[str, Any], dict[str, Mapping[str, float]]]:

@@ -48,7 +48,7 @@ from nemesrv.chaos.errors import ScenarioError
         (("run", "smoke", "--out", "a-file"), "--out: a-file is not allowed: an empty or new folder; this is a file"),
         (("up", "--out", "a-file"), "--out: a-file is not allowed: an empty or new folder; this is a file"),
         (("generate", "--out", "a-file"), "--out: a-file is not allowed: a folder; this is a file"),
-        (("up", "--slaves", "1"), "--slaves"),
+        (("up", "--slaves", "4"), "--slaves"),
         (("selftest", "--only", "nothing"), "name-server-never-expires"),
         (("bench", "nothing"), "namesrv"),
         (("run", "empty.yaml"), "empty.yaml: an empty file is not allowed: a mapping with the keys of a scenario"),

@@ -73,12 +73,17 @@ class Incident:
 
 
 def i01_host_lost(run: Incident) -> None:
-    """Who knows ns-0 alone sends to the dead host until it is back; the other leaves within 160 s."""
+    """Who knows ns-0 alone sends to the dead host until it is back; the other leaves within 160 s. The slave
+    that lives serves nobody."""
     dropped = run.of("broker_dropped", "ns-1", 20, broker_name="broker-a")[0]
+    assert not dropped.get("broker_id")
     assert 20 + 90 <= dropped["at_s"] <= 20 + 130
     assert len(run.tries("producer-0", "broker-a", 200, 600)) > 20
     assert set(run.tries("producer-0", "broker-a", 200, 600)) == {"info"}
     assert run.tries("producer-1", "broker-a", 181, 600) == []
+    # The slave keeps the name in ns-1's routes, so its queues stay with consumer-0, which knows the dead master alone.
+    assert run.brokers("ns-1", 300) == {"broker-a", "broker-b"}
+    assert run.of("pull", "consumer", 220, 600, broker_name="broker-a", type="ok") == []
     assert run.wrong == set()
 
 

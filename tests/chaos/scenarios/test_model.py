@@ -29,6 +29,7 @@ def test_the_scenarios_that_ship() -> None:
         "broker-hang",
         "name-server-crash",
         "name-server-partition",
+        "slave-reads",
         "starts",
     }
 

@@ -22,6 +22,7 @@ from nemesrv.remoting.node.profile import Profile
 CONFIGURATIONS: dict[NodeKind, Any] = {
     NodeKind.NAME_SERVER: NamesrvConfig,
     NodeKind.BROKER: BrokerConfig,
+    NodeKind.SLAVE: BrokerConfig,
     NodeKind.PRODUCER: ProducerConfig,
     NodeKind.CONSUMER: ConsumerConfig,
     NodeKind.PROBER: ClientConfig,

@@ -1,4 +1,5 @@
-"""The random scenarios with settings, lists, late comers, topics, groups and phases of their own, nothing planted.
+"""The random scenarios with settings, lists, late comers, slaves, topics, groups and phases of their own, nothing
+planted.
 
 `python -m tests.chaos.experiment.virtual.random_language --scenarios 60 --first 0 --out FOLDER`, as random_scenarios,
 of which each seed's cluster and faults are taken. INVALID is a false alarm, or a mistake in our nodes: either is ours.
@@ -16,6 +17,7 @@ from nemesrv.chaos.scenarios.model import Scenario, parse
 from nemesrv.chaos.topology import LinkExpressionError, NodeKind
 
 from . import random_scenarios
+from .random_slaves import give_slaves
 
 _plain = random_scenarios.random_scenario
 _told = random_scenarios.told
@@ -58,6 +60,9 @@ def random_scenario(seed: int) -> Scenario:
     _zones(document, plain, random.Random(f"{seed} zones"))
     document["workload"]["topics"] = {"bulk-{1..20}": {"queues": 1}} if rng.random() < 0.2 else {}
     _topics_of_clients(document, plain, random.Random(f"{seed} topics"))
+    slaves = random.Random(f"{seed} slaves")
+    if slaves.random() < 0.25:
+        give_slaves(document, plain.topology().of(NodeKind.BROKER), slaves)
     document["phases"] = _phases(plain, random.Random(f"{seed} phases"))
     while True:  # what no window is made for is refused, and drawn again
         document["config"] = _config(plain, rng)

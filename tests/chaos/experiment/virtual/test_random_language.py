@@ -21,4 +21,5 @@ def test_the_seeds_make_sound_scenarios_with_some_of_everything() -> None:
     assert any(action.do == "remove" for scenario in made for action in scenario.timeline)
     assert any(action.do == "name_server_list" for scenario in made for action in scenario.timeline)
     assert any(scenario.zones for scenario in made)
+    assert any(scenario.topology().slaves for scenario in made)
     assert all(told(scenario) for scenario in made)

@@ -1,0 +1,116 @@
+"""Ways to be wrong about slaves: NameServers that forget or misname them, consumers that never ask them, slaves that
+serve other messages than were asked for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ...actors.broker.server import Broker
+from ...actors.broker.store import Found, GetStatus
+from ...actors.namesrv.server import NameServer
+from ...actors.namesrv.tables import BrokerGroup, Registered, Registration
+from ...clients.client_instance import FindBrokerResult
+from ...remoting.bodies.route import BrokerData
+from ...remoting.codes import MASTER_ID
+from ..topology import NodeKind
+from ..workloads.consumer import ConsumerNode
+from .model import Defect, checks, replace_part
+
+_READS, _BACKLOG = "slave-reads", "slave-backlog"
+
+
+def _forgets_slaves(server: NameServer) -> None:
+    table = server.table
+    register = table.register
+
+    def register_alone(registration: Registration, *, now_ms: int) -> Registered:
+        registered = register(registration, now_ms=now_ms)
+        group = table.broker_addr_table.get(registration.broker_name)
+        if registration.broker_id == MASTER_ID and group is not None and len(group.addrs) > 1:
+            group.addrs = {MASTER_ID: group.addrs[MASTER_ID]}
+            table._touch_broker(registration.broker_name)
+        return registered
+
+    replace_part(table, "register", register_alone)
+
+
+def _lists_a_slave_as_master(server: NameServer) -> None:
+    table = server.table
+    broker_data = table._broker_data
+
+    def with_a_master(topic: str, group: BrokerGroup) -> BrokerData:
+        data = broker_data(topic, group)
+        addrs = dict(data.broker_addrs)
+        if addrs and MASTER_ID not in addrs:
+            addrs[MASTER_ID] = addrs.pop(min(addrs))
+        return replace(data, broker_addrs=addrs)
+
+    replace_part(table, "_broker_data", with_a_master)
+
+
+def _never_asks_a_slave(node: ConsumerNode) -> None:
+    instance = node.instance
+    find = instance.find_broker_address_in_subscribe
+
+    def find_master(broker_name: str, _id: int, _only: bool = False) -> FindBrokerResult | None:
+        return find(broker_name, MASTER_ID, True)
+
+    replace_part(instance, "find_broker_address_in_subscribe", find_master)
+
+
+def _serves_the_message_before(broker: Broker) -> None:
+    store = broker.store
+    get = store.get
+
+    def get_older(topic: str, queue_id: int, offset: int, *, max_messages: int, **limits: Any) -> Found:
+        there = store.max_offset(topic, queue_id) - offset
+        if offset == 0 or there <= 0:
+            return get(topic, queue_id, offset, max_messages=max_messages, **limits)
+        found = get(topic, queue_id, offset - 1, max_messages=min(max_messages, there), **limits)
+        return found if found.status is not GetStatus.FOUND else replace(found, next_offset=found.next_offset + 1)
+
+    replace_part(store, "get", get_older)
+
+
+DEFECTS = (
+    Defect(
+        name="name-server-forgets-slaves",
+        what="a NameServer forgets the addresses of slaves at their master's registration",
+        kinds=(NodeKind.NAME_SERVER,),
+        nodes=("ns-0",),
+        scenario=_READS,
+        caught_by=checks("routes_are_true", "routes_converge"),
+        also=checks("answers_are_true", "client_routes_are_true", "registrations_are_kept"),
+        plant=_forgets_slaves,
+    ),
+    Defect(
+        name="name-server-lists-a-slave-as-master",
+        what="a NameServer lists the slave as id 0 when its master is gone",
+        kinds=(NodeKind.NAME_SERVER,),
+        nodes=("ns-0",),
+        scenario=_READS,
+        caught_by=checks("routes_as_registered", "routes_are_true"),
+        also=checks("answers_are_true", "client_routes_are_true", "routes_converge", "no_resurrection"),
+        plant=_lists_a_slave_as_master,
+    ),
+    Defect(
+        name="consumer-never-asks-a-slave",
+        what="a consumer pulls from masters only, also when there is none",
+        kinds=(NodeKind.CONSUMER,),
+        scenario=_READS,
+        caught_by=checks("living_are_used"),
+        also=checks("recovery_time"),
+        plant=_never_asks_a_slave,
+    ),
+    Defect(
+        name="slave-serves-the-message-before",
+        what="a slave serves the message before each that it was asked for",
+        kinds=(NodeKind.SLAVE,),
+        nodes=("broker-a/1",),
+        scenario=_BACKLOG,
+        caught_by=checks("commits_follow_work"),
+        also=checks("messages_delivered", "no_acknowledged_loss", "duplicates"),
+        plant=_serves_the_message_before,
+    ),
+)

@@ -1,0 +1,58 @@
+"""Masters and slaves in runs on the virtual clock, judged by all checks that need no Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nemesrv.chaos.defects import DEFECTS
+from nemesrv.chaos.history.rows import read_rows
+from nemesrv.chaos.runner import record_virtual
+from nemesrv.chaos.scenarios.model import parse
+from tests.chaos.plain_judging import found_wrong
+
+from .random_slaves import random_scenario
+
+SMALL = {
+    "cluster": {"name_servers": 2, "brokers": 2, "slaves": 1},
+    "workload": {"producers": 1, "consumers": 1, "queues": 1, "sends_per_s": 1, "client_starts": 0},
+    "timeline": [
+        {"at_s": 20, "do": "kill", "nodes": ["broker-a"]},
+        {"at_s": 180, "do": "restart", "nodes": ["broker-a"]},
+    ],
+    "settle_s": 130,
+    "checks": ["routes_are_true"],
+}
+
+
+@pytest.mark.parametrize("profile", ["4.9", "5.x"])
+def test_a_slave_is_named_and_read_while_its_master_is_gone_and_nothing_is_wrong(tmp_path: Path, profile: str) -> None:
+    document = {**SMALL, "cluster": {**SMALL["cluster"], "profile": profile}}  # type: ignore[dict-item]
+    folder = record_virtual(parse(document, file="small.yaml"), 1, tmp_path / "run").path
+    assert found_wrong(folder) == {}
+    rows = read_rows(folder)
+    address = {row["source"]: row["address"] for row in rows if row["event"] == "node"}
+    begin_ms = next(row["time_ms"] for row in rows if row["event"] == "phase" and row["phase"] == "steady")
+    gone = [row for row in rows if 60_000 < row["time_ms"] - begin_ms < 180_000]
+    pulled = {row["address"] for row in gone if row["event"] == "pull" and row["broker_name"] == "broker-a"}
+    assert pulled == {address["broker-a/1"]}
+    sent = {row["broker_name"] for row in gone if row["event"] == "send" and row["type"] == "ok"}
+    assert sent == {"broker-b"}
+    held = [row["value"]["brokers"]["broker-a"] for row in rows if row["event"] == "route" and row["topic"] == "orders"]
+    assert {"1": address["broker-a/1"]} in held
+    assert held[-1] == {"0": address["broker-a"], "1": address["broker-a/1"]}
+
+
+def test_a_consumer_that_never_asks_the_slave_is_found(tmp_path: Path) -> None:
+    defect = DEFECTS["consumer-never-asks-a-slave"]
+    folder = record_virtual(parse(dict(SMALL), file="small.yaml"), 1, tmp_path / "run", defect).path
+    assert set(found_wrong(folder)) == {"living_are_used"}
+
+
+def test_random_scenarios_get_slaves_that_their_faults_meet() -> None:
+    made = [random_scenario(seed) for seed in range(30)]
+    assert random_scenario(7) == made[7]
+    assert all(scenario.topology().slaves for scenario in made)
+    assert any("/" in node for scenario in made for action in scenario.timeline for node in action.nodes)
+    assert any("/" in link for scenario in made for action in scenario.timeline for link in action.links)

@@ -1,0 +1,81 @@
+"""How a scenario says which brokers have slaves, and what of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from nemesrv.chaos.errors import ScenarioError
+from nemesrv.chaos.experiment.nodes import NodePlan
+from nemesrv.chaos.scenarios.model import Scenario, parse
+from nemesrv.chaos.topology import NodeKind
+from nemesrv.remoting.node.network import Address
+
+
+def scenario(**document: Any) -> Scenario:
+    return parse({"checks": ["routes_are_true"], **document}, file="slaves.yaml")
+
+
+def slaves(**document: Any) -> tuple[str, ...]:
+    return scenario(**document).topology().of(NodeKind.SLAVE)
+
+
+def test_each_broker_has_as_many_slaves_as_the_cluster_says_and_nodes_may_name_more():
+    assert slaves(cluster={"brokers": 2}) == ()
+    assert slaves(cluster={"brokers": 2, "slaves": 1}) == ("broker-a/1", "broker-b/1")
+    assert slaves(cluster={"brokers": 2}, nodes={"broker-a/1": {}}) == ("broker-a/1",)
+    assert slaves(cluster={"brokers": 1, "slaves": 1}, nodes={"broker-a/2": {}}) == ("broker-a/1", "broker-a/2")
+
+
+def test_the_file_of_a_run_has_them_again():
+    one = scenario(cluster={"brokers": 2, "slaves": 1}, nodes={"broker-b/2": {"name_servers": ["ns-0"]}})
+    again = parse(yaml.safe_load(one.to_yaml()), file="again.yaml")
+    assert again == one
+    assert again.topology() == one.topology()
+
+
+def test_faults_name_slaves_and_their_links():
+    one = scenario(
+        cluster={"brokers": 2, "slaves": 1},
+        timeline=[
+            {"at_s": 1, "do": "restart", "nodes": ["broker-a/1"]},
+            {"at_s": 2, "do": "black_hole", "links": ["broker-b/1 <-> broker-b", "slaves <-> ns-0"]},
+            {"at_s": 9, "do": "rolling_restart", "nodes": ["slaves"]},
+        ],
+    )
+    assert one.timeline[0].nodes == ("broker-a/1",)
+    rolled = [planned.action.nodes for planned in one.plan(1).actions if planned.series == 2]
+    assert list(dict.fromkeys(rolled)) == [("broker-a/1",), ("broker-b/1",)]
+
+
+@pytest.mark.parametrize(
+    ("document", "sentence"),
+    [
+        ({"nodes": {"broker-z/1": {}}}, "a slave is called by its master and its id, as in broker-a/1"),
+        ({"cluster": {"slaves": 4}}, "a whole number from 0 to 3"),
+        ({"cluster": {"slaves": 1}, "nodes": {"broker-a/1": {"cluster_name": "eu"}}}, "said of its master"),
+        ({"timeline": [{"at_s": 1, "do": "kill", "nodes": ["broker-a/1"]}]}, "broker-a/1"),
+        ({"config": {"broker-a/1": {"registerNameServerPeriod": 20000}}}, "broker-a/1"),
+    ],
+)
+def test_what_is_no_slave_is_refused_in_a_sentence(document: dict[str, Any], sentence: str):
+    with pytest.raises(ScenarioError) as refused:
+        scenario(**document)
+    assert sentence in str(refused.value)
+
+
+def test_a_slave_registers_under_its_masters_name_and_cluster_with_its_own_settings():
+    one = scenario(
+        cluster={"brokers": 1, "slaves": 1},
+        nodes={"broker-a": {"cluster_name": "eu"}},
+        config={"brokers": {"registerNameServerPeriod": 20000}, "broker-a/1": {"registerNameServerPeriod": 40000}},
+    )
+    where = {name: Address("127.0.0.1", 9000 + number) for number, name in enumerate(one.topology().servers)}
+    plan = NodePlan(scenario=one, listen=where, advertised=where)
+    configs = [plan.factory(name, one.topology().kinds[name]).args[0] for name in ("broker-a", "broker-a/1")]  # type: ignore[attr-defined]
+    assert [(c.broker_name, c.broker_id, c.broker_role, c.cluster_name, c.register_period_s) for c in configs] == [
+        ("broker-a", 0, "ASYNC_MASTER", "eu", 20.0),
+        ("broker-a", 1, "SLAVE", "eu", 40.0),
+    ]
