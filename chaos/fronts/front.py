@@ -11,6 +11,7 @@ caller's is one; nothing is awaited between a client's byte and the server's but
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import socket
 from collections.abc import Callable, Iterator, Mapping
@@ -131,7 +132,8 @@ class Front:
             connection.unreachable()
             return
         if (made := transport.get_extra_info("socket")) is not None:
-            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with contextlib.suppress(OSError):  # it is closed already, as the client's end was gone
+                made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def gone(self, connection: Connection) -> None:
         """Both its ends are closed."""

@@ -173,6 +173,8 @@ def _timeouts_add(watched: Sequence[Watched]) -> Measured | LeftOut:
             if then is None or then.opened_ms is None:
                 continue
             value = ONE_DEADLINE if then.asked_ms is None else ADDED
+            if value is ADDED and (one.at_work_ms is None or tried.began_ms < one.at_work_ms):
+                continue  # it may be the call of another thread that waited for this one's end
             found[value] += 1
             examples.append(_example(one, tried, then=then.front, asked=then.asked_ms is not None))
     if not found:
@@ -333,7 +335,7 @@ RULES = (
     Rule(
         name="failover",
         says="whether look-ups are answered again when one of two NameServers drops SYNs (apache/rocketmq#7056)",
-        situations=("one_unreachable",),
+        situations=("unreachable_starts", "one_unreachable"),
         words=(RECOVERS, NEVER),
         measure=_failover,
     ),

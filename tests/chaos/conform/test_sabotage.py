@@ -82,12 +82,7 @@ def test_exactly_its_rule_calls_the_sabotaged_client_invalid(
             )
         ]
     verdicts = judged(watched, defect.profile)
-    assert invalid(verdicts) == {defect.rule} | (LOCKED[defect.profile] - ({"failover"} & _healed(defect)))
-
-
-def _healed(defect: Defect) -> set[str]:
-    """With time of its own for the answer 4.9 recovers."""
-    return {"failover"} if defect.rule == "timeouts_add" else set()
+    assert invalid(verdicts) == {defect.rule} | LOCKED[defect.profile]
 
 
 def test_every_rule_has_a_defect() -> None:
