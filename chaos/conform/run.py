@@ -17,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import uvloop
+
 from ...remoting.node.clock import RealClock
 from ...remoting.node.network import Address
 from ..errors import HarnessError
@@ -197,7 +199,8 @@ def run(plan: Plan, *, logs: Path, data: Path, progress: Progress | None = None)
 
     before = {number: signal.getsignal(number) for number in _STOP}
     try:
-        return asyncio.run(work())
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(work())
     except BaseExceptionGroup as exc:
         raise _one_of(exc) from exc
     finally:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...remoting.node.clock import RealClock
@@ -261,9 +261,14 @@ class Scene:
             ended=seat.ended,
             dials_unseen=dials.why_unseen or (f"{dials.lost} were not told in time" if dials.lost else None),
             late_ms=lateness.worst_ms(subject.began_ms, ended_ms),
-            seen=tuple(sorted(seat.seen, key=lambda seen: seen.at_ms)),
+            seen=tuple(sorted((_of(each, subject.process) for each in seat.seen), key=lambda seen: seen.at_ms)),
         )
         return Found(watched=watched, last_lines=subject.last_lines, memory=seat.memory)
+
+
+def _of(seen: Observation, process: int) -> Observation:
+    """A connection may be there before it is known which pid the program has."""
+    return replace(seen, process=process) if isinstance(seen, Opened) else seen
 
 
 class Seat:
