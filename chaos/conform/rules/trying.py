@@ -170,7 +170,7 @@ def _timeouts_add(watched: Sequence[Watched]) -> Measured | LeftOut:
     for one in watched:
         for tried, then in _dropped(one):
             dropped += 1
-            if then is None or then.opened_ms is None:
+            if then is None or (then.opened_ms is None and then.asked_ms is None):
                 continue
             value = ONE_DEADLINE if then.asked_ms is None else ADDED
             if value is ADDED and (one.at_work_ms is None or tried.began_ms < one.at_work_ms):

@@ -92,6 +92,12 @@ def test_what_a_connect_took_is_the_answer_s_or_not() -> None:
     assert verdict("timeouts_add", "added", nothing) is Validity.UNKNOWN
 
 
+def test_who_goes_on_with_a_connection_that_it_has_had_time_for_it() -> None:
+    story = Story("one_unreachable", name_servers=2, for_s=62.0).behave("ns-0", DROPS_SYNS, 0.0).ask("ns-1", 0.05)
+    watched = story.dial("ns-0", 30.0, opens=False, gave_up_after_s=6.0).ask("ns-1", 36.01).watched()
+    assert verdict("timeouts_add", "added", watched) is Validity.VALID
+
+
 def test_before_it_is_at_work_a_look_up_after_a_dropped_dial_may_be_another_thread_s() -> None:
     story = Story("one_unreachable", name_servers=2, at_work_s=3.2).behave("ns-0", DROPS_SYNS, 0.0)
     early = story.dial("ns-0", 0.1, opens=False, gave_up_after_s=3.0).ask("ns-1", 3.101).watched()
