@@ -107,7 +107,7 @@ _ALL = (
         driver="driver_cpp.py",
         needs=(),
         command=("env", "HOME={home}", "{python}", "{folder}/driver_cpp.py"),
-        profile="cpp-2.1",
+        profile="cpp-1",
     ),
     Client(
         name="cpp-2.1.0",
@@ -130,7 +130,7 @@ _ALL = (
         driver="driver_rocketmq_nodejs.js",
         needs=("node", "npm"),
         command=("env", "HOME={home}", "node", "{folder}/driver_rocketmq_nodejs.js"),
-        profile="cpp-2.1",
+        profile="cpp-3",
         ends_with=-signal.SIGKILL,  # the driver's own: its exit handlers may hang
     ),
     Client(
