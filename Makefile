@@ -56,10 +56,13 @@ random-scenarios: setup ## 400 random scenarios with nothing planted, in which n
 fuzz: setup ## ten million wrong inputs to everything that reads bytes (about 15 minutes on 2 cores)
 	@$(PY) -m tests.fuzz
 
+clients: setup ## every client of tests/clients_matrix through nemesrv conform, and docs/clients.md (about 5 minutes each; make clients CLIENTS="go-2.1.2")
+	@$(PY) -m tests.clients_matrix $(CLIENTS)
+
 mutation: setup ## mutants of the route table and the selection code, and what the unit tests kill (about 10 minutes)
 	@$(PY) -m tests.mutation
 
 bench: setup ## the benchmarks, each beside its baseline
 	@.venv/bin/nemesrv bench
 
-.PHONY: help setup packages demo test test-all check format test-fast selftest differential live-differential random-scenarios fuzz mutation bench docs
+.PHONY: help setup packages demo test test-all check format test-fast selftest differential live-differential random-scenarios fuzz mutation bench docs clients

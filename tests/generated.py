@@ -1,7 +1,7 @@
 """What is written from the code itself: `python -m tests.generated` writes it anew, a test compares.
 
 In README.md, CONTRIBUTING.md, docs/conform.md and docs/oracle.md the text between `<!-- NAME -->` and
-`<!-- end NAME -->`; docs/history.md, docs/defects.md and docs/settings.md as whole files.
+`<!-- end NAME -->`; docs/clients.md, docs/history.md, docs/defects.md and docs/settings.md as whole files.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from nemesrv.chaos.history.docs import render as history
 from nemesrv.chaos.oracle.legend import SYMBOLS
 from nemesrv.chaos.settings.docs import render as settings
 from tests.chaos.oracle.window_edges import table as edges
+from tests.clients_matrix.page import measured
+from tests.clients_matrix.page import render as clients
 from tests.nightly import table as nightly
 
 ROOT = Path(__file__).parents[1]
@@ -71,6 +73,7 @@ def files() -> dict[Path, str]:
     """Every generated file and what it should be."""
     return {
         **{ROOT / file: filled(file) for file in BLOCKS},
+        ROOT / "docs" / "clients.md": clients(measured()),
         ROOT / "docs" / "history.md": history(),
         ROOT / "docs" / "defects.md": defects(),
         ROOT / "docs" / "settings.md": settings(),

@@ -1,0 +1,130 @@
+"""docs/clients.md: clients × rules, each cell what was measured and on how many; from measured/, one file a client."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from nemesrv.chaos.conform.rules import RULES, Rule
+from nemesrv.chaos.verdict import Validity
+
+from .catalogue import CLIENTS, Client
+
+MEASURED = Path(__file__).with_name("measured")
+LEFT_OUT = "–"
+
+HEAD = """# RocketMQ's clients, measured
+
+Written by `make clients` ([tests/clients_matrix](../tests/clients_matrix)): each client as its registry has it, in a
+driver of one file that starts, sends each 200 ms and receives; put through the situations of
+[`nemesrv conform`](conform.md), which looks on from outside; held against the profile of what its source says
+([client profiles](client-profiles.md)).
+
+A cell is what was measured, and on how many. **Bold**: not what the profile says. `?`: not decided, for the reason
+below. `–`: left out, for a reason that stands there, too. What each rule measures, and how: [conform.md](conform.md).
+"""
+
+
+def measured(folder: Path = MEASURED) -> dict[str, dict[str, Any]]:
+    """Client to what is kept of its conform.json, of the clients that were measured."""
+    files = {name: folder / f"{name}.json" for name in CLIENTS}
+    return {name: json.loads(file.read_text("utf-8")) for name, file in files.items() if file.exists()}
+
+
+def keep(found: Mapping[str, Any], date: str) -> dict[str, Any]:
+    """What is kept of a conform.json: without examples, but for the first choices."""
+    rules = []
+    for rule in found["rules"]:
+        kept = {
+            key: rule[key] for key in ("rule", "measured", "count", "expected", "verdict", "unit", "interval", "why")
+        }
+        choices = [each["first choices"] for each in rule["examples"] if "first choices" in each]
+        rules.append({**kept, "first choices": choices[0]} if choices else kept)
+    versions, same = found["versions"], ("profile", "verdict", "left_out", "name_servers", "brokers", "starts")
+    return {"date": date, "nemesrv": versions["nemesrv"], **{key: found[key] for key in same}, "rules": rules}
+
+
+def cell(rule: Mapping[str, Any] | None) -> str:
+    """`3.0 s (8)`, `random: 20/16/24 (60)`; bold where a profile has something else."""
+    if rule is None:
+        return LEFT_OUT
+    value, count = rule["measured"], f"({rule['count']:,})"
+    if value is None:
+        return f"? {count}"
+    text = value if isinstance(value, str) else f"{value:.3g} {rule['unit']}"
+    if choices := rule.get("first choices"):
+        text = f"{text}: {'/'.join(map(str, choices))}"
+    said = f"{text} {count}"
+    return f"**{said}**" if rule["verdict"] == Validity.INVALID else said
+
+
+def _rooms() -> dict[str, list[Rule]]:
+    """What rules are about, as the folder of rules has it, to its rules."""
+    rooms: dict[str, list[Rule]] = {}
+    for rule in RULES.values():
+        rooms.setdefault(rule.measure.__module__.rpartition(".")[2], []).append(rule)
+    return rooms
+
+
+def _by_rule(found: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    return {rule["rule"]: rule for rule in found["rules"]}
+
+
+def _table(rules: Sequence[Rule], found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    cells = {name: _by_rule(of) for name, of in found.items()}
+    yield f"| rule | {' | '.join(found)} |"
+    yield "|---|" + "---|" * len(found)
+    for rule in rules:
+        yield f"| `{rule.name}` | {' | '.join(cell(cells[name].get(rule.name)) for name in found)} |"
+
+
+def _source(client: Client, found: Mapping[str, Any] | None) -> str:
+    package = f"{client.registry}: `{client.package}` {client.version}".rstrip()
+    if found is None:
+        return f"| {client.name} | {package} | `{client.profile}` | not measured yet | |"
+    when = f"{found['date']}, {found['starts']} starts, {found['name_servers']} NameServers {client.servers}"
+    return f"| {client.name} | {package} | `{found['profile']}` | {when} | {found['verdict']} |"
+
+
+def _listed(found: Mapping[str, Mapping[str, Any]], verdict: Validity) -> Iterator[str]:
+    for name, of in found.items():
+        for rule in of["rules"]:
+            if rule["verdict"] != verdict:
+                continue
+            expected = "" if rule["expected"] is None else f"; the profile has {_plain(rule['expected'])}"
+            why = f": {rule['why']}" if rule["why"] else ""
+            yield f"* {name}, `{rule['rule']}` {cell(rule).strip('*')}{expected}{why}"
+
+
+def _left_out(found: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """Each reason with its rules."""
+    reasons = dict.fromkeys(found["left_out"].values())
+    for why in reasons:
+        yield why, [f"`{rule}`" for rule, reason in found["left_out"].items() if reason == why]
+
+
+def _plain(expected: object) -> str:
+    if isinstance(expected, list):
+        return " or ".join(map(_plain, expected))
+    if isinstance(expected, dict):
+        return " and ".join(f"{key.replace('_', ' ')} {value:g}" for key, value in expected.items())
+    return f"{expected:g}" if isinstance(expected, float) else str(expected)
+
+
+def render(found: Mapping[str, Mapping[str, Any]]) -> str:
+    """The page."""
+    lines = [HEAD, "| client | package | profile | measured | verdict |", "|---|---|---|---|---|"]
+    lines += [_source(client, found.get(name)) for name, client in CLIENTS.items()]
+    for room, rules in _rooms().items():
+        if found:
+            lines += ["", f"## {room.capitalize()}", "", *_table(rules, found)]
+    for title, verdict in (("Deviations", Validity.INVALID), ("Not decided", Validity.UNKNOWN)):
+        listed = list(_listed(found, verdict))
+        lines += ["", f"## {title}", "", *(listed or ["None."])]
+    left_out = [f"* {name}: {why} ({', '.join(rules)})" for name, of in found.items() for why, rules in _left_out(of)]
+    lines += ["", "## Left out", "", *(left_out or ["Nothing."])]
+    findings = [f"* {client.name}: {each}" for client in CLIENTS.values() for each in client.findings]
+    lines += ["", "## Met while the drivers were tried", "", *findings]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,84 @@
+"""docs/clients.md says of each client what was measured, what deviates, and what was not decided."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos.conform.profile import names
+from nemesrv.chaos.conform.rules import RULES
+
+from .catalogue import CLIENTS, DRIVERS
+from .page import cell, keep, measured, render
+
+
+def rule(name: str = "poll_period_s", value: object = 30.0, verdict: str = "VALID", **more: Any) -> dict[str, Any]:
+    entry = {
+        "rule": name,
+        "measured": value,
+        "count": 8,
+        "expected": 30.0,
+        "verdict": verdict,
+        "unit": RULES[name].unit,
+    }
+    return {**entry, "interval": None, "why": "", "examples": [], **more}
+
+
+def found(*rules: dict[str, Any]) -> dict[str, Any]:
+    versions = {"nemesrv": "0.1.0"}
+    same = {"profile": "go", "verdict": "VALID", "left_out": {}, "name_servers": 3, "brokers": 2, "starts": 60}
+    return {**same, "versions": versions, "rules": list(rules), "seed": 0}
+
+
+@pytest.mark.parametrize(
+    ("entry", "shown"),
+    [
+        (rule(), "30 s (8)"),
+        (rule(value=2.996), "3 s (8)"),
+        (rule("list_order", "shuffled", count=1_200), "shuffled (1,200)"),
+        (rule(value=21.0, verdict="INVALID"), "**21 s (8)**"),
+        (rule(value=None, verdict="UNKNOWN", why="too few"), "? (8)"),
+        (None, "–"),
+    ],
+)
+def test_a_cell_has_what_was_measured_with_its_count_and_is_bold_where_it_deviates(entry: Any, shown: str) -> None:
+    assert cell(entry) == shown
+
+
+def test_first_choices_are_kept_and_shown() -> None:
+    start = rule("start", "random", examples=[{"first choices": [20, 16, 24]}])
+    kept = keep(found(start), "2026-11-22")
+    assert cell(kept["rules"][0]) == "random: 20/16/24 (8)"
+    assert "examples" not in kept["rules"][0]
+
+
+def test_the_page_lists_deviations_and_what_was_not_decided_with_the_reason() -> None:
+    wrong = rule(value=21.0, verdict="INVALID")
+    unsure = rule("start", None, "UNKNOWN", why="only 3 starts")
+    text = render({"go-2.1.2": keep(found(wrong, unsure), "2026-11-22")})
+    deviations, _, rest = text.partition("## Deviations")[2].partition("## Not decided")
+    assert "* go-2.1.2, `poll_period_s` 21 s (8); the profile has 30" in deviations
+    assert "`start` ? (8); the profile has 30: only 3 starts" in rest
+    assert "| `poll_period_s` | **21 s (8)** |" in text
+    assert "2026-11-22, 60 starts" in text
+
+
+def test_a_client_that_was_not_measured_is_told_so() -> None:
+    assert render({}).count("not measured yet") == len(CLIENTS)
+
+
+def test_every_client_has_its_driver_and_a_profile_that_there_is() -> None:
+    for client in CLIENTS.values():
+        assert (DRIVERS / client.driver).is_file(), client.name
+        assert client.profile in names(), client.name
+
+
+def test_what_is_kept_is_of_rules_that_there_are(tmp_path: Path) -> None:
+    (tmp_path / "go-2.1.2.json").write_text(json.dumps(keep(found(rule()), "2026-11-22")), encoding="utf-8")
+    assert list(measured(tmp_path)) == ["go-2.1.2"]
+    for name, of in measured().items():
+        unknown = {each["rule"] for each in of["rules"]} - set(RULES)
+        assert not unknown, f"{name}: measure it again, `make clients CLIENTS={name}`"
