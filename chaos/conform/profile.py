@@ -60,7 +60,9 @@ def written(client: str, found: Iterable[tuple[str, Measured]]) -> str:
     """A profile file of what was measured: what was not decided is left out."""
     rules: dict[str, object] = {}
     for name, measured in found:
-        if measured.value is not None:
-            rules[name] = plain(RULES[name].read(measured.value))
+        if measured.value is None:
+            continue
+        is_bound = RULES[name].is_bound and not isinstance(measured.value, str)
+        rules[name] = plain(RULES[name].read({"at_most": measured.value} if is_bound else measured.value))
     document = {"client": client, "rules": rules}
     return str(yaml.safe_dump(document, sort_keys=False, allow_unicode=True))

@@ -253,6 +253,7 @@ def _last_use_rule(name: str, what: str, situation: str) -> Rule:
         situations=(situation,),
         words=(STILL_USED,),
         tolerance=1.0,
+        is_bound=True,
         measure=_last_use,
     )
 
@@ -272,6 +273,7 @@ RULES = (
         unit="of all",
         situations=_FAILS,
         tolerance=0.1,
+        is_bound=True,
         measure=_sends_lost,
     ),
     Rule(
@@ -280,6 +282,7 @@ RULES = (
         unit="s",
         situations=_FAILS,
         tolerance=1.0,
+        is_bound=True,
         measure=_stall,
     ),
     Rule(
@@ -296,6 +299,7 @@ RULES = (
         situations=("broker_returns",),
         words=(NOT_USED,),
         tolerance=1.0,
+        is_bound=True,
         measure=_return,
     ),
 )

@@ -179,6 +179,7 @@ RULES = (
         unit="s",
         situations=("quiet",),
         tolerance=0.2,
+        is_bound=True,
         measure=_jitter,
     ),
     Rule(
@@ -188,6 +189,7 @@ RULES = (
         situations=("list_changes",),
         words=(NOT_TAKEN,),
         tolerance=1.0,
+        is_bound=True,
         measure=_list_change,
     ),
     Rule(
@@ -196,6 +198,7 @@ RULES = (
         unit="look-ups",
         situations=("empty",),
         tolerance=0.0,
+        is_bound=True,
         measure=_storm,
     ),
     Rule(
@@ -205,6 +208,7 @@ RULES = (
         situations=("all_gone",),
         words=(NOT_ASKED,),
         tolerance=1.0,
+        is_bound=True,
         measure=_gone_and_back,
     ),
 )

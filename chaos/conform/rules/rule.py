@@ -93,6 +93,8 @@ class Rule:
     """The words that its value may be."""
     tolerance: float | None = None
     """How near a measured number is to an expected one; None: its values are words only."""
+    is_bound: bool = False
+    """Less of it is as good: what was measured is written into a profile as the most that is allowed."""
     also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """An expected word, and the measured ones that meet it besides itself."""
     measure: Measure = field(repr=False)

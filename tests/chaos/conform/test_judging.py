@@ -10,12 +10,13 @@ import pytest
 from nemesrv.chaos.conform.judging import judge_all, situations_of
 from nemesrv.chaos.conform.profile import names, profile_of, written
 from nemesrv.chaos.conform.rules import RULES, LeftOut, Measured
+from nemesrv.chaos.conform.rules.rule import Range
 from nemesrv.chaos.conform.situations import SITUATIONS
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.verdict import Validity
 from tests.chaos.conform.story import Story, polls
 
-KEPT = polls(Story("quiet", for_s=100.0), "ns-1", 0.05, 30.0, 60.0, 90.0).watched()
+KEPT = polls(Story("quiet", for_s=100.0), "ns-1", 0.0, 30.0, 60.0, 90.0).watched()
 MOVES = polls(Story("quiet", for_s=100.0), "ns-1", 0.05, 30.0, 60.0).ask("ns-2", 90.0).watched()
 
 
@@ -107,6 +108,17 @@ def test_what_was_measured_is_a_profile_that_it_meets(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(written("mine", found), encoding="utf-8")
     mine = profile_of(str(file))
-    assert mine.rules["sticky"] == "kept"
+    assert (mine.rules["sticky"], mine.rules["poll_period_s"]) == ("kept", 30.0)
     again = judge_all([KEPT], mine)
     assert {one.verdict for one in again if one.rule.name in mine.rules} == {Validity.VALID}
+
+
+def test_what_may_be_less_is_written_as_the_most_that_is_allowed(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    found = [
+        ("killed_broker_s", Measured(value=21.5, count=1)),
+        ("silent_broker_s", Measured(value="still used", count=1)),
+    ]
+    file.write_text(written("mine", found), encoding="utf-8")
+    mine = profile_of(str(file)).rules
+    assert mine == {"killed_broker_s": Range(at_most=21.5), "silent_broker_s": "still used"}
