@@ -5,6 +5,6 @@
     recorded  history/                       told      reports/ (no Spark), reporting.py
     proved    defects/, generate/, selftest.py, statistics/, bench/
 
-A new check is a module in checkers/; a new fault a class in faults/; a new client profile a row in
-oracle/client_profiles.py; a new scenario a file in scenarios/.
+A new check is a module in checkers/; a new fault a class in faults/; a new client profile a file in
+oracle/profiles/; a new scenario a file in scenarios/; a new rule of outside clients a record in conform/rules/.
 """
