@@ -18,7 +18,10 @@ from .lookups import ENDED_WITH_ANSWER, Outcome, at_ms, broken, lookups, rotates
 from .rule import EXAMPLES_MAX, LeftOut, Measured, Rule
 
 LEAVES = ("refused", "syn_dropped", "black_hole", "silent", "closed", "reset", "closes_each")
-CHOICES = ("starts", "quiet", *LEAVES, "all_gone")
+CALM = ("starts", "quiet")
+CHOICES = (*CALM, *LEAVES, "all_gone")
+TURNS_MIN, TURNS_SHARE = 5, 0.8
+"""Of turns taken at random, of three NameServers, half go on to the next."""
 AGAIN = "the lost one again, then the next"
 ENOUGH = 0.01
 """A list is called `as given` when a shuffled one would look so no more often than this."""
@@ -179,8 +182,10 @@ def _next(watched: Sequence[Watched]) -> Measured | LeftOut:
     if not seen:
         unseen = next((one.dials_unseen for one in watched if one.dials_unseen), None)
         return Measured.undecided(unseen or "no process turned to a second NameServer")
-    out = [(one, made) for one, made in seen if not _is_in_turn(made, len(one.name_servers))]
     as_given = isinstance(order, Measured) and order.value == "as given"
+    if as_given and any(rotates(one) for one, _ in seen):
+        return _next_of_turns([(one, made) for one, made in seen if one.situation in CALM])
+    out = [(one, made) for one, made in seen if not _is_in_turn(made, len(one.name_servers))]
     decided = sum(max(0, len(made) - (1 if as_given else 2)) for _, made in seen)
     if out:
         examples = tuple(_example(one, chosen=made[:8]) for one, made in out[:EXAMPLES_MAX])
@@ -194,6 +199,21 @@ def _next(watched: Sequence[Watched]) -> Measured | LeftOut:
     again, lost = _again(watched)
     value = AGAIN if lost and again > lost / 2 else "the next"
     return Measured(value=value, count=decided)
+
+
+def _next_of_turns(seen: Sequence[tuple[Watched, list[str]]]) -> Measured:
+    """Of a client that takes turns at every request: two requests at once may be seen in the other order."""
+    places = Counter(place for one, made in seen for place in _places(one, itertools.pairwise(made)))
+    if places.total() < TURNS_MIN:
+        return Measured.undecided("too few look-ups follow each other", places.total())
+    place, times = places.most_common(1)[0]
+    if times < TURNS_SHARE * places.total():
+        said = ", ".join(f"{place} further {times}" for place, times in sorted(places.items()))
+        return Measured(value="out of turn", count=places.total(), why=said)
+    why = f"{times} of {places.total()}" if times < places.total() else ""
+    if place == 1:
+        return Measured(value="the next", count=places.total(), why=why)
+    return Measured(value="skips", count=places.total(), why=f"{place - 1} of the list are left out each time")
 
 
 def _again(watched: Sequence[Watched]) -> tuple[int, int]:
@@ -240,6 +260,7 @@ RULES = (
         says="the NameServer that follows: the next of the list; in a shuffled one all others have their turn first",
         situations=CHOICES,
         words=("the next", AGAIN, "skips", "out of turn"),
+        by_time=True,
         measure=_next,
     ),
 )

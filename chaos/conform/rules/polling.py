@@ -171,6 +171,7 @@ RULES = (
         says="whether a poll is due so long after the last one began or ended: its period while answers take 1 s",
         situations=_SLOW,
         words=(RATE, DELAY),
+        by_time=True,
         measure=_kind,
     ),
     Rule(

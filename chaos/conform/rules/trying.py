@@ -170,8 +170,8 @@ def _timeouts_add(watched: Sequence[Watched]) -> Measured | LeftOut:
     for one in watched:
         for tried, then in _dropped(one):
             dropped += 1
-            if then is None or (then.opened_ms is None and then.asked_ms is None):
-                continue
+            if then is None or (then.asked_ms is None and then.closed_ms is None):
+                continue  # it ends there, or what became of the next connection is not known
             value = ONE_DEADLINE if then.asked_ms is None else ADDED
             if value is ADDED and (one.at_work_ms is None or tried.began_ms < one.at_work_ms):
                 continue  # it may be the call of another thread that waited for this one's end
@@ -285,6 +285,7 @@ RULES = (
         says="how many NameServers a look-up tries while all refuse",
         situations=("all_gone",),
         words=(ONE, MORE, ALL),
+        by_time=True,
         measure=_tries_refused,
     ),
     Rule(
@@ -292,6 +293,7 @@ RULES = (
         says="whether a look-up that is not answered goes on to the other NameServers",
         situations=_SILENT,
         words=(ONE, ALL),
+        by_time=True,
         measure=_tries_silent,
     ),
     Rule(
@@ -315,6 +317,7 @@ RULES = (
         says="whether a look-up that spent its connect time-out still has time to ask the next NameServer",
         situations=_DROPPED,
         words=(ADDED, ONE_DEADLINE),
+        by_time=True,
         measure=_timeouts_add,
     ),
     Rule(
@@ -322,6 +325,7 @@ RULES = (
         says="whether a connection is closed when its look-up is not answered in time",
         situations=_SILENT,
         words=("yes", "no", "some"),
+        by_time=True,
         measure=_closes_on_silence,
     ),
     Rule(
@@ -330,6 +334,7 @@ RULES = (
         "and spends two of them on a failure, 1 of N - 1",
         situations=("one_dead", "silent"),
         words=(NO_LOCK, "some", LOCK),
+        by_time=True,
         measure=_phase_lock,
     ),
     Rule(

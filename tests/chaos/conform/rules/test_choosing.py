@@ -136,3 +136,24 @@ def test_one_name_server_leaves_nothing_to_choose() -> None:
     alone = Story("quiet", name_servers=1).ask("ns-0", 0.05).watched()
     for rule in ("list_order", "sticky", "next"):
         assert isinstance(RULES[rule].measure([alone]), LeftOut)
+
+
+def test_of_turns_taken_at_every_request_most_go_on_to_the_next() -> None:
+    def turns(*order: int, number: int = 0) -> Watched:
+        story = Story("quiet", number=number)
+        for poll, place in enumerate(order):
+            story.ask(f"ns-{place}", 1.0 + poll)
+        return story.watched()
+
+    first = starts(30, 0, 0)
+    assert verdict("next", "the next", *first, turns(0, 1, 2, 0, 1, 2, 0)) is Validity.VALID
+    two_at_once = turns(0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 1, 0, 1, 2, 0, 1, 2, 0)
+    assert found("next", *first, two_at_once).why == "17 of 19"
+    assert verdict("next", "the next", *first, turns(0, 2, 1, 2, 0, 1, 0, 2)) is Validity.INVALID
+    assert found("next", *first, turns(0, 2, 1, 0, 2, 1, 0)).value == "skips"
+    assert found("next", *first, turns(0, 1, 2)).value is None
+
+
+def test_on_a_late_machine_words_that_follow_from_time_are_not_held_against_a_client() -> None:
+    rule, out = RULES["next"], Measured(value="out of turn", count=9)
+    assert [rule.judge(out, "the next", late_s) for late_s in (0.1, 0.6)] == [Validity.INVALID, Validity.UNKNOWN]
