@@ -47,6 +47,9 @@ selftest: setup ## run every planted defect and its clean twin on the virtual cl
 differential: setup ## 100,000 random operations a profile on Apache's own NameServer and on ours (about 15 minutes on 2 cores)
 	@NEMESRV_DIFFERENTIAL_OPERATIONS=$${NEMESRV_DIFFERENTIAL_OPERATIONS:-100000} $(PY) -m pytest tests/differential
 
+apache-tests: setup ## Apache's own integration tests (rocketmq-test 4.9.7) at our NameServer and brokers (about 5 minutes)
+	@$(PY) -m tests.apache
+
 live-differential: setup ## 1,000 random histories judged whole and in parts (hours on 2 cores; may be stopped and run again)
 	@$(PY) -m tests.chaos.live.differential --histories $${HISTORIES:-1000} --out runs/live-differential.jsonl
 
@@ -65,4 +68,4 @@ mutation: setup ## mutants of the route table and the selection code, and what t
 bench: setup ## the benchmarks, each beside its baseline
 	@.venv/bin/nemesrv bench
 
-.PHONY: help setup packages demo test test-all check format test-fast selftest differential live-differential random-scenarios fuzz mutation bench docs clients
+.PHONY: help setup packages demo test test-all check format test-fast selftest differential apache-tests live-differential random-scenarios fuzz mutation bench docs clients

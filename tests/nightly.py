@@ -260,6 +260,11 @@ NIGHTLY = (
         )
     ),
     Nightly(
+        "tests/interop/test_apache_tests.py::test_all_of_apaches_tests_pass",
+        "all of Apache's integration tests that can be run here (`make apache-tests` prints a table of them)",
+        ("tests/interop/test_apache_tests.py::test_a_few_of_apaches_tests_pass",),
+    ),
+    Nightly(
         f"{_ADMIN}::test_a_group_goes_on_where_an_operator_sends_it",
         "a reset of offsets that Java's clients obey, after 10 s in 4.9",
         ("tests/actors/broker/test_consumer_calls.py",),

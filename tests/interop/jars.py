@@ -21,6 +21,7 @@ class Jars(Enum):
     SERVERS_4_9 = ("servers", "4.9.7")
     CLIENTS_5_X = ("clients", "5.3.3")
     SERVERS_5_X = ("servers", "5.3.3")
+    TESTS_4_9 = ("tests", "4.9.7")
 
 
 def class_path(jars: Jars) -> str:

@@ -149,8 +149,16 @@ def nemesrv(name: str, folder: Path, *arguments: str) -> Program:
     return Program(name, [sys.executable, "-m", "nemesrv.chaos", *arguments], folder, env={"HOME": str(folder)})
 
 
-def java(name: str, folder: Path, jars: Jars, *arguments: str, properties: Mapping[str, str] | None = None) -> Program:
-    """A main class or a source file of RocketMQ's `jars`; what it writes is inside `folder`."""
+def java(
+    name: str,
+    folder: Path,
+    jars: Jars,
+    *arguments: str,
+    properties: Mapping[str, str] | None = None,
+    before: Path | None = None,
+) -> Program:
+    """A main class or a source file of RocketMQ's `jars`, or of a folder of classes that comes `before` them; what it
+    writes is inside `folder`."""
     conf = folder / "conf"
     conf.mkdir(exist_ok=True)
     for part in ("namesrv", "broker", "tools"):
@@ -158,7 +166,8 @@ def java(name: str, folder: Path, jars: Jars, *arguments: str, properties: Mappi
     defines = {"user.home": str(folder), "rocketmq.home.dir": str(folder), **(properties or {})}
     flags = [*JAVA_FLAGS, *(f"-D{key}={value}" for key, value in defines.items())]
     env = {"ROCKETMQ_HOME": str(folder), "NAMESRV_ADDR": None}
-    return Program(name, ["java", *flags, "-cp", class_path(jars), *arguments], folder, env=env)
+    path = class_path(jars) if before is None else f"{before}:{class_path(jars)}"
+    return Program(name, ["java", *flags, "-cp", path, *arguments], folder, env=env)
 
 
 def name_server(
