@@ -157,3 +157,9 @@ def test_of_turns_taken_at_every_request_most_go_on_to_the_next() -> None:
 def test_on_a_late_machine_words_that_follow_from_time_are_not_held_against_a_client() -> None:
     rule, out = RULES["next"], Measured(value="out of turn", count=9)
     assert [rule.judge(out, "the next", late_s) for late_s in (0.1, 0.6)] == [Validity.INVALID, Validity.UNKNOWN]
+
+
+def test_servers_that_answer_seconds_late_prove_nothing_against_a_client() -> None:
+    rule, moves = RULES["sticky"], Measured(value="moves", count=9)
+    assert [rule.judge(moves, "kept", late_s) for late_s in (1.0, 2.0)] == [Validity.INVALID, Validity.UNKNOWN]
+    assert rule.judge(Measured(value="kept", count=9), "kept", 2.0) is Validity.VALID
