@@ -106,7 +106,7 @@ class Conducting:
         if self._progress is not None:
             self._progress.expect(expected_s)
         many = sum(each.many for each, _ in jobs)
-        what = ", ".join(filter(None, (f"{len(lasting)} situations" * bool(lasting), f"{many} starts" * bool(many))))
+        what = " and ".join(filter(None, (_counted(len(lasting), "situation"), _counted(many, "start"))))
         self._say(what)
         watched: list[Watched] = []
 
@@ -176,6 +176,11 @@ class Conducting:
         for each in found:
             self._elsewhere |= dict.fromkeys(elsewhere(each.watched))
         return found
+
+
+def _counted(number: int, noun: str) -> str:
+    """`1 start`, `59 starts`; "" for none."""
+    return "" if not number else f"{number} {noun}{'s' if number != 1 else ''}"
 
 
 def run(plan: Plan, *, logs: Path, data: Path, progress: Progress | None = None) -> Trial:
