@@ -161,7 +161,7 @@ class Conducting:
             scene = Scene(self._plan, situation, name, clock=self._clock, logs=self._logs, data=self._data)
             try:
                 await scene.open()
-                await scene.begin(number)
+                await scene.begin(number, LANE_LIMIT_S)
                 await scene.at_work(LANE_LIMIT_S)
                 lane.leave()
                 if weighed:

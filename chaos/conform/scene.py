@@ -14,7 +14,7 @@ from ...remoting.node.clock import RealClock
 from ...remoting.node.network import Address
 from ...remoting.node.profile import Profile
 from ..fronts.dials import Dials
-from ..fronts.observed import Answered, Asked, Foreign, Observation, Opened
+from ..fronts.observed import Answered, Asked, Dialled, Foreign, Observation, Opened
 from ..fronts.sockets import descendants, process_of
 from .pace import Lateness, memory_of
 from .situations import GET_ROUTEINFO, SITUATIONS, Act, Role, Situation, Step
@@ -100,7 +100,7 @@ class Scene:
         if connection is not None:
             seat = self._of_connection.get(connection)
             if seat is not None:
-                seat.seen.append(seen)
+                seat.saw(seen)
                 self._look_up(seat, seen)
             return
         self._before.append(seen)
@@ -130,8 +130,8 @@ class Scene:
         if self._situation.role is Role.CONSUMER:
             await self._stand.feed()
 
-    async def begin(self, number: int) -> None:
-        """Its processes run."""
+    async def begin(self, number: int, limit_s: float) -> None:
+        """Its processes run; each begins when the one before has dialled, or after `limit_s`."""
         told = Instructions(
             name_servers=self._stand.name_servers,
             address_server=self._stand.address_server,
@@ -142,7 +142,7 @@ class Scene:
         fronts = self._stand.front_of
         for at in range(self._situation.processes):
             seat = Seat(number + at, list(self._before))
-            seat.dials = Dials(seat.seen.append, self._clock, fronts.get)
+            seat.dials = Dials(seat.saw, self._clock, fronts.get)
             name = self._name if self._situation.processes == 1 else f"{self._name}-{at}"
             seat.subject = Subject(
                 self._plan.program,
@@ -154,20 +154,17 @@ class Scene:
             )
             self._seats.append(seat)
             await seat.subject.start()
+            if at + 1 < self._situation.processes:  # as many starts at once as there are lanes
+                await _within(limit_s, seat.is_up.wait(), self._ended(seat))
 
     async def at_work(self, limit_s: float) -> None:
         """Every process is at work, has ended, or does not speak our protocol; or it took too long."""
         events = [seat.at_work if self._situation.has_topic else seat.asked for seat in self._seats]
-        waits = [
-            asyncio.ensure_future(_first(each.wait(), seat.is_foreign.wait(), self._ended(seat)))
+        waits = (
+            _within(limit_s, each.wait(), seat.is_foreign.wait(), self._ended(seat))
             for each, seat in zip(events, self._seats, strict=True)
-        ]
-        try:
-            await asyncio.wait(waits, timeout=limit_s)
-        finally:
-            for wait in waits:
-                wait.cancel()
-            await asyncio.gather(*waits, return_exceptions=True)
+        )
+        await asyncio.gather(*waits)
 
     async def _ended(self, seat: Seat) -> None:
         assert seat.subject is not None
@@ -279,10 +276,17 @@ class Seat:
         self.subject: Subject | None = None
         self.dials: Dials | None = None
         self.at_work, self.asked, self.is_foreign = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.is_up = asyncio.Event()
         self.at_work_ms: float | None = None
         self.stopping_ms = 0.0
         self.ended = ""
         self.memory = 0
+
+    def saw(self, seen: Observation) -> None:
+        """Something of this process alone."""
+        self.seen.append(seen)
+        if isinstance(seen, Dialled | Opened):
+            self.is_up.set()
 
     @property
     def process(self) -> int:
@@ -295,11 +299,11 @@ class Seat:
         return self.subject.began_ms
 
 
-async def _first(*works: Awaitable[object]) -> None:
-    """Return when the first of them is done; the others are cancelled."""
+async def _within(limit_s: float, *works: Awaitable[object]) -> None:
+    """Return when the first of them is done, or after so long; the others are cancelled."""
     tasks = [asyncio.ensure_future(each) for each in works]
     try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(tasks, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in tasks:
             task.cancel()
