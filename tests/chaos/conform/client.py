@@ -2,8 +2,8 @@
 
     python -m tests.chaos.conform.client [--profile 4.9|5.x] [--defect NAME] [--every SECONDS]
 
-Where and what it is told by NAMESRV_ADDR, NEMESRV_TOPIC, NEMESRV_GROUP and NEMESRV_ROLE. `Client` is the same program
-on any clock and network, which is how memory.py runs it.
+Where and what it is told by NAMESRV_ADDR or NEMESRV_NAMESRV_HTTP, NEMESRV_TOPIC, NEMESRV_GROUP and NEMESRV_ROLE.
+`Client` is the same program on any clock and network, which is how memory.py runs it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from nemesrv.chaos.conform.situations import Role
 from nemesrv.clients.client_instance import MQClientInstance
@@ -127,18 +128,20 @@ async def _main(args: argparse.Namespace, defects: Any) -> None:
         print(json.dumps(said), flush=True)
 
     defect = defects[args.defect] if args.defect else None
+    by_http = urlsplit(environ.get("NEMESRV_NAMESRV_HTTP", "")).netloc
     context = NodeContext(
         name=f"client-{os.getpid()}", clock=RealClock.starting_now(), network=TcpNetwork(), rng=random.Random()
     )
     client = Client(
         context,
-        name_servers=parse_name_servers(environ["NAMESRV_ADDR"]),
+        name_servers=parse_name_servers(environ.get("NAMESRV_ADDR", "")),
         topic=environ["NEMESRV_TOPIC"],
         group=environ["NEMESRV_GROUP"],
         role=Role(environ.get("NEMESRV_ROLE", "producer")),
         profile=Profile(args.profile),
         every_s=args.every,
         tell=tell,
+        **({"address_server": Address.parse(by_http)} if by_http else {}),
         **(defect.settings if defect else {}),
     )
     if defect is not None:
