@@ -2,7 +2,8 @@
 
     ```yaml NAME   ```python NAME   a file      ```sh   commands (`nightly`: only there)      ```text   what they print
 
-A line of a text block must come in the output, in that order; `…` stands for anything.
+A line of a text block must come in the output, in that order; `…` stands for anything. Pages that start no Ray are
+judged in one Spark session, this process's (commands_here.py).
 """
 
 from __future__ import annotations
@@ -11,17 +12,21 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from tests.commands_here import Shell
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "docs" / "tutorial").glob("*.md"))
 RUN_TOO = [ROOT / "docs" / "scenarios.md", ROOT / "docs" / "settings.md"]
 """Pages beside the tutorial whose examples are run as written."""
+Runs = Callable[[str, Path], str]
+"""Commands and a folder to what they print."""
 
 
 class Block(NamedTuple):
@@ -45,11 +50,10 @@ def cases() -> Iterator[object]:
 
 def run(commands: str, cwd: Path) -> str:
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
-    env = {**os.environ, "PATH": path, "COLUMNS": "170"}
     done = subprocess.run(
         ["bash", "-c", commands],
         cwd=cwd,
-        env=env,
+        env={**os.environ, "PATH": path},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -69,14 +73,26 @@ def assert_shows(output: str, expected: str) -> None:
         rest = rest[at + 1 :]
 
 
+@pytest.fixture
+def runs(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
+    """What runs a page's commands: in this process, but for the page that starts Ray."""
+    monkeypatch.setenv("COLUMNS", "170")
+    if request.node.get_closest_marker("ray"):
+        yield run
+        return
+    with Shell(tmp_path / "bin", request.getfixturevalue("spark"), monkeypatch) as shell:
+        yield shell.run
+
+
 @pytest.mark.parametrize("page", cases())
-def test_a_page_of_the_tutorial_does_what_it_says(page: Path, tmp_path: Path) -> None:
-    output = ""
+def test_a_page_of_the_tutorial_does_what_it_says(page: Path, tmp_path: Path, runs: Runs) -> None:
+    folder, output = tmp_path / "mine", ""
+    folder.mkdir()
     for block in blocks(page):
         if block.kind in ("yaml", "python") and block.about:
-            (tmp_path / block.about).write_text(block.text, encoding="utf-8")
+            (folder / block.about).write_text(block.text, encoding="utf-8")
         elif block.kind == "sh":
-            output = run(block.text, tmp_path)
+            output = runs(block.text, folder)
         elif block.kind == "text":
             assert_shows(output, block.text)
 

@@ -85,6 +85,8 @@ class Harness:
 
         `hurry`: someone waits for what it does from now on.
         """
+        if self._spark_thread is None:
+            self._rehearses = False  # somebody waits already, for a history that can be judged as soon as a made-up one
         self.start_spark()
         try:
             spark = self._spark.result(timeout=SPARK_LIMIT_S)

@@ -1,4 +1,4 @@
-"""One Spark session for all tests of the checks; pyspark is imported only when a test asks for it."""
+"""One Spark session for all tests; pyspark is imported only when a test asks for it."""
 
 from __future__ import annotations
 
