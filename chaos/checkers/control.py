@@ -91,10 +91,9 @@ class Control:
         found: dict[str, list[Row]] = defaultdict(list)
         measured: list[Row] = []
         for each in rows:
-            value = each.get("value")
-            if value is not None and not isinstance(value, str):
-                value = json.dumps(value, sort_keys=True)
-            row = Row._make(value if name == "value" else each.get(name) for name in Row._fields)
+            row = Row._make(map(each.get, Row._fields))
+            if row.value is not None and not isinstance(row.value, str):
+                row = row._replace(value=json.dumps(row.value, sort_keys=True))
             (measured if row.event == "timer_lag" else found[row.event]).append(row)
         for event in found.values():
             event.sort(key=order)

@@ -20,6 +20,8 @@ from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import Scenario, parse
 from tests.chaos.plain_judging import found_wrong
 
+FEW_SENDS = {"client_starts": 0, "sends_per_s": 1}
+
 LINKS = ["broker-a <-> ns-0", "clients <-> ns-1", "producer-0 <-> broker-b"]
 KEEPS_ITS_DEAD_CHANNEL = '''"""A broker keeps the channel on which nothing is answered."""
 
@@ -41,7 +43,7 @@ def scenario(do: str, *more: dict[str, Any], profile: str = "4.9", links: list[s
     begin, end = {"at_s": 20, "do": do, "links": links}, {"at_s": 220, "do": "heal"}
     document = {
         "name": "parted", "cluster": {"name_servers": 2, "brokers": 2, "profile": profile}, "config": config,
-        "workload": {"client_starts": 0}, "timeline": [begin, *more, end],
+        "workload": FEW_SENDS, "timeline": [begin, *more, end],
         "settle_s": 100, "prove_faults": True, "checks": ["routes_are_true"],
     }  # fmt: skip
     return parse(document, file="parted.yaml")
@@ -100,7 +102,7 @@ def test_one_connection_of_a_link_is_reset_or_dead_and_the_tables_are_true(tmp_p
         {"at_s": 200, "do": "heal"},
     ]
     document = {"name": "one", "cluster": {"name_servers": 2, "brokers": 2}, "timeline": timeline, "settle_s": 100,
-                "workload": {"client_starts": 0}, "prove_faults": True, "checks": ["routes_are_true"]}  # fmt: skip
+                "workload": FEW_SENDS, "prove_faults": True, "checks": ["routes_are_true"]}  # fmt: skip
     folder = record_virtual(parse(document, file="one.yaml"), 3, tmp_path / "run").path
     rows = read_rows(folder)
     world = World.of_rows(rows)

@@ -17,6 +17,8 @@ from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import Scenario, parse
 from tests.chaos.plain_judging import found_wrong
 
+FEW_SENDS = {"client_starts": 0, "sends_per_s": 1}
+
 APART: list[dict[str, Any]] = [
     {"at_s": 20, "do": "black_hole", "name": "east", "links": ["brokers <-> ns-0"]},
     {"at_s": 100, "do": "black_hole", "links": ["broker-a <-> ns-1"]},
@@ -28,7 +30,7 @@ APART: list[dict[str, Any]] = [
 
 def scenario(timeline: list[dict[str, Any]] = APART) -> Scenario:
     document = {"name": "apart", "cluster": {"name_servers": 3, "brokers": 2}, "timeline": timeline, "settle_s": 100,
-                "workload": {"client_starts": 0}, "prove_faults": True, "checks": ["routes_are_true"]}  # fmt: skip
+                "workload": FEW_SENDS, "prove_faults": True, "checks": ["routes_are_true"]}  # fmt: skip
     return parse(document, file="apart.yaml")
 
 

@@ -15,6 +15,8 @@ from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import Scenario, parse
 from tests.chaos.plain_judging import found_wrong
 
+FEW_SENDS = {"client_starts": 0, "sends_per_s": 1}
+
 TIMELINE: list[dict[str, Any]] = [
     {"at_s": 20, "do": "cut", "links": ["broker-a <-> ns-0"], "period_s": 20, "duty": 0.25},
     {"at_s": 90, "do": "heal"},
@@ -26,7 +28,7 @@ TIMELINE: list[dict[str, Any]] = [
 
 def scenario(timeline: list[dict[str, Any]]) -> Scenario:
     document = {"name": "series", "cluster": {"name_servers": 3, "brokers": 2}, "timeline": timeline, "settle_s": 150,
-                "workload": {"client_starts": 0}, "prove_faults": True, "checks": ["routes_are_true"]}  # fmt: skip
+                "workload": FEW_SENDS, "prove_faults": True, "checks": ["routes_are_true"]}  # fmt: skip
     return parse(document, file="series.yaml")
 
 

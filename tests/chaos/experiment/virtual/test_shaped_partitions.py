@@ -17,6 +17,8 @@ from nemesrv.chaos.scenarios.model import Scenario, parse
 from nemesrv.chaos.shapes import SHAPES
 from tests.chaos.plain_judging import found_wrong
 
+FEW_SENDS = {"client_starts": 0, "sends_per_s": 1}
+
 WORDS = {"isolate": "isolate ns-0", "into": "into broker-a", "out_of": "out_of broker-a", "bridge": "bridge ns-1",
          "groups": "groups ns-0 broker-a producers | ns-1 ns-2 broker-b"}  # fmt: skip
 
@@ -27,7 +29,7 @@ def scenario(shape: str, lasts_s: float = 150) -> Scenario:
         {"at_s": 20 + lasts_s, "do": "heal", "faults": ["parted"]},
     ]
     document = {"name": "shaped", "cluster": {"name_servers": 3, "brokers": 3}, "timeline": timeline, "settle_s": 100,
-                "workload": {"client_starts": 0}, "zones": {"eu": ["ns-0", "broker-a"], "us": ["ns-1", "broker-b"]},
+                "workload": FEW_SENDS, "zones": {"eu": ["ns-0", "broker-a"], "us": ["ns-1", "broker-b"]},
                 "prove_faults": True, "checks": ["routes_are_true"]}  # fmt: skip
     return parse(document, file="shaped.yaml")
 
@@ -59,5 +61,5 @@ def test_a_producer_whose_name_server_names_only_the_broker_that_it_cannot_reach
         {"at_s": 320, "do": "heal"},
     ]
     document = {"name": "named", "cluster": {"name_servers": 1, "brokers": 2}, "timeline": timeline, "settle_s": 100,
-                "workload": {"client_starts": 0, "sends_per_s": 1}, "checks": ["availability"]}  # fmt: skip
+                "workload": FEW_SENDS, "checks": ["availability"]}  # fmt: skip
     assert found_wrong(record_virtual(parse(document, file="named.yaml"), 5, tmp_path / "run").path) == {}
