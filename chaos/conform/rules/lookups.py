@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ...fronts.behaviour import PASSES, Behaviour, Dials
-from ...fronts.observed import Answered, Asked, Behaved, By, Closed, Dialled, GaveUp, Opened
+from ...fronts.observed import Answered, Asked, Behaved, By, Closed, Dialled, GaveUp, Happened, Opened
 from ..situations import GET_ROUTEINFO
 from ..watched import Watched
 
@@ -90,6 +90,9 @@ def behaviour_at(watched: Watched, front: str, at_ms: float) -> Behaviour:
 def tries(watched: Watched) -> list[Try]:
     """All tries at NameServers before its farewell, in the order in which they began."""
     fronts = set(watched.name_servers)
+    for each in watched.of(Happened):
+        if each.what == "list_changes":  # one of them it was not told at its start
+            fronts |= {*each.whom.split(";")}
     found: list[Try] = []
     channels: dict[int, _Channel] = {}
     pending: dict[str, list[float]] = defaultdict(list)
