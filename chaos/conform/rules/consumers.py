@@ -6,6 +6,7 @@ twice: offsets that both were given.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -16,6 +17,7 @@ from .rule import EXAMPLES_MAX, LeftOut, Measured, Rule
 
 Queue = tuple[str, str]
 NEVER = "never"
+HEART_BEAT = 34
 TWICE_BY_CHANCE = 25.0
 """Messages come ten a second and offsets are committed each 5 s: half of 50 are of the one that ended."""
 NO_CONSUMER = LeftOut(why="it pulls nothing")
@@ -39,7 +41,7 @@ def _pairs(watched: Sequence[Watched], situation: str) -> Iterator[tuple[Watched
 
 def _taken(situation: str, watched: Sequence[Watched]) -> Measured | LeftOut:
     if not any(True for one in watched for _ in _pulls(one)):
-        return NO_CONSUMER
+        return _no_pulls(watched)
     took: list[float] = []
     missing = 0
     examples = []
@@ -63,6 +65,22 @@ def _taken(situation: str, watched: Sequence[Watched]) -> Measured | LeftOut:
     value = NEVER if missing else round(max(took), 2)
     worst = sorted(examples, key=lambda one: -(float("inf") if one["after_s"] is None else float(one["after_s"])))
     return Measured(value=value, count=len(took) + missing, examples=tuple(worst[:EXAMPLES_MAX]))
+
+
+def _no_pulls(watched: Sequence[Watched]) -> Measured | LeftOut:
+    """A program that sends, or does nothing at all, although it is told to consume, is no consumer."""
+    asked = [one for each in watched for one in each.of(Asked) if one.front in each.brokers]
+    if any(one.code == HEART_BEAT and b"consumerDataSet" in one.body and _consumes(one.body) for one in asked):
+        return Measured.undecided("its consumers pulled nothing")
+    return NO_CONSUMER
+
+
+def _consumes(heartbeat: bytes) -> bool:
+    """Whether it names a consumer's group."""
+    try:
+        return bool(json.loads(heartbeat).get("consumerDataSet"))
+    except (ValueError, AttributeError):  # not JSON as everybody else writes it
+        return b'"consumerDataSet":[]' not in heartbeat
 
 
 def _told_twice(gone: Watched, stays: Watched) -> tuple[int, int] | None:
@@ -89,7 +107,7 @@ def _pulled_twice(gone: Watched, stays: Watched) -> tuple[int, int]:
 
 def _twice(watched: Sequence[Watched]) -> Measured | LeftOut:
     if not any(True for one in watched for _ in _pulls(one)):
-        return NO_CONSUMER
+        return _no_pulls(watched)
     again = all_ = 0
     by = "pulled"
     for situation in _ENDS:

@@ -11,6 +11,7 @@ from tests.chaos.conform.rules.test_choosing import found, verdict
 from tests.chaos.conform.story import TOPIC, Story
 
 END_S = 40.0
+HEARTBEATS = {"producer": b'{"consumerDataSet":[]}', "consumer": b'{"consumerDataSet":[{"groupName":"g"}]}'}
 RULES_OF = {
     "queues_of_killed_s": ("consumer_dies", "client_dies"),
     "queues_of_stopped_s": ("consumer_stops", "client_stops"),
@@ -56,6 +57,9 @@ def test_the_queues_of_the_one_that_ended_have_an_owner_again(rule: str) -> None
     ]
     assert verdict(rule, {"at_most": 20}, *(story.watched() for story in idle)) is Validity.UNKNOWN
     assert isinstance(RULES[rule].measure([Story(situation).ask("ns-0", 1.0).watched()]), LeftOut)
+    beats = {group: Story(situation).ask("broker-a", 1.0, request=34, body=body) for group, body in HEARTBEATS.items()}
+    assert isinstance(RULES[rule].measure([beats["producer"].watched()]), LeftOut)
+    assert found(rule, beats["consumer"].watched()).why == "its consumers pulled nothing"
 
 
 def test_messages_that_both_were_given_are_received_twice() -> None:
