@@ -9,7 +9,7 @@
 
 A value is a text (every property is one), a number, a truth or null, and logic has three values: what compares with
 null is null, and only true matches. A text beside a number is read as one. What cannot be compared makes the message
-not match, whatever else the filter says.
+not match, whatever else the filter says. What stands behind a whole filter is passed over: `a LIKE 'x'` is `a`.
 Upstream: `SelectorParser.jj`, `ComparisonExpression`, `LogicExpression`, `UnaryExpression`.
 """
 
@@ -70,9 +70,7 @@ class Filter:
 def compile_filter(text: str, *, with_contains: bool = True) -> Filter:
     """The filter that `text` says; `with_contains`: as 5.x reads it. Raises SqlError."""
     parser = _Parser(text, _WORDS | _WORDS_5 if with_contains else _WORDS)
-    node = parser.either()
-    parser.expect("end", "")
-    return Filter(_truth(node).evaluate)
+    return Filter(_truth(parser.either()).evaluate)
 
 
 class _Node(NamedTuple):
@@ -96,9 +94,9 @@ class _Parser:
 
     def expect(self, kind: str, *texts: str) -> str:
         """The next token, which must be one of those."""
-        found_kind, found, position = self._tokens[self._at]
+        found_kind, found, position = self._next()
         if found_kind != kind or (texts and found not in texts):
-            wanted = " or ".join(texts) if any(texts) else {"end": "the end", "text": "a text in quotes"}[kind]
+            wanted = " or ".join(texts) or "a text in quotes"
             raise SqlError(f"{found or 'the end'!r} at {position} where {wanted} is expected")
         self._at += 1
         return found
@@ -188,7 +186,7 @@ class _Parser:
             self._depth -= 1
 
     def _primary(self) -> _Node:
-        kind, token, position = self._tokens[self._at]
+        kind, token, position = self._next()
         if kind == "name":
             self._at += 1
             return _Node(lambda properties: properties.get(token), "property")
@@ -215,20 +213,29 @@ class _Parser:
 
     def _take(self, kind: str, *texts: str) -> str | None:
         """The next token where it is one of those."""
-        found_kind, found, _ = self._tokens[self._at]
+        found_kind, found, _ = self._next()
         if found_kind != kind or found not in texts:
             return None
         self._at += 1
         return found
 
+    def _next(self, ahead: int = 0) -> tuple[str, str, int]:
+        """The token that comes next, or the one `ahead` of it. Raises SqlError where it is none."""
+        token = self._tokens[min(self._at + ahead, len(self._tokens) - 1)]
+        if token[0] == "nothing":
+            raise SqlError(f"{token[1]!r} at {token[2]} is nothing of SQL92")
+        return token
+
     def _take_before(self, word: str, *following: str) -> str | None:
         """The next token where it is `word` and one of `following` comes after it."""
-        after = self._tokens[min(self._at + 1, len(self._tokens) - 1)]
-        return self._take("word", word) if after[0] == "word" and after[1] in following else None
+        if self._next()[:2] != ("word", word):
+            return None
+        kind, after, _ = self._next(1)
+        return self._take("word", word) if kind == "word" and after in following else None
 
 
 def _tokens(text: str, words: frozenset[str]) -> Sequence[tuple[str, str, int]]:
-    """(kind, text, position) of each token; words in capitals; the last is of kind end."""
+    """(kind, text, position) of each token; words in capitals; the last is of kind end, or what is no token."""
     if len(text) > MAX_LENGTH:
         raise SqlError(f"a filter of {len(text)} characters, {MAX_LENGTH} are allowed")
     tokens: list[tuple[str, str, int]] = []
@@ -236,7 +243,7 @@ def _tokens(text: str, words: frozenset[str]) -> Sequence[tuple[str, str, int]]:
     while True:
         match = _TOKEN.match(text, position)
         if match is None or match.lastgroup is None:
-            raise SqlError(f"{text[position : position + 20]!r} at {position} is nothing of SQL92")
+            return [*tokens, ("nothing", text[position : position + 20], position)]
         kind, token = match.lastgroup, match[match.lastgroup]
         if kind == "name" and token.upper() in words:
             kind, token = "word", token.upper()

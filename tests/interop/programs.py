@@ -103,6 +103,11 @@ class Program:
         self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
 
+    def close_input(self) -> None:
+        """Nothing more is said to it."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
     def output(self) -> str:
         errors = self._error_path.read_text(errors="replace")
         return "\n".join([*self.lines[-200:], "-- stderr:", errors[-8000:]])
