@@ -13,7 +13,7 @@ from .jars import Jars
 pytestmark = pytest.mark.java
 
 FAST = (
-    "client.producer.batch.BatchSendIT",
+    "client.producer.async.AsyncSendWithMessageQueueIT",
     "client.producer.exception.msg.MessageExceptionIT",
     "smoke.NormalMessageSendAndRecvIT",
 )
