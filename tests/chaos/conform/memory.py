@@ -218,10 +218,10 @@ class Stand:
 
     # -- up
 
-    def _context(self, name: str, network: Any, seed: str = "") -> NodeContext:
+    def _context(self, name: str, network: Any) -> NodeContext:
         data = self._data / name
         data.mkdir(parents=True, exist_ok=True)
-        rng = random.Random(f"{self._seed} {name} {seed}")
+        rng = random.Random(f"{self._seed} {self.situation.name} {name}")
         return NodeContext(name=name, clock=CLOCK, network=network, rng=rng, data_dir=data, log=_QUIET)
 
     async def open(self) -> None:

@@ -74,14 +74,14 @@ def _leaves_once(client: Client) -> None:
 
 
 def _goes_back(of: NameServerClient, client: Client) -> None:
-    """Every second choice is the one before: 0 1 0 1 2 1 2 3."""
+    """Its third choice is the one before the last: 0 1 0 1 2 3."""
     next_index, made = of.selector.next_index, 0
 
     def there_and_back() -> int:
         nonlocal made
         made += 1
         index = next_index()
-        if made % 3 == 0:
+        if made == 3:
             assert of.selector._index is not None
             of.selector._index -= 2
             index = of.selector._index % len(of.selector.addresses)
@@ -350,7 +350,7 @@ _ALL = (
     Defect(
         name="goes-back",
         rule="next",
-        what="goes back to the one before at every third choice",
+        what="goes back to the one before at its third choice",
         plant=_name_server(_goes_back),
         only=("all_gone",),
     ),
