@@ -122,6 +122,8 @@ class Topology:
     prober: bool = True
     admin: bool = False
     external: bool = False
+    outside: tuple[str, ...] = ()
+    """Clients under test: programs of somebody else, each of these a dialler of its own."""
     address_server: bool = False
     zones: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     """Zone to the nodes in it; a node need not be in any."""
@@ -149,6 +151,7 @@ class Topology:
             kinds[ADDRESS_SERVER] = NodeKind.ADDRESS_SERVER
         if self.external:
             kinds[EXTERNAL] = NodeKind.EXTERNAL
+        kinds |= dict.fromkeys(self.outside, NodeKind.EXTERNAL)
         return kinds
 
     def of(self, *kinds: NodeKind) -> tuple[str, ...]:
@@ -163,7 +166,7 @@ class Topology:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The names of all nodes that the experiment runs: everyone but the external dialler."""
+        """The names of all nodes that the experiment runs: everyone but those who dial from outside."""
         return tuple(name for name, kind in self.kinds.items() if kind is not NodeKind.EXTERNAL)
 
     @property

@@ -192,6 +192,7 @@ CHECK = Check(
     reads=Reads.OPERATIONS,
     gather=gather,
     judge=judge,
+    outside=True,
     adds_up=True,
     settles=settle_ms,
     takes_all_rows=("bucket_ms", "series"),

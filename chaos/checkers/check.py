@@ -132,6 +132,8 @@ class Check(Generic[Facts_]):
     """Whether its facts are `Facts` and may be sealed; else all rows that decide its verdict are carried."""
     clients: tuple[str, ...] | None = None
     """The kinds of clients that it looks at. None: producers and consumers, but for a check of routes, none."""
+    outside: bool = False
+    """Whether it judges clients under test too, which were only seen from outside."""
     settles: Callable[[World], float] | None = None
     """For how many milliseconds after a fault it judges nothing. None: it always has something to look at."""
     takes_all_rows: tuple[str, ...] = ()

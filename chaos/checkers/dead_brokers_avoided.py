@@ -69,6 +69,7 @@ CHECK = Check(
     reads=Reads.OPERATIONS,
     gather=gather,
     judge=judge,
+    outside=True,
     tells=lambda measured: _told(measured.get("last_use") or ()),
     adds_up=True,
 )

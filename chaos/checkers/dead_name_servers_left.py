@@ -127,6 +127,7 @@ CHECK = Check(
     reads=Reads.CONTROL,
     gather=lambda gathering, _world: gathering.control,
     judge=judge,
+    outside=True,
     tells=lambda measured: _told(measured),
 )
 

@@ -1,4 +1,5 @@
-"""Clients choose NameServers as those of their language do; whose, the run's `client_profile` says.
+"""Clients choose NameServers as those of their language do; whose, the run's `client_profile` says, or the client's own
+profile where it is one under test (docs/clients-under-test.md).
 
 Over every selection of the run (a process of a client, or one of the prober's starts), for Java's clients:
 
@@ -63,11 +64,27 @@ def judge(control: Control, world: World) -> Verdict:
     except KeyError as exc:
         return Verdict.nothing_examined(NAME, f"the run names a client profile that does not exist: {exc}")
     found = selections(control)
-    tries = Tries(profile, world, control.lateness)
+    groups, calls = _by_dialler(found, world), 0
     broken: dict[str, list[Broken]] = defaultdict(list)
-    for one in broken_rules(found, world, profile, tries):
-        broken[one.rule].append(one)
-    return _verdict(world, profile, found, broken, tries.calls, workload.get("start_bias"))
+    for dialler, those in groups.items():
+        try:
+            own = profile if dialler is None else world.client_profile_of(those[0].who.node)
+        except KeyError as exc:
+            return Verdict.nothing_examined(NAME, f"{dialler} names a client profile that does not exist: {exc}")
+        tries = Tries(own, world, control.lateness)
+        for one in broken_rules(those, world, own, tries):
+            broken[one.rule].append(one)
+        calls += tries.calls
+    return _verdict(world, profile, groups, broken, calls, workload.get("start_bias"))
+
+
+def _by_dialler(found: Sequence[Selection], world: World) -> dict[str | None, list[Selection]]:
+    """Those of clients under test by the dialler that they share; of all others, by None."""
+    diallers = {node.name: node.dialler for node in world.under_test()}
+    groups: dict[str | None, list[Selection]] = {None: []}
+    for of in found:
+        groups.setdefault(diallers.get(of.who.node), []).append(of)
+    return groups
 
 
 CHECK = Check(
@@ -78,6 +95,7 @@ CHECK = Check(
     reads=Reads.CONTROL,
     gather=lambda gathering, _world: gathering.control,
     judge=judge,
+    outside=True,
     clients=("producer", "consumer", "prober"),
     tells=lambda measured: _told(measured),
     extras=("statistics",),
@@ -143,7 +161,7 @@ def _rule_of_choice(choice: Choice, profile: ClientProfile, as_given: Sequence[t
     return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _FirstChoices:
     """The first choices of some clients, by address, and how likely counts at least so uneven are by chance."""
 
@@ -210,21 +228,31 @@ def _formula(profile: ClientProfile, needed: int) -> str:
 def _verdict(
     world: World,
     profile: ClientProfile,
-    found: Sequence[Selection],
+    groups: Mapping[str | None, Sequence[Selection]],
     broken: Mapping[str, Sequence[Broken]],
     calls: int,
     start_bias: float | None,
 ) -> Verdict:
     names = {node.address: node.name for node in world.of_kind("name_server") if node.address}
-    own = sorted({of.who.node for of in found if world.has_own_list(of.who.node) or world.asks_for_list(of.who.node)})
+    ours, found = groups[None], [of for those in groups.values() for of in those]
+    own = sorted({of.who.node for of in ours if world.has_own_list(of.who.node) or world.asks_for_list(of.who.node)})
     if world.served:  # the prober has the first list
         names = {address: name for address, name in names.items() if name in world.served[0].entries}
-    even = [of for of in found if of.who.node not in own]
+    even = [of for of in ours if of.who.node not in own]
     first = _first_choices(even, names, "all clients")
     lasting = _first_choices([of for of in even if not of.is_prober], names, "producers and consumers")
+    under_test = {
+        _first_choices(those, names, dialler): world.client_profile_of(those[0].who.node)
+        for dialler, those in groups.items()
+        if dialler is not None
+    }
     later = sum(len(of.choices) - 1 for of in found if of.choices)
+    examined = first.total + later + sum(one.total for one in under_test)
     told, open_ = _told_by(first, start_bias or BIAS) if profile.drawn else ({"starts": first.total}, "")
+    if under_test and not first.total:
+        open_ = ""  # a cluster without clients of ours
     judged = [one for one in (first, lasting) if profile.drawn and one.total]
+    judged += [one for one, of in under_test.items() if of.drawn and one.total]
     uneven = [one for one in judged if one.uneven]
     numbers = {rule: len(rows) for rule, rows in sorted(broken.items())}
     violations = sum(numbers.values())
@@ -232,6 +260,7 @@ def _verdict(
         "first_choices": dict(first.counts),
         "first_choices_of_lasting": dict(lasting.counts),
         **({"own_lists": own} if own else {}),
+        **({"first_choices_of": {one.of: dict(one.counts) for one in under_test}} if under_test else {}),
         "later_choices": later,
         "calls": calls,
         **told,
@@ -250,31 +279,31 @@ def _verdict(
     validity = Validity.VALID
     if why:
         validity = Validity.INVALID
-    elif first.total + later == 0:
+    elif examined == 0:
         return Verdict.nothing_examined(NAME, "no client chose a NameServer", measured=measured, allowed=allowed)
     elif open_ and start_bias:
         validity = Validity.UNKNOWN
         why.append(f"the run is to find a bias of {start_bias:g}: {open_}")
-    strange = {rule: _strange(rows, names, profile) for rule, rows in sorted(broken.items())}
+    strange = {rule: _strange(rows, names, world) for rule, rows in sorted(broken.items())}
     return Verdict(
         name=NAME,
         verdict=validity,
-        examined=first.total + later,
+        examined=examined,
         violations=violations + len(uneven),
         measured=measured,
         allowed=allowed,
         examples=tuple(one.example for rows in strange.values() for one in rows[:EXAMPLES_MAX])[:EXAMPLES_MAX],
         findings=(
             *(one for rows in strange.values() for one in rows),
-            *_kept(found, broken, profile),
-            *(_uniform(one, profile, open_) for one in judged if one is first or one.uneven),
+            *_kept(found, broken, world),
+            *(_uniform(one, under_test.get(one, profile), open_) for one in judged if one is first or one.uneven),
         ),
         why="; ".join(why),
         undecided={UNIFORM: open_} if open_ else {},
     )
 
 
-def _strange(rows: Sequence[Broken], names: Mapping[str, str], profile: ClientProfile) -> list[Finding]:
+def _strange(rows: Sequence[Broken], names: Mapping[str, str], world: World) -> list[Finding]:
     """The first of those that break one rule."""
     ordered = sorted(
         rows, key=lambda b: (b.row.time_ms, b.row.node, b.start, b.row.name_server or b.row.address or "", b.was)
@@ -290,7 +319,7 @@ def _strange(rows: Sequence[Broken], names: Mapping[str, str], profile: ClientPr
                 kind=rule,
                 from_ms=row.time_ms,
                 to_ms=row.time_ms,
-                row=profile.rule,
+                row=world.client_profile_of(row.node).rule,
                 wrong=1,
                 wrong_from_ms=row.time_ms,
                 more=more,
@@ -299,9 +328,7 @@ def _strange(rows: Sequence[Broken], names: Mapping[str, str], profile: ClientPr
     return found
 
 
-def _kept(
-    found: Sequence[Selection], broken: Mapping[str, Sequence[Broken]], profile: ClientProfile
-) -> Iterator[Finding]:
+def _kept(found: Sequence[Selection], broken: Mapping[str, Sequence[Broken]], world: World) -> Iterator[Finding]:
     """One for each process that broke no rule, the prober's starts together: from its first choice to its last."""
     choices: dict[tuple[str, int], list[Choice]] = defaultdict(list)
     for of in found:
@@ -315,7 +342,7 @@ def _kept(
                 kind="chose by the rules",
                 from_ms=min(choice.row.time_ms for choice in made),
                 to_ms=max(choice.row.time_ms for choice in made),
-                row=profile.rule,
+                row=world.client_profile_of(node).rule,
                 examined=len(made),
             )
 

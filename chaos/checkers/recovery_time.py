@@ -100,6 +100,7 @@ CHECK = Check(
     reads=Reads.OPERATIONS,
     gather=gather,
     judge=judge,
+    outside=True,
     tells=lambda measured: _told(measured),
 )
 

@@ -12,6 +12,17 @@ from .ending import supervised
 from .values import Number, WholeNumber
 
 
+def _clients(_context: click.Context, _parameter: click.Parameter, said: tuple[str, ...]) -> dict[str, str | None]:
+    """Name to profile; None where none is said."""
+    found: dict[str, str | None] = {}
+    for text in said:
+        name, colon, profile = text.partition(":")
+        if name in found:
+            raise click.BadParameter(f"{name} twice; allowed is one of each name")
+        found[name] = profile if colon else None
+    return found
+
+
 @click.command()
 @click.option("--name-servers", type=WholeNumber(1, 9), default=3, show_default=True)
 @click.option("--brokers", type=WholeNumber(1, 26), default=2, show_default=True)
@@ -20,6 +31,14 @@ from .values import Number, WholeNumber
 @click.option("--time-scale", type=Number(min=0, min_open=True, max=100), default=1, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="First line on stdout is one JSON object.")
 @click.option("--check", metavar="CHECKS", help="Judge while it is up: names with commas, `default` or `all`.")
+@click.option(
+    "--client",
+    "clients",
+    metavar="NAME[:PROFILE]",
+    multiple=True,
+    callback=_clients,
+    help="A client under test: addresses of its own, and --check default judges it. May be repeated.",
+)
 @click.option("--for", "for_s", type=Number(min=0, min_open=True), help="End by itself after so many seconds.")
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder; default runs/up/TIMESTAMP.")
 @supervised
@@ -31,6 +50,7 @@ def up(
     time_scale: float,
     as_json: bool,
     check: str | None,
+    clients: dict[str, str | None],
     for_s: float | None,
     out: Path | None,
 ) -> None:
@@ -42,9 +62,9 @@ def up(
     """
     require_extras("nemesrv up", "ray")
     from ..judging import extras_of, named_checks
-    from ..live.up import UP_CHECKS, Up, scenario_of
+    from ..live.up import CLIENT_CHECKS, UP_CHECKS, Up, scenario_of
 
-    checks = named_checks(check, "--check", UP_CHECKS)
+    checks = named_checks(check, "--check", (*UP_CHECKS, *CLIENT_CHECKS) if clients else UP_CHECKS)
     if checks is not None:
         require_extras("nemesrv up --check", *extras_of(checks))
     scenario = scenario_of(
@@ -54,5 +74,6 @@ def up(
         profile=profile,
         time_scale=time_scale,
         checks=checks or (),
+        clients=clients,
     )
     sys.exit(Up(scenario=scenario, as_json=as_json, judged=checks is not None, out=out, for_s=for_s).serve())

@@ -25,6 +25,7 @@ from ...remoting.errors import RocketMQError
 from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
 from ..defects import Defect
+from ..errors import ScenarioError
 from ..faults.by_hand import ByHand
 from ..faults.clocks import ClockAction, ClockSync
 from ..faults.clocks import changed as clock_changed
@@ -35,13 +36,15 @@ from ..faults.link_faults import Heal, LinkFault
 from ..faults.process_faults import Absent, ProcessFault, Restart, Resume
 from ..faults.processes import ProcessFaults, not_done
 from ..history.merge import to_parquet
+from ..oracle.client_profiles import ClientProfile, profile_of
 from ..scenarios.action import ActionModel
 from ..scenarios.by_hand import said_by_hand
-from ..scenarios.model import Scenario
+from ..scenarios.model import Scenario, parse
 from ..scenarios.timeline import is_chosen
 from ..shapes import Stream
 from ..topology import ADDRESS_SERVER, ADMIN, Link, NodeKind, file_name
 from .nodes import NodePlan, about, timers_of
+from .outside_clients import ClientUnderTest, about_client
 from .run_folder import RunFolder
 from .stage import Nodes, Result, Stage, Starts
 
@@ -58,6 +61,18 @@ _IDLE_DEFECT = (
 
 def _quiet(_text: str) -> None:
     """The progress of a run that nobody watches."""
+
+
+class _Heard:
+    """A recorder of which somebody hears what it is told."""
+
+    def __init__(self, record: ClosableRecorder, heard: Callable[[str, Mapping[str, object]], None]) -> None:
+        self._record, self._heard = record, heard
+        self.close = record.close
+
+    def __call__(self, event: str, /, **fields: object) -> None:
+        self._record(event, **fields)
+        self._heard(event, fields)
 
 
 class _Step(NamedTuple):
@@ -87,6 +102,7 @@ class Experiment:
     _links: LinkFaultInjector = field(init=False)
     _processes: ProcessFaults = field(init=False)
     _advertised: dict[str, Address] = field(init=False)
+    _listen: dict[str, Address] = field(init=False)
     _probing: Result | None = field(init=False, default=None)
     _timeline_s: float = field(init=False, default=0.0)
     _lists_served: int = field(init=False, default=0)
@@ -147,7 +163,7 @@ class Experiment:
         topology = scenario.topology()
         stage.begin(self.folder, self.seed, scenario.timers.time_scale, self.say)
         self._starts = stage.starts(scenario, self.seed)
-        self._record = stage.recorder_spec(HARNESS, HARNESS).open()
+        self._record = _Heard(stage.recorder_spec(HARNESS, HARNESS).open(), stage.heard)
         stack.callback(self._record.close)
         self._recording = True
         at_a_signal(AtASignal.KEEPS_A_RECORD)
@@ -164,13 +180,16 @@ class Experiment:
         )
         if self.defect is not None and not self.defect_acts:
             not_done(self._record, HARNESS, "defect", _IDLE_DEFECT.format(self.defect.name))
-        listen = stage.addresses(topology.servers)
+        listen = self._listen = stage.addresses(topology.servers)
         upstreams = {link: listen[link.peer] for link in topology.links}
         self._cluster, self._links = stage.set_up(stack, self._record, upstreams, self.say)
         self._advertised = stage.advertised(listen)
         for name, kind in topology.kinds.items():
             address = self._advertised.get(name)
-            self._record("node", source=name, address=address and str(address), value={"kind": str(kind)})
+            value: dict[str, object] = {"kind": str(kind)}
+            if name in scenario.cluster.clients:
+                value = self._about_client(name)
+            self._record("node", source=name, address=address and str(address), value=value)
 
         stack.callback(self._links.heal_all)
         self._processes = ProcessFaults(self._cluster, self._record, self._works_again)
@@ -286,6 +305,30 @@ class Experiment:
     def addresses(self) -> Mapping[str, Address]:
         """Where clients reach each server: through a proxy of their own, where the scenario has external clients."""
         return self._advertised
+
+    def client_under_test(self, name: str, profile: str | None = None) -> ClientUnderTest:
+        """The dialler of a client under test, whose fronts accept; a new one where the scenario has none of that name.
+
+        ScenarioError for a name or a profile that cannot be.
+        """
+        if name not in self.scenario.cluster.clients:
+            cluster = self.scenario.cluster
+            document = self.scenario.model_dump(mode="json")
+            document["cluster"]["clients"] = {**cluster.clients, name: profile}
+            self.scenario = parse(document, file="client")
+            links = [link for link in self.scenario.topology().links if link.node == name]
+            self.stage.join(name, {link: self._listen[link.peer] for link in links})
+            self._record("node", source=name, address=None, value=self._about_client(name))
+        elif profile is not None and profile != (self.scenario.cluster.clients[name] or profile):
+            allowed = f"{self.scenario.cluster.clients[name]}, as it was declared"
+            raise ScenarioError("client", "profile", repr(profile), allowed)
+        return self.stage.client_under_test(name, self._profile_of(name), self._advertised, self._record)
+
+    def _profile_of(self, client: str) -> ClientProfile:
+        return profile_of(self.scenario.cluster.clients[client], self.scenario.profile)
+
+    def _about_client(self, name: str) -> dict[str, object]:
+        return about_client(name, self._profile_of(name), NodeKind.EXTERNAL)
 
     @property
     def now_s(self) -> float:

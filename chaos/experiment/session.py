@@ -28,6 +28,7 @@ from ..scenarios.model import Scenario, parse
 from ..topology import ADMIN, NodeKind
 from ..verdict import Validity, Verdict
 from .experiment import Experiment
+from .outside_clients import ClientUnderTest
 from .run_folder import RunFolder
 from .stage import Stage
 
@@ -100,6 +101,21 @@ class RunningCluster:
         """Broker name to host:port of its master, as a client of yours should dial it."""
         names = self.scenario.topology().of(NodeKind.BROKER)
         return dict(zip(names, self._addresses(NodeKind.BROKER), strict=True))
+
+    def client(self, name: str, profile: str | None = None) -> ClientUnderTest:
+        """A client under test: what its programs are to be told (`name_server_list`), and by whose rules it is judged.
+
+        `profile` is one of docs/client-profiles.md; None: that of our own clients. What it does is seen at its fronts,
+        recorded as of the node `name`, and judged by the checks that docs/clients-under-test.md names. They are UNKNOWN
+        as long as it makes no connection.
+        """
+        self._running()
+        with _InTheTest("client"):
+            found = self._experiment.client_under_test(name, profile)
+            clients = self._experiment.scenario.cluster.clients
+            cluster = self._scenario.cluster.model_copy(update={"clients": clients})
+            self._scenario = self._scenario.model_copy(update={"cluster": cluster})
+            return found
 
     @property
     def slaves(self) -> dict[str, str]:

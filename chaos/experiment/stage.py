@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ...actors.actor import NodeSpec, OpensRecorder, Probe
@@ -21,10 +21,12 @@ from ..faults.injector import LinkFaultInjector, ScaledClock
 from ..faults.processes import Processes, UnplannedDeaths
 from ..history.files import ROTATE_BYTES
 from ..history.recorder import LagProbe, RecorderSpec, step_s_of
+from ..oracle.client_profiles import ClientProfile
 from ..scenarios.model import Scenario
-from ..topology import Link
+from ..topology import Link, NodeKind
 from .disk import DiskWatch
 from .harness import Harness
+from .outside_clients import ClientUnderTest, OutsideClients, Servers
 from .run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -94,6 +96,17 @@ class Stage(Protocol):
     def dials_of(self, node: str) -> dict[Address, Address]:
         """Each address that is told to the address at which `node` must dial it."""
 
+    def join(self, name: str, upstreams: Mapping[Link, Address]) -> None:
+        """Open the links of one who dials from outside, too. HarnessError where nobody can."""
+
+    def client_under_test(
+        self, name: str, profile: ClientProfile, advertised: Mapping[str, Address], record: Recorder
+    ) -> ClientUnderTest:
+        """The fronts of this dialler; the same ones when asked again. HarnessError where there can be none."""
+
+    def heard(self, event: str, fields: Mapping[str, object]) -> None:
+        """The harness has recorded this."""
+
     def sleep_until(self, at_s: float) -> None:
         """Return when the clock shows that."""
 
@@ -117,6 +130,7 @@ class RealStage:
     _alarm: Alarm = field(init=False, default_factory=Alarm)
     _folder: RunFolder = field(init=False)
     _links: LinkFaults = field(init=False)
+    _outside: OutsideClients = field(init=False, default_factory=OutsideClients)
 
     @property
     def links(self) -> LinkFaults:
@@ -171,8 +185,15 @@ class RealStage:
         watch = stack.enter_context(self._watch(record, server))
         stack.enter_context(DiskWatch(self._folder.path, self._alarm))
         cluster = Cluster(self.harness.ray, self.clock, watch=watch, alarm=self._alarm, dials=self._links)
-        self._links.tell = cluster.redial
-        return stack.enter_context(cluster), self._links
+
+        def tell(node: str, dials: Mapping[Address, Address]) -> None:
+            self._outside.redial(node, dials)
+            cluster.redial(node, dials)
+
+        self._links.tell = tell
+        stack.enter_context(cluster)
+        stack.enter_context(self._outside)
+        return cluster, self._links
 
     def _watch(self, record: Recorder, toxiproxy: ToxiproxyServer) -> ProcessWatch:
         """Of what is there already; the cluster adds its nodes."""
@@ -203,6 +224,36 @@ class RealStage:
 
     def dials_of(self, node: str) -> dict[Address, Address]:
         return self._links.dials_of(node)
+
+    def join(self, name: str, upstreams: Mapping[Link, Address]) -> None:
+        self._links.open(upstreams, self.harness.ports)
+
+    def client_under_test(
+        self, name: str, profile: ClientProfile, advertised: Mapping[str, Address], record: Recorder
+    ) -> ClientUnderTest:
+        client = self._outside.get(name)
+        if client is None:
+            dials = self.dials_of(name)
+            of_kind = {
+                kind: {n: at for n, at in advertised.items() if n.startswith(kind)} for kind in ("ns-", "broker-")
+            }
+            servers = Servers(
+                name_servers=of_kind["ns-"],
+                brokers=of_kind["broker-"],
+                proxies={name: dials[at] for of in of_kind.values() for name, at in of.items()},
+            )
+
+            def spec(node: str, kind: NodeKind, clock: Clock) -> RecorderSpec:
+                return replace(self.recorder_spec(node, str(kind)), clock=clock)
+
+            client = ClientUnderTest(
+                name=name, profile=profile, servers=servers, clock=self.clock, record=record, spec=spec
+            )
+            self._outside.add(client)
+        return client
+
+    def heard(self, event: str, fields: Mapping[str, object]) -> None:
+        self._outside.heard(event, fields)
 
     def sleep_until(self, at_s: float) -> None:
         self._alarm.sleep((at_s - self.clock.monotonic_s()) / self.clock.scale)

@@ -24,6 +24,7 @@ from ...remoting.codes import RequestCode, ResponseCode
 from ...remoting.errors import RocketMQError
 from ...remoting.headers.broker import SendMessageRequestHeader
 from ...remoting.message_properties import parse_properties
+from ..topology import broker_name
 from .look_ups import LookUps, Put, Rules
 from .observed import Answered, Asked, Behaved, Closed, Dialled, Observation, Opened
 
@@ -159,7 +160,7 @@ class ClientRows:
         elif one.code in PULLS:
             self.is_consumer = True
             fields = {
-                "broker_name": broker,
+                "broker_name": broker_name(broker),
                 "address": address,
                 "topic": one.fields.get("topic"),
                 "queue_id": _number(one.fields.get("queueId")),
@@ -188,7 +189,7 @@ class ClientRows:
             self._put(one.at_ms, "send", type="invoke", op_id=op_id, topic=topic)
         number, send.tries, send.failed_ms = send.tries, send.tries + 1, None
         attempt = _Attempt(op_id, number, one.at_ms, broker, queue_id if queue_id >= 0 else None)
-        where = {"broker_name": broker, "address": address, "queue_id": attempt.queue_id}
+        where = {"broker_name": broker_name(broker), "address": address, "queue_id": attempt.queue_id}
         self._put(one.at_ms, "send_attempt", type="invoke", op_id=op_id, attempt=number, **where)
         if one.oneway:
             send.unsure += 1
@@ -226,9 +227,10 @@ class ClientRows:
                 send.code, send.failed_ms = None, at_ms
 
     def _ended(self, attempt: _Attempt, send: _Send | None, at_ms: float, type_: str, code: int | None) -> None:
-        where = {"broker_name": attempt.broker, "address": self._brokers[attempt.broker], "queue_id": attempt.queue_id}
+        of_queue = {"broker_name": broker_name(attempt.broker), "queue_id": attempt.queue_id}
+        where = {**of_queue, "address": self._brokers[attempt.broker]}
         if send is not None:
-            send.where = {"broker_name": attempt.broker, "queue_id": attempt.queue_id}
+            send.where = of_queue
         duration_ms = at_ms - attempt.began_ms
         fields = {"op_id": attempt.op_id, "attempt": attempt.number, "code": code, "duration_ms": duration_ms}
         self._put(at_ms, "send_attempt", type=type_, **fields, **where)

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 import click
 
@@ -21,9 +22,11 @@ from ...actors.cluster import ClusterError
 from ...actors.processes import signals_deferred
 from ...actors.supervisor import AtASignal, at_a_signal
 from ...actors.watch import Death
+from ..checkers import CHECKS
 from ..errors import HarnessError
 from ..experiment.harness import Harness
 from ..experiment.nodes import timers_of
+from ..experiment.outside_clients import ClientUnderTest
 from ..experiment.run_folder import RunFolder, refuse_used
 from ..experiment.session import RunningCluster, session
 from ..experiment.stage import RealStage
@@ -34,7 +37,7 @@ from ..oracle.recorded import NodeInfo
 from ..oracle.world import World
 from ..preflight import Needs, require
 from ..runner import Options, as_run_with
-from ..scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel
+from ..scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel, parse
 from ..topology import broker_id, broker_name
 from ..verdict import Verdict
 from .changes import quiet_after_ms
@@ -43,6 +46,8 @@ from .watch import LiveWatch
 
 UP_CHECKS = ("routes_converge", "routes_are_true", "no_false_eviction", "no_resurrection")
 """`default`: what needs no clients."""
+CLIENT_CHECKS = tuple(name for name, check in CHECKS.items() if check.outside)
+"""What `default` has besides where there are clients under test."""
 FOREVER_S = 1e9
 
 
@@ -54,8 +59,12 @@ def scenario_of(
     profile: str,
     time_scale: float,
     checks: Sequence[str] = (),
+    clients: Mapping[str, str | None] = MappingProxyType({}),
 ) -> Scenario:
-    """Nobody but NameServers, brokers and the links to them; what happens to them, its timeline will say."""
+    """Nobody but NameServers, brokers and the links to them; what happens to them, its timeline will say.
+
+    `clients`: those under test, by name, with their profiles. ScenarioError for what cannot be.
+    """
     scenario = Scenario(
         name="up",
         description="A cluster that stayed up for clients of its own.",
@@ -64,6 +73,10 @@ def scenario_of(
         workload=WorkloadModel(producers=0, consumers=0, client_starts=0, prober=False),
         checks=tuple(checks) or UP_CHECKS,
     )
+    if clients:
+        document = scenario.model_dump(mode="json")
+        document["cluster"]["clients"] = dict(clients)
+        scenario = parse(document, file="nemesrv up")
     return as_run_with(scenario, Options())
 
 
@@ -167,10 +180,12 @@ class Up:
 
     def _announce(self, cluster: RunningCluster, toxiproxy: str, control: Control) -> None:
         pids = cluster.experiment.pids
+        clients = [cluster.client(name) for name in self.scenario.cluster.clients]
         if self.as_json:
             shown = {
                 "name_servers": list(cluster.name_servers),
                 "brokers": _by_id(cluster),
+                **({"clients": {client.name: _told(client) for client in clients}} if clients else {}),
                 "toxiproxy": toxiproxy,
                 "pids": pids,
                 "run": str(cluster.run_dir),
@@ -180,6 +195,10 @@ class Up:
             click.echo(f"name servers  {cluster.name_server_list}")
             for name, address in (cluster.brokers | cluster.slaves).items():
                 click.echo(f"{name:<12}  {address}")
+            for client in clients:
+                click.echo(
+                    f"{client.name:<12}  {client.name_server_list}   (the list for it, profile {client.profile.name})"
+                )
             click.echo(f"toxiproxy     {toxiproxy}   (proxies external->NODE are your own links)")
             click.echo(f"run           {cluster.run_dir}   (faults: nemesrv fault --help)")
             click.echo("Ctrl-C ends it." if self.for_s is None else f"It ends after {self.for_s:g} s, or at Ctrl-C.")
@@ -207,3 +226,11 @@ class Up:
             click.echo(f"verdicts: {judged.verdict}   {judged.history.where}", err=True)
         else:
             show(judged)
+
+
+def _told(client: ClientUnderTest) -> dict[str, object]:
+    """What its programs are to be told, and by whose rules they are judged."""
+    brokers: dict[str, dict[str, str]] = {}
+    for name, address in client.brokers.items():
+        brokers.setdefault(broker_name(name), {})[str(broker_id(name))] = address
+    return {"name_servers": list(client.name_servers), "brokers": brokers, "profile": client.profile.name}

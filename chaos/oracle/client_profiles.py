@@ -12,13 +12,16 @@ measures clients against; here is what a history is judged by. Rust has no entry
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...remoting.node.profile import Profile
 from .profile_files import built_in
+
+if TYPE_CHECKING:
+    from .recorded import NodeInfo
 
 
 class Order(StrEnum):
@@ -128,6 +131,22 @@ PROFILES: Mapping[str, ClientProfile] = _built_in()
 
 OF_CLUSTER: Mapping[Profile, str] = {Profile.V4_9: "java-4.9", Profile.V5_X: "java-5.3"}
 """What our own clients are, for each profile of a cluster."""
+
+
+def timers_under_test(nodes: Iterable[NodeInfo]) -> dict[str, dict[str, float | bool]]:
+    """By client under test, what its profile says of RocketMQ's timers: windows are made of these."""
+    found: dict[str, dict[str, float | bool]] = {}
+    for node in nodes:
+        rules = built_in().get(node.client_profile or "", {}).get("rules", {})
+        said: dict[str, float | bool] = {}
+        for timer, rule in (("P_ms", "poll_period_s"), ("A_ms", "answer_timeout_s"), ("C_ms", "connect_timeout_s")):
+            if isinstance(value := rules.get(rule), int | float):
+                said[timer] = 1000.0 * value
+        if (closes := rules.get("closes_on_silence")) is not None:
+            said["Z"] = str(closes) != "no"
+        if said:
+            found[node.name] = said
+    return found
 
 
 def profile_of(name: str | None, cluster: Profile) -> ClientProfile:

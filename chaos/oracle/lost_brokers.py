@@ -62,7 +62,8 @@ def _absences(world: World) -> list[Absence]:
     for client in world.of_kind("producer", "consumer"):
         for broker in processes:
             causes = [*processes[broker], *link_causes(world, client.name, broker)]
-            for start_ms, end_ms, fault_id in merged(causes, world.end_ms):
+            for start_ms, lasted_ms, fault_id in merged(causes, world.end_ms):
+                end_ms = while_it_lives(world, client, start_ms, lasted_ms)
                 if not alive(world, client.name, start_ms, end_ms):
                     continue
                 if _unrouted_by_hand(world, client.name, start_ms, end_ms):
@@ -208,6 +209,14 @@ def _restarted_ms(world: World, state: RouteState) -> float:
     late = math.isfinite(world.joined_ms(state.name_server))
     later = world.lives_of(state.name_server)[0 if late else 1 :]
     return next((life.start_ms for life in later if life.incarnation == state.incarnation), -math.inf)
+
+
+def while_it_lives(world: World, client: NodeInfo, start_ms: float, end_ms: float) -> float:
+    """The end of what began then, for a client under test: whoever started it ends it when he likes."""
+    if not client.is_under_test:
+        return end_ms
+    life = next((life for life in world.lives_of(client.name) if life.start_ms <= start_ms < life.end_ms), None)
+    return end_ms if life is None else min(end_ms, life.end_ms)
 
 
 def alive(world: World, client: str, start_ms: float, end_ms: float) -> bool:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from .causes import Cause, link_causes, process_causes
 from .hung import hung_brokers
 from .lists import in_use
-from .lost_brokers import alive, merged
+from .lost_brokers import alive, merged, while_it_lives
 from .name_server_windows import Reach, leave_window
 from .reach import delayed_by_commits
 from .windows import NEVER, Timers, Window, poll_delay_ms
@@ -58,7 +58,8 @@ def _name_server_losses(world: World) -> list[NameServerLoss]:
             continue
         for node in world.listed(client.name):
             causes = [*gone[node.name], *(c for c in link_causes(world, client.name, node.name) if _matters(timers, c))]
-            for start_ms, end_ms, fault_id in merged(causes, world.end_ms):
+            for start_ms, lasted_ms, fault_id in merged(causes, world.end_ms):
+                end_ms = while_it_lives(world, client, start_ms, lasted_ms)
                 here = [cause for cause in causes if cause.start_ms < end_ms and cause.end_ms > start_ms]
                 window = _window(world, client.name, start_ms, here)
                 if window is None or not alive(world, client.name, start_ms, end_ms):

@@ -7,7 +7,7 @@ import math
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..faults.fault import Fault as FaultKind
@@ -28,6 +28,15 @@ class NodeInfo:
     address: str | None
     implementation: str = OURS
     """Who made the program: ours, or whose and which version."""
+    client_profile: str | None = None
+    """Of a client under test: by whose rules it is judged. None: by the run's."""
+    dialler: str | None = None
+    """Of a client under test: the node whose links are its own."""
+
+    @property
+    def is_under_test(self) -> bool:
+        """Whether it is a program of somebody else, seen from outside."""
+        return self.dialler is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +124,24 @@ def list_of(value: object) -> list[Any]:
 def node_of(row: Mapping[str, Any]) -> NodeInfo:
     about = object_of(row.get("value"))
     name, kind = str(row["source"]), str(about.get("kind", ""))
-    return NodeInfo(name, kind, row.get("address"), str(about.get("implementation") or OURS))
+    return NodeInfo(
+        name,
+        kind,
+        row.get("address"),
+        str(about.get("implementation") or OURS),
+        about.get("client_profile"),
+        about.get("dialler"),
+    )
+
+
+def shared_by_dialler(faults: Sequence[Fault], nodes: Iterable[NodeInfo]) -> tuple[Fault, ...]:
+    """The faults, and those of each client's links that are called by its dialler's name, under its own."""
+    by_dialler: dict[str, list[str]] = defaultdict(list)
+    for node in nodes:
+        if node.dialler is not None and node.dialler != node.name:
+            by_dialler[node.dialler].append(node.name)
+    more = [replace(f, source=name) for f in faults if f.target is not None for name in by_dialler.get(f.source, ())]
+    return tuple(sorted((*faults, *more), key=lambda f: (f.start_ms, f.fault_id, f.source, f.target or "")))
 
 
 def ends_judging(row: Mapping[str, Any]) -> bool:

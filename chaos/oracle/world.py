@@ -20,6 +20,7 @@ from ..settings.catalogue import settings_for
 from ..settings.values import Value
 from ..topology import ADMIN, NodeKind
 from .by_hand import INJECTION, Act, Surroundings, acts_of, affected
+from .client_profiles import ClientProfile, profile_of, timers_under_test
 from .clocks import INJECTION as WRONG_CLOCK
 from .clocks import ClockChange, changes_of, wall_ms, wrong_times
 from .recorded import (
@@ -33,6 +34,7 @@ from .recorded import (
     node_of,
     object_of,
     served_in,
+    shared_by_dialler,
 )
 from .timers import Timers
 
@@ -126,7 +128,10 @@ class World:
         begin = next((row for row in picked if row["event"] == "run_begin"), None)
         run = object_of(begin.get("value")) if begin else {}
         nodes = {str(row["source"]): node_of(row) for row in picked if row["event"] == "node"}
-        faults = faults_in(picked)
+        under_test = [node for node in nodes.values() if node.is_under_test]
+        faults = shared_by_dialler(faults_in(picked), under_test) if under_test else faults_in(picked)
+        if under_test:
+            run["node_timers"] = {**(run.get("node_timers") or {}), **timers_under_test(under_test)}
         made = cls(
             timers=Timers.from_json(run) if timers is None else timers,
             nodes=tuple(node for _, node in sorted(nodes.items())),
@@ -218,6 +223,23 @@ class World:
         setting = settings_for(NodeKind(kind))[name]
         value: Value = said[name] if name in said else setting.default(self.timers.profile)
         return value
+
+    def under_test(self) -> tuple[NodeInfo, ...]:
+        """Programs of somebody else that were seen from outside, and those that nothing was seen of."""
+        return tuple(node for node in self.nodes if node.is_under_test)
+
+    def of_ours(self) -> World:
+        """The same for a check that knows nothing of programs seen from outside: they are nobody's producers there."""
+        if not any(node.is_under_test for node in self.nodes):
+            return self
+        kind = str(NodeKind.EXTERNAL)
+        nodes = tuple(replace(node, kind=kind) if node.is_under_test else node for node in self.nodes)
+        return self.memoized("of ours", lambda: replace(self, nodes=nodes))
+
+    def client_profile_of(self, node: str) -> ClientProfile:
+        """By whose rules this client is judged. KeyError for a profile that this version does not know."""
+        named = next((one.client_profile for one in self.nodes if one.name == node), None)
+        return profile_of(named or self.workload.get("client_profile"), self.timers.profile)
 
     def _own(self, node: str) -> Mapping[str, Any]:
         """What the scenario says of this node alone (`nodes:`)."""

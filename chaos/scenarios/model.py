@@ -21,9 +21,10 @@ from ..faults.by_hand import ByHand
 from ..faults.kinds import ACTIONS
 from ..faults.link_faults import Cut, HalfOpen, SynDrop
 from ..faults.process_faults import Remove, RestartStorm, RollingRestart
+from ..oracle.client_profiles import PROFILES
 from ..settings.resolve import SettingError, settings_of
 from ..settings.values import Value
-from ..topology import EXTERNAL, NodeKind, Topology
+from ..topology import EXTERNAL, GROUPS, NodeKind, Topology
 from .action import STRICT, ActionModel, Name
 from .by_hand import check_by_hand
 from .clocks import check_clocks
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
 SHIPPED_DIR = Path(__file__).parent
 CHECK_NAMES = tuple(CHECKS)
+_RECORDS_TOO = ("harness", "toxiproxy")
+"""Who has rows in a history besides the nodes."""
 
 
 class _Model(BaseModel):
@@ -59,6 +62,9 @@ class ClusterModel(_Model):
     there is none, and everybody is configured with a list."""
     external: bool = False
     """Whether clients outside the experiment may dial in: every server then has a proxy for them, too."""
+    clients: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.-]{0,39}$")], str | None] = {}
+    """Clients under test by name, each with the profile that it is held against (None: our own clients'): programs of
+    somebody else, whose dialler, proxies and fronts are their own (docs/clients-under-test.md)."""
 
 
 class TimersModel(_Model):
@@ -160,6 +166,7 @@ class Scenario(_Model):
             prober=self.workload.prober,
             admin=any(isinstance(action.what, ByHand) for action in self.timeline),
             external=self.cluster.external,
+            outside=tuple(self.cluster.clients),
             address_server=self.cluster.name_server_list is not None,
         )
         return replace(everybody, zones=nodes_of_zones(self.zones, everybody)) if self.zones else everybody
@@ -308,6 +315,24 @@ def _but(entry: Mapping[str, Any], key: str) -> dict[str, Any]:
     return {name: value for name, value in entry.items() if name != key}
 
 
+def _check_clients(scenario: Scenario, file: str) -> None:
+    if not (clients := scenario.cluster.clients):
+        return
+    taken = {*GROUPS, *replace(scenario.topology(), outside=()).kinds, *_RECORDS_TOO, EXTERNAL}
+    for name, profile in clients.items():
+        if name in taken or any(name.startswith(f"{other}-") for other in clients if other != name):
+            allowed = "a name that no node, no group and no other client of the run has, nor begins with"
+            raise ScenarioError(file, f"cluster.clients.{name}", repr(name), allowed)
+        if profile is not None and profile not in PROFILES:
+            allowed = f"one of {', '.join(PROFILES)}{nearest(profile, PROFILES)}"
+            raise ScenarioError(file, f"cluster.clients.{name}", repr(profile), allowed)
+    if scenario.timers.time_scale != 1:
+        allowed = "1 where there are clients under test, whose timers go as the machine's clock does"
+        raise ScenarioError(file, "timers.time_scale", f"{scenario.timers.time_scale:g}", allowed)
+    if scenario.clock == "virtual":
+        raise ScenarioError(file, "clock", "virtual", "real where there are clients under test")
+
+
 def _check_names(scenario: Scenario, file: str) -> None:
     topology = scenario.topology()
     phased = topology.of(NodeKind.NAME_SERVER, NodeKind.BROKER, NodeKind.SLAVE, NodeKind.PRODUCER, NodeKind.CONSUMER)
@@ -315,6 +340,7 @@ def _check_names(scenario: Scenario, file: str) -> None:
         if node not in phased:
             allowed = f"one of {', '.join(phased)}{nearest(node, phased)}"
             raise ScenarioError(file, "phases", repr(node), allowed)
+    _check_clients(scenario, file)
     for index, check in enumerate(scenario.checks):
         if check not in CHECK_NAMES:
             raise ScenarioError(

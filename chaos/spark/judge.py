@@ -21,6 +21,7 @@ from ..checkers.dataframes.gathering import Gathering, gather
 from ..checkers.dataframes.shared import TRAFFIC, shared_scan
 from ..checkers.exercised import NAME as EXERCISED
 from ..checkers.settling import with_settling
+from ..checkers.under_test import with_clients_under_test
 from ..errors import HarnessError
 from ..oracle.makes import clients_of
 from ..oracle.world import World
@@ -100,7 +101,7 @@ def facts_of(name: str, gathering: Gathering, world: World, plans: Mapping[str, 
     # However large the history, a check that reads no traffic is planned as for a small one.
     use(gathering.history.sparkSession, SMALL_PLANS if check.reads is Reads.CONTROL else plans)
     try:
-        return check.gather(gathering, world)
+        return check.gather(gathering, world if check.outside else world.of_ours())
     except Exception as exc:
         log.info("check %s failed", name, exc_info=True)  # its verdict says so to the person
         return Failed(exc)
@@ -132,7 +133,8 @@ def verdict_of(name: str, facts: Any, world: World) -> Verdict:
         return Verdict.of_failed_check(name, facts.error)
     try:
         check = CHECKS[name]
-        verdict = with_settling(check, check.judge(facts, world), world)
+        whole, world = world, world if check.outside else world.of_ours()
+        verdict = with_clients_under_test(check, with_settling(check, check.judge(facts, world), world), whole)
         return replace(verdict, timeline_ms=world.timeline_ms, clients=clients_of(world, check.looks_at))
     except Exception as exc:
         log.info("check %s failed", name, exc_info=True)

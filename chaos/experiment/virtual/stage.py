@@ -12,10 +12,13 @@ from ....actors.actor import Probe
 from ....actors.processes import signals_deferred
 from ....remoting.node.network import Address
 from ....remoting.node.recording import Recorder
+from ...errors import HarnessError
 from ...faults.processes import not_done
+from ...oracle.client_profiles import ClientProfile
 from ...scenarios.model import Scenario
 from ...topology import Link
 from ..harness import Harness
+from ..outside_clients import ClientUnderTest
 from ..run_folder import RunFolder
 from ..stage import Starts
 from .cluster import VirtualCluster
@@ -78,6 +81,17 @@ class VirtualStage:
 
     def dials_of(self, node: str) -> dict[Address, Address]:
         return self._links.dials_of(node)
+
+    def join(self, name: str, upstreams: Mapping[Link, Address]) -> None:
+        raise HarnessError("a cluster on the virtual clock has no addresses that a client could dial")
+
+    def client_under_test(
+        self, name: str, profile: ClientProfile, advertised: Mapping[str, Address], record: Recorder
+    ) -> ClientUnderTest:
+        raise HarnessError("a cluster on the virtual clock has no addresses that a client could dial")
+
+    def heard(self, event: str, fields: Mapping[str, object]) -> None:
+        pass
 
     def sleep_until(self, at_s: float) -> None:
         while self.scheduler.now_s < at_s:

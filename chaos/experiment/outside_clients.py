@@ -1,0 +1,276 @@
+"""Clients under test: programs of somebody else, each with a dialler of its own whose fronts see what it does.
+
+    program ──► front ──► proxy `go->ns-0` ──► ns-0            fronts live in one thread, on one event loop
+                  └── rows ──► history of the node `go`        (`go-2`, … for further clients of the same dialler)
+
+A front refuses while its server's process is gone or its link is cut, and drops SYNs where the link does, as the proxy
+behind it can do neither in its place. What it alters is one thing: in answers of NameServers it puts its own brokers'
+addresses for those that everybody is told, so that no traffic goes round it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Any, Self
+
+from ...remoting.node.clock import Clock
+from ...remoting.node.network import Address
+from ...remoting.node.recording import Recorder
+from ..fronts.answers import readdressed
+from ..fronts.behaviour import PASSES, Behaviour, Connected, Dials
+from ..fronts.front import Front
+from ..fronts.instances import Instance, Instances
+from ..fronts.look_ups import Rules
+from ..fronts.observed import Answered, Observation
+from ..fronts.sockets import process_of
+from ..history.recorder import LagProbe, RecorderSpec
+from ..oracle.client_profiles import Advance, Attempts, ClientProfile, Order
+from ..topology import NodeKind
+from .client_rows import ClientNode
+
+_LOOKS_EACH_S = 0.5
+_LIMIT_S = 30.0
+_REFUSED_WHILE = frozenset({"kill", "stop", "remove"})
+_DIALS_OF_LINKS = {"cut": Dials.REFUSED, "syn_drop": Dials.DROPPED}
+
+
+def rules_of(profile: ClientProfile, name_servers: int) -> Rules:
+    """What calls are told apart by (fronts/look_ups.py)."""
+    return Rules(
+        shuffled=profile.order is Order.SHUFFLED,
+        start=profile.start.place(name_servers) or 0,
+        every_request=profile.advance is Advance.EVERY_REQUEST,
+        tries_max=1 if profile.attempts is Attempts.ONE else None,
+        retries=frozenset(map(str, profile.retries)),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Servers:
+    """What a client under test dials: by name, what the history calls its address, and where its own proxy listens."""
+
+    name_servers: Mapping[str, Address]
+    brokers: Mapping[str, Address]
+    proxies: Mapping[str, Address]
+
+
+@dataclass(slots=True, kw_only=True)
+class ClientUnderTest:
+    """One dialler. Its addresses are those that its programs are to be told, and no others."""
+
+    name: str
+    profile: ClientProfile
+    servers: Servers
+    clock: Clock
+    record: Recorder
+    """The harness's."""
+    spec: Callable[[str, NodeKind, Clock], RecorderSpec]
+    _fronts: dict[str, Front] = field(init=False, default_factory=dict)
+    _nodes: dict[int, ClientNode] = field(init=False, default_factory=dict)
+    _probes: dict[int, LagProbe] = field(init=False, default_factory=dict)
+    _stopping: list[Coroutine[Any, Any, None]] = field(init=False, default_factory=list)
+    _instances: Instances = field(init=False)
+    _told: dict[str, str] = field(init=False, default_factory=dict)
+    _dials: dict[str, set[tuple[str, str, Dials]]] = field(init=False, default_factory=dict)
+    _looking: asyncio.Task[None] | None = field(init=False, default=None)
+
+    @property
+    def name_servers(self) -> tuple[str, ...]:
+        """host:port of each NameServer, as its programs are to dial it."""
+        return tuple(str(self._fronts[name].address) for name in self.servers.name_servers)
+
+    @property
+    def name_server_list(self) -> str:
+        """The same in one text, as RocketMQ's clients take it (`namesrvAddr`, NAMESRV_ADDR)."""
+        return ";".join(self.name_servers)
+
+    @property
+    def brokers(self) -> dict[str, str]:
+        """Broker name to host:port, as routes name it to its programs."""
+        return {name: str(self._fronts[name].address) for name in self.servers.brokers}
+
+    async def open(self) -> None:
+        self._instances = Instances(self._came, self._went)
+        for name in (*self.servers.brokers, *self.servers.name_servers):
+            front = Front(name, self.servers.proxies[name], self._see, self.clock, process=self._whose)
+            self._fronts[name] = front
+            await front.open()
+        self._told = {str(at): str(self._fronts[name].address) for name, at in self.servers.brokers.items()}
+        for name in self.servers.name_servers:
+            self._fronts[name].addresses = self._told
+        self._looking = asyncio.get_running_loop().create_task(self._look())
+
+    async def close(self) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+        self._instances.end(self._now_ms())
+        for front in self._fronts.values():
+            await front.close()
+        for probe in self._probes.values():
+            await probe.stop()
+
+    async def faulted(self, fields: Mapping[str, Any]) -> None:
+        """A row `fault`: what the proxies cannot do in their servers' place, the fronts do."""
+        source, target, fault = fields.get("source"), fields.get("target"), str(fields.get("fault"))
+        if target is None and fault in _REFUSED_WHILE:
+            name, dials = str(source), Dials.REFUSED
+        elif source == self.name and fault in _DIALS_OF_LINKS:
+            name, dials = str(target), _DIALS_OF_LINKS[fault]
+        else:
+            return
+        front = self._fronts.get(name)
+        if front is None:
+            return
+        why = str(fields.get("fault_id")), fault, dials
+        reasons = self._dials.setdefault(name, set())
+        (reasons.add if fields.get("phase") == "start" else reasons.discard)(why)
+        meets = {dials for _id, _fault, dials in reasons}
+        wanted = Dials.DROPPED if Dials.DROPPED in meets else Dials.REFUSED if meets else Dials.ACCEPTED
+        if wanted is not front.behaviour.dials:
+            ends = Connected.CLOSED if wanted is Dials.REFUSED else Connected.KEPT
+            await front.behave(PASSES if wanted is Dials.ACCEPTED else Behaviour(dials=wanted, connected=ends))
+
+    async def dials(self, dials: Mapping[Address, Address]) -> None:
+        """Where its proxies are dialled from now on, by the address that everybody is told."""
+        for name, at in (*self.servers.name_servers.items(), *self.servers.brokers.items()):
+            if at in dials:
+                self._fronts[name].upstream = dials[at]
+
+    # --- what is seen -------------------------------------------------------------------------------------------------
+
+    def _now_ms(self) -> float:
+        return self.clock.monotonic_s() * 1000.0
+
+    def _whose(self, peer: Address, own: Address) -> int | None:
+        known = [each.process for each in self._instances.living() if each.process is not None]
+        found = process_of(peer, own, known)
+        return found if found is not None else process_of(peer, own, _processes(without=os.getpid()))
+
+    def _see(self, one: Observation) -> None:
+        if isinstance(one, Answered) and one.body:
+            back = {told: at for at, told in self._told.items()}
+            one = replace(one, body=readdressed(one.body, back))  # the history knows servers by one address each
+        for instance in self._instances.of(one):
+            self._nodes[instance.number].saw(one)
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOKS_EACH_S)
+            now_ms = self._now_ms()
+            for instance in self._instances.living():
+                self._nodes[instance.number].passed(now_ms)
+            self._instances.look(now_ms, _lives)
+
+    def _came(self, instance: Instance) -> None:
+        name = self.name if instance.number == 0 else f"{self.name}-{instance.number + 1}"
+
+        def note(kind: NodeKind) -> None:
+            self.record("node", source=name, address=None, value=about_client(self.name, self.profile, kind))
+
+        node = self._nodes[instance.number] = ClientNode(
+            rules=rules_of(self.profile, len(self.servers.name_servers)),
+            name_servers={name: str(at) for name, at in self.servers.name_servers.items()},
+            brokers={name: str(at) for name, at in self.servers.brokers.items()},
+            seen=False,
+            clock=self.clock,
+            since_ms=instance.since_ms,
+            note=note,
+            spec=lambda kind, clock: self.spec(name, kind, clock),
+        )
+        probe = self._probes[instance.number] = LagProbe()
+        probe.start(node.lag, self.clock)
+
+    def _went(self, instance: Instance, now_ms: float) -> None:
+        stopped = self._looking is not None and not self._looking.cancelled() and not self._looking.cancelling()
+        self._nodes[instance.number].end(now_ms, stopped=stopped)
+
+
+def about_client(name: str, profile: ClientProfile, kind: NodeKind) -> dict[str, object]:
+    """The value of the `node` row of a client under test; EXTERNAL as long as nothing was seen of it."""
+    return {"kind": str(kind), "implementation": name, "client_profile": profile.name, "dialler": name}
+
+
+def _lives(process: int) -> bool:
+    try:
+        with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except OSError:
+        return False
+
+
+def _processes(without: int) -> Sequence[int]:
+    """The youngest first, for who dials has mostly been started last."""
+    return sorted((int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != without), reverse=True)
+
+
+class OutsideClients:
+    """Context manager: a thread with the fronts of every client under test."""
+
+    def __init__(self) -> None:
+        self._clients: dict[str, ClientUnderTest] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._clients
+
+    def get(self, name: str) -> ClientUnderTest | None:
+        return self._clients.get(name)
+
+    def add(self, client: ClientUnderTest) -> None:
+        """Its fronts accept on return. OSError."""
+        self._start()
+        self._do(client.open())
+        self._clients[client.name] = client
+
+    def heard(self, event: str, fields: Mapping[str, Any]) -> None:
+        """A row that the harness has recorded."""
+        if event == "fault" and self._loop is not None:
+            for client in tuple(self._clients.values()):
+                self._do(client.faulted(fields))
+
+    def redial(self, name: str, dials: Mapping[Address, Address]) -> None:
+        """A proxy of this client's is elsewhere from now on."""
+        client = self._clients.get(name)
+        if client is not None and self._loop is not None:
+            self._do(client.dials(dials))
+
+    def _start(self) -> None:
+        if self._loop is not None:
+            return
+        import uvloop
+
+        self._loop = uvloop.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="fronts", daemon=True)
+        self._thread.start()
+
+    def _do(self, what: Coroutine[Any, Any, None]) -> None:
+        assert self._loop is not None
+        asyncio.run_coroutine_threadsafe(what, self._loop).result(_LIMIT_S)
+
+    def close(self) -> None:
+        with self._lock:
+            loop, self._loop = self._loop, None
+            if loop is None or self._thread is None:
+                return
+            for client in self._clients.values():
+                with suppress(Exception):
+                    asyncio.run_coroutine_threadsafe(client.close(), loop).result(_LIMIT_S)
+            loop.call_soon_threadsafe(loop.stop)
+            self._thread.join(_LIMIT_S)
+            loop.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,199 @@
+"""The fronts of a client under test: what it is told, what it meets while its servers are lost, and its rows."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos.experiment.outside_clients import ClientUnderTest, OutsideClients, Servers
+from nemesrv.chaos.history.recorder import RecorderSpec
+from nemesrv.chaos.history.rows import read_raw
+from nemesrv.chaos.oracle.client_profiles import PROFILES
+from nemesrv.chaos.topology import NodeKind
+from nemesrv.remoting.node.clock import Clock, RealClock
+from nemesrv.remoting.node.network import Address
+from tests.chaos.faults.sockets import dial, read_exactly
+from tests.chaos.fronts.world import request, response
+
+ADVERTISED = {name: Address("10.0.0.1", 9000 + index) for index, name in enumerate(("ns-0", "ns-1", "broker-a"))}
+ROUTE = b'{"brokerDatas":[{"brokerAddrs":{0:"10.0.0.1:9002"},"brokerName":"broker-a"}],"queueDatas":[]}'
+
+
+class Server:
+    """Stands where a proxy would: it answers every request with the route."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = Address(*self._listener.getsockname())
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                taken, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._answer, args=(taken,), daemon=True).start()
+
+    def _answer(self, taken: socket.socket) -> None:
+        opaque = 0
+        with taken:
+            while taken.recv(65_536):
+                opaque += 1
+                taken.sendall(response(opaque, body=ROUTE))
+
+    def close(self) -> None:
+        with suppress(OSError):  # it is closed already
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+
+class World:
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.clock = folder, RealClock.starting_now()
+        self.recorded: list[dict[str, Any]] = []
+        self.outside = OutsideClients()
+        self.servers = {name: Server() for name in ADVERTISED}
+        self.client = ClientUnderTest(
+            name="go",
+            profile=PROFILES["go"],
+            servers=Servers(
+                name_servers={name: at for name, at in ADVERTISED.items() if name.startswith("ns")},
+                brokers={"broker-a": ADVERTISED["broker-a"]},
+                proxies={name: server.address for name, server in self.servers.items()},
+            ),
+            clock=self.clock,
+            record=self.record,
+            spec=self.spec,
+        )
+        self.outside.add(self.client)
+        self.addresses = [Address.parse(one) for one in self.client.name_servers]
+
+    def record(self, event: str, /, **fields: Any) -> None:
+        self.recorded.append({"event": event, **fields})
+
+    def spec(self, node: str, kind: NodeKind, clock: Clock) -> RecorderSpec:
+        return RecorderSpec.for_run(self.folder, node, str(kind), 0, clock)
+
+    def fault(self, fault: str, phase: str, source: str, target: str | None = None) -> None:
+        fields = {"fault": fault, "phase": phase, "fault_id": f"{fault}-1", "source": source, "target": target}
+        self.outside.heard("fault", fields)
+
+    def look_up(self, server: int = 0) -> bytes:
+        """The answer's last bytes."""
+        with dial(self.addresses[server]) as here:
+            here.sendall(request(105, 1, topic="orders"))
+            return read_exactly(here, int.from_bytes(read_exactly(here, 4), "big"))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """What was recorded of the client, once it is closed."""
+        rows = [row for path in self.folder.rglob("*.jsonl") for row in read_raw(path) if row is not None]
+        return sorted(rows, key=lambda row: row["time_ms"])
+
+
+@contextmanager
+def world(folder: Path) -> Iterator[World]:
+    made = World(folder)
+    try:
+        yield made
+    finally:
+        made.outside.close()
+        for server in made.servers.values():
+            server.close()
+
+
+def test_a_client_is_told_its_own_addresses_and_the_history_everybody_s(tmp_path: Path) -> None:
+    with world(tmp_path) as here:
+        answer = here.look_up()
+        assert here.client.brokers["broker-a"].encode() in answer
+        assert b"10.0.0.1:9002" not in answer
+        assert here.client.name_server_list == ";".join(map(str, here.addresses))
+    rows = here.rows()
+    [told] = [row["value"] for row in rows if row["event"] == "route_answer"]
+    assert told["brokers"] == {"broker-a": {"0": "10.0.0.1:9002"}}
+    chosen = [row["name_server"] for row in rows if row["event"] == "name_server_chosen"]
+    assert chosen == ["10.0.0.1:9000"]
+    [node] = [row for row in here.recorded if row["event"] == "node"]
+    about = {"kind": "producer", "implementation": "go", "client_profile": "go", "dialler": "go"}
+    assert (node["source"], node["value"]) == ("go", about)
+    assert rows[0]["event"] == "started"
+    assert {(row["node"], row["role"]) for row in rows} == {("go", "producer")}
+
+
+def refused(address: Address) -> bool:
+    try:
+        dial(address).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def unanswered(address: Address) -> bool:
+    with socket.socket() as dialler:
+        dialler.settimeout(0.3)
+        try:
+            dialler.connect(address)
+        except TimeoutError:
+            return True
+    return False
+
+
+@pytest.mark.parametrize(
+    ("fault", "source", "target", "is_met"),
+    [
+        ("kill", "ns-0", None, refused),
+        ("stop", "ns-0", None, refused),
+        ("cut", "go", "ns-0", refused),
+        ("syn_drop", "go", "ns-0", unanswered),
+    ],
+)
+def test_a_front_does_what_the_proxy_behind_it_cannot(
+    tmp_path: Path, fault: str, source: str, target: str | None, is_met: Callable[[Address], bool]
+) -> None:
+    with world(tmp_path) as here:
+        here.look_up()
+        here.fault(fault, "start", source, target)
+        assert is_met(here.addresses[0])
+        assert not is_met(here.addresses[1])
+        here.fault(fault, "end", source, target)
+        here.look_up()
+
+
+def test_faults_of_others_and_what_the_proxy_does_itself_change_no_front(tmp_path: Path) -> None:
+    with world(tmp_path) as here:
+        here.fault("pause", "start", "ns-0")
+        here.fault("cut", "start", "producer-0", "ns-0")
+        here.fault("black_hole", "start", "go", "ns-0")
+        here.look_up()
+
+
+def test_two_faults_end_with_the_later_of_them(tmp_path: Path) -> None:
+    with world(tmp_path) as here:
+        here.fault("cut", "start", "go", "ns-0")
+        here.fault("kill", "start", "ns-0")
+        here.fault("cut", "end", "go", "ns-0")
+        assert refused(here.addresses[0])
+        here.fault("kill", "end", "ns-0")
+        here.look_up()
+
+
+def test_where_a_proxy_is_elsewhere_new_dials_go_there(tmp_path: Path) -> None:
+    with world(tmp_path) as here:
+        other = Server()
+        here.servers["ns-0"].close()
+        here.outside.redial("go", {ADVERTISED["ns-0"]: other.address})
+        here.look_up()
+        other.close()
+
+
+def test_nothing_is_recorded_of_a_client_that_makes_no_connection(tmp_path: Path) -> None:
+    with world(tmp_path) as here:
+        assert here.client.name_servers
+    assert here.recorded == []
+    assert not list(tmp_path.rglob("*.jsonl"))
