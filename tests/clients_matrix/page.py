@@ -42,8 +42,10 @@ def keep(found: Mapping[str, Any], date: str) -> dict[str, Any]:
         }
         choices = [each["first choices"] for each in rule["examples"] if "first choices" in each]
         rules.append({**kept, "first choices": choices[0]} if choices else kept)
-    versions, same = found["versions"], ("profile", "verdict", "left_out", "name_servers", "brokers", "starts")
-    return {"date": date, "nemesrv": versions["nemesrv"], **{key: found[key] for key in same}, "rules": rules}
+    same = ("profile", "verdict", "left_out", "name_servers", "brokers", "starts", "late_ms")
+    notes = [note.partition("; its last output")[0].partition("; it wrote nothing")[0] for note in found["notes"]]
+    told = {"date": date, "nemesrv": found["versions"]["nemesrv"], **{key: found[key] for key in same}}
+    return {**told, "rules": rules, "notes": notes}
 
 
 def cell(rule: Mapping[str, Any] | None) -> str:
@@ -85,6 +87,7 @@ def _source(client: Client, found: Mapping[str, Any] | None) -> str:
     if found is None:
         return f"| {client.name} | {package} | `{client.profile}` | not measured yet | |"
     when = f"{found['date']}, {found['starts']} starts, {found['name_servers']} NameServers {client.servers}"
+    when += f", machine {found['late_ms'] / 1000:.1f} s late at most"
     return f"| {client.name} | {package} | `{found['profile']}` | {when} | {found['verdict']} |"
 
 
@@ -123,6 +126,8 @@ def render(found: Mapping[str, Mapping[str, Any]]) -> str:
     for title, verdict in (("Deviations", Validity.INVALID), ("Not decided", Validity.UNKNOWN)):
         listed = list(_listed(found, verdict))
         lines += ["", f"## {title}", "", *(listed or ["None."])]
+    notes = [f"* {name}: {note}." for name, of in found.items() for note in dict.fromkeys(of["notes"])]
+    lines += ["", "## Besides", "", *(notes or ["Nothing."])]
     left_out = [f"* {name}: {why} ({', '.join(rules)})" for name, of in found.items() for why, rules in _left_out(of)]
     lines += ["", "## Left out", "", *(left_out or ["Nothing."])]
     findings = [f"* {client.name}: {each}" for client in CLIENTS.values() for each in client.findings]

@@ -30,7 +30,8 @@ def rule(name: str = "poll_period_s", value: object = 30.0, verdict: str = "VALI
 def found(*rules: dict[str, Any]) -> dict[str, Any]:
     versions = {"nemesrv": "0.1.0"}
     same = {"profile": "go", "verdict": "VALID", "left_out": {}, "name_servers": 3, "brokers": 2, "starts": 60}
-    return {**same, "versions": versions, "rules": list(rules), "seed": 0}
+    notes = ["in `closed` the program ended by itself (exit 1); its last output: at /home/somebody"]
+    return {**same, "late_ms": 120.0, "notes": notes, "versions": versions, "rules": list(rules), "seed": 0}
 
 
 @pytest.mark.parametrize(
@@ -64,6 +65,8 @@ def test_the_page_lists_deviations_and_what_was_not_decided_with_the_reason() ->
     assert "`start` ? (8); the profile has 30: only 3 starts" in rest
     assert "| `poll_period_s` | **21 s (8)** |" in text
     assert "2026-11-22, 60 starts" in text
+    assert "* go-2.1.2: in `closed` the program ended by itself (exit 1)." in text
+    assert "somebody" not in text
 
 
 def test_a_client_that_was_not_measured_is_told_so() -> None:
