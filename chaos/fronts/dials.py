@@ -28,12 +28,14 @@ from pathlib import Path
 from ...remoting.node.clock import Clock
 from ...remoting.node.network import Address
 from .observed import Dialled, GaveUp
-from .sockets import dialling, sockets
+from .sockets import DiallingLately, sockets
 
 _SUPERVISE = Path(__file__).with_name("supervise.py")
 _LOOKS_EACH_S = 0.05
 _ANSWERED_WITHIN_S = 0.15
 """On the loopback an answer comes at once; a dial without one is looked at from then on."""
+_LATELY = DiallingLately()
+"""All programs of this process are looked at in one go."""
 _SET_PIPE_SIZE, _PIPE_SIZE = 1031, 1 << 20
 
 
@@ -157,16 +159,17 @@ class Dials:
         looked_ms = 0.0
         while True:
             await asyncio.sleep(_LOOKS_EACH_S if known or self.why_unseen is not None else _ANSWERED_WITHIN_S)
-            now = {pair for pair in dialling() if self._front_of(pair[1]) is not None}
-            now_ms = self._clock.monotonic_s() * 1000.0
+            ago_s, pairs = _LATELY.look()
+            now = {pair for pair in pairs if self._front_of(pair[1]) is not None}
+            now_ms = (self._clock.monotonic_s() - ago_s) * 1000.0
             if self.why_unseen is not None:
                 for _local, remote in sorted(now - known):
                     self._dialled(remote, now_ms, self.process or 0)
             if gone := known - now:
-                connected = {(each.local, each.remote) for each in sockets()}
-                for _local, remote in sorted(gone - connected):
-                    at_ms = (looked_ms + now_ms) / 2
-                    self._see(GaveUp(at_ms=at_ms, address=remote, front=self._front_of(remote)))
+                for local, remote in sorted(gone):
+                    if not any((each.local, each.remote) == (local, remote) for each in sockets(local.port)):
+                        at_ms = (looked_ms + now_ms) / 2
+                        self._see(GaveUp(at_ms=at_ms, address=remote, front=self._front_of(remote)))
             known, looked_ms = now, now_ms
             waits = now_ms / 1000.0 - self._dialled_last_s < 2 * _ANSWERED_WITHIN_S
             if not known and not waits and self.why_unseen is None:

@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 
 from nemesrv.chaos.fronts import dials as dials_module
+from nemesrv.chaos.fronts import sockets
 from nemesrv.chaos.fronts.behaviour import DROPS_SYNS
 from nemesrv.chaos.fronts.dials import Dials
 from nemesrv.chaos.fronts.observed import Dialled, GaveUp
-from nemesrv.chaos.fronts.sockets import descendants, dialling, process_of
+from nemesrv.chaos.fronts.sockets import DiallingLately, descendants, dialling, process_of
 from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address
 from tests.chaos.fronts.world import LIMIT_S, World, in_world
@@ -275,6 +276,27 @@ def test_whose_a_connection_is_and_who_dials_is_read_from_proc() -> None:
         unanswered.setblocking(False)
         unanswered.connect_ex(bound.getsockname())
         assert Address(*bound.getsockname()) in {remote for _local, remote in dialling()}
+
+
+def test_however_many_look_at_once_the_machine_s_sockets_are_read_for_a_fifth_of_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now_s, read = [0.0], []
+
+    def reads(table: str) -> str:
+        read.append(table)
+        now_s[0] += 0.015
+        return ""
+
+    monkeypatch.setattr(sockets, "_read", reads)
+    lately = DiallingLately(lambda: now_s[0], lambda: now_s[0])
+    for _ in range(1_000):
+        lately.look()
+        now_s[0] += 0.006  # of 20 stands, each 50 ms or more
+    assert len(read) * 0.015 < 0.2 * now_s[0]
+    ago_s, seen = lately.look()
+    assert ago_s <= DiallingLately.OLD_S
+    assert not seen
 
 
 def test_descendants_are_found() -> None:
