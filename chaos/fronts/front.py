@@ -121,7 +121,12 @@ class Front:
 
     async def _splice(self, connection: Connection, taken: socket.socket) -> None:
         loop = asyncio.get_running_loop()
-        await loop.connect_accepted_socket(lambda: connection.client, taken)
+        try:
+            await loop.connect_accepted_socket(lambda: connection.client, taken)
+        except OSError:  # it was reset before anybody looked
+            taken.close()
+            connection.end(By.CLIENT, How.RST)
+            return
         upstream = self.upstream
         if upstream is None or connection.ended:
             connection.unreachable()

@@ -124,7 +124,7 @@ class Answered:
     body: bytes = b""
     """Of look-ups of a route; else empty."""
     by: By = By.SERVER
-    """FRONT: the front made this answer itself."""
+    """FRONT: the front made this answer itself, or changed its route."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
