@@ -75,6 +75,8 @@ class Harness:
             spark = session(self._spark_master, large=self._large)
             if self._rehearses:
                 rehearse(spark)
+                with suppress(ImportError):  # bokeh is an extra; half a second that the report need not wait for then
+                    from ..reports import html as html
         except BaseException as exc:
             self._spark.set_exception(exc)
         else:

@@ -19,6 +19,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from bokeh.document import Document
 from bokeh.embed import components
 from bokeh.resources import Resources
 
@@ -118,6 +119,12 @@ def _drawn(told: Sequence[Told], start_ms: float, end_ms: float) -> tuple[str, s
         of_run, lanes = sections.drawn(t, canvas)
         plots |= {t.prefix + name: plot for name, plot in of_run.items()}
         rows |= {t.prefix + name: heights for name, heights in lanes.items()}
+    document = Document()
+    with (
+        document.models.freeze()
+    ):  # else Bokeh looks through all of them again for each that it adds, and each it removes
+        for plot in plots.values():
+            document.add_root(plot)
     script, divs = components(plots, wrap_script=False)
     of_prefix = {t.prefix: t for t in told}
     body = ""
