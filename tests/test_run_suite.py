@@ -14,6 +14,9 @@ from _pytest.mark.expression import Expression
 
 from tests.run_suite import STARTS_SOMETHING, exit_status, lanes
 
+pytestmark = pytest.mark.timeout(900)
+"""Suites within the suite: each is up to eight processes, which wait for their turn behind everything else."""
+
 ROOT = Path(__file__).parents[1]
 SETTINGS = "[pytest]\nmarkers =\n  ray\n  e2e\n  spark\n  java\n  toxiproxy\n  browser\n  nightly\n"
 TITLES = [part.name for lane in lanes(nightly=False, fast=False) for part in lane]
@@ -84,7 +87,7 @@ pytestmark = [{marks}]
 
 def test_the_other_is_there_too():
     Path("{mine}-is-here").touch()
-    limit_s = time.monotonic() + 240
+    limit_s = time.monotonic() + 600
     while not Path("{other}-is-here").exists():
         assert time.monotonic() < limit_s
 """
