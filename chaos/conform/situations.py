@@ -134,20 +134,12 @@ _ALL: tuple[Situation, ...] = (
     Situation(
         name="one_unreachable",
         says="of two NameServers the first drops SYNs from the beginning; 5 s after the start the other one closes its "
-        "connections once, so that who began there meets the first, too",
-        for_s=40.0,
+        "connections once, so that who began there meets the first, too (apache/rocketmq#7056)",
+        for_s=62.0,  # two polls: one call may fail
         steps=(
             Step(at_s=None, whom=Whom.FIRST, behaviour=DROPS_SYNS),
             Step(at_s=5.0, whom=Whom.SECOND, behaviour=CLOSES_ONCE),
         ),
-        name_servers=2,
-    ),
-    Situation(
-        name="unreachable_starts",
-        says="six processes start while the first of two NameServers drops SYNs (apache/rocketmq#7056)",
-        for_s=12.0,
-        steps=(Step(at_s=None, whom=Whom.FIRST, behaviour=DROPS_SYNS),),
-        processes=6,  # who begins at the other one meets it never: of one in 64 runs all six do
         name_servers=2,
     ),
     Situation(
