@@ -121,7 +121,7 @@ class Conducting:
             ticking = group.create_task(self._tick(what, len(jobs)))
         del ticking
         order = {name: at for at, name in enumerate(SITUATIONS)}
-        return sorted(watched, key=lambda each: (order[each.situation], each.began_ms))
+        return sorted(watched, key=lambda each: (order[each.situation], each.number))
 
     async def _tick(self, what: str, jobs: int) -> None:
         """Once a second the line on a terminal."""
