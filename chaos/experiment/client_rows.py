@@ -5,6 +5,7 @@ What it is, a producer or a consumer, shows only when it is at work: until then 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -64,7 +65,7 @@ class ClientNode:
         self._rows.end(now_ms)
         if stopped:
             self._put(Row(now_ms, "stopped", {}))
-        self._decide(self._since_ms + WAITS_MS)
+        self._decide(math.inf)
         self._record.close()
 
     def lag(self, event: str, /, **fields: Any) -> None:

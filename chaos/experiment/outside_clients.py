@@ -11,10 +11,10 @@ addresses for those that everybody is told, so that no traffic goes round it.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Self
@@ -33,6 +33,8 @@ from ..history.recorder import LagProbe, RecorderSpec
 from ..oracle.client_profiles import Advance, Attempts, ClientProfile, Order
 from ..topology import NodeKind
 from .client_rows import ClientNode
+
+log = logging.getLogger("nemesrv.clients")
 
 _LOOKS_EACH_S = 0.5
 _LIMIT_S = 30.0
@@ -261,8 +263,10 @@ class OutsideClients:
             if loop is None or self._thread is None:
                 return
             for client in self._clients.values():
-                with suppress(Exception):
+                try:
                     asyncio.run_coroutine_threadsafe(client.close(), loop).result(_LIMIT_S)
+                except Exception:
+                    log.exception("the rows of %s are not whole", client.name)
             loop.call_soon_threadsafe(loop.stop)
             self._thread.join(_LIMIT_S)
             loop.close()

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from nemesrv.chaos.experiment.client_rows import ClientNode
 from nemesrv.chaos.experiment.outside_clients import ClientUnderTest, OutsideClients, Servers
+from nemesrv.chaos.fronts.look_ups import Rules
 from nemesrv.chaos.history.recorder import RecorderSpec
 from nemesrv.chaos.history.rows import read_raw
 from nemesrv.chaos.oracle.client_profiles import PROFILES
@@ -124,6 +126,25 @@ def test_a_client_is_told_its_own_addresses_and_the_history_everybody_s(tmp_path
     assert (node["source"], node["value"]) == ("go", about)
     assert rows[0]["event"] == "started"
     assert {(row["node"], row["role"]) for row in rows} == {("go", "producer")}
+
+
+@pytest.mark.parametrize("since_ms", [0.1, 1234.567891234567, 98_765.43210987])
+def test_what_was_seen_for_a_moment_only_is_recorded_all_the_same(tmp_path: Path, since_ms: float) -> None:
+    noted: list[NodeKind] = []
+    node = ClientNode(
+        rules=Rules(),
+        name_servers={"ns-0": "10.0.0.1:9000"},
+        brokers={},
+        seen=False,
+        clock=RealClock.starting_now(),
+        since_ms=since_ms,
+        note=noted.append,
+        spec=lambda kind, clock: RecorderSpec.for_run(tmp_path, "go", str(kind), 0, clock),
+    )
+    node.end(since_ms + 1, stopped=True)
+    assert noted == [NodeKind.PRODUCER]
+    rows = [row for path in tmp_path.rglob("*.jsonl") for row in read_raw(path) if row is not None]
+    assert [row["event"] for row in rows] == ["started", "stopped"]
 
 
 def refused(address: Address) -> bool:
