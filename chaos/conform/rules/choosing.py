@@ -20,7 +20,7 @@ from .rule import EXAMPLES_MAX, LeftOut, Measured, Rule
 LEAVES = ("refused", "syn_dropped", "black_hole", "silent", "closed", "reset", "closes_each")
 CALM = ("starts", "quiet")
 CHOICES = (*CALM, *LEAVES, "all_gone")
-TURNS_MIN, TURNS_SHARE = 5, 0.8
+TURNS_MIN, TURNS_UNEVEN_MIN, TURNS_SHARE = 3, 7, 0.8
 """Of turns taken at random, of three NameServers, half go on to the next."""
 AGAIN = "the lost one again, then the next"
 ENOUGH = 0.01
@@ -204,7 +204,7 @@ def _next(watched: Sequence[Watched]) -> Measured | LeftOut:
 def _next_of_turns(seen: Sequence[tuple[Watched, list[str]]]) -> Measured:
     """Of a client that takes turns at every request: two requests at once may be seen in the other order."""
     places = Counter(place for one, made in seen for place in _places(one, itertools.pairwise(made)))
-    if places.total() < TURNS_MIN:
+    if places.total() < (TURNS_MIN if len(places) == 1 else TURNS_UNEVEN_MIN):
         return Measured.undecided("too few look-ups follow each other", places.total())
     place, times = places.most_common(1)[0]
     if times < TURNS_SHARE * places.total():
