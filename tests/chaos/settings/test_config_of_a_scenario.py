@@ -93,7 +93,7 @@ def test_config_comes_back_from_the_scenario_as_run() -> None:
 
 
 def ran(document: Mapping[str, Any], tmp_path: Path, *, seed: int = 1) -> tuple[list[dict[str, Any]], World]:
-    scenario = parse({"checks": list(CONTROL), **document}, file="mine.yaml")
+    scenario = parse({"checks": list(CONTROL), "workload": {"sends_per_s": 1}, **document}, file="mine.yaml")
     rows = list(read_rows(record_virtual(scenario, seed, tmp_path / "run").path))
     return rows, World.of_rows(rows)
 
