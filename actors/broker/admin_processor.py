@@ -53,6 +53,8 @@ _PERMS = frozenset(range(8))
 _NOT_CHANGEABLE = frozenset(
     {"brokerName", "brokerClusterName", "brokerId", "brokerRole", "listenPort", "storePathRootDir"}
 )
+_ROLE = frozenset({"brokerId", "brokerRole"})
+"""Of these both may be, together: a slave becomes master, or a master a slave."""
 
 
 class AdminProcessor:
@@ -238,7 +240,7 @@ class AdminProcessor:
         """25: change the configuration of the running broker; what it was started with stays."""
         try:
             changes = parse_properties(request.body)
-            kept = sorted(_NOT_CHANGEABLE & changes.keys())
+            kept = sorted((_NOT_CHANGEABLE - (_ROLE if changes.keys() >= _ROLE else frozenset())) & changes.keys())
             if kept:
                 return self._services.invalid(f"{', '.join(kept)} cannot be changed while the broker runs")
             config = self._services.config.updated(changes, source="request")

@@ -99,7 +99,8 @@ class Broker:
         by_http = config.address_server if not config.namesrv_addr else None
         self._addressing = None if by_http is None else TopAddressing(context, by_http)
         self._fetched: tuple[Address, ...] = ()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[object]] = set()
+        self._role_tasks: tuple[asyncio.Task[object], ...] = ()
         self._started_ms = context.clock.now_ms()
         self._store_is_open = False
 
@@ -130,18 +131,37 @@ class Broker:
         """Register with every NameServer, then begin the periodic work."""
         for topic in self.services.topics.topic_config_table.values():
             self._record_topic(topic.topic_name, topic)
-        if self.services.config.is_slave:
-            self._spawn(self._copying.run())
-            self._spawn(self._synchronize.run())
-        else:
-            self._schedule.start()
-            self._spawn(self._check_transactions())
+        self._begin_role()
         self._spawn(self._check_held_pulls())
         self._spawn(self._scan_clients())
         self._spawn(self._every(lambda: self.services.config.flush_consumer_offset_interval / 1000, self._persist))
         await self._registration.start()
         names = ";".join(map(str, self._registration_targets()))
         self._context.log.info("%s", self.boot_line + (f" and name server is {names}" if names else ""))
+
+    def _begin_role(self) -> None:
+        """What a slave does and a master does not, and the other way round."""
+        if self.services.config.is_slave:
+            work = [self._copying.run(), self._synchronize.run()]
+        else:
+            self._half_messages.open()
+            self._schedule.start()
+            work = [self._check_transactions()]
+        self._role_tasks = tuple(map(self._spawn, work))
+
+    def _change_role(self, old: BrokerConfig) -> None:
+        """The broker goes on under another id; NameServers are told, and take its address from the old one
+        (`BrokerController.changeToMaster`, `changeToSlave`)."""
+        config = self.services.config
+        self._context.log.info("change from %s %d to %s %d", *_role(old), *_role(config))
+        for task in self._role_tasks:
+            task.cancel()
+        self._schedule.stop()
+        self._serving.stop()
+        self._begin_role()
+        for topic in self.services.topics.topic_config_table.values():
+            self._record_topic(topic.topic_name, topic)
+        self._registration.changed()
 
     def have_topics(self, topics: Mapping[str, int]) -> None:
         """Before `start`: these topics (name to queues) are there from the first registration on."""
@@ -216,7 +236,7 @@ class Broker:
         )
         self._pull = PullProcessor(self.services)
         self._clients = ClientProcessor(self.services)
-        transactions = Transactions(self.services)
+        self._half_messages = transactions = Transactions(self.services)
         transactions.open()
         self._transactions = TransactionProcessor(self.services, transactions)
         send = SendProcessor(self.services, transactions)
@@ -285,6 +305,8 @@ class Broker:
 
     def _reconfigured(self, old: BrokerConfig) -> None:
         self.services.groups.auto_create = self.services.config.auto_create_subscription_group
+        if _role(old) != _role(self.services.config):
+            self._change_role(old)
         if old.broker_permission != self.services.config.broker_permission:
             self.services.topics.touch(now_ms=self.services.now_ms)
             for topic in self.services.topics.topic_config_table.values():
@@ -350,10 +372,15 @@ class Broker:
             self._store_is_open = False
             self.store.close()
 
-    def _spawn(self, work: Coroutine[object, object, None]) -> None:
+    def _spawn(self, work: Coroutine[object, object, object]) -> asyncio.Task[object]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
+
+
+def _role(config: BrokerConfig) -> tuple[str, int]:
+    return config.broker_role, config.broker_id
 
 
 def _store_host(address: Address) -> Address:

@@ -171,7 +171,8 @@ class _Judged:
             return None
         for demand in self._demands.get((processes[0], answer.topic), ()):
             broker, tolerance = demand.obligation.broker, self._tolerances[demand.obligation.id]
-            if has_broker(answer.route or {}, broker, self._known) == demand.wants:
+            ids = self._world.ids_of(broker, answer.from_ms, answer.to_ms)
+            if has_broker(answer.route or {}, broker, self._known, ids) == demand.wants:
                 continue
             if not _lies_in(answer, demand, tolerance.valid_up_to_ms):
                 continue

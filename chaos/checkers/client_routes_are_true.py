@@ -94,6 +94,8 @@ class _Judged:
     def __init__(self, control: Control, world: World) -> None:
         self._control, self._world = control, world
         self._known = known_brokers(world)
+        self._addresses = self._known if world.has_slaves else {}
+        """By which a lost broker is told from another of its name, where there may be one."""
         self._lives: Mapping[Client, Life] = {
             (life.node, life.incarnation): life
             for node in world.of_kind("producer", "consumer")
@@ -213,8 +215,12 @@ class _Judged:
             window = self._follows(client[0], since_ms)
             from_ms, to_ms = since_ms + span.tolerance_ms + window.latest_ms, min(span.to_ms, self._end_ms(client))
             if from_ms < to_ms and alive(self._world, client[0], since_ms - window.latest_ms, to_ms):
-                missing = [t for t in routes if not has_broker(decoded(t.value), broker, self._known)]
+                missing = [t for t in routes if not self._has(t, broker)]
                 yield self._finding(client, topic, broker, window, since_ms, (from_ms, to_ms), missing, span.after)
+
+    def _has(self, taken: Taken, broker: str) -> bool:
+        ids = self._world.ids_of(broker, taken.from_ms, taken.to_ms)
+        return has_broker(decoded(taken.value), broker, self._known, ids)
 
     def _follows(self, client: str, since_ms: float) -> Window:
         """How long after NameServers have a broker the client must have it."""
@@ -239,7 +245,8 @@ class _Judged:
                 life = self._lives[client]
                 if client[0] != a.client or not life.start_ms <= a.start_ms or not has[topic] & set(a.others):
                     continue
-                kept = [t for t in self.routes[client, topic] if has_broker(decoded(t.value) or {}, a.broker, {})]
+                there = self._addresses
+                kept = [t for t in self.routes[client, topic] if has_broker(decoded(t.value) or {}, a.broker, there)]
                 bound_ms = a.route_from_ms - a.start_ms
                 formula = a.window.formula.replace(" + Qr", "")  # a consumer's queues follow later, its routes do not
                 window = a.window._replace(latest_ms=bound_ms, formula=formula, row=_LOST_ROW)

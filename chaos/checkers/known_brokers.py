@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ..oracle.world import World
@@ -25,11 +25,17 @@ def known_brokers(world: World) -> Mapping[str, Mapping[str, str]]:
     return world.memoized("known brokers", find)
 
 
-def has_broker(route: Mapping[str, Any], broker: str, known: Mapping[str, Mapping[str, str]]) -> bool:
-    """Whether the route has the broker under its name and id, with the address that it really has."""
-    name, id_ = broker_name(broker), str(broker_id(broker))
-    address, own = (route.get("brokers") or {}).get(name, {}).get(id_), known.get(name, {}).get(id_)
-    return address is not None and (own is None or address == own)
+def has_broker(
+    route: Mapping[str, Any],
+    broker: str,
+    known: Mapping[str, Mapping[str, str]],
+    ids: Collection[int] | None = None,
+) -> bool:
+    """Whether the route has the broker under its name and id, with the address that it really has; None: its own id."""
+    name, own_id = broker_name(broker), broker_id(broker)
+    own, held = known.get(name, {}).get(str(own_id)), (route.get("brokers") or {}).get(name, {})
+    addresses = [held[str(id_)] for id_ in (ids or (own_id,)) if str(id_) in held]
+    return any(own is None or address == own for address in addresses)
 
 
 def words(route: Mapping[str, Any] | None) -> str:

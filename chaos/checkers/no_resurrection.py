@@ -22,7 +22,7 @@ from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
 from .control import Control
 from .findings import NEVER, lasted, tolerated, verdict_of
-from .known_brokers import has_broker
+from .known_brokers import has_broker, known_brokers
 from .lateness import LagWindow
 from .route_tables import route_tables
 from .tolerance import Tolerance, tolerance
@@ -73,7 +73,7 @@ def judge(control: Control, world: World) -> Verdict:
     nothing = "no broker was dropped while it was down, so none could come back"
     if not down and not lost:
         return Verdict.nothing_examined(NAME, nothing)
-    in_clients = sorted(_in_clients(control, lost), key=lambda seen: (seen.who, seen.from_ms))
+    in_clients = sorted(_in_clients(control, world, lost), key=lambda seen: (seen.who, seen.from_ms))
     in_tables = [*_in_tables(control, world, down)]
     seen = [*in_clients, *in_tables]
     windows = [
@@ -122,8 +122,9 @@ def _in_tables(control: Control, world: World, down: Iterable[Down]) -> Iterator
             yield _Seen(d.name_server, d.broker, str(d.label), d.from_ms, d.to_ms, late_by, topics, returns)
 
 
-def _in_clients(control: Control, lost: Iterable[Absence]) -> Iterator[_Seen]:
+def _in_clients(control: Control, world: World, lost: Iterable[Absence]) -> Iterator[_Seen]:
     """The same of clients' routes; a return counts from the time when every NameServer must have dropped the broker."""
+    known = known_brokers(world) if world.has_slaves else {}  # another of its name may have its place
     routes: dict[str, dict[str, list[tuple[float, Mapping[str, Any]]]]] = defaultdict(lambda: defaultdict(list))
     for row in sorted(control.rows("route_changed"), key=lambda row: (row.time_ms, row.seq)):
         if row.role in ("producer", "consumer"):
@@ -133,7 +134,7 @@ def _in_clients(control: Control, lost: Iterable[Absence]) -> Iterator[_Seen]:
         for topic, changes in routes[a.client].items():
             taken: list[tuple[float, bool]] = []
             for at_ms, route in changes:
-                named = has_broker(route, a.broker, {})
+                named = has_broker(route, a.broker, known)
                 if at_ms < a.end_ms and (not taken or taken[-1][1] != named):
                     taken.append((at_ms, named))
             if not taken:

@@ -87,7 +87,7 @@ class RegisteredRows:
             settings = self._settings.get(broker, {}).get(topic, ())
             spans = _spans(settings, self._sent_by.get((broker, name_server), ()))
             set_here = self._perms_set.get((name_server, broker), ())
-            spans = [*spans, *self._told_by_hand(*key), *self._told_by_slaves(name_server, broker, settings)]
+            spans = [*spans, *self._told_by_hand(*key), *self._told_by_slaves(name_server, topic, broker, settings)]
             self._held[key] = [*spans, *(held for span in set_here for held in _with_perms_set(spans, *span))]
         return self._held[key]
 
@@ -98,13 +98,17 @@ class RegisteredRows:
             if act.broker == broker and queues is not None:
                 yield Held(act.began_ms, math.inf, (queues, queues, act.value.get("perm") or READ | WRITE))
 
-    def _told_by_slaves(self, name_server: str, broker: str, settings: Sequence[_Setting]) -> Iterator[Held]:
+    def _told_by_slaves(
+        self, name_server: str, topic: str, broker: str, settings: Sequence[_Setting]
+    ) -> Iterator[Held]:
         """What slaves register of their master's topics: in 5.x the one with the smallest id does while there is no
         master, as old as it is there (`isPrimeSlave`); in 4.9 none does."""
         slaves = slaves_of(self._world, broker) if self._world.timers.profile is Profile.V5_X else ()
         sent = [one.began_ms for slave in slaves for one in self.sent(slave, name_server)]
         if sent:
             yield from (Held(min(sent), math.inf, setting.row) for setting in settings)
+        for slave in slaves_of(self._world, broker):  # one that was made master has topics of its own
+            yield from (Held(-math.inf, math.inf, own.row) for own in self._settings.get(slave, {}).get(topic, ()))
 
     def sent(self, broker: str, name_server: str) -> Sequence[Sent]:
         """The broker's registrations there, in the order in which they began."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..oracle.world import World
-from ..topology import broker_id, broker_name
+from ..topology import broker_name
 from .control import Control, decoded
 
 BEFORE_ALL_MS = -1.0
@@ -49,6 +49,7 @@ class RouteTables:
     """The routes of every NameServer process, from the control rows; made once for each history."""
 
     def __init__(self, control: Control, world: World) -> None:
+        self._world = world
         self._brokers = {node.name: node.address for node in world.of_kind("broker", "slave")}
         rows = [row._replace(value=None) if row.value == "null" else row for row in control.rows("route")]
         said = (*rows, *control.rows("topic"))
@@ -99,10 +100,18 @@ class RouteTables:
 
     def _present(self, stretches: Sequence[RouteStretch], broker: str) -> list[Presence]:
         found: list[Presence] = []
-        address, name, id_ = self._brokers.get(broker), broker_name(broker), str(broker_id(broker))
-        for s, e, value in stretches:
-            held = brokers_of(value).get(name, {}).get(id_)
-            present = held is not None and (address is None or held == address)
+        address, name = self._brokers.get(broker), broker_name(broker)
+        heard_ms = self._world.heard_ms(broker)
+        parts = [
+            (start_ms, end_ms, st.value)
+            for st in stretches
+            for start_ms, end_ms in ((st.s, min(st.e, heard_ms)), (max(st.s, heard_ms), st.e))
+            if start_ms < end_ms
+        ]
+        for s, e, value in parts:
+            named = brokers_of(value).get(name, {})
+            held = [named[str(id_)] for id_ in self._world.ids_of(broker, s, e) if str(id_) in named]
+            present = any(address is None or one == address for one in held)
             if found and found[-1].present == present:
                 found[-1] = found[-1]._replace(e=e)
             else:

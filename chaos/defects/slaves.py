@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from ...actors.broker.config import BrokerConfig
 from ...actors.broker.server import Broker
 from ...actors.broker.store import Found, GetStatus
 from ...actors.namesrv.server import NameServer
@@ -73,6 +74,13 @@ def _serves_the_message_before(broker: Broker) -> None:
     replace_part(store, "get", get_older)
 
 
+def _keeps_its_role(broker: Broker) -> None:
+    def go_on_as_before(old: BrokerConfig) -> None:
+        broker.services.config = old
+
+    replace_part(broker, "_reconfigured", go_on_as_before)
+
+
 DEFECTS = (
     Defect(
         name="name-server-forgets-slaves",
@@ -112,5 +120,15 @@ DEFECTS = (
         caught_by=checks("commits_follow_work"),
         also=checks("messages_delivered", "no_acknowledged_loss", "duplicates"),
         plant=_serves_the_message_before,
+    ),
+    Defect(
+        name="slave-keeps-its-role",
+        what="a slave that is made master goes on as a slave",
+        kinds=(NodeKind.SLAVE,),
+        nodes=("broker-a/1",),
+        scenario="slave-made-master",
+        caught_by=checks("routes_are_true"),
+        also=checks("answers_are_true", "client_routes_are_true"),
+        plant=_keeps_its_role,
     ),
 )

@@ -18,7 +18,7 @@ from ..faults.link_faults import Heal, LinkFault
 from ..faults.process_faults import Absent, ProcessFault, Restart, Stop
 from ..oracle.world import World
 from ..scenarios.action import ActionModel
-from ..scenarios.by_hand import said_by_hand
+from ..scenarios.by_hand import replaced_by, said_by_hand
 from ..scenarios.model import Scenario
 from ..scenarios.timeline import is_chosen
 from ..topology import ADMIN, Link, NodeKind
@@ -162,7 +162,7 @@ class _Rows:
         for registered in self._registering.values():
             self.add(at_ms, ADMIN, "admin", **{**registered, "f": "closed", "duration_ms": 0.0})
         for node, (fault, _) in tuple(self._processes.items()):
-            if fault.ended_by:
+            if fault.ended_by and node not in replaced_by(self._scenario.timeline):
                 self._end_process_fault(at_ms, node)
 
     def _link_fault(self, at_ms: float, fault: LinkFault, action: ActionModel) -> None:

@@ -38,7 +38,7 @@ from ..faults.processes import ProcessFaults, not_done
 from ..history.merge import to_parquet
 from ..oracle.client_profiles import ClientProfile, profile_of
 from ..scenarios.action import ActionModel
-from ..scenarios.by_hand import said_by_hand
+from ..scenarios.by_hand import replaced_by, said_by_hand
 from ..scenarios.model import Scenario, parse
 from ..scenarios.timeline import is_chosen
 from ..shapes import Stream
@@ -440,7 +440,7 @@ class Experiment:
         """Heal, settle, let the workload end, and read every queue."""
         scenario, cluster = self.scenario, self._cluster
         self._links.heal_all()
-        self._processes.heal_all()
+        self._processes.heal_all(but=replaced_by(scenario.timeline))  # another has its name
         for node in tuple(self._rates):
             if self._rates[node][1:] != (0.0, 1.0):
                 self._change_clock(ClockSync(), node, "clock_sync-end")
@@ -463,7 +463,8 @@ class Experiment:
         if scenario.workload.prober:
             self._phase("final_reads", "final reads")
             with self._or_not_done(PROBER, "read_all"):
-                cluster.call(PROBER, "read_all", self._brokers(), timeout_s=120)
+                masters = {name: self._advertised[now] for name, now in replaced_by(scenario.timeline).items()}
+                cluster.call(PROBER, "read_all", {**self._brokers(), **masters}, timeout_s=120)
         self.end()
 
     def end(self) -> None:

@@ -117,7 +117,15 @@ class UpdateConfig(ByHand):
         return f"{', '.join(f'{name}={value}' for name, value in self.settings.items())} at"
 
 
-AnyByHand = Register | Unregister | UpdateTopic | DeleteTopic | WipeWritePerm | AddWritePerm | UpdateConfig
+class Switch(ByHand):
+    """A slave becomes the master of its name, which the one before must not be any more."""
+
+    do: Literal["switch"] = "switch"
+    asks = ("slave",)
+    codes = "UPDATE_BROKER_CONFIG (25) with brokerRole and brokerId"
+
+
+AnyByHand = Register | Unregister | UpdateTopic | DeleteTopic | WipeWritePerm | AddWritePerm | UpdateConfig | Switch
 BY_HAND: dict[str, type[ByHand]] = {kind.model_fields["do"].default: kind for kind in get_args(AnyByHand)}
 
 

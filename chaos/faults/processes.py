@@ -9,7 +9,7 @@ it, and dials to it refused: a busy machine takes its time over that, and it is 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Protocol
@@ -101,12 +101,13 @@ class ProcessFaults:
         with self._lock:
             self._active[node] = (fault_id, Kill())
 
-    def heal_all(self) -> None:
-        """End every fault that ends, in the order in which they began. Tries all before it raises the first failure."""
+    def heal_all(self, *, but: Collection[str] = ()) -> None:
+        """End every fault that ends, in the order in which they began, `but` those of these nodes. Tries all before it
+        raises the first failure."""
         with self._lock:
             failed: HarnessError | None = None
             for node, fault in self.active.items():
-                if not fault.ended_by:
+                if not fault.ended_by or node in but:
                     continue
                 try:
                     self._end(node, fault.ended_by, getattr(self._processes, fault.ended_by))

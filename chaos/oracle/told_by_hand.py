@@ -7,6 +7,7 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from ...remoting.node.profile import Profile
+from ..topology import broker_name
 from .by_hand import Act
 from .world import World
 
@@ -25,10 +26,13 @@ class ToldByHand:
         """NameServer → registrations that it may have taken."""
         self._deleted: dict[tuple[str, str], list[Span]] = defaultdict(list)
         named: dict[str, set[tuple[str, str]]] = defaultdict(set)
+        addresses = {node.name: node.address for node in world.of_kind("slave")}
         for act in world.acts:
             if act.f == "register" and act.may_be_done:
                 self.registered[act.node].append(act)
                 named[act.broker].add((str(act.broker_id), act.address))
+            elif act.f == "switch" and act.may_be_done:
+                named[broker_name(act.node)].add(("0", addresses.get(act.node) or ""))
             elif act.f == "delete_topic" and act.may_be_done:
                 self._deleted[act.node, act.topic].append(Span(act.began_ms, self._until_ms(act)))
         self.named: dict[str, frozenset[tuple[str, str]]] = {name: frozenset(of) for name, of in named.items()}

@@ -18,7 +18,7 @@ from ..faults.losses import Loss
 from ..history.schema import Group, named
 from ..settings.catalogue import settings_for
 from ..settings.values import Value
-from ..topology import ADMIN, NodeKind
+from ..topology import ADMIN, NodeKind, broker_id, broker_name
 from .by_hand import INJECTION, Act, Surroundings, acts_of, affected
 from .client_profiles import ClientProfile, profile_of, timers_under_test
 from .clocks import INJECTION as WRONG_CLOCK
@@ -393,6 +393,8 @@ class World:
                 continue
             if act.f == "delete_topic" and act.topic in used and any(act.node == name for name, _ in own):
                 return f"{act.act_id} deleted the messages of {act.topic} at {act.node}"
+            if act.f == "switch":
+                return f"{act.act_id} gave {broker_name(act.node)} a master that may lack messages of the one before"
             told = used & (act.value.get("topics") or {}).keys()
             if act.f == "register" and told and (act.broker, act.address) not in own:
                 return f"by {act.act_id} consumers may see different brokers, or one broker's queues under two names"
@@ -403,6 +405,27 @@ class World:
         if len(kinds) == 1:
             return found.get(kinds[0], ())
         return tuple(node for node in self.nodes if node.kind in kinds)
+
+    def ids_of(self, broker: str, from_ms: float, to_ms: float) -> tuple[int, ...]:
+        """Under which brokerIds the broker may stand at some time in [from_ms, to_ms]: 0 from when it was made master
+        on, and its own until every NameServer must have heard."""
+        own, switch = broker_id(broker), self._switch_of(broker)
+        if switch is None:
+            return (own,)
+        began_ms, heard_ms = switch
+        return (*((own,) if from_ms < heard_ms else ()), *((0,) if to_ms >= began_ms else ()))
+
+    def heard_ms(self, broker: str) -> float:
+        """By when every NameServer must have heard that the broker was made master; inf where it never was."""
+        switch = self._switch_of(broker)
+        return math.inf if switch is None else switch[1]
+
+    def _switch_of(self, broker: str) -> tuple[float, float] | None:
+        if not broker_id(broker):
+            return None
+        done = (act for act in self.acts if act.f == "switch" and act.node == broker and act.may_be_done)
+        late_ms = self.timers.R_ms + self.timers.B_ms + self.timers.C_ms
+        return next(((act.began_ms, act.ended_ms + late_ms) for act in done), None)
 
     @property
     def has_slaves(self) -> bool:

@@ -8,11 +8,20 @@ from typing import Any, Protocol
 from ...remoting.node.network import Address
 from ...remoting.node.profile import Profile
 from ..errors import ScenarioError, nearest
-from ..faults.by_hand import AddWritePerm, ByHand, DeleteTopic, Register, Unregister, UpdateConfig, WipeWritePerm
+from ..faults.by_hand import (
+    AddWritePerm,
+    ByHand,
+    DeleteTopic,
+    Register,
+    Switch,
+    Unregister,
+    UpdateConfig,
+    WipeWritePerm,
+)
 from ..faults.fault import Action
 from ..settings.catalogue import settings_for
 from ..settings.resolve import SettingError, settings_of
-from ..topology import GROUPS, NodeKind, Topology
+from ..topology import GROUPS, NodeKind, Topology, broker_name
 
 AT_ITS_START = frozenset({"forceRegister", "needWaitForService", "waitSecondsForService"})
 """The settings of which windows are made beside those with a symbol: a node has them from its start on."""
@@ -25,6 +34,8 @@ class OfTimeline(Protocol):
     def nodes(self) -> tuple[str, ...]: ...
     @property
     def what(self) -> Action: ...
+    @property
+    def do(self) -> str: ...
 
 
 class OfWorkload(Protocol):
@@ -77,11 +88,39 @@ def check_by_hand(scenario: OfScenario, *, file: str) -> None:
             if what.broker not in known:
                 allowed = f"one of {', '.join(known)}{nearest(what.broker, known)}"
                 raise ScenarioError(file, f"{place}.broker", repr(what.broker), allowed)
+        elif isinstance(what, Switch):
+            _check_switch(scenario.timeline, index, file)
         elif isinstance(what, UpdateConfig):
             _check_settings(what, step.nodes, scenario, place, file)
         elif isinstance(what, DeleteTopic) and what.cluster_name and set(step.nodes) & set(brokers):
             allowed = "said where all nodes of the entry are NameServers"
             raise ScenarioError(file, f"{place}.cluster_name", what.cluster_name, allowed)
+
+
+def _check_switch(timeline: Sequence[OfTimeline], index: int, file: str) -> None:
+    """ScenarioError for two masters of one name, and for a process that would not know of its role."""
+    at, place = timeline[index], f"timeline.{index}.nodes"
+    if len(at.nodes) != 1:
+        raise ScenarioError(file, place, f"switch of {', '.join(at.nodes)}", "one slave")
+    (slave,) = at.nodes
+    master = broker_name(slave)
+    down = [step.do for step in timeline[:index] if step.do in ("kill", "stop", "restart") and master in step.nodes]
+    again = [step for step in timeline[index:] if step.do == "restart" and {master, slave} & {*step.nodes}]
+    if not down or down[-1] == "restart" or again:
+        allowed = f"a slave whose master {master} was killed or stopped before, and neither restarted after"
+        raise ScenarioError(file, place, f"switch of {slave} at {at.at_s:g} s", allowed)
+    others = [step for step in timeline[:index] if step.do == "switch" and broker_name(step.nodes[0]) == master]
+    if others:
+        raise ScenarioError(file, place, f"switch of {slave}", f"one switch under the name {master}")
+    wide = [step for step in timeline[index:] if step.do in ("rolling_restart", "restart_storm")]
+    if wide:
+        raise ScenarioError(file, place, f"switch of {slave}", f"no {wide[0].do} after it: the role is not kept")
+
+
+def replaced_by(timeline: Sequence[OfTimeline]) -> dict[str, str]:
+    """Master to the slave that the timeline makes master in its place."""
+    switched = [step.nodes[0] for step in timeline if isinstance(step.what, Switch)]
+    return {broker_name(slave): slave for slave in switched}
 
 
 def said_by_hand(what: ByHand, scenario: OfScenario) -> dict[str, Any]:

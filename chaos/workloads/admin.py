@@ -152,6 +152,8 @@ class AdminNode:
                     await admin.wipe_write_perm(act["broker"], name_server=at)
                 case "add_write_perm":
                     await admin.add_write_perm(act["broker"], name_server=at)
+                case "switch":
+                    await admin.update_broker_config(at, {"brokerRole": "ASYNC_MASTER", "brokerId": "0"})
                 case "update_config":
                     changes = {name: _property(value) for name, value in act["settings"].items()}
                     if is_broker:

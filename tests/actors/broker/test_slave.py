@@ -323,3 +323,34 @@ def test_a_master_hands_out_its_topics_and_a_fetch_of_another_name_is_refused(tm
             assert (await world.ask(10_912, fetch)).code == ResponseCode.SYSTEM_ERROR
 
     run(body)
+
+
+def test_a_slave_that_is_made_master_takes_sends_and_is_told_under_its_new_id(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with World(tmp_path) as world:
+            both = await pair(world)
+            await world.send(b"before")
+            await world.send(b"later", properties="DELAY\x013\x02")
+            await world.clock.sleep(4)
+            await world.stop(both.master)
+            role = b"brokerRole=ASYNC_MASTER\nbrokerId=0\n"
+            assert (await world.ask(RequestCode.UPDATE_BROKER_CONFIG, body=role, port=SLAVE)).code == 0
+            await world.clock.sleep(0.1)
+            fields = both.name_server.requests[-1][2]
+            assert (fields["brokerId"], fields["brokerAddr"]) == ("0", f"127.0.0.1:{SLAVE}")
+            assert (await world.send(b"after", port=SLAVE)).code == ResponseCode.SUCCESS
+            await world.clock.sleep(12)
+            assert bodies(await world.pull(port=SLAVE)) == [b"before", b"after", b"later"], "what was due it delivers"
+
+    run(body)
+
+
+def test_a_role_changes_with_its_id_only(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with World(tmp_path) as world:
+            await world.broker()
+            for text in (b"brokerId=1\n", b"brokerRole=SLAVE\n", b"brokerRole=SLAVE\nbrokerId=0\n"):
+                refused = await world.ask(RequestCode.UPDATE_BROKER_CONFIG, body=text)
+                assert refused.code == ResponseCode.SYSTEM_ERROR
+
+    run(body)

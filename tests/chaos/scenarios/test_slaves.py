@@ -9,6 +9,7 @@ import yaml
 
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.experiment.nodes import NodePlan
+from nemesrv.chaos.scenarios.by_hand import replaced_by
 from nemesrv.chaos.scenarios.model import Scenario, parse
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.remoting.node.network import Address
@@ -79,3 +80,29 @@ def test_a_slave_registers_under_its_masters_name_and_cluster_with_its_own_setti
         ("broker-a", 0, "ASYNC_MASTER", "eu", 20.0),
         ("broker-a", 1, "SLAVE", "eu", 40.0),
     ]
+
+
+KILLED = {"at_s": 10, "do": "kill", "nodes": ["broker-a"]}
+SWITCH = {"at_s": 20, "do": "switch", "nodes": ["broker-a/1"]}
+
+
+def test_a_slave_is_made_master_where_its_own_was_killed():
+    one = scenario(cluster={"brokers": 2, "slaves": 1}, timeline=[KILLED, SWITCH])
+    assert one.topology().of(NodeKind.ADMIN) == ("admin",)
+    assert replaced_by(one.timeline) == {"broker-a": "broker-a/1"}
+
+
+@pytest.mark.parametrize(
+    ("timeline", "sentence"),
+    [
+        ([SWITCH], "whose master broker-a was killed or stopped before"),
+        ([KILLED, SWITCH, {"at_s": 30, "do": "restart", "nodes": ["broker-a"]}], "neither restarted after"),
+        ([KILLED, SWITCH, {**SWITCH, "at_s": 40, "nodes": ["broker-a/2"]}], "one switch under the name broker-a"),
+        ([KILLED, {**SWITCH, "nodes": ["broker-a/1", "broker-a/2"]}], "one slave"),
+        ([{**SWITCH, "nodes": ["broker-b"]}], "is asked of broker-a/1"),
+    ],
+)
+def test_two_masters_of_one_name_are_refused(timeline: list[dict[str, Any]], sentence: str):
+    with pytest.raises(ScenarioError) as refused:
+        scenario(cluster={"brokers": 2, "slaves": 2}, timeline=timeline)
+    assert sentence in str(refused.value)

@@ -50,6 +50,36 @@ def test_a_consumer_that_never_asks_the_slave_is_found(tmp_path: Path) -> None:
     assert set(found_wrong(folder)) == {"living_are_used"}
 
 
+@pytest.mark.parametrize("profile", ["4.9", "5.x"])
+def test_a_slave_that_is_made_master_is_told_and_sent_to(tmp_path: Path, profile: str) -> None:
+    document = {
+        **SMALL,
+        "cluster": {**SMALL["cluster"], "profile": profile},  # type: ignore[dict-item]
+        "timeline": [
+            {"at_s": 20, "do": "kill", "nodes": ["broker-a"]},
+            {"at_s": 60, "do": "switch", "nodes": ["broker-a/1"]},
+        ],
+        "settle_s": 90,
+    }
+    folder = record_virtual(parse(document, file="switch.yaml"), 1, tmp_path / "run").path
+    assert found_wrong(folder) == {}
+    rows = read_rows(folder)
+    address = {row["source"]: row["address"] for row in rows if row["event"] == "node"}
+    held = [row["value"]["brokers"]["broker-a"] for row in rows if row["event"] == "route" and row["topic"] == "orders"]
+    assert held[-1] == {"0": address["broker-a/1"]}
+    sent = {row["address"] for row in rows if row["event"] == "send_attempt" and row["broker_name"] == "broker-a"}
+    assert sent == {address["broker-a"], address["broker-a/1"]}
+
+
+def test_a_slave_that_is_made_master_and_goes_on_as_a_slave_is_found(tmp_path: Path) -> None:
+    timeline = [*SMALL["timeline"][:1], {"at_s": 60, "do": "switch", "nodes": ["broker-a/1"]}]  # type: ignore[index]
+    document = {**SMALL, "timeline": timeline, "settle_s": 90}
+    folder = record_virtual(
+        parse(document, file="switch.yaml"), 1, tmp_path / "run", DEFECTS["slave-keeps-its-role"]
+    ).path
+    assert "routes_are_true" in found_wrong(folder)
+
+
 def test_random_scenarios_get_slaves_that_their_faults_meet() -> None:
     made = [random_scenario(seed) for seed in range(30)]
     assert random_scenario(7) == made[7]
