@@ -68,16 +68,6 @@ def is_slave(node: str) -> bool:
     return number.isascii() and number.isdigit() and number[:1] != "0"
 
 
-def file_name(node: str) -> str:
-    """The node's name, or a link's, where a slash would part folders or a URL's path."""
-    return node.replace("/", "@")
-
-
-def of_file_name(text: str) -> str:
-    """The name that `file_name` made that of."""
-    return text.replace("@", "/")
-
-
 class Link(NamedTuple):
     """`node` dials `peer`."""
 

@@ -22,6 +22,7 @@ from ...actors.processes import signals_deferred
 from ...actors.supervisor import AtASignal, at_a_signal
 from ...actors.watch import NodeFailed
 from ...remoting.errors import RocketMQError
+from ...remoting.node.file_names import file_name
 from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
 from ..defects import Defect
@@ -42,7 +43,7 @@ from ..scenarios.by_hand import replaced_by, said_by_hand
 from ..scenarios.model import Scenario, parse
 from ..scenarios.timeline import is_chosen
 from ..shapes import Stream
-from ..topology import ADDRESS_SERVER, ADMIN, Link, NodeKind, file_name
+from ..topology import ADDRESS_SERVER, ADMIN, Link, NodeKind
 from .nodes import NodePlan, about, timers_of
 from .outside_clients import ClientUnderTest, about_client
 from .run_folder import RunFolder

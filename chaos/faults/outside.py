@@ -21,9 +21,9 @@ from typing import Any, Protocol
 
 import orjson
 
+from ...remoting.node.file_names import of_file_name
 from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
-from ..topology import of_file_name
 from .kinds import of_toxic
 from .link_faults import Cut, LinkFault, Stream
 from .process_faults import Pause

@@ -23,10 +23,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from ...remoting.node.file_names import file_name, of_file_name
 from ...remoting.node.network import Address, TcpNetwork
 from ...remoting.node.recording import Recorder
 from ..errors import HarnessError
-from ..topology import EXTERNAL, Link, file_name, of_file_name
+from ..topology import EXTERNAL, Link
 from .accept_queue import FullAcceptQueue
 from .injector import LinkFaultInjector, LinkUnderFault, ScaledClock
 from .link_faults import DIRECTIONS, Direction, DirectionState, LinkState

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..topology import file_name, of_file_name
+from ...remoting.node.file_names import file_name, of_file_name
 
 ROTATE_BYTES = 1_000_000
 """A recorder that rotates goes on in a new file after so many bytes."""

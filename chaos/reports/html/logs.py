@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...topology import file_name, of_file_name
+from ....remoting.node.file_names import file_name, of_file_name
 
 LINES_MAX = 300
 """Of one node, the last: a node that is in trouble says so again and again."""
