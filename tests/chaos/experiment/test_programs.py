@@ -13,9 +13,6 @@ from nemesrv.chaos.scenarios.model import find
 from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address
 
-NAMES = ("topology", "shapes")
-"""Where a recorder looks up how a slave's file is called: names, and nothing that takes time to import."""
-
 BECOMES_EVERY_NODE = """
 import pickle, sys
 import nemesrv.actors.actor
@@ -43,4 +40,4 @@ def test_a_nodes_process_imports_its_program_and_what_records(tmp_path: Path) ->
     assert int(count) == len(topology.nodes) > 5
     assert theirs == ""
     rooms = {name.split(".")[2] for name in ours.split()}
-    assert rooms == {"experiment", "history", "workloads", *NAMES}, ours
+    assert rooms == {"experiment", "history", "workloads"}, ours
