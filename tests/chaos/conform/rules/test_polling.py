@@ -31,6 +31,7 @@ def test_look_ups_of_other_topics_are_no_rounds_of_their_own() -> None:
 def test_rounds_that_come_early_or_late_are_jitter() -> None:
     assert verdict("poll_jitter_s", 0.0, quiet(0.0, 30.0, 60.1, 90.0)) is Validity.VALID
     assert verdict("poll_jitter_s", 0.0, quiet(0.0, 30.0, 62.0, 90.0)) is Validity.INVALID
+    assert verdict("poll_jitter_s", 0.0, quiet(1.6, 30.0, 60.0, 90.0)) is Validity.VALID, "the first is a send's"
     assert verdict("poll_jitter_s", 0.0, quiet(0.0, 30.0)) is Validity.UNKNOWN
 
 
