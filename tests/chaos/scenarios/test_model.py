@@ -199,8 +199,11 @@ def test_an_entry_written_with_its_defaults_has_the_keys_of_its_do_and_no_others
     )
     if do == "clock_sync":
         before = "{at_s: 1, do: clock_freeze, nodes: [ns-0]}, "
-    timeline = f"timeline: [{before}{{at_s: 5, do: {do}, {numbers}{targets}}}]"
     cluster = "cluster: {name_server_list: [ns-0]}" if do == "name_server_list" else ""
+    if do == "switch":
+        cluster, targets = "cluster: {slaves: 1}", "nodes: [broker-a/1]"
+        before = "{at_s: 1, do: kill, nodes: [broker-a]}, "
+    timeline = f"timeline: [{before}{{at_s: 5, do: {do}, {numbers}{targets}}}]"
     scenario = model.load(write(tmp_path, f"checks: [routes_converge]\n{cluster}\n{timeline}"))
     entry = scenario.model_dump(mode="json")["timeline"][-1]
     said = set(ACTIONS[do].model_fields) - {"faults"}  # a heal says either what it heals by name, or which links
