@@ -107,6 +107,8 @@ class RegisteredRows:
         sent = [one.began_ms for slave in slaves for one in self.sent(slave, name_server)]
         if sent:
             yield from (Held(min(sent), math.inf, setting.row) for setting in settings)
+            if topic.startswith("%RETRY%"):  # it makes a group's own topic, too, when the first of its consumers comes
+                yield Held(min(sent), math.inf, (1, 1, READ | WRITE))
         for slave in slaves_of(self._world, broker):  # one that was made master has topics of its own
             yield from (Held(-math.inf, math.inf, own.row) for own in self._settings.get(slave, {}).get(topic, ()))
 
