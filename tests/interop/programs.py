@@ -97,6 +97,10 @@ class Program:
                 return seen
         raise AssertionError(f"{self.name} never said {text!r} within {within_s} s; it said:\n{self.output()}")
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def say(self, line: str) -> None:
         """One line to its stdin."""
         assert self._process.stdin is not None
