@@ -45,8 +45,8 @@ A_CALL_S = 3.5
 such a call at once after an RST only. Toxiproxy closes an older connection with FIN, and for some 50 ms after a kill
 it accepts dials and closes them."""
 TWO_TRIES_S = 12.0
-"""Go asks one at a time, 6 s a try, so that how many tries fall into the time watched, and whether a send has used up all
-of its own by then, is chance."""
+"""Go asks one at a time, 6 s a try, so that how many tries fall into the time watched, and whether a send has used up
+all of its own by then, is chance."""
 MORE_S = {
     ("reset", "java-4.9.8"): A_CALL_S,
     ("reset", "go-2.1.2"): A_CALL_S,
