@@ -23,6 +23,7 @@ from nemesrv.actors.broker.server import Broker
 from nemesrv.actors.namesrv.config import NamesrvConfig
 from nemesrv.actors.namesrv.server import NameServer
 from nemesrv.chaos.__main__ import main
+from nemesrv.chaos.commands import ending
 from nemesrv.clients.admin import AdminClient
 from nemesrv.clients.config import ProducerConfig
 from nemesrv.clients.producer.producer import DefaultMQProducer
@@ -122,8 +123,9 @@ Admin = Callable[..., Done]
 
 @pytest.fixture
 def admin(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Admin]:
-    """Runs `nemesrv admin ARGS` through `main`, as the console script does."""
-    before = signal.getsignal(signal.SIGTERM)
+    """Runs `nemesrv admin ARGS` through `main`, as the console script does; what it makes of this process is undone."""
+    monkeypatch.setattr(ending, "_from_a_shell", False)  # else a later test's command would fork this process
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def command(*args: str | Address) -> Done:
         monkeypatch.setattr(sys, "argv", ["nemesrv", "admin", *map(str, args)])
@@ -136,7 +138,8 @@ def admin(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
         return Done(status, printed.out, printed.err)
 
     yield command
-    signal.signal(signal.SIGTERM, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture
