@@ -208,7 +208,7 @@ class Waits(Process):
         begun = [run.began_ms for run in rounds]
         for row in self.control.rows("client_gone"):
             at_ms = row.time_ms
-            told = begun and (row.decoded or {}).get("groups") and node_of_client(_client_of(row)) in others
+            told = begun and (row.decoded or {}).get("groups") and node_of_client(row) in others
             if not told or not begun[0] < at_ms < self.end_ms:
                 continue
             if not self.world.setting(row.node, "notifyConsumerIdsChangedEnable") or not self._is_known(
@@ -280,7 +280,7 @@ class Waits(Process):
         def found() -> Mapping[str, Mapping[str, Sequence[float]]]:
             of: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
             for row in self.control.rows("client_heartbeat"):
-                of[node_of_client(_client_of(row))][row.node].append(row.time_ms)
+                of[node_of_client(row)][row.node].append(row.time_ms)
             return of
 
         made: Mapping[str, Mapping[str, Sequence[float]]] = self.control.memoized(("heard",), found)
@@ -339,7 +339,3 @@ class Waits(Process):
                 queues = route.get("queues") or {}
                 found = {name: int(of[1]) for name, of in queues.items() if int(of[2]) & 2 and name not in without}
         return found
-
-
-def _client_of(row: Row) -> str:
-    return str((row.decoded or {}).get("client"))

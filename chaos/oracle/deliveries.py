@@ -129,7 +129,7 @@ def forgotten(world: World, heard: Iterable[Any]) -> dict[str, list[Stretch]]:
     found: dict[str, list[Stretch]] = defaultdict(list)
     since: dict[tuple[str, str], float] = {}
     for row in heard:
-        consumer = node_of_client(str((row.decoded or {}).get("client")))
+        consumer = node_of_client(row)
         if row.event == "client_heartbeat":
             if (from_ms := since.pop((row.node, consumer), None)) is not None:
                 until_ms = row.time_ms + members_window(world.timers_of(consumer)).latest_ms
@@ -151,9 +151,9 @@ def _held_up(world: World, consumer: str, from_ms: float, to_ms: float) -> bool:
     )
 
 
-def node_of_client(client_id: str) -> str:
-    """`"127.0.0.1@producer-0#1700000000000"`: the node's name."""
-    return client_id.partition("@")[2].partition("#")[0]
+def node_of_client(row: Any) -> str:
+    """The node in the clientId of a `client_heartbeat` or `client_gone`: `127.0.0.1@producer-0#1700000000000`."""
+    return str((row.decoded or {}).get("client")).partition("@")[2].partition("#")[0]
 
 
 @dataclass(slots=True, eq=False)
