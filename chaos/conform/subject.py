@@ -109,7 +109,7 @@ class Program:
     def check(self) -> None:
         """ScenarioError with one sentence when there is no such program."""
         if not self.words or not self.words[0]:
-            raise ScenarioError("nemesrv conform", "CMD", "", "a program and its arguments after `--`")
+            raise ScenarioError("conform", "CMD", "", "a program and its arguments after `--`")
         cmd = self.words[0]
         if shutil.which(cmd) is not None:
             return
@@ -120,7 +120,7 @@ class Program:
             why = f"a program that may be executed; make it one with `chmod +x {cmd}`, or name its interpreter first"
         else:
             why = "a program on PATH, or a path to one"
-        raise ScenarioError("nemesrv conform", "CMD", repr(cmd), why)
+        raise ScenarioError("conform", "CMD", repr(cmd), why)
 
     @property
     def takes_list_by_argument(self) -> bool:
