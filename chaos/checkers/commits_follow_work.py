@@ -157,6 +157,8 @@ def _ahead(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
         began_at = rules.began_at(queue, groups[one.group], one.committed_ms)
         if began_at is None or one.offset < began_at or (one.topic, one.broker_name) in rules.deleted:
             continue  # where a group begins is its consumeFromWhere's to say
+        if one.received_ms is not None and one.received_ms - one.committed_ms <= (world.timers.clocks_ms or 0.0):
+            continue  # by the clocks of two hosts, which are that far apart
         later_ms = one.committed_ms if one.acked_ms is None else one.acked_ms
         if rules.died_after(one.broker_name, one.committed_ms, later_ms) is not None:
             continue  # the broker has lost what was there, and given the offset to another message

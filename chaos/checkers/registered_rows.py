@@ -131,7 +131,8 @@ class RegisteredRows:
 
     def due(self, name_server: str, topic: str, broker: str, from_ms: float, to_ms: float) -> frozenset[QueueRow]:
         """The rows that the NameServer may hold at some moment of [from_ms, to_ms]."""
-        held = self.held(name_server, topic, broker)
+        held, apart_ms = self.held(name_server, topic, broker), self._world.timers.clocks_ms or 0.0
+        from_ms, to_ms = from_ms - apart_ms, to_ms + apart_ms
         return frozenset(h.row for h in held if h.row is not None and h.from_ms <= to_ms and h.to_ms >= from_ms)
 
 

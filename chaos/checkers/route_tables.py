@@ -85,8 +85,9 @@ class RouteTables:
 
     def held(self, process: Process, topic: str, from_ms: float, to_ms: float) -> Iterator[str | None]:
         """Every route of the topic that the table had in [from_ms, to_ms], for a moment of no length, too: a NameServer
-        that was stopped reads all that waits for it at once."""
-        changes = self._changes.get((process, topic), ())
+        that was stopped reads all that waits for it at once; or by as much earlier or later as clocks are apart."""
+        changes, apart_ms = self._changes.get((process, topic), ()), self._world.timers.clocks_ms or 0.0
+        from_ms, to_ms = from_ms - apart_ms, to_ms + apart_ms
         first = bisect_left(changes, from_ms, key=_when)
         yield changes[first - 1][2] if first else None
         yield from (value for _, _, value in changes[first : bisect_right(changes, to_ms, key=_when)])

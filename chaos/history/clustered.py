@@ -19,6 +19,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from .one_axis import Axis
 from .rows import Merged, read_raw, to_table
 from .schema import Row, arrow_schema, parquet_path, raw_dir
 
@@ -62,10 +63,10 @@ def write_clustered(slices: Iterable[Iterable[pa.Table]], history: Path) -> int:
     return count
 
 
-def merge(run_dir: Path | str, slice_rows: int = SLICE_ROWS) -> Merged:
+def merge(run_dir: Path | str, slice_rows: int = SLICE_ROWS, *, axis: Axis | None = None) -> Merged:
     """What every process of the run recorded, as clustered files, in the memory of one slice."""
     torn = [0]
-    rows = heapq.merge(*(_readable(path, torn) for path in sorted(raw_dir(run_dir).glob("*.jsonl"))), key=_order)
+    rows = heapq.merge(*(_readable(path, torn, axis) for path in sorted(raw_dir(run_dir).glob("*.jsonl"))), key=_order)
     path = parquet_path(run_dir)
     path.parent.mkdir(parents=True, exist_ok=True)
     count = write_clustered(_slices(rows, slice_rows), path.parent)
@@ -76,10 +77,10 @@ def _order(row: Row) -> tuple[float, str, int, int]:
     return row["time_ms"], row["node"], row["incarnation"], row["seq"]
 
 
-def _readable(path: Path, torn: list[int]) -> Iterator[Row]:
+def _readable(path: Path, torn: list[int], axis: Axis | None) -> Iterator[Row]:
     """The rows of one file; lines that cannot be read are counted in `torn` and skipped."""
     before = torn[0]
-    for row in read_raw(path):
+    for row in read_raw(path) if axis is None else axis.corrected(path):
         if row is None:
             torn[0] += 1
         else:

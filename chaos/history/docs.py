@@ -22,6 +22,11 @@ row groups by their statistics. The files of a recorded run follow each other in
 
 One time axis for all: milliseconds of RocketMQ time since the run's origin, taken from the host's monotonic clock,
 times the run's time scale. Addresses are a node's own view of its peer, never a proxy's.
+
+Of a run on several hosts it is the harness's clock. Each host's nodes stamp their lines by their own, the harness asks
+every host again and again what its clock shows (`host_clock`, recorded by the node `clocks`), and when the lines are
+merged each row's time is corrected by its host's offset then. How far that may still be from the truth, and what it
+means for verdicts: [oracle](oracle.md#the-clocks-of-several-hosts).
 """
 
 

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from .clustered import SLICE_ROWS, write_clustered
 from .files import Process, part_files, parts_dir, process_of
+from .one_axis import Axis
 from .rows import Merged, read_raw, to_table
 from .schema import Row, arrow_schema, parquet_path, raw_dir
 
@@ -37,7 +38,7 @@ def write_part(run_dir: Path | str, number: int, rows: list[Row]) -> Path:
     return path
 
 
-def merge(run_dir: Path | str, slice_rows: int = SLICE_ROWS) -> Merged:
+def merge(run_dir: Path | str, slice_rows: int = SLICE_ROWS, *, axis: Axis | None = None) -> Merged:
     """The run's history from its parts and what is not in them yet; the parts stay. At most a slice is in memory.
 
     Up to `slice_rows` rows are one file in order of time; more are clustered files (clustered.py).
@@ -47,7 +48,7 @@ def merge(run_dir: Path | str, slice_rows: int = SLICE_ROWS) -> Merged:
     torn, rest = 0, list[Row]()
     for path in sorted(raw_dir(run_dir).glob("*.jsonl")):
         after = known.get(process_of(path), -1)
-        for row in read_raw(path):
+        for row in read_raw(path) if axis is None else axis.corrected(path):
             if row is None:
                 torn += 1
             elif row["seq"] > after:

@@ -131,7 +131,24 @@ _CATALOGUE: tuple[Event, ...] = (
         Group.ENVIRONMENT,
         "harness",
         ("source", "address", "value"),
-        "a node of the run; value.kind is its role, value.implementation who made it where it is not ours",
+        "a node of the run; value.kind is its role, value.implementation who made it where it is not ours, value.host "
+        "its host where a run has several",
+    ),
+    Event(
+        "host_clock",
+        Group.ENVIRONMENT,
+        "harness",
+        ("source", "value"),
+        "of a run on several hosts: when the clock of the host (source) showed value.host_ms it was value.offset_ms "
+        "ahead of the harness's, to ± value.bound_ms, which is half the round trip of the question; the rows of its "
+        "nodes are corrected by these when the history is merged",
+    ),
+    Event(
+        "rows_missing",
+        Group.ENVIRONMENT,
+        "harness",
+        ("source", "value"),
+        "what this node recorded could not be collected: value.host, and why",
     ),
     Event(
         "link",

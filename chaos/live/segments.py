@@ -24,6 +24,7 @@ from typing import NamedTuple
 import orjson
 
 from ..history.files import Process, number_of, process_of, rotated
+from ..history.one_axis import CLOCKS, HARNESS, LiveAxis
 from ..history.parts import write_part
 from ..history.schema import Row, raw_dir
 from .changes import matters
@@ -57,6 +58,10 @@ class _Writer:
     grew_s: float = float("-inf")
     read_out: list[tuple[Path, int]] = field(default_factory=list)
     """Files that nobody writes any more, with the last `seq` in each."""
+    axis: LiveAxis = field(default_factory=LiveAxis)
+    """Of all writers."""
+    tells: bool = False
+    """Whether its rows tell of the axis."""
 
     def read(self, now_s: float) -> int:
         """Take in what was appended; the number of torn lines."""
@@ -87,6 +92,9 @@ class _Writer:
         for line in lines:
             try:
                 row = orjson.loads(line)
+                if self.tells:
+                    self.axis.heed(row)
+                self.axis.correct(row)
                 self.last_ms = max(self.last_ms, row["time_ms"])
                 self.last_seq = row["seq"]
                 if matters(row):
@@ -119,7 +127,7 @@ class SegmentWriter:
     """
 
     run_dir: Path
-    unwaited: frozenset[str] = frozenset({"harness"})
+    unwaited: frozenset[str] = frozenset({HARNESS, CLOCKS})
     """Nodes whose rows are in the file as soon as they happen: silence means that nothing happened."""
     judged: bool = True
     watermark_ms: float = field(default=float("-inf"), init=False)
@@ -130,6 +138,7 @@ class SegmentWriter:
     rows: int = field(default=0, init=False)
     segments: int = field(default=0, init=False)
     _writers: dict[Process, _Writer] = field(default_factory=dict, init=False)
+    _axis: LiveAxis = field(default_factory=LiveAxis, init=False)
 
     @property
     def folder(self) -> Path:
@@ -180,9 +189,11 @@ class SegmentWriter:
 
     def _read(self, now_s: float) -> None:
         for path in sorted(raw_dir(self.run_dir).glob("*.jsonl"), key=number_of):
-            if process_of(path) not in self._writers:
-                self._writers[process_of(path)] = _Writer(path, grew_s=now_s)
-        for writer in self._writers.values():
+            process = process_of(path)
+            if process not in self._writers:
+                tells = process[0] in (HARNESS, CLOCKS)
+                self._writers[process] = _Writer(path, grew_s=now_s, axis=self._axis, tells=tells)
+        for writer in sorted(self._writers.values(), key=lambda writer: not writer.tells):
             self.torn += writer.read(now_s)
 
     def _known_until_ms(self, now_s: float) -> float:

@@ -32,6 +32,8 @@ class NodeInfo:
     """Of a client under test: by whose rules it is judged. None: by the run's."""
     dialler: str | None = None
     """Of a client under test: the node whose links are its own."""
+    host: str | None = None
+    """Where it runs; None where the run has one host."""
 
     @property
     def is_under_test(self) -> bool:
@@ -131,6 +133,7 @@ def node_of(row: Mapping[str, Any]) -> NodeInfo:
         str(about.get("implementation") or OURS),
         about.get("client_profile"),
         about.get("dialler"),
+        about.get("host"),
     )
 
 

@@ -43,6 +43,9 @@ class Timers:
     Z: bool = True  # NettyClientConfig.clientCloseSocketIfTimeout: false up to 4.9.0
     time_scale: float = 1.0
     """How many RocketMQ milliseconds pass in one of the machine's."""
+    clocks_ms: float | None = None
+    """By how much the times of two nodes on different hosts may be wrong against each other, as far as it was measured;
+    None where the run has one host."""
 
     def __post_init__(self) -> None:
         for spec in fields(self):
@@ -78,7 +81,7 @@ class Timers:
     def to_json(self) -> dict[str, Any]:
         """Symbol to milliseconds, as `run_begin` keeps it under `timers`."""
         document = asdict(self)
-        del document["profile"], document["time_scale"]
+        del document["profile"], document["time_scale"], document["clocks_ms"]
         return {name: value for name, value in document.items() if value is not None}
 
     def with_(self, **changes: Any) -> Timers:
@@ -97,7 +100,12 @@ class Timers:
     @property
     def delivery_ms(self) -> float:
         """What "at once" may take: one close through kernel, proxy and event loop, 45 ms of a machine's time at most
-        when measured on the Java programs, here in RocketMQ time."""
+        when measured on the Java programs, here in RocketMQ time; and what the hosts' clocks may be apart."""
+        return self.at_once_ms + (self.clocks_ms or 0.0)
+
+    @property
+    def at_once_ms(self) -> float:
+        """The same where all clocks are one."""
         return 50.0 * self.time_scale
 
     @property

@@ -23,6 +23,7 @@ from .by_hand import INJECTION, Act, Surroundings, acts_of, affected
 from .client_profiles import ClientProfile, profile_of, timers_under_test
 from .clocks import INJECTION as WRONG_CLOCK
 from .clocks import ClockChange, changes_of, wall_ms, wrong_times
+from .hosts import Blind, hosts_in
 from .recorded import (
     Fault,
     Life,
@@ -98,6 +99,8 @@ class World:
     """Where the scenario's timeline starts; what is shown to people counts from there."""
     served: tuple[Served, ...] = ()
     """The lists of the address server, the first one first; none where there is none."""
+    blind: tuple[Blind, ...] = ()
+    """When nobody knows what nodes on other hosts did, or when they did it."""
     run: Mapping[str, Any] = field(default_factory=dict)
     """What `run_begin` says of the run: scenario, seed, profile, client_profile …"""
     _index: _Index = field(init=False, repr=False, compare=False)
@@ -147,8 +150,16 @@ class World:
             served=served_in(run, picked),
             run=run,
         )
+        made = made._with_hosts(picked)
         made = made._with_acts(picked) if any(row["event"] == "admin" for row in picked) else made
         return made._with_clocks(picked) if any(row["event"] == "clock" for row in picked) else made
+
+    def _with_hosts(self, rows: Iterable[Mapping[str, Any]]) -> World:
+        """The same where the run has several hosts: what their clocks are apart is part of what "at once" takes."""
+        hosts = hosts_in(rows, self.nodes, self.timers.at_once_ms, self.end_ms)
+        if hosts is None:
+            return self
+        return replace(self, timers=self.timers.with_(clocks_ms=hosts.clocks_ms), blind=hosts.blind)
 
     def _with_acts(self, rows: Iterable[Mapping[str, Any]]) -> World:
         """The same with what was done by hand, and what it leaves open."""

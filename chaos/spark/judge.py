@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ..checkers import CHECKS
+from ..checkers.blind import with_blind
 from ..checkers.check import Reads
 from ..checkers.control import Control
 from ..checkers.dataframes.gathering import Gathering, gather
@@ -135,6 +136,7 @@ def verdict_of(name: str, facts: Any, world: World) -> Verdict:
         check = CHECKS[name]
         whole, world = world, world if check.outside else world.of_ours()
         verdict = with_clients_under_test(check, with_settling(check, check.judge(facts, world), world), whole)
+        verdict = with_blind(check, verdict, world)
         return replace(verdict, timeline_ms=world.timeline_ms, clients=clients_of(world, check.looks_at))
     except Exception as exc:
         log.info("check %s failed", name, exc_info=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nemesrv.chaos.checkers import CHECKS, availability, recovery_time
+from nemesrv.chaos.checkers.blind import with_blind
 from nemesrv.chaos.checkers.control import Control
 from nemesrv.chaos.checkers.slots import Slots, edges
 from nemesrv.chaos.history.rows import read_rows
@@ -38,7 +39,7 @@ def verdicts(folder: Path) -> list[Verdict]:
     control, world = Control.of_rows(rows), World.of_rows(rows)
     between = edges(world)
     slots = Slots(between, slots_of_rows(rows, world, between), control.lateness)
-    return [
+    found = [
         *(CHECKS[name].judge(control, world) for name in CONTROL_CHECKS),
         availability.judge(availability.tallies(slots, world), world),
         recovery_time.judge(slots, world),
@@ -47,6 +48,7 @@ def verdicts(folder: Path) -> list[Verdict]:
         plain_commits.verdict_of(rows, control, world),
         plain_uses.verdict_of(rows, control, world),
     ]
+    return [with_blind(CHECKS[verdict.name], verdict, world) for verdict in found]
 
 
 def found_wrong(folder: Path) -> dict[str, Verdict]:

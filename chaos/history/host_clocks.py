@@ -1,0 +1,230 @@
+"""How far a host's clock is from the harness's, and how well that is known: from requests and answers, as NTP does.
+
+    harness  ── sent ──┐                      ┌── received ──►     middle = (sent + received) / 2
+    host               └──► it shows host_ms ─┘                    offset = host_ms - middle, to ± half the round trip
+
+A reading stays true for as long as two clocks drift apart by DRIFT at most: at a moment that reading counts whose bound
+has grown least until there, before it or after it. Readings that cannot all be true, however much they have grown,
+prove a jump: the clock was set, or the whole host stood still. When exactly is not known, so nothing is said of that
+time. No input, no output: readings in, numbers out. All times are RocketMQ milliseconds.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import NamedTuple
+
+DRIFT = 2e-4
+"""How much two clocks part in a unit of time: each gains or loses 100 millionths at most, a bare crystal's too."""
+
+
+class Reading(NamedTuple):
+    """At `at_ms` of the harness's clock the host's was `offset_ms` ahead, to ± `bound_ms`."""
+
+    at_ms: float
+    offset_ms: float
+    bound_ms: float
+
+    @classmethod
+    def of(cls, sent_ms: float, host_ms: float, received_ms: float) -> Reading:
+        """Of one request and its answer."""
+        at_ms = (sent_ms + received_ms) / 2
+        return cls(at_ms, host_ms - at_ms, (received_ms - sent_ms) / 2)
+
+    @property
+    def host_ms(self) -> float:
+        """What the host's clock showed."""
+        return self.at_ms + self.offset_ms
+
+
+class Jump(NamedTuple):
+    """Between these moments of the harness's clock the host's jumped by so much (below 0: it went back, or stood)."""
+
+    from_ms: float
+    to_ms: float
+    by_ms: float
+
+
+class Bound(NamedTuple):
+    """In this time corrected times are no further than that from the truth."""
+
+    from_ms: float
+    to_ms: float
+    bound_ms: float
+
+
+class Known(NamedTuple):
+    """The best that is known at the moment of a reading."""
+
+    at_ms: float
+    offset_ms: float
+    bound_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class HostClock:
+    """One host's clock over a run."""
+
+    stretches: tuple[tuple[Known, ...], ...] = ()
+    """Between two jumps each; in order of time."""
+    jumps: tuple[Jump, ...] = ()
+    _knots: tuple[Known, ...] = field(init=False, repr=False)
+    _times: tuple[float, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        knots = tuple(known for stretch in self.stretches for known in stretch)
+        object.__setattr__(self, "_knots", knots)
+        object.__setattr__(self, "_times", tuple(known.at_ms for known in knots))
+
+    @classmethod
+    def of(cls, readings: Iterable[Reading]) -> HostClock:
+        """From all readings, in any order; without any nothing is known at any time."""
+        stretches, jumps = _split(sorted(readings))
+        return cls(tuple(map(_best, stretches)), jumps)
+
+    def bounds(self, from_ms: float, to_ms: float) -> list[Bound]:
+        """How well the clock is known in [from_ms, to_ms], piece by piece; inf while it may have jumped."""
+        if not self._knots:
+            return [Bound(from_ms, to_ms, math.inf)]
+        edges = {from_ms, to_ms, *(at for at in self._times if from_ms < at < to_ms)}
+        edges |= {at for jump in self.jumps for at in jump[:2] if from_ms < at < to_ms}
+        return [Bound(one, other, self._bound_ms(one, other)) for one, other in pairwise(sorted(edges))]
+
+    def _bound_ms(self, from_ms: float, to_ms: float) -> float:
+        """Of a piece that no reading divides."""
+        if any(jump.from_ms < to_ms and jump.to_ms > from_ms for jump in self.jumps):
+            return math.inf
+        after = bisect_left(self._times, to_ms)
+        if 0 < after < len(self._knots):
+            one, other = self._knots[after - 1], self._knots[after]
+            return max(one.bound_ms, other.bound_ms) + DRIFT * (other.at_ms - one.at_ms) / 2
+        nearest = self._knots[min(after, len(self._knots) - 1)]
+        return nearest.bound_ms + DRIFT * max(abs(from_ms - nearest.at_ms), abs(to_ms - nearest.at_ms))
+
+    def correction(self) -> Callable[[float], float]:
+        """From what the host's clock shows to the harness's time, for the rows of one process in their order.
+
+        Never back: what follows in the process follows in time.
+        """
+        return _Correction(self.stretches)
+
+
+def _grown(low: float, high: float, by_ms: float, reading: Reading) -> tuple[float, float]:
+    """What a range of offsets has become after so long, as far as the reading leaves it; empty: high < low."""
+    offset_ms, bound_ms, drift_ms = reading.offset_ms, reading.bound_ms, DRIFT * by_ms
+    return max(low - drift_ms, offset_ms - bound_ms), min(high + drift_ms, offset_ms + bound_ms)
+
+
+def _split(readings: Sequence[Reading]) -> tuple[list[list[Reading]], tuple[Jump, ...]]:
+    """The readings between each two jumps. One that may be of either side is of none."""
+    stretches: list[list[Reading]] = []
+    jumps: list[Jump] = []
+    low, high = -math.inf, math.inf
+    for number, reading in enumerate(readings):
+        if not stretches:
+            stretches.append([])
+        by_ms = reading.at_ms - readings[number - 1].at_ms if number else 0.0
+        low, high = _grown(low, high, by_ms, reading)
+        if low > high:
+            low, high = reading.offset_ms - reading.bound_ms, reading.offset_ms + reading.bound_ms
+            last = _last_before(readings[:number], reading)
+            old = readings[last]
+            while stretches[-1] and stretches[-1][-1].at_ms > old.at_ms:
+                stretches[-1].pop()
+            by = reading.offset_ms - old.offset_ms
+            # Where the clock went back it shows for so long what it has shown before, and some rows may be of either.
+            again_ms = max(old.host_ms - reading.host_ms, 0.0)
+            again_ms = -by if again_ms else 0.0
+            jumps.append(Jump(old.at_ms - old.bound_ms, reading.at_ms + reading.bound_ms + again_ms, by))
+            stretches.append([])
+        stretches[-1].append(reading)
+    return stretches, tuple(jumps)
+
+
+def _last_before(readings: Sequence[Reading], after: Reading) -> int:
+    """The last of the readings that cannot be of the same clock as `after`; the last one where each alone can."""
+    low, high, at_ms = after.offset_ms - after.bound_ms, after.offset_ms + after.bound_ms, after.at_ms
+    for number in range(len(readings) - 1, -1, -1):
+        low, high = _grown(low, high, at_ms - readings[number].at_ms, readings[number])
+        if low > high:
+            return number
+        at_ms = readings[number].at_ms
+    return len(readings) - 1
+
+
+def _best(readings: Sequence[Reading]) -> tuple[Known, ...]:
+    """At each reading the one whose bound has grown least until there."""
+    forth: list[Reading] = []
+    for reading in readings:
+        forth.append(min((reading, *forth[-1:]), key=lambda one: one.bound_ms + DRIFT * (reading.at_ms - one.at_ms)))
+    back: list[Reading] = []
+    for reading in reversed(readings):
+        back.append(min((reading, *back[-1:]), key=lambda one: one.bound_ms + DRIFT * (one.at_ms - reading.at_ms)))
+    found = []
+    for reading, before, after in zip(readings, forth, reversed(back), strict=True):
+        grown = [(one.bound_ms + DRIFT * abs(reading.at_ms - one.at_ms), one.offset_ms) for one in (before, after)]
+        bound_ms, offset_ms = min(grown)
+        found.append(Known(reading.at_ms, offset_ms, bound_ms))
+    return tuple(found)
+
+
+class _Correction:
+    """What the host's clock shows → the harness's time: linear between readings, and beyond the last ones as they are.
+
+    Where the clock went back, what it shows is not enough: a process whose rows go back is past that, and so is one
+    whose rows are later than what the clock can have shown before.
+    """
+
+    __slots__ = ("_at", "_factor", "_from", "_last_ms", "_now_ms", "_rising", "_to")
+
+    def __init__(self, stretches: Sequence[Sequence[Known]]) -> None:
+        self._rising: list[tuple[list[float], list[float]]] = []
+        """What the clock showed and when, in stretches in which both rise."""
+        for stretch in stretches:
+            if not self._rising or stretch[0].at_ms + stretch[0].offset_ms <= self._rising[-1][0][-1]:
+                self._rising.append(([], []))
+            shows, times = self._rising[-1]
+            for known in stretch:
+                host_ms = known.at_ms + known.offset_ms
+                if not shows or (host_ms > shows[-1] and known.at_ms > times[-1]):
+                    shows.append(host_ms)
+                    times.append(known.at_ms)
+        self._now_ms = self._last_ms = -math.inf
+        self._from, self._to, self._at, self._factor = math.inf, -math.inf, 0.0, 1.0
+
+    def __call__(self, host_ms: float) -> float:
+        if host_ms < self._now_ms or not self._from <= host_ms < self._to:
+            self._find(host_ms)
+        self._now_ms = host_ms
+        at_ms = self._at + (host_ms - self._from) * self._factor if self._from > -math.inf else host_ms + self._at
+        self._last_ms = max(self._last_ms, at_ms)
+        return self._last_ms
+
+    def _find(self, host_ms: float) -> None:
+        """The piece of the line that this is on."""
+        if not self._rising:
+            self._from, self._to, self._at = -math.inf, math.inf, 0.0
+            return
+        if len(self._rising) > 1 and host_ms < self._now_ms:
+            del self._rising[0]
+        while len(self._rising) > 1 and host_ms > self._end_of_the_first():
+            del self._rising[0]
+        shows, times = self._rising[0]
+        after = bisect_right(shows, host_ms)
+        limit_ms = self._end_of_the_first() if len(self._rising) > 1 else math.inf
+        if after == 0:
+            self._from, self._to, self._at = -math.inf, shows[0], times[0] - shows[0]
+        elif after == len(shows):
+            self._from, self._to, self._at, self._factor = shows[-1], limit_ms, times[-1], 1.0
+        else:
+            self._from, self._to, self._at = shows[after - 1], shows[after], times[after - 1]
+            self._factor = (times[after] - times[after - 1]) / (shows[after] - shows[after - 1])
+
+    def _end_of_the_first(self) -> float:
+        """The latest that the clock can have shown before it went back."""
+        shows, times = self._rising[0]
+        return shows[-1] + self._rising[1][1][0] - times[-1]

@@ -1,0 +1,92 @@
+"""What nobody knows of a run on several hosts: how far their clocks were apart, and what was not recorded or collected.
+
+    bound known, no larger than what "at once" may take    ─► part of every tolerance (`Timers.clocks_ms`)
+    larger, never measured, or the clock jumped            ─► Blind: what depends on that host then is UNKNOWN
+    the rows of a node could not be collected              ─► Blind, for the whole run
+
+The times in a history are corrected already (history/one_axis.py); this is what remains.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..history.host_clocks import HostClock, Reading
+from ..history.one_axis import reading_of
+from .recorded import NodeInfo, object_of
+
+
+class Blind(NamedTuple):
+    """In this time nobody knows what these nodes did, or when."""
+
+    nodes: frozenset[str]
+    from_ms: float
+    to_ms: float
+    why: str
+
+
+class Hosts(NamedTuple):
+    """What is known of the hosts of a run."""
+
+    clocks_ms: float | None
+    """The most by which times of two hosts may be wrong against each other, where nobody is blind; None: one host."""
+    blind: tuple[Blind, ...]
+
+
+def hosts_in(
+    rows: Iterable[Mapping[str, Any]], nodes: Sequence[NodeInfo], limit_ms: float, end_ms: float
+) -> Hosts | None:
+    """From `host_clock` and `rows_missing` rows. None where the run has one host and all of its rows.
+
+    A bound above `limit_ms` is worse than none: it would forgive more than any machine's lateness.
+    """
+    readings: dict[str, list[Reading]] = defaultdict(list)
+    missing: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for row in rows:
+        if row["event"] == "host_clock":
+            readings[str(row["source"])].append(reading_of(object_of(row.get("value"))))
+        elif row["event"] == "rows_missing":
+            value = object_of(row.get("value"))
+            missing[str(value.get("host")), str(value.get("why"))].add(str(row["source"]))
+    on: dict[str, set[str]] = defaultdict(set)
+    for node in nodes:
+        if node.host is not None:
+            on[node.host].add(node.name)
+    if not on and not missing:
+        return None
+    blind = [
+        Blind(frozenset(names), -math.inf, math.inf, f"the rows of {_names(names)} on {host} are missing: {why}")
+        for (host, why), names in sorted(missing.items())
+    ]
+    worst = [0.0, 0.0]
+    for host, names in sorted(on.items()):
+        clock = HostClock.of(readings.get(host, ()))
+        for bound in clock.bounds(0.0, end_ms):
+            if bound.bound_ms > limit_ms:
+                _add(blind, Blind(frozenset(names), bound.from_ms, bound.to_ms, _why(host, clock, bound.bound_ms)))
+        worst.append(max((one.bound_ms for one in clock.bounds(0.0, end_ms) if one.bound_ms <= limit_ms), default=0.0))
+    return Hosts(sum(sorted(worst)[-2:]) or None, tuple(blind))
+
+
+def _why(host: str, clock: HostClock, bound_ms: float) -> str:
+    if not clock.stretches:
+        return f"nobody measured the clock of host {host}"
+    if math.isinf(bound_ms):
+        return f"the clock of host {host} jumped"
+    return f"the clock of host {host} is known too badly"
+
+
+def _add(blind: list[Blind], one: Blind) -> None:
+    """Joined to the last where it goes on for the same reason."""
+    if blind and blind[-1].to_ms == one.from_ms and (blind[-1].nodes, blind[-1].why) == (one.nodes, one.why):
+        blind[-1] = blind[-1]._replace(to_ms=one.to_ms)
+    else:
+        blind.append(one)
+
+
+def _names(names: Iterable[str]) -> str:
+    *first, last = sorted(names)
+    return f"{', '.join(first)} and {last}" if first else last
