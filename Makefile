@@ -62,10 +62,13 @@ fuzz: setup ## ten million wrong inputs to everything that reads bytes (about 15
 clients: setup ## every client of tests/clients_matrix through nemesrv conform, and docs/clients.md (about 5 minutes each; make clients CLIENTS="go-2.1.2")
 	@$(PY) -m tests.clients_matrix $(CLIENTS)
 
+client-hour: setup ## one client at our servers for an hour: sends, receives, rebalances, leaves; every error told (make client-hour CLIENT=go-2.1.2)
+	@$(PY) -m tests.clients_matrix.hour $(or $(CLIENT),go-2.1.2)
+
 mutation: setup ## mutants of the route table and the selection code, and what the unit tests kill (about 10 minutes)
 	@$(PY) -m tests.mutation
 
 bench: setup ## the benchmarks, each beside its baseline
 	@.venv/bin/nemesrv bench
 
-.PHONY: help setup packages demo test test-all check format test-fast selftest differential apache-tests live-differential random-scenarios fuzz mutation bench docs clients
+.PHONY: help setup packages demo test test-all check format test-fast selftest differential apache-tests live-differential random-scenarios fuzz mutation bench docs clients client-hour

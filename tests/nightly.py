@@ -245,6 +245,11 @@ NIGHTLY = (
         (_CLIENTS,),
         ("java-4.9.8", "node-3.12.0", "ours-4.9"),
     ),
+    Nightly(
+        "tests/clients_matrix/test_hour.py::test_our_client_has_no_errors",
+        "a client sends, receives, rebalances and leaves (`make client-hour`: for an hour)",
+        ("tests/clients_matrix/test_hour.py::test_what_was_said_is_counted", _CLIENTS),
+    ),
     *(
         Nightly(f"{_ADMIN}::{test}", f"mqadmin 5.3: {says}", (f"{_ADMIN}::{test}", _ADMIN_COMMANDS), ("4.9",))
         for test, says in (

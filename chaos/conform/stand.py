@@ -94,7 +94,7 @@ class Stand:
         self._feeder: _Feeder | None = None
         self._look_ups: dict[tuple[int, int], str] = {}
         self.answered_last: str | None = None
-        """The NameServer that answered the last look-up with a route."""
+        """The NameServer that answered the last look-up, with a route where there is one."""
         self.used_last: str | None = None
         """The broker that was last asked for a send or a pull; before any, for anything."""
 
@@ -208,7 +208,7 @@ class Stand:
                 self.used_last = seen.front
         elif isinstance(seen, Answered):
             look_up = self._look_ups.pop((seen.connection, seen.opaque), None)
-            if look_up is not None and seen.code == 0:
+            if look_up is not None and (seen.code == 0 or not self._has_topic):
                 self.answered_last = look_up
         self._see(seen)
 
@@ -244,6 +244,8 @@ class Stand:
                 return self.names[:1]
             case Whom.SECOND:
                 return self.names[1:2]
+            case Whom.OTHERS:
+                return tuple(name for name in self.names if name != (self.answered_last or self.names[0]))
             case Whom.NAME_SERVERS:
                 return self.names
             case Whom.BROKER:

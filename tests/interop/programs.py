@@ -112,9 +112,21 @@ class Program:
         assert self._process.stdin is not None
         self._process.stdin.close()
 
+    @property
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def wait_for_end(self, *, within_s: float) -> bool:
+        """Whether it has ended by then."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._ended, timeout=within_s)
+
+    def errors(self) -> str:
+        """What it has written to stderr so far."""
+        return self._error_path.read_text(errors="replace")
+
     def output(self) -> str:
-        errors = self._error_path.read_text(errors="replace")
-        return "\n".join([*self.lines[-200:], "-- stderr:", errors[-8000:]])
+        return "\n".join([*self.lines[-200:], "-- stderr:", self.errors()[-8000:]])
 
     def terminate(self, *, within_s: float = 30) -> int:
         """SIGTERM, and the exit status; AssertionError when it has not ended in time."""

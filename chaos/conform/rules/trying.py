@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from ...fronts.behaviour import Dials
+from ...fronts.behaviour import PASSES, Dials
+from ...fronts.observed import Behaved
 from ..watched import Watched
 from .lookups import (
     ENDED_WITH_ANSWER,
@@ -36,6 +37,8 @@ ONE, ALL, MORE = "one", "all", "some"
 ADDED, ONE_DEADLINE = "added", "one deadline"
 LOCK, NO_LOCK = "1/(N-1)", "none"
 RECOVERS, NEVER = "recovers", "never"
+FAILOVER_CALLS = 3
+"""Who fails so many times in a row fails for ever: whatever its turns are, two NameServers have had theirs."""
 TIME_OUT_TOLERANCE_S = 0.15
 
 
@@ -163,6 +166,12 @@ def _answer_timeout(watched: Sequence[Watched]) -> Measured | LeftOut:
     return _of_lengths(lengths, why)
 
 
+def _one_at_a_time_ms(watched: Watched) -> float:
+    """From when its look-ups follow each other: at its start a poll's and a send's may be under way at once."""
+    since_ms = watched.at_work_ms if watched.at_work_ms is not None else _lost_ms(watched)
+    return float("inf") if since_ms is None else since_ms
+
+
 def _timeouts_add(watched: Sequence[Watched]) -> Measured | LeftOut:
     found: Counter[str] = Counter()
     examples = []
@@ -173,7 +182,7 @@ def _timeouts_add(watched: Sequence[Watched]) -> Measured | LeftOut:
             if then is None or (then.asked_ms is None and then.closed_ms is None):
                 continue  # it ends there, or what became of the next connection is not known
             value = ONE_DEADLINE if then.asked_ms is None else ADDED
-            if value is ADDED and (one.at_work_ms is None or tried.began_ms < one.at_work_ms):
+            if value is ADDED and tried.began_ms < _one_at_a_time_ms(one):
                 continue  # it may be the call of another thread that waited for this one's end
             found[value] += 1
             examples.append(_example(one, tried, then=then.front, asked=then.asked_ms is not None))
@@ -246,36 +255,51 @@ def _phase_lock(watched: Sequence[Watched]) -> Measured | LeftOut:
     return Measured(value="some", count=count, why=f"{said} met the dead one first", examples=kept)
 
 
+def _lost_ms(watched: Watched) -> float | None:
+    """When the NameServers that a process without a route had asked became others; None: it asked none, or none did."""
+    asked_ms = next((one.began_ms for one in lookups(watched)), None)
+    if asked_ms is None:
+        return None
+    return next((one.at_ms for one in watched.of(Behaved) if one.at_ms >= asked_ms and one.behaviour != PASSES), None)
+
+
 def _failover(watched: Sequence[Watched]) -> Measured | LeftOut:
+    """Of the first FAILOVER_CALLS that dial the unreachable NameServer, whether one, or what follows it, is answered.
+
+    In 4.9 a call dials one after the other within one deadline: the unreachable one takes all of it, so that the
+    connection to the other is judged late and closed. The next call finds no connection, and begins where that one
+    began, as often as there are NameServers.
+    """
     found: Counter[str] = Counter()
     examples = []
-    why = "it never dialled the NameServer that drops SYNs"
     failed_most = 0
+    why = "it never dialled the NameServer that drops SYNs"
     for one in watched:
-        # Who was at work before the other one closed its connections was so by luck, or because it began there: of two
-        # threads that look up at once the second may have time left when the first has none.
-        when = broken(one)
-        made = [tried for tried in tries(one) if when is None or tried.began_ms >= when[0]]
-        met = next((number for number, tried in enumerate(made) if tried.outcome is Outcome.DROPPED), None)
-        if met is None:
-            why = one.dials_unseen or why
+        lost_ms = _lost_ms(one)
+        since = [tried for tried in tries(one) if lost_ms is not None and tried.began_ms >= lost_ms]
+        dropped = [number for number, tried in enumerate(since) if tried.outcome is Outcome.DROPPED]
+        if not dropped:
+            ended = "" if one.ended in ("stopped", "killed", "hung") else f": it ended by itself ({one.ended})"
+            why = one.dials_unseen or f"it never dialled the NameServer that drops SYNs{ended}"
             continue
-        since = made[met:]
-        answered = next((tried for tried in since if tried.outcome in ENDED_WITH_ANSWER), None)
-        until_ms = answered.began_ms if answered is not None else float("inf")
-        failed = [call for call in calls([tried for tried in since if tried.began_ms < until_ms])]
-        failed = [call for call in failed if call[0].outcome is Outcome.DROPPED]
-        if answered is None and len(failed) < 2:
-            why = "only one look-up met the NameServer that drops SYNs"
+        first = since[dropped[0]]
+        end = dropped[FAILOVER_CALLS] if len(dropped) > FAILOVER_CALLS else len(since)
+        looked_at = since[dropped[0] : end]
+        answered = next((tried for tried in looked_at if tried.outcome in ENDED_WITH_ANSWER), None)
+        failed = len(dropped[:FAILOVER_CALLS])
+        if answered is not None:
+            failed = sum(since[number].began_ms < answered.began_ms for number in dropped)
+        elif failed < FAILOVER_CALLS:
+            why = f"only {failed} of its look-ups met the NameServer that drops SYNs"
             continue
-        failed_most = max(failed_most, len(failed))
+        failed_most = max(failed_most, failed)
         found[RECOVERS if answered is not None else NEVER] += 1
-        more = {} if answered is None else {"answered_after_ms": round(answered.began_ms - made[met].began_ms, 1)}
-        examples.append(_example(one, made[met], calls=len(failed), **more))
+        more = {} if answered is None else {"answered_after_ms": round(answered.began_ms - first.began_ms, 1)}
+        examples.append(_example(one, first, calls=failed, **more))
     if not found:
         return Measured.undecided(why)
     value = RECOVERS if found[RECOVERS] == found.total() else NEVER
-    why = f"{failed_most} calls met it" if value is RECOVERS else f"none of {failed_most} calls got an answer"
+    why = f"after {failed_most} that met it" if value is RECOVERS else f"none of {failed_most} calls got an answer"
     return Measured(value=value, count=found.total(), why=why, examples=tuple(examples[:EXAMPLES_MAX]))
 
 

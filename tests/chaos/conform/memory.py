@@ -280,11 +280,12 @@ class Stand:
                 self._look_ups[seen.connection, seen.opaque] = seen.front
             if seen.code in (*SENDS, 11, 361):
                 self.used_last = seen.front
-        elif isinstance(seen, Answered) and seen.code == 0:
+        elif isinstance(seen, Answered) and (seen.code == 0 or not self.situation.has_topic):
             front = self._look_ups.pop((seen.connection, seen.opaque), None)
             if front is not None:
                 self.answered_last = front
-                self.at_work.setdefault(self.process_of[seen.connection], seen.at_ms)
+                if seen.code == 0:
+                    self.at_work.setdefault(self.process_of[seen.connection], seen.at_ms)
         self._all.append((None, seen))
 
     def saw_of(self, process: int, seen: Observation) -> None:
@@ -328,6 +329,7 @@ class Stand:
             Whom.CHOSEN: (self.answered_last or self.names[0],),
             Whom.FIRST: self.names[:1],
             Whom.SECOND: self.names[1:2],
+            Whom.OTHERS: tuple(name for name in self.names if name != (self.answered_last or self.names[0])),
             Whom.NAME_SERVERS: self.names,
             Whom.BROKER: (self.used_last or self.brokers[0],),
             Whom.BROKERS: self.brokers,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nemesrv.chaos.conform.rules import RULES, LeftOut
 from nemesrv.chaos.conform.watched import Watched
-from nemesrv.chaos.fronts.behaviour import BLACK_HOLE, CLOSES_ONCE, DROPS_SYNS, REFUSES, SILENT
+from nemesrv.chaos.fronts.behaviour import BLACK_HOLE, CLOSES_ONCE, DROPS_SYNS, PASSES, REFUSES, SILENT
 from nemesrv.chaos.verdict import Validity
 from tests.chaos.conform.rules.test_choosing import found, verdict
 from tests.chaos.conform.story import Story
@@ -125,26 +125,39 @@ def test_who_meets_the_dead_one_of_two_at_every_look_up_is_locked() -> None:
     assert verdict("phase_lock", "none", Story("one_dead", name_servers=2).watched()) is Validity.UNKNOWN
 
 
-def unreachable(*, recovers: bool) -> Watched:
-    """apache/rocketmq#7056: the good one is connected to when the call's time is over, and closed again."""
-    story = Story("one_unreachable", name_servers=2, for_s=62.0, at_work_s=3.2).behave("ns-0", DROPS_SYNS, 0.0)
-    story.dial("ns-0", 0.1, opens=False).ask("ns-1", 3.15).behave("ns-1", CLOSES_ONCE, 8.2)  # at work by luck
-    for at_s in (30.0, 60.0):
-        if recovers and at_s == 60.0:
-            story.ask("ns-1", at_s)
+def unreachable(calls: int, *, answered_after: int | None = None, at_once: bool = False) -> Watched:
+    """Sends that ask at two NameServers without a route; ns-0 drops SYNs from 5 s on.
+
+    apache/rocketmq#7056: the good one is connected to when the call's time is over, and closed again.
+    """
+    story = Story("one_unreachable", name_servers=2, for_s=29.0, at_work_s=None).ask("ns-1", 0.05, code=17)
+    story.behave("ns-0", DROPS_SYNS, 5.0).behave("ns-1", REFUSES, 5.0).behave("ns-1", PASSES, 6.0)
+    at_s = 5.2
+    for call in range(calls):
+        story.dial("ns-0", at_s, opens=False, gave_up_after_s=3.0)
+        if answered_after == call + 1:
+            story.ask("ns-1", at_s + (3.001 if at_once else 3.2), code=17)
             break
-        story.dial("ns-0", at_s, opens=False)
-        if not recovers:
-            story.dial("ns-1", at_s + 3.0).close("ns-1", at_s + 3.002)
+        story.dial("ns-1", at_s + 3.001).close("ns-1", at_s + 3.003)
+        at_s += 3.2
     return story.watched()
 
 
 def test_the_lock_of_7056_never_recovers() -> None:
-    assert verdict("failover", "recovers", unreachable(recovers=True)) is Validity.VALID
-    assert verdict("failover", "recovers", unreachable(recovers=False)) is Validity.INVALID
-    assert found("failover", unreachable(recovers=False)).why == "none of 2 calls got an answer"
-    story = Story("one_unreachable", name_servers=2).behave("ns-0", DROPS_SYNS, 0.0).ask("ns-1", 0.05)
-    assert verdict("failover", "recovers", story.watched()) is Validity.UNKNOWN
+    assert verdict("failover", "recovers", unreachable(1, answered_after=1)) is Validity.VALID
+    assert verdict("failover", "recovers", unreachable(3, answered_after=3)) is Validity.VALID
+    assert verdict("failover", "recovers", unreachable(3)) is Validity.INVALID
+    assert found("failover", unreachable(7)).why == "none of 3 calls got an answer"
+    assert verdict("failover", "recovers", unreachable(5, answered_after=4)) is Validity.INVALID, "by luck, later"
+    assert verdict("failover", "recovers", unreachable(2)) is Validity.UNKNOWN
+    assert found("failover", unreachable(2)).why == "only 2 of its look-ups met the NameServer that drops SYNs"
+    assert found("failover", unreachable(0)).why == "it never dialled the NameServer that drops SYNs"
+
+
+def test_of_sends_that_ask_one_after_the_other_each_has_its_own_time() -> None:
+    assert verdict("timeouts_add", "one deadline", unreachable(3)) is Validity.VALID
+    assert verdict("timeouts_add", "added", unreachable(1, answered_after=1, at_once=True)) is Validity.VALID
+    assert isinstance(RULES["timeouts_add"].measure([unreachable(1, answered_after=1)]), LeftOut), "the next send's"
 
 
 def test_a_black_hole_is_silent_first_and_drops_syns_then() -> None:
