@@ -42,6 +42,7 @@ _TUTORIAL = "tests/test_tutorial.py::test_a_page_of_the_tutorial_does_what_it_sa
 _OPEN_FILES = "tests/chaos/test_preflight.py::test_too_few_open_files_are_told_in_the_first_second_by_every_command"
 _DEFECT = f"{_SELFTEST}::test_a_planted_defect_is_killed_and_its_clean_twin_is_clean"
 
+_TOOLS, _RECIPES = "tests/deploy/test_tools.py", "tests/deploy/test_recipes.py"
 _BY_HAND = f"{_VIRTUAL}/test_acts_by_hand.py::test_what_is_not_done_as_asked_is_found"
 _SHAPES = f"{_VIRTUAL}/test_shaped_partitions.py::test_links_meet_what_the_shape_says_and_every_table_is_true"
 
@@ -104,6 +105,21 @@ NIGHTLY = (
             f"{_BENCH}::test_a_paced_load_sends_so_many_and_frames_in_turn",
         ),
         ("True",),
+    ),
+    Nightly(
+        f"{_TOOLS}::test_kubeconform_takes_every_manifest_by_kubernetes_and_kuberays_schemas",
+        "manifests by the schemas of Kubernetes and KubeRay, which are installed for it",
+        (_RECIPES,),
+    ),
+    Nightly(
+        f"{_TOOLS}::test_hadolint_finds_no_fault_with_the_images",
+        "Dockerfiles by hadolint, which is installed for it",
+        (_RECIPES,),
+    ),
+    Nightly(
+        f"{_TOOLS}::test_composes_own_schema_takes_the_three_hosts",
+        "the compose file by its own schema, which is installed for it",
+        (_RECIPES,),
     ),
     Nightly(
         _OPEN_FILES,

@@ -1,4 +1,4 @@
-"""The recipes in deploy/ fit the program: settings, options, files and packages that they name are there."""
+"""The recipes for the NameServer alone fit the program: settings, options, files and packages they name are there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nemesrv.remoting.properties import parse_properties
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
-UNIT, DOCKERFILE, README = (DEPLOY / name for name in ("nemesrv-namesrv.service", "Dockerfile", "README.md"))
+UNIT, DOCKERFILE, README = (DEPLOY / name for name in ("nemesrv-namesrv.service", "namesrv.Dockerfile", "README.md"))
 INSTALLED = re.compile(r"--constraint constraints\.txt ([\w ]+)")
 
 IMPORTED = """
