@@ -26,6 +26,7 @@ from ..remoting.node.clock import AdjustableClock, Clock
 from ..remoting.node.network import Address, Network, TcpNetwork
 from ..remoting.node.node import Node, NodeContext
 from ..remoting.node.recording import Recorder, ignore
+from .processes import renice
 
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _PR_SET_PDEATHSIG = 1
@@ -70,6 +71,8 @@ class NodeSpec:
     log_file: Path | None = None
     links: Mapping[Address, Address] | None = field(default_factory=dict)
     """Where to dial each peer. Empty: nobody can be dialled until links are set. None: peers are dialled directly."""
+    niceness: int | None = None
+    """What its process is to have, where it may choose; None: as Ray started it."""
 
     def next_incarnation(self) -> NodeSpec:
         """The spec of the process that follows this one: same name, files and port."""
@@ -188,6 +191,8 @@ def _take_over_process(spec: NodeSpec) -> None:
     """Make a Ray worker this node's own: it dies with its raylet even while stopped, and logs to the node's file."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if spec.niceness is not None:
+            renice(spec.niceness)
     if spec.log_file is not None:
         spec.log_file.parent.mkdir(parents=True, exist_ok=True)
         stream = spec.log_file.open("a", encoding="utf-8", buffering=1)

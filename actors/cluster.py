@@ -1,7 +1,8 @@
 """Nodes as Ray actors, each in its own process, and what a harness can do to any of them by name.
 
-`Cluster` starts, stops, kills, pauses, resumes and restarts nodes on a RayHost (ray_host.py). Processes are reached by
-signals to their pids and not through Ray, because a paused process answers nobody and a kill must be the kernel's.
+`Cluster` starts, stops, kills, pauses, resumes and restarts nodes on a Ray that is up (ray_host.py, joined_ray.py).
+Processes are reached by signals to their pids on their hosts (hosts.py) and not through Ray, because a paused process
+answers nobody and a kill must be the kernel's.
 Methods block; each raises HarnessError when it cannot do what it says. Linux only.
 """
 
@@ -20,9 +21,8 @@ from typing import Any, Protocol
 from ..remoting.node.clock import RealClock
 from ..remoting.node.network import Address
 from .actor import Listening, NodeActor, NodeSpec
-from .processes import Process
-from .ray_host import RayHost
-from .watch import Alarm, Dials, ProcessWatch
+from .hosts import LOCAL, AnyProcess, Host
+from .watch import Alarm, Dials
 from .watch import ClusterError as ClusterError
 from .watch import NodeFailed as NodeFailed
 
@@ -45,8 +45,15 @@ class _Member:
     spec: NodeSpec
     handle: Any
     state: NodeState = NodeState.STARTING
-    process: Process | None = None
+    process: AnyProcess | None = None
     address: Address | None = None
+
+
+class Watch(Protocol):
+    """Of the nodes' processes (watch.ProcessWatch, hosts.HostsWatch)."""
+
+    def add(self, name: str, pid: int) -> None: ...
+    def remove(self, *names: str) -> None: ...
 
 
 class Submitted(Protocol):
@@ -77,19 +84,21 @@ class Cluster:
     Times are RocketMQ milliseconds on `clock`, the history's axis. `on_effect` is called at the moment at which the
     thing asked for has happened, before anything slow that follows it. `watch` is told of each node's process, and of
     each end that is planned; whoever waits for an answer stops when `alarm` rings. `dials` refuses those to a node
-    whose process this cluster has ended, until its next one listens.
+    whose process this cluster has ended, until its next one listens. `home` says on which host each node is.
     """
 
     def __init__(
         self,
-        host: RayHost,
+        ray: object,
         clock: RealClock,
         *,
-        watch: ProcessWatch | None = None,
+        watch: Watch | None = None,
         alarm: Alarm | None = None,
         dials: Dials | None = None,
+        home: Callable[[str], Host] = lambda _name: LOCAL,
     ) -> None:
-        self._host, self._clock, self._watch, self._alarm, self._dials = host, clock, watch, alarm, dials
+        self._ray, self._clock, self._watch, self._alarm, self._dials = ray, clock, watch, alarm, dials
+        self._home = home
         self._members: dict[str, _Member] = {}
         self._closed = False
 
@@ -109,7 +118,9 @@ class Cluster:
 
         if self._closed:
             raise ClusterError(f"{spec.name} cannot be started: the cluster is shut down")
-        actor = ray.remote(NodeActor).options(num_cpus=0, max_restarts=0, max_task_retries=0)
+        actor = ray.remote(NodeActor).options(
+            num_cpus=0, max_restarts=0, max_task_retries=0, **self._home(spec.name).options
+        )
         return _Member(spec, actor.remote(spec, own_process=True))
 
     def _bind(self, names: list[str]) -> dict[str, Address | None]:
@@ -118,7 +129,7 @@ class Cluster:
             member = self._members[name]
             assert isinstance(listening, Listening)
             try:
-                member.process = Process(listening.pid)
+                member.process = self._home(name).process(listening.pid)
             except ProcessLookupError as exc:
                 raise ClusterError(f"the process of {name} ended as soon as it listened") from exc
             member.address = listening.address

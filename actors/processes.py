@@ -146,6 +146,13 @@ def alive(pid: int) -> bool:
     return _stat(pid) is not None
 
 
+def renice(niceness: int) -> None:
+    """Every thread of this process has that niceness, where we may choose it."""
+    for thread in (_PROC / "self" / "task").iterdir():
+        with suppress(OSError):  # a thread that has ended, or a user who may not raise a priority
+            os.setpriority(os.PRIO_PROCESS, int(thread.name), niceness)
+
+
 def temporary_folder(what: str) -> Path:
     """A new folder, which `sweep` removes where this process ends before it can."""
     return Path(tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-{what}-"))

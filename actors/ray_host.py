@@ -87,7 +87,7 @@ class RayHost:
 
         if ray.is_initialized():
             raise ClusterError("this process already runs a Ray; call ray.shutdown() first")
-        _quieten()
+        quieten()
         with _without_monitors():
             ray.init(
                 address="local",
@@ -156,7 +156,7 @@ class RayHost:
         self.stop()
 
 
-def _quieten() -> None:
+def quieten() -> None:
     """Or Ray prints a paragraph on stdout for each process killed on purpose, whatever log_to_driver says."""
     import ray._private.worker as worker
 

@@ -16,9 +16,10 @@ from .errors import HarnessError, ScenarioError
 from .experiment import rehearsal
 from .experiment.experiment import Experiment
 from .experiment.harness import Harness
+from .experiment.hosts_stage import real_stage
 from .experiment.progress import Progress, expected_s
 from .experiment.run_folder import RunFolder, refuse_used
-from .experiment.stage import RealStage, Stage
+from .experiment.stage import Stage
 from .experiment.virtual.garbage import seldom_collected
 from .experiment.virtual.stage import VirtualStage
 from .faults.link_faults import LinkFault
@@ -50,6 +51,8 @@ class Options:
     """No progress on stderr."""
     latest: bool = True
     """Whether runs/latest is to lead to it."""
+    ray: str | None = None
+    """The address of an existing Ray cluster to run on. None: one of our own, on this machine."""
 
     def is_virtual(self, scenario: Scenario) -> bool:
         """On which clock that scenario is run."""
@@ -62,10 +65,11 @@ def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
     for scenario in scenarios:
         _require_injectable(scenario, options)
     virtual = all(map(options.is_virtual, scenarios))
-    require_parts("nemesrv run", scenarios, options.out, virtual=virtual)
+    require_parts("nemesrv run", scenarios, options.out, virtual=virtual, joins=options.ray is not None)
     judged = []
     workers = max(map(processes_of, scenarios), default=1)
-    with Harness(spark_master=options.spark_master, gentle=not virtual, workers=workers) as harness:
+    ray = None if virtual else options.ray
+    with Harness(spark_master=options.spark_master, gentle=not virtual, workers=workers, ray=ray) as harness:
         for number, scenario in enumerate(scenarios, 1):
             result = run_one(scenario, options, harness, is_last=number == len(scenarios))
             judged.append(result)
@@ -73,12 +77,17 @@ def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
     return exit_status(judged)
 
 
-def require_parts(what: str, scenarios: Sequence[Scenario], out: Path | None = None, *, virtual: bool = False) -> None:
-    """HarnessError when this machine lacks what the runs of `what` need; nothing is started."""
+def require_parts(
+    what: str, scenarios: Sequence[Scenario], out: Path | None = None, *, virtual: bool = False, joins: bool = False
+) -> None:
+    """HarnessError when this machine lacks what the runs of `what` need; nothing is started.
+
+    `joins`: the nodes are on the hosts of a Ray cluster, and each of those says what it lacks.
+    """
     checks = {check for scenario in scenarios for check in scenario.checks}
     extras = [] if virtual else ["ray"]
     require_extras(what, *extras, *extras_of(checks))
-    require(Needs() if virtual else Needs.of_all(scenarios), out or Path("runs"))
+    require(Needs() if virtual or joins else Needs.of_all(scenarios), out or Path("runs"))
 
 
 def processes_of(scenario: Scenario) -> int:
@@ -96,7 +105,7 @@ def run_one(
     rehearsed, and a run in which it never acts is UNKNOWN whatever else was asked of it.
     """
     as_run = as_run_with(scenario, options, defect)
-    stage = VirtualStage(harness) if as_run.clock == "virtual" else RealStage(harness)
+    stage = VirtualStage(harness) if as_run.clock == "virtual" else real_stage(harness)
     progress = Progress(f"{as_run.name} (seed {as_run.seed})", expected_s(as_run), quiet=options.quiet)
     folder = RunFolder.create(as_run.name, options.out, latest=options.latest)
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import CompletionItem
 
-from .values import AppendedFile
+from .values import AppendedFile, RayAddress
 
 
 def scenario_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -40,4 +40,12 @@ summary_option = click.option(
     type=AppendedFile(),
     envvar="GITHUB_STEP_SUMMARY",
     help="Append the verdicts as Markdown to this file; default $GITHUB_STEP_SUMMARY.",
+)
+
+ray_option = click.option(
+    "--ray",
+    type=RayAddress(),
+    envvar="RAY_ADDRESS",
+    help="Run on the hosts of this Ray cluster, auto or HOST:PORT of its head (docs/hosts.md); default $RAY_ADDRESS, "
+    "else a Ray of its own on this machine.",
 )

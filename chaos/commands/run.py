@@ -9,7 +9,7 @@ import click
 
 from ..errors import ScenarioError
 from .ending import supervised
-from .options import json_option, scenario_names, set_option, summary_option
+from .options import json_option, ray_option, scenario_names, set_option, summary_option
 from .values import Number, SparkMaster, WholeNumber
 
 
@@ -30,6 +30,7 @@ from .values import Number, SparkMaster, WholeNumber
     help="Plant this defect of the self-test (docs/defects.md), or your own (docs/scenarios.md), in the nodes.",
 )
 @set_option
+@ray_option
 @click.option("--spark-master", type=SparkMaster(), help="Judge on this Spark cluster instead of in this process.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 @summary_option
@@ -43,6 +44,7 @@ def run(
     clock: str | None,
     defect: str | None,
     sets: tuple[str, ...],
+    ray: str | None,
     spark_master: str | None,
     quiet: bool,
     summary: Path | None,
@@ -78,6 +80,7 @@ def run(
         defect=defect,
         quiet=quiet,
         as_json=as_json,
+        ray=ray,
     )
     found = [find(name, sets) for name in names]
     for each in found:

@@ -94,3 +94,22 @@ class AppendedFile(click.Path):
         if not path.parent.is_dir():
             self.fail(f"{str(value)!r} is not allowed: a file in a folder that is there", param, ctx)
         return path
+
+
+class RayAddress(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.3, and we take 8.1
+    """Where an existing Ray cluster is; `local`, as Ray itself takes it, is none."""
+
+    name = "auto|host:port"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "local":
+            return None
+        found = re.fullmatch(r"\[?[^\s/]+?\]?:(\d{1,5})", str(value))
+        if value != "auto" and (found is None or not 0 < int(found[1]) < 65536):
+            self.fail(
+                f"{value!r} is not allowed: auto for the cluster that this host is in, or HOST:PORT of its head; the "
+                "command itself has to be on one of its hosts",
+                param,
+                ctx,
+            )
+        return value

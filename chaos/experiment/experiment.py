@@ -190,6 +190,8 @@ class Experiment:
             value: dict[str, object] = {"kind": str(kind)}
             if name in scenario.cluster.clients:
                 value = self._about_client(name)
+            if (host := stage.host_name(name)) is not None:
+                value["host"] = host
             self._record("node", source=name, address=address and str(address), value=value)
 
         stack.callback(self._links.heal_all)
@@ -248,7 +250,7 @@ class Experiment:
                 self._cluster.call(name, "begin")
 
     def _spec(self, plan: NodePlan, name: str, kind: NodeKind) -> NodeSpec:
-        return NodeSpec(
+        spec = NodeSpec(
             name=name,
             role=str(kind),
             factory=plan.factory(name, kind),
@@ -260,6 +262,7 @@ class Experiment:
             log_file=self.folder.logs.resolve() / f"{file_name(name)}.log",
             links=self.stage.dials_of(name),
         )
+        return self.stage.spec(spec)
 
     def _brokers(self) -> dict[str, Address]:
         return {name: self._advertised[name] for name in self.scenario.topology().of(NodeKind.BROKER)}

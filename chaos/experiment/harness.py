@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from ...actors.joined_ray import JoinedRay
 from ...actors.processes import family, signals_deferred
 from ...actors.ray_host import RayHost
 from ..errors import HarnessError
@@ -34,7 +35,8 @@ class Harness:
     `gentle`: Spark starts behind everybody else, because nodes run on the machine's clock. On the virtual clock nobody
     can be made late, and on a loaded machine the lowest priority may never get its turn. `large`: Spark is started for
     a large history. `judges`: False starts no Spark; `rehearses`: whether it judges a made-up run first. `workers`:
-    how many processes for nodes are started ahead.
+    how many processes for nodes are started ahead. `ray`: the address of a Ray cluster that is joined in place of
+    one of our own.
     """
 
     def __init__(
@@ -46,10 +48,11 @@ class Harness:
         judges: bool = True,
         rehearses: bool = True,
         workers: int = 14,
+        ray: str | None = None,
     ) -> None:
         self._gentle, self._large, self._judges, self._rehearses = gentle, large, judges, gentle and rehearses
         self.ports = PortHolder()
-        self.ray = RayHost(workers=workers)
+        self.ray: RayHost | JoinedRay = RayHost(workers=workers) if ray is None else JoinedRay(ray)
         self._spark_master = spark_master
         self._spark: Future[SparkSession] = Future()
         self._spark_thread: threading.Thread | None = None

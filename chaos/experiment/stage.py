@@ -85,6 +85,12 @@ class Stage(Protocol):
     def addresses(self, names: Iterable[str]) -> dict[str, Address]:
         """Where each of these servers is to listen."""
 
+    def host_name(self, node: str) -> str | None:
+        """On which host the node is; None where there is one only."""
+
+    def spec(self, spec: NodeSpec) -> NodeSpec:
+        """The same, as it has to be on the node's host."""
+
     def set_up(
         self, stack: ExitStack, record: Recorder, upstreams: Mapping[Link, Address], say: Callable[[str], None]
     ) -> tuple[Nodes, LinkFaultInjector]:
@@ -158,6 +164,12 @@ class RealStage:
 
     def addresses(self, names: Iterable[str]) -> dict[str, Address]:
         return {name: self.harness.ports.take() for name in names}
+
+    def host_name(self, node: str) -> str | None:
+        return None
+
+    def spec(self, spec: NodeSpec) -> NodeSpec:
+        return spec
 
     def set_up(
         self, stack: ExitStack, record: Recorder, upstreams: Mapping[Link, Address], say: Callable[[str], None]

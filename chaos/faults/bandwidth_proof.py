@@ -24,10 +24,11 @@ from ...remoting.codes import RequestCode
 from ...remoting.command import RemotingCommand
 from ...remoting.errors import RocketMQError
 from ...remoting.frame import FrameReader, encode_frame
+from ...remoting.node.clock import Clock
 from ...remoting.node.network import Address, Network
 from ..topology import Link
 from .link_faults import Bandwidth, Direction, LinkFault
-from .measuring import Measuring, Started
+from .measuring import Measuring, Route, Started
 
 log = logging.getLogger("nemesrv.bandwidth")
 
@@ -66,7 +67,8 @@ class BandwidthProofs:
     """What a LinkFaultInjector tells of its faults."""
 
     def __init__(self, measuring: Measuring) -> None:
-        self._clock, self._scale, self._way, self._spawn, self._note = measuring
+        self._measuring, self._clock, self._scale = measuring, measuring.clock, measuring.scale
+        self._spawn, self._note = measuring.spawn, measuring.note
         self._running: dict[str, list[Started]] = {}
 
     def begun(self, fault_id: str, fault: LinkFault, links: Sequence[Link]) -> None:
@@ -84,11 +86,10 @@ class BandwidthProofs:
     async def _prove(self, fault_id: str, fault: Bandwidth, link: Link) -> None:
         direction: Direction = "upstream" if fault.works_on("upstream") else "downstream"
         limit_kb_s = max(1, round(fault.rate_kb_s * self._scale)) / self._scale  # as `combine` has it
-        way, attempts = self._way(link), 0
+        attempts = 0
         while attempts < ATTEMPTS:
             try:
-                over = await self._measure(way.network, way.over, direction, limit_kb_s)
-                around = await self._measure(way.network, way.around, direction, limit_kb_s) if way.around else None
+                over, around = await self._measuring.of(link, rates_of, self._scale, direction, limit_kb_s)
             except (OSError, RocketMQError, TimeoutError):  # something else is wrong with the link, or its peer
                 await self._clock.sleep(PAUSE_S * self._scale)
                 continue
@@ -107,32 +108,46 @@ class BandwidthProofs:
                 return
             log.info("%s: %s carries %.0f kB/s, its limit is %g kB/s", fault_id, link, over.kb_s, limit_kb_s)
 
-    async def _measure(self, network: Network, address: Address, direction: Direction, limit_kb_s: float) -> Measured:
-        """OSError, ConnectError or TimeoutError when an exchange does not come to its end."""
-        due_s = EXCHANGE_S * self._scale
-        limit_s = 2 * ROUNDS * (2 * due_s + PATIENCE_S * self._scale)
-        async with self._clock.timeout(limit_s):
-            exchanges = await network.connect(address, _Exchanges)
-            assert isinstance(exchanges, _Exchanges)
-            try:
-                wanted = min(max(QUERY_BYTES_MIN, int(limit_kb_s * 1000 * due_s)), QUERY_BYTES_MAX)
-                short, long = _Asked(1, 0), _Asked(1, wanted)
-                if direction == "downstream":
-                    answer = (await self._timed(exchanges, short)).came
-                    long = _Asked(min(max(2, wanted // answer), MOST_ANSWERS), 0)
-                shortest = longest = _Exchange(float("inf"), 0, 0)
-                for _ in range(ROUNDS):
-                    shortest = min(shortest, await self._timed(exchanges, short))
-                    longest = min(longest, await self._timed(exchanges, long))
-            finally:
-                exchanges.close()
-        more = longest.sent - shortest.sent if direction == "upstream" else longest.came - shortest.came
-        return Measured(more, (longest.took_s - shortest.took_s) * 1000)
 
-    async def _timed(self, exchanges: _Exchanges, asked: _Asked) -> _Exchange:
-        begin_s = self._clock.monotonic_s()
-        sent, came = await exchanges.exchange(asked)
-        return _Exchange(self._clock.monotonic_s() - begin_s, sent, came)
+async def rates_of(
+    clock: Clock, way: Route, scale: float, direction: Direction, limit_kb_s: float
+) -> tuple[Measured, Measured | None]:
+    """What the link carries, and what goes around its proxy where that is possible."""
+    over = await _rate(clock, scale, way.network, way.over, direction, limit_kb_s)
+    if way.around is None:
+        return over, None
+    return over, await _rate(clock, scale, way.network, way.around, direction, limit_kb_s)
+
+
+async def _rate(
+    clock: Clock, scale: float, network: Network, address: Address, direction: Direction, limit_kb_s: float
+) -> Measured:
+    """OSError, ConnectError or TimeoutError when an exchange does not come to its end."""
+    due_s = EXCHANGE_S * scale
+    limit_s = 2 * ROUNDS * (2 * due_s + PATIENCE_S * scale)
+    async with clock.timeout(limit_s):
+        exchanges = await network.connect(address, _Exchanges)
+        assert isinstance(exchanges, _Exchanges)
+        try:
+            wanted = min(max(QUERY_BYTES_MIN, int(limit_kb_s * 1000 * due_s)), QUERY_BYTES_MAX)
+            short, long = _Asked(1, 0), _Asked(1, wanted)
+            if direction == "downstream":
+                answer = (await _timed(clock, exchanges, short)).came
+                long = _Asked(min(max(2, wanted // answer), MOST_ANSWERS), 0)
+            shortest = longest = _Exchange(float("inf"), 0, 0)
+            for _ in range(ROUNDS):
+                shortest = min(shortest, await _timed(clock, exchanges, short))
+                longest = min(longest, await _timed(clock, exchanges, long))
+        finally:
+            exchanges.close()
+    more = longest.sent - shortest.sent if direction == "upstream" else longest.came - shortest.came
+    return Measured(more, (longest.took_s - shortest.took_s) * 1000)
+
+
+async def _timed(clock: Clock, exchanges: _Exchanges, asked: _Asked) -> _Exchange:
+    begin_s = clock.monotonic_s()
+    sent, came = await exchanges.exchange(asked)
+    return _Exchange(clock.monotonic_s() - begin_s, sent, came)
 
 
 class _Asked(NamedTuple):

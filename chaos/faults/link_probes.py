@@ -17,6 +17,7 @@ from ...remoting.codes import RequestCode
 from ...remoting.command import RemotingCommand
 from ...remoting.errors import ConnectError
 from ...remoting.frame import FrameReader, encode_frame
+from ...remoting.node.clock import Clock
 from ..topology import Link
 from .losses import Dial
 from .measuring import Measuring, Route
@@ -33,7 +34,8 @@ class LinkProbes:
     """Each link that is looked at leaves one row."""
 
     def __init__(self, measuring: Measuring) -> None:
-        self._clock, self._scale, self._way, self._spawn, self._note = measuring
+        self._measuring, self._clock, self._scale = measuring, measuring.clock, measuring.scale
+        self._spawn, self._note = measuring.spawn, measuring.note
         self._patience_s = max(PATIENCE_S, PATIENCE_MACHINE_S * self._scale)
 
     def look(self, links: Iterable[Link]) -> None:
@@ -44,30 +46,31 @@ class LinkProbes:
     async def _probe(self, link: Link, after_s: float) -> None:
         await self._clock.sleep(after_s)
         began_s = self._clock.monotonic_s()
-        met, took_ms = await self._met(self._way(link))
+        met, took_ms = await self._measuring.of(link, met_of, self._patience_s)
         duration_ms = (self._clock.monotonic_s() - began_s) * 1000
         value = {"met": str(met), "took_ms": None if took_ms is None else round(took_ms, 3)}
         await self._note("probe", source=link.node, target=link.peer, duration_ms=duration_ms, value=value)
 
-    async def _met(self, way: Route) -> tuple[Dial, float | None]:
-        """What it meets, and how long the answer took in RocketMQ milliseconds where one came."""
-        try:
-            async with self._clock.timeout(self._patience_s):
-                asks = await way.network.connect(way.over, _Asks)
-        except TimeoutError:
-            return Dial.DROPPED, None
-        except (ConnectError, OSError):
-            return Dial.REFUSED, None
-        assert isinstance(asks, _Asks)
-        asked_s = self._clock.monotonic_s()
-        try:
-            async with self._clock.timeout(self._patience_s):
-                met = await asks.ask()
-        except TimeoutError:
-            return Dial.SILENT, None
-        finally:
-            asks.close()
-        return met, (self._clock.monotonic_s() - asked_s) * 1000 if met is Dial.ANSWERED else None
+
+async def met_of(clock: Clock, way: Route, patience_s: float) -> tuple[Dial, float | None]:
+    """What it meets, and how long the answer took in RocketMQ milliseconds where one came."""
+    try:
+        async with clock.timeout(patience_s):
+            asks = await way.network.connect(way.over, _Asks)
+    except TimeoutError:
+        return Dial.DROPPED, None
+    except (ConnectError, OSError):
+        return Dial.REFUSED, None
+    assert isinstance(asks, _Asks)
+    asked_s = clock.monotonic_s()
+    try:
+        async with clock.timeout(patience_s):
+            met = await asks.ask()
+    except TimeoutError:
+        return Dial.SILENT, None
+    finally:
+        asks.close()
+    return met, (clock.monotonic_s() - asked_s) * 1000 if met is Dial.ANSWERED else None
 
 
 class _Asks(asyncio.Protocol):

@@ -27,6 +27,10 @@ class Route(NamedTuple):
     around: Address | None = None
 
 
+Elsewhere = Callable[..., Awaitable[Any]]
+"""Of a link, a function that can be pickled, and its arguments: what it measures on the host of the link's dialler."""
+
+
 class Started(Protocol):
     def cancel(self) -> object: ...
 
@@ -42,6 +46,14 @@ class Measuring(NamedTuple):
     """Runs a coroutine."""
     note: Callable[..., Awaitable[None]]
     """Records a row from within one."""
+    elsewhere: Elsewhere | None = None
+    """Measures where the link's dialler is; None: that is here."""
+
+    async def of(self, link: Link, function: Callable[..., Awaitable[Any]], *args: Any) -> Any:
+        """What `function(clock, way, *args)` measures of the link, dialled from where its node is."""
+        if self.elsewhere is not None:
+            return await self.elsewhere(link, function, *args)
+        return await function(self.clock, self.way(link), *args)
 
 
 class MeasuringThread:
@@ -51,8 +63,14 @@ class MeasuringThread:
     `record` is called from that thread's helpers, where no event loop runs.
     """
 
-    def __init__(self, clock: RealClock, way: Callable[[Link], Route], record: Recorder) -> None:
-        self._clock, self._way, self._record = clock, way, record
+    def __init__(
+        self,
+        clock: RealClock,
+        way: Callable[[Link], Route],
+        record: Recorder,
+        elsewhere: Elsewhere | None = None,
+    ) -> None:
+        self._clock, self._way, self._record, self._elsewhere = clock, way, record, elsewhere
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="measuring", daemon=True)
 
@@ -64,7 +82,7 @@ class MeasuringThread:
 
     def __enter__(self) -> Measuring:
         self._thread.start()
-        return Measuring(self._clock, self._clock.scale, self._way, self._spawn, self._note)
+        return Measuring(self._clock, self._clock.scale, self._way, self._spawn, self._note, self._elsewhere)
 
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import secrets
 import socket
+from collections.abc import Iterable
 from types import TracebackType
 
 from ...remoting.node.network import Address
@@ -35,6 +36,10 @@ class PortHolder:
                 self._held[port] = sock
                 return Address(self._host, port)
         raise HarnessError(f"no free port was found between {FIRST} and {LAST} on {self._host}: close what uses them")
+
+    def take_for(self, nodes: Iterable[str]) -> list[Address]:
+        """One for a proxy of each of these nodes."""
+        return [self.take() for _ in nodes]
 
     def _hold(self, port: int) -> socket.socket | None:
         sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)

@@ -20,8 +20,8 @@ without an answer to SYNs, at a port whose accept queue is full. Outside dialler
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, Protocol
 
 from ...remoting.node.file_names import file_name, of_file_name
 from ...remoting.node.network import Address, TcpNetwork
@@ -32,11 +32,47 @@ from .accept_queue import FullAcceptQueue
 from .injector import LinkFaultInjector, LinkUnderFault, ScaledClock
 from .link_faults import DIRECTIONS, Direction, DirectionState, LinkState
 from .measuring import Route
-from .ports import PortHolder
-from .toxiproxy import Toxiproxy
 
 _NEXT = "~"
 """Between a link's name and the number of one of its later proxies, in the proxy's name."""
+
+
+class ProxyApi(Protocol):
+    """Of one Toxiproxy (toxiproxy.py), or of one on each host (hosts/facades.py)."""
+
+    def create(self, proxies: Mapping[str, tuple[Address, Address]]) -> None: ...
+    def set_enabled(self, proxy: str, enabled: bool) -> None: ...
+    def switch(self, wanted: Mapping[str, bool]) -> dict[str, bool]: ...
+    def add_toxic(
+        self,
+        proxy: str,
+        name: str,
+        kind: str,
+        direction: Direction,
+        attributes: Mapping[str, int],
+        toxicity: float = 1.0,
+    ) -> None: ...
+    def update_toxic(
+        self, proxy: str, name: str, *, toxicity: float, attributes: Mapping[str, int] | None = None
+    ) -> None: ...
+    def remove_toxic(self, proxy: str, name: str) -> None: ...
+
+
+class LinkPorts(Protocol):
+    """Of one machine (ports.py), or of each host."""
+
+    def take_for(self, nodes: Iterable[str]) -> list[Address]: ...
+    def swallow(self, address: Address) -> object: ...
+    def refuse(self, address: Address) -> None: ...
+
+
+class Front(Protocol):
+    """A port that answers no dial until `open` (accept_queue.py)."""
+
+    @property
+    def address(self) -> Address: ...
+
+    def open(self, to: Address) -> None: ...
 
 
 class _Proxy(NamedTuple):
@@ -50,10 +86,18 @@ class _Proxy(NamedTuple):
 class LinkFaults(LinkFaultInjector):
     """The proxies of all links and the faults on them."""
 
-    def __init__(self, api: Toxiproxy, clock: ScaledClock, record: Recorder) -> None:
+    def __init__(
+        self,
+        api: ProxyApi,
+        clock: ScaledClock,
+        record: Recorder,
+        *,
+        front_for: Callable[[str], Front] = lambda _node: FullAcceptQueue(),
+    ) -> None:
+        """`front_for` makes a port that answers no dial of this node's."""
         super().__init__(clock, record)
-        self._api = api
-        self._ports: PortHolder | None = None
+        self._api, self._front_for = api, front_for
+        self._ports: LinkPorts | None = None
         self._proxies: dict[Link, _Proxy] = {}
         self._enabled: dict[Link, bool] = {}
         """Of each proxy: whether we have left it enabled. What somebody else did to it is theirs."""
@@ -68,14 +112,18 @@ class LinkFaults(LinkFaultInjector):
         """The proxies of what was connected when a link became half-open; nobody dials them any more."""
         self._stale: set[str] = set()
         """Those of them that hold what they have."""
-        self._fronts: dict[Link, FullAcceptQueue] = {}
+        self._fronts: dict[Link, Front] = {}
         self.tell: Callable[[str, Mapping[Address, Address]], None] = lambda _node, _dials: None
         """Tells a node where to dial from now on."""
 
-    def open(self, upstreams: Mapping[Link, Address], ports: PortHolder) -> dict[Link, Address]:
+    def open(self, upstreams: Mapping[Link, Address], ports: LinkPorts) -> dict[Link, Address]:
         """One proxy a link: link to its peer's own address in, link to the address to dial instead out."""
         self._ports = ports
-        made = {link: _Proxy(file_name(str(link)), ports.take(), peer) for link, peer in upstreams.items()}
+        taken = ports.take_for(link.node for link in upstreams)
+        made = {
+            link: _Proxy(file_name(str(link)), listen, peer)
+            for (link, peer), listen in zip(upstreams.items(), taken, strict=True)
+        }
         self._api.create({proxy.name: (proxy.listen, proxy.peer) for proxy in made.values()})
         self._proxies |= made
         self._outside |= {proxy.peer: proxy.listen for link, proxy in made.items() if link.node == EXTERNAL}
@@ -212,7 +260,8 @@ class LinkFaults(LinkFaultInjector):
         before = self._proxies[link]
         older = self._older.setdefault(link, [])
         older.append(before)
-        proxy = _Proxy(f"{file_name(str(link))}{_NEXT}{len(older)}", self._ports.take(), before.peer)
+        (listen,) = self._ports.take_for((link.node,))
+        proxy = _Proxy(f"{file_name(str(link))}{_NEXT}{len(older)}", listen, before.peer)
         self._api.create({proxy.name: (proxy.listen, proxy.peer)})
         self._lay(proxy.name)
         self._proxies[link] = proxy
@@ -238,7 +287,7 @@ class LinkFaults(LinkFaultInjector):
     def _switch_front(self, link: Link, undialled: bool) -> None:
         """The node's dials get no answer from now on, or reach its proxy again."""
         if undialled:
-            self._fronts[link] = FullAcceptQueue()
+            self._fronts[link] = self._front_for(link.node)
             self.tell(link.node, self.dials_of(link.node))
         else:
             front = self._fronts.pop(link)

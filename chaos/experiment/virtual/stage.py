@@ -8,7 +8,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from ....actors.actor import Probe
+from ....actors.actor import NodeSpec, Probe
 from ....actors.processes import signals_deferred
 from ....remoting.node.network import Address
 from ....remoting.node.recording import Recorder
@@ -64,6 +64,12 @@ class VirtualStage:
         ports = {"ns": (1, 9876), "broker": (2, 10911), "address": (4, 8080)}
         of = ((name, number, *ports[name.partition("-")[0]]) for number, name in enumerate(names, start=1))
         return {name: Address(f"10.0.{net}.{number}", port) for name, number, net, port in of}
+
+    def host_name(self, node: str) -> str | None:
+        return None
+
+    def spec(self, spec: NodeSpec) -> NodeSpec:
+        return spec
 
     def set_up(
         self, stack: ExitStack, record: Recorder, upstreams: Mapping[Link, Address], say: Callable[[str], None]

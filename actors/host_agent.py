@@ -1,0 +1,309 @@
+"""What acts for an experiment on one host of a Ray cluster: an actor, one on each Ray node, that only does as asked.
+
+    driver ── RemoteHost.ask (hosts.py) ──► HostAgent ── signals, by pidfd ──► the nodes' processes of this host
+                                               ├── parts: what the experiment opens here (its Toxiproxy, ports, probes)
+                                               ├── folder of the run here: history/_raw, logs, data
+                                               └── tells each pid to the Guardian, a process outside Ray
+
+When the driver is gone, killed or cut off, Ray ends this process; where it cannot, this process ends itself when nobody
+has asked it anything for FORGOTTEN_S. Either way the guardian then kills what is left here and removes the folder.
+Methods are called from several threads at once. Linux only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import inspect
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from platform import python_version
+from typing import Any, NamedTuple
+
+from ..remoting.node.clock import Clock
+from .processes import Process, renice, sweep, temporary_folder
+from .watch import Alarm, Death, ProcessWatch
+
+FORGOTTEN_S = 45.0
+"""A driver asks for events all the time, EVENTS_S at most each."""
+EVENTS_S = 2.0
+_PR_SET_PDEATHSIG = 1
+
+_GUARDIAN = """
+import os, select, shutil, signal, sys
+fds, folder = {}, None
+for line in sys.stdin:
+    word, _, what = line.rstrip("\\n").partition(" ")
+    if word == "folder":
+        folder = what
+    elif word == "forget":
+        fd = fds.pop(what, None)
+        if fd is not None:
+            os.close(fd)
+    elif word == "guard" and what not in fds:
+        try:
+            fds[what] = os.pidfd_open(int(what))
+        except OSError:
+            pass
+for fd in fds.values():
+    try:
+        signal.pidfd_send_signal(fd, signal.SIGKILL)
+    except ProcessLookupError:
+        continue
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    poll.poll(2000)
+if folder:
+    shutil.rmtree(folder, ignore_errors=True)
+"""
+
+
+class AgentFacts(NamedTuple):
+    """What stands where the agent runs."""
+
+    pid: int
+    python: str
+    nemesrv: str | None
+
+
+class Guardian:
+    """A small process that outlives its maker only to end others and remove a folder; told by lines as they come."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", _GUARDIAN],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,  # nobody's signals to a group are for it
+        )
+        self._lock = threading.Lock()
+
+    def _tell(self, line: str) -> None:
+        with self._lock, suppress(OSError, ValueError):
+            assert self._process.stdin is not None
+            self._process.stdin.write(f"{line}\n")
+            self._process.stdin.flush()
+
+    def guard(self, pid: int) -> None:
+        """Kill it, too."""
+        self._tell(f"guard {pid}")
+
+    def forget(self, pid: int) -> None:
+        """It has ended."""
+        self._tell(f"forget {pid}")
+
+    def remove(self, folder: Path | None) -> None:
+        """Remove this folder at the end, in place of the one before."""
+        self._tell(f"folder {folder or ''}")
+
+    def close(self) -> None:
+        """What is to be ended is ended, and then it ends itself."""
+        with self._lock, suppress(OSError):
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(5.0)
+
+
+class HostAgent:
+    """See above. Undecorated, so that a test can drive it without Ray; joined_ray.py makes it an actor."""
+
+    def __init__(self, niceness: int = 0, *, own_process: bool = True) -> None:
+        """`niceness`: what this process, and what it starts, is to have where we may choose; Ray's own is 15."""
+        if own_process and sys.platform == "linux":
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            renice(niceness)
+            sweep()
+        self._home = ThreadPoolExecutor(1, "home")  # what dies with the thread that made it has one that stays
+        self._parts: dict[str, Any] = {}
+        self._processes: dict[int, Process] = {}
+        self._events: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+        self._watch: ProcessWatch | None = None
+        self._folder: Path | None = None
+        self._guardian = Guardian()
+        self._asked_s = time.monotonic()
+        if own_process:
+            threading.Thread(target=self._leave_when_forgotten, name="forgotten", daemon=True).start()
+
+    def _leave_when_forgotten(self) -> None:
+        while (left_s := self._asked_s + FORGOTTEN_S - time.monotonic()) > 0:
+            time.sleep(left_s)
+        os._exit(1)
+
+    # -- what is here
+
+    def hello(self) -> AgentFacts:
+        try:
+            installed = version("nemesrv")
+        except PackageNotFoundError:
+            installed = None
+        return AgentFacts(os.getpid(), python_version(), installed)
+
+    def monotonic_ns(self) -> int:
+        """CLOCK_MONOTONIC of this host, which starts anywhere."""
+        return time.monotonic_ns()
+
+    # -- a run
+
+    def begin_run(self, clock: Clock) -> str:
+        """The folder of a new run here, empty; `clock` is the run's, as it goes here."""
+        self.end_run()
+        self._folder = temporary_folder("host")
+        self._guardian.remove(self._folder)
+        for inner in ("history/_raw", "logs", "data"):
+            (self._folder / inner).mkdir(parents=True)
+        self._watch = ProcessWatch(clock, alarm=Alarm(), told=self._died, at_once=self._gone_at_once)
+        self._watch.__enter__()
+        return str(self._folder)
+
+    def end_run(self) -> None:
+        """No process, part or file of the run is left here."""
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.__exit__(None, None, None)
+        for process in self._processes.values():
+            process.send(signal.SIGKILL)
+        for pid in [*self._processes]:
+            self._processes[pid].gone(2.0)
+            self.forget(pid)
+        for key in reversed([*self._parts]):
+            with suppress(Exception):  # the others are to be closed all the same
+                self.close(key)
+        folder, self._folder = self._folder, None
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+            self._guardian.remove(None)
+
+    def leave(self) -> None:
+        """The run is ended, and so is this process."""
+        self.end_run()
+        self._guardian.close()
+        threading.Timer(0.05, os._exit, (0,)).start()  # after the answer
+
+    def files(self) -> list[tuple[str, int]]:
+        """What the run has recorded and logged here so far: path within the run's folder, and bytes."""
+        found = []
+        for top in ("history/_raw", "logs"):
+            assert self._folder is not None
+            for path in sorted((self._folder / top).rglob("*")):
+                if path.is_file():
+                    found.append((str(path.relative_to(self._folder)), path.stat().st_size))
+        return found
+
+    def read(self, path: str, offset: int, count: int) -> bytes:
+        """So many bytes of such a file, or what there is."""
+        assert self._folder is not None
+        with (self._folder / path).open("rb") as file:
+            file.seek(offset)
+            return file.read(count)
+
+    def stream(self, function: Callable[..., Iterator[Any]], *args: Any) -> Iterator[Any]:
+        """What the function yields; to be called with Ray's `num_returns="streaming"`."""
+        for each in function(*args):
+            self._asked_s = time.monotonic()
+            yield each
+
+    # -- processes of nodes
+
+    def adopt(self, pid: int) -> bool:
+        """Whether there is such a process; from now on it can be signalled, and does not outlive us."""
+        try:
+            self._processes[pid] = Process(pid)
+        except ProcessLookupError:
+            return False
+        self._guardian.guard(pid)
+        return True
+
+    def forget(self, pid: int) -> None:
+        process = self._processes.pop(pid, None)
+        if process is not None:
+            if process.gone():
+                self._guardian.forget(pid)
+            process.close()
+
+    def send(self, pid: int, signum: int) -> bool:
+        """Whether the process was still there to receive the signal."""
+        return self._processes[pid].send(signal.Signals(signum))
+
+    def gone(self, pid: int, within_s: float) -> bool:
+        return self._processes[pid].gone(within_s)
+
+    def stopped(self, pid: int, within_s: float) -> bool:
+        return self._processes[pid].stopped(within_s)
+
+    def watch(self, name: str, pid: int) -> None:
+        """Its end is an event from now on."""
+        if self._watch is not None:
+            self._watch.add(name, pid)
+
+    def unwatch(self, *names: str) -> None:
+        """From now on the end of these processes is planned."""
+        if self._watch is not None:
+            self._watch.remove(*names)
+
+    def _gone_at_once(self, name: str, pid: int) -> None:
+        self._events.put(("gone", (name, pid)))
+
+    def _died(self, death: Death) -> bool:
+        self._events.put(("died", death))
+        return True
+
+    def events(self) -> list[tuple[str, Any]]:
+        """("gone", (name, pid)) as soon as a watched process has ended, then ("died", Death): all since the call
+        before; none after EVENTS_S."""
+        self._asked_s = time.monotonic()
+        found = []
+        with suppress(queue.Empty):
+            found.append(self._events.get(timeout=EVENTS_S))
+            while True:
+                found.append(self._events.get_nowait())
+        return found
+
+    # -- parts of the experiment that live here
+
+    def run(self, function: Callable[..., Any], *args: Any) -> Any:
+        """What the function returns here; of a coroutine function, its result."""
+        result = function(*args)
+        return asyncio.run(result) if inspect.iscoroutine(result) else result
+
+    def open(self, key: str, factory: Callable[..., Any], *args: Any) -> Any:
+        """What the factory makes stays here under that key; its `opened` value, where it has one, is the answer.
+
+        A context manager is entered, and left when it is closed.
+        """
+        return self._home.submit(self._open, key, factory, args).result()
+
+    def _open(self, key: str, factory: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        part = factory(self._parts, *args)
+        if hasattr(part, "__enter__"):
+            part.__enter__()
+        self._parts[key] = part
+        pid = getattr(part, "pid", None)
+        if pid is not None:
+            self._guardian.guard(pid)
+        return getattr(part, "opened", None)
+
+    def call(self, key: str, method: str, *args: Any, **kwargs: Any) -> Any:
+        """What that method of the part returns."""
+        return getattr(self._parts[key], method)(*args, **kwargs)
+
+    def close(self, key: str) -> None:
+        """The part is closed and gone."""
+        part = self._parts.pop(key, None)
+        if hasattr(part, "__exit__"):
+            part.__exit__(None, None, None)
+        elif part is not None:
+            part.close()

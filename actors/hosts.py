@@ -1,0 +1,281 @@
+"""A host of an experiment, near or far: where its nodes' processes are started, signalled and watched.
+
+    Cluster ──► Host ├── LocalHost   this machine: pidfds of our own, Ray places the actors
+                     └── RemoteHost  a node of a Ray cluster: asked through its HostAgent, actors pinned to it
+
+`HostsWatch` is to hosts what ProcessWatch is to this machine: one long poll a host brings who died there, and a host
+that answers no more is lost with all that was on it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Protocol
+
+from ..remoting.node.clock import Clock, RealClock
+from .processes import Process
+from .watch import Alarm, ClusterError, Death, ProcessDied
+
+log = logging.getLogger("nemesrv.hosts")
+
+ASK_LIMIT_S = 10.0
+POLL_LIMIT_S = 12.0
+PINGS = 12
+
+
+class HostLost(ClusterError):
+    """A host answers no more: its Ray node or its agent has ended, or nobody can reach it."""
+
+
+class AnyProcess(Protocol):
+    """A process of a node, here or on another host."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def send(self, signum: signal.Signals) -> bool: ...
+    def gone(self, within_s: float = 0.0) -> bool: ...
+    def stopped(self, within_s: float = 0.0) -> bool: ...
+    def close(self) -> None: ...
+
+
+class Host(Protocol):
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """Ray's, by which an actor is put there."""
+
+    def process(self, pid: int) -> AnyProcess:
+        """That process there. ProcessLookupError when there is none."""
+
+
+class LocalHost:
+    """This machine."""
+
+    options: Mapping[str, Any] = {}
+
+    def process(self, pid: int) -> AnyProcess:
+        return Process(pid)
+
+
+LOCAL = LocalHost()
+
+
+class RemoteHost:
+    """One node of a Ray cluster, and the agent there."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        address: str,
+        node_id: str,
+        agent: Any,
+        labels: Mapping[str, str],
+        resources: Mapping[str, float],
+    ) -> None:
+        self.name, self.address, self.node_id = name, address, node_id
+        self.labels, self.resources = dict(labels), dict(resources)
+        self.lost = False
+        self.offset_ns, self.offset_bound_ns = 0, 0
+        """Of this host's CLOCK_MONOTONIC from the driver's, and how wrong that may be."""
+        self._agent = agent
+
+    def __str__(self) -> str:
+        return self.name if self.name == self.address else f"{self.name} ({self.address})"
+
+    def ask(self, method: str, *args: Any, timeout_s: float = ASK_LIMIT_S, **kwargs: Any) -> Any:
+        """What the agent's method returns; its own exceptions come through. HostLost when it does not answer."""
+        return self.answer(self.asking(method, *args, **kwargs), timeout_s)
+
+    def asking(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """The same without waiting: for `answer`."""
+        if self.lost:
+            raise HostLost(f"the host {self} is lost")
+        return getattr(self._agent, method).remote(*args, **kwargs)
+
+    def answer(self, ref: Any, timeout_s: float = ASK_LIMIT_S) -> Any:
+        import ray
+        import ray.exceptions
+
+        try:
+            return ray.get(ref, timeout=timeout_s)
+        except ray.exceptions.RayTaskError as exc:
+            cause = getattr(exc, "cause", None)
+            raise (cause if isinstance(cause, Exception) else exc) from None
+        except ray.exceptions.GetTimeoutError as exc:
+            raise HostLost(f"the host {self} did not answer within {timeout_s:.0f} s") from exc
+        except ray.exceptions.RayError as exc:
+            self.lost = True
+            raise HostLost(f"the host {self} is lost: its Ray node, or nemesrv's agent there, has ended") from exc
+
+    def streaming(self, function: Callable[..., Any], *args: Any) -> Any:
+        """References to what the function yields there, as it comes."""
+        return self._agent.stream.options(num_returns="streaming").remote(function, *args)
+
+    def measure_offset(self) -> None:
+        """`offset_ns` and its bound are those of now: half the shortest of some round trips."""
+        best = None
+        for _ in range(PINGS):
+            sent = time.monotonic_ns()
+            there = self.ask("monotonic_ns")
+            back = time.monotonic_ns()
+            if best is None or back - sent < best:
+                best = back - sent
+                self.offset_ns, self.offset_bound_ns = there - (sent + back) // 2, (back - sent) // 2
+
+    def clock(self, clock: RealClock) -> RealClock:
+        """The driver's clock as it is read there: the same time, but for the offset's bound."""
+        return dataclasses.replace(clock, origin_monotonic_ns=clock.origin_monotonic_ns + self.offset_ns)
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        return {"scheduling_strategy": NodeAffinitySchedulingStrategy(self.node_id, soft=False)}
+
+    def process(self, pid: int) -> AnyProcess:
+        if not self.ask("adopt", pid):
+            raise ProcessLookupError(pid)
+        return RemoteProcess(self, pid)
+
+
+class RemoteProcess:
+    """A process on another host; one of a host that is lost is gone."""
+
+    def __init__(self, host: RemoteHost, pid: int) -> None:
+        self._host, self.pid = host, pid
+
+    def send(self, signum: signal.Signals) -> bool:
+        try:
+            return bool(self._host.ask("send", self.pid, int(signum)))
+        except HostLost:
+            return False
+
+    def gone(self, within_s: float = 0.0) -> bool:
+        try:
+            return bool(self._host.ask("gone", self.pid, within_s, timeout_s=within_s + ASK_LIMIT_S))
+        except HostLost:
+            return True
+
+    def stopped(self, within_s: float = 0.0) -> bool:
+        try:
+            return bool(self._host.ask("stopped", self.pid, within_s, timeout_s=within_s + ASK_LIMIT_S))
+        except HostLost:
+            return False
+
+    def close(self) -> None:
+        with suppress(HostLost):
+            self._host.ask("forget", self.pid)
+
+
+class HostsWatch:
+    """Context manager: a thread a host, to which its agent tells who died. As ProcessWatch (watch.py) for the rest.
+
+    `host_of` says where a node is. Once a host is lost, its nodes are taken for dead at once.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        hosts: Iterable[RemoteHost],
+        host_of: Callable[[str], RemoteHost],
+        alarm: Alarm,
+        told: Callable[[Death], bool],
+        at_once: Callable[[str, int], None],
+    ) -> None:
+        self._clock, self._alarm, self._told, self._at_once = clock, alarm, told, at_once
+        self._hosts, self._host_of = tuple(hosts), host_of
+        self._watched: dict[str, int] = {}
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._run, args=(host,), name=f"watch-{host.name}", daemon=True)
+            for host in self._hosts
+        ]
+
+    def add(self, name: str, pid: int, *, carries_others: bool = False) -> None:
+        with self._lock:
+            self._watched[name] = pid
+        self._host_of(name).ask("watch", name, pid)
+
+    def remove(self, *names: str) -> None:
+        """From now on the end of these processes is planned. Names that are not watched are no error."""
+        with self._lock:
+            known = [name for name in names if self._watched.pop(name, None) is not None]
+        by_host: dict[RemoteHost, list[str]] = {}
+        for name in known:
+            by_host.setdefault(self._host_of(name), []).append(name)
+        for host, there in by_host.items():
+            with suppress(HostLost):
+                host.ask("unwatch", *there)
+
+    def remove_all(self) -> None:
+        self.remove(*self._watched)
+
+    def _run(self, host: RemoteHost) -> None:
+        while not self._ended.is_set():
+            try:
+                events = host.ask("events", timeout_s=POLL_LIMIT_S)
+            except HostLost as exc:
+                if not self._ended.is_set():
+                    host.lost = True
+                    self._lost(host, exc)
+                return
+            except Exception as exc:
+                self._alarm.ring(ClusterError(f"the agent of the host {host} failed: {exc}"))
+                return
+            for kind, what in events:
+                self._happened(kind, what)
+
+    def _happened(self, kind: str, what: Any) -> None:
+        name = what[0] if kind == "gone" else what.name
+        with self._lock:
+            if name not in self._watched:
+                return  # its end was planned a moment ago
+        try:
+            if kind == "gone":
+                self._at_once(*what)
+                return
+            with self._lock:
+                self._watched.pop(name, None)
+            log.info("%s", what)
+            goes_on = self._told(what)
+        except Exception as exc:
+            log.exception("what follows from the death of %s could not be done", name)
+            self._alarm.ring(ClusterError(f"{name} died, and what follows from that could not be done: {exc}"))
+            return
+        if not goes_on:
+            self._alarm.ring(ProcessDied(f"{what}; nothing is judged"))
+
+    def _lost(self, host: RemoteHost, why: HostLost) -> None:
+        with self._lock:
+            there = {name: pid for name, pid in self._watched.items() if self._host_of(name) is host}
+            for name in there:
+                del self._watched[name]
+        for name, pid in there.items():
+            with suppress(Exception):  # others are told all the same, and the alarm rings anyway
+                self._at_once(name, pid)
+        log.warning("%s", why)
+        at_s = self._clock.monotonic_s()
+        nodes = f" with {', '.join(there)}" if there else ""
+        self._alarm.ring(ProcessDied(f"{why}{nodes}, at {at_s:.1f} s of the run; nothing is judged"))
+
+    def __enter__(self) -> HostsWatch:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        with suppress(Exception):
+            self.remove_all()

@@ -1,0 +1,315 @@
+"""An existing Ray cluster, joined for a while and left as it was: only our own actors were there, and they are gone.
+
+Ray's token and TLS are what the user's own environment says. The driver is on one of the cluster's nodes, as Ray asks
+of every driver; `ray://` (Ray Client) has no such driver and is refused.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import logging
+import os
+import re
+import secrets
+import socket
+import sys
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from platform import python_version
+from types import TracebackType
+from typing import Any
+
+from .host_agent import AgentFacts, HostAgent
+from .hosts import RemoteHost
+from .processes import signals_deferred
+from .ray_host import quieten
+from .watch import Alarm, ClusterError
+
+log = logging.getLogger("nemesrv.cluster")
+
+HOST_LABEL = "nemesrv-host"
+"""The label of a Ray node (`ray start --labels nemesrv-host=east`) by which a scenario's placement may name it."""
+DIAL_LIMIT_S = 5.0
+AGENT_LIMIT_S = 90.0
+SHUTDOWN_LIMIT_S = 10.0
+HEAD_EVERY_S = 1.0
+_CALLS_AT_ONCE = 32
+
+
+class RayAddressError(ClusterError):
+    """What was given cannot be the address of a Ray cluster."""
+
+
+class JoinedRay:
+    """Context manager; `stop` may be called at any moment and twice. `hosts` once it has started."""
+
+    def __init__(self, address: str) -> None:
+        self._asked = address
+        self._head: tuple[str, int] | None = None
+        self._joined = False
+        self.hosts: tuple[RemoteHost, ...] = ()
+
+    def start(self) -> JoinedRay:
+        """Joined, and each host that is there now has its agent. ClusterError with one sentence where it cannot be."""
+        if self._joined:
+            return self
+        self._head = _reachable(self._asked)
+        self._joined = True
+        try:
+            with signals_deferred():
+                self._init("{}:{}".format(*self._head))
+            self.hosts = self._agents()
+        except BaseException as exc:
+            self.stop()
+            if isinstance(exc, ClusterError) or not isinstance(exc, Exception):
+                raise
+            raise ClusterError(_sentence(self._asked, exc)) from exc
+        return self
+
+    def _init(self, address: str) -> None:
+        import ray
+
+        if ray.is_initialized():
+            raise ClusterError("this process already runs a Ray; call ray.shutdown() first")
+        quieten()
+        before = {name: os.environ.get(name) for name in ("RAY_ADDRESS", "RAY_DISABLE_IMPORT_WARNING")}
+        os.environ["RAY_DISABLE_IMPORT_WARNING"] = "1"
+        os.environ.pop("RAY_ADDRESS", None)
+        try:
+            ray.init(
+                address=address,
+                namespace=f"nemesrv-{secrets.token_hex(8)}",
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                configure_logging=False,
+            )
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = value
+
+    def _agents(self) -> tuple[RemoteHost, ...]:
+        import ray
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        nodes = [node for node in ray.nodes() if node["Alive"]]
+        names = host_names(nodes)
+        found = []
+        for node in nodes:
+            where = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+            agent = ray.remote(HostAgent).options(
+                num_cpus=0, max_restarts=0, max_concurrency=_CALLS_AT_ONCE, scheduling_strategy=where
+            )
+            found.append(
+                RemoteHost(
+                    name=names[node["NodeID"]],
+                    address=node["NodeManagerAddress"],
+                    node_id=node["NodeID"],
+                    agent=agent.remote(os.getpriority(os.PRIO_PROCESS, 0)),
+                    labels=node.get("Labels") or {},
+                    resources=node["Resources"],
+                )
+            )
+        found.sort(key=lambda host: host.name)
+        self.hosts = tuple(found)  # whoever stops us now ends them all
+        asked = [(host, host.asking("hello")) for host in found]
+        for host, ref in asked:
+            _require_same(host, _hello(host, ref))
+            host.measure_offset()
+        return self.hosts
+
+    @property
+    def driver_host(self) -> RemoteHost:
+        """That on which this process is."""
+        import ray
+
+        here = ray.get_runtime_context().get_node_id()
+        return next(host for host in self.hosts if host.node_id == here)
+
+    def servers(self) -> Mapping[str, int]:
+        """None is ours to watch: a host that is lost, its agent tells."""
+        return {}
+
+    def head_watch(self, alarm: Alarm) -> HeadWatch:
+        assert self._head is not None
+        return HeadWatch(self._head, alarm)
+
+    def stop(self) -> None:
+        """Nothing of ours is left on any host; what Ray itself runs stays."""
+        joined, self._joined = self._joined, False
+        hosts, self.hosts = self.hosts, ()
+        if not joined:
+            return
+        leaving = []
+        for host in hosts:
+            with suppress(Exception):
+                leaving.append((host, host.asking("leave")))
+        for host, ref in leaving:
+            with suppress(Exception):  # it is lost, or its agent never came to be: the guardian there does the rest
+                host.answer(ref)
+        ray = sys.modules.get("ray")
+        if ray is None or not ray.is_initialized():
+            return
+        done: concurrent.futures.Future[None] = concurrent.futures.Future()
+
+        def shut_down() -> None:
+            try:
+                ray.shutdown()
+            except Exception as exc:
+                log.warning("Ray could not be left in order: %s", exc)
+            finally:
+                done.set_result(None)
+
+        if threading.current_thread() is threading.main_thread() and self._head_answers():
+            shut_down()
+            return
+        threading.Thread(target=shut_down, name="ray-leave", daemon=True).start()  # without its head it may not end
+        concurrent.futures.wait([done], SHUTDOWN_LIMIT_S)
+
+    def _head_answers(self) -> bool:
+        with suppress(OSError), socket.create_connection(self._head or ("", 0), 1.0):
+            return True
+        return False
+
+    def __enter__(self) -> JoinedRay:
+        return self.start()
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+class HeadWatch:
+    """Context manager: the alarm rings when the head's control server takes no connection any more.
+
+    Ray itself waits a minute for a head that is gone; what is asked of it meanwhile hangs.
+    """
+
+    def __init__(self, head: tuple[str, int], alarm: Alarm) -> None:
+        self._head, self._alarm = head, alarm
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="head-watch", daemon=True)
+
+    def _run(self) -> None:
+        failed = 0
+        while not self._ended.wait(HEAD_EVERY_S):
+            try:
+                socket.create_connection(self._head, DIAL_LIMIT_S).close()
+                failed = 0
+            except OSError as exc:
+                failed += 1
+                if failed == 2:
+                    why = f"Ray's head at {self._head[0]}:{self._head[1]} is gone: {exc.strerror or exc}"
+                    self._alarm.ring(ClusterError(f"{why}; nothing is judged"))
+                    return
+
+    def __enter__(self) -> HeadWatch:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self._ended.set()
+
+
+def host_names(nodes: list[dict[str, Any]]) -> dict[str, str]:
+    """By node id: its label `nemesrv-host`; else its host name, where no other node has that; else its address."""
+    labels = {node["NodeID"]: (node.get("Labels") or {}).get(HOST_LABEL) for node in nodes}
+    machines = Counter(node["NodeManagerHostname"] for node in nodes)
+    addresses = Counter(node["NodeManagerAddress"] for node in nodes)
+    found = {}
+    for node in nodes:
+        label, machine, address = labels[node["NodeID"]], node["NodeManagerHostname"], node["NodeManagerAddress"]
+        alone = machine if machines[machine] == 1 else address if addresses[address] == 1 else node["NodeID"][:12]
+        found[node["NodeID"]] = label or alone
+    if twice := [name for name, times in Counter(found.values()).items() if times > 1]:
+        raise ClusterError(f"{len(nodes)} Ray nodes, and more than one is called {twice[0]} by its label {HOST_LABEL}")
+    return found
+
+
+def _reachable(asked: str) -> tuple[str, int]:
+    """Host and port of the head, which takes connections."""
+    address = asked
+    if "://" in asked:
+        raise RayAddressError(
+            f"--ray {asked}: allowed is auto or HOST:PORT of the head, from one of the cluster's hosts"
+        )
+    if asked == "auto":
+        from ray._private.services import get_ray_address_from_environment
+
+        try:
+            address = get_ray_address_from_environment("auto", None) or ""
+        except (ConnectionError, RuntimeError, ValueError):
+            address = ""
+        if not address:
+            raise ClusterError(
+                "no Ray cluster runs on this host: `ray start` one, or join it to yours (--address), or name its head "
+                "with --ray HOST:PORT"
+            )
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise RayAddressError(f"--ray {asked}: allowed is auto or HOST:PORT of the head")
+    try:
+        socket.create_connection((host, int(port)), DIAL_LIMIT_S).close()
+    except OSError as exc:
+        why = exc.strerror or str(exc)
+        raise ClusterError(f"no Ray head answers at {host}:{port} ({why}): is it up, and is this its port?") from exc
+    return host, int(port)
+
+
+def _hello(host: RemoteHost, ref: Any) -> AgentFacts:
+    import ray.exceptions
+
+    try:
+        facts = host.answer(ref, AGENT_LIMIT_S)
+    except ClusterError as exc:
+        text = str(exc.__cause__)
+    except (ray.exceptions.RayError, ImportError, RuntimeError) as exc:
+        text = str(exc)
+    else:
+        assert isinstance(facts, AgentFacts)
+        return facts
+    if "No module named" in text or "failed to be imported" in text or "ModuleNotFoundError" in text:
+        missing = re.search(r"No module named '([^']+)'", text)
+        package = missing[1].partition(".")[0] if missing else "nemesrv"
+        raise ClusterError(
+            f"the Python of Ray on the host {host} has no {package}: install nemesrv there, in the version of this "
+            'host, with pip install "nemesrv[ray]"'
+        )
+    log.warning("%s: %s", host, text)
+    raise ClusterError(f"nemesrv's agent does not start on the host {host}: see the worker's log of Ray there")
+
+
+def _require_same(host: RemoteHost, facts: AgentFacts) -> None:
+    try:
+        ours = version("nemesrv")
+    except PackageNotFoundError:
+        return
+    if facts.nemesrv is not None and facts.nemesrv != ours:
+        raise ClusterError(f"the host {host} has nemesrv {facts.nemesrv}, and this one {ours}: install the same on all")
+
+
+def _sentence(asked: str, exc: Exception) -> str:
+    """Why Ray could not be joined."""
+    text = " ".join(str(exc).split())
+    if "ersion mismatch" in text:
+        theirs = re.search(r"cluster was started with: Ray: (\S+) Python: (\S+)", text)
+        import ray
+
+        there = f"runs Ray {theirs[1]} on Python {theirs[2]}" if theirs else "runs other versions"
+        return (
+            f"the Ray cluster at {asked} {there}, and this host has Ray {ray.__version__} on Python "
+            f"{python_version()}: both must be the same"
+        )
+    if "token" in text.lower() or "nauthenticated" in text:
+        return (
+            f"the Ray cluster at {asked} refused our token: set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN as its own are"
+        )
+    return f"the Ray cluster at {asked} could not be joined: {text[:300]}"

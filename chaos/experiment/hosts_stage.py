@@ -1,0 +1,205 @@
+"""The stage of an experiment on the hosts of an existing Ray cluster: as RealStage, with each part on each host.
+
+    driver                                  host of a Ray node, each
+      Cluster, LinkFaults (facades) ─────►    agent ─► nodes' processes, Toxiproxy, ports, lag probe, link probes
+      harness.0.jsonl                         history/_raw/NODE.0.jsonl, logs ── collected at the end ──► run folder
+
+A node's clock is the driver's, with its origin moved by the offset between the two hosts' own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from os import PRIO_PROCESS, getpriority
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...actors.actor import NodeSpec
+from ...actors.cluster import Cluster
+from ...actors.hosts import HostsWatch, RemoteHost
+from ...actors.joined_ray import JoinedRay
+from ...actors.watch import Death
+from ...remoting.node.clock import RealClock
+from ...remoting.node.network import Address
+from ...remoting.node.recording import Recorder
+from ..errors import HarnessError
+from ..faults.processes import UnplannedDeaths
+from ..history.recorder import RecorderSpec, step_s_of
+from ..hosts.collect import collect
+from ..hosts.facades import HostsPorts, HostsToxiproxy, MeasuredThere, RemoteFront
+from ..hosts.parts import LAG, PORTS, TOXIPROXY, HostLag, HostPorts, HostToxiproxy
+from ..hosts.placement import spread
+from ..scenarios.model import Scenario
+from ..topology import Link
+from .disk import DiskWatch
+from .harness import Harness
+from .run_folder import RunFolder
+from .stage import HARNESS_ROLE, RealStage, Starts
+
+if TYPE_CHECKING:
+    from ..faults.toxiproxy_links import LinkFaults
+
+
+@dataclass(slots=True)
+class HostsStage(RealStage):
+    """On the hosts that are there when the run begins; one that joins the Ray cluster later has no part in it."""
+
+    _hosts: dict[str, RemoteHost] = field(init=False, default_factory=dict)
+    _placed: dict[str, str] = field(init=False, default_factory=dict)
+    _folders: dict[str, Path] = field(init=False, default_factory=dict)
+    _ports: HostsPorts = field(init=False)
+
+    def begin(self, folder: RunFolder, seed: int, scale: float, say: Callable[[str], None]) -> None:
+        self._folder = folder
+        self.harness.start_spark()
+        say("joining Ray")
+        self.harness.ray.start()
+        joined = self.joined
+        self._hosts = {host.name: host for host in joined.hosts if not host.lost}
+        self.clock = RealClock.starting_now(scale)
+        asked = {host: host.asking("begin_run", host.clock(self.clock)) for host in self._hosts.values()}
+        self._folders = {host.name: Path(host.answer(ref)) for host, ref in asked.items()}
+        self._ports = HostsPorts(self.host_of)
+        for host in self._hosts.values():
+            host.ask("open", PORTS, HostPorts, host.address)
+
+    @property
+    def joined(self) -> JoinedRay:
+        assert isinstance(self.harness.ray, JoinedRay)
+        return self.harness.ray
+
+    def host_of(self, node: str) -> RemoteHost:
+        """Where a node is; the driver's own for whoever is none."""
+        name = self._placed.get(node)
+        return self.joined.driver_host if name is None else self._hosts[name]
+
+    def starts(self, scenario: Scenario, seed: int) -> Starts:
+        self._placed = spread(scenario.topology(), tuple(self._hosts), self.joined.driver_host.name)
+        return Starts()
+
+    def host_name(self, node: str) -> str | None:
+        return self._placed.get(node) if len(self._hosts) > 1 else None
+
+    def spec(self, spec: NodeSpec) -> NodeSpec:
+        host = self.host_of(spec.name)
+        folder, near = self._folders[host.name], self._folder.path.resolve()
+        assert isinstance(spec.recorder_spec, RecorderSpec)
+        return replace(
+            spec,
+            clock=host.clock(self.clock),
+            recorder_spec=self._there(spec.recorder_spec, host),
+            data_dir=spec.data_dir and folder / spec.data_dir.relative_to(near),
+            log_file=spec.log_file and folder / spec.log_file.relative_to(near),
+            niceness=getpriority(PRIO_PROCESS, 0),
+        )
+
+    def _there(self, spec: RecorderSpec, host: RemoteHost, incarnation: int = 0) -> RecorderSpec:
+        path = self._folders[host.name] / spec.path.relative_to(self._folder.path.resolve())
+        moved = replace(spec, path=path, clock=host.clock(self.clock))
+        return moved.for_incarnation(incarnation) if incarnation else moved
+
+    def addresses(self, names: Iterable[str]) -> dict[str, Address]:
+        return self._ports.take_servers(names)
+
+    def set_up(
+        self, stack: ExitStack, record: Recorder, upstreams: Mapping[Link, Address], say: Callable[[str], None]
+    ) -> tuple[Cluster, LinkFaults]:
+        from ..faults.bandwidth_proof import BandwidthProofs
+        from ..faults.link_probes import LinkProbes
+        from ..faults.measuring import MeasuringThread
+        from ..faults.proxy_lag import TOXIPROXY as LATE_NODE
+        from ..faults.toxiproxy_links import LinkFaults
+
+        hosts = tuple(self._hosts.values())
+        on = "this host" if len(hosts) == 1 else f"{len(hosts)} hosts"
+        say(f"starting Toxiproxy on {on} and its links")
+        stack.callback(self._end_run)
+        asked = {}
+        for host in hosts:
+            log_file = self._folders[host.name] / "logs" / _log_name(host, len(hosts))
+            asked[host] = host.asking("open", TOXIPROXY, HostToxiproxy, log_file)
+        pids = {}
+        for host, ref in asked.items():
+            try:
+                _, pids[host] = host.answer(ref, 30.0)
+            except HarnessError as exc:
+                raise HarnessError(f"on the host {host}: {exc}") from exc
+        lateness = self.recorder_spec(LATE_NODE, HARNESS_ROLE)
+        step_s = step_s_of(self.clock.scale)
+        for number, host in enumerate(hosts):
+            there = self._there(lateness, host, number)
+            host.ask("open", LAG, HostLag, host.clock(self.clock), there, step_s)
+        api = HostsToxiproxy(hosts, self.host_of)
+        self._links = LinkFaults(api, self.clock, record, front_for=lambda node: RemoteFront(self.host_of(node)))
+        self._links.open(upstreams, self._ports)
+        there_ = MeasuredThere(self.clock, self._links.way, self.host_of)
+        measuring = stack.enter_context(MeasuringThread(self.clock, self._links.way, record, there_))
+        self._links.observer, self._links.probes = BandwidthProofs(measuring), LinkProbes(measuring)
+        watch = stack.enter_context(self._hosts_watch(record, pids))
+        stack.enter_context(self.joined.head_watch(self._alarm))
+        stack.enter_context(DiskWatch(self._folder.path, self._alarm))
+        cluster = Cluster(
+            self.harness.ray, self.clock, watch=watch, alarm=self._alarm, dials=self._links, home=self.host_of
+        )
+
+        def tell(node: str, dials: Mapping[Address, Address]) -> None:
+            self._outside.redial(node, dials)
+            cluster.redial(node, dials)
+
+        self._links.tell = tell
+        stack.enter_context(cluster)
+        stack.enter_context(self._outside)
+        return cluster, self._links
+
+    def _hosts_watch(self, record: Recorder, toxiproxies: Mapping[RemoteHost, int]) -> HostsWatch:
+        carriers = {f"Toxiproxy of {host}": host for host in toxiproxies}
+        deaths = UnplannedDeaths(record)
+
+        def at_once(name: str, pid: int) -> None:
+            if name not in carriers:
+                with deaths.noted(name):
+                    self._links.refuse(name, pid)
+
+        def told(death: Death) -> bool:
+            if death.name in carriers:
+                return False
+            if self.unplanned is not None:
+                self.unplanned(death, deaths.id_of(death.name))
+            return self.unplanned is not None
+
+        watch = HostsWatch(
+            self.clock,
+            hosts=self._hosts.values(),
+            host_of=lambda name: carriers.get(name) or self.host_of(name),
+            alarm=self._alarm,
+            told=told,
+            at_once=at_once,
+        )
+        for name, host in carriers.items():
+            watch.add(name, toxiproxies[host])
+        return watch
+
+    def _end_run(self) -> None:
+        """What was recorded on the hosts is in the run folder, and nothing of the run is left there."""
+        hosts = self._hosts.values()
+        collect(hosts, self._folder.path)
+        for host in hosts:
+            if not host.lost:
+                host.ask("end_run", timeout_s=30.0)
+
+    def join(self, name: str, upstreams: Mapping[Link, Address]) -> None:
+        self._links.open(upstreams, self._ports)
+
+
+def _log_name(host: RemoteHost, hosts: int) -> str:
+    return "toxiproxy.log" if hosts == 1 else f"toxiproxy-{host.name}.log"
+
+
+def real_stage(
+    harness: Harness, *, unplanned: Callable[[Death, str], None] | None = None, rotates: bool = False
+) -> RealStage:
+    """Of this machine, or of the hosts of the Ray cluster that the harness has joined."""
+    made = HostsStage if isinstance(harness.ray, JoinedRay) else RealStage
+    return made(harness, unplanned=unplanned, rotates=rotates)

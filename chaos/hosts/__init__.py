@@ -1,0 +1,1 @@
+"""One experiment on many hosts: which node is where, and what the harness has on each through its agent (actors/)."""
