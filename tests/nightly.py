@@ -262,6 +262,11 @@ NIGHTLY = (
         ("java-4.9.8", "node-3.12.0", "ours-4.9"),
     ),
     Nightly(
+        "tests/clients_matrix/test_twice.py::test_two_runs_of_a_client_agree",
+        "two whole profiles of Java 4.9.8 (`python -m tests.clients_matrix --twice CLIENT`)",
+        ("tests/clients_matrix/test_twice.py", "tests/chaos/conform/test_sabotage.py"),
+    ),
+    Nightly(
         "tests/clients_matrix/test_hour.py::test_our_client_has_no_errors",
         "a client sends, receives, rebalances and leaves (`make client-hour`: for an hour)",
         ("tests/clients_matrix/test_hour.py::test_what_was_said_is_counted", _CLIENTS),

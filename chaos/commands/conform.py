@@ -91,7 +91,7 @@ def conform(
 
     Exit status: 0 every rule VALID (or measured, without --profile), 1 INVALID, 3 UNKNOWN, 2 and 4 as a run's.
     """
-    from ..conform.judging import judge_all, situations_of
+    from ..conform.judging import hindered_in, judge_all, situations_of
     from ..conform.profile import profile_of, written
     from ..conform.result import Result as Found
     from ..conform.result import hindered, tidy, with_reasons, write
@@ -122,7 +122,13 @@ def conform(
     folder = RunFolder.create("conform", out)
     progress = Progress(f"conform {Path(cmd[0]).name}", FIRST_GUESS_S, quiet=as_json)
     try:
-        trial = run(plan, logs=folder.logs, data=folder.data, progress=progress)
+        trial = run(
+            plan,
+            logs=folder.logs,
+            data=folder.data,
+            again=lambda watched: hindered_in(watched, held_against, wanted),
+            progress=progress,
+        )
     finally:
         progress.clear()
         tidy(folder)

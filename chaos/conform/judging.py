@@ -9,7 +9,8 @@ from typing import Any
 from ..verdict import Validity
 from .profile import Profile
 from .rules import RULES, LeftOut, Measured, Rule
-from .rules.rule import Expected, plain
+from .rules.rule import LATE_S, Expected, plain
+from .situations import SITUATIONS
 from .watched import Watched
 
 
@@ -54,6 +55,26 @@ def judge_all(
 ) -> list[RuleVerdict]:
     """A verdict for every rule (or those), in their order. A rule none of whose situations was run is left out."""
     return [_judge(rule, watched, profile) for name, rule in RULES.items() if rules is None or name in rules]
+
+
+def hindered_in(
+    watched: Sequence[Watched], profile: Profile | None, rules: Collection[str] | None = None
+) -> tuple[str, ...]:
+    """The situations in which this machine was so late that a rule was not decided, or not held against its time."""
+    found: dict[str, None] = {}
+    for each in judge_all(watched, profile, rules):
+        if not isinstance(each.measured, Measured) or each.verdict in (Validity.VALID, Validity.INVALID):
+            continue
+        rule = each.rule
+        is_time = rule.unit == "s" and isinstance(each.measured.value, float | int)
+        if not (each.verdict is Validity.UNKNOWN or rule.by_time or is_time):
+            continue  # a word, or a number of things, that a late machine does not change
+        too_late_s = rule.tolerance if is_time and rule.tolerance is not None else LATE_S
+        late = (
+            one.situation for one in watched if one.situation in rule.situations and one.late_ms / 1000 > too_late_s
+        )
+        found |= dict.fromkeys(name for name in late if not SITUATIONS[name].many)
+    return tuple(found)
 
 
 def _judge(rule: Rule, watched: Sequence[Watched], profile: Profile | None) -> RuleVerdict:

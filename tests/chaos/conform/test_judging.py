@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from nemesrv.chaos.conform.judging import judge_all, situations_of
-from nemesrv.chaos.conform.profile import names, profile_of, written
+from nemesrv.chaos.conform.judging import hindered_in, judge_all, situations_of
+from nemesrv.chaos.conform.profile import Profile, names, profile_of, written
 from nemesrv.chaos.conform.rules import RULES, LeftOut, Measured
 from nemesrv.chaos.conform.rules.rule import Range
 from nemesrv.chaos.conform.situations import SITUATIONS
+from nemesrv.chaos.conform.watched import Watched
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.verdict import Validity
 from tests.chaos.conform.story import Story, polls
@@ -51,6 +52,22 @@ def test_a_time_out_of_bounds_on_a_machine_that_was_late_is_unknown_and_says_so(
     assert (on_time.verdict, late.verdict) == (Validity.INVALID, Validity.UNKNOWN)
     assert isinstance(late.measured, Measured)
     assert "this machine was 1.20 s late meanwhile" in late.measured.why
+
+
+def test_situations_are_repeated_in_which_the_machine_was_too_late_for_a_rule() -> None:
+    java = profile_of("java-5.3")
+    slow = polls(Story("quiet", for_s=100.0), "ns-1", 0.05, 31.0, 62.0, 93.0).watched()
+
+    def named(profile: Profile | None, *watched: Watched) -> tuple[str, ...]:
+        return hindered_in(watched, profile, ["sticky", "poll_period_s"])
+
+    assert named(java, slow) == (), "it is INVALID, and the machine was not late"
+    assert named(java, replace(slow, late_ms=1200.0)) == ("quiet",), "it is UNKNOWN"
+    assert named(java, replace(KEPT, late_ms=1200.0)) == (), "it is VALID all the same"
+    assert named(None, replace(KEPT, late_ms=600.0)) == ("quiet",), "a time that is measured to half a second"
+    assert named(None, replace(KEPT, late_ms=400.0)) == ()
+    slowed = replace(polls(Story("slow"), "ns-1", 0.05, 30.0).watched(), late_ms=20.0)
+    assert named(None, replace(KEPT, late_ms=600.0), slowed) == ("quiet",), "and not where it was on time"
 
 
 def test_a_rule_that_fails_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from nemesrv.chaos.conform.run import Trial, run
 from nemesrv.chaos.conform.scene import Plan
 from nemesrv.chaos.conform.situations import SITUATIONS, Act, Situation, Step, Whom
 from nemesrv.chaos.conform.subject import Program
+from nemesrv.chaos.conform.watched import Watched
 from nemesrv.chaos.errors import HarnessError
 from nemesrv.chaos.fronts.behaviour import REFUSES
 from nemesrv.chaos.fronts.observed import Answered, Asked, Behaved, Closed, Dialled, Happened, Opened, Told
@@ -91,6 +93,35 @@ def test_each_process_of_each_situation_is_watched_from_its_start_to_its_end(tmp
         assert watched.began_ms < watched.stopping_ms <= watched.ended_ms
         assert [seen.at_ms for seen in watched.seen] == sorted(seen.at_ms for seen in watched.seen)
         assert (watched.at_work_ms is None) == (watched.situation == "empty")
+
+
+@pytest.mark.parametrize(("second_ms", "counts_ms"), [(50.0, 50.0), (950.0, 900.0)])
+def test_a_situation_in_which_this_machine_was_late_is_repeated_and_the_less_late_counts(
+    second_ms: float, counts_ms: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late_ms = iter((0.0, 900.0, second_ms))  # the first process is of no situation
+    asked: list[float] = []
+
+    class Lateness(run_module.Lateness):
+        def worst_ms(self, from_ms: float, to_ms: float) -> float:
+            return next(late_ms)
+
+    def again(watched: Sequence[Watched]) -> list[str]:
+        asked.extend(each.late_ms for each in watched)
+        return ["quiet"]
+
+    monkeypatch.setattr(run_module, "Lateness", Lateness)
+    plan = Plan(program=Program(CLIENT), situations=("quiet",), starts=1)
+    (tmp_path / "logs").mkdir()
+    trial = run(plan, logs=tmp_path / "logs", data=tmp_path / "data", again=again)
+    assert asked == [900.0]
+    assert [(each.situation, each.late_ms) for each in trial.watched] == [("quiet", counts_ms)]
+    assert trial.notes == (
+        "`quiet` was put through twice, for this machine was 0.90 s late, and "
+        f"{second_ms / 1000:.2f} s the second time",
+    )
+    assert not (tmp_path / "logs" / "again").exists()
+    assert (tmp_path / "logs" / "quiet.log").exists()
 
 
 def test_what_one_process_does_is_seen_in_its_order(tmp_path: Path) -> None:

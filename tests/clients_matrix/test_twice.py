@@ -1,0 +1,71 @@
+"""When two runs of the same client agree."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .__main__ import main
+from .twice import compared, status, told
+
+WORD = {"rule": "sticky", "measured": "kept", "verdict": "VALID", "why": ""}
+TIME = {"rule": "answer_timeout_s", "measured": 3.0, "verdict": "VALID", "why": ""}
+BOUND = {"rule": "killed_broker_s", "measured": 19.0, "verdict": "VALID", "why": ""}
+COUNT = {"rule": "storm", "measured": 7.0, "verdict": "measured", "why": ""}
+STALL = {"rule": "send_stall_s", "measured": 3.5, "verdict": "measured", "why": ""}
+
+
+def document(*rules: dict[str, Any], late_ms: float = 0.0, **left_out: str) -> dict[str, Any]:
+    return {"rules": list(rules), "late_ms": late_ms, "left_out": left_out}
+
+
+def of_pair(one: dict[str, Any], more: dict[str, Any], late_ms: float = 0.0) -> int:
+    return status(list(compared(document(one), document({**one, **more}, late_ms=late_ms))))
+
+
+def test_words_are_the_same_and_times_within_their_tolerance() -> None:
+    assert of_pair(WORD, {}) == 0
+    assert of_pair(WORD, {"measured": "moves"}) == 1
+    assert of_pair(TIME, {"measured": 3.14}) == 0
+    assert of_pair(TIME, {"measured": 3.2}) == 1
+    assert of_pair(TIME, {"measured": 3.2}, late_ms=100.0) == 0, "this machine was late"
+    assert of_pair(BOUND, {"measured": "still used"}) == 1
+
+
+def test_what_is_within_the_profile_s_bound_agrees() -> None:
+    assert of_pair(BOUND, {"measured": 29.0}) == 0
+    assert of_pair(BOUND, {"measured": 49.0, "verdict": "INVALID"}) == 1
+    assert of_pair({**BOUND, "verdict": "measured"}, {"measured": 29.0}) == 1, "no profile says how long it may be"
+
+
+def test_counts_lie_apart_by_chance_and_stalls_by_a_try() -> None:
+    assert of_pair(COUNT, {"measured": 10.0}) == 0
+    assert of_pair(COUNT, {"measured": 40.0}) == 1
+    both = (document(TIME, STALL), document(TIME, {**STALL, "measured": 7.4}))
+    assert status(list(compared(*both))) == 0
+    assert of_pair(STALL, {"measured": 7.4}) == 1, "no try is so long"
+
+
+def test_what_one_of_them_left_open_is_told() -> None:
+    pairs = list(compared(document(WORD, TIME), document(WORD, {**TIME, "measured": None, "why": "too few"})))
+    assert status(pairs) == 3
+    assert told(pairs).splitlines() == [
+        "1 of 2 rules agree",
+        "  not decided   answer_timeout_s: 3 and nothing: too few",
+    ]
+    pairs = list(compared(document(WORD, TIME), document(WORD, answer_timeout_s="it asks nobody")))
+    assert (
+        told(pairs).splitlines()[1]
+        == "  not the same  answer_timeout_s: 3 and nothing: one left it out: it asks nobody"
+    )
+    assert status(pairs) == 1
+
+
+@pytest.mark.java
+@pytest.mark.timeout(3_000)
+def test_two_runs_of_a_client_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["clients", "--twice", "java-4.9.8", "--out", str(tmp_path)])
+    assert main() in (0, 3), "two runs do not agree; 3: a machine that was late left a rule undecided"

@@ -1,0 +1,107 @@
+"""Two runs of the same client agree: in every word, in every time, and where chance is, inside its interval.
+
+    words                       the same
+    times                       within the rule's tolerance of each other, and how late the machine was
+    bounds of the profile       both within: what lies below depends on when in a poll or a rebalance a fault fell
+    counts and shares           within what chance makes of them: three standard deviations, or the rule's tolerance
+
+A rule that one of the runs left undecided is told apart: nothing is known of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+from nemesrv.chaos.conform.rules import RULES
+from nemesrv.chaos.verdict import Validity
+
+Document = Mapping[str, Any]
+"""A conform.json."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """What two runs found of one rule."""
+
+    rule: str
+    one: Any
+    other: Any
+    why: str
+    """In which way they do not agree; "" where they do."""
+    is_undecided: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {_said(self.one)} and {_said(self.other)}{': ' if self.why else ''}{self.why}"
+
+
+def _said(value: Any) -> str:
+    return "nothing" if value is None else f"{value:g}" if isinstance(value, float | int) else str(value)
+
+
+def compared(one: Document, other: Document) -> Iterator[Pair]:
+    """Every rule that either run measured."""
+    found, again = ({rule["rule"]: rule for rule in document["rules"]} for document in (one, other))
+    late_s = (one["late_ms"] + other["late_ms"]) / 1000
+    stall_s = max((_number(of.get(name)) for of in (found, again) for name in _TIME_OUTS), default=0.0)
+    for name in RULES:
+        if name not in found and name not in again:
+            continue
+        if name not in found or name not in again:
+            measured = found.get(name, again.get(name, {})).get("measured")
+            why = f"one left it out: {(other if name in found else one)['left_out'].get(name, '')}"
+            yield Pair(rule=name, one=measured, other=None, why=why)
+            continue
+        yield _compared(name, found[name], again[name], late_s, stall_s)
+
+
+_TIME_OUTS = ("connect_timeout_s", "answer_timeout_s")
+
+
+def _number(rule: Mapping[str, Any] | None) -> float:
+    value = None if rule is None else rule["measured"]
+    return float(value) if isinstance(value, float | int) else 0.0
+
+
+def _compared(name: str, one: Mapping[str, Any], other: Mapping[str, Any], late_s: float, stall_s: float) -> Pair:
+    a, b = one["measured"], other["measured"]
+    if a is None or b is None:
+        why = one["why"] if a is None else other["why"]
+        return Pair(rule=name, one=a, other=b, why=why, is_undecided=True)
+    if isinstance(a, str) or isinstance(b, str):
+        return Pair(rule=name, one=a, other=b, why="" if a == b else "they are not the same")
+    if RULES[name].is_bound and one["verdict"] == other["verdict"] == Validity.VALID:
+        return Pair(rule=name, one=a, other=b, why="")
+    apart = _apart(name, max(a, b), late_s, stall_s)
+    why = "" if abs(a - b) <= apart else f"they may be {apart:.3g} {RULES[name].unit} apart"
+    return Pair(rule=name, one=a, other=b, why=why)
+
+
+def _apart(name: str, value: float, late_s: float, stall_s: float) -> float:
+    """How far two values may lie apart."""
+    rule = RULES[name]
+    tolerance = rule.tolerance or 0.0
+    if rule.unit == "s":
+        whole_tries_s = stall_s if name == "send_stall_s" else 0.0  # one more, or one less, by chance
+        return tolerance + late_s + whole_tries_s
+    return max(tolerance, 3 * sqrt(value)) if rule.unit == "look-ups" else tolerance
+
+
+def told(pairs: list[Pair]) -> str:
+    """For people: what does not agree, what is not known, and how many agree."""
+    wrong = [str(pair) for pair in pairs if pair.why and not pair.is_undecided]
+    unknown = [str(pair) for pair in pairs if pair.is_undecided]
+    agree = len(pairs) - len(wrong) - len(unknown)
+    lines = [f"{agree} of {len(pairs)} rules agree"]
+    lines += [f"  not the same  {each}" for each in wrong]
+    lines += [f"  not decided   {each}" for each in unknown]
+    return "\n".join(lines)
+
+
+def status(pairs: list[Pair]) -> int:
+    """1: two do not agree; 3: one is not decided; 0: all agree."""
+    if any(pair.why and not pair.is_undecided for pair in pairs):
+        return 1
+    return 3 if any(pair.is_undecided for pair in pairs) else 0
