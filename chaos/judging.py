@@ -48,6 +48,8 @@ class History:
     """None: it is no run folder of this machine, and nothing is written."""
     drawn: bool = True
     """Whether report.html is wanted."""
+    copy: str | None = None
+    """Where else its Parquet files are; None: nowhere."""
 
     @property
     def name(self) -> str:
@@ -158,8 +160,11 @@ def _checks_of(scenario: Scenario | None, where: str) -> tuple[str, ...]:
 def judge(history: History, spark: SparkSession) -> Judged:
     """What its checks say of it; kept. HarnessError when it cannot be read."""
     from .spark.judge import check_run
+    from .spark.settings import is_local
 
-    return keep(history, check_run(history.where, history.checks, spark))
+    # Where workers are elsewhere, a large history has to be where they see it.
+    where = history.copy if history.copy is not None and not is_local(spark.sparkContext.master) else history.where
+    return keep(history, check_run(where, history.checks, spark))
 
 
 def apart(checks: Iterable[str], verdicts: Sequence[Verdict]) -> tuple[list[Verdict], list[Verdict]]:
@@ -219,6 +224,8 @@ def show(judged: Judged, summary_file: Path | None = None, *, as_json: bool = Fa
             click.echo(f"report: {history.folder.report_file}")
         elif history.folder is not None and not has("report"):
             click.echo(f"no report.html, which needs bokeh: {how_to_get(['report'])}")
+        if history.copy is not None:
+            click.echo(f"history: {history.copy}")
     if summary_file is None:
         return
     if history.folder is None:
@@ -258,4 +265,5 @@ def _document(judged: Judged) -> dict[str, object]:
         "timeline_ms": max((verdict.timeline_ms for verdict in verdicts), default=0.0),
         "checks": [verdict.to_json() for verdict in verdicts],
         "left_out": reasons(judged.left_out),
+        **({"history": history.copy} if history.copy is not None else {}),
     }

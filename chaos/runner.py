@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from platform import python_version
@@ -23,6 +23,7 @@ from .experiment.stage import Stage
 from .experiment.virtual.garbage import seldom_collected
 from .experiment.virtual.stage import VirtualStage
 from .faults.link_faults import LinkFault
+from .history.store import HistoryStore
 from .installation import require_extras
 from .judging import Judged, exit_status, extras_of, find, judge, of_run, show
 from .preflight import Needs, require
@@ -53,6 +54,8 @@ class Options:
     """Whether runs/latest is to lead to it."""
     ray: str | None = None
     """The address of an existing Ray cluster to run on. None: one of our own, on this machine."""
+    history: str | None = None
+    """Where a copy of each history goes (history/store.py). None: it is in the run folder only."""
 
     def is_virtual(self, scenario: Scenario) -> bool:
         """On which clock that scenario is run."""
@@ -65,6 +68,8 @@ def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
     for scenario in scenarios:
         _require_injectable(scenario, options)
     virtual = all(map(options.is_virtual, scenarios))
+    if options.history is not None:
+        HistoryStore(options.history)
     require_parts("nemesrv run", scenarios, options.out, virtual=virtual, joins=options.ray is not None)
     judged = []
     workers = max(map(processes_of, scenarios), default=1)
@@ -120,7 +125,11 @@ def run_one(
         progress.say("judging")
         if is_last:
             harness.end_ray()
-        return judge(of_run(folder, as_run), harness.spark())
+        history = of_run(folder, as_run)
+        if options.history is not None:
+            copy = HistoryStore(options.history).keep(folder.path, f"{as_run.name}/{folder.path.resolve().name}")
+            history = replace(history, copy=copy)
+        return judge(history, harness.spark())
     except ClusterError as exc:
         raise HarnessError(f"{exc} (logs: {folder.logs})") from exc
     finally:

@@ -48,6 +48,16 @@ _SHAPES = f"{_VIRTUAL}/test_shaped_partitions.py::test_links_meet_what_the_shape
 
 NIGHTLY = (
     Nightly(
+        "tests/hosts/test_clocks.py",
+        "three hosts, one of whose clocks is 700 ms ahead: what is measured of it, and a run that is VALID (1 min)",
+        ("tests/chaos/hosts/test_clocks.py", "tests/chaos/history/test_one_axis.py"),
+    ),
+    Nightly(
+        "tests/chaos/history/test_random_hosts.py::test_nothing_is_invalid_for_the_clocks_of_three_hosts",
+        "random runs as three hosts would have recorded them, their clocks wrong in eight ways (1 min)",
+        ("tests/chaos/history/test_one_axis.py", "tests/chaos/checkers/test_blind.py"),
+    ),
+    Nightly(
         "tests/chaos/conform/test_command.py::test_our_own_client_does_all_that_its_profile_says",
         "`nemesrv conform` with our own client in every situation, in real time (3 min 30 s)",
         (

@@ -31,7 +31,7 @@ def with_blind(check: Check[Any], verdict: Verdict, world: World) -> Verdict:
     touches = _touching(seen, world) if complete else lambda _finding: True
     touched = sum(one.examined for one in verdict.findings if touches(one)) if complete else verdict.examined
     if not touched:
-        lost = {", ".join(sorted(one.nodes)): one.why for one in seen if math.isinf(one.to_ms)}
+        lost = {", ".join(sorted(one.nodes)): one.why for one in seen if one.missing}
         return replace(verdict, undecided={**verdict.undecided, **lost}) if lost else verdict
     findings = tuple(_undecided(one) if touches(one) else one for one in verdict.findings)
     wrong = sum(one.wrong for one in findings)
@@ -54,7 +54,10 @@ def _touching(seen: Iterable[Blind], world: World) -> Touches:
     """Whether a finding names a node of a blind stretch, and what it judged may reach into that."""
     timers = world.timers
     reach_ms = timers.E_ms + timers.S_ms + 2 * timers.P_ms + timers.R_ms + timers.T_ms + timers.lateness_cap_ms
-    known = [(_named(one.nodes, world), one.from_ms - reach_ms, one.to_ms + reach_ms) for one in seen]
+    known = []
+    for one in seen:
+        far_ms = 0.0 if one.missing else reach_ms  # who is lost does nothing later
+        known.append((_named(one.nodes, world), one.from_ms - far_ms, one.to_ms + far_ms))
 
     def touches(finding: Finding) -> bool:
         members = world.groups.get(finding.subject, ())  # of a group each is concerned
@@ -62,7 +65,7 @@ def _touching(seen: Iterable[Blind], world: World) -> Touches:
         text = " ".join((finding.subject, finding.object, finding.after, *members, more))
         until_ms = finding.to_ms if math.isfinite(finding.to_ms) else world.end_ms
         return any(
-            finding.from_ms <= to_ms and until_ms >= from_ms and names.search(text) for names, from_ms, to_ms in known
+            finding.from_ms < to_ms and until_ms > from_ms and names.search(text) for names, from_ms, to_ms in known
         )
 
     return touches

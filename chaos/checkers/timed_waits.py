@@ -205,19 +205,20 @@ class Waits(Process):
         node = self.life.node
         others = {name for name in self.world.members_of(node) if name != node}
         rounds = [run for run in self._rows("scheduled_task") if run.row.f == REBALANCE]
-        begun = [run.began_ms for run in rounds]
+        begun, apart_ms = [run.began_ms for run in rounds], self.timers.clocks_ms or 0.0
         for row in self.control.rows("client_gone"):
             at_ms = row.time_ms
             told = begun and (row.decoded or {}).get("groups") and node_of_client(row) in others
-            if not told or not begun[0] < at_ms < self.end_ms:
+            if not told or at_ms - apart_ms <= begun[0] or at_ms >= self.end_ms:
                 continue
             if not self.world.setting(row.node, "notifyConsumerIdsChangedEnable") or not self._is_known(
                 row.node, at_ms
             ):
                 continue
-            number = bisect_left(begun, at_ms)
-            from_ms = max(at_ms, rounds[number - 1].ended_ms)  # not before the round that runs is over
+            number = bisect_left(begun, at_ms - apart_ms)
             told_ms = begun[number] if number < len(begun) else self.end_ms
+            # Not before the round that runs is over; by two hosts' clocks it may begin before it was told.
+            from_ms = min(max(at_ms, rounds[number - 1].ended_ms), told_ms)
             missing = number == len(begun)
             if missing and from_ms + self.timers.delivery_ms >= self.end_ms:
                 continue
@@ -271,7 +272,7 @@ class Waits(Process):
             )
 
     def _within(self, at_ms: Sequence[float], from_ms: float, to_ms: float) -> bool:
-        index = bisect_left(at_ms, from_ms - 1.0)
+        index = bisect_left(at_ms, from_ms - 1.0 - (self.timers.clocks_ms or 0.0))
         return index < len(at_ms) and at_ms[index] <= to_ms
 
     def _heard(self) -> Mapping[str, Sequence[float]]:

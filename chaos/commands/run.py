@@ -32,6 +32,11 @@ from .values import Number, SparkMaster, WholeNumber
 @set_option
 @ray_option
 @click.option("--spark-master", type=SparkMaster(), help="Judge on this Spark cluster instead of in this process.")
+@click.option(
+    "--history",
+    metavar="URI",
+    help="Copy each history, as Parquet, below this place too: a folder, s3://…, hdfs://…, gs://… or file://….",
+)
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 @summary_option
 @json_option
@@ -46,6 +51,7 @@ def run(
     sets: tuple[str, ...],
     ray: str | None,
     spark_master: str | None,
+    history: str | None,
     quiet: bool,
     summary: Path | None,
     as_json: bool,
@@ -81,6 +87,7 @@ def run(
         quiet=quiet,
         as_json=as_json,
         ray=ray,
+        history=history,
     )
     found = [find(name, sets) for name in names]
     for each in found:

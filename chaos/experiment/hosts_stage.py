@@ -2,9 +2,11 @@
 
     driver                                  host of a Ray node, each
       Cluster, LinkFaults (facades) ─────►    agent ─► nodes' processes, Toxiproxy, ports, lag probe, link probes
-      harness.0.jsonl                         history/_raw/NODE.0.jsonl, logs ── collected at the end ──► run folder
+      harness.0.jsonl                         history/_raw/NODE.0.jsonl, logs ── collected all the time ──► run folder
+      clocks.0.jsonl  ◄── what each host's clock shows, asked all the time (hosts/clocks.py)
 
-A node's clock is the driver's, with its origin moved by the offset between the two hosts' own.
+A node's clock is the driver's, with its origin moved by the offset between the two hosts' own when the run began; what
+that was wrong by, and how they drift, the merge corrects (history/one_axis.py).
 """
 
 from __future__ import annotations
@@ -26,8 +28,10 @@ from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
 from ..errors import HarnessError
 from ..faults.processes import UnplannedDeaths
+from ..history.one_axis import CLOCKS
 from ..history.recorder import RecorderSpec, step_s_of
-from ..hosts.collect import collect
+from ..hosts.clocks import EVERY_S, HostClocks, clock_identity
+from ..hosts.collect import Collector, RayHost, record_missing
 from ..hosts.facades import HostsPorts, HostsToxiproxy, MeasuredThere, RemoteFront
 from ..hosts.parts import LAG, PORTS, TOXIPROXY, HostLag, HostPorts, HostToxiproxy
 from ..hosts.placement import spread
@@ -41,6 +45,9 @@ from .stage import HARNESS_ROLE, RealStage, Starts
 if TYPE_CHECKING:
     from ..faults.toxiproxy_links import LinkFaults
 
+UP_EVERY_S = 5.0
+"""How often the hosts' clocks are asked in a run that may last for days."""
+
 
 @dataclass(slots=True)
 class HostsStage(RealStage):
@@ -50,6 +57,9 @@ class HostsStage(RealStage):
     _placed: dict[str, str] = field(init=False, default_factory=dict)
     _folders: dict[str, Path] = field(init=False, default_factory=dict)
     _ports: HostsPorts = field(init=False)
+    _collector: Collector = field(init=False)
+    _one_clock: frozenset[str] = field(init=False, default=frozenset())
+    """The hosts whose clock is the driver's own."""
 
     def begin(self, folder: RunFolder, seed: int, scale: float, say: Callable[[str], None]) -> None:
         self._folder = folder
@@ -58,6 +68,10 @@ class HostsStage(RealStage):
         self.harness.ray.start()
         joined = self.joined
         self._hosts = {host.name: host for host in joined.hosts if not host.lost}
+        own, asking = clock_identity(), {name: h.asking("run", clock_identity) for name, h in self._hosts.items()}
+        self._one_clock = frozenset(name for name, ref in asking.items() if self._hosts[name].answer(ref) == own)
+        for name in self._one_clock:
+            self._hosts[name].offset_ns = self._hosts[name].offset_bound_ns = 0
         self.clock = RealClock.starting_now(scale)
         asked = {host: host.asking("begin_run", host.clock(self.clock)) for host in self._hosts.values()}
         self._folders = {host.name: Path(host.answer(ref)) for host, ref in asked.items()}
@@ -115,7 +129,16 @@ class HostsStage(RealStage):
         hosts = tuple(self._hosts.values())
         on = "this host" if len(hosts) == 1 else f"{len(hosts)} hosts"
         say(f"starting Toxiproxy on {on} and its links")
-        stack.callback(self._end_run)
+        stack.callback(self._end_run, record)
+        far = [RayHost(host, str(self._folders[host.name])) for host in hosts]
+        self._collector = Collector(far, self._folder.path, self._now_ms)
+        self._collector.__enter__()
+        if len(hosts) > 1:
+            clocks = self.recorder_spec(CLOCKS, HARNESS_ROLE).open()
+            stack.callback(clocks.close)
+            asks = {host.name: None if host.name in self._one_clock else self._shown_by(host) for host in hosts}
+            every_s = UP_EVERY_S if self.rotates else EVERY_S
+            stack.enter_context(HostClocks(asks, self._now_ms, clocks, every_s))
         asked = {}
         for host in hosts:
             log_file = self._folders[host.name] / "logs" / _log_name(host, len(hosts))
@@ -181,10 +204,23 @@ class HostsStage(RealStage):
             watch.add(name, toxiproxies[host])
         return watch
 
-    def _end_run(self) -> None:
+    def _now_ms(self) -> float:
+        return self.clock.monotonic_s() * 1000.0
+
+    def _shown_by(self, host: RemoteHost) -> Callable[[], float]:
+        """What the clock of that host's nodes shows, in RocketMQ milliseconds."""
+        clock = host.clock(self.clock)
+
+        def shown_ms() -> float:
+            return float((host.ask("monotonic_ns") - clock.origin_monotonic_ns) * clock.scale / 1e6)
+
+        return shown_ms
+
+    def _end_run(self, record: Recorder) -> None:
         """What was recorded on the hosts is in the run folder, and nothing of the run is left there."""
         hosts = self._hosts.values()
-        collect(hosts, self._folder.path)
+        self._collector.finish()
+        record_missing(record, self._collector.gone, self._placed)
         for host in hosts:
             if not host.lost:
                 host.ask("end_run", timeout_s=30.0)

@@ -148,7 +148,7 @@ _CATALOGUE: tuple[Event, ...] = (
         Group.ENVIRONMENT,
         "harness",
         ("source", "value"),
-        "what this node recorded could not be collected: value.host, and why",
+        "what this node recorded since value.since_ms (without it: all) could not be collected: value.host, and why",
     ),
     Event(
         "link",

@@ -2,7 +2,7 @@
 
     bound known, no larger than what "at once" may take    ─► part of every tolerance (`Timers.clocks_ms`)
     larger, never measured, or the clock jumped            ─► Blind: what depends on that host then is UNKNOWN
-    the rows of a node could not be collected              ─► Blind, for the whole run
+    the last rows of a node could not be collected         ─► Blind, from what was collected last until it was lost
 
 The times in a history are corrected already (history/one_axis.py); this is what remains.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..history.host_clocks import HostClock, Reading
@@ -26,6 +26,8 @@ class Blind(NamedTuple):
     from_ms: float
     to_ms: float
     why: str
+    missing: bool = False
+    """Whether there are no rows of that time; else there are, and their times may be wrong."""
 
 
 class Hosts(NamedTuple):
@@ -37,30 +39,38 @@ class Hosts(NamedTuple):
 
 
 def hosts_in(
-    rows: Iterable[Mapping[str, Any]], nodes: Sequence[NodeInfo], limit_ms: float, end_ms: float
+    rows: Iterable[Mapping[str, Any]],
+    nodes: Sequence[NodeInfo],
+    limit_ms: float,
+    end_ms: float,
+    died_ms: Callable[[str, float], float] = lambda _node, _after_ms: math.inf,
 ) -> Hosts | None:
     """From `host_clock` and `rows_missing` rows. None where the run has one host and all of its rows.
 
-    A bound above `limit_ms` is worse than none: it would forgive more than any machine's lateness.
+    A bound above `limit_ms` is worse than none: it would forgive more than any machine's lateness. `died_ms`: when the
+    node's process was ended after that, for good.
     """
     readings: dict[str, list[Reading]] = defaultdict(list)
-    missing: dict[tuple[str, str], set[str]] = defaultdict(set)
+    missing: dict[tuple[str, str, float], set[str]] = defaultdict(set)
     for row in rows:
         if row["event"] == "host_clock":
             readings[str(row["source"])].append(reading_of(object_of(row.get("value"))))
         elif row["event"] == "rows_missing":
             value = object_of(row.get("value"))
-            missing[str(value.get("host")), str(value.get("why"))].add(str(row["source"]))
+            since_ms = float(value.get("since_ms") or -math.inf)
+            missing[str(value.get("host")), str(value.get("why")), since_ms].add(str(row["source"]))
     on: dict[str, set[str]] = defaultdict(set)
     for node in nodes:
         if node.host is not None:
             on[node.host].add(node.name)
     if not on and not missing:
         return None
-    blind = [
-        Blind(frozenset(names), -math.inf, math.inf, f"the rows of {_names(names)} on {host} are missing: {why}")
-        for (host, why), names in sorted(missing.items())
-    ]
+    blind = []
+    for (host, why, since_ms), names in sorted(missing.items()):
+        until_ms = max(died_ms(name, since_ms) for name in names)
+        last = "" if math.isinf(since_ms) else "last "
+        said = f"the {last}rows of {_names(names)} on {host} are missing: {why}"
+        blind.append(Blind(frozenset(names), since_ms, until_ms, said, missing=True))
     worst = [0.0, 0.0]
     for host, names in sorted(on.items()):
         clock = HostClock.of(readings.get(host, ()))

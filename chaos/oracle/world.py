@@ -156,7 +156,12 @@ class World:
 
     def _with_hosts(self, rows: Iterable[Mapping[str, Any]]) -> World:
         """The same where the run has several hosts: what their clocks are apart is part of what "at once" takes."""
-        hosts = hosts_in(rows, self.nodes, self.timers.at_once_ms, self.end_ms)
+
+        def died_ms(node: str, after_ms: float) -> float:
+            ends = (one.start_ms for one in self.process_faults(node) if one.ends_process and one.end_ms >= self.end_ms)
+            return min((at_ms for at_ms in ends if at_ms >= after_ms), default=math.inf)
+
+        hosts = hosts_in(rows, self.nodes, self.timers.at_once_ms, self.end_ms, died_ms)
         if hosts is None:
             return self
         return replace(self, timers=self.timers.with_(clocks_ms=hosts.clocks_ms), blind=hosts.blind)

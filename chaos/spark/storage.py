@@ -85,7 +85,16 @@ def _parquet_files(path: Path) -> list[Path]:
     return sorted((history if history.is_dir() else path).glob("[!._]*.parquet"))
 
 
+def spark_uri(uri: str, spark: SparkSession) -> str:
+    """The URI as this Spark knows it: s3:// is Hadoop's s3a://, but where somebody has set up a file system for it."""
+    jsc: Any = spark.sparkContext._jsc
+    if not uri.startswith("s3://") or jsc.hadoopConfiguration().get("fs.s3.impl"):
+        return uri
+    return f"s3a://{uri.removeprefix('s3://')}"
+
+
 def _elsewhere(uri: str, spark: SparkSession) -> Stored:
+    uri = spark_uri(uri, spark)
     try:
         for candidate in (f"{uri.rstrip('/')}/history", uri):
             found = _listed(candidate, spark)
@@ -120,6 +129,7 @@ def read_text(uri: str, spark: SparkSession) -> str | None:
     if path is not None:
         return path.read_text(encoding="utf-8") if path.is_file() else None
     jvm: Any = spark.sparkContext._jvm
+    uri = spark_uri(uri, spark)
     place = jvm.org.apache.hadoop.fs.Path(uri)
     if not place.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).exists(place):
         return None
