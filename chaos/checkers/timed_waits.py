@@ -3,6 +3,7 @@
 | timer         | measured                                                                 | rows              |
 |---------------|--------------------------------------------------------------------------|-------------------|
 | … time-out    | from the beginning of the call until nobody waits for its answer         | timed_out         |
+| channel       | from when nobody waits for an answer until the channel is closed, at once| channel           |
 | pull delay    | how long a queue's next pull was put off                                 | pull_delayed      |
 | long poll     | held pulls: answered after the time they asked for, at the next check;   | scheduled_task    |
 |               | and at once when a message comes                                         |                   |
@@ -29,6 +30,7 @@ from ..oracle.deliveries import node_of_client
 from ..oracle.schedules import CLIENT_SCAN_MS, HEARTBEAT, HOLD_CHECK, REBALANCE
 from ..oracle.time_outs import (
     CLIENT_EXPIRED_MS,
+    CONNECT,
     SEND,
     check_period,
     isolation_ms,
@@ -44,13 +46,18 @@ from .findings import NEVER, lasted
 from .known_brokers import MASTER_ID
 from .timer_acts import Act, Process, Run, by_process
 
-TIME_OUT, PULL_DELAY, LONG_POLL, EXPIRY, ISOLATION = (
+TIME_OUT, CHANNEL, PULL_DELAY, LONG_POLL, EXPIRY, ISOLATION = (
     "time-out",
+    "channel of a call that ran out",
     "pull delay",
     "long poll",
     "client expiry",
     "isolation",
 )
+_ASYNC = "PULL_MESSAGE"
+"""Nobody waits for its answer, and its time-out closes nothing."""
+_SPARED_MS = 100.0
+"""From 5.1.4 on an answer that had no longer to come costs no channel."""
 
 
 class Waits(Process):
@@ -60,6 +67,9 @@ class Waits(Process):
         for what, acts in self._time_outs().items():
             row = "NettyRemotingClient: a call ends by its time-out, a send by sendMsgTimeout"
             yield from self.finding(f"{what} {TIME_OUT}", "runs out when its setting says", row, acts)
+        if self.kind in ("producer", "consumer") and self.timers.Z:
+            row = "NettyRemotingClient: a call that runs out closes its channel (clientCloseSocketIfTimeout)"
+            yield from self.finding(CHANNEL, "is closed at once", row, self._closes())
         if self.kind == "consumer":
             row = "DefaultMQPushConsumerImpl: the next pull is put off"
             for why, acts in self._pull_delays().items():
@@ -114,6 +124,28 @@ class Waits(Process):
         if before_ms + cap_ms >= budget_ms:
             return None
         return self._exactly(Run(run.ended_ms - attempt_ms, run.ended_ms, run.row), cap_ms, "per request")
+
+    def _closes(self) -> Iterator[Act]:
+        """From the end of each call that ran out until the channel that it waited on was closed."""
+        near_ms = self.timers.delivery_ms
+        opened: dict[str, list[float]] = defaultdict(list)
+        closed: dict[str, list[float]] = defaultdict(list)
+        for run in self._rows("channel"):
+            if run.row.f in ("open", "close"):
+                (opened if run.row.f == "open" else closed)[run.row.address or ""].append(run.ended_ms)
+        for run in self._rows("timed_out"):
+            what, address, at_ms = str(run.row.f), run.row.address or "", run.ended_ms
+            if what in (CONNECT, _ASYNC) or time_out(self.world, self.life.node, self.kind, what) is None:
+                continue
+            if self._within(opened[address], at_ms - _SPARED_MS - near_ms, at_ms):
+                continue
+            at = bisect_left(closed[address], at_ms - near_ms)
+            if at < len(closed[address]):
+                closed_ms = max(at_ms, closed[address][at])
+                yield Act(at_ms, closed_ms - at_ms, None, self.after_pauses(at_ms) - at_ms, "at once")
+            elif self.end_ms > at_ms + near_ms:
+                latest_ms = self.after_pauses(at_ms) - at_ms
+                yield Act(at_ms, self.end_ms - at_ms, None, latest_ms, "at once", missing=True)
 
     # -- pulls
 

@@ -288,11 +288,11 @@ DEFECTS = (
     ),
     Defect(
         name="client-keeps-a-silent-channel",
-        what="clients keep the channel of a NameServer that does not answer, and so never leave it",
+        what="clients keep a channel that does not answer, and so never leave its NameServer",
         kinds=_LASTING,
         scenario="name-server-partition",
         caught_by=checks("name_server_selection", "dead_name_servers_left"),
-        also=checks("client_routes_are_true", "recovery_time"),  # no look-up is answered before the heal
+        also=checks("client_routes_are_true", "recovery_time", "timers_kept"),  # no look-up is answered before the heal
         plant=_keeps_a_silent_channel,
     ),
     Defect(

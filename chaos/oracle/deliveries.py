@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 from .hung import most_hung_brokers
 from .intervals import Stretch, without
 from .quiet import (
+    BARELY_MS,
     aftermath_ms,
     brokers_joined,
     clients_began_ms,
@@ -39,6 +40,7 @@ from .quiet import (
     harmful,
     members_window,
     quiet,
+    unnoticed,
 )
 from .recorded import Fault
 from .slaves import slaves_of
@@ -50,8 +52,6 @@ PULL_MS = 31_000.0
 """What a pull that a fault swallowed may keep its queue waiting: its time-out of 30 s, and a pause of 1 s."""
 PAUSE_MS = 1_000.0
 """`pullTimeDelayMillsWhenException`."""
-BARELY_MS = 100.0
-"""A latency up to this does not count as a disturbance: pulls still bring 32 messages a turn, each in its time."""
 
 Queue = tuple[str, str, int]
 """Topic, broker name, queue id."""
@@ -244,6 +244,8 @@ class Dues:
         so that the way is free; the routes may still change for as long as they differ."""
         world = self.world
         start_ms, end_ms = felt(world, fault)
+        if unnoticed(world, fault):
+            return Stretch(start_ms, end_ms)
         hits_routes = fault.source != holding.node or (
             fault.target is not None and fault.target in {node.name for node in world.of_kind("name_server")}
         )
@@ -294,8 +296,10 @@ def quiet_for_groups(world: World) -> list[Stretch]:
         return []
     members_ms = members_window(world.timers).latest_ms + world.timers.H_ms
     after_ms = max(aftermath_ms(world) + world.timers.H_ms, PULL_MS + world.timers.C_ms)
-    free = quiet(world, after_ms, from_ms=clients_began_ms(world) + members_ms)
-    taken = [
+    lasting = [fault for fault in harmful(world) if not unnoticed(world, fault)]
+    free = quiet(world, after_ms, from_ms=clients_began_ms(world) + members_ms, faults=lasting)
+    taken = [felt(world, fault) for fault in harmful(world) if unnoticed(world, fault)]
+    taken += [
         Stretch(at_ms, at_ms + members_ms)
         for name in consumers
         for life in world.lives_of(name)
@@ -305,14 +309,14 @@ def quiet_for_groups(world: World) -> list[Stretch]:
     taken += [
         Stretch(earliest_effect_ms(world, fault), fault.end_ms + PULL_MS)
         for fault in world.faults
-        if fault.source in consumers and not _barely(fault)
+        if fault.source in consumers and not _barely(fault) and not unnoticed(world, fault)
     ]
     taken += brokers_joined(world, after_ms)
     return [left for stretch in free for left in without(*stretch, taken)]
 
 
 def _barely(fault: Fault) -> bool:
-    """Whether it is a latency that nothing here is slower by."""
+    """Whether it is a latency that nothing here is slower by: pulls still bring 32 messages a turn, in their time."""
     latency_ms = fault.value.get("latency_ms")
     if fault.fault != "latency" or latency_ms is None:
         return False

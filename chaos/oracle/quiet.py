@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 
 from ..faults.losses import Loss
-from ..faults.process_faults import Absent, Remove
+from ..faults.process_faults import Absent, Pause, Remove
 from .causes import leave_ms
 from .hung import most_hung_brokers
 from .intervals import Stretch, merged, without
@@ -22,6 +22,10 @@ from .reach import cut_offs
 from .recorded import Fault
 from .windows import Timers, Window, calls_to_leave, poll_delay_ms, serves_window, staleness_window
 from .world import World
+
+BARELY_MS = 100.0
+"""A latency, or a pause, up to this does not count as a disturbance of deliveries: what it holds up goes on by itself
+long before any time-out."""
 
 
 def members_window(timers: Timers) -> Window:
@@ -73,6 +77,24 @@ def _name_servers_hit(world: World) -> bool:
 def harmful(world: World) -> list[Fault]:
     """The faults that can disturb anything, in order of time."""
     return [fault for fault in world.faults if not world.harmless(fault)]
+
+
+def unnoticed(world: World, fault: Fault) -> bool:
+    """Whether it is a pause that no time-out can notice and that leaves nothing behind: nothing else was disturbed
+    then, nor still, that it could have held up beyond its own time."""
+    if not _is_short_pause(fault):
+        return False
+
+    def others() -> list[Stretch]:
+        long = [other for other in harmful(world) if not _is_short_pause(other)]
+        return disturbed(world, after_ms=aftermath_ms(world) + world.timers.H_ms, faults=long)
+
+    beside = world.memoized("disturbed by more than short pauses", others)
+    return not any(one.start_ms <= fault.end_ms and one.end_ms >= fault.start_ms for one in beside)
+
+
+def _is_short_pause(fault: Fault) -> bool:
+    return isinstance(fault.kind, Pause) and fault.end_ms - fault.start_ms <= BARELY_MS
 
 
 def disturbed(

@@ -127,6 +127,24 @@ def test_while_its_broker_is_dead_and_until_routes_have_it_again_it_may_wait() -
     assert waited(150 + aftermath_s + 6) is Validity.INVALID
 
 
+@pytest.mark.parametrize("node", ["ns-0", "broker-a", "consumer-0"])
+def test_a_pause_that_no_time_out_notices_excuses_nothing_after_it(node: str) -> None:
+    def waited(until_s: float, paused_ms: float) -> Validity:
+        pause, builder = ("f2", "pause", "sigstop", node), story()
+        builder.at(98).fault(*pause).at(98 + paused_ms / 1000).fault(*pause, end=True)
+        return verdict(received(sent(builder, 100), until_s)).verdict
+
+    assert (waited(104.9, 50), waited(106, 50)) == (Validity.VALID, Validity.INVALID)
+    assert waited(106, 3_000) is Validity.VALID
+
+
+def test_a_short_pause_beside_another_fault_is_a_disturbance_as_ever() -> None:
+    pause, builder = ("f2", "pause", "sigstop", "ns-0"), sent(story(), 99)
+    builder.at(100).fault(*KILL).at(150).fault(*KILL, end=True).at(150).restarted("broker-a")
+    builder.at(264).fault(*pause).at(264.05).fault(*pause, end=True)
+    assert verdict(received(builder, 150 + 116 + 6)).verdict is Validity.VALID
+
+
 def test_a_consumer_that_took_the_queue_after_the_restart_has_five_seconds() -> None:
     def waited(until_s: float) -> Validity:
         builder = dropped(sent(story(), 99).at(100).fault(*KILL).at(120))

@@ -18,14 +18,21 @@ END_S = 100.0
 Told = Callable[[HistoryBuilder, float], HistoryBuilder]
 
 
-def timed_out(node: str, what: str, began_s: float = 50, **fields: Any) -> Told:
-    """A wait of this node ran out after so long."""
+def timed_out(node: str, what: str, began_s: float = 50, closed_s: float | None = 0.0, **fields: Any) -> Told:
+    """A wait of this node ran out after so long; its channel was closed so much later, or never (None)."""
 
     def tell(told: HistoryBuilder, took_s: float) -> HistoryBuilder:
         about = {"f": what, "address": address_of("broker-a"), "duration_ms": took_s * 1000, **fields}
-        return told.at(began_s + took_s).event(node, "timed_out", **about)
+        told.at(began_s + took_s).event(node, "timed_out", **about)
+        if closed_s is not None and what not in ("connect", "PULL_MESSAGE"):
+            channel(told.at(began_s + took_s + closed_s), node, "close")
+        return told
 
     return tell
+
+
+def channel(told: HistoryBuilder, node: str, f: str) -> HistoryBuilder:
+    return told.event(node, "channel", f=f, address=address_of("broker-a"), value={"reason": ""})
 
 
 def pull_delayed(why: str) -> Told:
@@ -74,6 +81,26 @@ def test_a_wait_ends_when_its_setting_says_and_neither_earlier_nor_later(timer: 
         (found,) = wrong(check(tell(story(), took_s)))
         assert (found.object, found.too_early) == (timer, early)
         assert found.measured_ms == pytest.approx(took_s * 1000)
+
+
+@pytest.mark.parametrize("what", ["GET_ROUTEINFO_BY_TOPIC", "HEART_BEAT", "QUERY_CONSUMER_OFFSET"])
+def test_a_call_that_runs_out_closes_its_channel_at_once(what: str) -> None:
+    _, wait_s = EXACT[f"{what} time-out"]
+
+    def closed(closed_s: float | None, told: HistoryBuilder | None = None) -> list[tuple[str, bool]]:
+        verdict = check(timed_out("consumer-0", what, closed_s=closed_s)(told or story(), wait_s))
+        return [(one.object, bool(one.more)) for one in wrong(verdict)]
+
+    assert closed(0.0) == []
+    assert closed(2.0) == [("channel of a call that ran out", False)]
+    assert closed(None) == [("channel of a call that ran out", True)]
+    opened = channel(story().at(50 + wait_s - 0.05), "consumer-0", "open")
+    assert closed(None, opened) == []  # from 5.1.4 on a channel that had hardly a moment to answer is spared
+    assert closed(None, cluster(1, ("broker-a",), ("consumer-0",), node_timers={"consumer-0": {"Z": False}})) == []
+
+
+def test_a_pull_that_runs_out_keeps_its_channel() -> None:
+    assert check(timed_out("consumer-0", "PULL_MESSAGE")(story(), 30)).verdict is Validity.VALID
 
 
 @pytest.mark.parametrize(
