@@ -213,10 +213,16 @@ def _tally(slots: Sequence[Slot]) -> Tally:
 def _lets_fail(world: World, from_ms: float, operation: str, client: str) -> bool:
     """Whether it may ask where nobody listens, or, of a send or pull, a NameServer that has no broker to name."""
     if operation == LOOK_UP:
-        listed = (node.name for node in world.listed(client) if may_have(world, client, node.name, from_ms, math.inf))
-        there = (fault for node in listed for fault in dead(world, node))
-        return world.dead_entries(client) > 0 or any(fault.end_ms > from_ms for fault in there)
+        return _dead_entries(world, client, from_ms, math.inf) > 0
     return frozenset() in world.views_of(client)
+
+
+def _dead_entries(world: World, client: str, from_ms: float, to_ms: float) -> int:
+    """How many entries of its list nobody may listen at in that time: a NameServer's that is not there yet, or not any
+    more, among them."""
+    listed = (node.name for node in world.listed(client) if may_have(world, client, node.name, from_ms, to_ms))
+    absent = [node for node in listed if any(fault.overlaps(from_ms, to_ms) for fault in dead(world, node))]
+    return world.dead_entries(client) + len(absent)
 
 
 def _in_quiet(tallied: Tallies, world: World) -> list[Shortfall]:
@@ -244,11 +250,13 @@ def _in_quiet(tallied: Tallies, world: World) -> list[Shortfall]:
 
 def _asks_first(tallied: Tallies, world: World, key: tuple[float, str, str], tally: Tally) -> bool:
     """Whether these sends failed before the producer had a route, one at each dead entry of its list."""
-    _, operation, client = key
-    if operation != "send" or not 0 < tally.bad <= world.dead_entries(client) * len(world.lives_of(client)):
+    from_ms, operation, client = key
+    if operation != "send" or tally.last_bad_ms is None:
+        return False
+    if not 0 < tally.bad <= _dead_entries(world, client, from_ms, tally.last_bad_ms) * len(world.lives_of(client)):
         return False
     first_ms = tallied.producers.get(client, Tally()).first_good_ms
-    return len(world.lives_of(client)) > 1 or first_ms is None or (tally.last_bad_ms or 0.0) <= first_ms
+    return len(world.lives_of(client)) > 1 or first_ms is None or tally.last_bad_ms <= first_ms
 
 
 def _in_order(key: tuple[float, str, str]) -> tuple[float, int, str]:

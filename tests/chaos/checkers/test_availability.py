@@ -58,6 +58,26 @@ def test_one_failure_in_a_quiet_time_is_invalid() -> None:
     assert verdict.measured["quiet"] < 1
 
 
+ABSENT = ("absent-1", "absent", "not_started", "ns-1")
+
+
+@pytest.mark.parametrize(
+    ("failed", "absent_s", "expected"),
+    [
+        ({10}, (0, 300), Validity.VALID),  # the first choice was ns-1, where nobody listens yet
+        ({10}, (300, 350), Validity.INVALID),  # it was there then
+        ({10, 11}, (0, 300), Validity.INVALID),  # one call for each such entry, and no more
+        ({50}, (0, 300), Validity.INVALID),  # it had its route before
+    ],
+)
+def test_who_begins_while_a_name_server_of_its_list_is_not_there_may_fail_once(
+    failed: set[int], absent_s: tuple[int, int], expected: Validity
+) -> None:
+    builder = sends(failed | HALF)
+    builder.at(absent_s[0]).fault(*ABSENT).at(absent_s[1]).fault(*ABSENT, end=True)
+    assert check(builder).verdict is expected
+
+
 def test_more_failures_than_the_lost_queues_explain_are_invalid() -> None:
     verdict = check(sends(set(range(110, 190))))
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 80)
