@@ -114,6 +114,7 @@ class ConsumerCalls:
             offsets = {queue_id: self._offset_at(topic, queue_id, header.timestamp) for queue_id in queues}
         if not offsets:
             return refuse(ResponseCode.SYSTEM_ERROR, "No queues to reset.")
+        self._record_reset("here", topic, group, offsets)
         for queue_id, offset in offsets.items():
             services.commit(connection, "reset", group, topic, queue_id, offset)
             services.offsets.reset(group, topic, queue_id, offset)
@@ -148,6 +149,7 @@ class ConsumerCalls:
             queues = tuple(MessageQueueForC(**queue._asdict(), offset=offset) for queue, offset in table.items())
             told = ResetOffsetBodyForC(offset_table=queues).encode()
         fields = {"topic": topic, "group": group, "timestamp": str(header.timestamp), "isForce": "false"}
+        self._record_reset("by_consumers", topic, group, {queue.queue_id: offset for queue, offset in table.items()})
         for client in consumers.clients.values():
             command = self._command(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, fields, told, oneway=True)
             try:
@@ -157,6 +159,11 @@ class ConsumerCalls:
                     "[reset-offset] reset offset exception. topic=%s, group=%s ,error=%s", topic, group, exc
                 )
         return RemotingCommand.response(body=body)
+
+    def _record_reset(self, f: str, topic: str, group: str, offsets: Mapping[int, int]) -> None:
+        services = self._services
+        value = {"group": group, "offsets": {str(queue_id): offset for queue_id, offset in offsets.items()}}
+        services.context.record("offset_reset", f=f, topic=topic, broker_name=services.config.broker_name, value=value)
 
     def consumer_status(self, _: Connection, request: RemotingCommand) -> RemotingCommand | Awaitable[RemotingCommand]:
         """223: each client's own offsets of a topic."""

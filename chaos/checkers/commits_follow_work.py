@@ -75,7 +75,7 @@ def judged(facts: CommitFacts, control: Control, world: World) -> Commits:
     found = [
         *_ahead(facts, rules, groups, control),
         *_back(facts, rules, groups),
-        *_older(facts, rules, control),
+        *_older(facts, rules, groups, control),
     ]
     wrong = [finding for finding in found if finding.wrong]
     first = sorted(wrong or found, key=lambda finding: (finding.from_ms, finding.object))[:FINDINGS_MAX]
@@ -162,6 +162,8 @@ def _ahead(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
         later_ms = one.committed_ms if one.acked_ms is None else one.acked_ms
         if rules.died_after(one.broker_name, one.committed_ms, later_ms) is not None:
             continue  # the broker has lost what was there, and given the offset to another message
+        if rules.was_reset(queue, groups[one.group], one.committed_ms, one.committed_ms, one.offset):
+            continue
         found.append((one, node_of(one.client) or rules.holder(queue, groups[one.group], one.committed_ms)))
     windows = [
         LagWindow(number, node, one.committed_ms - 1000.0, one.committed_ms) for number, (one, node) in enumerate(found)
@@ -201,6 +203,8 @@ def _back(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker]) -
             continue
         if rules.may_go_back(queue, group, one.offset, one.before_ms, one.at_ms):
             continue
+        if rules.was_reset(queue, group, one.at_ms, one.at_ms):
+            continue
         yield Finding(
             subject=node_of(one.client) or rules.holder(queue, group, one.at_ms) or one.group,
             object=one.broker_name,
@@ -224,7 +228,7 @@ def _back(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker]) -
         )
 
 
-def _older(facts: CommitFacts, rules: CommitRules, control: Control) -> Iterator[Finding]:
+def _older(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], control: Control) -> Iterator[Finding]:
     world = rules.world
     windows = [
         LagWindow(number, node, one.taken_ms - 2 * ANSWERED_MS, one.taken_ms)
@@ -239,6 +243,9 @@ def _older(facts: CommitFacts, rules: CommitRules, control: Control) -> Iterator
         ):
             continue
         if offsets_vary(world, one.broker_name, one.taken_ms):
+            continue
+        queue = one.topic, one.broker_name, one.queue_id
+        if rules.was_reset(queue, groups[one.group], one.passed_ms, one.taken_ms):
             continue
         died_ms = rules.died_after(one.broker_name, one.passed_ms, one.taken_ms)
         if died_ms is not None and died_ms - one.passed_ms <= PERSISTED_MS:

@@ -256,6 +256,14 @@ _CATALOGUE: tuple[Event, ...] = (
         "it failed",
     ),
     Event(
+        "offset_reset",
+        Group.ENVIRONMENT,
+        "broker",
+        ("f", "topic", "broker_name", "value"),
+        "an operator sets a group's offsets (code 222); f: here (5.x: its next pull of each queue is sent there) or "
+        "by_consumers (4.9: the group's consumers are told); value: group, and offsets by queue id",
+    ),
+    Event(
         "clock",
         Group.ENVIRONMENT,
         "harness",

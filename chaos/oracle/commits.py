@@ -8,6 +8,7 @@
 | between two holders, one of which begins at or below it  | the new owner had read what was stored when it took over  |
 | while a fault of the way lasts, and PULL_MS + C after it | what was under way arrives when the way is free again     |
 | at the first commit after the broker was started again   | its table is as old as its last write, 5 s at most        |
+| when an operator set it back, until consumers go by it   | oracle/resets.py                                          |
 """
 
 from __future__ import annotations
@@ -55,6 +56,14 @@ class CommitRules:
         then = [h for h in held if h.start_ms <= before_ms <= h.end_ms + late_ms]
         now = [h for h in held if h.start_ms <= at_ms <= h.end_ms + late_ms and h.offset <= offset]
         return any(one is not other for one in then for other in now)
+
+    def was_reset(self, queue: Queue, group: Asker, from_ms: float, to_ms: float, offset: int | None = None) -> bool:
+        """Whether an operator set the group's offset of the queue in that time, or just before it; beyond `offset`
+        where one is given."""
+        return any(
+            reset.of(queue, group.name) and reset.near(from_ms, to_ms) and (offset is None or reset.offset > offset)
+            for reset in self.world.resets
+        )
 
     def holder(self, queue: Queue, group: Asker, at_ms: float) -> str:
         """Who held the queue then, or last; "" for nobody."""

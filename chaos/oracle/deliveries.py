@@ -178,7 +178,15 @@ class Dues:
             if (due := self._of_holding(queue, holding, offset, acked_ms, is_first=not number))
         ]
         found += self._quietly(queue, acked_ms, asker, held)
-        return min(found, default=None)
+        due = min(found, default=None)
+        return None if due is None or self._is_skipped(queue, offset, asker, due) else due
+
+    def _is_skipped(self, queue: Queue, offset: int, asker: Asker, due: Due) -> bool:
+        """Whether an operator sent the group past it before it was due."""
+        return any(
+            reset.of(queue, asker.name) and reset.offset > offset and reset.at_ms <= due.at_ms
+            for reset in self.world.resets
+        )
 
     def _of_holding(
         self, queue: Queue, holding: Holding, offset: int, acked_ms: float, *, is_first: bool

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from .intervals import Stretch
 from .quiet import aftermath_ms, disturbed, members_window
+from .resets import Reset
 from .world import World
 
 COMMIT_MS = 10_000.0
@@ -41,9 +42,11 @@ class Redelivery(NamedTuple):
     uncommitted_ms: float
     owners_ms: float
     disturbed: Sequence[Stretch]
+    resets: Sequence[Reset] = ()
+    """What an operator sent a group back to comes again."""
 
     @classmethod
     def of(cls, world: World) -> Redelivery:
         """`disturbed` reaches from U + flush before each fault until its aftermath is over."""
         stretches = disturbed(world, commit_ms(world) + flush_ms(world), aftermath_ms(world))
-        return cls(commit_ms(world), members_window(world.timers).latest_ms, stretches)
+        return cls(commit_ms(world), members_window(world.timers).latest_ms, stretches, world.resets)

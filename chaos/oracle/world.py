@@ -37,13 +37,11 @@ from .recorded import (
     served_in,
     shared_by_dialler,
 )
+from .resets import ALL_CONSUMERS, Reset, resets_in
 from .timers import Timers
 
 VIEWS_DIFFER = "by the lists of `nodes:` consumers may see different brokers, so each shares out queues of its own"
 """Why nothing is said of who owns which queue, and what comes twice (`World.views_differ`)."""
-
-ALL_CONSUMERS = "all consumers"
-"""The group of everybody where the run names none."""
 
 ENVIRONMENT_EVENTS = named(Group.ENVIRONMENT)
 """The events that say what the harness did; the rows of all others are traffic."""
@@ -91,6 +89,8 @@ class World:
     """Those that were injected, and what acts by hand leave open (`Fault.by_hand`)."""
     acts: tuple[Act, ...] = ()
     """What was done by hand, in order of time."""
+    resets: tuple[Reset, ...] = ()
+    """Offsets that an operator set for a group, in order of time."""
     clocks: Mapping[str, Sequence[ClockChange]] = field(default_factory=dict)
     """By node what was done to its wall clock, in order of time."""
     end_ms: float = 0.0
@@ -148,6 +148,7 @@ class World:
                 (float(r["time_ms"]) for r in picked if r["event"] == "phase" and r.get("phase") == "steady"), 0.0
             ),
             served=served_in(run, picked),
+            resets=resets_in(picked, object_of),
             run=run,
         )
         made = made._with_hosts(picked)

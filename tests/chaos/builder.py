@@ -16,7 +16,7 @@ from nemesrv.chaos.checkers.check import Check
 from nemesrv.chaos.checkers.control import Control
 from nemesrv.chaos.history.rows import to_table
 from nemesrv.chaos.oracle.world import World
-from nemesrv.chaos.topology import broker_id, broker_name, is_slave
+from nemesrv.chaos.topology import CONSUMER_GROUP, broker_id, broker_name, is_slave
 from nemesrv.chaos.verdict import Verdict
 
 ROLES = {"ns": "name_server"}
@@ -81,6 +81,11 @@ class HistoryBuilder:
     def restarted(self, name: str) -> HistoryBuilder:
         self.incarnations[name] = self.incarnations.get(name, 0) + 1
         return self.event(name, "started")
+
+    def offset_reset(self, topic: str, broker: str, offset: int, group: str = CONSUMER_GROUP) -> HistoryBuilder:
+        """An operator sets the group's offset of queue 0."""
+        value = {"group": group, "offsets": {"0": offset}}
+        return self.event(broker, "offset_reset", f="here", topic=topic, broker_name=broker, value=value)
 
     def fault(
         self,

@@ -32,7 +32,7 @@ def repeats(rows: Sequence[Row], control: Control, world: World) -> Repeats:
         times: dict[tuple[Any, ...], int] = defaultdict(int)
         for number, row in enumerate(in_order):
             times[_holding(row)] += row["op_id"] is not None
-            if not number:
+            if not number or _sent_back(rules, in_order[number - 1], row):
                 continue
             again += 1
             over_ms, age_ms = _over(rules, in_order[number - 1], row, taken)
@@ -45,6 +45,16 @@ def repeats(rows: Sequence[Row], control: Control, world: World) -> Repeats:
     copies, too_many = _copies(rows)
     keys = {key for key, *_ in receipts}
     return Repeats(len(keys), again, copies, wrong + too_many, late, oldest_ms, lag_ms)
+
+
+def _sent_back(rules: Redelivery, before: Row, row: Row) -> bool:
+    """Whether an operator sent the group back to it after the receipt before."""
+    return any(
+        (one.topic, one.broker_name, one.queue_id) == _place(row)[:3]
+        and one.offset <= row["offset"]
+        and before["time_ms"] <= one.at_ms <= row["time_ms"]
+        for one in rules.resets
+    )
 
 
 def _over(

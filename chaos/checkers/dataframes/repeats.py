@@ -19,7 +19,7 @@ from .gathering import Gathering
 from .messages import messages
 from .plain_pages import QUEUE
 from .shared import traffic
-from .small_tables import frame
+from .small_tables import beside, frame
 
 _HOLDING = ("node", "incarnation", "op_id")
 
@@ -82,6 +82,7 @@ def _receipts(gathering: Gathering, keys: DataFrame, rules: Redelivery, *, each_
         .withColumn("first_taken_ms", F.lag("taken_ms").over(in_order))
         .withColumn("times", F.when(F.col("op_id").isNotNull(), F.row_number().over(in_holding)).otherwise(1))
         .where(F.col("first_ms").isNotNull())
+        .transform(lambda receipts: _not_sent_back(receipts, gathering, rules))
         .withColumn("changed_ms", F.when(older_now, F.col("first_taken_ms")).otherwise(F.col("taken_ms")))
         .withColumn("old_ms", F.when(older_now, F.col("time_ms")).otherwise(F.col("first_ms")))
         .withColumn("over_ms", _over(rules))
@@ -96,6 +97,22 @@ def _receipts(gathering: Gathering, keys: DataFrame, rules: Redelivery, *, each_
             }
         )
     )
+
+
+def _not_sent_back(receipts: DataFrame, gathering: Gathering, rules: Redelivery) -> DataFrame:
+    """Without those that an operator sent the group back to after the receipt before."""
+    if not rules.resets:
+        return receipts
+    rows = [(one.topic, one.broker_name, one.queue_id, one.offset, one.at_ms) for one in rules.resets]
+    schema = "_topic string, _broker string, _queue int, _from long, _reset_ms double"
+    sent_back = (
+        (F.col("topic") == F.col("_topic"))
+        & (F.col("broker_name") == F.col("_broker"))
+        & (F.col("queue_id") == F.col("_queue"))
+        & (F.col("offset") >= F.col("_from"))
+        & F.col("_reset_ms").between(F.col("first_ms"), F.col("time_ms"))
+    )
+    return receipts.join(beside(gathering.history, rows, schema), sent_back, "left_anti")
 
 
 def _taken(gathering: Gathering) -> DataFrame:

@@ -98,6 +98,7 @@ def test_a_4_9_broker_tells_consumers_where_to_go_on(tmp_path: Path) -> None:
                 assert (told.code, told.is_oneway) == (RequestCode.RESET_CONSUMER_CLIENT_OFFSET, True)
                 assert ResetOffsetBody.decode(told.body).offset_table == {ZERO: offset}
             assert await committed(world) == "4"  # theirs to commit
+            assert [row["f"] for row in world.recorded("offset_reset")] == ["by_consumers"] * 3
             assert (await reset(world, 0, topic="none")).code == ResponseCode.SYSTEM_ERROR
 
     run(body)
@@ -143,6 +144,8 @@ def test_a_5x_broker_sends_the_next_pull_elsewhere(tmp_path: Path) -> None:
             assert outside.remark == "Target offset 7 not in consume queue range [0-5]"
             assert (await reset(world, 0, topic="none")).code == ResponseCode.TOPIC_NOT_EXIST
             assert [row["f"] for row in world.recorded("commit")] == ["update", "reset", "update", "reset"]
+            asked = [(row["f"], row["value"]["offsets"]) for row in world.recorded("offset_reset")]
+            assert asked == [("here", {"0": 2}), ("here", {"0": 3})]
 
     run(body)
 

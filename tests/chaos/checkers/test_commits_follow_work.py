@@ -148,6 +148,43 @@ def test_an_offset_may_go_back_while_a_fault_disturbs_the_way() -> None:
     assert (back(116), back(115 + 31 + 3 + 1)) == (Validity.VALID, Validity.INVALID)
 
 
+def reset(builder: HistoryBuilder, at_s: float, offset: int) -> HistoryBuilder:
+    return builder.at(at_s).offset_reset("orders", "broker-a", offset)
+
+
+def test_an_offset_goes_back_where_an_operator_set_it_back_and_until_consumers_go_by_it() -> None:
+    def back(at_s: float, asked_s: float | None) -> Validity:
+        told = committed(worked(story(), 5), 105, 5, -1)
+        if asked_s is not None:
+            reset(told, asked_s, 2)
+        return verdict(committed(told, at_s, 2, 5)).verdict
+
+    assert back(200, None) is Validity.INVALID
+    assert (back(200, 200), back(230, 200)) == (Validity.VALID, Validity.VALID)
+    assert (back(240, 200), back(190, 200)) == (Validity.INVALID, Validity.INVALID)
+
+
+def test_an_operators_offset_beyond_what_was_received_leaves_out_what_lies_before_it_and_no_more() -> None:
+    def passed(to: int, reset_to: int) -> tuple[Validity, int]:
+        told = reset(sent(sent(worked(story(), 3), 104, 3), 104, 4), 106, reset_to)
+        found = verdict(committed(told, 106, to, 3, by=None))
+        return found.verdict, found.violations
+
+    assert passed(5, 5) == (Validity.VALID, 0)
+    assert passed(5, 4) == (Validity.INVALID, 1)
+
+
+def test_a_queue_is_taken_where_an_operator_set_it() -> None:
+    def taken_at(asked: int | None) -> Validity:
+        told = committed(worked(story(), 5), 105, 5, -1)
+        dropped(told.at(190))
+        if asked is not None:
+            reset(told, 189, asked)
+        return verdict(taken(told.at(200), 2, "consumer-1")).verdict
+
+    assert (taken_at(None), taken_at(2)) == (Validity.INVALID, Validity.VALID)
+
+
 def test_a_broker_that_was_started_again_may_have_an_older_table_of_five_seconds() -> None:
     def taken_at(offset: int, committed_s: float) -> Validity:
         builder = committed(worked(story(), 5), committed_s, 5, 3).at(150).fault(*KILL).at(160).restarted("broker-a")

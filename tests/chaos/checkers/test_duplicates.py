@@ -84,6 +84,20 @@ def test_what_was_received_long_before_the_queue_changed_hands_must_not_come_aga
 
 
 @pytest.mark.spark
+def test_what_an_operator_sent_the_group_back_to_comes_again_once_for_each_time(spark: SparkSession) -> None:
+    builder = take(group(), 2, "consumer-0")
+    for offset in (0, 1):
+        received(sent(builder, 50, offset), 50, "consumer-0", offset)
+    builder.at(100).offset_reset("orders", "broker-a", 1)
+    take(builder, 101, "consumer-0", "take-1")
+    received(builder, 102, "consumer-0", 1, "take-1")
+    assert check(builder.end(400), spark).verdict is Validity.VALID
+    again = received(take(builder, 200, "consumer-1"), 201, "consumer-1", 1)
+    assert check(again, spark).violations == 1
+    assert check(received(again, 202, "consumer-1", 0), spark).violations == 2  # it was not sent back to that
+
+
+@pytest.mark.spark
 def test_two_owners_may_both_receive_only_until_the_next_rebalance(spark: SparkSession) -> None:
     assert check(handed_over(first_s=222, taken_s=200), spark).verdict is Validity.VALID  # Qr + A = 23 s
     assert check(handed_over(first_s=230, taken_s=200), spark).verdict is Validity.INVALID

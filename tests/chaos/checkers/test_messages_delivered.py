@@ -193,6 +193,15 @@ def test_a_holding_that_begins_beyond_it_has_passed_it_over_whatever_disturbed()
     assert found.examples[0].more["rule"] == "passed over"
 
 
+def test_what_an_operator_sent_the_group_past_before_it_was_due_need_not_come() -> None:
+    def skipped(asked_s: float, to: int) -> Validity:
+        builder = sent(story(), 100).at(asked_s).offset_reset("orders", "broker-a", to)
+        return verdict(taken(dropped(builder).at(asked_s + 1), offset=1, op_id="take-1")).verdict
+
+    assert skipped(103, 1) is Validity.UNKNOWN  # nothing was due
+    assert skipped(103, 0) is skipped(108, 1) is Validity.INVALID
+
+
 def test_where_a_group_begins_is_its_own_to_say() -> None:
     builder = cluster(clients=CLIENTS, workload={"queues": 4})
     found = verdict(taken(sent(builder, 5).at(40), offset=1))
