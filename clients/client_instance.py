@@ -134,7 +134,12 @@ class MQClientInstance:
             log=context.log,
         )
         self.name_server = NameServerClient(
-            context, self.remoting, name_servers, config.profile, lock_timeout_s=config.lock_timeout_ms / 1000
+            context,
+            self.remoting,
+            name_servers,
+            config.profile,
+            lock_timeout_s=config.lock_timeout_ms / 1000,
+            rules=config.selection,
         )
         by_http = config.address_server if not name_servers else None
         self._addressing = None if by_http is None else TopAddressing(context, by_http)

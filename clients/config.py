@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ..remoting.node.network import Address
 from ..remoting.node.profile import Profile
+from .name_servers import JAVA, SelectionRules
 
 DEFAULT_INSTANCE_NAME = "DEFAULT"
 TBW102 = "TBW102"
@@ -48,6 +49,8 @@ class ClientConfig:
     address_server: Address | None = None
     """Asked for the list where `namesrv_addr` is empty (`rocketmq.namesrv.domain`)."""
     profile: Profile = Profile.V4_9
+    selection: SelectionRules = JAVA
+    """How it chooses NameServers: as Java's clients, or as one of another language does."""
     client_ip: str = "127.0.0.1"
     """The first half of the client id; the address itself is never dialled."""
     instance_name: str = DEFAULT_INSTANCE_NAME

@@ -23,6 +23,7 @@ from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import RemotingCommand
 from ..remoting.errors import (
     ConnectError,
+    ConnectionLost,
     ProtocolError,
     RequestTimeout,
     ResponseError,
@@ -37,7 +38,7 @@ from ..remoting.node.profile import Profile
 from ..remoting.time_outs import record_timed_out
 from ..remoting.transport import RemotingClient
 from .locks import LOCK_TIMEOUT_S, try_lock
-from .name_servers import NameServerSelector
+from .name_servers import JAVA, NameServerSelector, SelectionRules
 from .route_cache import canonical
 
 API_TIMEOUT_S = 3.0
@@ -93,6 +94,7 @@ class NameServerClient:
         *,
         lock_timeout_s: float = LOCK_TIMEOUT_S,
         answers: LastAnswers | None = None,
+        rules: SelectionRules = JAVA,
     ) -> None:
         self._context, self._lock_timeout_s = context, lock_timeout_s
         self._answers = LastAnswers() if answers is None else answers
@@ -101,7 +103,9 @@ class NameServerClient:
         self._profile = profile
         self._lock = asyncio.Lock()
         self._connect_failed: Address | None = None
-        self.selector = NameServerSelector(context.rng)
+        self.selector = NameServerSelector(context.rng, rules)
+        self._after_silence = rules.after_silence
+        self._tries_whole_list = profile is Profile.V4_9 if rules.whole_list is None else rules.whole_list
 
     @property
     def chosen(self) -> Address | None:
@@ -160,6 +164,15 @@ class NameServerClient:
         return TopicRouteData.decode(response.body)
 
     async def _invoke(self, command: RemotingCommand, timeout_s: float, tries: _Tries) -> RemotingCommand:
+        """One entry's answer; where the rules say so, that of the next ones after one that did not answer in time."""
+        while True:
+            try:
+                return await self._invoke_one(command, timeout_s, tries)
+            except (RequestTimeout, ConnectionLost):
+                if not self._after_silence or len(tries.rows) >= len(self.selector.addresses):
+                    raise
+
+    async def _invoke_one(self, command: RemotingCommand, timeout_s: float, tries: _Tries) -> RemotingCommand:
         begin_s = self._context.clock.monotonic_s()
         address = await self._connected(tries)
         left_s = timeout_s - (self._context.clock.monotonic_s() - begin_s)
@@ -188,7 +201,7 @@ class NameServerClient:
                 raise ConnectError("connect to null failed: another call is still choosing a name server")
             try:
                 address = selector.sticky(is_active)
-                if address is None and self._profile is Profile.V4_9:
+                if address is None and self._tries_whole_list:
                     address = await self._connect_any(tries)
                 elif address is None:
                     address = self._advance(selector.chosen)
@@ -200,9 +213,9 @@ class NameServerClient:
         return address
 
     async def _connect_any(self, tries: _Tries) -> Address:
-        """4.9: go round the list once until a connect succeeds."""
+        """4.9: go round the list once until a connect succeeds; what the call has tried already is no more its turn."""
         old = self.selector.chosen
-        for _ in self.selector.addresses:
+        for _ in range(max(1, len(self.selector.addresses) - len(tries.rows))):
             address = self._advance(old)
             tries.meet(address)
             try:

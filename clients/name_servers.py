@@ -17,6 +17,24 @@ START_INDEX_BOUND = 999
 """The start index is uniform in 0..998 (`NettyRemotingClient.initValueIndex`)."""
 
 
+class SelectionRules(NamedTuple):
+    """How a client goes about its list; by itself as Java's does. Clients of other languages have others."""
+
+    shuffled: bool = True
+    """Else the list is as configured."""
+    start: int | None = None
+    """The first entry's place in the list in use; None: drawn."""
+    each_request: bool = False
+    """Whether every request goes to the next entry, and not to the one before while its channel is active."""
+    whole_list: bool | None = None
+    """Whether one call goes on to the next entry when a connect fails; None: by RocketMQ's version."""
+    after_silence: bool = False
+    """Whether it does so too when an entry does not answer in the call's time."""
+
+
+JAVA = SelectionRules()
+
+
 class Choice(NamedTuple):
     """One choice of a NameServer, as Java logs it."""
 
@@ -34,18 +52,21 @@ class NameServerSelector:
     and `_start_index` may still be replaced on a new instance.
     """
 
-    def __init__(self, rng: random.Random) -> None:
-        self._rng = rng
+    def __init__(self, rng: random.Random, rules: SelectionRules = JAVA) -> None:
+        self._rng, self._rules = rng, rules
         self._index: int | None = None
         self.addresses: tuple[Address, ...] = ()
         """In the order in use."""
         self.chosen: Address | None = None
 
     def shuffle(self, addresses: list[Address]) -> None:
-        """Put `addresses` in random order, in place."""
-        self._rng.shuffle(addresses)
+        """Put `addresses` in random order, in place, unless they stay as configured."""
+        if self._rules.shuffled:
+            self._rng.shuffle(addresses)
 
     def _start_index(self) -> int:
+        if self._rules.start is not None:
+            return self._rules.start - 1
         return self._rng.randrange(START_INDEX_BOUND)
 
     def next_index(self) -> int:
@@ -73,8 +94,8 @@ class NameServerSelector:
         return True
 
     def sticky(self, is_active: Callable[[Address], bool]) -> Address | None:
-        """The chosen server while its channel is active, else None."""
-        if self.chosen is not None and is_active(self.chosen):
+        """The chosen server while its channel is active, else None; always None where each request moves on."""
+        if not self._rules.each_request and self.chosen is not None and is_active(self.chosen):
             return self.chosen
         return None
 

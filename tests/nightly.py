@@ -265,7 +265,7 @@ NIGHTLY = (
         _INCIDENTS,
         "those of the reported incidents that are not about brokers' names, permissions and lists",
         (
-            "tests/chaos/incidents/test_incidents.py::test_every_incident_is_a_scenario_or_what_it_wants_for_is_named",
+            "tests/chaos/incidents/test_incidents.py::test_every_incident_is_a_scenario",
             _INCIDENTS,
         ),
         ("i07_topic_before_the_first_tick", "i11_two_claim_one_name", "i12_wiped_and_restored", "i13_part_of_the_list"),

@@ -79,8 +79,9 @@ def judge(control: Control, world: World) -> Verdict:
 
 
 def _by_dialler(found: Sequence[Selection], world: World) -> dict[str | None, list[Selection]]:
-    """Those of clients under test by the dialler that they share; of all others, by None."""
-    diallers = {node.name: node.dialler for node in world.under_test()}
+    """Those of clients under test by the dialler that they share, of who has a profile of its own by its name; of all
+    others, by None."""
+    diallers = {node.name: node.dialler or (node.name if node.client_profile else None) for node in world.nodes}
     groups: dict[str | None, list[Selection]] = {None: []}
     for of in found:
         groups.setdefault(diallers.get(of.who.node), []).append(of)

@@ -190,6 +190,8 @@ class Experiment:
             value: dict[str, object] = {"kind": str(kind)}
             if name in scenario.cluster.clients:
                 value = self._about_client(name)
+            if (said := scenario.nodes.get(name)) is not None and said.client_profile is not None:
+                value["client_profile"] = said.client_profile
             if (host := stage.host_name(name)) is not None:
                 value["host"] = host
             self._record("node", source=name, address=address and str(address), value=value)

@@ -18,6 +18,7 @@ from ...clients.consumer.config import ConsumeFromWhere, ConsumerConfig, Message
 from ...remoting.node.network import Address
 from ...remoting.node.profile import Profile
 from ..defects import Defect
+from ..oracle.client_profiles import PROFILES
 from ..oracle.timers import Timers, timers_of_nodes
 from ..scenarios.model import Scenario
 from ..settings.resolve import Settings, config_fields
@@ -75,6 +76,9 @@ class NodePlan:
 
     def _client_settings(self, name: str, kind: NodeKind, **own: object) -> dict[str, Any]:
         lists = {"namesrv_addr": self.name_servers(name), "address_server": self.advertised.get(ADDRESS_SERVER)}
+        said = self.scenario.nodes.get(name)
+        if said is not None and said.client_profile is not None:
+            own["selection"] = PROFILES[said.client_profile].selection()
         return self._settings(name, kind, **lists, **own)
 
     def _name_server(self, name: str) -> Factory:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from ...clients.name_servers import SelectionRules
 from ...remoting.node.profile import Profile
 from .profile_files import built_in
 
@@ -73,6 +74,16 @@ class ClientProfile:
     """What one try may take, connecting included."""
     wait_ms: float = 0.0
     """What a call may wait for another call of the same client that is choosing."""
+
+    def selection(self) -> SelectionRules:
+        """The same for a client of ours that is to choose so."""
+        return SelectionRules(
+            shuffled=self.order is Order.SHUFFLED,
+            start={Start.RANDOM: None, Start.FIRST: 0, Start.SECOND: 1}[self.start],
+            each_request=self.advance is Advance.EVERY_REQUEST,
+            whole_list=self.attempts is Attempts.WHOLE_LIST,
+            after_silence=Outcome.NO_ANSWER in self.retries,
+        )
 
     @property
     def drawn(self) -> bool:

@@ -47,6 +47,9 @@ _RECORDS_TOO = ("harness", "toxiproxy")
 """Who has rows in a history besides the nodes."""
 
 
+ClientProfileName = Literal["java-4.9", "java-5.3", "go", "cpp", "cpp-1", "cpp-2.1", "cpp-3", "node"]
+
+
 class _Model(BaseModel):
     model_config = STRICT
 
@@ -96,7 +99,7 @@ class WorkloadModel(_Model):
     """Messages of a sharding key go to one queue, and each consumer has one thread: order_kept judges receipts too."""
     ordered_keys: int = Field(24, ge=1, le=100_000)
     client_starts: int = Field(90, ge=0, le=100_000)
-    client_profile: Literal["java-4.9", "java-5.3", "go", "cpp", "cpp-1", "cpp-2.1", "cpp-3", "node"] | None = None
+    client_profile: ClientProfileName | None = None
     """Whose rules `name_server_selection` judges the clients of the history by; None: those of our own clients."""
     start_bias: float | None = Field(None, gt=0, le=1)
     """A bias of the first choice that the run must be able to find with power 0.99; None asks for none."""
@@ -121,6 +124,8 @@ class NodeModel(_Model):
     """Of a client: the topic that it sends to, or reads; None: the workload's."""
     group: Name | None = None
     """Of a consumer: its group; None: one for all that read this topic."""
+    client_profile: ClientProfileName | None = None
+    """Of a client: whose rules it chooses NameServers by, and is judged by; None: Java's, as the cluster's profile."""
     cluster_name: Name | None = None
     """Of a broker: the cluster that it registers in (brokerClusterName)."""
 

@@ -20,6 +20,8 @@ class OfNode(Protocol):
     def name_servers(self) -> tuple[str, ...] | None: ...
     @property
     def cluster_name(self) -> str | None: ...
+    @property
+    def client_profile(self) -> str | None: ...
 
 
 _MAY_HAVE = (NodeKind.NAME_SERVER, NodeKind.BROKER, NodeKind.SLAVE, NodeKind.PRODUCER, NodeKind.CONSUMER)
@@ -47,6 +49,8 @@ def check_nodes(
         if node.cluster_name is not None and topology.kinds[name] is not NodeKind.BROKER:
             allowed = "said of its master" if topology.kinds[name] is NodeKind.SLAVE else "said of a broker only"
             raise ScenarioError(file, f"{place}.cluster_name", node.cluster_name, allowed)
+        if node.client_profile is not None and topology.kinds[name] not in (NodeKind.PRODUCER, NodeKind.CONSUMER):
+            raise ScenarioError(file, f"{place}.client_profile", node.client_profile, "said of a client only")
         if node.name_servers is not None and topology.kinds[name] is NodeKind.NAME_SERVER:
             raise ScenarioError(file, f"{place}.name_servers", str([*node.name_servers]), "said of a broker or client")
         check_list(node.name_servers or (), topology, f"{place}.name_servers", file)

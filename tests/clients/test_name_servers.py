@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from nemesrv.clients.config import parse_name_servers
-from nemesrv.clients.name_servers import START_INDEX_BOUND, NameServerSelector
+from nemesrv.clients.name_servers import START_INDEX_BOUND, NameServerSelector, SelectionRules
 from nemesrv.remoting.node.network import Address
 
 A, B, C, D = (Address("10.0.0.1", port) for port in (1, 2, 3, 4))
@@ -113,3 +113,13 @@ def test_a_list_is_split_on_semicolons() -> None:
     assert parse_name_servers("http://anything/10.0.0.1:3") == (C,)
     with pytest.raises(ValueError, match="is not host:port"):
         parse_name_servers("10.0.0.1:1,10.0.0.1:2")
+
+
+def test_a_client_of_another_language_may_take_the_list_as_it_is_and_the_next_entry_at_every_request() -> None:
+    rules = SelectionRules(shuffled=False, start=1, each_request=True)
+    made = NameServerSelector(random.Random(1), rules)
+    made.update((A, B, C))
+    assert made.addresses == (A, B, C)
+    assert made.sticky(lambda _: True) is None
+    assert [made.advance(None).position for _ in range(4)] == [1, 2, 0, 1]
+    assert made.sticky(lambda _: True) is None

@@ -34,6 +34,7 @@ KILL = [{"at_s": 20, "do": "kill", "nodes": ["broker-a"]}, {"at_s": 90, "do": "r
         ({"broker-b": {"name_servers": ["ns-0", "ns-0"]}}, "each NameServer once"),
         ({"broker-b": {"name_servers": ["10.0.0.1:1"]}}, "a list with at least one of ns-0, ns-1"),
         ({"producer-0": {"cluster_name": "eu"}}, "cluster_name: eu is not allowed: said of a broker only"),
+        ({"broker-b": {"client_profile": "go"}}, "client_profile: go is not allowed: said of a client only"),
         ({"broker-b": {"joined_s": 3}}, "nodes.broker-b.joined_s"),
         ({"broker-a": {"joins_at_s": 5}, "broker-b": {"joins_at_s": 5}}, "at least one broker from the start"),
     ],
