@@ -190,7 +190,7 @@ class Experiment:
             value: dict[str, object] = {"kind": str(kind)}
             if name in scenario.cluster.clients:
                 value = self._about_client(name)
-            if (said := scenario.nodes.get(name)) is not None and said.client_profile is not None:
+            elif (said := scenario.nodes.get(name)) is not None and said.client_profile is not None:
                 value["client_profile"] = said.client_profile
             if (host := stage.host_name(name)) is not None:
                 value["host"] = host

@@ -29,7 +29,7 @@ class NodeInfo:
     implementation: str = OURS
     """Who made the program: ours, or whose and which version."""
     client_profile: str | None = None
-    """Of a client under test: by whose rules it is judged. None: by the run's."""
+    """Of a client under test, or one with rules of its own: by whose it is judged. None: by the run's."""
     dialler: str | None = None
     """Of a client under test: the node whose links are its own."""
     host: str | None = None
