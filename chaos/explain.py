@@ -21,6 +21,7 @@ import click
 from .checkers import CHECKS
 from .checkers.settling import too_short
 from .experiment.expectation import expected_world
+from .faults.host_faults import HostAction
 from .oracle.legend import legend
 from .oracle.lost_brokers import absences
 from .oracle.lost_name_servers import name_server_losses
@@ -47,6 +48,7 @@ def explanation(scenario: Scenario) -> dict[str, Any]:
         "timers": world.timers.to_json(),
         "node_timers": dict(world.run.get("node_timers") or {}),
         "zones": {zone: list(nodes) for zone, nodes in scenario.topology().zones.items()},
+        "hosts": scenario.hosts(),
         "timeline": [action.model_dump(mode="json") for action in scenario.timeline],
         "end_s": _seconds(world.end_ms),
         "only_a_run_can_tell": list(unknown),
@@ -184,6 +186,7 @@ def _lines(told: Mapping[str, Any], scenario: Scenario) -> list[str]:
         f"{scenario.cluster.brokers} brokers, {scenario.workload.producers} producers, "
         f"{scenario.workload.consumers} consumers; times are seconds from the start of the timeline",
         *(f"zone {zone}: {', '.join(nodes)}" for zone, nodes in told["zones"].items()),
+        *_hosts(told["hosts"], scenario),
         "",
     ]
     steps = [(own.joins_at_s, f"{name} joins") for name, own in scenario.nodes.items() if own.joins_at_s is not None]
@@ -219,6 +222,17 @@ def _lines(told: Mapping[str, Any], scenario: Scenario) -> list[str]:
     lines += [f"{name}: after the last fault {why}" for name, why in told["too_short"].items()]
     formulas = [one["why"] for part in ("name_servers", "clients", "recovery") for one in told[part]]
     return [*lines, "", *(f"{symbol}: {meaning}" for symbol, meaning in legend(formulas).items())]
+
+
+def _hosts(hosts: Mapping[str, Sequence[str]], scenario: Scenario) -> Iterable[str]:
+    """Who is where, as far as the scenario alone says it."""
+    for host, nodes in hosts.items():
+        yield f"host {host}: {', '.join(nodes) or 'no node'}"
+    if not hosts and scenario.placement != type(scenario.placement)():
+        yield "hosts: who is where depends on the Ray cluster (--ray); `placement: {hosts: [...]}` with `host` says it"
+    for action in scenario.timeline:
+        if isinstance(action.what, HostAction):
+            yield f"{action_told(action)} at {action.at_s:g} s: {action.what.consists_of}".replace("`", "")
 
 
 def _span(one: Mapping[str, Any]) -> str:

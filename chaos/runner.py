@@ -28,7 +28,10 @@ from .installation import require_extras
 from .judging import Judged, exit_status, extras_of, find, judge, of_run, show
 from .preflight import Needs, require
 from .scenarios.model import Scenario, TimersModel, found_defect, refuse_nowhere
+from .scenarios.placement import Offer, placed
 
+THIS_MACHINE = "this-machine"
+"""The only host, where no Ray cluster is joined."""
 _VERSIONS_OF = ("nemesrv", "ray", "pyspark", "toxiproxy-python", "uvloop")
 
 
@@ -97,7 +100,7 @@ def require_parts(
 
 def processes_of(scenario: Scenario) -> int:
     """How many processes the run's nodes need, one after the other, with one to spare."""
-    ended = sum(len(action.nodes) for action in scenario.timeline if action.do in ("kill", "stop"))
+    ended = sum(len(action.nodes) for action in scenario.unfolded() if action.do in ("kill", "stop"))
     return len(scenario.topology().nodes) + ended + 1
 
 
@@ -183,6 +186,8 @@ def _require_injectable(scenario: Scenario, options: Options) -> None:
             key, value = ("do", action.do) if what.loses_packets else ("connections", "given")
             allowed = "a fault that a proxy can inject, or --clock virtual"
             raise ScenarioError(scenario.name, f"timeline.{index}.{key}", value, allowed)
+    if options.ray is None and not options.is_virtual(scenario):
+        placed(scenario.topology(), scenario.placement, [Offer(THIS_MACHINE)], file=scenario.name)
     if scenario.phases and not options.is_virtual(scenario):
         raise ScenarioError(scenario.name, "phases", str(scenario.phases), "no phases, or --clock virtual")
 

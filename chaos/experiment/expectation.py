@@ -148,7 +148,7 @@ class _Rows:
 
     def _unregistered_s(self, action: ActionModel, key: tuple[Any, ...]) -> float:
         """When what this action registers is unregistered again; the end of the timeline where it is not."""
-        later = [step for step in self._scenario.timeline if step.at_s > action.at_s]
+        later = [step for step in self._scenario.unfolded() if step.at_s > action.at_s]
         for step in later:
             one = step.what
             if isinstance(one, Unregister) and (key[0] in step.nodes, one.broker, one.broker_id) == (True, *key[1:3]):

@@ -34,8 +34,8 @@ from ..hosts.clocks import EVERY_S, HostClocks, clock_identity
 from ..hosts.collect import Collector, RayHost, record_missing
 from ..hosts.facades import HostsPorts, HostsToxiproxy, MeasuredThere, RemoteFront
 from ..hosts.parts import LAG, PORTS, TOXIPROXY, HostLag, HostPorts, HostToxiproxy
-from ..hosts.placement import spread
 from ..scenarios.model import Scenario
+from ..scenarios.placement import Offer, placed
 from ..topology import Link
 from .disk import DiskWatch
 from .harness import Harness
@@ -90,7 +90,10 @@ class HostsStage(RealStage):
         return self.joined.driver_host if name is None else self._hosts[name]
 
     def starts(self, scenario: Scenario, seed: int) -> Starts:
-        self._placed = spread(scenario.topology(), tuple(self._hosts), self.joined.driver_host.name)
+        here = self.joined.driver_host
+        hosts = [here, *(host for host in self._hosts.values() if host is not here)]
+        offers = [Offer(host.name, host.labels, host.resources) for host in hosts]
+        self._placed = placed(scenario.topology(), scenario.placement, offers, file=scenario.name)
         return Starts()
 
     def host_name(self, node: str) -> str | None:

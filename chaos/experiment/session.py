@@ -20,6 +20,7 @@ from typing import Any
 
 from ..errors import HarnessError, ScenarioError
 from ..faults.by_hand import BY_HAND
+from ..faults.host_faults import HOST_ACTIONS
 from ..faults.kinds import ACTIONS
 from ..faults.link_faults import Heal
 from ..reports.sentences import example_sentence
@@ -222,8 +223,10 @@ class RunningCluster:
         if (do == "packet_loss" or settings.get("connections") is not None) and self._scenario.clock == "real":
             raise ScenarioError(of, "do", do, 'a fault that a proxy can inject, or clock="virtual"')
         document = self.scenario.model_dump(mode="json")
-        if do in ("rolling_restart", "restart_storm") or settings.get("period_s") is not None:
-            allowed = "an action of one moment: restarts in a row, and what flaps, are for a scenario's timeline"
+        if do in ("rolling_restart", "restart_storm", *HOST_ACTIONS) or settings.get("period_s") is not None:
+            allowed = (
+                "an action of one moment: restarts in a row, what flaps, and whole hosts, are for a scenario's timeline"
+            )
             raise ScenarioError(of, "do", do, allowed)
         if do in BY_HAND and ADMIN not in self._scenario.topology().nodes:
             raise ScenarioError(of, "do", do, "an entry of a scenario's timeline: only there somebody acts by hand")

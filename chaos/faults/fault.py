@@ -16,7 +16,7 @@ class Action(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     do: str
-    acts_on: ClassVar[Literal["links", "nodes", ""]] = ""
+    acts_on: ClassVar[Literal["links", "nodes", "hosts", ""]] = ""
     needs_targets: ClassVar[bool] = True
     """Whether it says nothing without a link, or node, to act on."""
 

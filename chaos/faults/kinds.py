@@ -13,6 +13,7 @@ from pydantic import Field
 from .by_hand import BY_HAND, AnyByHand, DoneByHand, WrongClock
 from .clocks import CLOCK_ACTIONS, AnyClockAction
 from .fault import Action, Fault
+from .host_faults import HOST_ACTIONS, AnyHostAction
 from .link_faults import LINK_FAULTS, AnyLinkFault, Effect, Heal, LinkFault, Timeout
 from .losses import Loss, TimeLimits
 from .process_faults import (
@@ -47,7 +48,8 @@ AnyAction = Annotated[
     | Heal
     | NameServerList
     | AnyByHand
-    | AnyClockAction,
+    | AnyClockAction
+    | AnyHostAction,
     Field(discriminator="do"),
 ]
 
@@ -60,6 +62,7 @@ ACTIONS: dict[str, type[Action]] = {
     },
     **BY_HAND,
     **CLOCK_ACTIONS,
+    **HOST_ACTIONS,
 }
 
 

@@ -30,6 +30,8 @@ class ActionModel(BaseModel):
     what: AnyAction
     links: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    """Of `placement`, for what is done to whole hosts."""
     name: Name | None = None
     """Of a fault of links, so that a heal can end it alone; None: its kind and its number in the timeline."""
     period_s: float | None = Field(None, ge=0.1, le=100_000)
@@ -61,7 +63,7 @@ class ActionModel(BaseModel):
     def _joined(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         entry = handler(self)
         what = entry.pop("what")
-        said = {key: entry[key] for key in ("name", "links", "nodes", "period_s", "duty") if entry[key]}
+        said = {key: entry[key] for key in ("name", "links", "nodes", "hosts", "period_s", "duty") if entry[key]}
         own = {key: value for key, value in what.items() if value != []}
         return {"at_s": entry["at_s"], "do": own.pop("do"), **said, **own}
 
@@ -69,11 +71,11 @@ class ActionModel(BaseModel):
     def _has_what_it_acts_on(self) -> ActionModel:
         acts_on = self.what.acts_on
         if acts_on and self.what.needs_targets and not getattr(self, acts_on):
-            example = "[broker-a <-> ns-0]" if acts_on == "links" else _example(self.what)
+            example = {"links": "[broker-a <-> ns-0]", "hosts": "[b]"}.get(acts_on) or _example(self.what)
             raise ValueError(f"`do: {self.do}` needs `{acts_on}`, e.g. {acts_on}: {example}")
         if self.nodes and acts_on == "links":
             raise ValueError(f"`do: {self.do}` acts on links, not on nodes")
-        for targets in ("links", "nodes"):
+        for targets in ("links", "nodes", "hosts"):
             if getattr(self, targets) and acts_on != targets:
                 raise ValueError(f"`do: {self.do}` takes no {targets}")
         if self.name is not None and not isinstance(self.what, LinkFault):
@@ -93,7 +95,7 @@ def _example(what: Action) -> str:
     return "[ns-0]" if name_servers else "[broker-a]"
 
 
-_ENTRY_KEYS = ("at_s", "links", "nodes", "name", "period_s", "duty")
+_ENTRY_KEYS = ("at_s", "links", "nodes", "hosts", "name", "period_s", "duty")
 _ANY_KEYS = frozenset(key for kind in ACTIONS.values() for key in kind.model_fields)
 
 
@@ -110,7 +112,7 @@ def told(action: ActionModel) -> str:
     of = getattr(action.what, "faults", ())
     named = filter(None, [action.name, action.what.about])
     flaps = f"{action.duty or 0.5:.0%} of each {action.period_s:g} s" if action.period_s else None
-    return " ".join([action.do, *named, *action.links, *action.nodes, *of, *filter(None, [flaps])])
+    return " ".join([action.do, *named, *action.links, *action.nodes, *action.hosts, *of, *filter(None, [flaps])])
 
 
 def named(timeline: Sequence[ActionModel]) -> tuple[ActionModel, ...]:

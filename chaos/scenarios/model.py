@@ -28,8 +28,10 @@ from ..topology import EXTERNAL, GROUPS, NodeKind, Topology
 from .action import STRICT, ActionModel, Name
 from .by_hand import check_by_hand
 from .clocks import check_clocks
+from .host_actions import told_of_entries, unfolded
 from .lists import check_lists
 from .nodes import check_nodes, slaves_of
+from .placement import Offer, PlacementModel, check_placement, placed
 from .reading import read, refuse_booleans
 from .refused import allowed_at, key_of, shown_of
 from .series import Plan, planned, refuse_series
@@ -141,6 +143,8 @@ class Scenario(_Model):
     """What single nodes have of their own."""
     zones: dict[Name, tuple[str, ...]] = {}
     """Zone to its nodes and groups; links of a fault may name `zone:NAME`."""
+    placement: PlacementModel = PlacementModel()
+    """Which node is on which host of a Ray cluster (--ray)."""
     workload: WorkloadModel = WorkloadModel()
     phases: dict[str, Annotated[float, Field(ge=0, le=100_000)]] = {}
     """By node, on the virtual clock: how long after the timeline's start its timer fires, in seconds: a broker
@@ -178,7 +182,23 @@ class Scenario(_Model):
 
     def plan(self, seed: int | None) -> Plan:
         """Every action of the timeline by itself: what flaps, and restarts in a row or at random, turn by turn."""
-        return planned(self.timeline, self.topology().members, seed)
+        return planned(self.unfolded(), self.topology().members, seed)
+
+    def hosts(self) -> dict[str, list[str]]:
+        """Host to the nodes on it, in their order, where the scenario alone says so; else nothing."""
+        if not self.placement.is_static:
+            return {}
+        found: dict[str, list[str]] = {host: [] for host in self.placement.hosts}
+        offers = [Offer(host) for host in self.placement.hosts]
+        for node, host in placed(self.topology(), self.placement, offers, file=self.name).items():
+            found[host].append(node)
+        return found
+
+    def unfolded(self, file: str = "") -> tuple[ActionModel, ...]:
+        """The timeline, with what is done to hosts as what it consists of."""
+        if not any(action.hosts for action in self.timeline):
+            return self.timeline
+        return unfolded(self.timeline, self.topology(), self.hosts(), file=file or self.name)
 
     @property
     def profile(self) -> Profile:
@@ -256,6 +276,7 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
         raise ScenarioError(file, key_of(error), shown_of(error), allowed_at(error, Scenario)) from exc
     check_lists(scenario.cluster.name_server_list, scenario.timeline, scenario.topology(), file=file)
     check_zones(scenario.zones, scenario.topology(), file=file)
+    check_placement(scenario.placement, scenario.topology(), file=file)
     _check_names(scenario, file)
     try:
         settings = scenario.settings()
@@ -265,10 +286,12 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
     check_nodes(scenario.nodes, scenario.topology(), scenario.timeline, scenario.steady_s, file=file)
     check_topics(scenario.nodes, scenario.topology(), scenario.workload.topic, topics, file=file)
     _refuse_kept_channels(scenario, settings, file)
-    refuse_impossible(scenario.timeline, file=file)
-    joins_s = {name: own.joins_at_s for name, own in scenario.nodes.items() if own.joins_at_s is not None}
-    refuse_series(scenario.timeline, scenario.topology().members, joins_s, file=file)
-    refuse_idle_heals(scenario.timeline, scenario.topology(), file=file)
+    timeline = scenario.unfolded(file)
+    with told_of_entries(scenario.timeline, scenario.topology(), scenario.hosts()):
+        refuse_impossible(timeline, file=file)
+        joins_s = {name: own.joins_at_s for name, own in scenario.nodes.items() if own.joins_at_s is not None}
+        refuse_series(timeline, scenario.topology().members, joins_s, file=file)
+        refuse_idle_heals(timeline, scenario.topology(), file=file)
     check_by_hand(scenario, file=file)
     check_clocks(scenario, file=file)
     if scenario.defect is not None:
@@ -309,7 +332,7 @@ def refuse_nowhere(defect: Defect, scenario: Scenario, file: str) -> None:
 
 _TRUE_OR_FALSE = frozenset(
     name
-    for model in (ClusterModel, WorkloadModel, Scenario)
+    for model in (ClusterModel, PlacementModel, WorkloadModel, Scenario)
     for name, field in model.model_fields.items()
     if field.annotation is bool
 ) | {name for kind in ACTIONS.values() for name, field in kind.model_fields.items() if field.annotation is bool}

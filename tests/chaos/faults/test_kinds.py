@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from nemesrv.chaos.faults import by_hand, clocks, fault, kinds, link_faults, losses, process_faults
+from nemesrv.chaos.faults import by_hand, clocks, fault, host_faults, kinds, link_faults, losses, process_faults
 from nemesrv.chaos.faults.fault import Fault
+from nemesrv.chaos.faults.host_faults import HOST_ACTIONS
 from nemesrv.chaos.faults.kinds import ACTIONS, FAULTS, LINK_FAULTS, AnyAction, UnknownFault, recorded
 from nemesrv.chaos.faults.link_faults import (
     Bandwidth,
@@ -163,7 +164,7 @@ def test_a_fault_of_nobody_keeps_the_words_it_was_recorded_under() -> None:
 
 
 def test_what_ends_a_fault_or_is_several_is_no_fault() -> None:
-    assert set(ACTIONS) - set(FAULTS) - {*by_hand.BY_HAND, *clocks.CLOCK_ACTIONS} == {
+    assert set(ACTIONS) - set(FAULTS) - {*by_hand.BY_HAND, *clocks.CLOCK_ACTIONS, *HOST_ACTIONS} == {
         "heal",
         "resume",
         "restart",
@@ -174,8 +175,8 @@ def test_what_ends_a_fault_or_is_several_is_no_fault() -> None:
 
 
 def test_the_classes_of_faults_import_nothing_that_injects() -> None:
-    pure = {"by_hand", "clocks", "fault", "kinds", "link_faults", "losses", "process_faults"}
-    for module in (by_hand, clocks, fault, kinds, link_faults, losses, process_faults):
+    pure = {"by_hand", "clocks", "fault", "kinds", "host_faults", "link_faults", "losses", "process_faults"}
+    for module in (by_hand, clocks, fault, host_faults, kinds, link_faults, losses, process_faults):
         tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
         ours = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level}
         assert ours <= pure, module

@@ -191,7 +191,7 @@ def test_an_entry_written_with_its_defaults_has_the_keys_of_its_do_and_no_others
         "name_server_list": "name_servers: [ns-0]",
     }.get(do, "")
     node = "ns-0" if do == "remove" else "broker-a"
-    targets = {"links": CUT, "nodes": f"nodes: [{node}]", "": ""}[ACTIONS[do].acts_on]
+    targets = {"links": CUT, "nodes": f"nodes: [{node}]", "hosts": "hosts: [b]", "": ""}[ACTIONS[do].acts_on]
     if issubclass(ACTIONS[do], ClockAction) or (issubclass(ACTIONS[do], ByHand) and "broker" not in ACTIONS[do].asks):
         targets = "nodes: [ns-0]"
     before = {"resume": "{at_s: 1, do: pause, nodes: [broker-a]}, ", "heal": f"{{at_s: 1, do: cut, {CUT}}}, "}.get(
@@ -199,7 +199,11 @@ def test_an_entry_written_with_its_defaults_has_the_keys_of_its_do_and_no_others
     )
     if do == "clock_sync":
         before = "{at_s: 1, do: clock_freeze, nodes: [ns-0]}, "
+    if do == "return_host":
+        before = "{at_s: 1, do: lose_host, hosts: [b]}, "
     cluster = "cluster: {name_server_list: [ns-0]}" if do == "name_server_list" else ""
+    if ACTIONS[do].acts_on == "hosts":
+        cluster = "placement: {hosts: [a, b]}"
     if do == "switch":
         cluster, targets = "cluster: {slaves: 1}", "nodes: [broker-a/1]"
         before = "{at_s: 1, do: kill, nodes: [broker-a]}, "

@@ -1,0 +1,124 @@
+"""Faults of whole hosts, taken apart into the ordinary actions that they consist of.
+
+{at_s: 20, do: lose_host, hosts: [b]}       20 black_hole (name: lose_host-1) of every link between b and the others
+                                            20 kill of every node on b
+{at_s: 90, do: return_host, hosts: [b]}     90 heal lose_host-1 · restart of every node on b
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from ..errors import ScenarioError, nearest
+from ..faults.fault import Action
+from ..faults.host_faults import HostAction, IsolateHost, LoseHost, PauseHost, ReturnHost
+from ..faults.link_faults import BlackHole, Heal
+from ..faults.process_faults import Kill, Pause, Restart, Resume
+from ..topology import NodeKind, Topology
+
+if TYPE_CHECKING:
+    from .action import ActionModel
+
+AFTER_S = 0.001
+"""What a host's loss consists of begins so soon one after the other: who is killed behind a black hole is not seen to
+close its connections."""
+_OURS = (NodeKind.PROBER, NodeKind.ADMIN)
+
+
+def unfolded(
+    timeline: Sequence[ActionModel], topology: Topology, hosts: Mapping[str, Sequence[str]], *, file: str = ""
+) -> tuple[ActionModel, ...]:
+    """The timeline without faults of hosts; `hosts`: the nodes on each. ScenarioError for one that cannot be."""
+    return tuple(action for _, action in _taken_apart(timeline, topology, hosts, file))
+
+
+@contextmanager
+def told_of_entries(
+    timeline: Sequence[ActionModel], topology: Topology, hosts: Mapping[str, Sequence[str]]
+) -> Iterator[None]:
+    """A ScenarioError of the block, which is about the unfolded timeline, names the entry that stands in the file."""
+    try:
+        yield
+    except ScenarioError as exc:
+        found = re.match(r"timeline\.(\d+)", exc.key)
+        if found is None or not any(action.hosts for action in timeline):
+            raise
+        index = _taken_apart(timeline, topology, hosts, exc.file)[int(found[1])][0]
+        raise ScenarioError(exc.file, f"timeline.{index}{exc.key[found.end() :]}", exc.value, exc.allowed) from exc
+
+
+def _taken_apart(
+    timeline: Sequence[ActionModel], topology: Topology, hosts: Mapping[str, Sequence[str]], file: str
+) -> list[tuple[int, ActionModel]]:
+    """With the number of the entry that each is of."""
+    found: list[tuple[int, ActionModel]] = []
+    under: dict[str, tuple[str, str | None]] = {}
+    """By host: what was done to it, and the name of its black hole."""
+    done = 0
+    for index, entry in enumerate(timeline):
+        what = entry.what
+        if not isinstance(what, HostAction):
+            found.append((index, entry))
+            continue
+        done += 1
+        for number, host in enumerate(entry.hosts):
+            key = f"timeline.{index}.hosts.{number}"
+            _refuse(what, host, topology, hosts, under, file, key)
+            nodes = tuple(node for node in hosts[host] if topology.kinds[node] not in _OURS)
+            made: list[ActionModel] = []
+
+            def add(action: Action, made: list[ActionModel] = made, at: ActionModel = entry, **on: object) -> None:
+                at_s = round(at.at_s + AFTER_S * len(made), 6)
+                made.append(type(at).model_validate({"at_s": at_s, "what": action, **on}))
+
+            if isinstance(what, ReturnHost):
+                did, name = under.pop(host)
+                if name is not None:
+                    add(Heal(faults=(name,)))
+                if nodes and did != "isolate_host":
+                    add(Resume() if did == "pause_host" else Restart(), nodes=nodes)
+                found += [(index, one) for one in made]
+                continue
+            name = None
+            links = _links_between(nodes, topology) if isinstance(what, LoseHost | IsolateHost) else ()
+            if links:
+                name = f"{what.do}-{done}" if len(entry.hosts) == 1 else f"{what.do}-{done}-{number + 1}"
+                add(BlackHole(), links=links, name=name)
+            if nodes and isinstance(what, LoseHost | PauseHost):
+                add(Kill() if isinstance(what, LoseHost) else Pause(), nodes=nodes)
+            under[host] = what.do, name
+            found += [(index, one) for one in made]
+    return found
+
+
+def _links_between(nodes: Sequence[str], topology: Topology) -> tuple[str, ...]:
+    return tuple(
+        f"{link.node} -> {link.peer}" for link in topology.links if (link.node in nodes) != (link.peer in nodes)
+    )
+
+
+def _refuse(
+    what: HostAction,
+    host: str,
+    topology: Topology,
+    hosts: Mapping[str, Sequence[str]],
+    under: Mapping[str, tuple[str, str | None]],
+    file: str,
+    key: str,
+) -> None:
+    if host not in hosts:
+        known = f"one of {', '.join(hosts)}{nearest(host, hosts)}" if hosts else "one of `placement: {hosts: […]}`"
+        raise ScenarioError(file, key, host, f"{known}, each with nodes that are placed there by `host`")
+    if isinstance(what, ReturnHost):
+        if host not in under:
+            raise ScenarioError(file, key, host, "a host that was lost, isolated or paused before")
+        return
+    if host in under:
+        raise ScenarioError(file, key, host, f"return_host before it: it is under {under[host][0]}")
+    ours = [node for node in hosts[host] if topology.kinds[node] in _OURS]
+    if ours:
+        allowed = f"another host: {ours[0]}, who is the harness's own, is there (the first of placement.hosts)"
+        raise ScenarioError(file, key, host, allowed)
