@@ -37,6 +37,7 @@ _KEYS = {
     "name_servers": ("cluster", "name_servers"),
     "brokers": ("cluster", "brokers"),
     "profile": ("cluster", "profile"),
+    "clients": ("cluster", "clients"),
     "time_scale": ("timers", "time_scale"),
     "topic": ("workload", "topic"),
     "producers": ("workload", "producers"),
@@ -166,6 +167,7 @@ def scenario_of(item: pytest.Item, config: pytest.Config) -> Scenario:
     """The scenario that the marker describes, with seed and clock. UsageError says what is wrong."""
     import secrets
 
+    from .checkers import CHECKS
     from .errors import ScenarioError, nearest
     from .runner import Options, as_run_with
     from .scenarios.model import parse
@@ -186,6 +188,13 @@ def scenario_of(item: pytest.Item, config: pytest.Config) -> Scenario:
     document["workload"] = {"client_starts": 0}
     if profile := config.getoption("--nemesrv-profile"):
         document["cluster"]["profile"] = profile
+    if given.get("clients"):  # their timers go as the machine's clock does, and a test that starts none must not pass
+        document["timers"] = {"time_scale": 1}
+        document["checks"] = (*DEFAULT_CHECKS, *(name for name, check in CHECKS.items() if check.outside))
+        if clock == "virtual":
+            raise pytest.UsageError(
+                f"{where}: clock: 'virtual' is not allowed: 'real' where there are clients under test"
+            )
     for key, value in given.items():
         if key not in _KEYS:
             keys = (*_KEYS, "clock")
@@ -205,9 +214,13 @@ def scenario_of(item: pytest.Item, config: pytest.Config) -> Scenario:
 
 
 def _key_of_marker(key: str) -> str:
-    """`brokers` for `cluster.brokers`, `checks` for `checks.0`."""
-    parts = tuple(part for part in key.split(".") if not part.isdigit())
-    return next((name for name, place in _KEYS.items() if place == parts), key)
+    """`brokers` for `cluster.brokers`, `clients.go` for `cluster.clients.go`, `checks` for `checks.0`."""
+    for name, place in _KEYS.items():
+        of = ".".join(place)
+        if key == of or key.startswith(f"{of}."):
+            rest = key.removeprefix(of)
+            return name if rest.removeprefix(".").isdigit() else f"{name}{rest}"
+    return key
 
 
 def _replay(item: pytest.Item, folder: Path, scenario: Scenario) -> str:

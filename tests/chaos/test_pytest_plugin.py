@@ -26,6 +26,15 @@ def test_check(nemesrv_cluster): ...
 @pytest.mark.nemesrv(clock="virtal")
 def test_clock(nemesrv_cluster): ...
 
+@pytest.mark.nemesrv(clients={"go": "golang"})
+def test_client(nemesrv_cluster): ...
+
+@pytest.mark.nemesrv(clients={"go": "go"}, clock="virtual")
+def test_client_and_clock(nemesrv_cluster): ...
+
+@pytest.mark.nemesrv(clients={"go": "go"}, time_scale=10)
+def test_client_and_scale(nemesrv_cluster): ...
+
 @pytest.mark.nemesrv(3)
 def test_position(nemesrv_cluster): ...
 
@@ -67,7 +76,9 @@ def project(folder: Path, text: str, *arguments: str) -> subprocess.CompletedPro
 def test_a_wrong_marker_is_a_line_at_collection_and_nothing_is_started(tmp_path: Path) -> None:
     done = project(tmp_path, WRONG_MARKERS)
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    key, value, check, clock, position = done.stderr.strip().removeprefix("ERROR: ").splitlines()
+    key, value, check, clock, profile, virtual, scale, position = (
+        done.stderr.strip().removeprefix("ERROR: ").splitlines()
+    )
     assert re.fullmatch(
         r"test_mine.py::test_key: marker nemesrv: broker=2 is not allowed: one of the keys name_servers, .*, clock; "
         r"did you mean brokers\?",
@@ -79,6 +90,15 @@ def test_a_wrong_marker_is_a_line_at_collection_and_nothing_is_started(tmp_path:
     assert clock == (
         "test_mine.py::test_clock: marker nemesrv: clock: 'virtal' is not allowed: 'real' or 'virtual'; "
         "did you mean virtual?"
+    )
+    assert profile.startswith("test_mine.py::test_client: marker nemesrv: clients.go: 'golang' is not allowed: one of")
+    assert virtual == (
+        "test_mine.py::test_client_and_clock: marker nemesrv: clock: 'virtual' is not allowed: 'real' where there are "
+        "clients under test"
+    )
+    assert scale == (
+        "test_mine.py::test_client_and_scale: marker nemesrv: time_scale: 10 is not allowed: 1 where there are clients "
+        "under test, whose timers go as the machine's clock does"
     )
     assert position.startswith("test_mine.py::test_position: marker nemesrv: 3 is not allowed: keywords only")
     assert "Traceback" not in done.stdout + done.stderr
