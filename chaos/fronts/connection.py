@@ -1,6 +1,6 @@
 """One connection through a front: its two ends, and what the behaviour makes of frames.
 
-    client end ──► _upward ────► server end       plain: bytes are passed on as they came, and decoded behind that
+    client end ──► _upward ────► server end       plain: bytes are passed on as they came, and decoded behind.py that
                ◄── _downward ◄──                  frames: each whole frame is passed on, dropped, answered or rewritten
 
 A frame of which a part has been passed on is passed on to its end, whatever the behaviour is by then: nobody is ever
@@ -43,6 +43,7 @@ class Connection:
         self._conversation = Conversation(front.name, number)
         self._up, self._down = Stream(), Stream()
         self._is_foreign = False
+        self._up_waits = self._down_waits = 0  # how often bytes have been passed on that nobody has looked at yet
         self._up_passed = self._down_passed = 0  # bytes of the unfinished frame that have been passed on
         self._early: list[bytes] = []  # for the server, whose end is not there yet
         self._between: deque[bytes] = deque()  # answers of the front's own, until the server's frame is whole
@@ -55,16 +56,15 @@ class Connection:
     # --- upward: what the client says ---------------------------------------------------------------------------------
 
     def of_client(self, data: bytes) -> None:
-        behaviour = self._front.behaviour
-        up = self._up
-        if not (behaviour.swallows or behaviour.codes) and up.unfinished == self._up_passed:
+        front, up = self._front, self._up
+        behaviour = front.behaviour
+        plain = not (behaviour.swallows or behaviour.codes)
+        if plain and (self._up_waits or up.unfinished == self._up_passed):
             self._to_server(data)
-            for frame in up.feed(data):
-                self._asked(frame)
-            self._up_passed = up.unfinished
-            if up.is_broken:
-                self._foreign(up)
+            self._up_waits += 1
+            front.behind.add(self._look_up, data, front.now_ms())
             return
+        front.behind.look()
         if up.is_broken:
             if not behaviour.swallows:
                 self._to_server(data)
@@ -72,25 +72,35 @@ class Connection:
         passed, self._up_passed = self._up_passed, 0
         frames = up.feed(data)
         for frame in frames:
-            asked = self._asked(frame)
+            asked = self._asked(frame, front.now_ms())
             if passed or not (behaviour.swallows or self._answers(frame, asked)):
                 self._to_server(frame[passed:])
             passed = 0
         if up.is_broken:
             if not behaviour.swallows:
                 self._to_server(up.rest[passed:])
-            self._foreign(up)
+            self._foreign(up, front.now_ms())
         elif not frames:
             self._up_passed = passed
 
-    def _asked(self, frame: bytes) -> Asked | None:
+    def _look_up(self, data: bytes, at_ms: float) -> None:
+        """These bytes have been passed on to the server."""
+        self._up_waits -= 1
+        up = self._up
+        for frame in up.feed(data):
+            self._asked(frame, at_ms)
+        self._up_passed = up.unfinished
+        if up.is_broken:
+            self._foreign(up, at_ms)
+
+    def _asked(self, frame: bytes, at_ms: float) -> Asked | None:
         try:
-            asked = self._conversation.of_client(frame, self._front.now_ms())
+            asked = self._conversation.of_client(frame, at_ms)
         except ProtocolError:
             self._up.break_off(frame)
             return None
         if asked is not None:
-            self._front.see(asked)
+            self._front.tell(asked)
         return asked
 
     def _answers(self, frame: bytes, asked: Asked | None) -> bool:
@@ -128,14 +138,12 @@ class Connection:
             or front.addresses
             or self._delayed
             or self._between
-        ) and (down.unfinished == self._down_passed):
+        ) and (self._down_waits or down.unfinished == self._down_passed):
             self._to_client(data)
-            for frame in down.feed(data):
-                self._answered(frame, By.SERVER)
-            self._down_passed = down.unfinished
-            if down.is_broken:
-                self._foreign(down)
+            self._down_waits += 1
+            front.behind.add(self._look_down, data, front.now_ms())
             return
+        front.behind.look()
         if down.is_broken:
             if not behaviour.swallows:
                 self._deliver(data, None, By.SERVER)
@@ -153,9 +161,19 @@ class Connection:
         if down.is_broken:
             if not behaviour.swallows:
                 self._deliver(down.rest[passed:], None, By.SERVER)
-            self._foreign(down)
+            self._foreign(down, front.now_ms())
         elif not frames:
             self._down_passed = passed
+
+    def _look_down(self, data: bytes, at_ms: float) -> None:
+        """These bytes have been passed on to the client."""
+        self._down_waits -= 1
+        down = self._down
+        for frame in down.feed(data):
+            self._answered(frame, By.SERVER, at_ms)
+        self._down_passed = down.unfinished
+        if down.is_broken:
+            self._foreign(down, at_ms)
 
     def _rewritten(self, frame: bytes) -> bytes:
         """The same frame, or the route answer in it as this front gives it out."""
@@ -191,7 +209,7 @@ class Connection:
         if not delay_ms and not self._delayed:
             self._to_client(data)
             if frame is not None:
-                self._answered(frame, by)
+                self._answered(frame, by, self._front.now_ms())
             return
         self._delayed.append((self._front.now_ms() + delay_ms, data, frame, by))
         self._delayed_size += len(data)
@@ -204,13 +222,14 @@ class Connection:
         self._timer = None
         if self.ended:
             return
+        self._front.behind.look()
         now_ms = self._front.now_ms()
         while self._delayed and self._delayed[0][0] <= now_ms + 0.5:
             _due_ms, data, frame, by = self._delayed.popleft()
             self._delayed_size -= len(data)
             self._to_client(data)
             if frame is not None:
-                self._answered(frame, by)
+                self._answered(frame, by, self._front.now_ms())
         if self._delayed:
             self._timer = self._front.clock.call_later((self._delayed[0][0] - now_ms) / 1000.0, self._due)
         elif self._server_is_done and not self._front.behaviour.swallows:
@@ -219,9 +238,9 @@ class Connection:
         if self._delayed_size <= HELD_MAX:
             self.server.resume()
 
-    def _answered(self, frame: bytes, by: By) -> None:
+    def _answered(self, frame: bytes, by: By, at_ms: float) -> None:
         try:
-            self._front.see(self._conversation.of_server(frame, self._front.now_ms(), by))
+            self._front.tell(self._conversation.of_server(frame, at_ms, by))
         except ProtocolError:
             self._down.break_off(frame)
 
@@ -231,10 +250,10 @@ class Connection:
 
     # --- its ends -----------------------------------------------------------------------------------------------------
 
-    def _foreign(self, broken: Stream) -> None:
+    def _foreign(self, broken: Stream, at_ms: float) -> None:
         if not self._is_foreign:
             self._is_foreign = True
-            self._front.see(self._conversation.foreign(broken.began, self._front.now_ms()))
+            self._front.tell(self._conversation.foreign(broken.began, at_ms))
 
     def connected(self, end: _End) -> None:
         if self.ended:

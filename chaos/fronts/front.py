@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from ...remoting.node.clock import Clock
 from ...remoting.node.network import Address
 from .behaviour import PASSES, Behaviour, Connected, Dials
+from .behind import Behind, behind
 from .connection import Connection, reset_at_close
 from .observed import Behaved, By, Closed, How, Observation, Opened
 from .port import Port
@@ -49,7 +50,9 @@ class Front:
         process: Callable[[Address, Address], int | None] | None = None,
         connections: Iterator[int] = _CONNECTIONS,
     ) -> None:
-        self.name, self.upstream, self.see, self.clock = name, upstream, see, clock
+        self.name, self.upstream, self.clock = name, upstream, clock
+        self.tell = see
+        """What came of bytes that waited in `behind`; all else goes through `see`."""
         self.addresses: Mapping[str, str] = dict(addresses or {})
         self.behaviour = PASSES
         self._process, self._numbers = process, connections
@@ -57,6 +60,19 @@ class Front:
         self._tasks: set[asyncio.Task[None]] = set()
         self._port = Port(self._accepted)
         self._address: Address | None = None
+        self._behind: Behind | None = None
+
+    @property
+    def behind(self) -> Behind:
+        """Where what has been passed on waits to be looked at."""
+        if self._behind is None:
+            self._behind = behind()
+        return self._behind
+
+    def see(self, one: Observation) -> None:
+        """Tell it, after all that came before."""
+        self.behind.look()
+        self.tell(one)
 
     @property
     def address(self) -> Address:
@@ -79,6 +95,7 @@ class Front:
 
     async def behave(self, behaviour: Behaviour) -> None:
         """Behave so from now on. What is to happen to the connections that are there has happened on return."""
+        self.behind.look()
         self.behaviour = behaviour
         self._port.behave(behaviour.dials)
         if behaviour.connected is not Connected.KEPT:
@@ -97,6 +114,7 @@ class Front:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for connection in tuple(self._connections):
             connection.end(By.FRONT, How.FIN)
+        self.behind.look()
 
     # --- for port and connections -------------------------------------------------------------------------------------
 
