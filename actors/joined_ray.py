@@ -15,7 +15,7 @@ import socket
 import sys
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from platform import python_version
@@ -298,7 +298,7 @@ def _require_same(host: RemoteHost, facts: AgentFacts) -> None:
 
 def _sentence(asked: str, exc: Exception) -> str:
     """Why Ray could not be joined."""
-    text = " ".join(str(exc).split())
+    text = " ".join(" ".join(map(str, _with_causes(exc))).split())
     if "ersion mismatch" in text:
         theirs = re.search(r"cluster was started with: Ray: (\S+) Python: (\S+)", text)
         import ray
@@ -313,3 +313,10 @@ def _sentence(asked: str, exc: Exception) -> str:
             f"the Ray cluster at {asked} refused our token: set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN as its own are"
         )
     return f"the Ray cluster at {asked} could not be joined: {text[:300]}"
+
+
+def _with_causes(exc: BaseException | None) -> Iterator[BaseException]:
+    """The error, and those that it was made of: Ray says first only that it could not connect."""
+    while exc is not None:
+        yield exc
+        exc = exc.__cause__ or exc.__context__

@@ -11,6 +11,7 @@ from nemesrv.chaos.conform.rules import RULES, Rule
 from nemesrv.chaos.verdict import Validity
 
 from .catalogue import CLIENTS, Client
+from .upstream import concerns
 
 MEASURED = Path(__file__).with_name("measured")
 LEFT_OUT = "–"
@@ -25,6 +26,9 @@ driver of one file that starts, sends each 200 ms and receives; put through the 
 A cell is what was measured, and on how many. **Bold**: not what the profile says. `?`: not decided, for the reason
 below. `–`: left out, for a reason that stands there, too. What each rule measures, and how: [conform.md](conform.md).
 """
+
+FOR_UPSTREAM = """What costs a client's users something; in brackets the figures of the tables above. The others
+were counted while the drivers were tried, at Apache's servers as at ours where both are named."""
 
 
 def measured(folder: Path = MEASURED) -> dict[str, dict[str, Any]]:
@@ -130,6 +134,5 @@ def render(found: Mapping[str, Mapping[str, Any]]) -> str:
     lines += ["", "## Besides", "", *(notes or ["Nothing."])]
     left_out = [f"* {name}: {why} ({', '.join(rules)})" for name, of in found.items() for why, rules in _left_out(of)]
     lines += ["", "## Left out", "", *(left_out or ["Nothing."])]
-    findings = [f"* {client.name}: {each}" for client in CLIENTS.values() for each in client.findings]
-    lines += ["", "## Met while the drivers were tried", "", *findings]
+    lines += ["", "## For upstream", "", FOR_UPSTREAM, "", *(f"* {each}" for each in concerns(found))]
     return "\n".join(lines) + "\n"

@@ -13,6 +13,7 @@ from nemesrv.chaos.conform.rules import RULES
 
 from .catalogue import CLIENTS, DRIVERS
 from .page import cell, keep, measured, render
+from .upstream import CONCERNS, concerns
 
 
 def rule(name: str = "poll_period_s", value: object = 30.0, verdict: str = "VALID", **more: Any) -> dict[str, Any]:
@@ -85,3 +86,18 @@ def test_what_is_kept_is_of_rules_that_there_are(tmp_path: Path) -> None:
     for name, of in measured().items():
         unknown = {each["rule"] for each in of["rules"]} - set(RULES)
         assert not unknown, f"{name}: measure it again, `make clients CLIENTS={name}`"
+
+
+def test_upstream_is_told_what_was_measured_and_nothing_else() -> None:
+    retries = rule("send_retries", "the same broker", why="4 tries at most; the same broker 18")
+    lost = rule("sends_lost", 0.13, why="91 of 676, as the program tells")
+    (said,) = (each for each in concerns({"go-2.1.2": keep(found(retries, lost), "2026-11-22")}) if "Go" in each)
+    assert said.endswith("(`send_retries`: 4 tries at most; the same broker 18; `sends_lost`: 91 of 676).")
+    fine = {"go-2.1.2": keep(found(rule("send_retries", "another broker")), "2026-11-22")}
+    assert [each for each in concerns(fine) if "Go" in each] == []
+
+
+def test_every_concern_is_a_value_that_its_rule_can_have() -> None:
+    for concern in CONCERNS:
+        assert set(concern.values) <= set(RULES[concern.rule].words)
+        assert set(concern.beside) <= set(RULES)
