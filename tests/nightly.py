@@ -58,6 +58,11 @@ NIGHTLY = (
         ("tests/chaos/hosts/test_clocks.py", "tests/chaos/history/test_one_axis.py"),
     ),
     Nightly(
+        "tests/hosts/test_readme_lines.py::test_the_five_lines_give_a_verdict_on_three_hosts",
+        "README's five lines for more than one machine, on three hosts (1 min)",
+        (f"{_RECIPES}::test_every_command_is_one_that_the_program_takes",),
+    ),
+    Nightly(
         "tests/chaos/history/test_random_hosts.py::test_nothing_is_invalid_for_the_clocks_of_three_hosts",
         "random runs as three hosts would have recorded them, their clocks wrong in eight ways (1 min)",
         ("tests/chaos/history/test_one_axis.py", "tests/chaos/checkers/test_blind.py"),
