@@ -7,6 +7,7 @@ stands for it every time, tests/nightly.py says.
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -28,6 +29,10 @@ where set-up may not install packages (deploy/setup.sh does, in CI, as root, wit
 STARTS_SOMETHING = ("ray", "toxiproxy", "e2e", "java", "spark", "browser")
 ONLY = os.environ.get("NEMESRV_TESTS_WITH", "").split()
 """Marks of which every test that is wanted has one (tests/run_suite.py): importing all files costs seconds a part."""
+
+GARBAGE_THRESHOLDS = 20_000, 20, 20
+"""A recording makes objects by the ten thousand and hardly a circle: looked for at every 700th, they cost a twentieth
+and more of its time."""
 
 
 @cache
@@ -95,6 +100,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker in ("spark", "toxiproxy", "e2e", "browser"):
             if item.get_closest_marker(marker) and (reason := _missing(marker)):
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected, half a million objects that stay, is not looked through at each collection."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -12,13 +12,16 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..oracle.windows import Timers
 from ..oracle.world import MEMO, World
+
+if TYPE_CHECKING:
+    import numpy as np  # a tenth of the time in which a command starts that judges nothing
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
 
 RESUME_GRACE_MS = 1000.0
 DYING_MS = 1000.0
@@ -43,9 +46,6 @@ class Missing(NamedTuple):
     to_ms: float
 
 
-Floats = npt.NDArray[np.float64]
-
-
 @dataclass(frozen=True, slots=True)
 class Measurements:
     """One node's measurements in order of their ends: each is about [since, until]."""
@@ -56,6 +56,8 @@ class Measurements:
 
     def but(self, spans: Iterable[tuple[float, float]]) -> Measurements:
         """Those that overlap none of the spans."""
+        import numpy as np
+
         counts = np.full(len(self.lag_ms), True)
         for from_ms, to_ms in spans:
             counts &= ~((self.since < to_ms) & (self.until > from_ms))
@@ -67,6 +69,8 @@ class Measurements:
 
     def latest(self, from_ms: float, to_ms: float) -> float | None:
         """The largest lateness of those that reach into [from_ms, to_ms]; None without any."""
+        import numpy as np
+
         first = int(np.searchsorted(self.until, from_ms, side="left"))
         # Measurements of a node follow each other, but one may have been made while another was: look at all that end
         # later, as long as any of them can have begun in time.
@@ -85,6 +89,8 @@ class Lateness:
     @classmethod
     def of_rows(cls, rows: Iterable[Any]) -> Lateness:
         """From `timer_lag` rows: node, time_ms, lag_ms and duration_ms as attributes."""
+        import numpy as np
+
         found: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
         for row in rows:
             if row.lag_ms is not None:
@@ -94,6 +100,8 @@ class Lateness:
     @classmethod
     def of_columns(cls, nodes: Sequence[str], since: Floats, until: Floats, lag_ms: Floats) -> Lateness:
         """From columns of equal length, one entry a measurement."""
+        import numpy as np
+
         names, places = np.unique(np.array(nodes, dtype=object).astype(str), return_inverse=True)
         table = np.stack([until, since, lag_ms], axis=1) if len(nodes) else np.empty((0, 3))
         return cls({str(name): _measurements(table[places == place]) for place, name in enumerate(names)})
@@ -168,6 +176,8 @@ class Lateness:
 
 def _measurements(table: Floats) -> Measurements:
     """until, since, lag_ms a row; in any order."""
+    import numpy as np
+
     table = table[np.argsort(table[:, 0], kind="stable")]
     return Measurements(table[:, 1].copy(), table[:, 0].copy(), table[:, 2].copy())
 

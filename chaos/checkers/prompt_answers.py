@@ -20,8 +20,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..oracle.intervals import Stretch, without
 from ..oracle.quiet import brokers_joined, calm, clients_began_ms, members_window, quiet, settle_ms, sharing_window
 from ..oracle.world import World
@@ -196,6 +194,8 @@ def _finding(times: Times, world: World, who: Who, timed: Timed, ends: Mapping[f
 
 def _tolerances(lateness: Lateness, world: World, who: Who, end_ms: float) -> tuple[Tolerance, Tolerance]:
     """By the longest lateness of anybody who had to do with it, and by the one that only a hundredth exceeded."""
+    import numpy as np
+
     nodes = {who.peer, PROXIES, *(node.name for node in world.of_kind("producer", "consumer", "broker"))}
     found = [of.within(who.since_ms, end_ms) for node in nodes if (of := lateness.of_node.get(node)) is not None]
     lags = [of for of in found if len(of)]

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 DRIFT = 2e-4
 """How much two clocks part in a unit of time: each gains or loses 100 millionths at most, a bare crystal's too."""
@@ -39,6 +39,12 @@ class Reading(NamedTuple):
     def host_ms(self) -> float:
         """What the host's clock showed."""
         return self.at_ms + self.offset_ms
+
+
+def reading_of(value: Mapping[str, Any]) -> Reading:
+    """What a `host_clock` row says."""
+    offset_ms, host_ms = float(value["offset_ms"]), float(value["host_ms"])
+    return Reading(host_ms - offset_ms, offset_ms, float(value["bound_ms"]))
 
 
 class Jump(NamedTuple):

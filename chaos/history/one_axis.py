@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 
 from .files import part_files, process_of
-from .host_clocks import HostClock, Reading
+from .host_clocks import HostClock, Reading, reading_of
 from .rows import read_raw
 from .schema import Row, raw_dir
 
@@ -28,12 +28,6 @@ _RECENT = 240
 """So many readings of a host decide what is known of its clock now."""
 
 Correction = Callable[[float], float]
-
-
-def reading_of(value: Mapping[str, Any]) -> Reading:
-    """What a `host_clock` row says."""
-    offset_ms, host_ms = float(value["offset_ms"]), float(value["host_ms"])
-    return Reading(host_ms - offset_ms, offset_ms, float(value["bound_ms"]))
 
 
 class Axis:

@@ -14,8 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..history.host_clocks import HostClock, Reading
-from ..history.one_axis import reading_of
+from ..history.host_clocks import HostClock, Reading, reading_of
 from .recorded import NodeInfo, object_of
 
 

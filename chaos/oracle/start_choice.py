@@ -20,9 +20,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 ALPHA = 1e-6
 """How often a verdict may call a fair choice unfair: once in a million runs."""
@@ -173,6 +175,7 @@ def _noncentrality_needed(name_servers: int, power: float, alpha: float) -> floa
 
 
 def _simulated_power(starts: int, favoured: Sequence[float], alpha: float) -> float:
+    import numpy as np
     from scipy import special
 
     n = len(favoured)
@@ -193,6 +196,8 @@ def _critical_squares(starts: int, name_servers: int, alpha: float) -> int:
 
 def _tail(squares: int, starts: int, shares_: Sequence[float]) -> float:
     """P(Σ count² ≥ `squares`), exactly: every outcome of all NameServers but two, times the tails of those two."""
+    import numpy as np
+
     try:
         from scipy import special
     except ImportError:  # an extra of its own
@@ -215,6 +220,8 @@ def _tail(squares: int, starts: int, shares_: Sequence[float]) -> float:
 
 def _tail_of_few(squares: int, starts: int, shares_: Sequence[float]) -> float:
     """The same by every outcome of all NameServers: for few starts, and without SciPy."""
+    import numpy as np
+
     log_ways = np.concatenate(([0.0], np.cumsum(np.log(np.arange(1, starts + 1)))))  # of k!
     with np.errstate(divide="ignore"):
         log_shares = np.log(np.asarray(shares_, dtype=float))
@@ -231,6 +238,8 @@ def _tail_of_few(squares: int, starts: int, shares_: Sequence[float]) -> float:
 
 def _times(counts: NDArray[np.int64], log_share: float) -> NDArray[np.float64]:
     """count · log share, and 0 for nothing, whatever the share."""
+    import numpy as np
+
     if math.isinf(log_share):
         return np.where(counts == 0, 0.0, -np.inf).astype(np.float64)
     return (counts * log_share).astype(np.float64)
@@ -238,6 +247,7 @@ def _times(counts: NDArray[np.int64], log_share: float) -> NDArray[np.float64]:
 
 def _two_cells(squares: NDArray[np.int64], starts: NDArray[np.int64], share: float) -> NDArray[np.float64]:
     """P(y² + (m − y)² ≥ squares) for y of m = `starts`: the two tails where |2y − m| ≥ √(2·squares − m²)."""
+    import numpy as np
     from scipy import special
 
     over = np.maximum(2 * squares - starts * starts, 0)

@@ -82,6 +82,16 @@ def test_nobody_pays_for_a_part_that_they_do_not_use(does: str, tmp_path: Path) 
     assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["parts:"]), done.stdout + done.stderr
 
 
+def test_a_command_that_records_and_judges_nothing_starts_without_arrow_and_numpy() -> None:
+    """A third of the time in which it starts."""
+    program = (
+        "import sys; from nemesrv.chaos.__main__ import cli; cli(['scenarios'], standalone_mode=False); "
+        "print('loaded:', *sorted({'numpy', 'pyarrow'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["loaded:"]), done.stdout + done.stderr
+
+
 def test_a_verdict_without_what_draws_the_report_is_kept_all_the_same(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

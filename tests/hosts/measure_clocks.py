@@ -14,8 +14,7 @@ from typing import Any
 
 from nemesrv.actors.hosts import RemoteHost
 from nemesrv.actors.joined_ray import JoinedRay
-from nemesrv.chaos.history.host_clocks import HostClock
-from nemesrv.chaos.history.one_axis import reading_of
+from nemesrv.chaos.history.host_clocks import HostClock, reading_of
 from nemesrv.chaos.hosts.clocks import HostClocks
 
 

@@ -26,11 +26,10 @@ def slow_of(rows: Sequence[Mapping[str, Any]], world: World) -> tuple[list[float
     sends: dict[tuple[Any, ...], Mapping[str, Any]] = {}
     got: dict[tuple[tuple[Any, ...], str], list[Mapping[str, Any]]] = {}
     for row in rows:
-        message = tuple(row.get(name) for name in ("topic", "broker_name", "queue_id", "offset", "msg_key"))
         if row["event"] == "send" and row.get("type") == "ok":
-            sends.setdefault(message, row)
+            sends.setdefault(_message(row), row)
         elif row["event"] == "receive":
-            got.setdefault((message, group_of[row["node"]]), []).append(row)
+            got.setdefault((_message(row), group_of[row["node"]]), []).append(row)
     prompt: list[float] = []
     slow: list[Slow] = []
     for (topic, broker_name, queue_id, offset, msg_key), send in sends.items():
@@ -46,3 +45,7 @@ def slow_of(rows: Sequence[Mapping[str, Any]], world: World) -> tuple[list[float
             when = (None, None) if first is None else (first["time_ms"], first["node"])
             slow.append(Slow(send["time_ms"], msg_key, send["node"], *where, *when, changed))
     return prompt, slow
+
+
+def _message(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(row.get(name) for name in ("topic", "broker_name", "queue_id", "offset", "msg_key"))

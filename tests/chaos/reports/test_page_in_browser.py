@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,31 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def open_page(browser: Any, file: Path) -> Iterator[Open]:
     """Opens the page; afterwards it must have logged no error and asked for nothing but itself."""
+    with opening(browser, file) as visit:
+        yield visit
+
+
+@pytest.fixture(scope="module")
+def opened(browser: Any, file: Path) -> Iterator[Any]:
+    """A page that tests share, for to load it takes most of a test's time; `page` is as it was opened."""
+    with opening(browser, file) as visit:
+        yield visit(color_scheme="light")
+
+
+@pytest.fixture
+def page(opened: Any) -> Iterator[Any]:
+    """The page that is open already, with the whole time in view again, at its top and no pointer over it."""
+    whole = opened.evaluate(RANGE)
+    yield opened
+    opened.mouse.move(0, 0)
+    opened.keyboard.press("0")
+    opened.evaluate("() => scrollTo(0, 0)")
+    assert opened.evaluate(RANGE) == pytest.approx(whole)
+
+
+@contextmanager
+def opening(browser: Any, file: Path) -> Iterator[Open]:
+    """What opens the page; at the end no page may have logged an error or asked for anything but itself."""
     troubles: list[str] = []
     contexts = []
 
@@ -72,8 +98,7 @@ def open_page(browser: Any, file: Path) -> Iterator[Open]:
     assert troubles == []
 
 
-def test_lanes_fault_bands_and_windows_are_drawn(open_page: Open) -> None:
-    page = open_page(color_scheme="light")
+def test_lanes_fault_bands_and_windows_are_drawn(page: Any) -> None:
     bands = page.evaluate(FIND, "band")
     assert len(bands) == page.evaluate("() => document.querySelectorAll('section[id] [data-root-id]').length")
     assert all((band["left"], band["right"]) == (KILL_S, END_S) for band in bands)
@@ -86,8 +111,7 @@ def test_lanes_fault_bands_and_windows_are_drawn(open_page: Open) -> None:
     assert page.locator("#sentence").inner_text().startswith("Fault: broker-a killed until the end.")
 
 
-def test_the_link_of_an_example_zooms_there_and_marks_its_lane(open_page: Open) -> None:
-    page = open_page()
+def test_the_link_of_an_example_zooms_there_and_marks_its_lane(page: Any) -> None:
     before = page.evaluate(RANGE)
     page.locator("tr.example a").first.click()
     page.wait_for_function("() => document.querySelector('tr.current') !== null")
@@ -110,8 +134,7 @@ def test_a_link_with_a_place_in_it_opens_there(open_page: Open) -> None:
     assert any(mark["shown"] for mark in page.evaluate(FIND, "highlight"))
 
 
-def test_pointing_at_a_lane_says_what_happened_there(open_page: Open) -> None:
-    page = open_page()
+def test_pointing_at_a_lane_says_what_happened_there(page: Any) -> None:
     page.locator("#routes").scroll_into_view_if_needed()
     x, y = page.evaluate(WHERE, [40, 0])
     page.mouse.move(x - 5, y)
@@ -151,8 +174,7 @@ def test_no_two_texts_of_a_row_lie_over_each_other_at_any_zoom(open_page: Open, 
         page.wait_for_function(f"() => ({OVERLAPPING})().length === 0", timeout=20_000)
 
 
-def test_a_click_on_a_red_bar_lists_the_events_nearest_to_it(open_page: Open) -> None:
-    page = open_page()
+def test_a_click_on_a_red_bar_lists_the_events_nearest_to_it(page: Any) -> None:
     page.locator("#routes").scroll_into_view_if_needed()
     page.mouse.click(*page.evaluate(WHERE, [40, 0]))
     page.wait_for_function("() => parseInt(document.getElementById('listed').innerText) >= 5")
@@ -170,8 +192,7 @@ def test_on_a_phone_nothing_is_wider_than_the_screen_and_each_check_is_a_card(op
         assert cell["x"] + cell["width"] <= 390
 
 
-def test_the_switch_turns_the_page_and_the_plots_dark_and_back(open_page: Open) -> None:
-    page = open_page(color_scheme="light")
+def test_the_switch_turns_the_page_and_the_plots_dark_and_back(page: Any) -> None:
     light = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
     (held,) = page.evaluate(FIND, "held")
     page.locator("#theme").click()
@@ -188,8 +209,7 @@ def test_a_person_who_prefers_dark_gets_dark(open_page: Open) -> None:
     assert open_page(color_scheme="dark").evaluate("() => document.documentElement.classList.contains('dark')")
 
 
-def test_the_keyboard_reaches_every_verdict_and_zooms(open_page: Open) -> None:
-    page = open_page()
+def test_the_keyboard_reaches_every_verdict_and_zooms(page: Any) -> None:
     links = page.locator("tr a").count()
     assert links == len(VERDICTS) + 1
     page.locator("tr.check a").first.focus()
@@ -211,13 +231,12 @@ def test_the_events_in_view_follow_the_zoom_and_the_filter(open_page: Open) -> N
     page.wait_for_function("() => document.getElementById('listed').innerText === '0 in view'")
 
 
-def test_a_click_on_a_legend_entry_hides_what_it_names_and_another_shows_it_again(open_page: Open) -> None:
-    page = open_page()
+def test_a_click_on_a_legend_entry_hides_what_it_names_and_another_shows_it_again(page: Any) -> None:
     entry = page.locator("#routes").get_by_text("missing", exact=True)
     for shown in (False, True):
         entry.click()
         assert [missing["shown"] for missing in page.evaluate(FIND, "missing")] == [shown]
 
 
-def test_it_prints(open_page: Open) -> None:
-    assert open_page().pdf().startswith(b"%PDF")
+def test_it_prints(page: Any) -> None:
+    assert page.pdf().startswith(b"%PDF")
