@@ -69,6 +69,8 @@ class NodeSpec:
     probe: Callable[[], Probe] | None = None
     data_dir: Path | None = None
     log_file: Path | None = None
+    process: str | None = None
+    """The process that it shares with other nodes (shared_process.py); None: it has one of its own."""
     links: Mapping[Address, Address] | None = field(default_factory=dict)
     """Where to dial each peer. Empty: nobody can be dialled until links are set. None: peers are dialled directly."""
     niceness: int | None = None
@@ -88,11 +90,14 @@ class Listening(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a process is to its node where it is not one of the operating system's (chaos/experiment/virtual/)."""
+    """What a process is to its node where it is not one of the operating system's (chaos/experiment/virtual/), or not
+    the node's alone (shared_process.py)."""
 
     network: Network
     log: logging.Logger
     pid: int
+    shares_loop: bool = False
+    """Whether the event loop, and what it does with exceptions that nobody handles, is somebody else's too."""
 
 
 class NodeActor:
@@ -101,9 +106,9 @@ class NodeActor:
     def __init__(self, spec: NodeSpec, *, own_process: bool = False, surroundings: Surroundings | None = None) -> None:
         self._spec = spec
         if own_process:
-            _take_over_process(spec)
-        self._tcp = TcpNetwork(spec.links)
-        self._network: Network = self._tcp if surroundings is None else surroundings.network
+            take_over_process(spec.log_file, spec.niceness)
+        self._network: Network = TcpNetwork(spec.links) if surroundings is None else surroundings.network
+        self._shares_loop = surroundings is not None and surroundings.shares_loop
         self._log = logging.getLogger(f"nemesrv.{spec.name}") if surroundings is None else surroundings.log
         self._clock = AdjustableClock(spec.clock)
         self._pid = os.getpid() if surroundings is None else surroundings.pid
@@ -116,7 +121,8 @@ class NodeActor:
     async def listen(self) -> Listening:
         """Make the node and let it bind; where it listens, and in which process."""
         spec = self._spec
-        asyncio.get_running_loop().set_exception_handler(self._log_unhandled)
+        if not self._shares_loop:
+            asyncio.get_running_loop().set_exception_handler(self._log_unhandled)
         if spec.data_dir is not None:
             spec.data_dir.mkdir(parents=True, exist_ok=True)
         if spec.recorder_spec is not None:
@@ -137,7 +143,8 @@ class NodeActor:
 
     async def set_links(self, links: Mapping[Address, Address]) -> None:
         """From now on dial only through these."""
-        self._tcp.set_links(links)
+        if isinstance(self._network, TcpNetwork):
+            self._network.set_links(links)
 
     async def start(self) -> None:
         """The node works. Its row `started` comes first, so that it precedes all that the node records."""
@@ -187,15 +194,15 @@ class NodeActor:
         self._log.error("%s", context.get("message"), exc_info=context.get("exception"))
 
 
-def _take_over_process(spec: NodeSpec) -> None:
-    """Make a Ray worker this node's own: it dies with its raylet even while stopped, and logs to the node's file."""
+def take_over_process(log_file: Path | None, niceness: int | None) -> None:
+    """Make a Ray worker a node's own: it dies with its raylet even while stopped, and logs to the node's file."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if spec.niceness is not None:
-            renice(spec.niceness)
-    if spec.log_file is not None:
-        spec.log_file.parent.mkdir(parents=True, exist_ok=True)
-        stream = spec.log_file.open("a", encoding="utf-8", buffering=1)
+        if niceness is not None:
+            renice(niceness)
+    if log_file is not None:
+        log_file.parent.mkdir(parents=True, exist_ok=True)
+        stream = log_file.open("a", encoding="utf-8", buffering=1)
         os.dup2(stream.fileno(), sys.stderr.fileno())  # what the interpreter itself has to say belongs here too
         handler = logging.StreamHandler(stream)
         handler.setFormatter(logging.Formatter(LOG_FORMAT))

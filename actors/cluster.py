@@ -22,6 +22,7 @@ from ..remoting.node.clock import RealClock
 from ..remoting.node.network import Address
 from .actor import Listening, NodeActor, NodeSpec
 from .hosts import LOCAL, AnyProcess, Host
+from .shared_process import OneOfMany, SharedProcess
 from .watch import Alarm, Dials
 from .watch import ClusterError as ClusterError
 from .watch import NodeFailed as NodeFailed
@@ -30,6 +31,8 @@ LISTEN_LIMIT_S = 60.0
 START_LIMIT_S = 60.0
 STOP_LIMIT_S = 30.0
 SIGNAL_LIMIT_S = 5.0
+DIE_LIMIT_S = 10.0
+"""Of one node of a shared process, whose loop must come to it."""
 DEATH_NOTICE_S = 0.5
 
 
@@ -54,6 +57,14 @@ class Watch(Protocol):
 
     def add(self, name: str, pid: int) -> None: ...
     def remove(self, *names: str) -> None: ...
+
+
+@dataclasses.dataclass(slots=True)
+class _Shared:
+    """A process that several nodes share."""
+
+    actor: Any
+    process: AnyProcess | None = None
 
 
 class Submitted(Protocol):
@@ -100,6 +111,7 @@ class Cluster:
         self._ray, self._clock, self._watch, self._alarm, self._dials = ray, clock, watch, alarm, dials
         self._home = home
         self._members: dict[str, _Member] = {}
+        self._shared: dict[str, _Shared] = {}
         self._closed = False
 
     # -- coming up ---------------------------------------------------------------------------------------------------
@@ -118,10 +130,15 @@ class Cluster:
 
         if self._closed:
             raise ClusterError(f"{spec.name} cannot be started: the cluster is shut down")
-        actor = ray.remote(NodeActor).options(
-            num_cpus=0, max_restarts=0, max_task_retries=0, **self._home(spec.name).options
-        )
-        return _Member(spec, actor.remote(spec, own_process=True))
+        how = {"num_cpus": 0, "max_restarts": 0, "max_task_retries": 0, **self._home(spec.name).options}
+        if spec.process is None:
+            return _Member(spec, ray.remote(NodeActor).options(**how).remote(spec, own_process=True))
+        shared = self._shared.get(spec.process)
+        if shared is None or (shared.process is not None and shared.process.gone()):
+            own = (spec.process, spec.log_file and spec.log_file.with_name(f"{spec.process}.log"), spec.niceness)
+            actor = ray.remote(SharedProcess).options(**how).remote(*own, own_process=True)
+            shared = self._shared[spec.process] = _Shared(actor)
+        return _Member(spec, OneOfMany(shared.actor, spec))
 
     def _bind(self, names: list[str]) -> dict[str, Address | None]:
         asked = {name: self._members[name].handle.listen.remote() for name in names}
@@ -129,7 +146,7 @@ class Cluster:
             member = self._members[name]
             assert isinstance(listening, Listening)
             try:
-                member.process = self._home(name).process(listening.pid)
+                member.process = self._process(member.spec, listening.pid)
             except ProcessLookupError as exc:
                 raise ClusterError(f"the process of {name} ended as soon as it listened") from exc
             member.address = listening.address
@@ -138,6 +155,14 @@ class Cluster:
             if self._watch is not None:
                 self._watch.add(name, listening.pid)
         return {name: self._members[name].address for name in names}
+
+    def _process(self, spec: NodeSpec, pid: int) -> AnyProcess:
+        if spec.process is None:
+            return self._home(spec.name).process(pid)
+        shared = self._shared[spec.process]
+        if shared.process is None:
+            shared.process = self._home(spec.name).process(pid)
+        return shared.process
 
     def set_links(self, links: Mapping[str, Mapping[Address, Address]]) -> None:
         """Each node named dials only through its own links from now on, after a restart too."""
@@ -208,11 +233,12 @@ class Cluster:
     def kill(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
         """SIGKILL, to a paused node too; when it was sent. The process is gone on return."""
         member = self._alive(name)
-        assert member.process is not None
+        if member.spec.process is not None and member.state is NodeState.PAUSED:
+            raise ClusterError(f"{name} cannot be killed alone while its process, which it shares, is paused")
         self._plan_end(name)
-        member.process.send(signal.SIGKILL)
+        dies = self._end(member)
         time_ms = self._effect(on_effect)
-        self._bury(name, member)
+        self._bury(name, member, dies)
         return time_ms
 
     def stop(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
@@ -221,13 +247,11 @@ class Cluster:
         self._plan_end(name)
         self._answer(name, member.handle.stop.remote(), "stop", STOP_LIMIT_S)
         time_ms = self._effect(on_effect)
-        assert member.process is not None
-        member.process.send(signal.SIGKILL)
-        self._bury(name, member)
+        self._bury(name, member, self._end(member))
         return time_ms
 
     def pause(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float:
-        """SIGSTOP; when it was sent. No thread of the process runs on return."""
+        """SIGSTOP; when it was sent. No thread of the process runs on return, whoever shares it."""
         member = self._running(name)
         assert member.process is not None
         member.process.send(signal.SIGSTOP)
@@ -252,7 +276,7 @@ class Cluster:
         A node that runs is stopped cleanly first, one that is paused is killed.
         """
         member = self._member(name)
-        if self.state(name) is NodeState.PAUSED:
+        if self.state(name) is NodeState.PAUSED and member.spec.process is None:
             self.kill(name)
         elif member.state is not NodeState.GONE:
             self.stop(name)
@@ -277,9 +301,18 @@ class Cluster:
         for member in members.values():
             if member.process is not None:
                 member.process.send(signal.SIGKILL)
+        for one in self._shared.values():
+            if one.process is not None:
+                one.process.send(signal.SIGKILL)
         for name, member in members.items():
             with suppress(ClusterError):
                 self._bury(name, member)
+        for one in self._shared.values():
+            _forget(one.actor)
+            if one.process is not None:
+                one.process.gone(SIGNAL_LIMIT_S)
+                one.process.close()
+        self._shared.clear()
 
     def __enter__(self) -> Cluster:
         return self
@@ -301,22 +334,30 @@ class Cluster:
             on_effect()
         return time_ms
 
-    def _bury(self, name: str, member: _Member) -> None:
-        """Wait for the end of a process that was sent SIGKILL; nobody reaches it, and Ray forgets the actor."""
-        import ray
+    def _end(self, member: _Member) -> Any:
+        """SIGKILL to a process of its own; one that it shares is asked to end the node alone: what to wait for then."""
+        assert member.process is not None
+        if isinstance(member.handle, OneOfMany):
+            return member.handle.die.remote()
+        member.process.send(signal.SIGKILL)
+        return None
 
+    def _bury(self, name: str, member: _Member, dies: Any = None) -> None:
+        """Wait for the end of a process that was sent SIGKILL, or of one node in it; nobody reaches it, and Ray forgets
+        the actor."""
         process, member.process, member.state = member.process, None, NodeState.GONE
         handle, member.handle = member.handle, None
-        ended = process is None or process.gone(SIGNAL_LIMIT_S)
+        ended = process is None or dies is not None or process.gone(SIGNAL_LIMIT_S)
         try:
+            if dies is not None:
+                self._answer(name, dies, "die", DIE_LIMIT_S)
             if self._dials is not None and process is not None and ended and not self._closed:
                 self._dials.refuse(name, process.pid)
         finally:
-            if handle is not None and ray.is_initialized():
-                with suppress(Exception):  # it is gone already, or Ray is: both are what is wanted
-                    ray.kill(handle, no_restart=True)
-            if process is not None:
-                process.close()
+            if member.spec.process is None:
+                _forget(handle)
+                if process is not None:
+                    process.close()
         if process is not None and not ended:
             raise ClusterError(f"{name} (pid {process.pid}) outlived SIGKILL for {SIGNAL_LIMIT_S} s")
 
@@ -363,3 +404,12 @@ class Cluster:
                 self._alarm.sleep(DEATH_NOTICE_S)
             said = str(exc).strip().rpartition("\n")[2].strip()
             raise ClusterError(f"{name} died during `{what}`: {said}; its log may say more") from exc
+
+
+def _forget(handle: Any) -> None:
+    """Ray's actor is no more."""
+    import ray
+
+    if handle is not None and ray.is_initialized():
+        with suppress(Exception):  # it is gone already, or Ray is: both are what is wanted
+            ray.kill(handle, no_restart=True)

@@ -32,6 +32,7 @@ from .oracle.recovery import LOOK_UP, bound
 from .oracle.world import World
 from .scenarios.action import told as action_told
 from .scenarios.model import Scenario
+from .topology import listed
 
 MUST, MUST_NOT, MAY = "must hold", "must not hold", "may hold"
 _OPERATIONS = {"producer": ("send", LOOK_UP), "consumer": ("pull", LOOK_UP)}
@@ -49,6 +50,7 @@ def explanation(scenario: Scenario) -> dict[str, Any]:
         "node_timers": dict(world.run.get("node_timers") or {}),
         "zones": {zone: list(nodes) for zone, nodes in scenario.topology().zones.items()},
         "hosts": scenario.hosts(),
+        "processes": {process: len(nodes) for process, nodes in scenario.topology().processes.items()},
         "timeline": [action.model_dump(mode="json") for action in scenario.timeline],
         "end_s": _seconds(world.end_ms),
         "only_a_run_can_tell": list(unknown),
@@ -185,6 +187,7 @@ def _lines(told: Mapping[str, Any], scenario: Scenario) -> list[str]:
         f"{told['scenario']}: profile {told['profile']}, {scenario.cluster.name_servers} NameServers, "
         f"{scenario.cluster.brokers} brokers, {scenario.workload.producers} producers, "
         f"{scenario.workload.consumers} consumers; times are seconds from the start of the timeline",
+        *_shared(told["processes"]),
         *(f"zone {zone}: {', '.join(nodes)}" for zone, nodes in told["zones"].items()),
         *_hosts(told["hosts"], scenario),
         "",
@@ -235,6 +238,13 @@ def _hosts(hosts: Mapping[str, Sequence[str]], scenario: Scenario) -> Iterable[s
             yield f"{action_told(action)} at {action.at_s:g} s: {action.what.consists_of}".replace("`", "")
 
 
+def _shared(processes: Mapping[str, int]) -> list[str]:
+    if not processes:
+        return []
+    most = max(processes.values())
+    return [f"{sum(processes.values())} clients share {len(processes)} processes, up to {most} in each"]
+
+
 def _span(one: Mapping[str, Any]) -> str:
     to_s = "end" if one["to_s"] is None else f"{one['to_s']:.1f}"
     return f"{one['from_s']:9.1f} .. {to_s:>7}"
@@ -262,5 +272,5 @@ def _merged(entries: Sequence[Mapping[str, Any]], *, who: tuple[str, str], text:
     for (first, second), lines in said.items():
         blocks.setdefault((second, tuple(lines)), []).append(first)
     for (second, same), firsts in blocks.items():
-        yield title(", ".join(firsts), second)
+        yield title(listed(firsts), second)
         yield from same

@@ -17,6 +17,7 @@ bytes are held is not said here but by the fault's `stream`, except by shapes of
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -68,6 +69,23 @@ def is_slave(node: str) -> bool:
     return number.isascii() and number.isdigit() and number[:1] != "0"
 
 
+SPELLED_OUT = 12
+"""So many nodes in a row are named one by one."""
+
+
+def listed(names: Iterable[str]) -> str:
+    """The names with commas between; of many in a row the first and the last: producer-0 to producer-249."""
+    rows: list[list[str]] = []
+    for name in names:
+        stem, _, number = name.rpartition("-")
+        before = rows[-1][-1] if rows else ""
+        if number.isdigit() and before == f"{stem}-{int(number) - 1}":
+            rows[-1].append(name)
+        else:
+            rows.append([name])
+    return ", ".join(f"{row[0]} to {row[-1]}" if len(row) > SPELLED_OUT else ", ".join(row) for row in rows)
+
+
 class Link(NamedTuple):
     """`node` dials `peer`."""
 
@@ -115,6 +133,8 @@ class Topology:
     outside: tuple[str, ...] = ()
     """Clients under test: programs of somebody else, each of these a dialler of its own."""
     address_server: bool = False
+    clients_per_process: int = 1
+    """How many producers and consumers share a process."""
     zones: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     """Zone to the nodes in it; a node need not be in any."""
 
@@ -147,6 +167,21 @@ class Topology:
     def of(self, *kinds: NodeKind) -> tuple[str, ...]:
         """The names of all nodes of these kinds."""
         return tuple(name for name, kind in self.kinds.items() if kind in kinds)
+
+    @cached_property
+    def processes(self) -> dict[str, tuple[str, ...]]:
+        """Every process that nodes share, with them: producers and consumers dealt out in turn, so that no process has
+        only one kind. Empty where each node has its own."""
+        if self.clients_per_process == 1:
+            return {}
+        clients = self.of(NodeKind.PRODUCER, NodeKind.CONSUMER)
+        count = math.ceil(len(clients) / self.clients_per_process)
+        return {f"clients-{number}": clients[number::count] for number in range(count)}
+
+    @cached_property
+    def process_of(self) -> dict[str, str]:
+        """The process of each node that shares one."""
+        return {node: process for process, nodes in self.processes.items() for node in nodes}
 
     def members(self, name: str) -> tuple[str, ...]:
         """The nodes of the group of that name, or the node itself; none where it is neither."""
@@ -249,7 +284,7 @@ class Topology:
             raise LinkExpressionError(f"{expression!r} names {name}, and this cluster has none")
         if not members:
             raise LinkExpressionError(
-                f"{expression!r} names {name}, which is no node ({', '.join(self.kinds)}) and no group "
+                f"{expression!r} names {name}, which is no node ({listed(self.kinds)}) and no group "
                 f"({', '.join(GROUPS)})" + (f"; write zone:{name} for the zone" if name in self.zones else "")
             )
         return members

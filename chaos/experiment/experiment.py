@@ -252,6 +252,7 @@ class Experiment:
                 self._cluster.call(name, "begin")
 
     def _spec(self, plan: NodePlan, name: str, kind: NodeKind) -> NodeSpec:
+        process = self.scenario.topology().process_of.get(name)
         spec = NodeSpec(
             name=name,
             role=str(kind),
@@ -259,9 +260,10 @@ class Experiment:
             clock=self.stage.clock,
             seed=self.seed,
             recorder_spec=self.stage.recorder_spec(name, str(kind)),
-            probe=self.stage.probe,
+            probe=self.stage.probe if process is None else self.stage.shared_probe,
             data_dir=self.folder.data.resolve() / file_name(name),
             log_file=self.folder.logs.resolve() / f"{file_name(name)}.log",
+            process=process,
             links=self.stage.dials_of(name),
         )
         return self.stage.spec(spec)

@@ -21,6 +21,7 @@ from ..faults.injector import LinkFaultInjector, ScaledClock
 from ..faults.processes import Processes, UnplannedDeaths
 from ..history.files import ROTATE_BYTES
 from ..history.recorder import LagProbe, RecorderSpec, step_s_of
+from ..history.shared_lag import SharedLagProbe
 from ..oracle.client_profiles import ClientProfile
 from ..scenarios.model import Scenario
 from ..topology import Link, NodeKind
@@ -81,6 +82,10 @@ class Stage(Protocol):
 
     @property
     def probe(self) -> Callable[[], Probe]: ...
+
+    @property
+    def shared_probe(self) -> Callable[[], Probe]:
+        """Of a node that shares its process with others."""
 
     def addresses(self, names: Iterable[str]) -> dict[str, Address]:
         """Where each of these servers is to listen."""
@@ -161,6 +166,10 @@ class RealStage:
     @property
     def probe(self) -> Callable[[], Probe]:
         return LagProbe
+
+    @property
+    def shared_probe(self) -> Callable[[], Probe]:
+        return SharedLagProbe
 
     def addresses(self, names: Iterable[str]) -> dict[str, Address]:
         return {name: self.harness.ports.take() for name in names}

@@ -24,7 +24,7 @@ from ..faults.process_faults import Remove, RestartStorm, RollingRestart
 from ..oracle.client_profiles import PROFILES
 from ..settings.resolve import SettingError, settings_of
 from ..settings.values import Value
-from ..topology import EXTERNAL, GROUPS, NodeKind, Topology
+from ..topology import EXTERNAL, GROUPS, NodeKind, Topology, listed
 from .action import STRICT, ActionModel, Name
 from .by_hand import check_by_hand
 from .clocks import check_clocks
@@ -36,6 +36,7 @@ from .reading import read, refuse_booleans
 from .refused import allowed_at, key_of, shown_of
 from .series import Plan, planned, refuse_series
 from .setting import change
+from .shared_processes import check_processes
 from .timeline import is_chosen, refuse_idle_heals, refuse_impossible
 from .topics import all_topics, check_topics, group_of, topic_of
 from .zones import check_zones, nodes_of_zones
@@ -91,8 +92,10 @@ class WorkloadModel(_Model):
     queues: int = Field(4, ge=1, le=64)
     topics: dict[str, TopicModel] = {}
     """Further topics by name; `bulk-{1..2000}` is two thousand. Every broker has them from the start."""
-    producers: int = Field(2, ge=0, le=32)
-    consumers: int = Field(2, ge=0, le=32)
+    producers: int = Field(2, ge=0, le=2000)
+    consumers: int = Field(2, ge=0, le=2000)
+    clients_per_process: int = Field(1, ge=1, le=500)
+    """How many producers and consumers share a process, each still a node with links, rows and faults of its own."""
     sends_per_s: float = Field(4, gt=0, le=1000)
     body_bytes: int = Field(100, ge=0, le=4 * 1024 * 1024)
     latency_fault: bool = False
@@ -177,6 +180,7 @@ class Scenario(_Model):
             external=self.cluster.external,
             outside=tuple(self.cluster.clients),
             address_server=self.cluster.name_server_list is not None,
+            clients_per_process=self.workload.clients_per_process,
         )
         return replace(everybody, zones=nodes_of_zones(self.zones, everybody)) if self.zones else everybody
 
@@ -277,6 +281,7 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
     check_lists(scenario.cluster.name_server_list, scenario.timeline, scenario.topology(), file=file)
     check_zones(scenario.zones, scenario.topology(), file=file)
     check_placement(scenario.placement, scenario.topology(), file=file)
+    check_processes(scenario.topology(), scenario.timeline, file=file)
     _check_names(scenario, file)
     try:
         settings = scenario.settings()
@@ -346,7 +351,8 @@ def _but(entry: Mapping[str, Any], key: str) -> dict[str, Any]:
 def _check_clients(scenario: Scenario, file: str) -> None:
     if not (clients := scenario.cluster.clients):
         return
-    taken = {*GROUPS, *replace(scenario.topology(), outside=()).kinds, *_RECORDS_TOO, EXTERNAL}
+    inside = replace(scenario.topology(), outside=())
+    taken = {*GROUPS, *inside.kinds, *inside.processes, *_RECORDS_TOO, EXTERNAL}
     for name, profile in clients.items():
         if name in taken or any(name.startswith(f"{other}-") for other in clients if other != name):
             allowed = "a name that no node, no group and no other client of the run has, nor begins with"
@@ -366,7 +372,7 @@ def _check_names(scenario: Scenario, file: str) -> None:
     phased = topology.of(NodeKind.NAME_SERVER, NodeKind.BROKER, NodeKind.SLAVE, NodeKind.PRODUCER, NodeKind.CONSUMER)
     for node in scenario.phases:
         if node not in phased:
-            allowed = f"one of {', '.join(phased)}{nearest(node, phased)}"
+            allowed = f"one of {listed(phased)}{nearest(node, phased)}"
             raise ScenarioError(file, "phases", repr(node), allowed)
     _check_clients(scenario, file)
     for index, check in enumerate(scenario.checks):
@@ -395,7 +401,7 @@ def _check_names(scenario: Scenario, file: str) -> None:
             wide = isinstance(action.what, RollingRestart | RestartStorm)
             known = (*may_be, *(one for one in groups if topology.members(one))) if wide else may_be
             if node not in known or not topology.members(node):
-                allowed = f"one of {', '.join(known)}{nearest(node, known)}"
+                allowed = f"one of {listed(known)}{nearest(node, known)}"
                 raise ScenarioError(file, f"timeline.{index}.nodes", repr(node), allowed)
         if index and action.at_s < scenario.timeline[index - 1].at_s:
             raise ScenarioError(file, f"timeline.{index}.at_s", str(action.at_s), "times in ascending order")

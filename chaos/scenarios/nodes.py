@@ -8,6 +8,7 @@ from typing import Protocol
 from ...remoting.node.network import Address
 from ..errors import ScenarioError, nearest
 from ..topology import NodeKind, Topology, broker_name, is_slave
+from ..topology import listed as listed_names
 from .timeline import Step
 
 
@@ -44,7 +45,7 @@ def check_nodes(
         place = f"nodes.{name}"
         if name not in known:
             more = "; a slave is called by its master and its id, as in broker-a/1" if "/" in name else ""
-            allowed = f"one of {', '.join(known)}{nearest(name, known)}{more}"
+            allowed = f"one of {listed_names(known)}{nearest(name, known)}{more}"
             raise ScenarioError(file, place, "a node of that name", allowed)
         if node.cluster_name is not None and topology.kinds[name] is not NodeKind.BROKER:
             allowed = "said of its master" if topology.kinds[name] is NodeKind.SLAVE else "said of a broker only"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..errors import ScenarioError, nearest
-from ..topology import GROUPS, Topology
+from ..topology import GROUPS, Topology, listed
 
 
 def nodes_of_zones(zones: Mapping[str, Sequence[str]], topology: Topology) -> dict[str, tuple[str, ...]]:
@@ -26,7 +26,7 @@ def check_zones(zones: Mapping[str, Sequence[str]], topology: Topology, *, file:
             found = topology.members(member)
             if not found:
                 none = ", and this cluster has none" if member in GROUPS else nearest(member, names)
-                raise ScenarioError(file, place, repr(member), f"a node or a group, one of {', '.join(names)}{none}")
+                raise ScenarioError(file, place, repr(member), f"a node or a group, one of {listed(names)}{none}")
             for node in found:
                 if zone_of.setdefault(node, zone) != zone:
                     raise ScenarioError(file, place, node, f"each node in one zone: it is in {zone_of[node]}, too")

@@ -24,6 +24,7 @@ EXCEPTIONS = {
     "actors/processes.py": "kills and watches processes for the driver, no node",
     "actors/supervisor.py": "stops a command and whatever it started, no node",
     "actors/watch.py": "watches processes for the driver, no node",
+    "actors/shared_process.py": "the Ray shell around several nodes, which ends one of them",
     "actors/standalone.py": "signals and the event loop of the stand-alone commands",
     "actors/namesrv/standalone.py": "the command that makes a stand-alone NameServer's context",
     "actors/namesrv/address_server.py": "asks an HTTP server for the stand-alone NameServer, in a thread",
