@@ -30,6 +30,8 @@ ADDRESS_SPACE_MIN = 16_384 * MB
 _JVM_FILES, _JVM_MEMORY = 512, 600 * MB
 _RAY_FILES, _RAY_MEMORY = 1024, 700 * MB
 _FILES_A_LINK, _MEMORY_A_NODE = 4, 60 * MB
+_FILES_A_SHARING_LINK, _MEMORY_A_SHARING_CLIENT = 3, 2 * MB
+"""Of clients that share a process: a listener and a connection, each of two files, and no more."""
 _HOW_TO_GET_JAVA = f"install a JDK {JAVA_MIN} or newer (Debian: apt-get install openjdk-17-jdk-headless)"
 
 
@@ -53,12 +55,15 @@ class Needs:
         `judged` False: nothing of Spark's is started.
         """
         topology = scenario.topology()
+        links, sharing = len(topology.links), len(topology.process_of)
+        of_sharing = sum(link.node in topology.process_of for link in topology.links)
+        processes = len(topology.nodes) - sharing + len(topology.processes)
         return cls(
-            open_files=_RAY_FILES + _FILES_A_LINK * len(topology.links),
-            memory=_JVM_MEMORY * judged + _RAY_MEMORY + _MEMORY_A_NODE * len(topology.nodes),
+            open_files=_RAY_FILES + _FILES_A_LINK * (links - of_sharing) + _FILES_A_SHARING_LINK * of_sharing,
+            memory=_JVM_MEMORY * judged + _RAY_MEMORY + _MEMORY_A_NODE * processes + _MEMORY_A_SHARING_CLIENT * sharing,
             run_disk=128 * MB,
             temporary_disk=256 * MB,
-            ports=min(0.9, max(0.1, len(topology.links) / 5_000)),
+            ports=min(0.9, max(0.1, min(links / 5_000, links / 10_000 + 0.1))),
             toxiproxy=True,
             java=judged,
         )

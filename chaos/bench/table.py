@@ -17,7 +17,7 @@ from ...remoting.node.node import NodeContext
 from ..errors import HarnessError, ScenarioError
 from ..faults.ports import PortHolder
 from ..preflight import require_java
-from . import checks, fronts, namesrv, recorder, virtual
+from . import checks, clients, fronts, namesrv, recorder, virtual
 from .measure import BenchError, Server, cpus, pin
 
 
@@ -75,10 +75,15 @@ def _virtual(_seconds: float, _events: Sequence[int]) -> None:
     virtual.run()
 
 
+def _clients(_seconds: float, _events: Sequence[int]) -> None:
+    clients.run()
+
+
 BENCHMARKS: Mapping[str, Callable[[float, Sequence[int]], None]] = {
     "namesrv": _look_ups,
     "recorder": _recorder,
     "fronts": _fronts,
     "virtual": _virtual,
+    "clients": _clients,
     "checks": _checks,
 }
