@@ -9,6 +9,7 @@ import pytest
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.explain import explanation
 from nemesrv.chaos.scenarios.model import Scenario, parse
+from nemesrv.chaos.scenarios.placement import Offer, PlacementModel, placed
 
 CROWD = {"producers": 60, "consumers": 45, "clients_per_process": 50}
 
@@ -56,6 +57,19 @@ def test_all_of_a_process_may_be_paused_together() -> None:
     mates = scenario().topology().processes["clients-1"]
     timeline = [{"at_s": 1, "do": do, "nodes": list(mates)} for do in ("pause", "resume")]
     assert len(scenario(timeline=timeline).timeline) == 2
+
+
+def test_who_shares_a_process_is_on_one_host_and_processes_are_on_hosts_in_turn() -> None:
+    topology = scenario().topology()
+    offers = [Offer("a"), Offer("b")]
+    at = placed(topology, PlacementModel(), offers, file="x.yaml")
+    hosts = [{at[node] for node in nodes} for nodes in topology.processes.values()]
+    assert hosts == [{"a"}, {"b"}, {"a"}]
+    apart = PlacementModel.model_validate({"producers": {"host": "a"}, "consumers": {"host": "b"}})
+    with pytest.raises(
+        ScenarioError, match="placement: consumer-0 on b is not allowed: on a, as producer-0: clients tha"
+    ):
+        placed(topology, apart, offers, file="x.yaml")
 
 
 @pytest.mark.parametrize(
