@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from ..errors import ScenarioError
-from ..topology import NodeKind, Topology, listed
+from ..topology import NodeKind, Topology
 from .timeline import Step
 
 OWN_MAX = 32
@@ -33,8 +33,9 @@ def check_processes(topology: Topology, timeline: Sequence[Step], *, file: str) 
         for node in step.nodes if step.do == "pause" else ():
             process = topology.process_of.get(node)
             if process is not None and not set(topology.processes[process]) <= set(step.nodes):
+                mates = topology.processes[process]
                 allowed = (
-                    f"pause of all that share its process, {listed(topology.processes[process])}, or black_hole of "
+                    f"pause of all {len(mates)} that share its process ({', '.join(mates[:3])}, ...), or black_hole of "
                     "its links: SIGSTOP stops a process whole (clients_per_process)"
                 )
                 raise ScenarioError(file, f"timeline.{index}.nodes", f"pause of {node} alone", allowed)

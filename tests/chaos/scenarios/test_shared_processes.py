@@ -89,4 +89,4 @@ def test_what_cannot_be_is_said(workload: dict[str, Any], document: dict[str, An
         scenario(workload, **document)
     assert said in str(error.value)
     assert "\n" not in str(error.value)
-    assert len(str(error.value)) < 600
+    assert len(str(error.value)) < 400
