@@ -91,6 +91,7 @@ def conform(
 
     Exit status: 0 every rule VALID (or measured, without --profile), 1 INVALID, 3 UNKNOWN, 2 and 4 as a run's.
     """
+    from ..conform.histories import write_histories
     from ..conform.judging import hindered_in, judge_all, situations_of
     from ..conform.profile import profile_of, written
     from ..conform.result import Result as Found
@@ -137,6 +138,7 @@ def conform(
         judged = hindered(judged, trial.hindered)
     result = Found(plan=plan, trial=trial, rules=judged, profile=None if held_against is None else held_against.name)
     write(result, folder)
+    write_histories(trial.watched, plan, None if held_against is None else held_against.name, folder.path)
     if trial.hindered:
         say(trial.hindered)
     if write_profile is not None and not trial.hindered:

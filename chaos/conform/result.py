@@ -4,6 +4,7 @@ conform.json     every rule {"rule", "measured", "count", "expected", "verdict",
 verdicts.json    the same as any run's: one check a rule
 junit.xml        one test case a rule
 logs/            each process's output, and the warnings of its stand's servers
+stands/          what was seen in each situation as a run's history (histories.py)
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from ..fronts.observed import Observation
@@ -36,6 +36,8 @@ class Watched:
     """Why connect() calls are not in `seen`; None: they are."""
     late_ms: float = 0.0
     """By how much the stand's event loop was late at worst meanwhile: what was seen may have been so much earlier."""
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    """host:port of each front by its name, as the program dials it."""
     seen: tuple[Observation, ...]
     """In order of time; of this process alone."""
 

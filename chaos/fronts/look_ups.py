@@ -6,7 +6,8 @@
 
 Only bytes and dials are seen, so these are inferred, always in the way that fits the rules that the client is held to:
 
-    channel  one on which nothing is asked is a probe; closed under its client, it is a dial in vain
+    channel  one on which nothing is asked is a probe; closed under its client, it is a dial in vain; dialled as a call
+             goes on, and closed by its client at once, it is a try that came too late
     call     tries after a failure that its rules let a call go on from, within JOIN_MS, are of the same call
     choice   of whom it asks, or dials in vain; dialling the chosen one again in vain is none
     list     as given; of clients that shuffle, the order in which entries were first chosen (the first round is free)
@@ -25,7 +26,7 @@ from ...remoting.codes import RequestCode
 from ...remoting.errors import ProtocolError
 from .behaviour import Dials
 from .decode import ROUTE
-from .observed import Answered, Asked, Behaved, By, Closed, Dialled, Observation, Opened
+from .observed import Answered, Asked, Behaved, By, Closed, Dialled, GaveUp, Observation, Opened
 
 JOIN_MS = 1_000.0
 ABANDONED_MS = 1_000.0
@@ -34,7 +35,7 @@ CONNECTS_MS = 3_500.0
 """A dial that nobody has answered for so long has failed."""
 _AFTER_MS = 0.001
 """A channel is open behind its choice, though both are seen at once."""
-_CONNECT_FAILED, _NO_ANSWER, _ANSWERED = "connect_failed", "no_answer", "answered"
+_CONNECT_FAILED, _NO_ANSWER, _ANSWERED, _NOT_SENT = "connect_failed", "no_answer", "answered", "not_sent"
 
 
 class Put(Protocol):
@@ -91,6 +92,7 @@ class LookUps:
         self._asked: dict[tuple[int, int], _Try] = {}
         self._waiting: _Call | None = None  # ended in a way from which its client may go on
         self._unreachable: set[str] = set()
+        self._refusing: set[str] = set()
         self._bodies: dict[tuple[str, str | None], bytes] = {}
 
     def saw(self, one: Observation) -> None:
@@ -100,9 +102,15 @@ class LookUps:
                 if address is not None:
                     lost = one.behaviour.dials in (Dials.REFUSED, Dials.DROPPED)
                     (self._unreachable.add if lost else self._unreachable.discard)(address)
+                    refuses = one.behaviour.dials is Dials.REFUSED
+                    (self._refusing.add if refuses else self._refusing.discard)(address)
             case Dialled(front=str(front)):
                 self._failed_dials(one.at_ms, but=None)
                 self._dials.append((one.at_ms, self.name_servers[front]))
+                if self.name_servers[front] in self._refusing:
+                    self._failed_dials(one.at_ms, but=None)
+            case GaveUp(front=str(front)):
+                self._gave_up(self.name_servers[front], one.at_ms)
             case Opened():
                 self._opened(one, self.name_servers[one.front])
             case Asked() if not one.oneway:
@@ -148,10 +156,32 @@ class LookUps:
         if fresh is not None:  # nothing was asked: a probe, unless it was closed under its client
             if one.by is not By.CLIENT:
                 self._connect_failed(address, fresh[0], one.at_ms)
+            elif one.at_ms - fresh[1] <= JOIN_MS:
+                self._came_too_late(address, fresh, one)
             return
         for key in [key for key in self._asked if key[0] == one.connection]:
             self._no_answer(key, one.at_ms)
         self._put(one.at_ms, "channel", f="close", address=address, value={"reason": f"{one.how} by {one.by}"})
+
+    def _gave_up(self, address: str, at_ms: float) -> None:
+        for dial in self._dials:
+            if dial[1] == address:
+                self._dials.remove(dial)
+                self._connect_failed(address, dial[0], at_ms)
+                return
+
+    def _came_too_late(self, address: str, fresh: tuple[float, float], closed: Closed) -> None:
+        """A call that had spent its time elsewhere has connected, asked nothing, and closed again."""
+        call = self._join(fresh[0])
+        if call is None:
+            return
+        self._choose(address, fresh[0])
+        opened_ms = fresh[1] + _AFTER_MS
+        ended_ms = max(closed.at_ms, opened_ms + _AFTER_MS)
+        self._put(opened_ms, "channel", f="open", address=address, value={"reason": ""})
+        call.tried.append({"name_server": address, "outcome": _NOT_SENT})
+        self._put(ended_ms, "channel", f="close", address=address, value={"reason": f"{closed.how} by {closed.by}"})
+        self._ended(call, ended_ms, "fail", None)
 
     def _failed_dials(self, now_ms: float, but: str | None) -> None:
         """Who goes on to something else has given up what nobody answered."""
@@ -196,7 +226,7 @@ class LookUps:
         call.f, call.topic, call.asked = f, topic, True
         if _CONNECT_FAILED in self._rules.retries:
             call.tried += [{"name_server": lost, "outcome": _CONNECT_FAILED} for lost in skipped]
-        call.tried.append({"name_server": address, "outcome": "not_sent"})
+        call.tried.append({"name_server": address, "outcome": _NOT_SENT})
         self._asked[one.connection, one.opaque] = _Try(call, address, one.at_ms)
 
     def _answer(self, one: Answered) -> None:

@@ -409,6 +409,7 @@ class Stand:
                 ended_ms=stopping[each],
                 ended="stopped",
                 dials_unseen=None,
+                addresses={name: str(address) for name, address in self.address_of.items()},
                 seen=self.seen_by(each),
             )
             for each in seats
