@@ -61,10 +61,19 @@ def _taken(situation: str, watched: Sequence[Watched]) -> Measured | LeftOut:
             example = {"queue": "/".join(queue), "after_s": None if taken_ms is None else round(took[-1], 3)}
             examples.append(example)
     if not took and not missing:
-        return Measured.undecided("the one that ended owned no queue")
+        return Measured.undecided(_by_itself(watched) or "the one that ended owned no queue")
     value = NEVER if missing else round(max(took), 2)
     worst = sorted(examples, key=lambda one: -(float("inf") if one["after_s"] is None else float(one["after_s"])))
     return Measured(value=value, count=len(took) + missing, examples=tuple(worst[:EXAMPLES_MAX]))
+
+
+def _by_itself(watched: Sequence[Watched]) -> str:
+    """What is said where a consumer did not live until it was to end; "" where all did."""
+    of = (one for one in watched if one.ended not in ("stopped", "killed", "hung"))
+    one = next(of, None)
+    if one is None:
+        return ""
+    return f"a consumer ended by itself ({one.ended}) after {(one.ended_ms - one.began_ms) / 1000:.1f} s"
 
 
 def _no_pulls(watched: Sequence[Watched]) -> Measured | LeftOut:
@@ -117,7 +126,7 @@ def _twice(watched: Sequence[Watched]) -> Measured | LeftOut:
             twice, whole = _pulled_twice(gone, stays) if told is None else told
             again, all_ = again + twice, all_ + whole
     if not all_:
-        return Measured.undecided("nothing was received")
+        return Measured.undecided(_by_itself(watched) or "nothing was received")
     return Measured(value=float(again), count=all_, why=f"{again} of {all_} messages {by} twice")
 
 

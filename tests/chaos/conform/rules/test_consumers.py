@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from nemesrv.chaos.conform.rules import RULES, LeftOut
@@ -56,6 +58,8 @@ def test_the_queues_of_the_one_that_ended_have_an_owner_again(rule: str) -> None
         Story(situation, number=1).happened(what, "1", 40),
     ]
     assert verdict(rule, {"at_most": 20}, *(story.watched() for story in idle)) is Validity.UNKNOWN
+    dead = [replace(story.watched(), ended="signal 11", ended_ms=10_400.0) for story in idle]
+    assert found(rule, *dead).why == "a consumer ended by itself (signal 11) after 10.4 s"
     assert isinstance(RULES[rule].measure([Story(situation).ask("ns-0", 1.0).watched()]), LeftOut)
     beats = {group: Story(situation).ask("broker-a", 1.0, request=34, body=body) for group, body in HEARTBEATS.items()}
     assert isinstance(RULES[rule].measure([beats["producer"].watched()]), LeftOut)
