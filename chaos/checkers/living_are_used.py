@@ -254,7 +254,8 @@ def _reads(shares: BrokerShares, control: Control, world: World) -> Iterator[Fin
         return
     quiet = quiet_for_groups(world)
     held = holdings(world, control.rows("queue_taken"), control.rows("queue_dropped"))
-    due_by = dues(world, held, control.rows("assigned"), control.rows("client_heartbeat", "client_gone"))
+    heard, routes = control.rows("client_heartbeat", "client_gone"), control.rows("route_changed")
+    due_by = dues(world, held, control.rows("assigned"), heard, routes)
     by_queue: dict[tuple[str, str, int], dict[str, Mapping[int, int]]] = defaultdict(dict)
     for of, parts in shares.reads.items():
         by_queue[of.topic, of.broker_name, of.queue_id][of.node] = parts

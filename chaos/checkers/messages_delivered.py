@@ -87,7 +87,8 @@ def judged(
     """What became of the messages that were not prompt, beside so many that were."""
     held = holdings(world, control.rows("queue_taken"), control.rows("queue_dropped"))
     groups = {asker.name: asker for asker in askers(world)}
-    due_by = dues(world, held, control.rows("assigned"), control.rows("client_heartbeat", "client_gone"))
+    heard, routes = control.rows("client_heartbeat", "client_gone"), control.rows("route_changed")
+    due_by = dues(world, held, control.rows("assigned"), heard, routes)
     counts = dict.fromkeys(_COUNTS, 0)
     overdue: list[tuple[Slow, Due, float]] = []
     found: list[Undelivered] = []

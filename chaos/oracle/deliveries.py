@@ -9,7 +9,8 @@ once, and where that is missed a broker looks at its held pulls every 5 s (`Pull
 | rule         | due                                                                                            |
 |--------------|------------------------------------------------------------------------------------------------|
 | held         | D after one holding of its queue was there, and the way of its consumer to the broker was free  |
-|              | for as long: no fault of either, of the link, or of what routes depend on, nor its aftermath;   |
+|              | for as long: no fault of either or of the link, nor its aftermath; the broker was in the        |
+|              | consumer's route, or, where nobody recorded that, nothing that routes depend on was disturbed;  |
 |              | and H had passed since its queues changed, for until a heartbeat has brought the broker the     |
 |              | subscription's new version it may refuse pulls (code 25), and one may be left out for another;  |
 |              | and no broker had forgotten the consumer, whose heartbeats a fault held up for 120 s            |
@@ -111,12 +112,17 @@ def dues(
     held: Mapping[Queue, Sequence[Holding]],
     assigned: Iterable[Any],
     heard: Iterable[Any],
+    routes: Iterable[Any] = (),
 ) -> Dues:
-    """`Dues` of a run, from its rows `assigned`, and `client_heartbeat` and `client_gone` in order of time."""
+    """`Dues` of a run, from its rows `assigned`, `client_heartbeat` and `client_gone`, and `route_changed` in order of
+    time."""
     shared: dict[tuple[str, str], list[float]] = defaultdict(list)
     for row in assigned:
         shared[row.node, row.topic or ""].append(row.time_ms)
-    return Dues(world, held, shared, forgotten(world, heard))
+    routed: dict[tuple[str, str], list[tuple[float, frozenset[str]]]] = defaultdict(list)
+    for row in routes:
+        routed[row.node, row.topic or ""].append((row.time_ms, frozenset((row.decoded or {}).get("brokers") or ())))
+    return Dues(world, held, shared, forgotten(world, heard), routed)
 
 
 def forgotten(world: World, heard: Iterable[Any]) -> dict[str, list[Stretch]]:
@@ -166,6 +172,8 @@ class Dues:
     """When the queues changed that a consumer has of a topic."""
     forgotten: Mapping[str, Sequence[Stretch]] = field(default_factory=dict)
     """When a broker did not know the consumer."""
+    routed: Mapping[tuple[str, str], Sequence[tuple[float, frozenset[str]]]] = field(default_factory=dict)
+    """Of a consumer and a topic: from when on its route named which brokers."""
     _free: dict[Any, list[Stretch]] = field(default_factory=dict)
     _quiet: dict[str, list[Stretch]] = field(default_factory=dict)
 
@@ -221,14 +229,32 @@ class Dues:
         key = topic, broker, holding.node, holding.start_ms, holding.end_ms
         if key not in self._free:
             taken = [self._of(fault, holding) for fault in self._between(holding.node, broker)]
+            if (holding.node, topic) in self.routed:
+                taken += self._unrouted(holding.node, topic, broker)
+            else:
+                taken += [self._of(fault, holding) for fault in self._of_routes(holding.node, broker)]
             taken += self._unheard(holding.node, topic)
             taken += self.forgotten.get(holding.node, ())
             self._free[key] = without(holding.start_ms, holding.end_ms, taken)
         return self._free[key]
 
+    def _unrouted(self, consumer: str, topic: str, broker: str) -> list[Stretch]:
+        """When the consumer's route did not name the broker, until a pull can be on its way again."""
+        states = self.routed[consumer, topic]
+        ends = [*(at_ms for at_ms, _ in states[1:]), self.world.end_ms]
+        after_ms = PULL_MS + self.world.timers.C_ms
+        return [
+            Stretch(at_ms, end_ms + after_ms)
+            for (at_ms, brokers), end_ms in zip(states, ends, strict=True)
+            if broker not in brokers
+        ]
+
     def _unheard(self, consumer: str, topic: str) -> list[Stretch]:
         """After each change of its queues, until every broker must have heard of the subscription's new version."""
-        heard_ms = self.world.timers_of(consumer).H_ms + _hung_ms(self.world)
+        timers = self.world.timers_of(consumer)
+        heard_ms = timers.H_ms + _hung_ms(self.world)
+        if self._name_servers_hit:  # a poll before it on the same thread dials all, and waits for one
+            heard_ms += timers.C_ms * len(self.world.addresses_of(consumer)) + timers.A_ms
         return [Stretch(at_ms, at_ms + heard_ms) for at_ms in self.shared.get((consumer, topic), ())]
 
     def _between(self, consumer: str, broker: str) -> list[Fault]:
@@ -238,6 +264,11 @@ class Dues:
         for slave in slaves_of(world, broker):  # it may be the one that is pulled from, with what it was sent
             found += [*world.process_faults(slave), *world.link_faults(consumer, slave)]
             found += world.link_faults(slave, broker)
+        return found
+
+    def _of_routes(self, consumer: str, broker: str) -> list[Fault]:
+        """What may keep the broker out of the consumer's route."""
+        world, found = self.world, list[Fault]()
         for name_server in world.of_kind("name_server"):
             of_routes = (
                 *world.process_faults(name_server.name),
@@ -258,13 +289,14 @@ class Dues:
             fault.target is not None and fault.target in {node.name for node in world.of_kind("name_server")}
         )
         after_ms = max(PULL_MS + world.timers.C_ms, aftermath_ms(world) if hits_routes else 0.0)
-        if holding.start_ms >= end_ms and not (hits_routes and self._routes_differ):
+        if holding.start_ms >= end_ms and not (hits_routes and self._name_servers_hit):
             after_ms = 0.0
         return Stretch(start_ms, end_ms + after_ms)
 
     @property
-    def _routes_differ(self) -> bool:
-        """Whether NameServers may say different things some time after a broker is back: one of them was lost."""
+    def _name_servers_hit(self) -> bool:
+        """Whether one of them was lost to somebody, so that they may say different things some time after a broker is
+        back."""
         names = {node.name for node in self.world.of_kind("name_server")}
         return any(
             (fault.source in names or fault.target in names) and not fault.harmless(self.world.timers)
