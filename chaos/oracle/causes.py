@@ -9,9 +9,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ...remoting.top_addressing import TIMEOUT_S
 from ..faults.losses import Delay, Loss
-from .lists import off, period_ms, without_list
+from .lists import fetch_ms, off, without_list
 from .recorded import Fault
 from .timers import UNREGISTER_MS, Timers
 from .world import World
@@ -137,10 +136,10 @@ def link_causes(world: World, source: str, target: str) -> Sequence[Cause]:
             for one in off(world, source, target)
         ]
         if any(server.name == target for server in world.of_kind("name_server")):
-            late_ms = period_ms(world, source) + 1000 * TIMEOUT_S
+            brokers = {node.name for node in world.of_kind("broker", "slave")}
             found += [
-                Cause(one.start_ms, one.end_ms, "link", Loss.SILENT, "", ends_late_ms=late_ms)
-                for one in without_list(world, source)
+                Cause(one.start_ms, one.end_ms, "link", Loss.SILENT, "", ends_late_ms=fetch_ms(world, source))
+                for one in (without_list(world, source) if source in brokers else ())
             ]
         return found
 

@@ -70,20 +70,26 @@ def out_of_reach(world: World, node: str) -> list[Stretch]:
     return merged(Stretch(one.start_ms, one.end_ms) for one in faults if not one.harmless(world.timers))
 
 
-def without_list(world: World, broker: str) -> list[Stretch]:
-    """When a process of the broker has no list at all, for it could not ask the address server when it first would."""
-    if not world.asks_for_list(broker) or all(one.name != broker for one in world.of_kind("broker", "slave")):
+def without_list(world: World, node: str) -> list[Stretch]:
+    """When a process of the broker or client may have no list at all, for it could not ask the address server when it
+    first would; its next turn to ask is up to a period after the end of each."""
+    if not world.asks_for_list(node):
         return []
     found = []
-    for life in world.lives_of(broker):
+    for life in world.lives_of(node):
         until_ms, ends_ms = life.start_ms + 1000 * (FIRST_S + TIMEOUT_S), None
-        for stretch in out_of_reach(world, broker):
+        for stretch in out_of_reach(world, node):
             if stretch.start_ms <= until_ms and stretch.end_ms > life.start_ms:
                 ends_ms = stretch.end_ms
-                until_ms = stretch.end_ms + period_ms(world, broker) + 1000 * TIMEOUT_S
+                until_ms = stretch.end_ms + fetch_ms(world, node)
         if ends_ms is not None:
             found.append(Stretch(life.start_ms, min(ends_ms, life.end_ms)))
     return found
+
+
+def fetch_ms(world: World, node: str) -> float:
+    """How long after the address server is in reach the node has its list at the latest."""
+    return period_ms(world, node) + 1000 * TIMEOUT_S
 
 
 def in_use(world: World, node: str, from_ms: float, to_ms: float) -> Sequence[Served]:

@@ -165,7 +165,7 @@ def delayed_by_commits(world: World, client: str, window: Window, from_ms: float
         return window
     to_ms = from_ms + window.latest_ms
     lossy = [_dials_in_vain(world, client, node.name, from_ms, to_ms) for node in world.of_kind("broker")]
-    queues = (int(workload.get("queues") or 4) + 1) * sum(map(bool, lossy))
+    queues = ((world.queues_of(client) or 4) + 1) * sum(map(bool, lossy))
     if not queues or window.latest_ms == NEVER:
         return window
     since_ms = min(fault.start_ms for faults in lossy for fault in faults)

@@ -25,7 +25,7 @@ import math
 from collections.abc import Collection, Iterable
 
 from .hung import hung_brokers
-from .lists import changing
+from .lists import changing, fetch_ms, without_list
 from .lost_queues import share_lost, turns_lost
 from .named_brokers import named_to, unnamed
 from .quiet import changed_by_hand, joined_in_trouble, settle_ms
@@ -289,8 +289,16 @@ def _look_up_bound(world: World, client: str, moment: Moment) -> Window:
     hung = hung_brokers(world, client, moment.at_ms - timers.P_ms, moment.at_ms + timers.P_ms)
     latest_ms = timers.P_ms + stale.latest_ms + poll_delay_ms(timers, hung)
     formula = f"P + ({stale.formula})" + (f" + J (A·{hung} hung brokers)" if hung else "")
+    if listed_ms := _listed_ms(world, client, moment.at_ms):
+        latest_ms, formula = listed_ms + latest_ms, f"until it has a list + {formula}"
     window = Window(0, latest_ms, formula, "client's first answered look-up", stale.timers + 1)
     return delayed_by_commits(world, client, window, moment.at_ms)
+
+
+def _listed_ms(world: World, client: str, at_ms: float) -> float:
+    """How much later than that it has a list of NameServers, where it may have none yet; 0 where it has."""
+    have_ms = ((one.start_ms, one.end_ms + fetch_ms(world, client)) for one in without_list(world, client))
+    return max((until_ms - at_ms for start_ms, until_ms in have_ms if start_ms <= at_ms < until_ms), default=0.0)
 
 
 def _calls(world: World, client: str) -> float:

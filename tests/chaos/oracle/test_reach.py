@@ -34,3 +34,13 @@ def test_commits_hold_up_a_consumer_that_must_dial_and_whose_syns_are_dropped(
     world = World.of_rows(builder.at(300).fault(*fault, end=True).end(400).rows)
     window = delayed_by_commits(world, client, PLAIN, 150_000)
     assert (window.latest_ms > PLAIN.latest_ms, "each commit" in window.formula) == (held_up, held_up)
+
+
+def test_commits_are_of_the_queues_of_the_consumers_own_topic() -> None:
+    def held_up_ms(queues: int) -> float:
+        run = {"topics": {"orders": 1, "payments": queues}, "topic_of": {"consumer-0": "payments"}}
+        builder = cluster(clients=("consumer-0",), workload={"queues": 1}, **run).at(100).fault(*LOSS)
+        world = World.of_rows(builder.at(300).fault(*LOSS, end=True).end(400).rows)
+        return delayed_by_commits(world, "consumer-0", PLAIN, 150_000).latest_ms
+
+    assert held_up_ms(4) > held_up_ms(1) > PLAIN.latest_ms

@@ -48,3 +48,23 @@ def test_a_dial_whose_syns_are_lost_takes_a_look_ups_whole_time(loss: str, is_bo
     (back,) = [moment for moment in moments(world) if (moment.fault_id, moment.phase) == ("kill-1", "end")]
     assert (bound(world, "producer-0", "send", back, routed=False).latest_ms < 100_000) is is_bounded
     assert bound(world, "producer-1", "send", back, routed=False).latest_ms < 100_000
+
+
+def test_who_joins_while_the_address_server_is_out_of_reach_has_its_list_a_period_later_at_the_most() -> None:
+    """It asks each 120 s; that comes before the poll."""
+
+    def bounded_by(joins_at_s: float) -> float:
+        timeline = [
+            {"at_s": 20, "do": "reset", "name": "list", "links": ["producer-0 <-> address-server"]},
+            {"at_s": 30, "do": "cut", "name": "lost", "links": ["producers <-> ns-1"]},
+            {"at_s": 100, "do": "heal"},
+        ]
+        cluster = {"name_servers": 2, "brokers": 2, "name_server_list": ["ns-0", "ns-1"]}
+        nodes = {"producer-0": {"joins_at_s": joins_at_s}}
+        document = {"checks": ["recovery_time"], "timeline": timeline, "cluster": cluster, "nodes": nodes}
+        world = expected_world(parse(document, file="x.yaml")).world
+        (heal,) = [moment for moment in moments(world) if (moment.fault_id, moment.phase) == ("lost", "end")]
+        return bound(world, "producer-0", "name_server_call", heal).latest_ms
+
+    in_time_ms, late_ms = bounded_by(5), bounded_by(50)
+    assert late_ms == in_time_ms + 123_000
