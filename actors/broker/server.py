@@ -23,6 +23,7 @@ from ...remoting.headers.namesrv import RegisterBrokerResponseHeader
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ...remoting.node.profile import Profile
+from ...remoting.properties import format_properties, parse_properties
 from ...remoting.time_outs import record_timed_out
 from ...remoting.top_addressing import TASK, TopAddressing
 from ...remoting.transport import Connection, RemotingClient, RemotingServer
@@ -30,6 +31,7 @@ from .admin_processor import AdminProcessor
 from .client_processor import ClientProcessor
 from .config import BrokerConfig
 from .consumer_calls import ConsumerCalls
+from .files import read_whole, write_whole
 from .groups import SubscriptionGroups
 from .inspection import InspectionProcessor
 from .long_poll import PullHolds
@@ -52,6 +54,10 @@ from .transactions import Transactions
 CLIENT_SCAN_S = 10.0
 T = TypeVar("T")
 
+ROLE_FILE = "role.properties"
+"""Where a process whose configuration is in no file of its own keeps the role that it was given by hand; RocketMQ
+writes it into the file that it was started with."""
+
 
 class Broker:
     """One broker. Defects for a self-test replace `_registration_targets`, or `store._write`, on the instance.
@@ -63,10 +69,13 @@ class Broker:
     def __init__(
         self, context: NodeContext, config: BrokerConfig, *, listen: Address, advertised: Address | None = None
     ) -> None:
-        self._context, self._config = context, config
-        self._listen, self._advertised = listen, advertised
         directory = context.data_dir if context.data_dir is not None else Path(config.store_path_root_dir).expanduser()
         self._settings = directory / "config"
+        self._keeps_role = context.data_dir is not None
+        if self._keeps_role and (kept := read_whole(self._settings / ROLE_FILE)) is not None:
+            config = config.updated(parse_properties(kept), source=ROLE_FILE)
+        self._context, self._config = context, config
+        self._listen, self._advertised = listen, advertised
         self.store = MessageStore(
             directory,
             file_size=config.mapped_file_size_commit_log,
@@ -154,6 +163,9 @@ class Broker:
         (`BrokerController.changeToMaster`, `changeToSlave`)."""
         config = self.services.config
         self._context.log.info("change from %s %d to %s %d", *_role(old), *_role(config))
+        if self._keeps_role:
+            role = {"brokerId": str(config.broker_id), "brokerRole": config.broker_role}
+            write_whole(self._settings / ROLE_FILE, format_properties(role).encode())
         for task in self._role_tasks:
             task.cancel()
         self._schedule.stop()

@@ -98,23 +98,24 @@ def check_by_hand(scenario: OfScenario, *, file: str) -> None:
 
 
 def _check_switch(timeline: Sequence[OfTimeline], index: int, file: str) -> None:
-    """ScenarioError for two masters of one name, and for a process that would not know of its role."""
+    """ScenarioError for two masters of one name."""
     at, place = timeline[index], f"timeline.{index}.nodes"
     if len(at.nodes) != 1:
         raise ScenarioError(file, place, f"switch of {', '.join(at.nodes)}", "one slave")
     (slave,) = at.nodes
     master = broker_name(slave)
     down = [step.do for step in timeline[:index] if step.do in ("kill", "stop", "restart") and master in step.nodes]
-    again = [step for step in timeline[index:] if step.do == "restart" and {master, slave} & {*step.nodes}]
+    again = [step for step in timeline[index:] if step.do == "restart" and master in step.nodes]
     if not down or down[-1] == "restart" or again:
-        allowed = f"a slave whose master {master} was killed or stopped before, and neither restarted after"
+        allowed = f"a slave whose master {master} was killed or stopped before, and is not restarted after"
         raise ScenarioError(file, place, f"switch of {slave} at {at.at_s:g} s", allowed)
     others = [step for step in timeline[:index] if step.do == "switch" and broker_name(step.nodes[0]) == master]
     if others:
         raise ScenarioError(file, place, f"switch of {slave}", f"one switch under the name {master}")
     wide = [step for step in timeline[index:] if step.do in ("rolling_restart", "restart_storm")]
     if wide:
-        raise ScenarioError(file, place, f"switch of {slave}", f"no {wide[0].do} after it: the role is not kept")
+        allowed = f"no {wide[0].do} after it: the master before stays away"
+        raise ScenarioError(file, place, f"switch of {slave}", allowed)
 
 
 def replaced_by(timeline: Sequence[OfTimeline]) -> dict[str, str]:

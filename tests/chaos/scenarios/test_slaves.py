@@ -92,11 +92,17 @@ def test_a_slave_is_made_master_where_its_own_was_killed():
     assert replaced_by(one.timeline) == {"broker-a": "broker-a/1"}
 
 
+def test_a_slave_that_was_made_master_may_be_started_again():
+    again = {"at_s": 30, "do": "restart", "nodes": ["broker-a/1"]}
+    one = scenario(cluster={"brokers": 2, "slaves": 1}, timeline=[KILLED, SWITCH, again])
+    assert [step.do for step in one.timeline] == ["kill", "switch", "restart"]
+
+
 @pytest.mark.parametrize(
     ("timeline", "sentence"),
     [
         ([SWITCH], "whose master broker-a was killed or stopped before"),
-        ([KILLED, SWITCH, {"at_s": 30, "do": "restart", "nodes": ["broker-a"]}], "neither restarted after"),
+        ([KILLED, SWITCH, {"at_s": 30, "do": "restart", "nodes": ["broker-a"]}], "is not restarted after"),
         ([KILLED, SWITCH, {**SWITCH, "at_s": 40, "nodes": ["broker-a/2"]}], "one switch under the name broker-a"),
         ([KILLED, {**SWITCH, "nodes": ["broker-a/1", "broker-a/2"]}], "one slave"),
         ([{**SWITCH, "nodes": ["broker-b"]}], "is asked of broker-a/1"),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from nemesrv.actors.broker.server import Broker
 from nemesrv.chaos.defects import DEFECTS
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import parse
+from nemesrv.remoting.node.node import Node
 from tests.chaos.plain_judging import found_wrong
 
 from .random_slaves import random_scenario
@@ -78,6 +81,38 @@ def test_a_slave_that_is_made_master_and_goes_on_as_a_slave_is_found(tmp_path: P
         parse(document, file="switch.yaml"), 1, tmp_path / "run", DEFECTS["slave-keeps-its-role"]
     ).path
     assert "routes_are_true" in found_wrong(folder)
+
+
+SWITCHED_AND_STARTED_AGAIN = {
+    **SMALL,
+    "timeline": [
+        {"at_s": 20, "do": "kill", "nodes": ["broker-a"]},
+        {"at_s": 60, "do": "switch", "nodes": ["broker-a/1"]},
+        {"at_s": 100, "do": "kill", "nodes": ["broker-a/1"]},
+        {"at_s": 130, "do": "restart", "nodes": ["broker-a/1"]},
+    ],
+    "settle_s": 90,
+}
+
+
+def test_a_slave_that_was_made_master_is_one_when_it_is_started_again(tmp_path: Path) -> None:
+    folder = record_virtual(parse(dict(SWITCHED_AND_STARTED_AGAIN), file="again.yaml"), 1, tmp_path / "run").path
+    assert found_wrong(folder) == {}
+    rows = read_rows(folder)
+    (address,) = (row["address"] for row in rows if row["event"] == "node" and row["source"] == "broker-a/1")
+    held = [row["value"]["brokers"].get("broker-a") for row in rows if row["event"] == "route" and row["value"]]
+    assert held[-1] == {"0": address}
+
+
+def _forgets_its_role(node: Node) -> None:
+    assert isinstance(node, Broker)
+    node._keeps_role = False
+
+
+def test_one_that_is_a_slave_again_then_is_found(tmp_path: Path) -> None:
+    defect = replace(DEFECTS["slave-keeps-its-role"], name="forgets", plant=_forgets_its_role, source=Path(__file__))
+    folder = record_virtual(parse(dict(SWITCHED_AND_STARTED_AGAIN), file="again.yaml"), 1, tmp_path / "run", defect)
+    assert set(found_wrong(folder.path)) == {"registrations_are_kept"}
 
 
 def test_random_scenarios_get_slaves_that_their_faults_meet() -> None:
