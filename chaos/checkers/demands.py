@@ -79,6 +79,8 @@ class Demands:
         window = topic_window(self._world.timers)
         for topic, started_ms, made_ms, gone_ms in self._of_broker.get((o.broker, self._incarnation(o)), ()):
             until_ms = o.to_ms if gone_ms is None else min(o.to_ms, gone_ms)
+            if o.demand is ObligationKind.KEEP and made_ms > started_ms and made_ms + window.latest_ms > o.at_ms:
+                continue  # the broker was lost to the NameServer before it had to have told it of the topic
             due = Demand(topic, o.from_ms, until_ms, o.at_ms, own, o)
             if made_ms > started_ms and made_ms + window.latest_ms > o.from_ms:
                 due = Demand(topic, made_ms + window.latest_ms, until_ms, made_ms, window, o)

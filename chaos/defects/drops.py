@@ -182,6 +182,7 @@ DEFECTS = (
             "answers_are_true",
             "client_routes_are_true",
             "messages_delivered",
+            "prompt_answers",
             "registrations_are_kept",
             "routes_converge",
         ),

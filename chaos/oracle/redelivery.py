@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .intervals import Stretch
-from .quiet import aftermath_ms, disturbed, members_window
+from .intervals import Stretch, merged
+from .quiet import aftermath_ms, brokers_joined, disturbed, members_window
 from .resets import Reset
 from .world import World
 
@@ -47,6 +47,9 @@ class Redelivery(NamedTuple):
 
     @classmethod
     def of(cls, world: World) -> Redelivery:
-        """`disturbed` reaches from U + flush before each fault until its aftermath is over."""
-        stretches = disturbed(world, commit_ms(world) + flush_ms(world), aftermath_ms(world))
+        """`disturbed` reaches from U + flush before each fault, and broker that joins, until its aftermath is over:
+        consumers see a new broker one poll apart, and share out its queues by what they see."""
+        before_ms, after_ms = commit_ms(world) + flush_ms(world), aftermath_ms(world)
+        joined = (Stretch(at_ms - before_ms, end_ms) for at_ms, end_ms in brokers_joined(world, after_ms))
+        stretches = merged([*disturbed(world, before_ms, after_ms), *joined])
         return cls(commit_ms(world), members_window(world.timers).latest_ms, stretches, world.resets)

@@ -287,3 +287,14 @@ def test_a_topic_that_no_name_server_ever_has_is_invalid() -> None:
     verdict = check(cluster().at(20).topic("broker-a", "other").end(80))
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 2)
     assert {(example.who, example.topic) for example in verdict.examples} == {("ns-0", "other"), ("ns-1", "other")}
+
+
+@pytest.mark.parametrize(("made_s", "expected"), [(50, Validity.INVALID), (150, Validity.VALID), (110, Validity.VALID)])
+def test_a_topic_that_a_broker_made_when_it_was_lost_to_a_name_server_need_not_be_there(
+    made_s: float, expected: Validity
+) -> None:
+    """What was there at the loss must stay until the broker may be dropped."""
+    builder = cluster().at(made_s).topic("broker-a", "payments").at(made_s + 0.1).route("ns-1", "payments", "broker-a")
+    for link in (("broker-a", "ns-0"), ("broker-b", "ns-0")):
+        builder.at(100).fault("f1", *BLACK_HOLE, *link)
+    assert check(builder.end(180)).verdict is expected
