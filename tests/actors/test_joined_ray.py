@@ -1,0 +1,84 @@
+"""Why a Ray cluster could not be joined is one sentence that says what to do, made of what Ray itself says."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from nemesrv.actors.host_agent import AgentFacts
+from nemesrv.actors.joined_ray import _hello, _require_same, _sentence
+from nemesrv.actors.watch import ClusterError
+
+AT = "10.0.0.1:6379"
+
+
+def as_ray_wraps(cause: BaseException) -> BaseException:
+    """What `ray.init` raises of it."""
+    try:
+        raise ConnectionError(f"Failed to connect to Ray cluster at {AT}") from cause
+    except ConnectionError as exc:
+        return exc
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_another_version_of_ray_or_python_is_named_beside_ours(wrapped: bool) -> None:
+    from ray._private.utils import check_version_info
+
+    with pytest.raises(RuntimeError) as raised:
+        check_version_info({"ray_version": "2.40.0", "python_version": "3.12.4"}, "node 10.0.0.2")
+    exc = as_ray_wraps(raised.value) if wrapped else raised.value
+    said = _sentence(AT, exc)
+    assert re.fullmatch(
+        rf"the Ray cluster at {AT} runs Ray 2\.40\.0 on Python 3\.12\.4, and this host has Ray \S+ on Python \S+: both "
+        "must be the same",
+        said,
+    )
+
+
+def test_a_token_that_is_refused_is_told_as_such() -> None:
+    said = _sentence(AT, as_ray_wraps(RuntimeError("Unauthenticated: Authentication token is missing")))
+    assert said == (
+        f"the Ray cluster at {AT} refused our token: set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN as its own are"
+    )
+
+
+def test_whatever_else_ray_says_is_repeated_with_its_cause() -> None:
+    said = _sentence(AT, as_ray_wraps(OSError("No space left on device")))
+    assert said == (
+        f"the Ray cluster at {AT} could not be joined: Failed to connect to Ray cluster at {AT} No space left on device"
+    )
+
+
+class Host:
+    """A host whose agent's first answer is this error."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def answer(self, _ref: object, _limit_s: float) -> Any:
+        raise self._error
+
+    def __str__(self) -> str:
+        return "b"
+
+
+@pytest.mark.parametrize(
+    ("said", "missing"),
+    [
+        ("ModuleNotFoundError: No module named 'nemesrv'", "nemesrv"),
+        ("ModuleNotFoundError: No module named 'orjson'", "orjson"),
+        ("The actor with name HostAgent failed to be imported, and cannot call this method.", "nemesrv"),
+    ],
+)
+def test_a_package_that_a_host_lacks_is_named_with_the_host(said: str, missing: str) -> None:
+    host: Any = Host(ImportError(said))
+    with pytest.raises(ClusterError, match=f"the Python of Ray on the host b has no {missing}: install nemesrv there"):
+        _hello(host, None)
+
+
+def test_another_nemesrv_on_a_host_is_refused() -> None:
+    host: Any = Host(RuntimeError())
+    with pytest.raises(ClusterError, match=r"the host b has nemesrv 0\.0\.1, and this one \S+: install the same"):
+        _require_same(host, AgentFacts(pid=1, python="3.11.7", nemesrv="0.0.1"))
