@@ -58,6 +58,11 @@ NIGHTLY = (
         ("tests/chaos/hosts/test_clocks.py", "tests/chaos/history/test_one_axis.py"),
     ),
     Nightly(
+        "tests/hosts/test_bad_input.py::test_an_experiment_on_odd_hosts_ends_with_one_sentence_before_a_node_starts",
+        "heads, tokens, versions and hosts that are wrong, on three hosts (1 min)",
+        ("tests/actors/test_joined_ray.py", "tests/actors/test_host_agent.py"),
+    ),
+    Nightly(
         "tests/hosts/test_readme_lines.py::test_the_five_lines_give_a_verdict_on_three_hosts",
         "README's five lines for more than one machine, on three hosts (1 min)",
         (f"{_RECIPES}::test_every_command_is_one_that_the_program_takes",),
