@@ -48,6 +48,12 @@ _SHAPES = f"{_VIRTUAL}/test_shaped_partitions.py::test_links_meet_what_the_shape
 
 NIGHTLY = (
     Nightly(
+        "tests/chaos/bench/test_collecting_bench.py"
+        "::test_what_three_hosts_recorded_is_collected_in_two_ways_and_both_are_timed",
+        "`nemesrv bench collect` over a Ray cluster of three nodes (15 s)",
+        ("tests/chaos/hosts/test_collect.py",),
+    ),
+    Nightly(
         "tests/hosts/test_clocks.py::test_the_offset_of_a_host_is_within_its_bound_of_the_truth",
         "what is measured of three hosts, one of whose clocks is 700 ms ahead",
         ("tests/chaos/hosts/test_clocks.py", "tests/chaos/history/test_host_clocks.py"),

@@ -66,7 +66,7 @@ def run(seconds: float = 3, *, rounds: int = ROUNDS, console: Console | None = N
 # -- events a second
 
 
-def _rows(count: int) -> list[tuple[str, dict[str, Any]]]:
+def client_rows(count: int) -> list[tuple[str, dict[str, Any]]]:
     """What clients record of `count` messages: seven events each."""
     found: list[tuple[str, dict[str, Any]]] = []
     for number in range(count):
@@ -92,7 +92,7 @@ def write_for(run_dir: str, seconds: float) -> None:
 
     async def record() -> tuple[int, float, float]:
         spec = RecorderSpec.for_run(run_dir, f"producer-{os.getpid()}", "producer", 0, RealClock.starting_now())
-        rows, count = _rows(1000), 0
+        rows, count = client_rows(1000), 0
         writer = spec.open()
         try:
             begin_s, begin_cpu_s = time.perf_counter(), time.process_time()

@@ -17,7 +17,7 @@ from ...remoting.node.node import NodeContext
 from ..errors import HarnessError, ScenarioError
 from ..faults.ports import PortHolder
 from ..preflight import require_java
-from . import checks, clients, fronts, namesrv, recorder, virtual
+from . import checks, clients, collecting, fronts, namesrv, recorder, virtual
 from .measure import BenchError, Server, cpus, pin
 
 
@@ -71,6 +71,10 @@ def _fronts(seconds: float, _events: Sequence[int]) -> None:
     fronts.run(seconds)
 
 
+def _collect(_seconds: float, _events: Sequence[int]) -> None:
+    collecting.run()
+
+
 def _virtual(_seconds: float, _events: Sequence[int]) -> None:
     virtual.run()
 
@@ -83,6 +87,7 @@ BENCHMARKS: Mapping[str, Callable[[float, Sequence[int]], None]] = {
     "namesrv": _look_ups,
     "recorder": _recorder,
     "fronts": _fronts,
+    "collect": _collect,
     "virtual": _virtual,
     "clients": _clients,
     "checks": _checks,

@@ -206,10 +206,11 @@ def faults_in(rows: Sequence[Mapping[str, Any]]) -> tuple[Fault, ...]:
     return tuple(sorted(found, key=lambda fault: (fault.start_ms, fault.fault_id, fault.source, fault.target or "")))
 
 
-def lives_in(rows: Iterable[Mapping[str, Any]], faults: Iterable[Fault]) -> tuple[Life, ...]:
+def lives_in(rows: Iterable[Mapping[str, Any]], faults: Iterable[Fault], clocks_ms: float = 0.0) -> tuple[Life, ...]:
     """Each `started` until `stopped`, the next `started`, or the fault that ended the process, whichever is first.
 
-    A fault ends one process: a restart of what still runs stops one and starts the next in the same moment.
+    A fault ends one process: a restart of what still runs stops one and starts the next in the same moment. By clocks
+    that are `clocks_ms` apart the next may seem to start before the end of the one before.
     """
     of_node: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
@@ -230,8 +231,14 @@ def lives_in(rows: Iterable[Mapping[str, Any]], faults: Iterable[Fault]) -> tupl
             end_ms = float(changes[position + 1]["time_ms"]) if position + 1 < len(changes) else math.inf
             at = max(at, bisect_left(deaths, start_ms))
             next_ms = starts[1] if len(starts) > 1 else math.inf
-            if at < len(deaths) and deaths[at] <= next_ms:
+            if at < len(deaths) and deaths[at] <= next_ms + clocks_ms:
                 end_ms, at = min(end_ms, deaths[at]), at + 1
             del starts[0]
             lives.append(Life(node, int(row.get("incarnation") or 0), start_ms, end_ms))
     return tuple(lives)
+
+
+def died_ms(faults: Iterable[Fault], end_ms: float, node: str, after_ms: float) -> float:
+    """When the node's process was ended after that, for good; inf where it was not."""
+    ends = (one.start_ms for one in faults if one.source == node and one.ends_process and one.end_ms >= end_ms)
+    return min((at_ms for at_ms in ends if at_ms >= after_ms), default=math.inf)

@@ -11,6 +11,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from threading import RLock
 from typing import Any, TypeVar
 
@@ -29,6 +30,7 @@ from .recorded import (
     Life,
     NodeInfo,
     Served,
+    died_ms,
     ends_judging,
     faults_in,
     lives_in,
@@ -135,15 +137,21 @@ class World:
         faults = shared_by_dialler(faults_in(picked), under_test) if under_test else faults_in(picked)
         if under_test:
             run["node_timers"] = {**(run.get("node_timers") or {}), **timers_under_test(under_test)}
+        timers = Timers.from_json(run) if timers is None else timers
+        end_ms = min(
+            (float(row["time_ms"]) for row in picked if ends_judging(row)),
+            default=float(latest_ms if last_ms is None else last_ms),
+        )
+        hosts = hosts_in(picked, list(nodes.values()), timers.at_once_ms, end_ms, partial(died_ms, faults, end_ms))
+        if hosts is not None:
+            timers = timers.with_(clocks_ms=hosts.clocks_ms)
         made = cls(
-            timers=Timers.from_json(run) if timers is None else timers,
+            timers=timers,
             nodes=tuple(node for _, node in sorted(nodes.items())),
-            lives=lives_in(picked, faults),
+            lives=lives_in(picked, faults, timers.clocks_ms or 0.0),
             faults=faults,
-            end_ms=min(
-                (float(row["time_ms"]) for row in picked if ends_judging(row)),
-                default=float(latest_ms if last_ms is None else last_ms),
-            ),
+            blind=() if hosts is None else hosts.blind,
+            end_ms=end_ms,
             timeline_ms=next(
                 (float(r["time_ms"]) for r in picked if r["event"] == "phase" and r.get("phase") == "steady"), 0.0
             ),
@@ -151,21 +159,8 @@ class World:
             resets=resets_in(picked, object_of),
             run=run,
         )
-        made = made._with_hosts(picked)
         made = made._with_acts(picked) if any(row["event"] == "admin" for row in picked) else made
         return made._with_clocks(picked) if any(row["event"] == "clock" for row in picked) else made
-
-    def _with_hosts(self, rows: Iterable[Mapping[str, Any]]) -> World:
-        """The same where the run has several hosts: what their clocks are apart is part of what "at once" takes."""
-
-        def died_ms(node: str, after_ms: float) -> float:
-            ends = (one.start_ms for one in self.process_faults(node) if one.ends_process and one.end_ms >= self.end_ms)
-            return min((at_ms for at_ms in ends if at_ms >= after_ms), default=math.inf)
-
-        hosts = hosts_in(rows, self.nodes, self.timers.at_once_ms, self.end_ms, died_ms)
-        if hosts is None:
-            return self
-        return replace(self, timers=self.timers.with_(clocks_ms=hosts.clocks_ms), blind=hosts.blind)
 
     def _with_acts(self, rows: Iterable[Mapping[str, Any]]) -> World:
         """The same with what was done by hand, and what it leaves open."""

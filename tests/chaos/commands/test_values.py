@@ -51,6 +51,7 @@ from nemesrv.chaos.errors import ScenarioError
         (("up", "--slaves", "4"), "--slaves"),
         (("selftest", "--only", "nothing"), "name-server-never-expires"),
         (("bench", "nothing"), "namesrv"),
+        (("run", "smoke", "--history", "ftp://host/x"), "--history: 'ftp://host/x' is not allowed: a folder, file:///"),
         (("run", "empty.yaml"), "empty.yaml: an empty file is not allowed: a mapping with the keys of a scenario"),
     ],
 )
