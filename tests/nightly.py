@@ -59,6 +59,12 @@ NIGHTLY = (
         ("tests/chaos/hosts/test_clocks.py", "tests/chaos/history/test_host_clocks.py"),
     ),
     Nightly(
+        "tests/hosts/test_lost_rows.py"
+        "::test_the_history_of_a_run_that_lost_a_host_is_judged_without_that_host_s_last_rows",
+        "a host of three is gone in mid-run; what was collected is judged, and what is missing is said (1 min)",
+        ("tests/chaos/hosts/test_collect.py", "tests/chaos/checkers/test_blind.py"),
+    ),
+    Nightly(
         "tests/hosts/test_clocks.py::test_a_run_on_these_hosts_is_valid_and_its_times_are_on_one_axis",
         "a run on them is VALID (40 s)",
         ("tests/chaos/hosts/test_clocks.py", "tests/chaos/history/test_one_axis.py"),
