@@ -56,6 +56,9 @@ live-differential: setup ## 1,000 random histories judged whole and in parts (ho
 random-scenarios: setup ## 400 random scenarios with nothing planted, in which no check may find anything (about 40 minutes on 2 cores)
 	@$(PY) -m tests.chaos.experiment.virtual.random_scenarios --scenarios $${SCENARIOS:-400}
 
+hosts: setup ## every shipped scenario on three hosts, which are network namespaces of this machine (needs root and iproute2; about 15 minutes; make hosts SELFTEST=1: the self-test there, too)
+	@$(PY) -m tests.hosts $(if $(SELFTEST),--selftest)
+
 fuzz: setup ## ten million wrong inputs to everything that reads bytes (about 15 minutes on 2 cores)
 	@$(PY) -m tests.fuzz
 
@@ -71,4 +74,4 @@ mutation: setup ## mutants of the route table and the selection code, and what t
 bench: setup ## the benchmarks, each beside its baseline
 	@.venv/bin/nemesrv bench
 
-.PHONY: help setup packages demo test test-all check format test-fast selftest differential apache-tests live-differential random-scenarios fuzz mutation bench docs clients client-hour
+.PHONY: help setup packages demo test test-all check format test-fast selftest differential apache-tests live-differential random-scenarios hosts fuzz mutation bench docs clients client-hour

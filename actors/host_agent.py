@@ -36,7 +36,7 @@ from .processes import Process, renice, sweep, temporary_folder
 from .watch import Alarm, Death, ProcessWatch
 
 FORGOTTEN_S = 45.0
-"""A driver asks for events all the time, EVENTS_S at most each."""
+"""A driver says more often that it is there."""
 EVENTS_S = 2.0
 _PR_SET_PDEATHSIG = 1
 
@@ -151,6 +151,10 @@ class HostAgent:
         except PackageNotFoundError:
             installed = None
         return AgentFacts(os.getpid(), python_version(), installed)
+
+    def stay(self) -> None:
+        """The driver is there."""
+        self._asked_s = time.monotonic()
 
     def monotonic_ns(self) -> int:
         """CLOCK_MONOTONIC of this host, which starts anywhere."""

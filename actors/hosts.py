@@ -263,10 +263,11 @@ class HostsWatch:
         for name, pid in there.items():
             with suppress(Exception):  # others are told all the same, and the alarm rings anyway
                 self._at_once(name, pid)
-        log.warning("%s", why)
+        log.warning("%s is lost: %s", host, why)
         at_s = self._clock.monotonic_s()
         nodes = f" with {', '.join(there)}" if there else ""
-        self._alarm.ring(ProcessDied(f"{why}{nodes}, at {at_s:.1f} s of the run; nothing is judged"))
+        lost = f"the host {host} is lost{nodes} at {at_s:.1f} s of the run"
+        self._alarm.ring(ProcessDied(f"{lost}: its Ray node or nemesrv's agent there has ended; nothing is judged"))
 
     def __enter__(self) -> HostsWatch:
         for thread in self._threads:

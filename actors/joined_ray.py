@@ -6,6 +6,7 @@ of every driver; `ray://` (Ray Client) has no such driver and is refused.
 
 from __future__ import annotations
 
+import atexit
 import concurrent.futures
 import logging
 import os
@@ -36,7 +37,8 @@ DIAL_LIMIT_S = 5.0
 AGENT_LIMIT_S = 90.0
 SHUTDOWN_LIMIT_S = 10.0
 HEAD_EVERY_S = 1.0
-_CALLS_AT_ONCE = 32
+STAY_EVERY_S = 5.0
+_CALLS_AT_ONCE = 100
 
 
 class RayAddressError(ClusterError):
@@ -50,6 +52,7 @@ class JoinedRay:
         self._asked = address
         self._head: tuple[str, int] | None = None
         self._joined = False
+        self._leaves = threading.Event()
         self.hosts: tuple[RemoteHost, ...] = ()
 
     def start(self) -> JoinedRay:
@@ -121,7 +124,17 @@ class JoinedRay:
         for host, ref in asked:
             _require_same(host, _hello(host, ref))
             host.measure_offset()
+        self._leaves = threading.Event()
+        threading.Thread(target=self._stay, args=(self._leaves, self.hosts), name="ray-stay", daemon=True).start()
         return self.hosts
+
+    @staticmethod
+    def _stay(leaves: threading.Event, hosts: tuple[RemoteHost, ...]) -> None:
+        """Tell the agents that we are there, between runs, too."""
+        while not leaves.wait(STAY_EVERY_S):
+            for host in hosts:
+                with suppress(Exception):  # who watches the host will say it
+                    host.asking("stay")
 
     @property
     def driver_host(self) -> RemoteHost:
@@ -145,6 +158,7 @@ class JoinedRay:
         hosts, self.hosts = self.hosts, ()
         if not joined:
             return
+        self._leaves.set()
         leaving = []
         for host in hosts:
             with suppress(Exception):
@@ -168,6 +182,8 @@ class JoinedRay:
         if threading.current_thread() is threading.main_thread() and self._head_answers():
             shut_down()
             return
+        if not self._head_answers():
+            atexit.unregister(ray.shutdown)  # it would wait for the head once more
         threading.Thread(target=shut_down, name="ray-leave", daemon=True).start()  # without its head it may not end
         concurrent.futures.wait([done], SHUTDOWN_LIMIT_S)
 

@@ -58,11 +58,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--nemesrv-clock", choices=CLOCKS, help="where a marker names none; default: real")
     group.addoption("--nemesrv-runs", metavar="DIR", default=RUNS, help="where run folders go; default: runs")
     group.addoption(
+        "--nemesrv-ray",
+        metavar="auto|HOST:PORT",
+        default=os.environ.get("RAY_ADDRESS"),
+        help="run clusters on the hosts of this Ray cluster; default: $RAY_ADDRESS, else a Ray of the session's own",
+    )
+    group.addoption(
         "--nemesrv-summary",
         metavar="FILE",
         default=os.environ.get(SUMMARY_VARIABLE),
         help=f"append each verdict as Markdown to FILE; default: ${SUMMARY_VARIABLE}",
     )
+
+
+def _ray(config: pytest.Config) -> str | None:
+    """The address of the Ray cluster to run on; None: a Ray of the session's own."""
+    address: str | None = config.getoption("--nemesrv-ray")
+    return None if address in (None, "", "local") else address
 
 
 def __tracebackhide__(_exception: object) -> bool:
@@ -91,11 +103,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(scope="session")
-def nemesrv_harness() -> Iterator[Harness]:
+def nemesrv_harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
     """Ray and Spark, shared by all clusters of the session."""
     from .experiment.harness import Harness
 
-    with Harness() as harness:
+    with Harness(ray=_ray(request.config)) as harness:
         yield harness
 
 
@@ -111,17 +123,18 @@ def nemesrv_cluster(request: pytest.FixtureRequest, nemesrv_harness: Harness) ->
 
 
 def _cluster(request: pytest.FixtureRequest, harness: Harness) -> Iterator[RunningCluster]:
+    from .experiment.hosts_stage import real_stage
     from .experiment.run_folder import RunFolder
     from .experiment.session import session
-    from .experiment.stage import RealStage
     from .experiment.virtual.stage import VirtualStage
     from .judging import judge, of_run
     from .runner import require_parts
 
     scenario, node = scenario_of(request.node, request.config), request.node
     virtual = scenario.clock == "virtual"
-    require_parts(f"{FIXTURE} on the {scenario.clock} clock", [scenario], virtual=virtual)
-    stage = VirtualStage(harness) if virtual else RealStage(harness)
+    joins = _ray(request.config) is not None
+    require_parts(f"{FIXTURE} on the {scenario.clock} clock", [scenario], virtual=virtual, joins=joins)
+    stage = VirtualStage(harness) if virtual else real_stage(harness)
     folder = RunFolder.create(scenario.name, root=Path(request.config.getoption("--nemesrv-runs")))
     node.user_properties += [("nemesrv_seed", scenario.seed), ("nemesrv_run", str(folder.path))]
     node.add_report_section("setup", "nemesrv", _replay(node, folder.path, scenario))

@@ -98,9 +98,10 @@ def run_selftest(only: Sequence[str], options: Options, seeds: Sequence[int] = (
                 "selftest", "--only", repr(name), f"one of {', '.join(DEFECTS)}{nearest(name, DEFECTS)}"
             )
     plan = plan_of(only or tuple(DEFECTS))
-    require_parts("nemesrv selftest", [scenario_of(scenario) for _, scenario in plan], virtual=bool(options.virtual))
+    scenarios = [scenario_of(scenario) for _, scenario in plan]
+    require_parts("nemesrv selftest", scenarios, virtual=bool(options.virtual), joins=options.ray is not None)
     outcomes = []
-    with Harness(gentle=not options.virtual) as harness:
+    with Harness(gentle=not options.virtual, ray=options.ray) as harness:
         for seed in seeds:
             with_seed = replace(options, seed=seed)
             for defect, scenario in plan:

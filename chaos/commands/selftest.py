@@ -7,7 +7,7 @@ import sys
 import click
 
 from .ending import supervised
-from .options import json_option
+from .options import json_option, ray_option
 from .values import Seeds
 
 
@@ -15,12 +15,17 @@ from .values import Seeds
 @click.option("--only", multiple=True, metavar="DEFECT", help="Only this planted defect; may be repeated.")
 @click.option("--seed", "--seeds", "seeds", type=Seeds(), default="1", show_default=True, help="One, or many: 1..12.")
 @click.option("--clock", type=click.Choice(["real", "virtual"]), default="real", show_default=True)
+@ray_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 @json_option
 @supervised
-def selftest(only: tuple[str, ...], seeds: tuple[int, ...], clock: str, quiet: bool, as_json: bool) -> None:
+def selftest(
+    only: tuple[str, ...], seeds: tuple[int, ...], clock: str, ray: str | None, quiet: bool, as_json: bool
+) -> None:
     """Plant every defect and see that the checks meant for it find it, and nothing in the clean twins."""
     from ..runner import Options
     from ..selftest import run_selftest
 
-    sys.exit(run_selftest(only, Options(virtual=clock == "virtual", quiet=quiet, latest=False, as_json=as_json), seeds))
+    virtual = clock == "virtual"
+    ray = None if virtual else ray
+    sys.exit(run_selftest(only, Options(virtual=virtual, quiet=quiet, latest=False, as_json=as_json, ray=ray), seeds))

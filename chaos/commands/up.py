@@ -9,6 +9,7 @@ import click
 
 from ..installation import require_extras
 from .ending import supervised
+from .options import ray_option
 from .values import Number, WholeNumber
 
 
@@ -40,6 +41,7 @@ def _clients(_context: click.Context, _parameter: click.Parameter, said: tuple[s
     help="A client under test: addresses of its own, and --check default judges it. May be repeated.",
 )
 @click.option("--for", "for_s", type=Number(min=0, min_open=True), help="End by itself after so many seconds.")
+@ray_option
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder; default runs/up/TIMESTAMP.")
 @supervised
 def up(
@@ -52,6 +54,7 @@ def up(
     check: str | None,
     clients: dict[str, str | None],
     for_s: float | None,
+    ray: str | None,
     out: Path | None,
 ) -> None:
     """A cluster that stays up until Ctrl-C, or --for so many seconds of RocketMQ time.
@@ -76,4 +79,4 @@ def up(
         checks=checks or (),
         clients=clients,
     )
-    sys.exit(Up(scenario=scenario, as_json=as_json, judged=checks is not None, out=out, for_s=for_s).serve())
+    sys.exit(Up(scenario=scenario, as_json=as_json, judged=checks is not None, out=out, for_s=for_s, ray=ray).serve())

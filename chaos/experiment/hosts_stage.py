@@ -27,7 +27,7 @@ from ...remoting.node.clock import RealClock
 from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
 from ..errors import HarnessError
-from ..faults.processes import UnplannedDeaths
+from ..faults.processes import ProcessFaults, UnplannedDeaths
 from ..history.one_axis import CLOCKS
 from ..history.recorder import RecorderSpec, step_s_of
 from ..hosts.clocks import EVERY_S, HostClocks, clock_identity
@@ -43,6 +43,7 @@ from .run_folder import RunFolder
 from .stage import HARNESS_ROLE, RealStage, Starts
 
 if TYPE_CHECKING:
+    from ..faults.outside import OutsideFaults
     from ..faults.toxiproxy_links import LinkFaults
 
 UP_EVERY_S = 5.0
@@ -127,6 +128,7 @@ class HostsStage(RealStage):
         from ..faults.link_probes import LinkProbes
         from ..faults.measuring import MeasuringThread
         from ..faults.proxy_lag import TOXIPROXY as LATE_NODE
+        from ..faults.toxiproxy import Toxiproxy
         from ..faults.toxiproxy_links import LinkFaults
 
         hosts = tuple(self._hosts.values())
@@ -149,9 +151,11 @@ class HostsStage(RealStage):
         pids = {}
         for host, ref in asked.items():
             try:
-                _, pids[host] = host.answer(ref, 30.0)
+                address, pids[host] = host.answer(ref, 30.0)
             except HarnessError as exc:
                 raise HarnessError(f"on the host {host}: {exc}") from exc
+            if host is self.joined.driver_host:
+                self.toxiproxy = Toxiproxy(address)
         lateness = self.recorder_spec(LATE_NODE, HARNESS_ROLE)
         step_s = step_s_of(self.clock.scale)
         for number, host in enumerate(hosts):
@@ -206,6 +210,14 @@ class HostsStage(RealStage):
         for name, host in carriers.items():
             watch.add(name, toxiproxies[host])
         return watch
+
+    def outside_faults(
+        self, record: Recorder, pids: Callable[[], Mapping[str, int]], processes: ProcessFaults
+    ) -> OutsideFaults:
+        from ..hosts.outside import HostsOutsideFaults
+
+        hosts, scale = self._hosts.values(), self.clock.scale
+        return HostsOutsideFaults(hosts, self.host_of, record, scale, pids, self._links, processes)
 
     def _now_ms(self) -> float:
         return self.clock.monotonic_s() * 1000.0

@@ -18,7 +18,7 @@ from ...remoting.node.clock import Clock, RealClock
 from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
 from ..faults.injector import LinkFaultInjector, ScaledClock
-from ..faults.processes import Processes, UnplannedDeaths
+from ..faults.processes import Processes, ProcessFaults, UnplannedDeaths
 from ..history.files import ROTATE_BYTES
 from ..history.recorder import LagProbe, RecorderSpec, step_s_of
 from ..history.shared_lag import SharedLagProbe
@@ -31,6 +31,7 @@ from .outside_clients import ClientUnderTest, OutsideClients, Servers
 from .run_folder import RunFolder
 
 if TYPE_CHECKING:
+    from ..faults.outside import OutsideFaults
     from ..faults.toxiproxy import Toxiproxy, ToxiproxyServer
     from ..faults.toxiproxy_links import LinkFaults
 
@@ -239,6 +240,14 @@ class RealStage:
         for name, pid in carriers.items():
             watch.add(name, pid, carries_others=True)
         return watch
+
+    def outside_faults(
+        self, record: Recorder, pids: Callable[[], Mapping[str, int]], processes: ProcessFaults
+    ) -> OutsideFaults:
+        """Who sees and records what others do to proxies and processes; to be entered."""
+        from ..faults.outside import OutsideFaults
+
+        return OutsideFaults(self.toxiproxy.address, record, self.clock.scale, pids, self._links, processes)
 
     def advertised(self, addresses: Mapping[str, Address]) -> dict[str, Address]:
         return {name: self._links.advertised(address) for name, address in addresses.items()}

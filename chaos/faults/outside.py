@@ -109,7 +109,7 @@ class OutsideFaults:
 
     def __init__(
         self,
-        api: Address,
+        api: Address | None,
         record: Recorder,
         scale: float,
         pids: Callable[[], Mapping[str, int]],
@@ -172,6 +172,7 @@ class OutsideFaults:
         )
 
     def _watch(self) -> None:
+        assert self._api is not None
         while not self._ends.is_set():
             try:
                 with ProxiesShown(self._api) as shown, ProcessLines() as processes:

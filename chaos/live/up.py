@@ -25,12 +25,12 @@ from ...actors.watch import Death
 from ..checkers import CHECKS
 from ..errors import HarnessError
 from ..experiment.harness import Harness
+from ..experiment.hosts_stage import real_stage
 from ..experiment.nodes import timers_of
 from ..experiment.outside_clients import ClientUnderTest
 from ..experiment.run_folder import RunFolder, refuse_used
 from ..experiment.session import RunningCluster, session
 from ..experiment.stage import RealStage
-from ..faults.outside import OutsideFaults
 from ..history.parts import discard
 from ..judging import Judged, exit_status, keep, of_run, show
 from ..oracle.recorded import NodeInfo
@@ -100,6 +100,8 @@ class Up:
     judged: bool = False
     out: Path | None = None
     for_s: float | None = None
+    ray: str | None = None
+    """The address of a Ray cluster, on whose hosts it is."""
     _cluster: RunningCluster | None = field(default=None, init=False)
     _unsaid: list[str] | None = field(default_factory=list, init=False)
     _saying: threading.Lock = field(default_factory=threading.Lock, init=False)
@@ -108,13 +110,14 @@ class Up:
         """The exit status: the verdict's where it was judged, else 0. HarnessError when a part does not start."""
         scenario = self.scenario
         refuse_used(self.out)
-        require(Needs.of_run(scenario, judged=self.judged), self.out or Path("runs"))
+        here = Needs.of_run(scenario, judged=self.judged) if self.ray is None else Needs(java=self.judged)
+        require(here, self.out or Path("runs"))
         folder = RunFolder.create(scenario.name, self.out)
         workers = len(scenario.topology().nodes) + 1
-        with Harness(judges=self.judged, rehearses=False, workers=workers) as harness:
+        with Harness(judges=self.judged, rehearses=False, workers=workers, ray=self.ray) as harness:
             if self.judged:
                 harness.start_spark()  # without Java it fails before anything else is started
-            stage = RealStage(harness, unplanned=self._died, rotates=True)
+            stage = real_stage(harness, unplanned=self._died, rotates=True)
             judged: list[Judged] = []
 
             def judge(run: RunFolder, as_run: Scenario) -> Sequence[Verdict]:
@@ -155,14 +158,7 @@ class Up:
     def _stay(self, cluster: RunningCluster, stage: RealStage) -> None:
         """Return after `for_s`, or at Ctrl-C."""
         experiment, api = cluster.experiment, stage.toxiproxy
-        outside = OutsideFaults(
-            api.address,
-            experiment.record,
-            stage.clock.scale,
-            lambda: experiment.pids,
-            stage.links,
-            experiment.processes,
-        )
+        outside = stage.outside_faults(experiment.record, lambda: experiment.pids, experiment.processes)
         try:
             with outside, Control(cluster, outside) as control:
                 self._announce(cluster, api.url, control)

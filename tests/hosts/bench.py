@@ -49,7 +49,9 @@ def missing() -> str:
 class Bench:
     """The hosts by name, of which the first has Ray's head. Context manager."""
 
-    def __init__(self, hosts: tuple[str, ...] = HOSTS, *, ahead_ms: int = AHEAD_MS) -> None:
+    def __init__(self, hosts: tuple[str, ...] = HOSTS, *, ahead_ms: int = AHEAD_MS, late: tuple[str, ...] = ()) -> None:
+        """`late`: the hosts whose Ray somebody starts later."""
+        self._late = late
         tag = os.getpid() % 10_000
         self.hosts, self._ahead_ms = hosts, ahead_ms
         self._bridge, self._net = f"nmsh{tag}", tag % 250
@@ -70,9 +72,10 @@ class Bench:
             self._stack = stack.pop_all()
         try:
             self.start_ray(self.hosts[0])
-            for host in self.hosts[1:]:
+            there = tuple(host for host in self.hosts if host not in self._late)
+            for host in there[1:]:
                 self.start_ray(host)
-            self.await_ray(self.hosts)
+            self.await_ray(there)
         except BaseException:
             self.__exit__()
             raise
