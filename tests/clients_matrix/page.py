@@ -25,6 +25,7 @@ driver of one file that starts, sends each 200 ms and receives; put through the 
 
 A cell is what was measured, and on how many. **Bold**: not what the profile says. `?`: not decided, for the reason
 below. `–`: left out, for a reason that stands there, too. What each rule measures, and how: [conform.md](conform.md).
+Whether two runs of a client agree says `python -m tests.clients_matrix --twice CLIENT`.
 """
 
 FOR_UPSTREAM = """What costs a client's users something; in brackets the figures of the tables above. The others

@@ -49,6 +49,13 @@ def test_counts_lie_apart_by_chance_and_stalls_by_a_try() -> None:
     assert of_pair(STALL, {"measured": 7.4}) == 1, "no try is so long"
 
 
+def test_when_in_a_rebalance_a_consumer_ended_is_chance() -> None:
+    taken = {"rule": "queues_of_stopped_s", "measured": 0.6, "verdict": "measured", "why": ""}
+    assert of_pair(taken, {"measured": 8.6}) == 0
+    assert of_pair(taken, {"measured": 31.0}) == 1
+    assert of_pair(taken, {"measured": "never"}) == 1
+
+
 def test_what_one_of_them_left_open_is_told() -> None:
     pairs = list(compared(document(WORD, TIME), document(WORD, {**TIME, "measured": None, "why": "too few"})))
     assert status(pairs) == 3
