@@ -318,6 +318,7 @@ NIGHTLY = (
             ("test_a_consumer_says_of_itself_what_it_does", "a consumer's state"),
             ("test_a_consume_queue_is_shown", "consume queues"),
             ("test_every_producer_of_a_broker_is_shown", "producers"),
+            ("test_the_progress_of_every_group_is_shown", "the progress of every group"),
             ("test_a_broker_tidies_up", "tidying up"),
         )
     ),
@@ -325,11 +326,6 @@ NIGHTLY = (
         "tests/interop/test_apache_tests.py::test_all_of_apaches_tests_pass",
         "all of Apache's integration tests that can be run here (`make apache-tests` prints a table of them)",
         ("tests/interop/test_apache_tests.py::test_a_few_of_apaches_tests_pass",),
-    ),
-    Nightly(
-        f"{_ADMIN}::test_the_progress_of_every_group_is_shown",
-        "mqadmin's progress of every group, which twice could not connect beside the suite's other parts",
-        ("tests/actors/broker/test_consumer_calls.py",),
     ),
     Nightly(
         f"{_ADMIN}::test_a_group_goes_on_where_an_operator_sends_it",
