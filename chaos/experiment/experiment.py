@@ -465,15 +465,27 @@ class Experiment:
         for act in self._acts:
             with self._or_not_done(ADMIN, "act"):
                 act.result(timeout=60)
-        for name in self._producers:
-            with self._or_not_done(name, "finish"):
-                cluster.call(name, "finish")
+        self._finish_producers()
         if scenario.workload.prober:
             self._phase("final_reads", "final reads")
             with self._or_not_done(PROBER, "read_all"):
                 masters = {name: self._advertised[now] for name, now in replaced_by(scenario.timeline).items()}
                 cluster.call(PROBER, "read_all", {**self._brokers(), **masters}, timeout_s=120)
         self.end()
+
+    def _finish_producers(self) -> None:
+        """Each has ended its last send. Those that share a process are asked together, because each takes its time."""
+        process_of = self.scenario.topology().process_of
+        asked: dict[str, Result] = {}
+        for name in self._producers:
+            with self._or_not_done(name, "finish"):
+                if name in process_of:
+                    asked[name] = self._cluster.submit(name, "finish")
+                else:
+                    self._cluster.call(name, "finish")
+        for name, result in asked.items():
+            with self._or_not_done(name, "finish"):
+                result.result(timeout=60)
 
     def end(self) -> None:
         """What comes from now on is not judged: nothing is healed, nothing settles, nothing is read."""

@@ -32,7 +32,7 @@ from ..history.one_axis import CLOCKS
 from ..history.recorder import RecorderSpec, step_s_of
 from ..hosts.clocks import EVERY_S, HostClocks, clock_identity
 from ..hosts.collect import Collector, RayHost, record_missing
-from ..hosts.facades import HostsPorts, HostsToxiproxy, MeasuredThere, RemoteFront
+from ..hosts.facades import HostsPackets, HostsPorts, HostsToxiproxy, MeasuredThere, RemoteFront
 from ..hosts.parts import LAG, PORTS, TOXIPROXY, HostLag, HostPorts, HostToxiproxy
 from ..scenarios.model import Scenario
 from ..scenarios.placement import Offer, placed
@@ -55,6 +55,7 @@ class HostsStage(RealStage):
     """On the hosts that are there when the run begins; one that joins the Ray cluster later has no part in it."""
 
     _hosts: dict[str, RemoteHost] = field(init=False, default_factory=dict)
+    _packets: HostsPackets = field(init=False)
     _placed: dict[str, str] = field(init=False, default_factory=dict)
     _folders: dict[str, Path] = field(init=False, default_factory=dict)
     _ports: HostsPorts = field(init=False)
@@ -95,6 +96,9 @@ class HostsStage(RealStage):
         hosts = [here, *(host for host in self._hosts.values() if host is not here)]
         offers = [Offer(host.name, host.labels, host.resources) for host in hosts]
         self._placed = placed(scenario.topology(), scenario.placement, offers, file=scenario.name)
+        self._packets = HostsPackets(self.host_of)
+        if any(action.injection is not None for action in scenario.timeline):
+            self._packets.open(self._hosts.values())
         return Starts()
 
     def host_name(self, node: str) -> str | None:
@@ -162,7 +166,13 @@ class HostsStage(RealStage):
             there = self._there(lateness, host, number)
             host.ask("open", LAG, HostLag, host.clock(self.clock), there, step_s)
         api = HostsToxiproxy(hosts, self.host_of)
-        self._links = LinkFaults(api, self.clock, record, front_for=lambda node: RemoteFront(self.host_of(node)))
+        self._links = LinkFaults(
+            api,
+            self.clock,
+            record,
+            front_for=lambda node: RemoteFront(self.host_of(node)),
+            packets_of=self._packets.of,
+        )
         self._links.open(upstreams, self._ports)
         there_ = MeasuredThere(self.clock, self._links.way, self.host_of)
         measuring = stack.enter_context(MeasuringThread(self.clock, self._links.way, record, there_))

@@ -220,8 +220,11 @@ class RunningCluster:
         """
         self._running()
         entry = {"at_s": round(self.now_s, 3), "do": do, **settings}
-        if (do == "packet_loss" or settings.get("connections") is not None) and self._scenario.clock == "real":
-            raise ScenarioError(of, "do", do, 'a fault that a proxy can inject, or clock="virtual"')
+        by_packets = do == "packet_loss" and settings.get("injection") == "packet" and self._scale == 1
+        of_memory = do == "packet_loss" or settings.get("connections") is not None
+        if of_memory and not by_packets and self._scenario.clock == "real":
+            packets = ', injection="packet" at time_scale 1' if do == "packet_loss" else ""
+            raise ScenarioError(of, "do", do, f'a fault that a proxy can inject{packets}, or clock="virtual"')
         document = self.scenario.model_dump(mode="json")
         if do in ("rolling_restart", "restart_storm", *HOST_ACTIONS) or settings.get("period_s") is not None:
             allowed = (
@@ -234,6 +237,10 @@ class RunningCluster:
         begun = self._experiment.act(action)
         self._timeline.append(action)
         return begun
+
+    @property
+    def _scale(self) -> float:
+        return self._scenario.timers.time_scale
 
     def end_link_fault(self, fault_id: str) -> None:
         """End one fault of links; others stay. Nothing happens when it has ended."""

@@ -201,6 +201,7 @@ class RealStage:
         step_s = step_s_of(self.clock.scale)
         stack.enter_context(ProxyLagProbe(api, ports, self.clock, lateness, step_s=step_s))
         self._links = LinkFaults(api, self.clock, record)
+        stack.callback(self._links.close)
         self._links.open(upstreams, ports)
         measuring = stack.enter_context(MeasuringThread(self.clock, self._links.way, record))
         self._links.observer, self._links.probes = BandwidthProofs(measuring), LinkProbes(measuring)

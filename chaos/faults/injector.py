@@ -75,6 +75,10 @@ class LinkFaultInjector(ABC):
     def _inject(self, link: Link, now: LinkState | None, wanted: LinkState) -> None:
         """Bring the link from the state `now` (None: unknown) to the one `wanted`."""
 
+    def _can(self, fault: LinkFault) -> bool:
+        """Whether this fault can be injected here at all."""
+        return self.loses_packets or not fault.needs_memory
+
     def _apply(self, under: LinkUnderFault) -> None:
         now, wanted = under.state, combine(under.active.values(), self._clock.scale)
         under.state = None
@@ -105,7 +109,7 @@ class LinkFaultInjector(ABC):
             fault_id = fault_id or f"{fault.do}-{self._begun}"
             if fault_id in self._active:
                 raise HarnessError(f"a fault called {fault_id} is already active: give each fault an id of its own")
-            if fault.needs_memory and not self.loses_packets:
+            if not self._can(fault):
                 raise HarnessError(f"{_as_asked(fault)} cannot be injected through a proxy: use --clock virtual")
             chosen = {link: self._under(link) for link in links}
             if not fault.effect().refused:

@@ -194,7 +194,10 @@ class PacketLoss(LinkFault):
     do: Literal["packet_loss"] = "packet_loss"
     title = "packet loss"
     injection = "packet_drop"
-    injected = "no packet arrives, SYN and FIN neither, and kernels send again; only with `--clock virtual`"
+    injected = (
+        "no packet arrives, SYN and FIN neither, and kernels send again; with `--clock virtual`, and with `injection: "
+        "packet` where we are root"
+    )
     equals = "a partition, a pulled cable"
     dial = Dial.DROPPED
     loses_packets = True

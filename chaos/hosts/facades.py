@@ -18,7 +18,7 @@ from ..errors import HarnessError
 from ..faults.link_faults import Direction
 from ..faults.measuring import Route
 from ..topology import Link
-from .parts import PORTS, TOXIPROXY, HostFront, measured
+from .parts import PACKETS, PORTS, TOXIPROXY, HostFront, HostPackets, measured
 
 HostOf = Callable[[str], RemoteHost]
 
@@ -119,6 +119,38 @@ class HostsPorts:
         host = self._servers.get(address)
         if host is not None:
             host.ask("call", PORTS, "refuse", address)
+
+
+class HostsPackets:
+    """The packets of every host's links, lost there."""
+
+    def __init__(self, host_of: HostOf) -> None:
+        self._host_of = host_of
+        self._opened: set[str] = set()
+
+    def open(self, hosts: Iterable[RemoteHost]) -> None:
+        """HarnessError with the first host that cannot drop any."""
+        for host in hosts:
+            if host.name not in self._opened:
+                try:
+                    host.ask("open", PACKETS, HostPackets)
+                except HarnessError as exc:
+                    raise HarnessError(f"on the host {host}: {exc}") from exc
+                self._opened.add(host.name)
+
+    def of(self, node: str) -> PacketsThere:
+        """Of the links of this node."""
+        host = self._host_of(node)
+        self.open([host])
+        return PacketsThere(host)
+
+
+class PacketsThere:
+    def __init__(self, host: RemoteHost) -> None:
+        self._host = host
+
+    def lose(self, ports: Iterable[int], directions: Iterable[Direction]) -> None:
+        self._host.ask("call", PACKETS, "lose", list(ports), list(directions))
 
 
 class RemoteFront:

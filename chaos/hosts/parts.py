@@ -4,18 +4,19 @@ experiment on one machine has beside itself. Factories get the parts that are th
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ...remoting.node.clock import RealClock
 from ...remoting.node.network import Address, TcpNetwork
 from ..faults.accept_queue import FullAcceptQueue
+from ..faults.link_faults import Direction
 from ..faults.measuring import Route
 from ..faults.ports import PortHolder
 from ..history.recorder import RecorderSpec
 
-PORTS, TOXIPROXY, LAG = "ports", "toxiproxy", "lag"
+PORTS, TOXIPROXY, LAG, PACKETS = "ports", "toxiproxy", "lag", "packets"
 
 
 class HostPorts:
@@ -90,6 +91,21 @@ class HostFront:
 
     def close(self) -> None:
         self._queue.close()
+
+
+class HostPackets:
+    """The packets of the host's own network namespace."""
+
+    def __init__(self, _parts: Mapping[str, Any]) -> None:
+        from ..faults.packet_drop import PacketDrop
+
+        self._drop = PacketDrop()
+
+    def lose(self, ports: Sequence[int], directions: Sequence[Direction]) -> None:
+        self._drop.lose(ports, directions)
+
+    def close(self) -> None:
+        self._drop.close()
 
 
 async def measured(
