@@ -35,7 +35,7 @@ COUNTS = (50, 100, 200, 500)
 SENDS_PER_S = 0.2
 GROUP = 25
 PER_PROCESS = 125
-CALM_S, STEADY_S = 60.0, 60.0
+CALM_S, STEADY_S = 40.0, 60.0
 PARTS = ("clients", "NameServers", "brokers", "Toxiproxy", "Ray", "harness")
 _MB = 1024 * 1024
 
