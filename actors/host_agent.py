@@ -17,6 +17,7 @@ import ctypes
 import inspect
 import os
 import queue
+import select
 import shutil
 import signal
 import subprocess
@@ -38,10 +39,14 @@ from .watch import Alarm, Death, ProcessWatch
 FORGOTTEN_S = 45.0
 """A driver says more often that it is there."""
 EVENTS_S = 2.0
+GUARDIAN_LIMIT_S = 5.0
 _PR_SET_PDEATHSIG = 1
 
 _GUARDIAN = """
 import os, select, shutil, signal, sys
+if os.fork():
+    os._exit(0)
+os.setsid()
 fds, folder = {}, None
 for line in sys.stdin:
     word, _, what = line.rstrip("\\n").partition(" ")
@@ -78,17 +83,20 @@ class AgentFacts(NamedTuple):
 
 
 class Guardian:
-    """A small process that outlives its maker only to end others and remove a folder; told by lines as they come."""
+    """A small process that outlives its maker only to end others and remove a folder; told by lines as they come.
+
+    It is nobody's child, and of a session of its own: a Ray worker that ends kills its children first.
+    """
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", _GUARDIAN],
             stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,  # never written: its end is the guardian's
             stderr=subprocess.DEVNULL,
             text=True,
-            start_new_session=True,  # nobody's signals to a group are for it
         )
+        self._process.wait()  # that which has made it
         self._lock = threading.Lock()
 
     def _tell(self, line: str) -> None:
@@ -114,8 +122,9 @@ class Guardian:
         with self._lock, suppress(OSError):
             assert self._process.stdin is not None
             self._process.stdin.close()
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(5.0)
+        assert self._process.stdout is not None
+        select.select([self._process.stdout], [], [], GUARDIAN_LIMIT_S)
+        self._process.stdout.close()
 
 
 class HostAgent:
@@ -264,6 +273,10 @@ class HostAgent:
     def _died(self, death: Death) -> bool:
         self._events.put(("died", death))
         return True
+
+    def wake(self) -> None:
+        """Whoever waits for events has an answer at once."""
+        self._events.put(("woken", None))
 
     def events(self) -> list[tuple[str, Any]]:
         """("gone", (name, pid)) as soon as a watched process has ended, then ("died", Death): all since the call

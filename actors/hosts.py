@@ -25,8 +25,8 @@ from .watch import Alarm, ClusterError, Death, ProcessDied
 
 log = logging.getLogger("nemesrv.hosts")
 
-ASK_LIMIT_S = 10.0
-POLL_LIMIT_S = 12.0
+ASK_LIMIT_S = 20.0
+POLL_LIMIT_S = 30.0
 PINGS = 12
 
 
@@ -156,18 +156,24 @@ class RemoteProcess:
         try:
             return bool(self._host.ask("send", self.pid, int(signum)))
         except HostLost:
+            if not self._host.lost:
+                raise
             return False
 
     def gone(self, within_s: float = 0.0) -> bool:
         try:
             return bool(self._host.ask("gone", self.pid, within_s, timeout_s=within_s + ASK_LIMIT_S))
         except HostLost:
+            if not self._host.lost:  # late only
+                raise
             return True
 
     def stopped(self, within_s: float = 0.0) -> bool:
         try:
             return bool(self._host.ask("stopped", self.pid, within_s, timeout_s=within_s + ASK_LIMIT_S))
         except HostLost:
+            if not self._host.lost:
+                raise
             return False
 
     def close(self) -> None:
@@ -233,7 +239,8 @@ class HostsWatch:
                 self._alarm.ring(ClusterError(f"the agent of the host {host} failed: {exc}"))
                 return
             for kind, what in events:
-                self._happened(kind, what)
+                if kind != "woken" and not self._ended.is_set():
+                    self._happened(kind, what)
 
     def _happened(self, kind: str, what: Any) -> None:
         name = what[0] if kind == "gone" else what.name
@@ -277,6 +284,13 @@ class HostsWatch:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
+        """No thread of it asks anything any more: Ray ends a process that asks it after it was left."""
         self._ended.set()
         with suppress(Exception):
             self.remove_all()
+        for host in self._hosts:
+            with suppress(Exception):
+                host.ask("wake")
+        for thread in self._threads:
+            if thread.is_alive() and thread is not threading.current_thread():
+                thread.join(POLL_LIMIT_S)

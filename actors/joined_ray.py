@@ -53,6 +53,7 @@ class JoinedRay:
         self._head: tuple[str, int] | None = None
         self._joined = False
         self._leaves = threading.Event()
+        self._staying: threading.Thread | None = None
         self.hosts: tuple[RemoteHost, ...] = ()
 
     def start(self) -> JoinedRay:
@@ -125,7 +126,10 @@ class JoinedRay:
             _require_same(host, _hello(host, ref))
             host.measure_offset()
         self._leaves = threading.Event()
-        threading.Thread(target=self._stay, args=(self._leaves, self.hosts), name="ray-stay", daemon=True).start()
+        self._staying = threading.Thread(
+            target=self._stay, args=(self._leaves, self.hosts), name="ray-stay", daemon=True
+        )
+        self._staying.start()
         return self.hosts
 
     @staticmethod
@@ -159,6 +163,8 @@ class JoinedRay:
         if not joined:
             return
         self._leaves.set()
+        if self._staying is not None:
+            self._staying.join(SHUTDOWN_LIMIT_S)
         leaving = []
         for host in hosts:
             with suppress(Exception):

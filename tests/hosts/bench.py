@@ -10,6 +10,7 @@ in the namespaces is killed and nothing is left. Needs root and iproute2.
 
 from __future__ import annotations
 
+import itertools
 import os
 import secrets
 import shutil
@@ -30,6 +31,8 @@ AHEAD_MS = 700
 PORT = 6379
 UP_LIMIT_S = 60.0
 ROOT = Path(__file__).parents[2]
+_NUMBERS = itertools.count()
+"""Of the benches of this process."""
 
 
 def missing() -> str:
@@ -52,11 +55,13 @@ class Bench:
     def __init__(self, hosts: tuple[str, ...] = HOSTS, *, ahead_ms: int = AHEAD_MS, late: tuple[str, ...] = ()) -> None:
         """`late`: the hosts whose Ray somebody starts later."""
         self._late = late
-        tag = os.getpid() % 10_000
+        tag, number = os.getpid() % 10_000, next(_NUMBERS)
         self.hosts, self._ahead_ms = hosts, ahead_ms
-        self._bridge, self._net = f"nmsh{tag}", tag % 250
+        self._bridge, self._net = f"nm{number}h{tag}", (tag + 83 * number) % 250
         self._stack = ExitStack()
         self.folder = Path(tempfile.mkdtemp(prefix="nmsh-", dir="/tmp"))
+        self.temporary = self.folder / "t"
+        self.temporary.mkdir()
         self.token = secrets.token_hex(16)
 
     # -- coming up
@@ -135,6 +140,7 @@ class Bench:
         return {
             **{name: value for name, value in os.environ.items() if not name.startswith("RAY_")},
             "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
+            "TMPDIR": str(self.temporary),
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN": self.token,
             "RAY_USAGE_STATS_ENABLED": "0",
