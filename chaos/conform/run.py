@@ -116,12 +116,12 @@ class Conducting:
         logs = self._logs
         self._logs = logs / "again"
         self._logs.mkdir()
+        said: list[str] = []
         try:
             repeated = await self._all([SITUATIONS[name] for name in names], started_s, "again ")
             for name in names:
                 late_ms, less_ms = (_late_ms(of, name) for of in (watched, repeated))
-                said = f"`{name}` was put through twice, for this machine was {late_ms / 1000:.2f} s late"
-                self._notes[f"{said}, and {less_ms / 1000:.2f} s the second time"] = None
+                said.append(f"`{name}` ({late_ms / 1000:.2f} s, then {less_ms / 1000:.2f} s)")
                 if less_ms < late_ms:
                     watched = [each for each in watched if each.situation != name]
                     watched += (each for each in repeated if each.situation == name)
@@ -130,6 +130,7 @@ class Conducting:
         finally:
             shutil.rmtree(self._logs, ignore_errors=True)
             self._logs = logs
+        self._notes[f"repeated, because this machine was late: {', '.join(said)}; the less late of both counts"] = None
         return _in_order(watched)
 
     async def _all(self, chosen: Sequence[Situation], started_s: float, which: str = "") -> list[Watched]:

@@ -117,8 +117,8 @@ def test_a_situation_in_which_this_machine_was_late_is_repeated_and_the_less_lat
     assert asked == [900.0]
     assert [(each.situation, each.late_ms) for each in trial.watched] == [("quiet", counts_ms)]
     assert trial.notes == (
-        "`quiet` was put through twice, for this machine was 0.90 s late, and "
-        f"{second_ms / 1000:.2f} s the second time",
+        "repeated, because this machine was late: "
+        f"`quiet` (0.90 s, then {second_ms / 1000:.2f} s); the less late of both counts",
     )
     assert not (tmp_path / "logs" / "again").exists()
     assert (tmp_path / "logs" / "quiet.log").exists()
