@@ -31,7 +31,7 @@ from ..faults.processes import ProcessFaults, UnplannedDeaths
 from ..history.one_axis import CLOCKS
 from ..history.recorder import RecorderSpec, step_s_of
 from ..hosts.clocks import EVERY_S, HostClocks, clock_identity
-from ..hosts.collect import Collector, RayHost, record_missing
+from ..hosts.collect import FOLLOW_S, Collector, RayHost, record_missing
 from ..hosts.facades import HostsPackets, HostsPorts, HostsToxiproxy, MeasuredThere, RemoteFront
 from ..hosts.parts import LAG, PORTS, TOXIPROXY, HostLag, HostPorts, HostToxiproxy
 from ..scenarios.model import Scenario
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
 UP_EVERY_S = 5.0
 """How often the hosts' clocks are asked in a run that may last for days."""
+UP_FOLLOW_S = 0.5
+"""How often what is new is collected of a run that is judged meanwhile: it waits for nobody longer than a second."""
 
 
 @dataclass(slots=True)
@@ -140,7 +142,8 @@ class HostsStage(RealStage):
         say(f"starting Toxiproxy on {on} and its links")
         stack.callback(self._end_run, record)
         far = [RayHost(host, str(self._folders[host.name])) for host in hosts]
-        self._collector = Collector(far, self._folder.path, self._now_ms)
+        follow_s = UP_FOLLOW_S if self.rotates else FOLLOW_S
+        self._collector = Collector(far, self._folder.path, self._now_ms, follow_s)
         self._collector.__enter__()
         if len(hosts) > 1:
             clocks = self.recorder_spec(CLOCKS, HARNESS_ROLE).open()
