@@ -215,7 +215,7 @@ class NameServerClient:
     async def _connect_any(self, tries: _Tries) -> Address:
         """4.9: go round the list once until a connect succeeds; what the call has tried already is no more its turn."""
         old = self.selector.chosen
-        for _ in range(max(1, len(self.selector.addresses) - len(tries.rows))):
+        for _ in range(len(self.selector.addresses) - len(tries.rows)):
             address = self._advance(old)
             tries.meet(address)
             try:
