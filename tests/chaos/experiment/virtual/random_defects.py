@@ -34,6 +34,10 @@ from nemesrv.chaos.verdict import Validity
 from tests.chaos.experiment.virtual.random_scenarios import random_scenario, told
 from tests.chaos.plain_judging import found_wrong
 
+_SHARING = ("consumer-takes-all-queues", "consumer-sorts-members-otherwise", "brokers-tell-nobody")
+"""Of one consumer alone, or of a group that broadcasts, these do what is right."""
+_OF_BROADCASTS = ("consumer-commits-a-broadcast", "consumer-misses-a-broadcast")
+
 IDLE, FOUND, MISSED, FALSE_ALARM = "idle", "found", "missed", "false alarm"
 
 
@@ -52,11 +56,20 @@ class Pair:
 
 
 def pair(number: int) -> tuple[Scenario, Defect]:
-    """The scenario, and a defect for nodes that it has."""
+    """The scenario, and a defect for nodes that it has, which is one there."""
     scenario, rng = random_scenario(number), random.Random(f"{number} defect")
     kinds = scenario.topology().kinds
     fitting = [defect for defect in DEFECTS.values() if any(defect.is_for(name, kind) for name, kind in kinds.items())]
-    return scenario, rng.choice(fitting)
+    while not _is_wrong(scenario, defect := rng.choice(fitting)):
+        pass
+    return scenario, defect
+
+
+def _is_wrong(scenario: Scenario, defect: Defect) -> bool:
+    workload = scenario.workload
+    if defect.name in _SHARING:
+        return workload.consumers > 1 and not workload.broadcasting
+    return defect.name not in _OF_BROADCASTS or workload.broadcasting
 
 
 def plainly(number: int, out: Path) -> Pair:
