@@ -20,6 +20,7 @@ without an answer to SYNs, at a port whose accept queue is full. Outside dialler
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
@@ -111,6 +112,9 @@ class LinkFaults(LinkFaultInjector):
         """The links that lose packets."""
         self._ports: LinkPorts | None = None
         self._proxies: dict[Link, _Proxy] = {}
+        self._from: dict[str, list[Link]] = defaultdict(list)
+        self._towards: dict[str, list[Link]] = defaultdict(list)
+        """The links of each node, and to each peer: hundreds of clients have thousands."""
         self._enabled: dict[Link, bool] = {}
         """Of each proxy: whether we have left it enabled. What somebody else did to it is theirs."""
         self._gone: set[str] = set()
@@ -138,6 +142,9 @@ class LinkFaults(LinkFaultInjector):
         }
         self._api.create({proxy.name: (proxy.listen, proxy.peer) for proxy in made.values()})
         self._proxies |= made
+        for link in made:
+            self._from[link.node].append(link)
+            self._towards[link.peer].append(link)
         self._outside |= {proxy.peer: proxy.listen for link, proxy in made.items() if link.node == EXTERNAL}
         for link, proxy in made.items():
             self._links[link] = LinkUnderFault(link=link)
@@ -151,9 +158,7 @@ class LinkFaults(LinkFaultInjector):
 
     def dials_of(self, node: str) -> dict[Address, Address]:
         """For TcpNetwork: the address that is told of each peer to the address at which `node` must dial it."""
-        return {
-            self.advertised(peer): self._dialled(of) for of, (_, _, peer) in self._proxies.items() if of.node == node
-        }
+        return {self.advertised(self._proxies[of].peer): self._dialled(of) for of in self._from.get(node, ())}
 
     def _dialled(self, link: Link) -> Address:
         """Where the link is dialled now."""
@@ -191,7 +196,7 @@ class LinkFaults(LinkFaultInjector):
                 self._switch(name)
 
     def _to(self, name: str) -> list[Link]:
-        return [link for link in self._proxies if link.peer == name]
+        return self._towards.get(name, [])
 
     def _switch(self, name: str) -> None:
         """Enable or disable the proxies to a node, all close together, by what is on their links and behind them."""
