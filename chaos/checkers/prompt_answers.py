@@ -6,10 +6,13 @@
     delivery        a message from its send's end until it    a held pull is woken     of the broker that has it
                     first reached a listener
 
-At once is what the run's own network takes: twice a delivery (a connect and a call), what latency faults too small to
-matter add, and how late timers were in that stretch. One that is slower may have met what nobody measured, so a peer is
-slow that was so more often than once in twenty, and three times at least, in one quiet stretch. The lateness is the
-longest that was measured there; where a quarter was slow, that of all but one second in a hundred.
+A time is quiet for a registration when nothing was done to its broker, its NameServer, or the link between them; for a
+look-up when nothing was done to any NameServer, or its link to who asks, for the choice is a part of it; for a send and
+a delivery when nothing was done to anybody. At once is what the run's own network takes: twice a delivery (a connect
+and a call), what latency faults too small to matter add, and how late timers were in that stretch. One that is slower
+may have met what nobody measured, so a peer is slow that was so more often than once in twenty, and three times at
+least, in one quiet stretch. The lateness is the longest that was measured there; where a quarter was slow, that of all
+but one second in a hundred.
 """
 
 from __future__ import annotations
@@ -21,7 +24,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..oracle.intervals import Stretch, without
-from ..oracle.quiet import brokers_joined, calm, clients_began_ms, members_window, quiet, settle_ms, sharing_window
+from ..oracle.quiet import (
+    brokers_joined,
+    calm,
+    calm_among,
+    clients_began_ms,
+    members_window,
+    quiet,
+    settle_ms,
+    sharing_window,
+)
 from ..oracle.world import World
 from ..verdict import Finding, Verdict
 from .check import Check, Facts, Reads, Section, of_the_rest
@@ -77,6 +89,24 @@ def gather(gathering: Gathering, world: World) -> Times:
     return Times(found, gathering.control.lateness)
 
 
+Link = tuple[str, str]
+"""Who calls, and who answers."""
+
+
+def registrations(world: World) -> dict[Link, list[Stretch]]:
+    """When those of each broker at each NameServer are quiet."""
+    return {
+        (broker.name, server.name): calm_among(world, {broker.name, server.name})
+        for broker in world.of_kind("broker", "slave")
+        for server in world.of_kind("name_server")
+    }
+
+
+def look_ups(world: World, node: str) -> list[Stretch]:
+    """When those of this node are quiet."""
+    return calm_among(world, {node, *(server.name for server in world.of_kind("name_server"))})
+
+
 def shared(world: World) -> list[Stretch]:
     """The quiet stretches in which each queue has its consumer, too, who waits for messages."""
     timers, hung = world.timers, len(world.of_kind("broker"))
@@ -90,15 +120,17 @@ def of_name_servers(control: Control, world: World) -> dict[Who, Timed]:
     """Look-ups and registrations that were answered, by NameServer and quiet stretch."""
     names = {node.address: node.name for node in world.of_kind("name_server")}
     least_ms, found = bound_ms(world), defaultdict[Who, list[tuple[float, float]]](list)
+    registering = registrations(world)
     for row in control.rows("name_server_call", "register"):
         is_call = row.event == "name_server_call"
         if row.code is None or row.duration_ms is None or row.name_server not in names or (is_call and _tries(row) > 1):
             continue
         began_ms = row.time_ms - row.duration_ms
-        for stretch in calm(world):
+        server = names[row.name_server]
+        for stretch in look_ups(world, row.node) if is_call else registering.get((row.node, server), ()):
             if stretch.start_ms <= began_ms and row.time_ms <= stretch.end_ms:
                 operation = "look-up" if is_call else "registration"
-                found[Who(operation, names[row.name_server], stretch.start_ms)].append((row.time_ms, row.duration_ms))
+                found[Who(operation, server, stretch.start_ms)].append((row.time_ms, row.duration_ms))
     return {who: _timed(of, least_ms) for who, of in found.items()}
 
 
@@ -120,7 +152,7 @@ def _timed(times: Iterable[tuple[float, float]], least_ms: float) -> Timed:
 
 def judge(times: Times, world: World) -> Verdict:
     """Examined: operations in quiet times. Violations: those that a slow peer answered late."""
-    ends = {stretch.start_ms: stretch.end_ms for stretch in (*calm(world), *shared(world))}
+    ends = _ends(times, world)
     findings = [_finding(times, world, who, timed, ends) for who, timed in sorted(times.timed.items())]
     slowest: dict[str, float] = {}
     for who, timed in times.timed.items():
@@ -132,6 +164,18 @@ def judge(times: Times, world: World) -> Verdict:
         nothing="no operation began and ended in a quiet time",
         noun="operations in quiet times were answered late",
     )
+
+
+def _ends(times: Times, world: World) -> dict[float, float]:
+    """When the stretches that began then were over, the last of them."""
+    asked = {node.name for node in world.nodes}
+    stretches = [*shared(world), *calm(world)]
+    stretches += [one for of in registrations(world).values() for one in of]
+    stretches += [one for node in asked for one in look_ups(world, node)]
+    ends: dict[float, float] = {}
+    for start_ms, end_ms in stretches:
+        ends[start_ms] = max(end_ms, ends.get(start_ms, end_ms))
+    return {who.since_ms: ends[who.since_ms] for who in times.timed if who.since_ms in ends}
 
 
 CHECK = Check(

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ..faults.losses import Loss
 from ..faults.process_faults import Absent, Pause, Remove
@@ -164,6 +164,23 @@ def calm(world: World) -> list[Stretch]:
     clients = {node.name for node in world.of_kind("producer", "consumer")}
     others = [fault for fault in harmful(world) if not (fault.ends_process and fault.source in clients)]
     return quiet(world, settle_ms(world), faults=others)
+
+
+def calm_among(world: World, nodes: Collection[str]) -> list[Stretch]:
+    """The same for calls that are between these nodes alone: what is done to others, and to their links, is no
+    disturbance of them. Acts by hand are."""
+    clients = {node.name for node in world.of_kind("producer", "consumer")}
+
+    def disturbs(fault: Fault) -> bool:
+        if fault.by_hand:
+            return True
+        if fault.source not in nodes or (fault.ends_process and fault.source in clients):
+            return False
+        return fault.target is None or fault.target in nodes
+
+    key = "calm among", frozenset(nodes)
+    those = [fault for fault in harmful(world) if disturbs(fault)]
+    return world.memoized(key, lambda: quiet(world, settle_ms(world), faults=those))
 
 
 def changed_by_hand(world: World, from_ms: float, to_ms: float) -> str:

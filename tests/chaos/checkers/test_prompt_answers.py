@@ -72,6 +72,37 @@ def test_what_is_slow_under_a_fault_or_soon_after_it_is_not_looked_at() -> None:
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
 
 
+BLACK_HOLE = ("black_hole", "toxiproxy.bandwidth.rate=0")
+
+
+@pytest.mark.parametrize(
+    ("link", "expected"),
+    [
+        (("broker-b", "ns-1"), Validity.INVALID),
+        (("broker-a", "ns-0"), Validity.INVALID),
+        (("producer-0", "ns-1"), Validity.INVALID),
+        (("broker-a", "ns-1"), Validity.UNKNOWN),
+    ],
+)
+def test_a_fault_between_others_is_no_reason_to_acknowledge_late(link: tuple[str, str], expected: Validity) -> None:
+    builder = story().at(5).fault("f1", *BLACK_HOLE, *link).at(90).fault("f1", *BLACK_HOLE, *link, end=True)
+    for at_s in (10, 40, 70):
+        fields = {"type": "ok", "code": 0, "name_server": address_of("ns-1"), "duration_ms": 2000.0}
+        builder.at(at_s + 2).event("broker-a", "register", **fields)
+    assert check(builder.end(120)).verdict is expected
+
+
+def test_a_look_up_may_meet_the_faults_of_every_name_server() -> None:
+    """Before it is asked another one may have been dialled."""
+
+    def slow(*hit: str) -> Validity:
+        builder = story().at(5).fault("f1", *hit).at(60).fault("f1", *hit, end=True)
+        return check(look_ups(builder, *[2000.0] * 20).end(120)).verdict
+
+    assert slow("pause", "sigstop", "ns-1") is slow(*BLACK_HOLE, "producer-0", "ns-1") is Validity.UNKNOWN
+    assert slow("pause", "sigstop", "broker-a") is slow(*BLACK_HOLE, "consumer-0", "ns-0") is Validity.INVALID
+
+
 def test_a_late_machine_makes_slow_answers_unknown_and_its_own_lateness_allows_them() -> None:
     assert check(look_ups(story(), *[2000.0] * 20).end(120, lag_ms=1000)).verdict is Validity.VALID
     assert check(look_ups(story(), *[2900.0] * 20).end(120, lag_ms=600)).verdict is Validity.INVALID
