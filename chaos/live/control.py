@@ -37,7 +37,7 @@ from .door import DOOR
 log = logging.getLogger("nemesrv.live")
 
 _FOLDER_PREFIX = "nsv-up-"
-_FLAGS = ("stream", "latency_ms", "jitter_ms", "rate_kb_s")
+_FLAGS = ("stream", "injection", "latency_ms", "jitter_ms", "rate_kb_s")
 """What a timeline's entry has as a key, and `nemesrv fault` as an option."""
 
 

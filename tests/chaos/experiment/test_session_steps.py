@@ -17,8 +17,9 @@ from nemesrv.chaos.scenarios.model import parse
 class Acts:
     """An experiment that only notes what it was asked to do."""
 
-    def __init__(self, clock: str) -> None:
-        self.scenario = parse({"checks": ["exercised"], "clock": clock}, file="mine.yaml")
+    def __init__(self, clock: str, scale: float) -> None:
+        document = {"checks": ["exercised"], "clock": clock, "timers": {"time_scale": scale}}
+        self.scenario = parse(document, file="mine.yaml")
         self.now_s = 0.0
         self.done: list[ActionModel] = []
         self.folder = SimpleNamespace()
@@ -30,8 +31,8 @@ class Acts:
         self.now_s += seconds
 
 
-def running(clock: str = "virtual") -> tuple[RunningCluster, Acts]:
-    experiment: Any = Acts(clock)
+def running(clock: str = "virtual", scale: float = 10) -> tuple[RunningCluster, Acts]:
+    experiment: Any = Acts(clock, scale)
     return RunningCluster(experiment, lambda _folder, _scenario: (), end=lambda: None), experiment
 
 
@@ -80,6 +81,18 @@ def test_a_wrong_step_is_told_by_its_name_as_the_tests_own_line(do: str, target:
     assert "session.py" not in shown
     assert "model.py" not in shown
     assert "cluster.inject(do, target)" in shown
+
+
+def test_packets_are_lost_by_the_kernel_where_it_goes_at_rocketmqs_pace() -> None:
+    link, by = "broker-a <-> ns-0", {"injection": "packet"}
+    cluster, experiment = running("real", 1)
+    cluster.inject("packet_loss", link, **by)
+    assert [(action.do, action.injection) for action in experiment.done] == [("packet_loss", "packet")]
+    for faster in (running("real", 10)[0], running("real", 2)[0]):
+        with pytest.raises(ScenarioError, match='a fault that a proxy can inject, injection="packet" at time_scale 1'):
+            faster.inject("packet_loss", link, **by)
+    with pytest.raises(ScenarioError, match="takes no injection: a loss of packets does"):
+        cluster.inject("cut", link, **by)
 
 
 def test_a_check_that_does_not_exist_ends_nothing() -> None:
