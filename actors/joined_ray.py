@@ -334,6 +334,11 @@ def _sentence(asked: str, exc: Exception) -> str:
         return (
             f"the Ray cluster at {asked} refused our token: set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN as its own are"
         )
+    if "Failed to connect to Ray cluster" in text:  # its port took a connection, so what was said on it was not liked
+        return (
+            f"the Ray cluster at {asked} takes connections but did not let us in ({text[:300]}): its RAY_AUTH_MODE, "
+            "RAY_AUTH_TOKEN and RAY_USE_TLS must be ours"
+        )
     return f"the Ray cluster at {asked} could not be joined: {text[:300]}"
 
 

@@ -44,10 +44,16 @@ def test_a_token_that_is_refused_is_told_as_such() -> None:
     )
 
 
-def test_whatever_else_ray_says_is_repeated_with_its_cause() -> None:
-    said = _sentence(AT, as_ray_wraps(OSError("No space left on device")))
+def test_whatever_else_ray_says_is_repeated() -> None:
+    said = _sentence(AT, RuntimeError("No space left on device"))
+    assert said == f"the Ray cluster at {AT} could not be joined: No space left on device"
+
+
+def test_who_is_not_let_in_looks_at_token_and_tls() -> None:
+    said = _sentence(AT, as_ray_wraps(RuntimeError("timed out")))
     assert said == (
-        f"the Ray cluster at {AT} could not be joined: Failed to connect to Ray cluster at {AT} No space left on device"
+        f"the Ray cluster at {AT} takes connections but did not let us in (Failed to connect to Ray cluster at {AT} "
+        "timed out): its RAY_AUTH_MODE, RAY_AUTH_TOKEN and RAY_USE_TLS must be ours"
     )
 
 
