@@ -78,7 +78,8 @@ class Bench:
         try:
             self.start_ray(self.hosts[0])
             there = tuple(host for host in self.hosts if host not in self._late)
-            for host in there[1:]:
+            for stores, host in enumerate(there[1:], 1):
+                self._await_stores(stores)  # two that start at once in one file system would take the same name for it
                 self.start_ray(host)
             self.await_ray(there)
         except BaseException:
@@ -150,6 +151,14 @@ class Bench:
             "RAY_worker_niceness": "0",
             "RAY_worker_maximum_startup_concurrency": "8",
         }
+
+    def _await_stores(self, count: int) -> None:
+        """So many hosts have opened their object store; or UP_LIMIT_S has passed, and `await_ray` says why."""
+        until_s = time.monotonic() + UP_LIMIT_S
+        while time.monotonic() < until_s:
+            if len([*self.folder.glob("ray/session_2*/sockets/plasma_store*")]) >= count:
+                return
+            time.sleep(0.05)
 
     def await_ray(self, hosts: tuple[str, ...]) -> None:
         """The Ray nodes of these hosts have joined the head. AssertionError after UP_LIMIT_S."""

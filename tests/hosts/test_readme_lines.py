@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hosts.bench import Bench, missing
+from tests.hosts.bench import HOSTS, Bench, missing
 
 pytestmark = [pytest.mark.ray, pytest.mark.skipif(bool(missing()), reason=missing() or "it can be had")]
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
@@ -29,7 +29,7 @@ class Bare(Bench):
         """Run as a person there would, one line after the other."""
         path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
         kept = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
-        env = {**kept, "PATH": path, "SECRET": self.token, "ADDRESS": self.address("a"), "TMPDIR": "/tmp"}
+        env = {**kept, "PATH": path, "SECRET": self.token, "ADDRESS": self.address("a"), "RAY_TMPDIR": str(self.folder)}
         command = ["ip", "netns", "exec", self.space(host), "bash", "-euc", "\n".join(lines)]
         return subprocess.run(
             command, env=env, cwd=self.folder, capture_output=True, text=True, timeout=280, check=False
@@ -40,7 +40,7 @@ def test_the_five_lines_give_a_verdict_on_three_hosts() -> None:
     (section,) = re.findall(r"^## More than one machine$(.*?)^## ", README, re.DOTALL | re.MULTILINE)
     (block,) = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
     secret, head, worker, run, check = block.splitlines()
-    with Bare(ahead_ms=0) as hosts:
+    with Bare(ahead_ms=0, late=HOSTS) as hosts:
         for host, line in (("a", head), ("b", worker), ("c", worker)):
             begun = hosts.shell(host, secret, line)
             assert begun.returncode == 0, begun.stdout + begun.stderr
