@@ -14,6 +14,7 @@ import re
 import secrets
 import socket
 import sys
+import tempfile
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -37,6 +38,8 @@ DIAL_LIMIT_S = 5.0
 AGENT_LIMIT_S = 90.0
 SHUTDOWN_LIMIT_S = 10.0
 HEAD_EVERY_S = 1.0
+_LET_IN_LIMIT = ("RAY_py_gcs_connect_timeout_s", "5")
+"""How long Ray asks a head that refuses its token again and again; Ray reads it when it is imported, and has 30."""
 STAY_EVERY_S = 5.0
 _CALLS_AT_ONCE = 100
 
@@ -60,6 +63,7 @@ class JoinedRay:
         """Joined, and each host that is there now has its agent. ClusterError with one sentence where it cannot be."""
         if self._joined:
             return self
+        os.environ.setdefault(*_LET_IN_LIMIT)
         self._head = _reachable(self._asked)
         self._joined = True
         try:
@@ -83,6 +87,7 @@ class JoinedRay:
         os.environ["RAY_DISABLE_IMPORT_WARNING"] = "1"
         os.environ.pop("RAY_ADDRESS", None)
         try:
+            _require_let_in(address)
             ray.init(
                 address=address,
                 namespace=f"nemesrv-{secrets.token_hex(8)}",
@@ -284,6 +289,29 @@ def _reachable(asked: str) -> tuple[str, int]:
         why = exc.strerror or str(exc)
         raise ClusterError(f"no Ray head answers at {host}:{port} ({why}): is it up, and is this its port?") from exc
     return host, int(port)
+
+
+def _require_let_in(address: str) -> None:
+    """The head takes our token. If not: ConnectionError with what Ray's own client said on stderr, a line a second."""
+    from ray._raylet import GcsClient  # type: ignore[attr-defined]
+
+    with tempfile.TemporaryFile() as said:
+        stderr = os.dup(2)
+        os.dup2(said.fileno(), 2)
+        try:
+            GcsClient(address=address)
+        except Exception as exc:
+            said.seek(0)
+            raise ConnectionError(f"Failed to connect to Ray cluster at {address}: {_last_line(said.read())}") from exc
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+
+
+def _last_line(said: bytes) -> str:
+    """Without the time and place in Ray's sources that its C++ begins a line with."""
+    lines = said.decode(errors="replace").splitlines()
+    return re.sub(r"^\[.*?\] \S+: ", "", lines[-1]) if lines else ""
 
 
 def _hello(host: RemoteHost, ref: Any) -> AgentFacts:

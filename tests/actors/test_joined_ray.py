@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nemesrv.actors.host_agent import AgentFacts
-from nemesrv.actors.joined_ray import _hello, _require_same, _sentence
+from nemesrv.actors.joined_ray import _hello, _last_line, _require_same, _sentence
 from nemesrv.actors.watch import ClusterError
 
 AT = "10.0.0.1:6379"
@@ -55,6 +55,13 @@ def test_who_is_not_let_in_looks_at_token_and_tls() -> None:
         f"the Ray cluster at {AT} takes connections but did not let us in (Failed to connect to Ray cluster at {AT} "
         "timed out): its RAY_AUTH_MODE, RAY_AUTH_TOKEN and RAY_USE_TLS must be ours"
     )
+
+
+def test_what_rays_client_says_aloud_is_taken_as_the_reason() -> None:
+    place = b"[2026-11-22 18:06:58,720 W 27157 27157] gcs_client.cc:210: "
+    said = place + b"first\n" + place + b"Failed\n"
+    assert _last_line(said) == "Failed"
+    assert _last_line(b"") == ""
 
 
 class Host:

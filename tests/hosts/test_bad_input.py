@@ -81,17 +81,25 @@ def test_an_experiment_on_odd_hosts_ends_with_one_sentence_before_a_node_starts(
     assert f"no Ray head answers at {odd.address('a')}:6380 (Connection refused)" in odd.told(
         "--ray", f"{odd.address('a')}:6380"
     )
-    assert "token" in odd.told("--ray", odd.head, RAY_AUTH_TOKEN="f" * 32).lower()
+    assert "refused our token" in odd.told("--ray", odd.head, RAY_AUTH_TOKEN="f" * 32)
+    assert "refused our token" in odd.told("--ray", odd.head, RAY_AUTH_MODE="disabled", RAY_AUTH_TOKEN="")
+    no_keys = {f"RAY_TLS_{each}": "/nowhere" for each in ("SERVER_CERT", "SERVER_KEY", "CA_CERT")}
+    assert "RAY_USE_TLS" in odd.told("--ray", odd.head, RAY_USE_TLS="1", **no_keys)
     for change, theirs in (
         ("ray.__version__ = '2.40.0'", "and this host has Ray 2.40.0 on Python"),
-        ("import platform; platform.python_version = lambda: '3.12.4'", "runs Ray"),
+        ("ray._private.utils.compute_version_info = lambda: (ray.__version__, '3.12.4')", "runs Ray"),
     ):
         script = OTHER.format(change=change, head=odd.head)
         said = odd.line(odd.run([sys.executable, "-c", script], limit_s=150))
         assert theirs in said
         assert "both must be the same" in said
-    assert "the Python of Ray on the host b has no nemesrv: install nemesrv there" in odd.told("--ray", odd.head)
+    assert f"the Python of Ray on the host b ({odd.address('b')}) has no nemesrv: install nemesrv there" in odd.told(
+        "--ray", odd.head
+    )
     odd.kill_all("b")
     odd.run([sys.executable, "-c", IT_IS_DEAD, odd.head, odd.address("b")])
     said = odd.told("--ray", odd.head, "--out", str(tmp_path / "run"))
-    assert "on the host c: NEMESRV_TOXIPROXY=/nowhere/toxiproxy-server is no program that can be run" in said
+    assert (
+        f"on the host c ({odd.address('c')}): NEMESRV_TOXIPROXY=/nowhere/toxiproxy-server is no program that can be run"
+        in said
+    )
