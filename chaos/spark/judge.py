@@ -121,11 +121,25 @@ def _all_facts(names: Iterable[str], gathering: Gathering, world: World, plans: 
     if plans is not SMALL_PLANS:
         gather_those_that_wait()
         return found
-    beside = InheritableThread(target=gather_those_that_wait, name="gather", daemon=True)
+    beside = _Beside(target=gather_those_that_wait, name="gather", daemon=True)
     beside.start()
     gather_those_that_wait()
     beside.join()
+    if beside.error is not None:
+        raise beside.error
     return found
+
+
+class _Beside(InheritableThread):  # type: ignore[misc]
+    """What goes wrong in it is for who waits for it, and not printed: a run that is stopped loses Spark under it."""
+
+    error: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            super().run()
+        except Exception as exc:
+            self.error = exc
 
 
 def verdict_of(name: str, facts: Any, world: World) -> Verdict:
