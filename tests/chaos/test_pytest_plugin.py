@@ -1,4 +1,7 @@
-"""The plugin in somebody else's project: what is wrong is one sentence, and a failing test leaves its verdict."""
+"""The plugin in somebody else's project: what is wrong is one sentence, and a failing test leaves its verdict.
+
+What is judged is judged in this process's Spark session; in a process of its own tests/packaging does it.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,11 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tests.commands_here import Shell
 
 WRONG_MARKERS = """
 import pytest
@@ -65,10 +71,15 @@ def test_that_looks_at_nothing(nemesrv_cluster):
 """
 
 
-def project(folder: Path, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """pytest in a folder with one test file, test_mine.py."""
+def write(folder: Path, text: str) -> Path:
     (folder / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n")
     (folder / "test_mine.py").write_text(text)
+    return folder
+
+
+def project(folder: Path, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """pytest in a folder with one test file, test_mine.py."""
+    write(folder, text)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=280)
 
@@ -118,13 +129,14 @@ def test_with_xdist_a_wrong_marker_is_its_tests_own_error(tmp_path: Path) -> Non
 
 
 @pytest.fixture(scope="module")
-def failed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The folder and pytest's output, from the first failure on."""
-    folder = tmp_path_factory.mktemp("mine")
-    done = project(folder, FAILING)
-    assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout + done.stderr
-    assert "4 failed, 1 skipped" in done.stdout, done.stdout
-    return folder, done.stdout
+def failed(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> tuple[Path, str]:
+    """The folder and pytest's output, from the first failure on; judged in this process's Spark session."""
+    folder = write(tmp_path_factory.mktemp("mine"), FAILING)
+    with pytest.MonkeyPatch.context() as monkeypatch, Shell(folder / "bin", spark, monkeypatch) as shell:
+        output = shell.run("pytest -p no:cacheprovider test_mine.py; echo exit status $?", folder)
+    assert f"exit status {pytest.ExitCode.TESTS_FAILED:d}" in output, output
+    assert "4 failed, 1 skipped" in output, output
+    return folder, output
 
 
 def of_test(output: str, name: str) -> str:
