@@ -196,7 +196,10 @@ class HostsWatch:
         alarm: Alarm,
         told: Callable[[Death], bool],
         at_once: Callable[[str, int], None],
+        also: Callable[[], str] = lambda: "",
     ) -> None:
+        """`also` says what else is gone when a host is lost, before the sentence; "" for nothing."""
+        self._also = also
         self._clock, self._alarm, self._told, self._at_once = clock, alarm, told, at_once
         self._hosts, self._host_of = tuple(hosts), host_of
         self._watched: dict[str, int] = {}
@@ -273,7 +276,7 @@ class HostsWatch:
         log.warning("%s is lost: %s", host, why)
         at_s = self._clock.monotonic_s()
         nodes = f" with {', '.join(there)}" if there else ""
-        lost = f"the host {host} is lost{nodes} at {at_s:.1f} s of the run"
+        lost = f"{self._also()}the host {host} is lost{nodes} at {at_s:.1f} s of the run"
         self._alarm.ring(ProcessDied(f"{lost}: its Ray node or nemesrv's agent there has ended; nothing is judged"))
 
     def __enter__(self) -> HostsWatch:

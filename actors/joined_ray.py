@@ -157,6 +157,10 @@ class JoinedRay:
         """None is ours to watch: a host that is lost, its agent tells."""
         return {}
 
+    def said_of_the_head(self) -> str:
+        """The beginning of a sentence where Ray's head is gone; else ""."""
+        return "" if self._head is None or self._head_answers() else _gone(self._head) + ", and "
+
     def head_watch(self, alarm: Alarm) -> HeadWatch:
         assert self._head is not None
         return HeadWatch(self._head, alarm)
@@ -232,7 +236,7 @@ class HeadWatch:
             except OSError as exc:
                 failed += 1
                 if failed == 2:
-                    why = f"Ray's head at {self._head[0]}:{self._head[1]} is gone: {exc.strerror or exc}"
+                    why = f"{_gone(self._head)}: {exc.strerror or exc}"
                     self._alarm.ring(ClusterError(f"{why}; nothing is judged"))
                     return
 
@@ -244,6 +248,10 @@ class HeadWatch:
         self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
         self._ended.set()
+
+
+def _gone(head: tuple[str, int]) -> str:
+    return f"Ray's head at {head[0]}:{head[1]} is gone"
 
 
 def host_names(nodes: list[dict[str, Any]]) -> dict[str, str]:

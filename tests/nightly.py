@@ -43,6 +43,8 @@ _OPEN_FILES = "tests/chaos/test_preflight.py::test_too_few_open_files_are_told_i
 _DEFECT = f"{_SELFTEST}::test_a_planted_defect_is_killed_and_its_clean_twin_is_clean"
 
 _TOOLS, _RECIPES = "tests/deploy/test_tools.py", "tests/deploy/test_recipes.py"
+_HOSTS = "tests/hosts/test_hosts.py"
+_CUT_BETWEEN_HOSTS = f"{_HOSTS}::test_a_partition_between_hosts_is_judged_as_one_within_one"
 _BY_HAND = f"{_VIRTUAL}/test_acts_by_hand.py::test_what_is_not_done_as_asked_is_found"
 _SHAPES = f"{_VIRTUAL}/test_shaped_partitions.py::test_links_meet_what_the_shape_says_and_every_table_is_true"
 
@@ -83,6 +85,19 @@ NIGHTLY = (
         "tests/hosts/test_readme_lines.py::test_the_five_lines_give_a_verdict_on_three_hosts",
         "README's five lines for more than one machine, on three hosts (1 min)",
         (f"{_RECIPES}::test_every_command_is_one_that_the_program_takes",),
+    ),
+    *(
+        Nightly(f"{_HOSTS}::{test}", f"three hosts: {says}", (_CUT_BETWEEN_HOSTS, "tests/actors/test_host_agent.py"))
+        for test, says in (
+            ("test_a_host_is_lost_and_another_paused_and_both_come_back", "one lost, one paused, both back"),
+            ("test_two_experiments_at_once_on_one_ray_cluster", "two experiments at once"),
+            ("test_of_a_driver_that_is_killed_nothing_is_left_on_any_host", "the driver killed"),
+            ("test_a_raylet_that_is_killed_ends_the_run_with_the_name_of_its_host", "a raylet killed"),
+            ("test_a_host_that_joins_late_has_no_part_in_this_run_but_in_the_next", "a host that joins late"),
+            ("test_when_rays_head_is_gone_the_run_says_so_and_nothing_is_left", "Ray's head gone"),
+            ("test_a_host_that_a_scenario_names_and_the_cluster_has_not_is_refused", "a host that there is not"),
+            ("test_a_cluster_stays_up_on_three_hosts_and_sees_what_others_do_to_it", "`nemesrv up`"),
+        )
     ),
     Nightly(
         "tests/chaos/history/test_random_hosts.py::test_nothing_is_invalid_for_the_clocks_of_three_hosts",

@@ -219,6 +219,7 @@ class HostsStage(RealStage):
             alarm=self._alarm,
             told=told,
             at_once=at_once,
+            also=self.joined.said_of_the_head,
         )
         for name, host in carriers.items():
             watch.add(name, toxiproxies[host])
