@@ -130,7 +130,12 @@ class Endpoint:
             connection.close()
         if self.connections:
             self._emptied = asyncio.Event()
-            await self._emptied.wait()  # at most LINGER_S
+            try:
+                async with self.clock.timeout(2 * LINGER_S):
+                    await self._emptied.wait()  # at most LINGER_S
+            except TimeoutError:  # uvloop never says that a channel is gone whose dial was given up as it was let in
+                for connection in list(self.connections.values()):
+                    self.lost(connection, "it never said that it is gone")
         await asyncio.gather(*at_work, return_exceptions=True)
 
 

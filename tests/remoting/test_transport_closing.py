@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from nemesrv.remoting.command import RemotingCommand
+from nemesrv.remoting.connection import LINGER_S, Connection
 from nemesrv.remoting.errors import ConnectError, ConnectionLost
 from tests.remoting.transport_world import ADDRESS, SlowNetwork, World, frame, in_world, request, settle, warnings
 
@@ -35,6 +36,32 @@ def test_closing_a_channel_by_its_address_fails_its_calls() -> None:
         assert not client.is_active(ADDRESS)
         with pytest.raises(ConnectionLost):
             await call
+
+    in_world(body)
+
+
+def test_a_client_closes_although_one_of_its_channels_never_says_that_it_is_gone() -> None:
+    class Deaf(asyncio.Transport):
+        """What uvloop leaves of a dial that was given up in the moment in which it was let in."""
+
+        def write(self, data: object) -> None: ...
+        def close(self) -> None: ...
+        def abort(self) -> None: ...
+        def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
+        def get_write_buffer_size(self) -> int:
+            return 0
+
+        def is_closing(self) -> bool:
+            return False
+
+    async def body(world: World) -> None:
+        client = world.client()
+        await client.invoke(ADDRESS, request())
+        Connection(client._endpoint).connection_made(Deaf())
+        assert len(client._endpoint.connections) == 2
+        await client.close()
+        assert not client._endpoint.connections
+        assert world.clock.monotonic_s() == pytest.approx(2 * LINGER_S)
 
     in_world(body)
 
