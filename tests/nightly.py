@@ -78,7 +78,7 @@ NIGHTLY = (
     ),
     Nightly(
         "tests/hosts/test_bad_input.py::test_an_experiment_on_odd_hosts_ends_with_one_sentence_before_a_node_starts",
-        "heads, tokens, versions and hosts that are wrong, on three hosts (1 min)",
+        "heads, tokens, versions and hosts that are wrong, on three hosts (2 min)",
         ("tests/actors/test_joined_ray.py", "tests/actors/test_host_agent.py"),
     ),
     Nightly(
