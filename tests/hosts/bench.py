@@ -46,6 +46,14 @@ def missing() -> str:
     if made.returncode:
         return f"no network namespace can be made: {made.stderr.strip()}"
     subprocess.run(["ip", "netns", "del", name], check=False)
+    made = subprocess.run(["ip", "link", "add", name, "type", "bridge"], capture_output=True, text=True, check=False)
+    if made.returncode:
+        return f"no bridge can be made: {made.stderr.strip()}"
+    subprocess.run(["ip", "link", "del", name], check=False)
+    ahead = [sys.executable, str(Path(__file__).with_name("in_time_namespace.py")), "0", "true"]
+    made = subprocess.run(ahead, capture_output=True, text=True, check=False)
+    if made.returncode:
+        return f"no time namespace can be made: {made.stderr.strip().rpartition(': ')[2]}"
     return ""
 
 

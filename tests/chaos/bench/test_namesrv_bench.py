@@ -137,8 +137,8 @@ def test_an_answer_with_other_bytes_is_counted(compiled: bool, tmp_path: Path) -
 def test_a_paced_load_sends_so_many_and_frames_in_turn(compiled: bool, tmp_path: Path) -> None:
     tools = measure.build(tmp_path) if compiled else Tools(loadgen=None, echo=None)
     with _echoed(tmp_path, b"good", frames=3) as (port, shot):
-        load = measure.load(tools, port, shot, tmp_path, seconds=0.3, connections=3, in_flight=50, per_s=300)
-    assert 30 <= load.checked("x").requests <= 91
+        load = measure.load(tools, port, shot, tmp_path, seconds=1.0, connections=3, in_flight=50, per_s=300)
+    assert 30 <= load.checked("x").requests <= 301  # a busy machine may stand still for most of the second
     assert load.p50_us <= load.p99_us <= load.max_us + 1
 
 
