@@ -184,8 +184,16 @@ def test_transactions_end_as_their_producer_says_at_once_or_when_it_is_asked(wor
 
 
 def _make(world: World, topic: str) -> None:
-    """The topic at both brokers, before a consumer asks for it: it would learn of it at its next poll only."""
+    """The topic at both brokers, and both in its route at each NameServer, before a consumer asks for it: it would
+    learn of what is missing at its next poll only, after 30 s."""
     world.mqadmin.ok("updateTopic", "-n", world.name_server, "-c", "DefaultCluster", "-t", topic, "-r", "2", "-w", "2")
+
+    def routed() -> None:
+        for name_server in world.name_servers:
+            route = world.mqadmin("topicRoute", "-n", name_server, "-t", topic)
+            assert all(f'"{broker}"' in route for broker in world.brokers), route
+
+    eventually(routed)
 
 
 def test_a_request_gets_its_reply(world: World) -> None:
