@@ -4,8 +4,7 @@
 
 Two lanes beside each other, each with one part behind the other:
 
-    side by side            one process more than there are cores, for many of its tests wait: for a process that they
-                            started, or for a time-out; tests that need this process and the network only
+    side by side            as many processes as there are cores: tests that need this process and the network only
     Spark and the browser   two processes: whatever is done when it is done
 
     on the machine's clock  what starts Ray or Toxiproxy: it would be late among many others, so that these give way
@@ -79,7 +78,7 @@ def lanes(*, nightly: bool, fast: bool) -> list[list[Part]]:
     plain = Part(
         "side by side",
         " and ".join(f"not {mark}" for mark in STARTS_SOMETHING) + of_time,
-        ("-n", str(cores + 1), "--dist", "worksteal"),
+        ("-n", str(cores), "--dist", "worksteal"),
         0 if fast else GIVES_WAY,
     )
     if fast:
