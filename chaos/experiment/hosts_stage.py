@@ -27,7 +27,7 @@ from ...remoting.node.clock import RealClock
 from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
 from ..errors import HarnessError
-from ..faults.processes import ProcessFaults, UnplannedDeaths
+from ..faults.processes import ProcessFaults
 from ..history.one_axis import CLOCKS
 from ..history.recorder import RecorderSpec, step_s_of
 from ..hosts.clocks import EVERY_S, HostClocks, clock_identity
@@ -186,32 +186,11 @@ class HostsStage(RealStage):
         cluster = Cluster(
             self.harness.ray, self.clock, watch=watch, alarm=self._alarm, dials=self._links, home=self.host_of
         )
-
-        def tell(node: str, dials: Mapping[Address, Address]) -> None:
-            self._outside.redial(node, dials)
-            cluster.redial(node, dials)
-
-        self._links.tell = tell
-        stack.enter_context(cluster)
-        stack.enter_context(self._outside)
-        return cluster, self._links
+        return self._entered(stack, cluster), self._links
 
     def _hosts_watch(self, record: Recorder, toxiproxies: Mapping[RemoteHost, int]) -> HostsWatch:
         carriers = {f"Toxiproxy of {host}": host for host in toxiproxies}
-        deaths = UnplannedDeaths(record)
-
-        def at_once(name: str, pid: int) -> None:
-            if name not in carriers:
-                with deaths.noted(name):
-                    self._links.refuse(name, pid)
-
-        def told(death: Death) -> bool:
-            if death.name in carriers:
-                return False
-            if self.unplanned is not None:
-                self.unplanned(death, deaths.id_of(death.name))
-            return self.unplanned is not None
-
+        told, at_once = self._of_deaths(record, carriers)
         watch = HostsWatch(
             self.clock,
             hosts=self._hosts.values(),

@@ -6,7 +6,7 @@ in memory and a virtual clock. The experiment itself (experiment.py) knows neith
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -208,6 +208,10 @@ class RealStage:
         watch = stack.enter_context(self._watch(record, server))
         stack.enter_context(DiskWatch(self._folder.path, self._alarm))
         cluster = Cluster(self.harness.ray, self.clock, watch=watch, alarm=self._alarm, dials=self._links)
+        return self._entered(stack, cluster), self._links
+
+    def _entered(self, stack: ExitStack, cluster: Cluster) -> Cluster:
+        """The cluster, whose nodes and outside clients are told where to dial."""
 
         def tell(node: str, dials: Mapping[Address, Address]) -> None:
             self._outside.redial(node, dials)
@@ -216,13 +220,23 @@ class RealStage:
         self._links.tell = tell
         stack.enter_context(cluster)
         stack.enter_context(self._outside)
-        return cluster, self._links
+        return cluster
 
     def _watch(self, record: Recorder, toxiproxy: ToxiproxyServer) -> ProcessWatch:
         """Of what is there already; the cluster adds its nodes."""
         carriers = {f"Ray's {name}": pid for name, pid in self.harness.ray.servers().items()}
         if toxiproxy.pid is not None:
             carriers["Toxiproxy"] = toxiproxy.pid
+        told, at_once = self._of_deaths(record, carriers)
+        watch = ProcessWatch(self.clock, alarm=self._alarm, told=told, at_once=at_once)
+        for name, pid in carriers.items():
+            watch.add(name, pid, carries_others=True)
+        return watch
+
+    def _of_deaths(
+        self, record: Recorder, carriers: Container[str]
+    ) -> tuple[Callable[[Death], bool], Callable[[str, int], None]]:
+        """What follows from a death that nobody planned, told and at once, as a watch asks; `carriers` are no nodes."""
         deaths = UnplannedDeaths(record)
 
         def at_once(name: str, pid: int) -> None:
@@ -237,10 +251,7 @@ class RealStage:
                 self.unplanned(death, deaths.id_of(death.name))
             return self.unplanned is not None
 
-        watch = ProcessWatch(self.clock, alarm=self._alarm, told=told, at_once=at_once)
-        for name, pid in carriers.items():
-            watch.add(name, pid, carries_others=True)
-        return watch
+        return told, at_once
 
     def outside_faults(
         self, record: Recorder, pids: Callable[[], Mapping[str, int]], processes: ProcessFaults
