@@ -307,12 +307,12 @@ class _RunningBroker:
         self._context, self._config, self._front, self._log = context, config, front, log
         self._network: _CrashingNetwork | None = None
         self._broker: Broker | None = None
-        self._bound: Address | None = None
+        self._listens_at: Address | None = None
 
     @property
     def address(self) -> Address:
-        assert self._front.upstream is not None
-        return self._front.upstream
+        assert self._listens_at is not None
+        return self._listens_at
 
     async def start(self, topics: dict[str, int]) -> None:
         """It is registered with every NameServer on return."""
@@ -321,7 +321,7 @@ class _RunningBroker:
             self._context(self._network), self._config, listen=_ANY_PORT, advertised=self._front.address
         )
         await self._broker.listen()
-        self._front.upstream = self._network.listens_at
+        self._front.upstream = self._listens_at = self._network.listens_at
         self._broker.have_topics(topics)
         await self._broker.start()
 

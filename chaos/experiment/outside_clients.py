@@ -23,12 +23,13 @@ from ...remoting.node.clock import Clock
 from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
 from ..fronts.answers import readdressed
-from ..fronts.behaviour import PASSES, Behaviour, Connected, Dials
+from ..fronts.behaviour import PASSES
 from ..fronts.front import Front
 from ..fronts.instances import Instance, Instances
 from ..fronts.look_ups import Rules
 from ..fronts.observed import Answered, Observation
 from ..fronts.sockets import process_of
+from ..fronts.unreachable import Unreachable
 from ..history.recorder import LagProbe, RecorderSpec
 from ..oracle.client_profiles import Advance, Attempts, ClientProfile, Order
 from ..topology import NodeKind
@@ -38,8 +39,6 @@ log = logging.getLogger("nemesrv.clients")
 
 _LOOKS_EACH_S = 0.5
 _LIMIT_S = 30.0
-_REFUSED_WHILE = frozenset({"kill", "stop", "remove"})
-_DIALS_OF_LINKS = {"cut": Dials.REFUSED, "syn_drop": Dials.DROPPED}
 
 
 def rules_of(profile: ClientProfile, name_servers: int) -> Rules:
@@ -79,7 +78,7 @@ class ClientUnderTest:
     _stopping: list[Coroutine[Any, Any, None]] = field(init=False, default_factory=list)
     _instances: Instances = field(init=False)
     _told: dict[str, str] = field(init=False, default_factory=dict)
-    _dials: dict[str, set[tuple[str, str, Dials]]] = field(init=False, default_factory=dict)
+    _unreachable: Unreachable = field(init=False)
     _looking: asyncio.Task[None] | None = field(init=False, default=None)
 
     @property
@@ -99,6 +98,7 @@ class ClientUnderTest:
 
     async def open(self) -> None:
         self._instances = Instances(self._came, self._went)
+        self._unreachable = Unreachable(self.name)
         for name in (*self.servers.brokers, *self.servers.name_servers):
             front = Front(name, self.servers.proxies[name], self._see, self.clock, process=self._whose)
             self._fronts[name] = front
@@ -119,24 +119,10 @@ class ClientUnderTest:
 
     async def faulted(self, fields: Mapping[str, Any]) -> None:
         """A row `fault`: what the proxies cannot do in their servers' place, the fronts do."""
-        source, target, fault = fields.get("source"), fields.get("target"), str(fields.get("fault"))
-        if target is None and fault in _REFUSED_WHILE:
-            name, dials = str(source), Dials.REFUSED
-        elif source == self.name and fault in _DIALS_OF_LINKS:
-            name, dials = str(target), _DIALS_OF_LINKS[fault]
-        else:
-            return
-        front = self._fronts.get(name)
-        if front is None:
-            return
-        why = str(fields.get("fault_id")), fault, dials
-        reasons = self._dials.setdefault(name, set())
-        (reasons.add if fields.get("phase") == "start" else reasons.discard)(why)
-        meets = {dials for _id, _fault, dials in reasons}
-        wanted = Dials.DROPPED if Dials.DROPPED in meets else Dials.REFUSED if meets else Dials.ACCEPTED
-        if wanted is not front.behaviour.dials:
-            ends = Connected.CLOSED if wanted is Dials.REFUSED else Connected.KEPT
-            await front.behave(PASSES if wanted is Dials.ACCEPTED else Behaviour(dials=wanted, connected=ends))
+        server, behaviour = self._unreachable.faulted(fields) or ("", PASSES)
+        front = self._fronts.get(server)
+        if front is not None and behaviour.dials is not front.behaviour.dials:
+            await front.behave(behaviour)
 
     async def dials(self, dials: Mapping[Address, Address]) -> None:
         """Where its proxies are dialled from now on, by the address that everybody is told."""

@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import itertools
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 from ...remoting.node.clock import Clock
 from ...remoting.node.network import Address
@@ -26,6 +26,7 @@ from .port import Port
 
 ANY_PORT = Address("127.0.0.1", 0)
 See = Callable[[Observation], None]
+Upstream = Address | Callable[[], Awaitable[Address | None]] | None
 
 _CONNECTIONS = itertools.count(1)
 """Unique within this process, so that fronts of one stand need not be told of each other."""
@@ -34,7 +35,8 @@ _CONNECTIONS = itertools.count(1)
 class Front:
     """What stands before one server. `see` is called in order of time, from the loop; it must not raise.
 
-    upstream    may be set later, but before the first dial; None: a dial is closed at once
+    upstream    may be set later, but before the first dial; None: a dial is closed at once. One that can be called
+                is asked at each dial, whose bytes wait meanwhile
     addresses   host:port in route answers to the host:port that is given out in its place
     process     whose connection it is, by the client's end and ours; asked at each accept
     """
@@ -42,7 +44,7 @@ class Front:
     def __init__(
         self,
         name: str,
-        upstream: Address | None,
+        upstream: Upstream,
         see: See,
         clock: Clock,
         *,
@@ -92,6 +94,10 @@ class Front:
         """Accept from now on; returns where. OSError when that cannot be had."""
         self._address = self._port.open(*address)
         return self._address
+
+    async def dialled(self) -> Address | None:
+        """Where it dials on now."""
+        return await self.upstream() if callable(self.upstream) else self.upstream
 
     async def behave(self, behaviour: Behaviour) -> None:
         """Behave so from now on. What is to happen to the connections that are there has happened on return."""
@@ -145,7 +151,7 @@ class Front:
             taken.close()
             connection.end(By.CLIENT, How.RST)
             return
-        upstream = self.upstream
+        upstream = await self.dialled()
         if upstream is None or connection.ended:
             connection.unreachable()
             return

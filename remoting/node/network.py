@@ -90,13 +90,14 @@ class TcpNetwork:
         """From now on dial only through `links`: peer's address to proxy's address."""
         self._links = dict(links)
 
+    def dialled_at(self, address: Address) -> Address | None:
+        """Where this peer is dialled now; None: this node has no link to it."""
+        return address if self._links is None else self._links.get(address)
+
     async def connect(self, address: Address, factory: ProtocolFactory) -> asyncio.BaseProtocol:
-        target = address
-        if self._links is not None:
-            linked = self._links.get(address)
-            if linked is None:
-                raise ConnectError(f"connect to {address} failed: this node has no link to it")
-            target = linked
+        target = self.dialled_at(address)
+        if target is None:
+            raise ConnectError(f"connect to {address} failed: this node has no link to it")
         try:
             transport, protocol = await asyncio.get_running_loop().create_connection(factory, target.host, target.port)
         except OSError as exc:

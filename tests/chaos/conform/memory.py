@@ -103,9 +103,10 @@ class MemoryFront(Front):
 
     async def _to_server(self, connection: Connection) -> None:
         try:
-            if self.upstream is None:
+            upstream = await self.dialled()
+            if upstream is None:
                 raise ConnectError("there is no server")
-            await self._stand.network.connect(self.upstream, lambda: connection.server)
+            await self._stand.network.connect(upstream, lambda: connection.server)
         except ConnectError:
             connection.unreachable()
 

@@ -93,7 +93,7 @@ def test_a_closed_stand_leaves_no_port_no_task_and_no_file(tmp_path: Path) -> No
             await world.stand.feed()
             await world.brokers()
             fronts = [front.address for front in world.stand.fronts.values()]
-            behind = [front.upstream for front in world.stand.fronts.values() if front.upstream is not None]
+            behind = [at for front in world.stand.fronts.values() if (at := await front.dialled()) is not None]
         assert asyncio.all_tasks() == before
         return [*fronts, *behind]
 

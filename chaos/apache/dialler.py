@@ -1,0 +1,130 @@
+"""The fronts of one Java process: one a server that it may dial, in the loop of its node.
+
+    JVM ──► front of ns-0     ──► where the node's links say that ns-0 is dialled      asked at each dial
+        ──► front of broker-a ──► …                                                    refuses, or drops SYNs, while a
+                                                                                       fault does
+The JVM is told of these addresses and no others: `namesrv_addr` at its start, and the brokers' in the answers of
+NameServers. Whoever hears what is seen hears the addresses that everybody else is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ...remoting.node.network import Address, TcpNetwork
+from ...remoting.node.node import NodeContext
+from ..fronts.answers import readdressed
+from ..fronts.front import Front, Upstream
+from ..fronts.observed import Answered, Observation
+from ..fronts.unreachable import Unreachable
+
+VIP = 2
+"""How far below a broker's port its VIP port is (`MixAll.brokerVIPChannel`)."""
+_TRIES = 50
+
+
+class Dialler:
+    """`name_servers`, `brokers`: by name, what everybody is told. `open` before the JVM starts, `close` after its end.
+
+    vip   brokers that the JVM also dials at the VIP port: their fronts accept at the port and two below it
+    """
+
+    def __init__(
+        self,
+        context: NodeContext,
+        *,
+        name_servers: Mapping[str, Address],
+        brokers: Mapping[str, Address],
+        see: Callable[[Observation], None],
+        process: Callable[[Address, Address], int | None] | None = None,
+        vip: Collection[str] = (),
+    ) -> None:
+        self._context, self._see_all = context, see
+        self._name_servers, self._brokers, self._vip = dict(name_servers), dict(brokers), frozenset(vip)
+        self._unreachable = Unreachable(context.name)
+        self._told: dict[str, str] = {}
+        self._back: dict[str, str] = {}
+        self._fronts: dict[str, list[Front]] = {
+            name: [
+                Front(name, self._upstream(at), self._see, context.clock, process=process) for _ in self._ports(name)
+            ]
+            for name, at in (*brokers.items(), *name_servers.items())
+        }
+
+    def _ports(self, name: str) -> range:
+        return range(2 if name in self._vip else 1)
+
+    def _upstream(self, told: Address) -> Upstream:
+        async def dialled() -> Address | None:
+            network = self._context.network
+            return network.dialled_at(told) if isinstance(network, TcpNetwork) else told
+
+        return dialled
+
+    async def open(self) -> None:
+        """Every front accepts. OSError when there are no ports."""
+        for fronts in self._fronts.values():
+            await _open(fronts)
+        self._told = {str(at): str(self.address(name)) for name, at in self._brokers.items()}
+        self._back = {own: told for told, own in self._told.items()}
+        for name in self._name_servers:
+            self._fronts[name][0].addresses = self._told
+
+    async def close(self) -> None:
+        for fronts in self._fronts.values():
+            for front in fronts:
+                await front.close()
+
+    def address(self, name: str) -> Address:
+        """Where the JVM dials this server."""
+        return self._fronts[name][0].address
+
+    @property
+    def namesrv_addr(self) -> str:
+        """The NameServers as RocketMQ's programs take them (`namesrvAddr`, NAMESRV_ADDR)."""
+        return ";".join(str(self.address(name)) for name in self._name_servers)
+
+    @property
+    def own_addresses(self) -> frozenset[Address]:
+        """Wherever a front accepts."""
+        return frozenset(front.address for fronts in self._fronts.values() for front in fronts)
+
+    def front_of(self, address: Address) -> str | None:
+        """The name of the front that accepts there; None: nobody's."""
+        return next((n for n, fronts in self._fronts.items() if any(f.address == address for f in fronts)), None)
+
+    def told(self, text: str) -> str:
+        """A broker's address in the JVM's words in everybody's; any other text stays."""
+        return self._back.get(text, text)
+
+    async def faulted(self, fields: Mapping[str, Any]) -> None:
+        """A row `fault` of the harness: a front does to dials what the proxy behind it cannot do."""
+        found = self._unreachable.faulted(fields)
+        if found is None:
+            return
+        for front in self._fronts.get(found[0], ()):
+            if found[1].dials is not front.behaviour.dials:
+                await front.behave(found[1])
+
+    def _see(self, one: Observation) -> None:
+        if isinstance(one, Answered) and one.body:
+            one = replace(one, body=readdressed(one.body, self._back))
+        self._see_all(one)
+
+
+async def _open(fronts: list[Front]) -> None:
+    """One at any port; of two the second at its VIP port."""
+    await fronts[0].open()
+    for tries_left in reversed(range(_TRIES)):
+        if len(fronts) == 1:
+            return
+        try:
+            await fronts[1].open(Address(fronts[0].address.host, fronts[0].address.port - VIP))
+            return
+        except OSError:
+            if not tries_left:
+                raise
+            await fronts[0].close()
+            await fronts[0].open()

@@ -1,0 +1,139 @@
+"""The fronts of a Java process: whom they dial for it, what it is told, and what the history hears."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Callable, Coroutine
+
+from nemesrv.chaos.apache.dialler import Dialler
+from nemesrv.chaos.fronts.observed import Answered, Asked, Closed, Observation
+from nemesrv.remoting.node.clock import RealClock
+from nemesrv.remoting.node.network import Address, TcpNetwork
+from nemesrv.remoting.node.node import NodeContext
+from tests.chaos.fronts.world import LIMIT_S, Peer, request, response
+
+NS, BROKER = Address("127.0.0.1", 9876), Address("127.0.0.1", 10911)
+"""What everybody is told; nobody listens there."""
+ROUTE = {"brokerDatas": [{"brokerAddrs": {"0": str(BROKER)}, "brokerName": "broker-a"}], "queueDatas": []}
+
+
+class Stand:
+    """One Java process's dialler, and a server that the test plays, at which the node's links arrive."""
+
+    def __init__(self, vip: bool = False) -> None:
+        self.seen: list[Observation] = []
+        self.accepted: asyncio.Queue[Peer] = asyncio.Queue()
+        self.network = TcpNetwork({})
+        context = NodeContext(
+            name="consumer-0", clock=RealClock.starting_now(), network=self.network, rng=random.Random(1)
+        )
+        self.dialler = Dialler(
+            context,
+            name_servers={"ns-0": NS},
+            brokers={"broker-a": BROKER},
+            see=self.seen.append,
+            vip=("broker-a",) if vip else (),
+        )
+
+    async def serve(self) -> Address:
+        async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            self.accepted.put_nowait(Peer(reader, writer))
+
+        self._server = await asyncio.start_server(accept, "127.0.0.1", 0)
+        return Address(*self._server.sockets[0].getsockname()[:2])
+
+    async def dial(self, name: str) -> Peer:
+        return Peer(*await asyncio.wait_for(asyncio.open_connection(*self.dialler.address(name)), LIMIT_S))
+
+    async def server(self) -> Peer:
+        return await asyncio.wait_for(self.accepted.get(), LIMIT_S)
+
+
+def on_stand(body: Callable[[Stand, Address], Coroutine[None, None, None]], *, vip: bool = False) -> None:
+    async def whole() -> None:
+        stand = Stand(vip)
+        at = await stand.serve()
+        await stand.dialler.open()
+        try:
+            await body(stand, at)
+        finally:
+            await stand.dialler.close()
+            stand._server.close()
+
+    asyncio.run(whole())
+
+
+def test_a_server_is_dialled_where_the_nodes_links_say_at_that_moment() -> None:
+    async def body(stand: Stand, at: Address) -> None:
+        assert await (await stand.dial("ns-0")).end() == "fin"  # no link yet
+        stand.network.set_links({NS: at})
+        client = await stand.dial("ns-0")
+        await stand.server()
+        client.writer.close()
+
+    on_stand(body)
+
+
+def test_the_java_process_is_told_its_own_fronts_and_the_history_what_everybody_is_told() -> None:
+    async def body(stand: Stand, at: Address) -> None:
+        stand.network.set_links({NS: at})
+        client = await stand.dial("ns-0")
+        server = await stand.server()
+        client.say(request(105, 7, topic="t"))
+        await server.command()
+        server.say(response(7, 0, json.dumps(ROUTE).encode()))
+        told = json.loads((await client.command()).body)
+        assert told["brokerDatas"][0]["brokerAddrs"] == {"0": str(stand.dialler.address("broker-a"))}
+        assert stand.dialler.told(str(stand.dialler.address("broker-a"))) == str(BROKER)
+        [asked] = [one for one in stand.seen if isinstance(one, Asked)]
+        [answered] = [one for one in stand.seen if isinstance(one, Answered)]
+        assert asked.fields == {"topic": "t"}
+        assert json.loads(answered.body) == ROUTE
+
+    on_stand(body)
+
+
+def test_a_server_that_is_gone_refuses_until_it_is_there_again() -> None:
+    async def body(stand: Stand, at: Address) -> None:
+        stand.network.set_links({BROKER: at})
+        client = await stand.dial("broker-a")
+        await stand.server()
+        killed = {"fault_id": "kill-1", "fault": "kill", "source": "broker-a", "target": None}
+        await stand.dialler.faulted({**killed, "phase": "start"})
+        await client.end()
+        assert any(isinstance(one, Closed) for one in stand.seen)
+        try:
+            await stand.dial("broker-a")
+        except ConnectionRefusedError:
+            pass
+        else:
+            raise AssertionError("the front of a dead broker accepted")
+        await stand.dialler.faulted({**killed, "phase": "end"})
+        (await stand.dial("broker-a")).writer.close()
+
+    on_stand(body)
+
+
+def test_a_fault_of_another_nodes_link_is_none_of_ours() -> None:
+    async def body(stand: Stand, at: Address) -> None:
+        stand.network.set_links({BROKER: at})
+        cut = {"fault_id": "cut-1", "fault": "cut", "source": "consumer-1", "target": "broker-a", "phase": "start"}
+        await stand.dialler.faulted(cut)
+        (await stand.dial("broker-a")).writer.close()
+
+    on_stand(body)
+
+
+def test_a_broker_is_dialled_at_its_vip_port_too() -> None:
+    async def body(stand: Stand, at: Address) -> None:
+        stand.network.set_links({BROKER: at})
+        host, port = stand.dialler.address("broker-a")
+        assert {Address(host, port), Address(host, port - 2)} <= stand.dialler.own_addresses
+        assert stand.dialler.front_of(Address(host, port - 2)) == "broker-a"
+        _reader, writer = await asyncio.open_connection(host, port - 2)
+        await stand.server()
+        writer.close()
+
+    on_stand(body, vip=True)
