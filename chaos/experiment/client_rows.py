@@ -9,24 +9,12 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...remoting.node.clock import Clock
 from ..fronts.observed import Observation
 from ..fronts.rows import ClientRows, Row, Rules
-from ..history.recorder import RecorderSpec
+from ..history.recorder import HistoryWriter, RecorderSpec
 from ..topology import NodeKind
 
 WAITS_MS = 5_000.0
-
-
-class RowClock:
-    """The clock of a writer whose rows say themselves when they were."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self.at_ms: float | None = None
-
-    def monotonic_s(self) -> float:
-        return self._clock.monotonic_s() if self.at_ms is None else self.at_ms / 1000.0
 
 
 class ClientNode:
@@ -39,17 +27,15 @@ class ClientNode:
         name_servers: Mapping[str, str],
         brokers: Mapping[str, str],
         seen: bool,
-        clock: Clock,
         since_ms: float,
         note: Callable[[NodeKind], None],
-        spec: Callable[[NodeKind, Clock], RecorderSpec],
+        spec: Callable[[NodeKind], RecorderSpec],
     ) -> None:
         self._rows = ClientRows(self._put, rules, name_servers, brokers, seen=seen)
         self._note, self._spec = note, spec
-        self._clock = RowClock(clock)
         self._since_ms = since_ms
         self._held: list[Row] = [Row(since_ms, "started", {})]
-        self._record: Any = None
+        self._record: HistoryWriter | None = None
         self.kind: NodeKind | None = None
 
     def saw(self, one: Observation) -> None:
@@ -66,7 +52,8 @@ class ClientNode:
         if stopped:
             self._put(Row(now_ms, "stopped", {}))
         self._decide(math.inf)
-        self._record.close()
+        if self._record is not None:
+            self._record.close()
 
     def lag(self, event: str, /, **fields: Any) -> None:
         """What a LagProbe records."""
@@ -82,7 +69,7 @@ class ClientNode:
         self.kind = NodeKind.CONSUMER if rows.is_consumer else NodeKind.PRODUCER
         self._note(self.kind)
         if self._record is None:
-            self._record = self._spec(self.kind, self._clock).open()  # type: ignore[arg-type]
+            self._record = self._spec(self.kind).open()
             held, self._held = self._held, []
             for row in held:
                 self._put(row)
@@ -91,8 +78,4 @@ class ClientNode:
         if self._record is None:
             self._held.append(row)
             return
-        self._clock.at_ms = row.at_ms
-        try:
-            self._record(row.event, **row.fields)
-        finally:
-            self._clock.at_ms = None
+        self._record.at(row.at_ms, row.event, **row.fields)

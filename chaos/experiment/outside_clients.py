@@ -71,7 +71,7 @@ class ClientUnderTest:
     clock: Clock
     record: Recorder
     """The harness's."""
-    spec: Callable[[str, NodeKind, Clock], RecorderSpec]
+    spec: Callable[[str, NodeKind], RecorderSpec]
     _fronts: dict[str, Front] = field(init=False, default_factory=dict)
     _nodes: dict[int, ClientNode] = field(init=False, default_factory=dict)
     _probes: dict[int, LagProbe] = field(init=False, default_factory=dict)
@@ -166,10 +166,9 @@ class ClientUnderTest:
             name_servers={name: str(at) for name, at in self.servers.name_servers.items()},
             brokers={name: str(at) for name, at in self.servers.brokers.items()},
             seen=False,
-            clock=self.clock,
             since_ms=instance.since_ms,
             note=note,
-            spec=lambda kind, clock: self.spec(name, kind, clock),
+            spec=lambda kind: self.spec(name, kind),
         )
         probe = self._probes[instance.number] = LagProbe()
         probe.start(node.lag, self.clock)

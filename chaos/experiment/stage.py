@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ...actors.actor import NodeSpec, OpensRecorder, Probe
@@ -285,8 +285,8 @@ class RealStage:
                 proxies={name: dials[at] for of in of_kind.values() for name, at in of.items()},
             )
 
-            def spec(node: str, kind: NodeKind, clock: Clock) -> RecorderSpec:
-                return replace(self.recorder_spec(node, str(kind)), clock=clock)
+            def spec(node: str, kind: NodeKind) -> RecorderSpec:
+                return self.recorder_spec(node, str(kind))
 
             client = ClientUnderTest(
                 name=name, profile=profile, servers=servers, clock=self.clock, record=record, spec=spec

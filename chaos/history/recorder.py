@@ -65,9 +65,9 @@ class EventLines:
         self._heads: dict[str, bytes] = {}
         self.seq = 0
 
-    def line(self, event: str, fields: dict[str, object]) -> bytes:
-        """The next line, stamped with the clock's time. Takes `fields` over and does not check them: check_fields."""
-        fields["time_ms"] = self._clock.monotonic_s() * 1000.0
+    def line(self, event: str, fields: dict[str, object], at_ms: float | None = None) -> bytes:
+        """The next line, stamped with the clock's time or this one. Takes `fields` over unchecked: check_fields."""
+        fields["time_ms"] = self._clock.monotonic_s() * 1000.0 if at_ms is None else at_ms
         fields["seq"] = self.seq
         try:
             rest = orjson.dumps(fields, _plain, _LINE)
@@ -111,12 +111,19 @@ class HistoryWriter:
 
     def __call__(self, event: str, /, **fields: object) -> None:
         """Append one event. TypeError when a field is no column; OSError when the disk refuses. No-op once closed."""
+        self._append(event, fields, None)
+
+    def at(self, at_ms: float, event: str, /, **fields: object) -> None:
+        """The same, of an event that was then: rows of a file need not be in order of time."""
+        self._append(event, fields, at_ms)
+
+    def _append(self, event: str, fields: dict[str, object], at_ms: float | None) -> None:
         check_fields(event, fields)
         with self._lock:
             if self._fd is None:
                 return
             first = not self._buffer
-            self._buffer += self._lines.line(event, fields)
+            self._buffer += self._lines.line(event, fields, at_ms)
             now_s = time.monotonic()
             if first:
                 self._oldest_s = now_s

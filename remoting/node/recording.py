@@ -6,7 +6,8 @@ sequence and appends the row. The events and their fields are listed in docs/his
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
 
 
 class Recorder(Protocol):
@@ -16,3 +17,18 @@ class Recorder(Protocol):
 
 def ignore(event: str, /, **fields: object) -> None:
     """The recorder of a node that nobody watches, e.g. a stand-alone NameServer."""
+
+
+@runtime_checkable
+class RecordsAt(Protocol):
+    """A recorder that can be told when an event was, where it is learnt later."""
+
+    def at(self, at_ms: float, event: str, /, **fields: object) -> None: ...
+
+
+def recorded_at(record: Recorder, at_ms: float, event: str, fields: Mapping[str, object]) -> None:
+    """Append one event that was then, in milliseconds of RocketMQ time; now, where the recorder cannot tell."""
+    if isinstance(record, RecordsAt):
+        record.at(at_ms, event, **fields)
+    else:
+        record(event, **fields)

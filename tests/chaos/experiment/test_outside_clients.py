@@ -18,7 +18,7 @@ from nemesrv.chaos.history.recorder import RecorderSpec
 from nemesrv.chaos.history.rows import read_raw
 from nemesrv.chaos.oracle.client_profiles import PROFILES
 from nemesrv.chaos.topology import NodeKind
-from nemesrv.remoting.node.clock import Clock, RealClock
+from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address
 from tests.chaos.faults.sockets import dial, read_exactly
 from tests.chaos.fronts.world import request, response
@@ -80,8 +80,8 @@ class World:
     def record(self, event: str, /, **fields: Any) -> None:
         self.recorded.append({"event": event, **fields})
 
-    def spec(self, node: str, kind: NodeKind, clock: Clock) -> RecorderSpec:
-        return RecorderSpec.for_run(self.folder, node, str(kind), 0, clock)
+    def spec(self, node: str, kind: NodeKind) -> RecorderSpec:
+        return RecorderSpec.for_run(self.folder, node, str(kind), 0, self.clock)
 
     def fault(self, fault: str, phase: str, source: str, target: str | None = None) -> None:
         fields = {"fault": fault, "phase": phase, "fault_id": f"{fault}-1", "source": source, "target": target}
@@ -136,10 +136,9 @@ def test_what_was_seen_for_a_moment_only_is_recorded_all_the_same(tmp_path: Path
         name_servers={"ns-0": "10.0.0.1:9000"},
         brokers={},
         seen=False,
-        clock=RealClock.starting_now(),
         since_ms=since_ms,
         note=noted.append,
-        spec=lambda kind, clock: RecorderSpec.for_run(tmp_path, "go", str(kind), 0, clock),
+        spec=lambda kind: RecorderSpec.for_run(tmp_path, "go", str(kind), 0, RealClock.starting_now()),
     )
     node.end(since_ms + 1, stopped=True)
     assert noted == [NodeKind.PRODUCER]

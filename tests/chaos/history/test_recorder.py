@@ -19,6 +19,7 @@ from nemesrv.chaos.history.rows import read_raw, read_rows
 from nemesrv.chaos.history.schema import SCHEMA, arrow_schema, raw_dir
 from nemesrv.remoting.node.clock import RealClock
 from nemesrv.remoting.node.network import Address
+from nemesrv.remoting.node.recording import recorded_at
 
 CLOCK = RealClock.starting_now()
 
@@ -51,6 +52,27 @@ def test_a_row_carries_who_when_and_what(tmp_path: Path) -> None:
     }
     assert (second["seq"], second["address"], second["broker_id"]) == (1, "127.0.0.1:10911", 0)
     assert 0 < first["time_ms"] <= second["time_ms"]
+
+
+def test_what_was_learnt_later_is_recorded_when_it_was(tmp_path: Path) -> None:
+    record = writer(tmp_path)
+    record("started")
+    recorded_at(record, 12.5, "route", {"topic": "orders"})
+    with pytest.raises(TypeError, match="'gone' fills target"):
+        record.at(12.5, "gone", target="ns-1")
+    record.close()
+    to_parquet(tmp_path)
+
+    earlier, later = read_rows(tmp_path)
+
+    assert (earlier["event"], earlier["time_ms"], earlier["seq"]) == ("route", 12.5, 1)
+    assert (later["event"], later["seq"]) == ("started", 0)
+
+
+def test_a_recorder_that_cannot_tell_when_something_was_records_it_now() -> None:
+    told: list[tuple[str, object]] = []
+    recorded_at(lambda event, /, **fields: told.append((event, fields)), 12.5, "route", {"topic": "orders"})
+    assert told == [("route", {"topic": "orders"})]
 
 
 def test_what_the_catalogue_does_not_name_is_refused_by_name(tmp_path: Path) -> None:
