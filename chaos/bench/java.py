@@ -14,8 +14,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..apache.maven import JavaMissing, cache, require, resolve
 from . import measure
-from .maven import JavaMissing, cache, require, resolve
 from .measure import BenchError, Server
 
 VERSIONS = (("4.9.8", "4.9.7"), ("5.3.3",))

@@ -25,11 +25,11 @@ from pathlib import Path
 from rich.console import Console
 
 from ...remoting.node.network import Address
+from ..apache.maven import JavaMissing
 from . import java, measure
 from .figures import OURS, Figures
 from .footprint import footprint, resident
 from .look_ups import ROUNDS, TEN_THOUSAND, look_ups, look_ups_beside_registrations
-from .maven import JavaMissing
 from .measure import BenchError, Server, Tools
 from .registrations import heartbeats, registrations
 

@@ -22,6 +22,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 
+from nemesrv.chaos.apache.properties import write
 from tests.interop.programs import Program
 
 NET = "10.77.{}.{}"
@@ -125,8 +126,7 @@ class Hosts:
             settings |= {"mappedFileSizeCommitLog": 16 << 20}
         else:
             settings |= {"kvConfigPath": folder / "kv.json"}
-        config = folder / "server.conf"
-        config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        config = write(folder / "server.conf", settings)
         what = "broker" if name.startswith("broker") else "namesrv"
         command = [sys.executable, "-m", "nemesrv.chaos", what, *arguments, "-c", str(config)]
         inside = ["ip", "netns", "exec", self._space(name), *command]

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from nemesrv.chaos.bench.maven import JavaMissing
+from nemesrv.chaos.apache.maven import JavaMissing
 from nemesrv.clients.admin import AdminClient
 from nemesrv.remoting.node.network import Address
 from tests.interop import programs

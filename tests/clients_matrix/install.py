@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from nemesrv.chaos.bench.maven import JavaMissing, cache, resolve
+from nemesrv.chaos.apache.maven import JavaMissing, cache, resolve
 from tests.interop.jars import POM
 
 from .catalogue import CLIENTS, DRIVERS, Client, Registry

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nemesrv.chaos.bench.maven import JavaMissing
+from nemesrv.chaos.apache.maven import JavaMissing
 
 from . import programs
 from .jars import Jars, class_path

@@ -7,30 +7,26 @@ from __future__ import annotations
 
 from contextlib import suppress
 from enum import Enum
-from pathlib import Path
 
-from nemesrv.chaos.bench.maven import JavaMissing, cache, require, resolve
-
-POM = Path(__file__).with_name("pom.xml")
+from nemesrv.chaos.apache.distribution import Distribution, Part
+from nemesrv.chaos.apache.maven import JavaMissing, require
 
 
 class Jars(Enum):
     """(profile of pom.xml, version). 4.9.8 was published without its servers; 4.9.7's are the nearest."""
 
-    CLIENTS_4_9 = ("clients", "4.9.8")
-    SERVERS_4_9 = ("servers", "4.9.7")
-    CLIENTS_5_X = ("clients", "5.3.3")
-    SERVERS_5_X = ("servers", "5.3.3")
-    TESTS_4_9 = ("tests", "4.9.7")
+    CLIENTS_4_9 = (Part.CLIENTS, "4.9.8")
+    SERVERS_4_9 = (Part.SERVERS, "4.9.7")
+    CLIENTS_5_X = (Part.CLIENTS, "5.3.3")
+    SERVERS_5_X = (Part.SERVERS, "5.3.3")
+    TESTS_4_9 = (Part.TESTS, "4.9.7")
 
 
 def class_path(jars: Jars) -> str:
     """What `java -cp` takes. JavaMissing says what is missing."""
     require("java", "javac")
-    profile, version = jars.value
-    arguments = (f"-P{profile}", f"-Drocketmq.version={version}")
-    folder = cache("interop") / f"{profile}-{version}"
-    return f"{resolve(f'RocketMQ {version} {profile}', POM.read_text(), folder, arguments)}/*"
+    part, version = jars.value
+    return Distribution(f"apache-{version}", version=version).class_path(part)
 
 
 if __name__ == "__main__":

@@ -16,24 +16,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
+from nemesrv.chaos.apache import properties as properties_of
+from nemesrv.chaos.apache.jvm import JAVA_FLAGS
+from nemesrv.chaos.apache.properties import write, write_logback
+
 from .jars import Jars, class_path
 
 START_TIMEOUT_S = 60.0
-JAVA_FLAGS = (
-    "-Xms64m",
-    "-Xmx320m",
-    "-XX:MaxDirectMemorySize=128m",
-    "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",
-    "-Djava.net.preferIPv4Stack=true",
-    "--add-opens=java.base/java.lang=ALL-UNNAMED",
-    "--add-opens=java.base/java.nio=ALL-UNNAMED",
-    "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
-)
 _DIE_WITH_US = ("setpriv", "--pdeathsig", "KILL", "--") if shutil.which("setpriv") else ()
 """Even a killed test run leaves no server behind."""
-
-LOGBACK = "<configuration><root level='OFF'/></configuration>"
 
 
 class Program:
@@ -180,10 +171,7 @@ def java(
 ) -> Program:
     """A main class or a source file of RocketMQ's `jars`, or of a folder of classes that comes `before` them; what it
     writes is inside `folder`."""
-    conf = folder / "conf"
-    conf.mkdir(exist_ok=True)
-    for part in ("namesrv", "broker", "tools"):
-        (conf / f"logback_{part}.xml").write_text(LOGBACK)
+    write_logback(folder / "conf", None)
     defines = {"user.home": str(folder), "rocketmq.home.dir": str(folder), **(properties or {})}
     flags = [*JAVA_FLAGS, *(f"-D{key}={value}" for key, value in defines.items())]
     env = {"ROCKETMQ_HOME": str(folder), "NAMESRV_ADDR": None}
@@ -197,9 +185,8 @@ def name_server(
     """Our NameServer, serving, and its address. `more` are settings beside the usual."""
     folder.mkdir()
     port = free_port()
-    config = folder / "namesrv.conf"
     settings = {"profile": profile, "bindAddress": "127.0.0.1", "kvConfigPath": folder / "kvConfig.json"}
-    _write(config, {**settings, **(more or {})})
+    config = write(folder / "namesrv.conf", {**settings, **(more or {})})
     program = nemesrv(name, folder, "namesrv", "-c", str(config), "--listen-port", str(port))
     program.wait_for("boot success")
     return program, f"127.0.0.1:{port}"
@@ -216,9 +203,7 @@ def java_name_server(
     """Apache's NameServer, serving, and its address. `more` are settings beside the usual, `properties` the JVM's."""
     folder.mkdir()
     port = free_port()
-    config = folder / "namesrv.conf"
-    settings = {"listenPort": port, "bindAddress": "127.0.0.1", "kvConfigPath": folder / "kvConfig.json"}
-    _write(config, {**settings, **(more or {})})
+    config = write(folder / "namesrv.conf", properties_of.name_server(port, folder, more))
     main = ("org.apache.rocketmq.namesrv.NamesrvStartup", "-c", str(config))
     program = java(name, folder, jars, *main, properties=properties)
     program.wait_for("boot success")
@@ -231,29 +216,7 @@ def java_broker(
     """Apache's broker, serving, and its address."""
     folder.mkdir()
     port = free_port(-2, 1)
-    config = folder / "broker.conf"
-    store = folder / "store"
-    settings: dict[str, object] = {
-        "brokerClusterName": "DefaultCluster",
-        "brokerName": broker_name,
-        "brokerId": 0,
-        "brokerIP1": "127.0.0.1",
-        "brokerIP2": "127.0.0.1",
-        "listenPort": port,
-        "haListenPort": port + 1,
-        "namesrvAddr": ";".join(name_servers),
-        "storePathRootDir": store,
-        "storePathCommitLog": store / "commitlog",
-        "mappedFileSizeCommitLog": 16 * 1024 * 1024,
-        "mappedFileSizeConsumeQueue": 20 * 20_000,
-        "maxIndexNum": 20_000,
-        "maxHashSlotNum": 10_000,
-        "mappedFileSizeTimerLog": 1024 * 1024,
-        "timerWheelEnable": "false",
-        "diskMaxUsedSpaceRatio": 95,
-        "flushDiskType": "ASYNC_FLUSH",
-    }
-    _write(config, settings)
+    config = write(folder / "broker.conf", properties_of.broker(port, folder, broker_name, name_servers))
     program = java(name, folder, jars, "org.apache.rocketmq.broker.BrokerStartup", "-c", str(config))
     program.wait_for("boot success")
     return program, f"127.0.0.1:{port}"
@@ -271,7 +234,6 @@ def broker(
     """Our broker, serving, and its address. `more` are settings beside the usual."""
     folder.mkdir()
     port = free_port()
-    config = folder / "broker.conf"
     settings = {
         "profile": profile,
         "brokerClusterName": "DefaultCluster",
@@ -284,11 +246,7 @@ def broker(
         "transactionTimeOut": 1000,
         "transactionCheckInterval": 1000,
     }
-    _write(config, {**settings, **(more or {})})
+    config = write(folder / "broker.conf", {**settings, **(more or {})})
     program = nemesrv(name, folder, "broker", "-n", ";".join(name_servers), "-c", str(config))
     program.wait_for("boot success")
     return program, f"127.0.0.1:{port}"
-
-
-def _write(path: Path, settings: Mapping[str, object]) -> None:
-    path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))

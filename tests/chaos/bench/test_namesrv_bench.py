@@ -11,9 +11,10 @@ from shutil import which
 import pytest
 from rich.console import Console
 
-from nemesrv.chaos.bench import java, maven, measure, namesrv
+from nemesrv.chaos.apache import maven
+from nemesrv.chaos.apache.maven import JavaMissing
+from nemesrv.chaos.bench import java, measure, namesrv
 from nemesrv.chaos.bench.figures import OURS, Aim, Figures
-from nemesrv.chaos.bench.maven import JavaMissing
 from nemesrv.chaos.bench.measure import BenchError, Shot, Tools
 from nemesrv.chaos.bench.namesrv import Size
 

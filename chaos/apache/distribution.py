@@ -1,0 +1,90 @@
+"""Whose program a node is: ours, or Apache's of a version, by Maven or from a folder; and where its jars are.
+
+ours                     nemesrv's own
+apache-5.3.3             org.apache.rocketmq of that version, resolved into the user's cache folder on first use
+apache:/opt/rocketmq     the distribution in that folder, what ROCKETMQ_HOME names: bin/, conf/, lib/*.jar
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from ...remoting.node.profile import Profile
+from .maven import SUMS, JavaMissing, cache, require, resolve, verify
+
+OURS = "ours"
+ALLOWED = "ours, apache-VERSION such as apache-4.9.7 or apache-5.3.3, or apache:FOLDER with FOLDER/lib/rocketmq-*.jar"
+POM = Path(__file__).with_name("pom.xml")
+_VERSION = re.compile(r"apache-((?:4|5)\.\d+\.\d+)")
+_JAR_VERSION = re.compile(r"rocketmq-common-(\d+\.\d+\.\d+[^/]*)\.jar")
+
+
+class Part(StrEnum):
+    """What of RocketMQ is needed: a profile of pom.xml."""
+
+    SERVERS = "servers"
+    CLIENTS = "clients"
+    TESTS = "tests"
+
+
+_NEAREST = {(Part.SERVERS, "4.9.8"): "4.9.7"}
+"""4.9.8 was published without its servers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """One of Apache's. `text` is how a scenario says it."""
+
+    text: str
+    version: str | None = None
+    home: Path | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+    def version_of(self, part: Part) -> str:
+        """The version that this part of it has. JavaMissing for a folder that is none."""
+        if self.version is not None:
+            return _NEAREST.get((part, self.version), self.version)
+        found = [match[1] for jar in self._jars() if (match := _JAR_VERSION.fullmatch(jar.name))]
+        if not found:
+            raise JavaMissing(f"{self.home} is no RocketMQ distribution: there is no lib/rocketmq-common-VERSION.jar")
+        return found[0]
+
+    @property
+    def profile(self) -> Profile:
+        """Whose windows it obeys. JavaMissing for a folder that is no distribution."""
+        return Profile.V4_9 if self.version_of(Part.SERVERS).startswith("4.") else Profile.V5_X
+
+    def class_path(self, part: Part) -> str:
+        """What `java -cp` takes, every jar as its checksum says. JavaMissing says what is missing, and how to get it.
+
+        A folder of the user's is held against its lib/SHA256SUMS where it has one.
+        """
+        require("java")
+        version = self.version_of(part)
+        if self.home is not None:
+            lib = self.home / "lib"
+            if (lib / SUMS).exists():
+                verify(lib, "unpack the distribution again, or remove the list")
+            return f"{lib}/*"
+        arguments = (f"-P{part}", f"-Drocketmq.version={version}")
+        folder = cache("apache") / f"{part}-{version}"
+        return f"{resolve(f'RocketMQ {version} {part}', POM.read_text(encoding='utf-8'), folder, arguments)}/*"
+
+    def _jars(self) -> list[Path]:
+        return sorted((self.home / "lib").glob("rocketmq-*.jar")) if self.home is not None else []
+
+
+def distribution(text: str) -> Distribution | None:
+    """What a scenario says of a node's implementation; None: our own. ValueError for what is neither."""
+    if text == OURS:
+        return None
+    if match := _VERSION.fullmatch(text):
+        return Distribution(text, version=match[1])
+    if text.startswith("apache:") and len(text) > len("apache:"):
+        return Distribution(text, home=Path(text.removeprefix("apache:")).expanduser())
+    raise ValueError(f"{text!r} is no implementation; allowed is {ALLOWED}")

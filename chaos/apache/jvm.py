@@ -1,0 +1,272 @@
+"""A Java program as a child of this process: flags, folders, what it says, and how it ended. asyncio, Linux only.
+
+our event loop ── Popen ──► JVM          it dies with the thread that started it (PR_SET_PDEATHSIG), however that ends
+   ▲  ├── stdin, lines ───►  │
+   │  └── stdout, lines ◄────┤           each to `said`, and to the file with stderr, of which the last line is told
+   └───── pidfd ◄────────────┘           where something goes wrong
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import HarnessError
+
+JAVA_FLAGS = (
+    "-Xms64m",
+    "-Xmx320m",
+    "-XX:MaxDirectMemorySize=128m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
+    "-Djava.net.preferIPv4Stack=true",
+    "--add-opens=java.base/java.lang=ALL-UNNAMED",
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",
+    "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
+)
+"""Small heaps: three NameServers and three brokers are then 750 MiB. Without a file in the folder for temporary ones,
+which a JVM that is killed would leave there."""
+MEMORY_BYTES = 260 * 1024 * 1024
+"""What one of them has in use after work, at most."""
+LAST_LINES = 8_000
+_PDEATHSIG = """
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
+if os.getppid() != int(sys.argv[1]):
+    sys.exit(1)
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
+
+
+class JavaDied(HarnessError):
+    """A Java program has not come up, or ended by itself; the text has the last line that it wrote."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JavaCommand:
+    """What to run. `home`: ROCKETMQ_HOME and working folder; `user_home`: below it RocketMQ 5.x writes its logs."""
+
+    class_path: str
+    main: str
+    arguments: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    flags: tuple[str, ...] = JAVA_FLAGS
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Over this process's own: NAMESRV_ADDR, what makes time pass at another rate, …"""
+    home: Path
+    user_home: Path
+
+    def words(self) -> list[str]:
+        """The command line."""
+        defines = {"user.home": str(self.user_home), "rocketmq.home.dir": str(self.home), **self.properties}
+        flags = [*self.flags, f"-XX:ErrorFile={self.user_home}/hs_err_%p.log"]
+        flags += [f"-D{key}={value}" for key, value in defines.items()]
+        return ["java", *flags, "-cp", self.class_path, self.main, *self.arguments]
+
+    def environ(self) -> dict[str, str]:
+        ours = {key: value for key, value in os.environ.items() if key != "NAMESRV_ADDR"}
+        return {**ours, "ROCKETMQ_HOME": str(self.home), **self.environment}
+
+
+class JavaProgram:
+    """One process. Its methods are of the event loop in which it was started.
+
+    `said` is given each line of stdout without its end; `ended` the exit code, as subprocess has it, of an end that
+    nobody here asked for.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        command: JavaCommand,
+        output: Path,
+        *,
+        said: Callable[[bytes], None] | None = None,
+        ended: Callable[[int], None] | None = None,
+    ) -> None:
+        self.name, self._command, self._output = name, command, output
+        self._said, self._ended = said, ended
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pidfd = -1
+        self._file = -1
+        self._rest = b""
+        self._waiting: dict[asyncio.Future[None], bytes] = {}
+        self._seen = b""
+        self._over: asyncio.Future[int] | None = None
+        self._asked = False
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, f"{self.name} was not started"
+        return self._process.pid
+
+    @property
+    def children(self) -> tuple[int, ...]:
+        """Its pid, while it is there."""
+        return () if self._process is None or self.exit_code is not None else (self._process.pid,)
+
+    @property
+    def exit_code(self) -> int | None:
+        return self._over.result() if self._over is not None and self._over.done() else None
+
+    def start(self) -> None:
+        """It runs; what it has to say follows. JavaDied when there is no java."""
+        loop = asyncio.get_running_loop()
+        for folder in (self._command.home, self._command.user_home, self._output.parent):
+            folder.mkdir(parents=True, exist_ok=True)
+        self._file = os.open(self._output, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._over = loop.create_future()
+        launcher = [sys.executable, "-I", "-S", "-c", _PDEATHSIG, str(os.getpid())]
+        try:
+            self._process = subprocess.Popen(
+                [*launcher, *self._command.words()],
+                cwd=self._command.home,
+                env=self._command.environ(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._file,
+            )
+            self._pidfd = os.pidfd_open(self._process.pid)
+        except OSError as exc:
+            raise JavaDied(f"{self.name} could not be started: {exc}") from exc
+        assert self._process.stdout is not None
+        os.set_blocking(self._process.stdout.fileno(), False)
+        loop.add_reader(self._process.stdout.fileno(), self._read)
+        loop.add_reader(self._pidfd, self._gone)
+
+    def write(self, line: bytes) -> None:
+        """One line to its stdin. BrokenPipeError when it has ended."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._process.stdin.write(line.rstrip(b"\n") + b"\n")
+        self._process.stdin.flush()
+
+    async def wait_for(self, text: str, limit_s: float) -> None:
+        """Return when a line of stdout has this in it. JavaDied when it ends before, or does not say it in time."""
+        assert self._over is not None
+        wanted = text.encode()
+        if wanted in self._seen:
+            return
+        found: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[found] = wanted
+        try:
+            await self.within(found, limit_s, f"did not say {text!r}")
+        finally:
+            self._waiting.pop(found, None)
+
+    async def within(self, wanted: asyncio.Future[None], limit_s: float, else_: str) -> None:
+        """Return when this is done. JavaDied when the program ends before, or when the time is over."""
+        assert self._over is not None
+        both: list[asyncio.Future[Any]] = [wanted, self._over]
+        await asyncio.wait(both, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+        if wanted.done():
+            return
+        if self._over.done():
+            raise JavaDied(self.death())
+        raise JavaDied(f"{self.name} {else_} within {limit_s:g} s; {self.last_line()}")
+
+    def death(self) -> str:
+        """How it ended, in one sentence with its last line."""
+        code = self.exit_code
+        how = f"with exit status {code}" if code is None or code >= 0 else f"by {signal.Signals(-code).name}"
+        return f"{self.name}'s Java process ended {how}; {self.last_line()}"
+
+    def last_line(self) -> str:
+        """What it wrote last: where an exception was thrown, the line that names it."""
+        try:
+            with self._output.open("rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - LAST_LINES))
+                lines = file.read().decode(errors="replace").splitlines()
+        except OSError:
+            lines = []
+        said = telling(lines)
+        return f"its last line: {said}" if said else "it wrote nothing"
+
+    async def terminate(self, limit_s: float) -> int:
+        """SIGTERM, so that its hooks run, and SIGKILL where it has not ended in time; its exit code."""
+        self._asked = True
+        return await self._end(signal.SIGTERM, limit_s)
+
+    async def kill(self) -> int:
+        self._asked = True
+        return await self._end(signal.SIGKILL, 5.0)
+
+    async def _end(self, signum: signal.Signals, limit_s: float) -> int:
+        if self._over is None or self._process is None:
+            return 0
+        if not self._over.done():
+            self._send(signum)
+            await asyncio.wait([self._over], timeout=limit_s)
+        if not self._over.done():
+            self._send(signal.SIGKILL)
+            await asyncio.wait([self._over], timeout=limit_s)
+        return self._over.result() if self._over.done() else -signal.SIGKILL
+
+    def _send(self, signum: signal.Signals) -> None:
+        with contextlib.suppress(OSError):
+            signal.pidfd_send_signal(self._pidfd, signum)
+
+    def _read(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        try:
+            data = os.read(self._process.stdout.fileno(), 1 << 16)
+        except BlockingIOError:
+            return
+        if not data:
+            self._close_stdout()
+            return
+        os.write(self._file, data)
+        self._seen = (self._seen + data)[-LAST_LINES:]
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            if self._said is not None:
+                self._said(line)
+            for future, wanted in self._waiting.items():
+                if wanted in line and not future.done():
+                    future.set_result(None)
+
+    def _close_stdout(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        if not self._process.stdout.closed:
+            asyncio.get_running_loop().remove_reader(self._process.stdout.fileno())
+            self._process.stdout.close()
+
+    def _gone(self) -> None:
+        """Its pidfd says that it has ended; what it had still to say is read first."""
+        assert self._process is not None
+        assert self._over is not None
+        asyncio.get_running_loop().remove_reader(self._pidfd)
+        while not (self._process.stdout is None or self._process.stdout.closed):
+            before = self._seen
+            self._read()
+            if self._seen is before:  # a grandchild has the pipe
+                self._close_stdout()
+        code = self._process.wait()
+        for fd in (self._pidfd, self._file):
+            os.close(fd)
+        if self._process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
+        self._over.set_result(code)
+        if not self._asked and self._ended is not None:
+            self._ended(code)
+
+
+def telling(lines: Sequence[str]) -> str:
+    """The last line that tells a person something: of a stack trace the exception, and none of its frames."""
+    said = [line.strip() for line in lines if line.strip()]
+    frames = ("at ", "... ")
+    while said and said[-1].startswith(frames):
+        said.pop()
+    return said[-1][:400] if said else ""

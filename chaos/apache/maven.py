@@ -1,0 +1,106 @@
+"""Apache RocketMQ's programs by Maven coordinates, resolved once into the user's cache folder, and unchanged since.
+
+Which repository Maven asks is the machine's own business (its settings.xml); nothing here names one. Maven holds each
+jar against the checksum that was published with it; what it brought is held against our own list before every use.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..errors import HarnessError
+
+RESOLVE_TIMEOUT_S = 240
+SUMS = "SHA256SUMS"
+"""Beside the jars, as sha256sum(1) writes it."""
+
+
+class JavaMissing(HarnessError):
+    """Apache's programs cannot be had here; the text says what is missing."""
+
+
+def require(*programs: str) -> None:
+    """JavaMissing when one of a JDK's programs is not on PATH."""
+    for program in programs:
+        if shutil.which(program) is None:
+            raise JavaMissing(f"{program} is missing: install a JDK 17")
+
+
+def cache(name: str) -> Path:
+    """The folder of the user's cache that keeps what `name` needs."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nemesrv" / name
+
+
+def resolve(what: str, pom: str, folder: Path, arguments: Sequence[str] = ()) -> Path:
+    """`folder` with the jars that `pom` depends on, whole or not at all. JavaMissing says why `what` is not there."""
+    if folder.is_dir():
+        verify(folder, f"remove {folder}, and it is resolved again")
+        return folder
+    if shutil.which("mvn") is None:
+        raise JavaMissing("mvn is missing: install Apache Maven")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
+        file, target = Path(temporary) / "pom.xml", Path(temporary) / "jars"
+        file.write_text(pom, encoding="utf-8")
+        command = ["mvn", "--batch-mode", "--quiet", "--strict-checksums", "--file", str(file), *arguments]
+        command += ["dependency:copy-dependencies", f"-DoutputDirectory={target}", "-DincludeScope=runtime"]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=RESOLVE_TIMEOUT_S, check=False)
+        except subprocess.TimeoutExpired as exc:
+            raise JavaMissing(f"{what}: Maven took longer than {RESOLVE_TIMEOUT_S} s") from exc
+        if done.returncode != 0 or not any(target.glob("*.jar")):
+            errors = [line for line in done.stdout.splitlines() if "[ERROR]" in line] or ["no reason given"]
+            raise JavaMissing(f"{what}: Maven has no jars: {errors[0][:300]}")
+        keep_sums(target)
+        try:
+            target.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # another run was quicker
+                raise
+    return folder
+
+
+def checksums(folder: Path) -> dict[str, str]:
+    """SHA-256 of every jar in the folder, by its name."""
+    found = {}
+    for jar in sorted(folder.glob("*.jar")):
+        with jar.open("rb") as file:
+            found[jar.name] = hashlib.file_digest(file, "sha256").hexdigest()
+    return found
+
+
+def keep_sums(folder: Path) -> None:
+    """The checksums of the jars as they are now stand beside them."""
+    text = "".join(f"{digest}  {name}\n" for name, digest in checksums(folder).items())
+    with tempfile.NamedTemporaryFile("w", dir=folder, prefix=f".{SUMS}-", delete=False, encoding="utf-8") as file:
+        file.write(text)
+    Path(file.name).replace(folder / SUMS)
+
+
+def verify(folder: Path, mend: str) -> None:
+    """JavaMissing, with how to mend it, when a jar is not what it was; without a list what is there becomes it."""
+    try:
+        text = (folder / SUMS).read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        keep_sums(folder)
+        return
+    wrong = differing(read_sums(text), checksums(folder))
+    if wrong:
+        raise JavaMissing(f"{folder / wrong} is not the file that {folder / SUMS} has the checksum of: {mend}")
+
+
+def read_sums(text: str) -> dict[str, str]:
+    """Jar to checksum, of a list as sha256sum(1) writes it."""
+    lines = (line.split(maxsplit=1) for line in text.splitlines())
+    return {parts[1].strip().lstrip("*"): parts[0].lower() for parts in lines if len(parts) == 2}
+
+
+def differing(listed: Mapping[str, str], found: Mapping[str, str]) -> str | None:
+    """The first jar that is missing, or another than the list says; jars that it does not list count, too."""
+    return next((name for name in sorted({*listed, *found}) if listed.get(name) != found.get(name)), None)

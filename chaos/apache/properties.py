@@ -1,0 +1,110 @@
+"""RocketMQ's configuration files for Apache's programs: the one writer of namesrv.conf, broker.conf and what is beside.
+
+Keys are RocketMQ's own. `name_server` and `broker` give the settings that every such process of ours has; what a
+scenario or a test sets comes over them. Files are small enough for a dozen brokers on one machine.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+Properties = Mapping[str, object]
+
+SMALL_STORE: Properties = {
+    "mappedFileSizeCommitLog": 16 * 1024 * 1024,
+    "mappedFileSizeConsumeQueue": 20 * 20_000,
+    "maxIndexNum": 20_000,
+    "maxHashSlotNum": 10_000,
+    "mappedFileSizeTimerLog": 1024 * 1024,
+    "timerWheelEnable": False,
+    "diskMaxUsedSpaceRatio": 95,
+    "flushDiskType": "ASYNC_FLUSH",
+}
+"""Of a broker whose files are small."""
+_LOGS = ("namesrv", "broker", "tools", "proxy", "controller")
+
+
+def name_server(port: int, folder: Path, more: Properties | None = None) -> dict[str, object]:
+    """Of a NameServer that listens at 127.0.0.1:port (4.9 at every address) and keeps its files in `folder`."""
+    own = {"listenPort": port, "bindAddress": "127.0.0.1", "kvConfigPath": folder / "kvConfig.json"}
+    return {**own, **(more or {})}
+
+
+def broker(
+    port: int, folder: Path, name: str, name_servers: Sequence[object], more: Properties | None = None
+) -> dict[str, object]:
+    """Of a master that registers 127.0.0.1:port as its address and keeps its store in `folder`."""
+    store = folder / "store"
+    own = {
+        "brokerClusterName": "DefaultCluster",
+        "brokerName": name,
+        "brokerId": 0,
+        "brokerIP1": "127.0.0.1",
+        "brokerIP2": "127.0.0.1",
+        "bindAddress": "127.0.0.1",
+        "listenPort": port,
+        "haListenPort": port + 1,
+        "namesrvAddr": ";".join(map(str, name_servers)),
+        "storePathRootDir": store,
+        "storePathCommitLog": store / "commitlog",
+    }
+    return {**own, **SMALL_STORE, **(more or {})}
+
+
+def write(path: Path, settings: Properties) -> Path:
+    """The file, as RocketMQ's `-c` takes it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text(settings), encoding="utf-8")
+    return path
+
+
+def text(settings: Properties) -> str:
+    """One line a setting; true and false in small letters, as Java's Properties are read."""
+    return "".join(f"{key}={_value(value)}\n" for key, value in settings.items())
+
+
+def _value(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value).replace("\\", "\\\\")
+
+
+def write_logback(conf: Path, logs: Path | None) -> None:
+    """What 4.9 looks for in ROCKETMQ_HOME/conf: logs at INFO to `logs`/namesrv.log or broker.log, or none at all.
+
+    5.x has its own inside its jars, and logs below ${user.home}/logs/rocketmqlogs.
+    """
+    conf.mkdir(parents=True, exist_ok=True)
+    for part in _LOGS:
+        body = "<root level='OFF'/>" if logs is None else _LOGBACK.format(file=logs / f"{part}.log")
+        (conf / f"logback_{part}.xml").write_text(f"<configuration>{body}</configuration>", encoding="utf-8")
+
+
+_LOGBACK = """
+  <appender name="file" class="ch.qos.logback.core.FileAppender">
+    <file>{file}</file>
+    <encoder><pattern>%d{{yyy-MM-dd HH:mm:ss,GMT+8}} %p %t - %m%n</pattern></encoder>
+  </appender>
+  <appender name="queue" class="ch.qos.logback.classic.AsyncAppender">
+    <discardingThreshold>0</discardingThreshold>
+    <appender-ref ref="file"/>
+  </appender>
+  <root level="INFO"><appender-ref ref="queue"/></root>
+"""
+
+
+def topics_file(topics: Mapping[str, int], now_ms: int) -> str:
+    """A broker's store/config/topics.json in which these topics (name to queues) are, before it has started."""
+    table = {
+        name: {
+            "order": False,
+            "perm": 6,
+            "readQueueNums": queues,
+            "topicFilterType": "SINGLE_TAG",
+            "topicName": name,
+            "topicSysFlag": 0,
+            "writeQueueNums": queues,
+        }
+        for name, queues in topics.items()
+    }
+    return json.dumps({"dataVersion": {"counter": len(table), "timestamp": now_ms}, "topicConfigTable": table})

@@ -1,0 +1,88 @@
+"""Which program a node is, where its jars are, and what is said where they are not what they should be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nemesrv.chaos.apache import maven
+from nemesrv.chaos.apache.distribution import Distribution, Part, distribution
+from nemesrv.chaos.apache.maven import SUMS, JavaMissing
+from nemesrv.remoting.node.profile import Profile
+
+
+def test_ours_is_none_of_apaches() -> None:
+    assert distribution("ours") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "version", "profile"),
+    [
+        ("apache-4.9.7", Part.SERVERS, "4.9.7", Profile.V4_9),
+        ("apache-4.9.8", Part.SERVERS, "4.9.7", Profile.V4_9),
+        ("apache-4.9.8", Part.CLIENTS, "4.9.8", Profile.V4_9),
+        ("apache-5.3.3", Part.SERVERS, "5.3.3", Profile.V5_X),
+    ],
+)
+def test_a_version_says_its_jars_and_its_profile(text: str, part: Part, version: str, profile: Profile) -> None:
+    """4.9.8 was published without its servers: 4.9.7's are taken."""
+    found = distribution(text)
+    assert found is not None
+    assert (found.version_of(part), found.profile, str(found)) == (version, profile, text)
+
+
+@pytest.mark.parametrize("text", ["", "apache", "apache-", "apache-5", "apache-3.2.6", "5.3.3", "apache:", "theirs"])
+def test_what_is_no_implementation_is_refused_with_what_is(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is no implementation; allowed is ours, apache-VERSION"):
+        distribution(text)
+
+
+def _home(folder: Path, version: str = "5.3.3") -> Path:
+    (folder / "lib").mkdir(parents=True)
+    for part in ("common", "namesrv"):
+        (folder / "lib" / f"rocketmq-{part}-{version}.jar").write_bytes(part.encode())
+    return folder
+
+
+def test_a_folder_is_asked_for_its_version(tmp_path: Path) -> None:
+    found = distribution(f"apache:{_home(tmp_path / 'mq', '4.9.4')}")
+    assert found == Distribution(f"apache:{tmp_path / 'mq'}", home=tmp_path / "mq")
+    assert found.version_of(Part.SERVERS) == "4.9.4"
+    assert found.profile is Profile.V4_9
+
+
+def test_a_folder_that_is_no_distribution_says_what_is_missing(tmp_path: Path) -> None:
+    found = distribution(f"apache:{tmp_path}")
+    assert found is not None
+    with pytest.raises(JavaMissing, match=r"is no RocketMQ distribution: there is no lib/rocketmq-common-VERSION\.jar"):
+        found.class_path(Part.SERVERS)
+
+
+def test_a_folder_is_held_against_its_own_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maven.shutil, "which", lambda name: name)
+    home = _home(tmp_path / "mq")
+    found = Distribution("apache:mq", home=home)
+    assert found.class_path(Part.SERVERS) == f"{home}/lib/*"
+    maven.keep_sums(home / "lib")
+    assert found.class_path(Part.SERVERS) == f"{home}/lib/*"
+    (home / "lib" / "rocketmq-common-5.3.3.jar").write_bytes(b"another")
+    with pytest.raises(JavaMissing, match=r"rocketmq-common-5\.3\.3\.jar is not the file .* unpack the distribution"):
+        found.class_path(Part.SERVERS)
+
+
+def test_jars_of_the_cache_are_held_against_the_list_beside_them(tmp_path: Path) -> None:
+    """A jar that was changed, added or taken away is named, with how to mend it."""
+    folder = tmp_path / "servers-5.3.3"
+    folder.mkdir()
+    (folder / "a.jar").write_bytes(b"a")
+    assert maven.resolve("it", "", folder) == folder  # of before there were lists: what is there becomes the list
+    assert (folder / SUMS).read_text().endswith("  a.jar\n")
+    assert maven.resolve("it", "", folder) == folder
+    (folder / "b.jar").write_bytes(b"b")
+    with pytest.raises(JavaMissing, match=r"b\.jar is not the file that .* remove .* and it is resolved again"):
+        maven.resolve("it", "", folder)
+
+
+def test_a_list_of_sha256sum_is_read_as_it_writes_it() -> None:
+    assert maven.read_sums("AB12  a.jar\ncd34 *b.jar\n\n") == {"a.jar": "ab12", "b.jar": "cd34"}

@@ -1,0 +1,98 @@
+"""A child that is told of, spoken to, ended, and blamed with its last line; a shell script stands for the JVM."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from nemesrv.chaos.apache import jvm
+from nemesrv.chaos.apache.jvm import JavaCommand, JavaDied, JavaProgram, telling
+
+_LIMIT_S = 60.0
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JavaCommand:
+    """Runs the shell's text that stands in $SCRIPT in place of java."""
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text('#!/bin/sh\neval "$SCRIPT"\n')
+    java.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{java.parent}:{os.environ['PATH']}")
+    return JavaCommand(class_path="x/*", main="Main", home=tmp_path / "home", user_home=tmp_path / "logs")
+
+
+def _program(
+    command: JavaCommand, script: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ends: list[int]
+) -> JavaProgram:
+    monkeypatch.setenv("SCRIPT", script)
+    return JavaProgram("ns-0", command, tmp_path / "ns-0.out", ended=ends.append)
+
+
+def test_it_is_ready_when_it_says_so_and_ends_when_it_is_told_to(
+    command: JavaCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ends: list[int] = []
+
+    async def run() -> int:
+        program = _program(command, "echo The boot success.; exec sleep 600", monkeypatch, tmp_path, ends)
+        program.start()
+        await program.wait_for("boot success", _LIMIT_S)
+        assert program.children == (program.pid,)
+        code = await program.terminate(_LIMIT_S)
+        assert program.children == ()
+        return code
+
+    assert asyncio.run(run()) == -signal.SIGTERM
+    assert ends == []  # it was asked to
+    assert (tmp_path / "ns-0.out").read_text() == "The boot success.\n"
+
+
+def test_an_end_by_itself_is_told_with_the_line_that_names_the_reason(
+    command: JavaCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of a stack trace that is not the last line but the last without frames."""
+    ends: list[int] = []
+
+    async def run() -> str:
+        script = r"printf 'java.net.BindException: Address in use\n\tat Main.main(Main.java:3)\n' >&2; exit 3"
+        program = _program(command, script, monkeypatch, tmp_path, ends)
+        program.start()
+        with pytest.raises(JavaDied) as died:
+            await program.wait_for("boot success", _LIMIT_S)
+        return str(died.value)
+
+    said = "ns-0's Java process ended with exit status 3; its last line: java.net.BindException: Address in use"
+    assert asyncio.run(run()) == said
+    assert ends == [3]
+
+
+def test_lines_go_in_and_out(command: JavaCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    async def run() -> list[bytes]:
+        monkeypatch.setenv("SCRIPT", "while read line; do echo got $line; done")
+        said: list[bytes] = []
+        program = JavaProgram("producer-0", command, tmp_path / "out", said=said.append)
+        program.start()
+        for word in (b"one", b"two\n"):
+            program.write(word)
+        await program.wait_for("got two", _LIMIT_S)
+        await program.kill()
+        return said
+
+    assert asyncio.run(run()) == [b"got one", b"got two"]
+
+
+def test_what_is_set_of_the_process_is_on_its_command_line(command: JavaCommand) -> None:
+    words = " ".join(command.words())
+    assert words.startswith(f"java {jvm.JAVA_FLAGS[0]} ")
+    assert f"-Duser.home={command.user_home}" in words
+    assert words.endswith("-cp x/* Main")
+    assert command.environ()["ROCKETMQ_HOME"] == str(command.home)
+
+
+def test_nothing_written_tells_nothing() -> None:
+    assert telling(["", "\tat a.B.c(B.java:1)"]) == ""
