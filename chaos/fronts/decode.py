@@ -16,9 +16,10 @@ from ...remoting.errors import RemoteProtocolError
 from ...remoting.frame import FrameReader, decode_frame
 from .observed import Answered, Asked, By, Foreign, Protocol, Pushed
 
-BODIES_OF_REQUESTS = frozenset({10, 34, 35, 310, 320, 325})
-"""Sends (325 is a reply message), heartbeats and unregistrations."""
+BODIES_OF_REQUESTS = frozenset({10, 34, 35, 103, 217, 310, 320, 325})
+"""Sends (325 is a reply message), heartbeats, unregistrations, and what brokers register."""
 ROUTE = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
+BODIES_OF_ANSWERS = frozenset({ROUTE, int(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET)})
 BEGAN_MAX = 32
 WAITING_MAX = 65_536
 """Requests without an answer that one connection remembers; a client that asks more has long given up the first."""
@@ -125,7 +126,7 @@ class Conversation:
             remark=command.remark,
             fields=fields,
             size=len(frame),
-            body=command.body if asked == ROUTE else b"",
+            body=command.body if asked in BODIES_OF_ANSWERS else b"",
             by=by,
         )
 

@@ -106,7 +106,7 @@ class Asked:
     size: int = 0
     """Bytes of the whole frame."""
     body: bytes = b""
-    """Of heartbeats, unregistrations and sends; else empty."""
+    """Of heartbeats, unregistrations, sends and registrations of brokers; else empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +122,7 @@ class Answered:
     fields: Mapping[str, str] = field(default_factory=dict)
     size: int = 0
     body: bytes = b""
-    """Of look-ups of a route; else empty."""
+    """Of look-ups of a route, and of an offset reset; else empty."""
     by: By = By.SERVER
     """FRONT: the front made this answer itself, or changed its route."""
 

@@ -272,7 +272,14 @@ _CATALOGUE: tuple[Event, ...] = (
         "times as fast it goes",
     ),
     # NameServers
-    Event("route", Group.CONTROL, "NameServer", ("topic", "value"), "the topic's route changed; null: it is gone"),
+    Event(
+        "route",
+        Group.CONTROL,
+        "NameServer",
+        ("f", "topic", "value"),
+        "the topic's route changed; null: it is gone; f, of a NameServer seen from outside: how that was learnt (wire, "
+        "poll)",
+    ),
     Event(
         "write_perm",
         Group.CONTROL,
@@ -284,15 +291,16 @@ _CATALOGUE: tuple[Event, ...] = (
         "registration",
         Group.CONTROL,
         "NameServer",
-        ("broker_name", "broker_id", "address", "code"),
-        "a broker's registration was handled",
+        ("broker_name", "broker_id", "address", "code", "value"),
+        "a broker's registration was handled; value.learnt, here and in all rows of a server seen from outside: wire, "
+        "log or poll",
     ),
     Event(
         "broker_dropped",
         Group.CONTROL,
         "NameServer",
         ("broker_name", "broker_id", "address", "value"),
-        "value.reason: unregistered, closed, exception, idle or expired",
+        "value.reason: unregistered, closed, exception, idle or expired; unknown, where only a poll showed it",
     ),
     # Brokers
     Event(

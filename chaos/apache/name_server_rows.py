@@ -1,0 +1,345 @@
+"""A NameServer seen from outside: who registered, who was dropped and why, and what every topic's route was, and when.
+
+    103 and its answer           registration                                             as exact as the front
+    a line of namesrv.log        broker_dropped; its reason by what led to it on the wire or in the log:
+                                     104 ─► unregistered   closed ─► closed, exception, idle   "expired" ─► expired
+    the broker gone from 106     broker_dropped, where no line said so within UNSAID_MS
+    a look-up's answer           route: the topic's route at some moment between question and answer, whoever asked
+
+A route that is another than the last one changed between the last question whose answer had the old one and this
+answer. What can have changed it then, of each broker in whose part it differs, is on the wire: a registration, an
+unregistration, a connection that ended; the row has that moment. Without any it has the middle (inexact.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ...remoting.bodies.register import RegisterBrokerBody
+from ...remoting.codes import RequestCode, ResponseCode
+from ...remoting.errors import RocketMQError
+from ..fronts.observed import Answered, Asked, By, Closed, How, Observation, Opened
+from ..fronts.rows import Row
+from . import log_lines
+from .inexact import UNTIL_READ_MS, Inexact
+from .server_rows import SETTLES_MS, Put, ServerAbout
+from .tables import Route, Table, changes, route_of
+
+UNSAID_MS = 1_500.0
+"""A broker that is gone from the table for so long, and no line of the log said so: the poll says it."""
+_LED_TO_MS = 3_000.0
+"""What a broker is dropped for is at most so long ago."""
+_KEPT = 256
+_PERMS = {
+    int(RequestCode.WIPE_WRITE_PERM_OF_BROKER): ("wiped", "wipeTopicCount"),
+    int(RequestCode.ADD_WRITE_PERM_OF_BROKER): ("added", "addTopicCount"),
+}
+_BY_BROKER = frozenset({*map(int, (RequestCode.REGISTER_BROKER, RequestCode.UNREGISTER_BROKER)), *_PERMS})
+_BY_TOPIC = frozenset({int(RequestCode.DELETE_TOPIC_IN_NAMESRV), int(RequestCode.REGISTER_TOPIC_IN_NAMESRV)})
+_ROUTE = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
+
+
+@dataclass(slots=True)
+class _Connection:
+    waiting: dict[int, Asked] = field(default_factory=dict)
+    brokers: set[str] = field(default_factory=set)
+    """Addresses that registered on it."""
+
+
+class _Sighting(NamedTuple):
+    """The topic had this route at some moment of [from_ms, to_ms]. In order of `to_ms`."""
+
+    to_ms: float
+    from_ms: float
+    topic: str
+    route: Route | None
+    learnt: str
+
+
+@dataclass(slots=True)
+class _Held:
+    route: Route | None = None
+    since_ms: float = -math.inf
+    seen_ms: float = -math.inf
+    """The latest question whose answer had it."""
+    before: Route | None = None
+
+
+class _Why(NamedTuple):
+    at_ms: float
+    reason: str
+
+
+class _Gone(NamedTuple):
+    """A poll found that the address has left the table in [from_ms, to_ms]."""
+
+    from_ms: float
+    to_ms: float
+
+
+class NameServerRows:
+    def __init__(self, put: Put, about: ServerAbout) -> None:
+        self._sink, self._about = put, about
+        self._inexact = Inexact(put)
+        self._connections: dict[int, _Connection] = defaultdict(_Connection)
+        self._who: dict[str, tuple[str, int]] = {}
+        """Address → broker name and id, as it was registered last."""
+        self._why: dict[str, _Why] = {}
+        self._idle_ms = self._failed_ms = -math.inf
+        self._dropped_ms: dict[str, float] = {}
+        self._gone: dict[str, _Gone] = {}
+        self._last: tuple[float, Table] | None = None
+        self._held: dict[str, _Held] = defaultdict(_Held)
+        self._topics: dict[str, None] = {}
+        self._sightings: list[_Sighting] = []
+        self._causes: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=_KEPT))
+        """Broker name, or topic → when something was done that may have changed what routes say of it."""
+
+    def topics(self) -> tuple[str, ...]:
+        return tuple(self._topics)
+
+    def saw(self, one: Observation) -> None:
+        match one:
+            case Opened() if one.front == self._about.name:
+                self._connections[one.connection] = _Connection()
+            case Asked() if one.front == self._about.name:
+                self._asked(one)
+            case Answered() if one.front == self._about.name and one.by is By.SERVER:
+                self._answered(one)
+            case Closed() if one.front == self._about.name:
+                self._closed(one)
+            case _:
+                pass
+        self.passed(one.at_ms)
+
+    def passed(self, now_ms: float) -> None:
+        for address, gone in [*self._gone.items()]:
+            if now_ms - gone.to_ms >= UNSAID_MS:
+                del self._gone[address]
+                self._drop(self._inexact.between(*gone), address, "poll")
+        due = [one for one in self._sightings if one.to_ms <= now_ms - SETTLES_MS]
+        if due:
+            self._sightings = [one for one in self._sightings if one.to_ms > now_ms - SETTLES_MS]
+            for one in sorted(due, key=lambda sighting: sighting[:2]):
+                self._sighted(one)
+
+    def end(self, now_ms: float) -> None:
+        self.passed(now_ms + SETTLES_MS)
+        self._inexact.flush(now_ms)
+
+    # --- the wire -----------------------------------------------------------------------------------------------------
+
+    def _asked(self, one: Asked) -> None:
+        connection = self._connections[one.connection]
+        if not one.oneway:
+            connection.waiting[one.opaque] = one
+        if one.code == RequestCode.REGISTER_BROKER:
+            self._know_topics(one)
+        elif one.code == _ROUTE:
+            self._topics.setdefault(one.fields.get("topic", ""))
+        elif one.code == RequestCode.UNREGISTER_BROKER:
+            self._why.setdefault(one.fields.get("brokerAddr", ""), _Why(one.at_ms, "unregistered"))
+        self._caused(one, one.at_ms)
+
+    def _answered(self, one: Answered) -> None:
+        connection = self._connections[one.connection]
+        asked = connection.waiting.pop(one.opaque, None)
+        if asked is None:
+            return
+        self._caused(asked, one.at_ms)
+        fields, code = asked.fields, asked.code
+        if code == _ROUTE and not fields.get("__ZONE_NAME"):
+            is_known, route = route_of(one.code, one.body)
+            if is_known:
+                self._sightings.append(_Sighting(one.at_ms, asked.at_ms, fields.get("topic", ""), route, "wire"))
+        elif code == RequestCode.REGISTER_BROKER:
+            self._registered(one, asked, connection)
+        elif code == RequestCode.UNREGISTER_BROKER:
+            self._unregistered(one, fields.get("brokerAddr", ""))
+        elif code in _PERMS and one.code == ResponseCode.SUCCESS:
+            how, count = _PERMS[code]
+            value = {how: _number(one.fields.get(count)), "learnt": "wire"}
+            self._put(one.at_ms, "write_perm", broker_name=fields.get("brokerName"), value=value)
+
+    def _registered(self, one: Answered, asked: Asked, connection: _Connection) -> None:
+        name, address = asked.fields.get("brokerName", ""), asked.fields.get("brokerAddr", "")
+        id_ = _number(asked.fields.get("brokerId")) or 0
+        if one.code == ResponseCode.SUCCESS:
+            for other in self._connections.values():
+                other.brokers.discard(address)
+            connection.brokers.add(address)
+            self._who[address] = name, id_
+            self._why.pop(address, None)
+        who = {"broker_name": name, "broker_id": id_, "address": address}
+        self._put(one.at_ms, "registration", **who, code=one.code, value={"learnt": "wire"})
+
+    def _unregistered(self, one: Answered, address: str) -> None:
+        why = self._why.get(address)
+        if why is not None and why.reason == "unregistered":
+            del self._why[address]
+            if one.code == ResponseCode.SUCCESS:
+                self._why[address] = why._replace(at_ms=one.at_ms)
+
+    def _closed(self, one: Closed) -> None:
+        connection = self._connections.pop(one.connection, None)
+        for address in connection.brokers if connection else ():
+            reason = "exception" if one.how is How.RST else "closed"
+            if one.by is By.SERVER:
+                reason = "server"  # why it closed the channel its log says
+            self._why.setdefault(address, _Why(one.at_ms, reason))
+            if address in self._who:
+                self._causes[self._who[address][0]].append(one.at_ms)
+
+    def _caused(self, asked: Asked, at_ms: float) -> None:
+        if asked.code in _BY_BROKER:
+            self._causes[asked.fields.get("brokerName", "")].append(at_ms)
+        elif asked.code in _BY_TOPIC:
+            self._causes[asked.fields.get("topic", "")].append(at_ms)
+            self._topics.setdefault(asked.fields.get("topic", ""))
+
+    def _know_topics(self, one: Asked) -> None:
+        try:
+            body = RegisterBrokerBody.decode(one.body, version=one.version)
+        except RocketMQError:
+            return
+        for topic in body.topics:
+            self._topics.setdefault(topic.topic_name)
+
+    # --- the log ------------------------------------------------------------------------------------------------------
+
+    def logged(self, at_ms: float, _file: str, line: str) -> None:
+        record = log_lines.record_of(line)
+        found = None if record is None else log_lines.event_of(record.text)
+        if found is None:
+            return
+        event, fields = found
+        if event == "channel_idle":
+            self._idle_ms = at_ms
+        elif event == "channel_failed":
+            self._failed_ms = at_ms
+        elif event == "broker_expired":
+            self._why[fields["address"]] = _Why(self._closed_ms(fields["address"], at_ms), "expired")
+        elif event == "address_removed" and fields.get("result") != "Failed":
+            self._gone.pop(fields["address"], None)
+            self._drop(None, fields["address"], "log", at_ms)
+
+    def _closed_ms(self, address: str, at_ms: float) -> float:
+        """When the NameServer closed the broker's channel, where that was seen; else when the line was read."""
+        why = self._why.get(address)
+        is_near = why is not None and why.reason == "server" and at_ms - why.at_ms <= _LED_TO_MS
+        return why.at_ms if why is not None and is_near else math.nan
+
+    def _drop(self, at_ms: float | None, address: str, learnt: str, read_ms: float = 0.0) -> None:
+        """The address is no longer in the table. `at_ms` None: a line says so that was read at `read_ms`."""
+        why = self._why.pop(address, None)
+        reason = self._reason(why, read_ms) if at_ms is None or why is not None else "unknown"
+        if at_ms is None:
+            led_ms = math.nan if why is None else why.at_ms
+            is_near = 0.0 <= read_ms - led_ms <= _LED_TO_MS
+            at_ms = led_ms if is_near else self._inexact.between(read_ms - UNTIL_READ_MS, read_ms)
+        name, id_ = self._who.get(address, ("", 0))
+        self._dropped_ms[address] = at_ms
+        self._causes[name].append(at_ms)
+        value = {"reason": reason, "learnt": learnt}
+        self._put(at_ms, "broker_dropped", broker_name=name, broker_id=id_, address=address, value=value)
+
+    def _reason(self, why: _Why | None, read_ms: float) -> str:
+        """What the log said on the way to it, where the wire does not say."""
+        at_ms = read_ms if why is None else why.at_ms
+        if why is not None and why.reason in ("unregistered", "exception", "expired"):
+            return why.reason
+        if abs(at_ms - self._idle_ms) <= _LED_TO_MS and (why is None or why.reason == "server"):
+            return "idle"
+        if abs(at_ms - self._failed_ms) <= UNTIL_READ_MS:
+            return "exception"
+        return "expired" if why is not None and why.reason == "server" else "closed"
+
+    # --- polls --------------------------------------------------------------------------------------------------------
+
+    def polled(self, began_ms: float, ended_ms: float, table: Table | None) -> None:
+        if table is None:
+            if self._last is not None:  # until its first answer it is not up
+                self._inexact.polled(began_ms, ended_ms)
+            return
+        self._inexact.polled(began_ms, ended_ms)
+        for topic, route in table.routes.items():
+            self._sightings.append(_Sighting(ended_ms, began_ms, topic, route, "poll"))
+        asked_ms, before = self._last or (began_ms, Table())
+        for change in changes(before, table):
+            if change.topic:
+                continue
+            if change.is_there:
+                self._who[change.address] = change.broker, change.id_
+                self._gone.pop(change.address, None)
+            elif self._dropped_ms.get(change.address, -math.inf) < asked_ms - UNTIL_READ_MS and not any(
+                change.address in ids.values() for ids in table.brokers.values()
+            ):
+                self._gone[change.address] = _Gone(asked_ms, ended_ms)
+        self._last = began_ms, table
+        self.passed(ended_ms)
+
+    # --- routes -------------------------------------------------------------------------------------------------------
+
+    def _sighted(self, one: _Sighting) -> None:
+        held = self._held[one.topic]
+        if one.route == held.route:
+            held.seen_ms = max(held.seen_ms, one.from_ms)
+            return
+        if one.from_ms <= held.since_ms and one.route == held.before:
+            return  # it was asked before the change
+        from_ms = max(held.since_ms, held.seen_ms)
+        if from_ms == -math.inf:
+            from_ms = one.from_ms
+        from_ms = min(from_ms, one.to_ms)
+        moments = {name: self._moment(one.topic, name, from_ms, one.to_ms) for name in _differ(held.route, one.route)}
+        for at_ms in sorted({at_ms for at_ms, _ in moments.values()}):
+            done = [name for name, moment in moments.items() if moment[0] <= at_ms]
+            route = one.route if len(done) == len(moments) else _mixed(held.route, one.route, done)
+            learnt = "poll" if one.learnt == "poll" and any(not moments[name][1] for name in done) else "wire"
+            self._put(at_ms, "route", topic=one.topic, value=route, f=learnt)
+            held.before, held.since_ms = held.route, at_ms
+        held.route, held.seen_ms = one.route, max(held.seen_ms, one.from_ms)
+
+    def _moment(self, topic: str, broker: str, from_ms: float, to_ms: float) -> tuple[float, bool]:
+        """When the broker's part of the topic's route changed, and whether anything was seen that can have done it."""
+        causes = [at_ms for at_ms in (*self._causes[broker], *self._causes[topic]) if from_ms <= at_ms <= to_ms]
+        if causes:
+            return max(causes), True
+        return self._inexact.between(from_ms, to_ms), False
+
+    def _put(self, at_ms: float, event: str, **fields: Any) -> None:
+        self._sink(Row(at_ms, event, fields))
+
+
+def _parts(route: Route | None) -> Mapping[str, tuple[Any, Any]]:
+    """Broker name → its addresses and its row."""
+    if route is None:
+        return {}
+    brokers, queues = route.get("brokers") or {}, route.get("queues") or {}
+    return {name: (brokers.get(name), queues.get(name)) for name in (*brokers, *queues)}
+
+
+def _differ(old: Route | None, new: Route | None) -> list[str]:
+    """The brokers whose parts are not the same; of two routes that differ in none, one that stands for all."""
+    before, after = _parts(old), _parts(new)
+    return [name for name in {**before, **after} if before.get(name) != after.get(name)] or [""]
+
+
+def _mixed(old: Route | None, new: Route | None, done: list[str]) -> Route | None:
+    """The old route with the new parts of these brokers."""
+    after = _parts(new)
+    parts = {**_parts(old), **{name: after.get(name, (None, None)) for name in done}}
+    brokers = {name: parts[name][0] for name in sorted(parts) if parts[name][0] is not None}
+    queues = {name: parts[name][1] for name in sorted(parts) if parts[name][1] is not None}
+    return {"brokers": brokers, "queues": queues} if brokers and queues else None
+
+
+def _number(text: str | None) -> int | None:
+    try:
+        return None if text is None else int(text)
+    except ValueError:
+        return None

@@ -1,0 +1,164 @@
+"""What a NameServer's tables hold, asked from outside: GET_BROKER_CLUSTER_INFO (106) and a look-up (105) of each topic.
+
+    poll ──106──► NameServer      all questions of a poll are under way at once, over one connection of the poller's own
+         ──105──►                 (never through a proxy): the answers are of moments between its beginning and its end
+    Table, Table ──► changes      what one poll has and the one before had not
+
+Pure, but for `TablePoller`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ...actors.namesrv.route_table import canonical
+from ...remoting.bodies.route import ClusterInfo, TopicRouteData
+from ...remoting.codes import LanguageCode, RequestCode, ResponseCode
+from ...remoting.command import RemotingCommand
+from ...remoting.errors import RocketMQError
+from ...remoting.headers.namesrv import GetRouteInfoRequestHeader
+from ...remoting.node.clock import Clock
+from ...remoting.node.network import Address, Network, TcpNetwork
+from ...remoting.node.profile import Profile
+from ...remoting.transport import RemotingClient
+
+PERIOD_S = 0.250
+"""From one poll to the next, of the run's time."""
+TIMEOUT_S = 1.0
+_LOG = logging.getLogger("nemesrv.apache")
+
+Route = Mapping[str, Any]
+"""As the history has it: {"brokers": {name: {id: address}}, "queues": {name: [read, write, perm, flag]}}."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """One poll. A topic that was not asked for, or whose answer could not be read, is not in `routes`."""
+
+    brokers: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    """Broker name → broker id → address."""
+    routes: Mapping[str, Route | None] = field(default_factory=dict)
+    """Topic → its route; None: the NameServer has none (17)."""
+
+
+class Change(NamedTuple):
+    """An address is, or is no longer, the broker's; or a topic has another route."""
+
+    broker: str = ""
+    id_: int = 0
+    address: str = ""
+    is_there: bool = False
+    topic: str = ""
+    route: Route | None = None
+
+
+def changes(before: Table, after: Table) -> Iterator[Change]:
+    """What is another in `after`: addresses that went, that came, topics. What was not asked has not changed."""
+    old, new = _places(before), _places(after)
+    for place in sorted(old - new):
+        yield Change(*place)
+    for place in sorted(new - old):
+        yield Change(*place, is_there=True)
+    for topic, route in after.routes.items():
+        if route != before.routes.get(topic):
+            yield Change(topic=topic, route=route)
+
+
+def _places(table: Table) -> set[tuple[str, int, str]]:
+    return {(name, id_, address) for name, ids in table.brokers.items() for id_, address in ids.items()}
+
+
+def route_of(code: int, body: bytes) -> tuple[bool, Route | None]:
+    """Whether an answer to a look-up says what the route is, and the route."""
+    if code == ResponseCode.TOPIC_NOT_EXIST:
+        return True, None
+    if code != ResponseCode.SUCCESS or not body:
+        return False, None
+    try:
+        return True, canonical(TopicRouteData.decode(body))
+    except RocketMQError:
+        return False, None
+
+
+class Poll(NamedTuple):
+    began_ms: float
+    ended_ms: float
+    table: Table | None
+    """None: it did not answer."""
+
+
+class TablePoller:
+    """Asks one NameServer again and again, over one connection that is made anew when it is gone."""
+
+    def __init__(
+        self,
+        address: Address,
+        clock: Clock,
+        topics: Callable[[], Collection[str]],
+        *,
+        network: Network | None = None,
+        profile: Profile = Profile.V4_9,
+        log: logging.Logger = _LOG,
+    ) -> None:
+        """`topics`: what to ask for, asked before each poll. Without `network`: real sockets, and no link's proxy."""
+        self._address, self._clock, self._topics, self._profile = address, clock, topics, profile
+        self._log = log
+        self._client = RemotingClient(
+            clock=clock,
+            network=network or TcpNetwork(),
+            connect_timeout_s=TIMEOUT_S,
+            language=LanguageCode.JAVA,
+            version=profile.version,
+            log=log,
+        )
+
+    async def poll(self) -> Poll:
+        """One poll; it never fails."""
+        began_ms = self._clock.monotonic_s() * 1000.0
+        topics = list(self._topics())
+        table: Table | None = None
+        try:
+            asked = self._asked(RequestCode.GET_BROKER_CLUSTER_INFO)
+            info, *routes = await asyncio.gather(asked, *map(self._route, topics))
+            table = Table(brokers=_brokers(info), routes=dict(_known(zip(topics, routes, strict=True))))
+        except RocketMQError as exc:
+            self._log.debug("a poll of %s failed: %s", self._address, exc)
+        return Poll(began_ms, self._clock.monotonic_s() * 1000.0, table)
+
+    async def keep_polling(
+        self, polled: Callable[[float, float, Table | None], object], period_s: float = PERIOD_S
+    ) -> None:
+        """Until cancelled: `polled` is called with each poll. A poll that took long moves no later one."""
+        due_s = self._clock.monotonic_s()
+        while True:
+            polled(*await self.poll())
+            due_s = max(due_s + period_s, self._clock.monotonic_s())
+            await self._clock.sleep(due_s - self._clock.monotonic_s())
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def _route(self, topic: str) -> RemotingCommand:
+        header = GetRouteInfoRequestHeader(topic=topic, accept_standard_json_only=True)
+        return await self._asked(RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
+
+    async def _asked(self, code: RequestCode, header: Any = None) -> RemotingCommand:
+        version = self._profile.version
+        request = RemotingCommand.request(code, header, b"", version=version, language=LanguageCode.JAVA)
+        return await self._client.invoke(self._address, request, timeout_s=TIMEOUT_S)
+
+
+def _brokers(answer: RemotingCommand) -> Mapping[str, Mapping[int, str]]:
+    table = ClusterInfo.decode(answer.body).broker_addr_table if answer.body else {}
+    return {name: dict(data.broker_addrs) for name, data in table.items()}
+
+
+def _known(routes: Iterable[tuple[str, RemotingCommand]]) -> Iterator[tuple[str, Route | None]]:
+    for topic, answer in routes:
+        is_known, route = route_of(answer.code, answer.body)
+        if is_known:
+            yield topic, route
