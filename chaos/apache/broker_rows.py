@@ -51,7 +51,8 @@ _SAME_MS = 1_000.0
 """A line of the log, and what the wire showed of the same."""
 
 
-class _Channel(NamedTuple):
+@dataclass(slots=True)
+class _Channel:
     id: int
     remote_address: Address
 
