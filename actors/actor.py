@@ -75,6 +75,8 @@ class NodeSpec:
     """Where to dial each peer. Empty: nobody can be dialled until links are set. None: peers are dialled directly."""
     niceness: int | None = None
     """What its process is to have, where it may choose; None: as Ray started it."""
+    patience_s: float = 0.0
+    """How long it may take to listen, to start or to stop where that is more than a node's usual limit."""
 
     def next_incarnation(self) -> NodeSpec:
         """The spec of the process that follows this one: same name, files and port."""
@@ -86,6 +88,13 @@ class NodeSpec:
 class Listening(NamedTuple):
     pid: int
     address: Address | None
+    children: tuple[int, ...] = ()
+    """Processes that share the node's signals: sent SIGSTOP, SIGCONT and SIGKILL with it, and gone with it."""
+
+
+def children_of(node: Node) -> tuple[int, ...]:
+    """Processes of which the node says that they are its own (`children`)."""
+    return tuple(getattr(node, "children", ()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,21 +148,26 @@ class NodeActor:
         )
         self._node = spec.factory(context)
         self._address = await self._node.listen()
-        return Listening(self._pid, self._address)
+        return Listening(self._pid, self._address, children_of(self._node))
 
     async def set_links(self, links: Mapping[Address, Address]) -> None:
         """From now on dial only through these."""
         if isinstance(self._network, TcpNetwork):
             self._network.set_links(links)
 
-    async def start(self) -> None:
-        """The node works. Its row `started` comes first, so that it precedes all that the node records."""
+    async def start(self) -> tuple[int, ...]:
+        """The node works; its child processes. Its row `started` comes first, so that it precedes all that the node
+        records, but for what it does in `prepare`, where it has one."""
+        node = self._the_node()
+        if (prepare := getattr(node, "prepare", None)) is not None:
+            await prepare()
         address = None if self._address is None else str(self._address)
         self._record("started", address=address, value={"pid": self._pid})
         if self._spec.probe is not None:
             self._probe = self._spec.probe()
             self._probe.start(self._record, self._spec.clock)
-        await self._the_node().start()
+        await node.start()
+        return children_of(node)
 
     async def stop(self) -> None:
         """The node has left cleanly and its history is closed."""

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 from ..remoting.node.clock import RealClock
 from ..remoting.node.network import Address
 from .actor import Listening, NodeActor, NodeSpec
-from .hosts import LOCAL, AnyProcess, Host
+from .hosts import LOCAL, AnyProcess, Family, Host
 from .shared_process import OneOfMany, SharedProcess
 from .watch import Alarm, Dials
 from .watch import ClusterError as ClusterError
@@ -142,13 +142,14 @@ class Cluster:
 
     def _bind(self, names: list[str]) -> dict[str, Address | None]:
         asked = {name: self._members[name].handle.listen.remote() for name in names}
-        for name, listening in self._answers(asked, "listen", LISTEN_LIMIT_S).items():
+        for name, listening in self._answers(asked, "listen", self._patience_s(names, LISTEN_LIMIT_S)).items():
             member = self._members[name]
             assert isinstance(listening, Listening)
             try:
                 member.process = self._process(member.spec, listening.pid)
             except ProcessLookupError as exc:
                 raise ClusterError(f"the process of {name} ended as soon as it listened") from exc
+            self._adopt(member, listening.children)
             member.address = listening.address
             if self._dials is not None:
                 self._dials.admit(name, listening.pid)
@@ -163,6 +164,18 @@ class Cluster:
         if shared.process is None:
             shared.process = self._home(spec.name).process(pid)
         return shared.process
+
+    def _adopt(self, member: _Member, children: Iterable[int] | None) -> None:
+        """These child processes share the node's signals."""
+        if not children and not isinstance(member.process, Family):
+            return
+        assert member.process is not None
+        family = member.process if isinstance(member.process, Family) else Family(member.process)
+        family.take(children or (), self._home(member.spec.name).process)
+        member.process = family
+
+    def _patience_s(self, names: Iterable[str], limit_s: float) -> float:
+        return max([limit_s, *(self._members[name].spec.patience_s for name in names if name in self._members)])
 
     def set_links(self, links: Mapping[str, Mapping[Address, Address]]) -> None:
         """Each node named dials only through its own links from now on, after a restart too."""
@@ -189,8 +202,8 @@ class Cluster:
         """The nodes named, or all that have not started, work. All at once."""
         chosen = names or tuple(n for n, m in self._members.items() if m.state is NodeState.STARTING)
         asked = {name: self._member(name).handle.start.remote() for name in chosen}
-        self._answers(asked, "start", START_LIMIT_S)
-        for name in chosen:
+        for name, children in self._answers(asked, "start", self._patience_s(chosen, START_LIMIT_S)).items():
+            self._adopt(self._members[name], children)
             self._members[name].state = NodeState.RUNNING
 
     # -- asking ------------------------------------------------------------------------------------------------------
@@ -245,7 +258,7 @@ class Cluster:
         """A clean end: the node leaves, then its process ends; when it had left."""
         member = self._running(name)
         self._plan_end(name)
-        self._answer(name, member.handle.stop.remote(), "stop", STOP_LIMIT_S)
+        self._answer(name, member.handle.stop.remote(), "stop", self._patience_s([name], STOP_LIMIT_S))
         time_ms = self._effect(on_effect)
         self._bury(name, member, self._end(member))
         return time_ms

@@ -46,6 +46,53 @@ class AnyProcess(Protocol):
     def close(self) -> None: ...
 
 
+class Family:
+    """A node's process and its child processes, which share its signals: a signal is sent to all, and gone are all."""
+
+    def __init__(self, parent: AnyProcess) -> None:
+        self._parent = parent
+        self._children: dict[int, AnyProcess] = {}
+
+    @property
+    def pid(self) -> int:
+        return self._parent.pid
+
+    @property
+    def children(self) -> tuple[int, ...]:
+        return tuple(self._children)
+
+    def take(self, pids: Iterable[int], process: Callable[[int], AnyProcess]) -> None:
+        """These are its children now. One that has ended already is none."""
+        wanted = set(pids)
+        for pid in [pid for pid in self._children if pid not in wanted]:
+            self._children.pop(pid).close()
+        for pid in wanted - self._children.keys():
+            with suppress(ProcessLookupError):
+                self._children[pid] = process(pid)
+
+    def send(self, signum: signal.Signals) -> bool:
+        """The parent stops and ends first, and runs on last: it is what stands between its children and others."""
+        all_of_them = [self._parent, *self._children.values()]
+        if signum is signal.SIGCONT:
+            all_of_them.reverse()
+        return [each.send(signum) for each in all_of_them][-1 if signum is signal.SIGCONT else 0]
+
+    def gone(self, within_s: float = 0.0) -> bool:
+        return self._all(lambda each, left_s: each.gone(left_s), within_s)
+
+    def stopped(self, within_s: float = 0.0) -> bool:
+        return self._all(lambda each, left_s: each.stopped(left_s), within_s)
+
+    def _all(self, is_so: Callable[[AnyProcess, float], bool], within_s: float) -> bool:
+        until_s = time.monotonic() + within_s
+        every = [self._parent, *self._children.values()]
+        return all(is_so(each, max(0.0, until_s - time.monotonic())) for each in every)
+
+    def close(self) -> None:
+        for each in (self._parent, *self._children.values()):
+            each.close()
+
+
 class Host(Protocol):
     @property
     def options(self) -> Mapping[str, Any]:

@@ -17,9 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..remoting.node.clock import RealClock
+from .apache import libfaketime
+from .apache.distribution import Part, distribution
 from .errors import HarnessError
 from .installation import how_to_get_toxiproxy
 from .machine import Java, Machine, allow_open_files, find_java, measure
+from .scenarios.implementations import SERVERS
 
 if TYPE_CHECKING:
     from .scenarios.model import Scenario
@@ -30,6 +34,8 @@ ADDRESS_SPACE_MIN = 16_384 * MB
 _JVM_FILES, _JVM_MEMORY = 512, 600 * MB
 _RAY_FILES, _RAY_MEMORY = 1024, 700 * MB
 _FILES_A_LINK, _MEMORY_A_NODE = 4, 60 * MB
+_MEMORY_A_JAVA_NODE = 200 * MB
+"""Measured on three NameServers (125 MB each) and three brokers (210 MB each) of Apache's."""
 _FILES_A_SHARING_LINK, _MEMORY_A_SHARING_CLIENT = 3, 2 * MB
 """Of clients that share a process: a listener and a connection, each of two files, and no more."""
 _HOW_TO_GET_JAVA = f"install a JDK {JAVA_MIN} or newer (Debian: apt-get install openjdk-17-jdk-headless)"
@@ -58,9 +64,14 @@ class Needs:
         links, sharing = len(topology.links), len(topology.process_of)
         of_sharing = sum(link.node in topology.process_of for link in topology.links)
         processes = len(topology.nodes) - sharing + len(topology.processes)
+        of_java = _MEMORY_A_JAVA_NODE * len(scenario.implementations())
         return cls(
             open_files=_RAY_FILES + _FILES_A_LINK * (links - of_sharing) + _FILES_A_SHARING_LINK * of_sharing,
-            memory=_JVM_MEMORY * judged + _RAY_MEMORY + _MEMORY_A_NODE * processes + _MEMORY_A_SHARING_CLIENT * sharing,
+            memory=_JVM_MEMORY * judged
+            + _RAY_MEMORY
+            + _MEMORY_A_NODE * processes
+            + _MEMORY_A_SHARING_CLIENT * sharing
+            + of_java,
             run_disk=128 * MB,
             temporary_disk=256 * MB,
             ports=min(0.9, max(0.1, min(links / 5_000, links / 10_000 + 0.1))),
@@ -184,6 +195,22 @@ def require(needs: Needs, run_folder: Path) -> None:
         more = f" ({len(wrong) - 1} more: see `nemesrv preflight`)" if len(wrong) > 1 else ""
         raise HarnessError(wrong[0] + more)
     allow_open_files(needs.open_files)
+
+
+def require_programs(scenario: Scenario, scale: float) -> None:
+    """Every program of Apache's that the scenario's nodes are is on this machine, brought by Maven where it was not,
+    and can go at this pace. HarnessError with one sentence where not; nothing is started."""
+    found = scenario.implementations()
+    if not found:
+        return
+    kinds = scenario.topology().kinds
+    parts = {(text, Part.SERVERS if kinds[node] in SERVERS else Part.CLIENTS) for node, text in found.items()}
+    for text, part in sorted(parts):
+        made_by = distribution(text)
+        assert made_by is not None
+        made_by.class_path(part)
+    if why := libfaketime.wrong(RealClock.starting_now(scale)):
+        raise HarnessError(f"{scenario.name}: {why}")
 
 
 def require_java() -> None:

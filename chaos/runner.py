@@ -26,7 +26,7 @@ from .faults.link_faults import LinkFault
 from .history.store import HistoryStore
 from .installation import require_extras
 from .judging import Judged, exit_status, extras_of, find, judge, of_run, show
-from .preflight import Needs, require
+from .preflight import Needs, require, require_programs
 from .scenarios.model import Scenario, TimersModel, found_defect, refuse_nowhere
 from .scenarios.placement import Offer, placed
 
@@ -74,6 +74,8 @@ def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
     if options.history is not None:
         HistoryStore(options.history)
     require_parts("nemesrv run", scenarios, options.out, virtual=virtual, joins=options.ray is not None)
+    for scenario in scenarios:
+        require_programs(scenario, options.time_scale or scenario.timers.time_scale)
     judged = []
     workers = max(map(processes_of, scenarios), default=1)
     ray = None if virtual else options.ray
@@ -191,6 +193,12 @@ def _require_injectable(scenario: Scenario, options: Options) -> None:
             by_packets = ", `injection: packet` beside it" if what.loses_packets else ""
             allowed = f"a fault that a proxy can inject{by_packets}, or --clock virtual"
             raise ScenarioError(scenario.name, f"timeline.{index}.{key}", value, allowed)
+    if made_by := next(iter(scenario.implementations().values()), None):
+        if options.is_virtual(scenario):
+            raise ScenarioError(scenario.name, "clock", "virtual", f"the real clock where a node is {made_by}")
+        if options.ray is not None:
+            allowed = f"a Ray of its own on this machine where a node is {made_by}: no --ray, no $RAY_ADDRESS"
+            raise ScenarioError("--ray", "", options.ray, allowed)
     if options.ray is None and not options.is_virtual(scenario):
         placed(scenario.topology(), scenario.placement, [Offer(THIS_MACHINE)], file=scenario.name)
     if scenario.phases and not options.is_virtual(scenario):

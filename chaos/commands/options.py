@@ -35,6 +35,12 @@ set_option = click.option(
     help="Change the scenario: settle_s=90, timeline.0.at_s=30, brokers.forceRegister=false. May be repeated.",
 )
 
+implementation_option = click.option(
+    "--implementation",
+    metavar="ours|apache-VERSION|apache:FOLDER",
+    help="Whose programs NameServers and brokers are, e.g. apache-5.3.3, or apache:$ROCKETMQ_HOME (docs/apache.md).",
+)
+
 summary_option = click.option(
     "--summary",
     type=AppendedFile(),

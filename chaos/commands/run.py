@@ -9,7 +9,7 @@ import click
 
 from ..errors import ScenarioError
 from .ending import supervised
-from .options import json_option, ray_option, scenario_names, set_option, summary_option
+from .options import implementation_option, json_option, ray_option, scenario_names, set_option, summary_option
 from .values import Number, SparkMaster, WholeNumber
 
 
@@ -29,6 +29,7 @@ from .values import Number, SparkMaster, WholeNumber
     metavar="NAME|FILE.py",
     help="Plant this defect of the self-test (docs/defects.md), or your own (docs/scenarios.md), in the nodes.",
 )
+@implementation_option
 @set_option
 @ray_option
 @click.option("--spark-master", type=SparkMaster(), help="Judge on this Spark cluster instead of in this process.")
@@ -48,6 +49,7 @@ def run(
     time_scale: float | None,
     clock: str | None,
     defect: str | None,
+    implementation: str | None,
     sets: tuple[str, ...],
     ray: str | None,
     spark_master: str | None,
@@ -89,7 +91,7 @@ def run(
         ray=ray,
         history=history,
     )
-    found = [find(name, sets) for name in names]
+    found = [find(name, sets, implementation) for name in names]
     for each in found:
         if each.workload.start_bias is not None:
             from ..statistics.power import announcement

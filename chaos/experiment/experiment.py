@@ -192,6 +192,8 @@ class Experiment:
                 value = self._about_client(name)
             elif (said := scenario.nodes.get(name)) is not None and said.client_profile is not None:
                 value["client_profile"] = said.client_profile
+            if (made_by := scenario.implementations().get(name)) is not None:
+                value["implementation"] = made_by
             if (host := stage.host_name(name)) is not None:
                 value["host"] = host
             self._record("node", source=name, address=address and str(address), value=value)

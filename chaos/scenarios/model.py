@@ -15,6 +15,7 @@ import yaml
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from ...remoting.node.profile import Profile
+from ..apache.distribution import OURS
 from ..checkers import CHECKS
 from ..errors import ScenarioError, nearest
 from ..faults.by_hand import ByHand
@@ -29,6 +30,7 @@ from .action import STRICT, ActionModel, Name
 from .by_hand import check_by_hand
 from .clocks import check_clocks
 from .host_actions import told_of_entries, unfolded
+from .implementations import check_implementations, implementations_of, said_by_command, with_profile
 from .lists import check_lists
 from .nodes import check_nodes, slaves_of
 from .placement import Offer, PlacementModel, check_placement, placed
@@ -63,6 +65,9 @@ class ClusterModel(_Model):
     slaves: int = Field(0, ge=0, le=3)
     """Of each broker: broker-a/1, broker-a/2, …; `nodes:` may name further ones."""
     profile: Literal["4.9", "5.x"] = "4.9"
+    """Where it is not said it follows from `implementation`."""
+    implementation: str = OURS
+    """Whose programs NameServers and brokers are: ours, apache-VERSION, or apache:FOLDER."""
     name_server_list: tuple[str, ...] | None = Field(None, min_length=1, max_length=9)
     """What an address server answers with at first, whom brokers and clients then ask for their lists by HTTP; None:
     there is none, and everybody is configured with a list."""
@@ -133,6 +138,8 @@ class NodeModel(_Model):
     """Of a client: whose rules it chooses NameServers by, and is judged by; None: Java's, as the cluster's profile."""
     cluster_name: Name | None = None
     """Of a broker: the cluster that it registers in (brokerClusterName)."""
+    implementation: str | None = None
+    """Whose program it is; None: as `cluster` says of servers, ours of clients."""
 
 
 class Scenario(_Model):
@@ -225,6 +232,14 @@ class Scenario(_Model):
             said["consumers"] = {"consumeThreadMax": 1}
         return said
 
+    def implementations(self) -> dict[str, str]:
+        """Node to `implementation`, of all that are not ours."""
+        return implementations_of(self.cluster.implementation, self.nodes, self.topology().kinds)
+
+    def implementation_of(self, node: str) -> str:
+        """Whose program the node is: ours, apache-VERSION or apache:FOLDER."""
+        return self.implementations().get(node, OURS)
+
     def topics(self) -> dict[str, int]:
         """Topic to queues at each broker, of the workload's own and all others."""
         return all_topics(self.workload, self.name)
@@ -245,8 +260,9 @@ class Scenario(_Model):
         return yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
 
 
-def load(path: Path, sets: Sequence[str] = ()) -> Scenario:
-    """The scenario of a YAML file, with what `--set` changes. ScenarioError with one sentence for whatever is wrong."""
+def load(path: Path, sets: Sequence[str] = (), implementation: str | None = None) -> Scenario:
+    """The scenario of a YAML file, with what `--set` changes and the `implementation` of its servers, whose profile is
+    then the scenario's where `--set` does not say another. ScenarioError with one sentence for whatever is wrong."""
     file = str(path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -255,6 +271,8 @@ def load(path: Path, sets: Sequence[str] = ()) -> Scenario:
     except UnicodeDecodeError as exc:
         raise ScenarioError(file, "", "", "well-formed YAML") from exc
     document = read(text, file=file)
+    if implementation is not None:
+        document["cluster"] = said_by_command(document.get("cluster"), implementation)
     changes = [change(one, document, Scenario.model_fields) for one in sets]
     try:
         return parse(document, file=file)
@@ -266,7 +284,7 @@ def load(path: Path, sets: Sequence[str] = ()) -> Scenario:
 
 def parse(document: dict[str, Any], *, file: str) -> Scenario:
     """The scenario of an already parsed document; `file` is for the messages."""
-    document = {"name": Path(file).stem, **document}
+    document = with_profile({"name": Path(file).stem, **document}, file)
     if document.get("checks") == "all":
         document["checks"] = list(CHECK_NAMES)
     rest = {key: value for key, value in document.items() if key != "config"}  # there every setting says its own
@@ -298,6 +316,7 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
         refuse_series(timeline, scenario.topology().members, joins_s, file=file)
         refuse_idle_heals(timeline, scenario.topology(), file=file)
     check_by_hand(scenario, file=file)
+    check_implementations(scenario, file=file)
     check_clocks(scenario, file=file)
     if scenario.defect is not None:
         defect = found_defect(scenario.defect, file=file, key="defect", beside=Path(file).parent)
@@ -440,13 +459,13 @@ def shipped() -> dict[str, Path]:
     return {path.stem: path for path in sorted(SHIPPED_DIR.glob("*.yaml"))}
 
 
-def find(name_or_path: str, sets: Sequence[str] = ()) -> Scenario:
-    """A shipped scenario by name, or the scenario of a YAML file; with what `--set` changes."""
+def find(name_or_path: str, sets: Sequence[str] = (), implementation: str | None = None) -> Scenario:
+    """A shipped scenario by name, or the scenario of a YAML file; with what `--set` and `--implementation` change."""
     known = shipped()
     if name_or_path in known:
-        return load(known[name_or_path], sets)
+        return load(known[name_or_path], sets, implementation)
     path = Path(name_or_path)
     if path.suffix not in (".yaml", ".yml") and not path.exists():
         allowed = f"a YAML file or one of {', '.join(known)}{nearest(name_or_path, known)}"
         raise ScenarioError(name_or_path, "SCENARIO", repr(name_or_path), allowed)
-    return load(path, sets)
+    return load(path, sets, implementation)

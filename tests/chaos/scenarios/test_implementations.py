@@ -1,0 +1,137 @@
+"""`implementation` in a scenario: who is what, what follows from it, and what cannot be asked of Apache's programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos.errors import ScenarioError
+from nemesrv.chaos.runner import Options, run_all
+from nemesrv.chaos.scenarios.model import find, parse
+from nemesrv.remoting.node.profile import Profile
+
+CHECKS = ["routes_converge"]
+
+
+def _parse(cluster: dict[str, Any], **more: Any) -> Any:
+    return parse({"cluster": cluster, "checks": CHECKS, **more}, file="x.yaml")
+
+
+def test_the_cluster_says_it_of_servers_and_nodes_of_themselves() -> None:
+    nodes = {"ns-1": {"implementation": "apache-4.9.7"}, "broker-a": {"implementation": "ours"}}
+    nodes["producer-0"] = {"implementation": "apache-4.9.8"}
+    scenario = _parse({"name_servers": 2, "brokers": 2, "implementation": "apache-5.3.3"}, nodes=nodes)
+    assert scenario.implementations() == {
+        "ns-0": "apache-5.3.3",
+        "ns-1": "apache-4.9.7",
+        "broker-b": "apache-5.3.3",
+        "producer-0": "apache-4.9.8",
+    }
+    assert scenario.implementation_of("broker-a") == "ours"
+    assert scenario.implementation_of("consumer-0") == "ours"
+
+
+def test_the_profile_follows_from_it_unless_it_is_said() -> None:
+    assert _parse({"implementation": "apache-5.3.3"}).profile is Profile.V5_X
+    assert _parse({"implementation": "apache-4.9.7"}).profile is Profile.V4_9
+    assert _parse({"implementation": "apache-5.3.3", "profile": "4.9"}).profile is Profile.V4_9
+
+
+def test_a_scenario_as_run_reads_as_it_was() -> None:
+    scenario = _parse({"implementation": "apache-5.3.3"}, nodes={"ns-0": {"implementation": "ours"}})
+    import yaml
+
+    assert parse(yaml.safe_load(scenario.to_yaml()), file="x.yaml") == scenario
+
+
+def test_the_command_says_it_over_the_file_and_the_profile_follows() -> None:
+    scenario = find("smoke", (), "apache-5.3.3")
+    assert (scenario.cluster.implementation, scenario.profile) == ("apache-5.3.3", Profile.V5_X)
+    assert find("smoke", ("cluster.profile='4.9'",), "apache-5.3.3").profile is Profile.V4_9
+    assert find("smoke", (), "ours").implementations() == {}
+
+
+@pytest.mark.parametrize(
+    ("cluster", "more", "said"),
+    [
+        (
+            {"implementation": "apache-6"},
+            {},
+            "x.yaml: cluster.implementation: 'apache-6' is not allowed: ours, apache-VERSION such as apache-4.9.7",
+        ),
+        (
+            {},
+            {"nodes": {"ns-0": {"implementation": "kafka"}}},
+            "x.yaml: nodes.ns-0.implementation: 'kafka' is not allowed: ours, apache-VERSION",
+        ),
+        (
+            {"implementation": "apache-4.9.7"},
+            {"clock": "virtual"},
+            "x.yaml: clock: virtual is not allowed: real where a node is apache-4.9.7",
+        ),
+        (
+            {"implementation": "apache-4.9.7"},
+            {"config": {"name_servers": {"brokerChannelExpiredTime": 60_000}}},
+            "config: brokerChannelExpiredTime of ns-0: 60000 is not allowed: set of a node of ours: ns-0 is "
+            "apache-4.9.7, and it is a constant there",
+        ),
+        (
+            {"implementation": "apache-4.9.7", "profile": "5.x"},
+            {"config": {"name_servers": {"waitSecondsForService": 10}}},
+            "ns-0 is apache-4.9.7, and it has no such setting",
+        ),
+        (
+            {"implementation": "apache-5.3.3"},
+            {"config": {"brokers": {"brokerNotActiveTimeoutMillis": 60_000}}},
+            "Java sends it with enableSlaveActingMaster only",
+        ),
+        (
+            {"implementation": "apache-4.9.7"},
+            {"timeline": [{"at_s": 5, "do": "clock_step", "nodes": ["ns-0"], "by_s": 60}]},
+            "timeline.0.nodes: clock_step of ns-0 is not allowed: a node of ours: ns-0 is apache-4.9.7",
+        ),
+        (
+            {"implementation": "apache-4.9.7", "name_server_list": ["ns-0"]},
+            {},
+            "cluster.name_server_list: given is not allowed: no list by HTTP",
+        ),
+    ],
+)
+def test_what_cannot_be_is_said_in_one_sentence(cluster: dict[str, Any], more: dict[str, Any], said: str) -> None:
+    with pytest.raises(ScenarioError) as refused:
+        _parse(cluster, **more)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_setting_that_java_lets_be_set_is_taken() -> None:
+    scenario = _parse({"implementation": "apache-5.3.3"}, config={"ns-0": {"scanNotActiveBrokerInterval": 2000}})
+    assert scenario.settings()["ns-0"] == {"scanNotActiveBrokerInterval": 2000}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("apache-9", "--implementation: 'apache-9' is not allowed: ours, apache-VERSION"),
+        ("apache:/nowhere", "a distribution of RocketMQ: /nowhere is no RocketMQ distribution"),
+    ],
+)
+def test_the_command_is_told_what_is_wrong_with_it(text: str, said: str) -> None:
+    with pytest.raises(ScenarioError, match=r"^--implementation") as refused:
+        find("smoke", (), text)
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (Options(virtual=True), "clock: virtual is not allowed: the real clock where a node is apache-4.9.7"),
+        (Options(ray="auto"), "--ray: auto is not allowed: a Ray of its own on this machine"),
+    ],
+)
+def test_where_it_cannot_run_nothing_is_started(options: Options, said: str, tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError) as refused:
+        run_all([_parse({"implementation": "apache-4.9.7"})], options)
+    assert said in str(refused.value)
