@@ -3,6 +3,7 @@ serve other messages than were asked for."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,10 +14,12 @@ from ...actors.namesrv.server import NameServer
 from ...actors.namesrv.tables import BrokerGroup, Registered, Registration
 from ...clients.client_instance import FindBrokerResult
 from ...remoting.bodies.route import BrokerData
-from ...remoting.codes import MASTER_ID
+from ...remoting.codes import MASTER_ID, RequestCode
+from ...remoting.command import RemotingCommand
+from ..oracle.roles import NO_ID
 from ..topology import NodeKind
 from ..workloads.consumer import ConsumerNode
-from .model import Defect, checks, replace_part
+from .model import Defect, checks, in_its_parts, replace_part
 
 _READS, _BACKLOG = "slave-reads", "slave-backlog"
 
@@ -81,6 +84,19 @@ def _keeps_its_role(broker: Broker) -> None:
     replace_part(broker, "_reconfigured", go_on_as_before)
 
 
+def _registers_as(broker_id: int) -> Callable[[Broker], None]:
+    def plant(broker: Broker) -> None:
+        request = broker._registration._request
+
+        def with_another_id(code: RequestCode, fields: dict[str, str], body: bytes) -> RemotingCommand:
+            said = {"brokerId": str(broker_id)} if code == RequestCode.REGISTER_BROKER else {}
+            return request(code, fields | said, body)
+
+        replace_part(broker._registration, "_request", with_another_id)
+
+    return in_its_parts(plant)
+
+
 DEFECTS = (
     Defect(
         name="name-server-forgets-slaves",
@@ -98,9 +114,38 @@ DEFECTS = (
         kinds=(NodeKind.NAME_SERVER,),
         nodes=("ns-0",),
         scenario=_READS,
-        caught_by=checks("routes_as_registered", "routes_are_true"),
+        caught_by=checks("one_master", "routes_as_registered", "routes_are_true"),
         also=checks("answers_are_true", "client_routes_are_true", "routes_converge", "no_resurrection"),
         plant=_lists_a_slave_as_master,
+    ),
+    Defect(
+        name="slave-registers-as-master",
+        what="a slave registers as id 0 beside its master",
+        kinds=(NodeKind.SLAVE,),
+        nodes=("broker-a/1",),
+        scenario=_READS,
+        caught_by=checks("one_master", "routes_as_registered"),
+        also=checks(
+            "answers_are_true",
+            "client_routes_are_true",
+            "commits_follow_work",
+            "duplicates",
+            "queue_ownership",
+            "registrations_are_kept",
+            "routes_are_true",
+            "routes_converge",
+        ),
+        plant=_registers_as(MASTER_ID),
+    ),
+    Defect(
+        name="slave-registers-without-an-id",
+        what="a slave registers as id -1, as one does that waits to be told its own",
+        kinds=(NodeKind.SLAVE,),
+        nodes=("broker-a/1",),
+        scenario=_READS,
+        caught_by=checks("one_master", "routes_as_registered"),
+        also=checks("answers_are_true", "client_routes_are_true", "routes_are_true", "routes_converge"),
+        plant=_registers_as(NO_ID),
     ),
     Defect(
         name="consumer-never-asks-a-slave",

@@ -26,6 +26,7 @@ CONTROL_CHECKS = (
     "name_server_selection",
     "no_false_eviction",
     "no_resurrection",
+    "one_master",
     "queue_ownership",
     "routes_are_true",
     "routes_converge",
