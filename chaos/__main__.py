@@ -19,6 +19,7 @@ import click
 from .commands.bench import bench
 from .commands.check import check
 from .commands.conform import conform
+from .commands.doctor import doctor
 from .commands.ending import Stopped, end, from_a_shell
 from .commands.explain import explain
 from .commands.fault import fault
@@ -95,6 +96,7 @@ for command in (
     scenarios,
     check,
     conform,
+    doctor,
     report,
     up,
     fault,

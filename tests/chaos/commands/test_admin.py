@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import logging
 import random
@@ -122,13 +123,13 @@ Admin = Callable[..., Done]
 
 
 @pytest.fixture
-def admin(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Admin]:
-    """Runs `nemesrv admin ARGS` through `main`, as the console script does; what it makes of this process is undone."""
+def nemesrv(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Admin]:
+    """Runs `nemesrv ARGS` through `main`, as the console script does; what it makes of this process is undone."""
     monkeypatch.setattr(ending, "_from_a_shell", False)  # else a later test's command would fork this process
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def command(*args: str | Address) -> Done:
-        monkeypatch.setattr(sys, "argv", ["nemesrv", "admin", *map(str, args)])
+        monkeypatch.setattr(sys, "argv", ["nemesrv", *map(str, args)])
         status = 0
         try:
             main()
@@ -140,6 +141,12 @@ def admin(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
     yield command
     for number, handler in before.items():
         signal.signal(number, handler)
+
+
+@pytest.fixture
+def admin(nemesrv: Admin) -> Admin:
+    """Runs `nemesrv admin ARGS`."""
+    return functools.partial(nemesrv, "admin")
 
 
 @pytest.fixture
@@ -430,3 +437,48 @@ def test_the_admin_commands_are_imported_only_when_one_is_asked_for() -> None:
     text, imported = loaded("admin", "--help")
     assert "clusterList" in text
     assert imported
+
+
+# -- nemesrv doctor
+
+
+def test_the_doctor_finds_nothing_wrong_with_a_topic_that_is_routed(
+    servers: Servers, nemesrv: Admin, topic: str
+) -> None:
+    done = nemesrv("doctor", topic, "-n", servers.n)
+    assert (done.status, done.err) == (0, "")
+    for address in servers.name_servers.values():
+        assert any(line.startswith(f"{address}  routes it to broker-a 2/2 perm 6") for line in done.lines), done.out
+
+
+def test_the_doctor_says_which_name_server_lacks_a_topic(servers: Servers, nemesrv: Admin, topic: str) -> None:
+    without = servers.name_servers["ns-1"]
+
+    async def forget() -> None:
+        async with AdminClient(servers.context("doctor"), (without,)) as client:
+            await client.delete_topic_in_name_server(topic, name_server=without)
+
+    servers.do(forget)
+    done = nemesrv("doctor", topic, "-n", servers.n, "--json")
+    assert done.status == 1, done
+    found = json.loads(done.out)
+    assert found["topic"] == topic
+    assert {(cause["name"], *cause["about"]) for cause in found["causes"]} == {
+        ("topic-is-not-at-this-name-server", str(without), name) for name in servers.brokers
+    }
+
+
+def test_the_doctor_names_the_topic_that_was_meant(servers: Servers, nemesrv: Admin, topic: str) -> None:
+    done = nemesrv("doctor", f"{topic}s", "-n", servers.n)
+    assert done.status == 1
+    assert f"1. There is no topic {topic}s: " in done.out
+    assert f"There is {topic}." in done.out
+
+
+def test_the_doctor_needs_one_name_server_that_answers(nemesrv: Admin, nobody: Address) -> None:
+    failed(nemesrv("doctor", "orders", "-n", nobody), 4, "no NameServer gives an answer", nobody)
+
+
+@pytest.mark.parametrize("wrong", ["", "nowhere", "a:9876,b:9876", "a:99999"])
+def test_the_doctor_says_what_a_list_of_name_servers_is(nemesrv: Admin, wrong: str) -> None:
+    failed(nemesrv("doctor", "orders", "-n", wrong), 2, "-n", "host:port, several with ; between them")
