@@ -54,6 +54,38 @@ class Older(NamedTuple):
     """Since when the committed offset has been a higher one."""
 
 
+class Forgotten(NamedTuple):
+    """A commit before which the broker had a lower offset than the same process of it had been told last."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    group: str
+    before: int
+    """What it had."""
+    told: int
+    at_ms: float
+    told_ms: float
+
+
+class Behind(NamedTuple):
+    """The first of the messages that one holder of a queue worked off, with all before them, and that one commit,
+    later than persistConsumerOffsetInterval, was the first to cover."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    group: str
+    """With broadcasting a consumer."""
+    consumer: str
+    incarnation: int
+    taken_ms: float
+    """When the holding began."""
+    offset: int
+    worked_ms: float
+    committed_ms: float | None
+
+
 class CommitFacts(NamedTuple):
     """What is gathered of a history."""
 
@@ -65,6 +97,8 @@ class CommitFacts(NamedTuple):
     ahead: tuple[Ahead, ...] = ()
     back: tuple[Back, ...] = ()
     older: tuple[Older, ...] = ()
+    forgotten: tuple[Forgotten, ...] = ()
+    behind: tuple[Behind, ...] = ()
 
 
 def asker_of(group: str) -> str:

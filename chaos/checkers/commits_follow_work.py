@@ -1,10 +1,12 @@
-"""Committed offsets follow the work: never beyond what was received, never back, and kept by who was told them.
+"""Committed offsets follow the work: never beyond what was received, never back, soon behind it, and kept by who was
+told them.
 
     received ── 0 1 2 3 4 · · ·
     commit 5 ─────────────┘ right: all before it was received by then
     commit 7 ─────────────────── ahead: 5 and 6 are lost if its consumer dies now
     commit 4 ── after 5: back, which only a change of hands, a fault or a broker's restart explains (oracle/commits.py)
     taken at 3, 5 s after 5 was committed: the broker answered an older offset than it was told
+    nothing committed, and a persistAllConsumerOffset is over since 5 was received: uncommitted.py
 
 A message counts as worked off when its listener is done with it (`receive`). A group's commits are judged against what
 all of its members received; with broadcasting each consumer keeps its own offsets, and none may be at a broker.
@@ -28,6 +30,7 @@ from .findings import NEVER, examples_of, tolerated
 from .lateness import LagWindow
 from .route_tables import exists
 from .tolerance import tolerance
+from .uncommitted import behind, forgotten
 
 if TYPE_CHECKING:
     from .dataframes.gathering import Gathering
@@ -36,7 +39,8 @@ NAME = "commits_follow_work"
 ANSWERED_MS = 5_000.0
 """A consumer asks for a committed offset with this time-out: what it got was right at most so long ago."""
 _ROW = "an offset is committed when all before it is consumed"
-_COUNTS = ("commits", "ahead", "back", "older", "at_brokers")
+_RULES = ("ahead", "back", "older", "behind", "forgotten")
+_COUNTS = ("commits", *_RULES, "at_brokers")
 
 
 @dataclass(frozen=True)
@@ -48,9 +52,12 @@ class Commits(Facts):
     ahead: int = 0
     back: int = 0
     older: int = 0
+    behind: int = 0
+    """Holdings' stretches of messages that were worked off and not committed in time."""
+    forgotten: int = 0
     at_brokers: int = 0
     unsure: int = 0
-    """Of `ahead` and `older`: their receipts may have died with a killed process, or the machine was late."""
+    """Of `ahead`, `older` and `behind`: their receipts may have died with a killed process, or the machine was late."""
     lag_ms: float | None = largest()
     first: tuple[Finding, ...] = ()
     """The first of the wrong ones, or of the unsure ones."""
@@ -76,12 +83,14 @@ def judged(facts: CommitFacts, control: Control, world: World) -> Commits:
         *_ahead(facts, rules, groups, control),
         *_back(facts, rules, groups),
         *_older(facts, rules, groups, control),
+        *behind(facts, rules, groups, control),
+        *forgotten(facts, rules, groups),
     ]
     wrong = [finding for finding in found if finding.wrong]
     first = sorted(wrong or found, key=lambda finding: (finding.from_ms, finding.object))[:FINDINGS_MAX]
     if facts.at_brokers:
         first.append(_at_brokers(facts.at_brokers, world))
-    counts = {name: sum(finding.more["rule"] == name for finding in found) for name in ("ahead", "back", "older")}
+    counts = {name: sum(finding.more["rule"] == name for finding in found) for name in _RULES}
     return Commits(
         commits=facts.commits,
         taken=facts.taken,
@@ -94,19 +103,23 @@ def judged(facts: CommitFacts, control: Control, world: World) -> Commits:
 
 
 def judge(seen: Commits, world: World) -> Verdict:
-    """Examined: commits that changed an offset. Violations: messages that were committed
-    past before they were received, commits of older offsets, older offsets answered, broadcasters' at a broker."""
+    """Examined: commits that changed an offset, and those that should have been. Violations: messages that were
+    committed past before they were received, commits of older offsets, older offsets answered, work that was not
+    committed in time, offsets that a broker forgot, broadcasters' at a broker."""
     measured: dict[str, Any] = {name: getattr(seen, name) for name in _COUNTS}
-    examined = seen.commits + seen.at_brokers  # of a growing history old commits are gone when a queue is taken later
+    examined = (
+        seen.commits + seen.at_brokers + seen.behind
+    )  # of a growing history old commits are gone when a queue is taken later
     allowed = {"bound_ms": 0.0, "formula": NEVER, "row": _ROW}
     if not examined:
         why = "no offset was committed" if world.of_kind("consumer") else "there was no consumer"
         return Verdict.nothing_examined(NAME, why, measured=measured, allowed=allowed)
-    bad = seen.ahead + seen.back + seen.older + seen.at_brokers
+    bad = seen.ahead + seen.back + seen.older + seen.behind + seen.forgotten + seen.at_brokers
     wrong, validity, why = bad - seen.unsure, Validity.VALID, ""
     said = (
         f"{seen.ahead} messages committed past before they were received, {seen.back} offsets went back, "
-        f"{seen.older} taken at an older one, {seen.at_brokers} of broadcasters at a broker"
+        f"{seen.older} taken at an older one, {seen.behind} times work was not committed in time, "
+        f"{seen.forgotten} offsets forgotten, {seen.at_brokers} of broadcasters at a broker"
     )
     if wrong:
         validity, why = Validity.INVALID, f"of {seen.commits} commits: {said}"
@@ -130,7 +143,7 @@ def judge(seen: Commits, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="offsets are committed only for what was received, never go back but where the rules say so, and are kept",
+    says="offsets are committed in time and only for what was received, never go back but where rules say so, are kept",
     section=Section.MESSAGES,
     reads=Reads.MESSAGES,
     gather=gather,
@@ -145,7 +158,8 @@ def _told(measured: Mapping[str, Any]) -> str:
     """ "1,398 commits, 0 ahead, 0 back" """
     said = [f"{measured.get('commits', 0):,} commits", f"{measured.get('ahead', 0):,} ahead"]
     said.append(f"{measured.get('back', 0):,} back")
-    few = {"older": "answered older", "at_brokers": "of broadcasters at a broker"}
+    few = {"older": "answered older", "behind": "times late", "forgotten": "forgotten"}
+    few |= {"at_brokers": "of broadcasters at a broker"}
     return ", ".join([*said, *(f"{measured[name]:,} {text}" for name, text in few.items() if measured.get(name))])
 
 

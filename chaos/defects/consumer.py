@@ -428,7 +428,7 @@ DEFECTS = (
         what="consumers never commit how far they have consumed",
         kinds=_CONSUMER,
         scenario="broker-crash",
-        caught_by=checks("duplicates"),
+        caught_by=checks("commits_follow_work", "duplicates"),
         plant=_never_commits,
     ),
 )

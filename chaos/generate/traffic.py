@@ -69,7 +69,10 @@ Rows = NDArray[Any]
 
 _NONE = np.empty(0)
 COMMITTED_OF = 16
-"""Every so many messages of a queue its group's offset is committed; of a quiet queue each."""
+"""Every so many messages of a queue its group's offset is committed, and the last of each COMMITTED_MS; of a quiet
+queue each."""
+COMMITTED_MS = 2_500.0
+"""Less than persistConsumerOffsetInterval, within which what was consumed has to be committed."""
 PRODUCER_SHIFT = 40
 """A message's number: its producer's, shifted, and its place among the producer's."""
 
@@ -340,7 +343,13 @@ class Traffic:
 
     def _commits(self, made: Messages, got: Ints) -> Rows:
         """As the brokers record them that are there."""
-        at = got[(made.offset[got] % COMMITTED_OF == COMMITTED_OF - 1) | seldom(self.plan)]
+        committed = (made.offset[got] % COMMITTED_OF == COMMITTED_OF - 1) | seldom(self.plan)
+        queue = (made.topic[got] * self.plan.brokers + made.stored_on[got]) * self.plan.queues + made.queue[got]
+        order = np.lexsort((made.offset[got], queue))
+        period = made.received_ms[got[order]] // COMMITTED_MS
+        committed[order[:-1]] |= (np.diff(queue[order]) != 0) | (np.diff(period) != 0)
+        committed[order[-1:]] = True
+        at = got[committed]
         times_ms = made.received_ms[at] + 0.4
         broker = made.stored_on[at]
         where = {"topic": made.topic[at], "broker": broker, "queue": made.queue[at], "offset": made.offset[at] + 1}

@@ -8,7 +8,8 @@ and calls. They are as many as the run is long in timers and faults, not as it i
 needs one of two sets:
 
     MESSAGES     messages that are not finished: acknowledged and not received, received or tried more than once, ended
-                 `info`, or younger than T; and those with the highest offset of each producer, holding and queue
+                 `info`, or younger than T; and those with the highest offset of each producer, holding and queue;
+                 commits that first covered one of these, and each queue's last of each process
     OPERATIONS   operations not ended; after the last change until all has settled, all; in quiet times the failed ones;
                  sends that took a third of their time-out, which says that the machine stood still; and between two
                  changes each client's first good one, and its first failed and longest tries at each broker
@@ -67,7 +68,32 @@ def _messages(history: DataFrame, world: World, until_ms: float) -> DataFrame:
     by_op = F.max(F.when(F.col("event") == "send", F.col("msg_key"))).over(Window.partitionBy(*_OP))
     key = F.when(F.col("event") == "send_attempt", by_op).otherwise(F.col("msg_key"))
     rows = history.where(F.col("event").isin("send", "send_attempt", "receive", "read")).withColumn("_key", key)
-    return rows.join(_finished(rows, world, until_ms), "_key", "left_anti").drop("_key")
+    kept = rows.join(_finished(rows, world, until_ms), "_key", "left_anti").drop("_key")
+    return kept.unionByName(_commits(history.where(F.col("time_ms") <= until_ms), kept, last=True))
+
+
+def _commits(history: DataFrame, rows: DataFrame, *, last: bool) -> DataFrame:
+    """The commits that were the first beyond one of the received messages in `rows`; and each process's `last`."""
+    of_broadcast = F.col("role") == "consumer"
+    group = F.when(of_broadcast, F.col("node")).otherwise(F.get_json_object("value", "$.group"))
+    by_time = Window.partitionBy(*QUEUE, "_group").orderBy("time_ms", "node", "incarnation", "seq")
+    of_process = Window.partitionBy(*QUEUE, "_group", "node", "incarnation").orderBy(F.desc("time_ms"), F.desc("seq"))
+    commits = (
+        history.where(F.col("event") == "commit")
+        .withColumn("_group", group)
+        .withColumn("_from", F.max("offset").over(by_time.rowsBetween(Window.unboundedPreceding, -1)))
+        .withColumn("_last", F.lit(last) & (F.row_number().over(of_process) == 1))
+    )
+    received = (
+        rows.where((F.col("event") == "receive") & F.col("offset").isNotNull())
+        .select(*QUEUE, F.col("offset").alias("_received"))
+        .distinct()
+    )
+    first = (F.col("_received") < F.col("offset")) & (F.col("_received") >= F.coalesce("_from", F.lit(-1)))
+    beyond = (
+        commits.join(received, list(QUEUE)).where(first).select(*_ROW).distinct().withColumn("_beyond", F.lit(True))
+    )
+    return commits.join(beyond, list(_ROW), "left").where(F.col("_last") | F.col("_beyond")).select(*history.columns)
 
 
 def _finished(rows: DataFrame, world: World, until_ms: float) -> DataFrame:
@@ -251,6 +277,7 @@ def rows_of(archive: DataFrame, keys: DataFrame, carry: DataFrame) -> DataFrame:
     ops = of_keys.where(F.col("event") == "send").select(*_OP).distinct()
     attempts = archive.where(F.col("event") == "send_attempt").join(ops, list(_OP), "left_semi")
     found = of_keys.select(*archive.columns).unionByName(attempts.select(*archive.columns))
+    found = found.unionByName(_commits(archive, of_keys, last=False))
     return found.join(carry.select(*_ROW), list(_ROW), "left_anti").select(*archive.columns)
 
 

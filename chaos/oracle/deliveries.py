@@ -203,7 +203,7 @@ class Dues:
             if is_first or acked_ms > holding.start_ms:
                 return None  # where a group begins is its consumeFromWhere's to say
             return Due(holding.start_ms, holding.start_ms, "passed over", holding.node)
-        leaves_ms = self._leaving_ms(holding)
+        leaves_ms = self.leaving_ms(holding)
         for start_ms, end_ms in self.free(queue, holding):
             from_ms = max(start_ms, acked_ms)
             end_ms = min(end_ms, leaves_ms)
@@ -211,7 +211,7 @@ class Dues:
                 return Due(from_ms + PROMPT_MS, from_ms, "held", holding.node)
         return None
 
-    def _leaving_ms(self, holding: Holding) -> float:
+    def leaving_ms(self, holding: Holding) -> float:
         """From when on the consumer may have given the queue up: it says so when it has committed all that it drops,
         each with a broker that, with a fault about, it may have to look up and to connect to first."""
         timers = self.world.timers_of(holding.node)

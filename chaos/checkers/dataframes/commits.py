@@ -2,6 +2,7 @@
 
     commit ──┬─ counted; those below the one before ─────────────────────────────────────► Back
              ├─ beside queue_taken: was the offset that was read passed before? ──────────► Older
+             ├─ beside the receipts of each holding: was it covered in time? ─────────────► Behind (uncommitted.py)
     send ok ─┼─► by queue, from its end: the first commit beyond each message ──┐
     receive ─┘                              received by then? ── no ────────────┴────────► Ahead
 
@@ -17,12 +18,14 @@ from pyspark.sql import functions as F
 
 from ...oracle.deliveries import Asker, askers
 from ...oracle.world import World
-from ..commits import Ahead, Back, CommitFacts, Older, asker_of
+from ..commits import Ahead, Back, Behind, CommitFacts, Older, asker_of
+from ..uncommitted import brokers_that_tell, interval_ms
 from .gathering import Gathering
 from .groups import members, of_each_group
 from .plain_pages import QUEUE
 from .shared import traffic
 from .small_tables import beside
+from .uncommitted import behind, forgotten
 
 _PLACE = (*QUEUE, "group")
 
@@ -38,8 +41,9 @@ def commits(gathering: Gathering, world: World) -> CommitFacts:
     is_back = F.col("before") > F.col("offset")
     counts = kept.agg(F.count("*"), F.count(F.when(is_back, True))).collect()[0]
     at_brokers = rows.where(F.col("role") != "consumer").count() if broadcasting else 0
+    late = _behind(gathering, world, kept, groups)
     if not counts[0]:
-        return CommitFacts(at_brokers=at_brokers)
+        return CommitFacts(at_brokers=at_brokers, behind=tuple(late))
     taken, older = (0, []) if broadcasting else _older(gathering, world, kept)
     return CommitFacts(
         commits=counts[0],
@@ -48,6 +52,8 @@ def commits(gathering: Gathering, world: World) -> CommitFacts:
         ahead=tuple(_ahead(gathering.history, kept, groups)),
         back=tuple(_back(kept, is_back)) if counts[1] else (),
         older=tuple(older),
+        forgotten=tuple(forgotten(kept)),
+        behind=tuple(late),
     )
 
 
@@ -66,7 +72,7 @@ def _of_groups(history: DataFrame, rows: DataFrame, groups: list[Asker], *, broa
         .select(
             *_PLACE,
             "offset",
-            F.coalesce("_of.before", F.lit(-1)).alias("before"),
+            F.col("_of.before").alias("before"),  # null: not told
             F.col("_of.client").alias("client"),
             "time_ms",
             "node",
@@ -116,6 +122,16 @@ def _older(gathering: Gathering, world: World, kept: DataFrame) -> tuple[int, li
         if passed_ms is not None
     ]
     return len(rows), found
+
+
+def _behind(gathering: Gathering, world: World, kept: DataFrame, groups: list[Asker]) -> list[Behind]:
+    of_member, tell = {member: group for group in groups for member in group.members}, brokers_that_tell(world)
+    taken = [
+        (row, of_member[row.node].name)
+        for row in gathering.control.rows("queue_taken")
+        if row.broker_name in tell and row.node in of_member and of_member[row.node].topic in ("", row.topic)
+    ]
+    return behind(gathering.history, kept, taken, interval_ms(world))
 
 
 def _ahead(history: DataFrame, kept: DataFrame, groups: list[Asker]) -> list[Ahead]:

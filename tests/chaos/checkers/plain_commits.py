@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from nemesrv.chaos.checkers.commits import Ahead, Back, CommitFacts, Older, asker_of
+from nemesrv.chaos.checkers.commits import Ahead, Back, Behind, CommitFacts, Forgotten, Older, asker_of
 from nemesrv.chaos.checkers.commits_follow_work import judge, judged
 from nemesrv.chaos.checkers.control import Control
+from nemesrv.chaos.checkers.uncommitted import brokers_that_tell, interval_ms
 from nemesrv.chaos.oracle.deliveries import askers
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Verdict
@@ -58,6 +59,8 @@ def facts_of(rows: Sequence[Mapping[str, Any]], world: World) -> CommitFacts:
         ahead=tuple(sorted(_ahead(rows, world, commits))),
         back=tuple(_back(commits)),
         older=tuple(older),
+        forgotten=tuple(_forgotten(commits)),
+        behind=tuple(_behind(rows, world, commits)),
     )
 
 
@@ -89,6 +92,62 @@ def _ahead(
             acked_ms = acked.get((place, offset))
             found.append(Ahead(*place, offset, first["time_ms"], by, acked_ms, received_ms))
     return found
+
+
+def _behind(
+    rows: Sequence[Mapping[str, Any]],
+    world: World,
+    commits: Mapping[Place, Sequence[Mapping[str, Any]]],
+) -> list[Behind]:
+    tell, late_ms = brokers_that_tell(world), interval_ms(world)
+    groups = {member: group for group in askers(world) for member in group.members}
+    received: dict[tuple[Any, ...], dict[int, float]] = defaultdict(dict)
+    for row in rows:
+        if row["event"] == "receive" and row.get("offset") is not None:
+            of_holding = received[_holding(row)]
+            of_holding[row["offset"]] = min(of_holding.get(row["offset"], row["time_ms"]), row["time_ms"])
+    first_past = {place: _FirstPast(of_place) for place, of_place in commits.items()}
+    taken = sorted((row for row in rows if row["event"] == "queue_taken"), key=_order)
+    found = []
+    for row in taken:
+        group = groups.get(row["node"])
+        if row["broker_name"] not in tell or group is None or group.topic not in ("", row["topic"]):
+            continue
+        place = row["topic"], row["broker_name"], row["queue_id"], group.name
+        firsts: dict[float | None, tuple[float, int]] = {}
+        island: tuple[int, float | None, float] | None = None  # its last offset, since when it counts, worked off at
+        for offset, received_ms in sorted(received[_holding(row)].items()):
+            first = first_past[place].of(offset) if place in first_past else None
+            first_ms = None if first is None else first["time_ms"]
+            if island is None or island[0] != offset - 1:
+                begins = island is None and offset == (row["offset"] or 0)
+                island = offset, float("-inf") if begins else first_ms, received_ms
+            island = offset, island[1], max(island[2], received_ms)
+            if island[1] is None:
+                continue
+            worked_ms = max(island[1], island[2])
+            if first_ms is None or first_ms - worked_ms > late_ms:
+                firsts[first_ms] = min(firsts.get(first_ms, (worked_ms, offset)), (worked_ms, offset))
+        for first_ms, (worked_ms, offset) in sorted(firsts.items(), key=lambda one: one[1]):
+            by = row["node"], row["incarnation"], row["time_ms"]
+            found.append(Behind(*place, *by, offset, worked_ms, first_ms))
+    return found
+
+
+def _holding(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return row["node"], row["incarnation"], row["op_id"], row["topic"]
+
+
+def _forgotten(commits: Mapping[Place, Sequence[Mapping[str, Any]]]) -> list[Forgotten]:
+    found = []
+    for place, of_place in commits.items():
+        last: dict[tuple[str, int], Mapping[str, Any]] = {}
+        for row in of_place:
+            told, before = last.get((row["node"], row["incarnation"])), _value(row).get("before")
+            if told is not None and before is not None and before < told["offset"]:
+                found.append(Forgotten(*place, before, told["offset"], row["time_ms"], told["time_ms"]))
+            last[row["node"], row["incarnation"]] = row
+    return sorted(found, key=lambda one: (one.at_ms, one[:4]))
 
 
 class _FirstPast:

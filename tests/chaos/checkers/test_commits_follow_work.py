@@ -213,6 +213,87 @@ def test_a_queue_taken_below_what_was_committed_long_before_is_the_brokers_fault
     assert taken_after(4).verdict is Validity.VALID
 
 
+def ran(builder: HistoryBuilder, *seconds: float, node: str = "consumer-0") -> HistoryBuilder:
+    for at_s in seconds:
+        builder.at(at_s).event(node, "scheduled_task", f="persistAllConsumerOffset", duration_ms=1.0)
+    return builder
+
+
+def test_what_was_worked_off_and_is_not_committed_by_the_next_run_is_wrong() -> None:
+    found = verdict(ran(worked(story(), 3), 98, 101.5, 106.5))
+    assert (found.verdict, found.examined, kinds(found)) == (Validity.INVALID, 1, ["consumed, and not committed"])
+    (example,) = found.examples
+    assert (example.who, example.what, example.from_ms, example.more["offset"]) == (
+        "consumer-0",
+        "broker-a",
+        101.5e3,
+        0,
+    )
+    assert verdict(committed(ran(worked(story(), 3), 98, 101.5, 106.5), 101.6, 2, -1)).verdict is Validity.INVALID
+    late = verdict(committed(ran(worked(story(), 3), 98, 101.5, 106.5), 112, 3, -1))
+    assert (late.verdict, kinds(late)) == (Validity.INVALID, ["committed late"])
+
+
+def test_what_is_committed_by_the_next_run_is_in_time() -> None:
+    def committed_at(seconds: float, lag_ms: float = 1.0) -> Validity:
+        builder = ran(worked(story(), 1), 105.5, 110.5)
+        return verdict(committed(builder, seconds, 1, -1), lag_ms=lag_ms).verdict
+
+    assert (committed_at(104), committed_at(105.54), committed_at(105.8)) == (
+        Validity.VALID,
+        Validity.VALID,
+        Validity.INVALID,
+    )
+    assert committed_at(105.8, lag_ms=200) is Validity.VALID
+    assert verdict(committed(worked(story(), 1), 300, 1, -1)).verdict is Validity.VALID  # timers_kept looks for the run
+
+
+def test_a_commit_waits_for_the_message_before_and_for_the_one_that_nobody_has_received() -> None:
+    def after(builder: HistoryBuilder, before: int = -1) -> Validity:
+        return verdict(committed(ran(builder, 106, 111), 117, 3, before)).verdict
+
+    assert after(received(received(received(story(), 100, 0), 100, 2), 111.5, 1)) is Validity.INVALID  # 0 is worked off
+    waits = committed(received(received(received(story(), 100, 0), 104, 2), 111.5, 1), 105.5, 1, -1)
+    assert after(waits, 1) is Validity.VALID
+    assert verdict(ran(received(story(), 100, 2), 106, 111)).verdict is Validity.UNKNOWN  # 0 and 1 are under way
+
+
+def test_nothing_is_asked_of_a_run_when_the_queue_is_gone_or_the_way_is_not_free() -> None:
+    cut = ("f1", "black_hole", "timeout", "consumer-0", "broker-a")
+
+    def after(builder: HistoryBuilder) -> Validity:
+        return verdict(committed(ran(builder, 106), 300, 0, -1)).verdict
+
+    assert after(worked(story(), 3)) is Validity.INVALID
+    assert after(dropped(worked(story(), 3).at(105))) is Validity.VALID
+    assert after(worked(story(), 3).at(104).fault(*cut)) is Validity.VALID
+    assert after(worked(story(), 3).at(104).fault(*KILL)) is Validity.VALID
+
+
+def test_of_somebody_elses_broker_no_commits_are_known() -> None:
+    builder = ran(worked(story(), 3), 106, 111)
+    assert verdict(builder).verdict is Validity.INVALID
+    (row,) = (row for row in builder.rows if row["event"] == "node" and row["source"] == "broker-a")
+    row["value"] |= {"implementation": "apache-4.9.8"}
+    assert verdict(builder).verdict is Validity.UNKNOWN
+
+
+def test_a_process_of_a_broker_that_had_less_than_it_was_told_has_forgotten() -> None:
+    def had(before: int, *, restarted: bool = False) -> Verdict:
+        builder = committed(worked(story(), 5), 110, 3, -1)
+        if restarted:
+            builder.at(111).fault(*KILL).at(112).restarted("broker-a").fault(*KILL, end=True)
+        return verdict(committed(builder, 160, 5, before))
+
+    found = had(-1)
+    assert (found.verdict, kinds(found), found.examples[0].who) == (
+        Validity.INVALID,
+        ["had forgotten what was committed"],
+        "broker-a",
+    )
+    assert (had(3).verdict, had(-1, restarted=True).verdict) == (Validity.VALID, Validity.VALID)
+
+
 def test_commits_of_groups_that_are_not_the_runs_are_nobodys_business() -> None:
     builder = committed(sent(worked(story(), 3), 104, 3), 105, 4, 3, by="1234", group="somebody-elses")
     found = verdict(builder)
@@ -251,14 +332,22 @@ def test_the_commits_of_two_parts_are_those_of_the_whole() -> None:
     assert one.plus(other).minus(one).back == 1
 
 
+_COUNTED = ("commits", "ahead", "back", "older", "behind", "forgotten")
+
+
 def _of_all_kinds() -> HistoryBuilder:
-    """Commits that are right, ahead and back; queues taken at what was committed, and below it."""
+    """Commits that are right, ahead, back, late and forgotten; queues taken at what was committed, and below it."""
     builder = worked(story(), 90)
     for offset in range(10, 90, 10):
         committed(builder, 100 + offset, offset, offset - 10 if offset > 10 else -1)
     committed(builder, 195, 60, 80)
     committed(sent(sent(builder, 200, 90), 200, 91), 201, 92, 60)
     received(builder, 203, 90)
+    received(builder, 211, 91)
+    committed(builder, 220, 93, 70)
+    for offset in (92, 93, 95):
+        received(builder, 221, offset)
+    ran(builder, 116, 222, 228)
     return taken(dropped(builder.at(230)).at(240), offset=70, node="consumer-1").end(400)
 
 
@@ -271,7 +360,7 @@ def test_spark_gathers_what_plain_python_finds_from_a_small_and_from_a_large_his
     builder = _of_all_kinds()
     control, world = builder.facts()
     plain = verdict_of(builder.rows, control, world)
-    assert [plain.measured[name] for name in ("commits", "ahead", "back", "older")] == [10, 2, 1, 1]
+    assert [plain.measured[name] for name in _COUNTED] == [11, 3, 1, 1, 2, 1]
     write_parquet(builder.rows, tmp_path)
     (small,) = check_run(tmp_path, [CHECK.name], spark)
     assert (small.verdict, small.measured, small.examples) == (plain.verdict, plain.measured, plain.examples)

@@ -52,6 +52,16 @@ ODD = {
         "name-server-takes-nobody-back",
         "routes_are_true",
     ),
+    "a kill without a restart, among consumers": Odd(
+        [{"at_s": 20, "do": "kill", "nodes": ["broker-a"]}],
+        "consumer-never-commits",
+        "commits_follow_work",
+    ),
+    "a kill without a restart, among brokers": Odd(
+        [{"at_s": 20, "do": "kill", "nodes": ["broker-a"]}],
+        "broker-forgets-offsets",
+        "commits_follow_work",
+    ),
     "a NameServer lost at the first send": Odd(
         [
             {"at_s": 0, "do": "black_hole", "links": ["producers <-> name_servers"]},

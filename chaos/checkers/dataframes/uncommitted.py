@@ -1,0 +1,99 @@
+"""What was worked off and committed late or never, and offsets that a broker forgot.
+
+receive ─► by holding, in order of offsets: 4 5 6 · 8     without a gap from its beginning, or from a commit on
+           worked off: the latest receipt so far          4 5 6: 6 is worked off when 4, 5 and 6 are received
+           first commit beyond it                         too late, or none ──► Behind, the first of each commit
+commit  ─► by process of a broker, in order of time: before lower than the last one's offset ──► Forgotten
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from ..commits import Behind, Forgotten
+from ..control import Row
+from .plain_pages import QUEUE
+from .shared import traffic
+from .small_tables import beside
+
+_PLACE = (*QUEUE, "group")
+
+
+def behind(history: DataFrame, kept: DataFrame, taken: Sequence[tuple[Row, str]], late_ms: float) -> list[Behind]:
+    """Of the holdings that these `queue_taken` rows began, each with its group; `kept`: the commits of the groups;
+    `late_ms` is in time."""
+    takes: list[tuple[Any, ...]] = [
+        (number, row.node, row.incarnation, row.op_id, row.topic, group, row.offset or 0)
+        for number, (row, group) in enumerate(taken)
+    ]
+    if not takes:
+        return []
+    schema = "id int, node string, incarnation int, op_id string, topic string, group string, at long"
+    receipts = (
+        traffic(history)
+        .where((F.col("event") == "receive") & F.col("offset").isNotNull())
+        .join(beside(history, takes, schema), ["node", "incarnation", "op_id", "topic"])
+        .groupBy("id", *_PLACE, "offset", "at")
+        .agg(F.min("time_ms").alias("received_ms"))
+    )
+    none = F.lit(None)
+    beyond = kept.select(
+        none.cast("int").alias("id"),
+        *_PLACE,
+        (F.col("offset") - 1).alias("offset"),  # the last that it covers
+        none.cast("long").alias("at"),
+        none.cast("double").alias("received_ms"),
+        F.col("time_ms").alias("commit_ms"),
+    )
+    from_its_end = (
+        Window.partitionBy(*_PLACE)
+        .orderBy(F.desc("offset"), F.col("commit_ms").isNull())
+        .rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    )
+    of_holding = Window.partitionBy("id").orderBy("offset")
+    unbroken = Window.partitionBy("id", "island").orderBy("offset")
+    so_far = unbroken.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    rows = (
+        receipts.withColumn("commit_ms", none.cast("double"))
+        .unionByName(beyond)
+        .withColumn("first_ms", F.min("commit_ms").over(from_its_end))
+        .where(F.col("id").isNotNull())
+        .withColumn("island", F.col("offset") - F.row_number().over(of_holding))
+        .withColumn("from_ms", F.first("first_ms").over(so_far))
+        .withColumn("worked_ms", F.max("received_ms").over(so_far))
+        .where((F.col("island") == F.col("at") - 1) | F.col("from_ms").isNotNull())
+        .withColumn(
+            "worked_ms",
+            F.when(F.col("island") == F.col("at") - 1, F.col("worked_ms")).otherwise(
+                F.greatest("worked_ms", "from_ms")
+            ),
+        )
+        .where(F.col("first_ms").isNull() | (F.col("first_ms") - F.col("worked_ms") > late_ms))
+        .groupBy("id", *_PLACE, "first_ms")
+        .agg(F.min(F.struct("worked_ms", "offset")).alias("work"))
+        .select("id", *_PLACE, "work.offset", "work.worked_ms", "first_ms")
+        .orderBy("id", "worked_ms", "offset")
+        .collect()
+    )
+    found = []
+    for id_, topic, broker_name, queue_id, group, *work in rows:
+        row, _ = taken[id_]
+        found.append(Behind(topic, broker_name, queue_id, group, row.node, row.incarnation, row.time_ms, *work))
+    return found
+
+
+def forgotten(kept: DataFrame) -> list[Forgotten]:
+    """Commits before which the same process of the broker had a lower offset than it was told last."""
+    of_process = Window.partitionBy(*_PLACE, "node", "incarnation").orderBy("time_ms", "seq")
+    rows = (
+        kept.withColumn("told", F.lag("offset").over(of_process))
+        .withColumn("told_ms", F.lag("time_ms").over(of_process))
+        .where(F.col("before") < F.col("told"))
+        .select(*_PLACE, "before", "told", F.col("time_ms").alias("at_ms"), "told_ms")
+        .orderBy("at_ms", *_PLACE)
+    )
+    return [Forgotten(*row) for row in rows.collect()]
