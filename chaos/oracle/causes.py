@@ -6,7 +6,7 @@ Plain functions over `World`, each computed once for a node or a link, because e
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ..faults.losses import Delay, Loss
@@ -39,6 +39,8 @@ class Cause:
     """How much later its end may."""
     ended_by: str = ""
     """What ended it, where that has a name of its own."""
+    heals_from_ms: float = math.inf
+    """From when on it may be over, where that is before its end: what ends it takes its time."""
 
     @classmethod
     def of(cls, fault: Fault, on: str, timers: Timers) -> Cause:
@@ -49,10 +51,16 @@ class Cause:
         kind, loss = fault.kind, fault.loss(timers)
         packets, delay = kind.loses_packets, kind.delay
         start_ms = min(fault.start_ms, fault.end_ms - MOMENT_MS) if loss.closes else fault.start_ms
-        return cls(start_ms, fault.end_ms, on, loss, fault.fault_id, packets, fault.stream, delay)
+        of = start_ms, fault.end_ms, on, loss, fault.fault_id, packets, fault.stream, delay
+        return cls(*of, heals_from_ms=fault.heals_from_ms)
 
     def active(self, at_ms: float) -> bool:
         return self.start_ms <= at_ms < self.end_ms
+
+
+def healed_from_ms(causes: Iterable[Cause], at_ms: float) -> float:
+    """From when on one of these may be over, of those that may be when `at_ms` is; that moment itself without any."""
+    return min((c.heals_from_ms for c in causes if c.start_ms <= c.heals_from_ms < at_ms <= c.end_ms), default=at_ms)
 
 
 RESEND_MAX_MS = 120_000.0

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .causes import Cause, link_causes
+from .causes import Cause, healed_from_ms, link_causes
 from .hung import broker_causes, hung_brokers
 from .lists import may_have
 from .named_brokers import named_to
@@ -63,7 +63,7 @@ def _absences(world: World) -> list[Absence]:
         for broker in processes:
             causes = [*processes[broker], *link_causes(world, client.name, broker)]
             for start_ms, lasted_ms, fault_id in merged(causes, world.end_ms):
-                end_ms = while_it_lives(world, client, start_ms, lasted_ms)
+                end_ms = while_it_lives(world, client, start_ms, healed_from_ms(causes, lasted_ms))
                 if not alive(world, client.name, start_ms, end_ms):
                     continue
                 if _unrouted_by_hand(world, client.name, start_ms, end_ms):

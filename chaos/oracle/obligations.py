@@ -22,7 +22,7 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from ..faults.losses import Loss
-from .causes import Cause, leave_ms, link_causes, process_causes, resend_ms
+from .causes import Cause, healed_from_ms, leave_ms, link_causes, process_causes, resend_ms
 from .recorded import Life
 from .windows import NEVER, Flapping, Timers, Window, drop_window, flapping_of, return_window
 from .world import World
@@ -176,7 +176,12 @@ class RouteObligations:
                 found[-1] = (*found[-1][:2], state.end_ms, found[-1][3])
                 continue
             found.append((state.start_ms, self._left_ms(state.start_ms, causes), state.end_ms, state.label))
+        found = [(since_ms, from_ms, self.heals_from_ms(to_ms), label) for since_ms, from_ms, to_ms, label in found]
         return [stretch for stretch in found if stretch[1] < stretch[2]]
+
+    def heals_from_ms(self, at_ms: float) -> float:
+        """From when on what kept the broker away until then may be over."""
+        return healed_from_ms(self.causes, at_ms)
 
     def _left_ms(self, at_ms: float, active: Iterable[Cause]) -> float:
         """From when on the broker registers no more: a clean stop is recorded when it is over, and until then it may
@@ -428,7 +433,8 @@ def _obligations(world: World) -> list[Obligation]:
             for state in run:
                 if state.judged:
                     from_ms = max(state.settled_ms, state.start_ms)
-                    _demand(found, ObligationKind.DROP, state, from_ms, state.end_ms, state.window)
+                    to_ms = pair.heals_from_ms(state.end_ms)
+                    _demand(found, ObligationKind.DROP, state, from_ms, to_ms, state.window)
     return found
 
 

@@ -64,6 +64,8 @@ class Fault:
     start_ms: float
     end_ms: float
     value: Mapping[str, Any] = field(default_factory=dict)
+    heal_asked_ms: float | None = None
+    """When its end was asked for, which `end_ms` says was complete; None where nobody recorded it."""
     gone_ms: float | None = None
     """When the process that it ended was gone, with its connections; None where nobody recorded it."""
     began_with: int = field(default=0, compare=False)
@@ -84,6 +86,11 @@ class Fault:
 
     def overlaps(self, from_ms: float, to_ms: float) -> bool:
         return self.start_ms < to_ms and self.end_ms > from_ms
+
+    @property
+    def heals_from_ms(self) -> float:
+        """From when on it may be over: an end takes from its asking until it is complete."""
+        return self.end_ms if self.heal_asked_ms is None else min(self.heal_asked_ms, self.end_ms)
 
     @property
     def by_hand(self) -> bool:
@@ -172,8 +179,10 @@ def faults_in(rows: Sequence[Mapping[str, Any]]) -> tuple[Fault, ...]:
         of = one.get("fault_id"), one["source"]
         return of == (fault.get("fault_id"), fault["source"]) and one["time_ms"] >= fault["time_ms"]
 
-    def close(opened: tuple[Mapping[str, Any], int], end_ms: float) -> None:
+    def close(opened: tuple[Mapping[str, Any], int], ended: Mapping[str, Any] | None) -> None:
         row, began_with = opened
+        end_ms = math.inf if ended is None else float(ended["time_ms"])
+        asked_ms = None if ended is None else object_of(ended.get("value")).get("asked_ms")
         found.append(
             Fault(
                 fault_id=row.get("fault_id") or "",
@@ -185,6 +194,7 @@ def faults_in(rows: Sequence[Mapping[str, Any]]) -> tuple[Fault, ...]:
                 start_ms=float(row["time_ms"]),
                 end_ms=end_ms,
                 value=object_of(row.get("value")),
+                heal_asked_ms=None if asked_ms is None else float(asked_ms),
                 gone_ms=next((of["time_ms"] for of in gone if same(of, row) and of["time_ms"] <= end_ms), None),
                 began_with=began_with,
                 ended_with=actions,
@@ -198,11 +208,11 @@ def faults_in(rows: Sequence[Mapping[str, Any]]) -> tuple[Fault, ...]:
         key = (row.get("fault_id"), row["source"], row.get("target"))
         before = open_.pop(key, None)
         if before is not None:
-            close(before, float(row["time_ms"]) if row.get("phase") == "end" else math.inf)
+            close(before, row if row.get("phase") == "end" else None)
         if row.get("phase") == "start":
             open_[key] = row, actions
     for opened in open_.values():
-        close(opened, math.inf)
+        close(opened, None)
     return tuple(sorted(found, key=lambda fault: (fault.start_ms, fault.fault_id, fault.source, fault.target or "")))
 
 

@@ -105,6 +105,23 @@ def test_a_broker_behind_a_partition_comes_back_after_the_heal_and_not_before() 
     assert check(partition(260)).verdict is Validity.INVALID
 
 
+def test_a_heal_that_took_its_time_lets_in_from_when_it_was_asked_for() -> None:
+    def back(back_s: float, asked_s: float | None) -> Validity:
+        builder = cluster(clients=("producer-0",)).at(100)
+        links = [(*LINK[:3], "broker-a", "ns-0"), (*LINK[:3], "producer-0", "broker-a")]
+        for link in links:
+            builder.fault(*link)
+        for node in ("ns-0", "ns-1"):
+            builder.at(215).route(node, "orders", "broker-b")
+        builder.at(back_s).route("ns-0", "orders", *BOTH)
+        for link in links:
+            builder.at(300).fault(*link, end=True, value=None if asked_s is None else {"asked_ms": asked_s * 1000})
+        return check(builder.end(360)).verdict
+
+    assert (back(299.7, None), back(299.7, 299.6)) == (Validity.INVALID, Validity.VALID)
+    assert (back(299.5, 299.6), back(299.56, 299.6)) == (Validity.INVALID, Validity.VALID)
+
+
 def test_under_a_fault_that_lets_registrations_through_a_broker_may_come_and_go() -> None:
     builder = cluster().at(100).fault(*LINK, stream="downstream").at(110).route("ns-0", "orders", "broker-b")
     builder.at(130).route("ns-0", "orders", *BOTH).at(300).fault(*LINK, stream="downstream", end=True)
