@@ -9,6 +9,7 @@ NameServers. Whoever hears what is seen hears the addresses that everybody else 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
@@ -44,6 +45,8 @@ class Dialler:
         self._context, self._see_all = context, see
         self._name_servers, self._brokers, self._vip = dict(name_servers), dict(brokers), frozenset(vip)
         self._unreachable = Unreachable(context.name)
+        self._free = asyncio.Event()
+        self._free.set()
         self._told: dict[str, str] = {}
         self._back: dict[str, str] = {}
         self._fronts: dict[str, list[Front]] = {
@@ -58,6 +61,7 @@ class Dialler:
 
     def _upstream(self, told: Address) -> Upstream:
         async def dialled() -> Address | None:
+            await self._free.wait()
             network = self._context.network
             return network.dialled_at(told) if isinstance(network, TcpNetwork) else told
 
@@ -76,6 +80,20 @@ class Dialler:
         for fronts in self._fronts.values():
             for front in fronts:
                 await front.close()
+
+    def hold(self) -> None:
+        """From now on the JVM is let in, and seen, and what it says waits: it comes up before its node is at work."""
+        self._free.clear()
+
+    def release(self) -> None:
+        """What waits goes on, and everything from now on."""
+        self._free.set()
+
+    def says(self, own: Mapping[str, str]) -> None:
+        """What the JVM says of its own address in requests (host:port) is this for who hears it."""
+        for fronts in self._fronts.values():
+            for front in fronts:
+                front.said = dict(own)
 
     def address(self, name: str) -> Address:
         """Where the JVM dials this server."""

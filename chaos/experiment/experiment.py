@@ -25,6 +25,8 @@ from ...remoting.errors import RocketMQError
 from ...remoting.node.file_names import file_name
 from ...remoting.node.network import Address
 from ...remoting.node.recording import Recorder
+from ..apache.bypass import refuse_bypass
+from ..apache.server import PATIENCE_S
 from ..defects import Defect
 from ..errors import ScenarioError
 from ..faults.by_hand import ByHand
@@ -201,7 +203,13 @@ class Experiment:
         stack.callback(self._links.heal_all)
         self._processes = ProcessFaults(self._cluster, self._record, self._works_again)
         self.say(f"starting {len(topology.nodes)} nodes")
-        plan = NodePlan(scenario=scenario, listen=listen, advertised=self._advertised, defect=self.defect)
+        plan = NodePlan(
+            scenario=scenario,
+            listen=listen,
+            advertised=self._advertised,
+            defect=self.defect,
+            logs=self.folder.logs.resolve(),
+        )
         self._cluster.listen(self._spec(plan, name, topology.kinds[name]) for name in topology.nodes)
         for name in topology.of(NodeKind.NAME_SERVER):
             if not self._there((name,)):
@@ -267,6 +275,7 @@ class Experiment:
             log_file=self.folder.logs.resolve() / f"{file_name(name)}.log",
             process=process,
             links=self.stage.dials_of(name),
+            patience_s=PATIENCE_S if name in self.scenario.implementations() else 0.0,
         )
         return self.stage.spec(spec)
 
@@ -490,8 +499,12 @@ class Experiment:
                 result.result(timeout=60)
 
     def end(self) -> None:
-        """What comes from now on is not judged: nothing is healed, nothing settles, nothing is read."""
+        """What comes from now on is not judged: nothing is healed, nothing settles, nothing is read.
+
+        HarnessError where a program of somebody else's went round its proxies: then nothing is judged at all.
+        """
         self.stage.last_writes()
+        refuse_bypass(self.folder.data)
         self._phase("end")
         self._record("run_end")
 

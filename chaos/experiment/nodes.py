@@ -9,17 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from ...actors.broker.config import BrokerConfig
 from ...actors.namesrv.config import NamesrvConfig
 from ...clients.config import ClientConfig, ProducerConfig
 from ...clients.consumer.config import ConsumeFromWhere, ConsumerConfig, MessageModel
+from ...remoting.node.file_names import file_name
 from ...remoting.node.network import Address
 from ...remoting.node.profile import Profile
+from ..apache.server import ServerPlan
 from ..defects import Defect
 from ..oracle.client_profiles import PROFILES
 from ..oracle.timers import Timers, timers_of_nodes
+from ..scenarios.implementations import SERVERS
 from ..scenarios.model import Scenario
 from ..settings.resolve import Settings, config_fields
 from ..topology import ADDRESS_SERVER, NodeKind, broker_id, broker_name
@@ -40,13 +44,17 @@ class NodePlan:
     listen: Mapping[str, Address]
     advertised: Mapping[str, Address]
     defect: Defect | None = None
+    logs: Path | None = None
+    """The run's folder for logs; None: a Java program's are among its node's files."""
     settings: Settings = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", self.scenario.settings())
 
     def factory(self, name: str, kind: NodeKind) -> Factory:
-        """The program of the node, with the planted defect in it where one is meant for it."""
+        """The program of the node, with the planted defect in it where it is ours and one is meant for it."""
+        if (made_by := self.scenario.implementations().get(name)) is not None and kind in SERVERS:
+            return partial(programs.apache_server, self._apache_server(name, kind, made_by))
         made = _MAKERS[kind](self, name)
         if self.defect is not None and self.defect.is_for(name, kind):
             return partial(programs.planted, made, self.defect.plant if self.defect.source else self.defect.name)
@@ -95,6 +103,24 @@ class NodePlan:
             named |= {"broker_id": broker_id(name), "broker_role": "SLAVE"}
         config = BrokerConfig(**self._client_settings(name, kind, **named))
         return partial(programs.broker, config, self.listen[name], self.advertised[name])
+
+    def _apache_server(self, name: str, kind: NodeKind, made_by: str) -> ServerPlan:
+        own = self.scenario.nodes.get(broker_name(name))
+        is_broker = kind is not NodeKind.NAME_SERVER
+        names = {address: server for server, address in self.advertised.items()}
+        listed = {names.get(at, str(at)): at for at in self.name_servers(name)} if is_broker else {}
+        settings = {key: value for key, value in self.settings.get(name, {}).items()}
+        return ServerPlan(
+            implementation=made_by,
+            kind=kind,
+            listen=self.listen[name],
+            advertised=self.advertised[name],
+            settings=settings,
+            name_servers=listed,
+            broker_name=broker_name(name) if is_broker else "",
+            cluster_name=(own.cluster_name if own is not None else None) or "DefaultCluster",
+            logs=None if self.logs is None else self.logs / file_name(name),
+        )
 
     def _producer(self, name: str) -> Factory:
         workload = self.scenario.workload

@@ -15,6 +15,7 @@ from ...remoting.node.node import Node, NodeContext
 if TYPE_CHECKING:
     from ...actors.broker.config import BrokerConfig
     from ...actors.namesrv.config import NamesrvConfig
+    from ..apache.server import ServerPlan
 
 Factory = Callable[[NodeContext], Node]
 
@@ -29,6 +30,12 @@ def broker(config: BrokerConfig, listen: Address, advertised: Address, context: 
     from ...actors.broker.server import Broker
 
     return Broker(context, config, listen=listen, advertised=advertised)
+
+
+def apache_server(plan: ServerPlan, context: NodeContext) -> Node:
+    from ..apache.server import ApacheServer
+
+    return ApacheServer(context, plan)
 
 
 def planted(factory: Factory, defect: str | Callable[[Node], None], context: NodeContext) -> Node:

@@ -13,6 +13,7 @@ from typing import Any
 from ...remoting import fastjson
 from ...remoting.codes import FLAG_RESPONSE, V4_9_8, LanguageCode, ResponseCode
 from ...remoting.command import RemotingCommand
+from ...remoting.errors import ProtocolError
 from ...remoting.frame import decode_frame, encode_frame
 
 _QUOTED_IDS = re.compile(rb'"brokerAddrs"\s*:\s*\{\s*"')
@@ -50,6 +51,21 @@ def readdressed(body: bytes, addresses: Mapping[str, str]) -> bytes:
     # quotes and all, so that 10.0.0.1:1091 is not found in 10.0.0.1:10911; at once, as one's new may be another's old
     told = {f'"{old}"'.encode(): f'"{new}"'.encode() for old, new in addresses.items()}
     return re.sub(b"|".join(map(re.escape, told)), lambda found: told[found[0]], body) if told else body
+
+
+def told(frame: bytes, addresses: Mapping[str, str]) -> bytes:
+    """A request in which the fields that are one of these addresses are the other; the same bytes where none is."""
+    if not any(old.encode() in frame for old in addresses):
+        return frame
+    try:
+        command = decode_frame(frame)
+    except ProtocolError:
+        return frame
+    fields = command.ext_fields or {}
+    if command.is_response or not any(value in addresses for value in fields.values()):
+        return frame
+    command.ext_fields = {key: addresses.get(value, value) for key, value in fields.items()}
+    return encode_frame(command)
 
 
 def without(body: bytes, names: Collection[str]) -> bytes | None:

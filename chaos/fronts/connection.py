@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, cast
 from ...remoting.codes import RequestCode, ResponseCode
 from ...remoting.errors import ProtocolError
 from ...remoting.frame import decode_frame
-from .answers import answer_to, readdressed, with_body, without
+from .answers import answer_to, readdressed, told, with_body, without
 from .decode import ROUTE, Conversation, Stream
 from .observed import Asked, By, Closed, How
 
@@ -58,7 +58,7 @@ class Connection:
     def of_client(self, data: bytes) -> None:
         front, up = self._front, self._up
         behaviour = front.behaviour
-        plain = not (behaviour.swallows or behaviour.codes)
+        plain = not (behaviour.swallows or behaviour.codes or front.said)
         if plain and (self._up_waits or up.unfinished == self._up_passed):
             self._to_server(data)
             self._up_waits += 1
@@ -72,6 +72,8 @@ class Connection:
         passed, self._up_passed = self._up_passed, 0
         frames = up.feed(data)
         for frame in frames:
+            if front.said and not passed:
+                frame = told(frame, front.said)
             asked = self._asked(frame, front.now_ms())
             if passed or not (behaviour.swallows or self._answers(frame, asked)):
                 self._to_server(frame[passed:])

@@ -4,8 +4,9 @@
                port.py  connection.py                  open ─► behave, behave, … ─► close
 
 One port from `open` to `close`, whatever the behaviour. What it passes on is never altered, but for what a behaviour
-says (`codes`, `without`) and `addresses`, which change route answers. It lives in one event loop, uvloop where the
-caller's is one; nothing is awaited between a client's byte and the server's but back-pressure.
+says (`codes`, `without`), `addresses`, which change route answers, and `said`, which changes requests. It lives in one
+event loop, uvloop where the caller's is one; nothing is awaited between a client's byte and the server's but
+back-pressure.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class Front:
     upstream    may be set later, but before the first dial; None: a dial is closed at once. One that can be called
                 is asked at each dial, whose bytes wait meanwhile
     addresses   host:port in route answers to the host:port that is given out in its place
+    said        host:port in what the client says of itself to the host:port that the server hears in its place
     process     whose connection it is, by the client's end and ours; asked at each accept
     """
 
@@ -56,6 +58,7 @@ class Front:
         self.tell = see
         """What came of bytes that waited in `behind`; all else goes through `see`."""
         self.addresses: Mapping[str, str] = dict(addresses or {})
+        self.said: Mapping[str, str] = {}
         self.behaviour = PASSES
         self._process, self._numbers = process, connections
         self._connections: set[Connection] = set()

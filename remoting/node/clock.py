@@ -43,6 +43,8 @@ class AdjustableClock:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self.real = clock
+        """The clock without what was changed of it."""
         self.scale = float(getattr(clock, "scale", 1.0))
         self.monotonic_s, self.sleep = clock.monotonic_s, clock.sleep
         self.call_later, self.timeout = clock.call_later, clock.timeout

@@ -24,6 +24,7 @@ class Stand:
 
     def __init__(self, vip: bool = False) -> None:
         self.seen: list[Observation] = []
+        self.asked = asyncio.Event()
         self.accepted: asyncio.Queue[Peer] = asyncio.Queue()
         self.network = TcpNetwork({})
         context = NodeContext(
@@ -33,9 +34,14 @@ class Stand:
             context,
             name_servers={"ns-0": NS},
             brokers={"broker-a": BROKER},
-            see=self.seen.append,
+            see=self._see,
             vip=("broker-a",) if vip else (),
         )
+
+    def _see(self, one: Observation) -> None:
+        self.seen.append(one)
+        if isinstance(one, Asked):
+            self.asked.set()
 
     async def serve(self) -> Address:
         async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -137,3 +143,41 @@ def test_a_broker_is_dialled_at_its_vip_port_too() -> None:
         writer.close()
 
     on_stand(body, vip=True)
+
+
+def test_what_the_java_process_says_of_itself_is_what_everybody_is_told() -> None:
+    """Its registration names the port behind its front; the NameServer, and the history, hear of the front's."""
+
+    async def body(stand: Stand, at: Address) -> None:
+        stand.network.set_links({NS: at})
+        stand.dialler.says({"127.0.0.1:17527": str(BROKER)})
+        client = await stand.dial("ns-0")
+        server = await stand.server()
+        client.say(request(103, 7, brokerAddr="127.0.0.1:17527", haServerAddr="127.0.0.1:17528", brokerName="broker-a"))
+        heard = await server.command()
+        assert heard.ext_fields == {
+            "brokerAddr": str(BROKER),
+            "haServerAddr": "127.0.0.1:17528",
+            "brokerName": "broker-a",
+        }
+        client.say(request(105, 8, topic="t"))
+        assert (await server.command()).ext_fields == {"topic": "t"}
+        assert [one.fields.get("brokerAddr") for one in stand.seen if isinstance(one, Asked)] == [str(BROKER), None]
+
+    on_stand(body)
+
+
+def test_what_is_held_is_seen_and_goes_on_when_it_is_released() -> None:
+    """So a broker's JVM comes up, as far as its first registration, before its node is at work."""
+
+    async def body(stand: Stand, at: Address) -> None:
+        stand.network.set_links({NS: at})
+        stand.dialler.hold()
+        client = await stand.dial("ns-0")
+        client.say(request(103, 7, brokerName="broker-a"))
+        await asyncio.wait_for(stand.asked.wait(), LIMIT_S)
+        assert stand.accepted.empty()
+        stand.dialler.release()
+        assert (await (await stand.server()).command()).code == 103
+
+    on_stand(body)

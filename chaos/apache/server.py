@@ -1,0 +1,350 @@
+"""Apache's NameServer or broker as a node: its JVM behind a front at the node's address, its dials through fronts too.
+
+    listen    fronts are there; a NameServer's JVM is up, and that of a broker which was there before: what it says to
+              NameServers waits
+    prepare   a new broker's JVM is up, with the topics that it begins with
+    start     what waits goes on: the broker registers
+    stop      SIGTERM to the JVM, whose hooks run; it has ended
+    (killed)  the JVM dies with this process; this process ends as the JVM did, where that ends by itself
+
+Of what our own are asked it is asked these and `have_topics`. Rows are made of what is seen (server_rows.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+import socket
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...remoting.node.clock import RealClock
+from ...remoting.node.network import Address
+from ...remoting.node.node import NodeContext
+from ...remoting.node.profile import Profile
+from ...remoting.node.recording import recorded_at
+from ..fronts.front import Front
+from ..fronts.observed import Asked, Observation
+from ..fronts.rows import Row
+from ..topology import NodeKind
+from . import bypass, properties
+from .dialler import Dialler
+from .distribution import Part, distribution
+from .jvm import JavaCommand, JavaDied, JavaProgram
+from .libfaketime import FakedTime
+from .log_lines import Tail
+from .server_rows import ServerAbout, ServerRows
+from .tables import PERIOD_S, TablePoller
+
+MAINS = {
+    NodeKind.NAME_SERVER: "org.apache.rocketmq.namesrv.NamesrvStartup",
+    NodeKind.BROKER: "org.apache.rocketmq.broker.BrokerStartup",
+}
+LOG_FILES = ("namesrv.log", "broker.log", "remoting.log")
+BOOT_LIMIT_S, STOP_LIMIT_S, PATIENCE_S = 150.0, 60.0, 180.0
+"""Of the machine's time: a JVM takes seconds of CPU, and a run's come up side by side with Spark's."""
+LOOKS_S, BYPASS_S, POLLS_S = 0.1, 1.0, 0.1
+"""Of the machine's time: how often its logs are read, its connections looked at, and its tables asked for at most."""
+_REGISTERS = frozenset({103, 322})
+"""What a broker says first of all: REGISTER_BROKER, or QUERY_DATA_VERSION before it."""
+_FIRST, _LAST = 10_000, 19_990
+"""Ports for JVMs: below those of the harness."""
+_ROUTINE = {"waitTimeMillsInSendQueue": 200, "osPageCacheBusyTimeOutMills": 1_000}
+"""How long work may wait in a broker before it answers that it is busy, which is the machine's doing: stretched where
+RocketMQ's time goes faster than the machine's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerPlan:
+    """What the node's process begins with; can be pickled. Addresses are those that everybody is told."""
+
+    implementation: str
+    kind: NodeKind
+    listen: Address
+    advertised: Address
+    settings: Mapping[str, object] = field(default_factory=dict)
+    """RocketMQ's name to value, of what the scenario sets."""
+    name_servers: Mapping[str, Address] = field(default_factory=dict)
+    """Of a broker: its list."""
+    broker_name: str = ""
+    cluster_name: str = "DefaultCluster"
+    logs: Path | None = None
+    """The folder for what the JVM writes; None: in the node's own."""
+
+
+class ApacheServer:
+    """One NameServer or broker of Apache's, a Node (remoting/node/node.py)."""
+
+    def __init__(self, context: NodeContext, plan: ServerPlan) -> None:
+        assert context.data_dir is not None
+        self._context, self._plan, self._folder = context, plan, context.data_dir
+        self._logs = (plan.logs or context.data_dir / "logs").resolve()
+        self._is_broker = plan.kind is not NodeKind.NAME_SERVER
+        self._made_by = distribution(plan.implementation)
+        self._dialler = Dialler(context, name_servers=plan.name_servers, brokers={}, see=self._saw)
+        self._front = Front(context.name, self._upstream, self._saw, context.clock)
+        self._up = asyncio.Event()
+        self._port = 0
+        self._held: list[socket.socket] = []
+        self._java: JavaProgram | None = None
+        self._faked: FakedTime | None = None
+        self._rows: ServerRows | None = None
+        self._registers: asyncio.Future[None] | None = None
+        self._topics: dict[str, int] = {}
+        self._tails: dict[str, tuple[Tail, int]] = {}
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._poller: TablePoller | None = None
+
+    # -- lifecycle ---------------------------------------------------------------------------------------------------
+
+    async def listen(self) -> Address:
+        """The front accepts; the address that peers may be told. JavaDied, JavaMissing or OSError where it cannot."""
+        await self._dialler.open()
+        self._dialler.hold()
+        await self._front.open(self._plan.listen)
+        if not self._is_broker or self._context.incarnation:
+            await self._boot()
+        return self._plan.advertised
+
+    def have_topics(self, topics: Mapping[str, int]) -> None:
+        """Before `start`: these topics (name to queues) are there from the first registration on."""
+        self._topics.update(topics)
+
+    async def prepare(self) -> None:
+        if self._java is None:
+            await self._boot()
+
+    async def start(self) -> None:
+        """What it had to say to others goes on."""
+        self._dialler.release()
+        self._tasks.append(asyncio.get_running_loop().create_task(self._look_for_bypass()))
+
+    async def stop(self) -> None:
+        """The JVM's hooks have run, a broker has unregistered, and it has ended."""
+        if self._java is not None:
+            await self._java.terminate(STOP_LIMIT_S)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._poller is not None:
+            await self._poller.close()
+        await self._front.close()
+        await self._dialler.close()
+        if self._rows is not None:
+            self._read_logs()
+            self._rows.end(self._now_ms())
+        self._forget()
+
+    @property
+    def children(self) -> tuple[int, ...]:
+        """The JVM."""
+        return () if self._java is None else self._java.children
+
+    async def faulted(self, fields: Mapping[str, Any]) -> None:
+        """A row `fault` of the harness: what a proxy cannot do to the JVM's dials, its fronts do."""
+        await self._dialler.faulted(fields)
+
+    # -- the JVM -----------------------------------------------------------------------------------------------------
+
+    async def _boot(self) -> None:
+        """The JVM is up: a NameServer serves, a broker serves and has begun to register."""
+        assert self._made_by is not None
+        context, clock = self._context, self._real_clock()
+        self._port, self._held = hold_ports(context.rng)
+        own = Address("127.0.0.1", self._port)
+        self._dialler.says({str(own): str(self._plan.advertised)})
+        self._rows = ServerRows(self._put, self._about())
+        self._faked = FakedTime(clock, f"{context.name}-{context.incarnation}")
+        self._tails = {file: (Tail(file), _size(self._logs_folder / file)) for file in LOG_FILES}
+        try:
+            command = self._command(self._faked.environment, clock.scale)
+            output = self._logs / "java.log"
+            self._java = JavaProgram(context.name, command, output, ended=self._ended)
+            self._registers = asyncio.get_running_loop().create_future()
+            self._java.start()
+            if self._is_broker:
+                await self._java.within(self._registers, BOOT_LIMIT_S, "did not begin to register")
+            else:
+                await self._java.wait_for("boot success", BOOT_LIMIT_S)
+        except BaseException:
+            if self._java is not None:
+                await self._java.kill()
+            self._forget()
+            raise
+        self._faked.forget()
+        self._up.set()
+        self._begin(self._keep_looking())
+        if not self._is_broker:
+            self._poller = TablePoller(own, context.clock, self._rows.topics, profile=self._profile, log=context.log)
+            self._begin(self._poller.keep_polling(self._rows.polled, max(PERIOD_S, POLLS_S * clock.scale)))
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        self._tasks.append(asyncio.get_running_loop().create_task(work))
+
+    def _command(self, environment: Mapping[str, str], scale: float) -> JavaCommand:
+        assert self._made_by is not None
+        home = self._folder.resolve() / "home"
+        properties.write_logback(home / "conf", self._logs_folder)
+        self._logs_folder.mkdir(parents=True, exist_ok=True)
+        config = properties.write(home / "conf" / ("broker.conf" if self._is_broker else "namesrv.conf"), self._said())
+        if self._is_broker:
+            self._write_topics(home / "store" / "config" / "topics.json")
+            offsets = home / "store" / "config" / "consumerOffset.json"
+            assert self._rows is not None
+            self._rows.recovered(offsets.read_bytes() if offsets.is_file() else None)
+        return JavaCommand(
+            class_path=self._made_by.class_path(Part.SERVERS),
+            main=MAINS[NodeKind.BROKER if self._is_broker else NodeKind.NAME_SERVER],
+            arguments=("-c", str(config)),
+            environment=environment,
+            home=home,
+            user_home=self._logs,
+        )
+
+    def _said(self) -> dict[str, object]:
+        """RocketMQ's configuration file."""
+        plan, home = self._plan, self._folder.resolve() / "home"
+        if not self._is_broker:
+            return properties.name_server(self._port, home, plan.settings)
+        scale = self._real_clock().scale
+        patient = {name: round(value * scale) for name, value in _ROUTINE.items()}
+        own = {"brokerClusterName": plan.cluster_name, **(patient if scale > 1 else {}), **plan.settings}
+        return properties.broker(self._port, home, plan.broker_name, self._dialler.namesrv_addr.split(";"), own)
+
+    def _write_topics(self, file: Path) -> None:
+        if self._topics and not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(properties.topics_file(self._topics, self._context.clock.now_ms()), encoding="utf-8")
+
+    def _ended(self, code: int) -> None:
+        """The JVM has ended, and nobody asked it to: so does the node, in the same way, once its last rows are out."""
+        assert self._java is not None
+        self._context.log.error("%s", self._java.death())
+        if self._up.is_set():
+            asyncio.get_running_loop().call_later(0.05, end_as, code)
+
+    def _forget(self) -> None:
+        if self._faked is not None:
+            self._faked.forget()
+        while self._held:
+            self._held.pop().close()
+
+    # -- what is seen ------------------------------------------------------------------------------------------------
+
+    def _saw(self, one: Observation) -> None:
+        waits = self._registers is not None and not self._registers.done()
+        if waits and isinstance(one, Asked) and one.code in _REGISTERS and one.front != self._context.name:
+            assert self._registers is not None
+            self._registers.set_result(None)
+        if self._rows is not None:
+            self._rows.saw(one)
+
+    def _put(self, row: Row) -> None:
+        recorded_at(self._context.record, row.at_ms, row.event, row.fields)
+
+    def _about(self) -> ServerAbout:
+        plan = self._plan
+        timeout = plan.settings.get("registerBrokerTimeoutMills", 6_000 if self._profile is Profile.V4_9 else 24_000)
+        return ServerAbout(
+            name=self._context.name,
+            kind=plan.kind,
+            profile=self._profile,
+            broker_name=plan.broker_name,
+            name_servers={name: str(address) for name, address in plan.name_servers.items()},
+            fronts={str(self._dialler.address(name)): name for name in plan.name_servers},
+            register_timeout_ms=float(str(timeout)),
+        )
+
+    @property
+    def _profile(self) -> Profile:
+        assert self._made_by is not None
+        return self._made_by.profile
+
+    async def _upstream(self) -> Address | None:
+        """Where who dials the node is led: to the JVM, once that is up."""
+        await self._up.wait()
+        return Address("127.0.0.1", self._port)
+
+    async def _keep_looking(self) -> None:
+        assert self._rows is not None
+        while True:
+            await asyncio.sleep(LOOKS_S)
+            self._read_logs()
+            self._rows.passed(self._now_ms())
+
+    def _read_logs(self) -> None:
+        assert self._rows is not None
+        for file, (tail, at) in self._tails.items():
+            with contextlib.suppress(OSError), (self._logs_folder / file).open("rb") as opened:
+                opened.seek(at)
+                data = opened.read()
+                self._tails[file] = tail, at + len(data)
+                now_ms = self._now_ms()
+                for _number, line in tail.fed(data):
+                    self._rows.logged(now_ms, file, line)
+
+    async def _look_for_bypass(self) -> None:
+        seen: set[bypass.Stray] = set()
+        while True:
+            for pid in self.children:
+                fresh = set(bypass.look(pid, self._dialler.own_addresses)) - seen
+                if fresh:
+                    seen |= fresh
+                    bypass.noted(self._folder, fresh)
+                    self._context.log.error("the JVM goes round its proxies: %s", ", ".join(map(str, fresh)))
+            await asyncio.sleep(BYPASS_S)
+
+    @property
+    def _logs_folder(self) -> Path:
+        """Where RocketMQ itself writes below user.home."""
+        return self._logs / "logs" / "rocketmqlogs"
+
+    def _now_ms(self) -> float:
+        return self._context.clock.monotonic_s() * 1000.0
+
+    def _real_clock(self) -> RealClock:
+        """The run's, which the JVM's clocks follow."""
+        clock = getattr(self._context.clock, "real", self._context.clock)
+        if not isinstance(clock, RealClock):
+            raise JavaDied(f"{self._context.name} is {self._plan.implementation}, which goes by the real clock only")
+        return clock
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
+
+
+def hold_ports(rng: random.Random, *, tries: int = 200) -> tuple[int, list[socket.socket]]:
+    """A port of 127.0.0.1, free with those two below (a broker's VIP port) and one above (its slaves'), and what holds
+    them for a program that binds them with SO_REUSEADDR, as Java's servers do. OSError when there are none."""
+    for _ in range(tries):
+        port, held = rng.randrange(_FIRST, _LAST), list[socket.socket]()
+        try:
+            for each in (port, port - 2, port + 1):
+                held.append(socket.socket())
+                held[-1].bind(("127.0.0.1", each))
+        except OSError:
+            for sock in held:
+                sock.close()
+            continue
+        for sock in held:  # only now: with it the bind would have succeeded beside another holder's
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        return port, held
+    raise OSError(f"no free ports between {_FIRST} and {_LAST} on 127.0.0.1: close what uses them")
+
+
+def end_as(code: int) -> None:
+    """This process ends as its JVM did: by the same signal, or with its exit status, 1 where that was 0."""
+    if code < 0:
+        if -code != signal.SIGKILL:
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code or 1)

@@ -1,0 +1,67 @@
+"""Apache's server as a node, without Java: what its process begins with, and the files that it writes."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nemesrv.chaos.apache.server import hold_ports
+from nemesrv.chaos.experiment.nodes import NodePlan
+from nemesrv.chaos.scenarios.model import parse
+from nemesrv.chaos.topology import NodeKind
+from nemesrv.remoting.node.network import Address
+
+_SCENARIO = {
+    "cluster": {"name_servers": 2, "brokers": 1, "implementation": "apache-5.3.3"},
+    "nodes": {"ns-1": {"implementation": "ours"}, "broker-a": {"cluster_name": "eu", "name_servers": ["ns-1"]}},
+    "config": {"brokers": {"registerNameServerPeriod": 20_000}},
+    "checks": ["routes_converge"],
+}
+
+
+def _plan(logs: Path | None = None) -> NodePlan:
+    scenario = parse(_SCENARIO, file="x.yaml")
+    servers = scenario.topology().servers
+    listen = {name: Address("127.0.0.1", 20_000 + index) for index, name in enumerate(servers)}
+    told = {name: Address("127.0.0.1", 21_000 + index) for index, name in enumerate(servers)}
+    return NodePlan(scenario=scenario, listen=listen, advertised=told, logs=logs)
+
+
+def test_a_broker_of_apaches_begins_with_what_the_scenario_says(tmp_path: Path) -> None:
+    plan = _plan(tmp_path).factory("broker-a", NodeKind.BROKER).args[0]  # type: ignore[attr-defined]
+    assert (plan.implementation, plan.broker_name, plan.cluster_name) == ("apache-5.3.3", "broker-a", "eu")
+    assert plan.name_servers == {"ns-1": Address("127.0.0.1", 21_001)}
+    assert plan.settings == {"registerNameServerPeriod": 20_000}
+    assert plan.logs == tmp_path / "broker-a"
+    assert (plan.listen.port, plan.advertised.port) == (20_002, 21_002)
+
+
+def test_a_node_that_is_ours_stays_ours() -> None:
+    made = _plan().factory("ns-1", NodeKind.NAME_SERVER)
+    assert made.func.__name__ == "name_server"  # type: ignore[attr-defined]
+
+
+def test_ports_are_free_with_their_neighbours_and_held() -> None:
+    """Two with the same seed: the second finds the first's taken, and takes others."""
+    (first, held), (second, more) = hold_ports(random.Random(1)), hold_ports(random.Random(1))
+    try:
+        assert {sock.getsockname()[1] for sock in held} == {first, first - 2, first + 1}
+        assert not {sock.getsockname()[1] for sock in held} & {sock.getsockname()[1] for sock in more}
+        assert first != second
+    finally:
+        for sock in (*held, *more):
+            sock.close()
+
+
+@pytest.mark.parametrize(
+    ("code", "ends"),
+    [(-signal.SIGKILL, -signal.SIGKILL), (-signal.SIGTERM, -signal.SIGTERM), (3, 3), (0, 1)],
+)
+def test_a_node_ends_as_its_java_process_did(code: int, ends: int) -> None:
+    script = f"from nemesrv.chaos.apache.server import end_as; end_as({code})"
+    assert subprocess.run([sys.executable, "-c", script], timeout=60, check=False).returncode == ends
