@@ -120,6 +120,13 @@ def _false_eviction(simulation: Simulation) -> None:
     _shows(simulation, "ns-0", at_ms + 20_000.0, simulation.route(names))
 
 
+def _two_masters(simulation: Simulation) -> None:
+    at_ms, name = _quiet_ms(simulation.plan), simulation.plan.broker_names[0]
+    for late_ms in (0.0, simulation.timers.R_ms):
+        where = {"broker_name": name, "broker_id": 0, "address": "10.9.9.9:10911"}
+        _happens(simulation, "ns-0", at_ms + late_ms, "registration", code=0, **where)
+
+
 def _resurrection(simulation: Simulation) -> None:
     fault, names = _kill(simulation.plan), simulation.plan.broker_names
     for name_server in simulation.plan.name_server_names:
@@ -343,6 +350,12 @@ DEFECTS: Mapping[str, Planted] = {
         found_by=_found_by("routes_are_true", "routes_converge", "no_false_eviction", "registrations_are_kept"),
         plan=staged,
         control=_false_eviction,
+    ),
+    "two_masters": Planted(
+        what="two brokers register with a NameServer as the master of one name",
+        found_by=_found_by("one_master"),
+        plan=staged,
+        control=_two_masters,
     ),
     "resurrection": Planted(
         what="every NameServer shows a dead broker again for fifteen seconds",

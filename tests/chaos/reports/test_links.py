@@ -35,6 +35,7 @@ PLANTED: Mapping[str, str] = {
     "no_acknowledged_loss": "producer-calls-failures-sent",
     "no_false_eviction": "name-server-expires-the-living",
     "no_resurrection": "name-server-brings-back-the-dead",
+    "one_master": "slave-registers-as-master",
     "order_kept": "consumer-delivers-out-of-order",
     "prompt_answers": "broker-acknowledges-late",
     "queue_ownership": "consumer-takes-all-queues",
