@@ -24,7 +24,7 @@ from ..oracle.slaves import offsets_vary
 from ..oracle.world import World
 from ..verdict import FINDINGS_MAX, Finding, Validity, Verdict
 from .check import Check, Facts, Reads, Section, largest
-from .commits import Ahead, CommitFacts, node_of
+from .commits import Ahead, Back, CommitFacts, node_of
 from .control import Control
 from .findings import NEVER, examples_of, tolerated
 from .lateness import LagWindow
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 NAME = "commits_follow_work"
 ANSWERED_MS = 5_000.0
 """A consumer asks for a committed offset with this time-out: what it got was right at most so long ago."""
+_HANDS_OVER = 2
+"""The old holder's last commit, and the broker's turn."""
 _ROW = "an offset is committed when all before it is consumed"
 _RULES = ("ahead", "back", "older", "behind", "forgotten")
 _COUNTS = ("commits", *_RULES, "at_brokers")
@@ -57,7 +59,7 @@ class Commits(Facts):
     forgotten: int = 0
     at_brokers: int = 0
     unsure: int = 0
-    """Of `ahead`, `older` and `behind`: their receipts may have died with a killed process, or the machine was late."""
+    """Of all these: their receipts may have died with a killed process, or the machine was late."""
     lag_ms: float | None = largest()
     first: tuple[Finding, ...] = ()
     """The first of the wrong ones, or of the unsure ones."""
@@ -81,7 +83,7 @@ def judged(facts: CommitFacts, control: Control, world: World) -> Commits:
     groups = {group.name: group for group in askers(world)}
     found = [
         *_ahead(facts, rules, groups, control),
-        *_back(facts, rules, groups),
+        *_back(facts, rules, groups, control),
         *_older(facts, rules, groups, control),
         *behind(facts, rules, groups, control),
         *forgotten(facts, rules, groups),
@@ -210,15 +212,29 @@ def _ahead(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
         )
 
 
-def _back(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker]) -> Iterator[Finding]:
+def _back(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], control: Control) -> Iterator[Finding]:
+    world, found = rules.world, list[Back]()
     for one in facts.back:
         queue, group = (one.topic, one.broker_name, one.queue_id), groups[one.group]
-        if (one.topic, one.broker_name) in rules.deleted or offsets_vary(rules.world, one.broker_name, one.at_ms):
+        if (one.topic, one.broker_name) in rules.deleted or offsets_vary(world, one.broker_name, one.at_ms):
             continue
         if rules.may_go_back(queue, group, one.offset, one.before_ms, one.at_ms):
             continue
-        if rules.was_reset(queue, group, one.at_ms, one.at_ms):
+        if not rules.was_reset(queue, group, one.at_ms, one.at_ms):
+            found.append(one)
+    windows = [
+        LagWindow(number, node, (one.before_ms or one.at_ms) - 1000.0, one.at_ms)
+        for number, one in enumerate(found)
+        for node in (*sorted(groups[one.group].members), one.broker_name)
+    ]
+    lags = control.lateness.measured(world, windows)
+    for number, one in enumerate(found):
+        queue, group = (one.topic, one.broker_name, one.queue_id), groups[one.group]
+        allowed = tolerance(world.timers, lags.get(number), _HANDS_OVER)
+        hands = queue, group, one.offset, one.before_ms, one.at_ms
+        if rules.may_go_back(*hands, lag_ms=allowed.valid_up_to_ms - allowed.delivery_ms):
             continue
+        late = rules.may_go_back(*hands, lag_ms=allowed.lateness_ms)
         yield Finding(
             subject=node_of(one.client) or rules.holder(queue, group, one.at_ms) or one.group,
             object=one.broker_name,
@@ -228,7 +244,9 @@ def _back(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker]) -
             to_ms=one.at_ms,
             row=_ROW,
             formula=NEVER,
-            wrong=1,
+            wrong=int(not late),
+            late=int(late),
+            lag_ms=allowed.lag_ms,
             wrong_from_ms=one.at_ms,
             wrong_to_ms=one.at_ms,
             times={} if one.before_ms is None else {"committed before": one.before_ms},

@@ -41,6 +41,8 @@ class Act(NamedTuple):
     missing: bool = False
     peers: Sequence[str] = ()
     """Whose lateness it suffers from, besides its node's: who has to answer."""
+    calls: int = 1
+    """How many calls follow one another in it, each of which the lateness of both its ends may hold up."""
     since_ms: float | None = None
     """From when on the lateness of its node counts, where the act is one of several and nobody knows when."""
 
@@ -143,7 +145,7 @@ class Process:
         if act.since_ms is not None:
             windows.append(LagWindow(0, node, act.since_ms, act.at_ms))
         windows += [LagWindow(0, peer, act.from_ms, act.at_ms) for peer in act.peers]
-        return tolerance(self.timers, self.control.lateness.measured(self.world, windows).get(0), 2)
+        return tolerance(self.timers, self.control.lateness.measured(self.world, windows).get(0), 1 + act.calls)
 
 
 def _margin_ms(act: Act) -> float:

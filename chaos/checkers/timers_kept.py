@@ -204,7 +204,8 @@ class _Tasks(Process):
         for run in self.runs:
             if run.row.f == schedule.task:
                 bound_ms = self._bound_ms(schedule.task, run.began_ms, run.ended_ms)
-                yield self._length(run, bound_ms, "its calls")
+                calls = len(self.brokers) if schedule.task == HEARTBEAT else 1  # to one broker after the other
+                yield self._length(run, bound_ms, "its calls", max(calls, 1))
 
     def _rebalances(self) -> Iterator[Act]:
         """Rounds in which every peer answered; one that may have met a time-out may meet one for each queue."""
@@ -212,14 +213,14 @@ class _Tasks(Process):
             if run.row.f == REBALANCE and not self._any_trouble(run.began_ms, run.ended_ms):
                 yield self._length(run, self._bound_ms(REBALANCE, run.began_ms, run.ended_ms), "its calls")
 
-    def _length(self, run: Run, bound_ms: float, formula: str) -> Act:
+    def _length(self, run: Run, bound_ms: float, formula: str, calls: int = 1) -> Act:
         if self.held(run.began_ms, run.ended_ms):
             bound_ms += sum(
                 max(0.0, min(p.end_ms + RESUME_GRACE_MS, run.ended_ms) - max(p.start_ms, run.began_ms))
                 for p in self.pauses
             )
         peers = self.name_servers if self.kind == "broker" else [*self.name_servers, *self.brokers]
-        return Act(run.began_ms, run.ended_ms - run.began_ms, None, bound_ms, formula, peers=peers)
+        return Act(run.began_ms, run.ended_ms - run.began_ms, None, bound_ms, formula, peers=peers, calls=calls)
 
     def _bound_ms(self, task: str, from_ms: float, to_ms: float) -> float:
         """How long a run of the task may take that lasts from then to then."""

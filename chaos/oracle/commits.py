@@ -47,12 +47,15 @@ class CommitRules:
         then = [h.offset for h in held if h.start_ms <= at_ms <= h.end_ms + late_ms]
         return min(then or (h.offset for h in held), default=None)
 
-    def may_go_back(self, queue: Queue, group: Asker, offset: int, before_ms: float | None, at_ms: float) -> bool:
+    def may_go_back(
+        self, queue: Queue, group: Asker, offset: int, before_ms: float | None, at_ms: float, lag_ms: float = 0.0
+    ) -> bool:
         """Whether a commit of `offset` at `at_ms` may follow that of a higher one at `before_ms`; None: who committed
-        that is not known, for it was before this process of the broker."""
+        that is not known, for it was before this process of the broker. A holder's last commit arrives at once, or
+        `lag_ms` later."""
         if before_ms is None or self._disturbed(queue[1], group, at_ms):
             return True
-        held, late_ms = self.of_group(queue, group), self.world.timers.delivery_ms
+        held, late_ms = self.of_group(queue, group), self.world.timers.delivery_ms + lag_ms
         then = [h for h in held if h.start_ms <= before_ms <= h.end_ms + late_ms]
         now = [h for h in held if h.start_ms <= at_ms <= h.end_ms + late_ms and h.offset <= offset]
         return any(one is not other for one in then for other in now)

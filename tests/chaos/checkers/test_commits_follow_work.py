@@ -138,6 +138,16 @@ def test_an_offset_may_go_back_between_the_old_holder_and_one_that_read_what_was
     assert verdict(committed(builder, 160, 4, 5, by="consumer-1")).verdict is Validity.INVALID
 
 
+def test_a_late_machine_may_bring_the_old_holders_last_commit_after_the_new_one_has_asked() -> None:
+    def back(to: int, lag_ms: float) -> Validity:
+        builder = dropped(committed(worked(story(), 5), 110, 3, -1).at(112))
+        taken(builder.at(113), offset=3, node="consumer-1")
+        committed(builder, 113.3, 5, 3)  # sent at 112
+        return verdict(committed(builder, 118, to, 5, by="consumer-1"), lag_ms=lag_ms).verdict
+
+    assert (back(4, 1), back(4, 1_000), back(2, 1_000)) == (Validity.INVALID, Validity.VALID, Validity.INVALID)
+
+
 def test_an_offset_may_go_back_while_a_fault_disturbs_the_way() -> None:
     cut = ("f1", "black_hole", "timeout", "consumer-0", "broker-a")
 

@@ -225,6 +225,19 @@ def test_a_machine_that_was_late_is_unknown() -> None:
     assert check(runs(story(REGISTER), REGISTER, due(first_s, period_s * 1.1)), lag_ms=None).verdict is Validity.UNKNOWN
 
 
+def test_a_heartbeat_may_meet_the_machines_lateness_at_one_broker_after_the_other() -> None:
+    def heartbeat(took_s: float, brokers: str, lag_ms: float) -> Validity:
+        told = cluster(name_servers=1, brokers=[f"broker-{name}" for name in brokers], clients=("consumer-0",))
+        runs(told, HEARTBEAT, [1, 61, 91])
+        found = check(runs(told, HEARTBEAT, [31], took_s=took_s), lag_ms)
+        (mine,) = (one for one in found.findings if one.object == HEARTBEAT and one.kind.startswith("takes"))
+        return mine.validity
+
+    assert (heartbeat(8, "abcdefgh", 1_000), heartbeat(8, "a", 1_000)) == (Validity.UNKNOWN, Validity.INVALID)
+    assert (heartbeat(8, "abcdefgh", 100), heartbeat(1, "abcdefgh", 100)) == (Validity.INVALID, Validity.VALID)
+    assert heartbeat(10, "abcdefgh", 1_000) is Validity.INVALID
+
+
 def test_nothing_recorded_is_unknown() -> None:
     verdict = check(cluster(clients=("consumer-0",)))
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
