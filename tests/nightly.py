@@ -195,7 +195,8 @@ NIGHTLY = (
         "a cluster that stays up, with Spark at hand",
         (_UP,),
     ),
-    Nightly(_RANDOM, "more random scenarios on the virtual clock", (_RANDOM,), ("2",)),
+    Nightly(_RANDOM, "more random scenarios on the virtual clock", (_RANDOM,), ("1", "2")),
+    Nightly(f"{_RANDOM}_that_spark_has_read", "random scenarios, judged in Spark", (_RANDOM, _SHIPPED)),
     Nightly(
         _SHIPPED,
         "every shipped scenario on the virtual clock",

@@ -11,9 +11,14 @@ from nemesrv.chaos.scenarios.model import load
 from tests.chaos.experiment.virtual.random_scenarios import random_scenario, told, wrong
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_no_check_says_invalid_of_a_random_scenario(tmp_path: Path, seed: int) -> None:
+    assert wrong(seed, tmp_path, None) == [], told(random_scenario(seed))
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize("seed", range(3))
-def test_no_check_says_invalid_of_a_random_scenario(spark: Any, tmp_path: Path, seed: int) -> None:
+def test_no_check_says_invalid_of_a_random_scenario_that_spark_has_read(spark: Any, tmp_path: Path, seed: int) -> None:
     assert wrong(seed, tmp_path, spark) == [], told(random_scenario(seed))
 
 
