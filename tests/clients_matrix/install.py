@@ -18,8 +18,8 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from nemesrv.chaos.apache.distribution import POM
 from nemesrv.chaos.apache.maven import JavaMissing, cache, resolve
-from tests.interop.jars import POM
 
 from .catalogue import CLIENTS, DRIVERS, Client, Registry
 
@@ -115,7 +115,7 @@ def _run(client: Client, words: Sequence[str], folder: Path, env: Mapping[str, s
 
 
 def _maven(client: Client, target: Path) -> None:
-    jars = cache("interop") / f"clients-{client.version}"
+    jars = cache("apache") / f"clients-{client.version}"  # where nodes of that version look, too
     arguments = ("-Pclients", f"-Drocketmq.version={client.version}")
     try:
         resolve(f"RocketMQ {client.version} clients", POM.read_text(), jars, arguments)
