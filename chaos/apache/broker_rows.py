@@ -45,6 +45,11 @@ _ALWAYS = "SELF_TEST_TOPIC"
 _COMMIT_OFFSET = 1
 """The bit of a pull's sysFlag."""
 _PULLS = frozenset({int(RequestCode.PULL_MESSAGE), int(RequestCode.LITE_PULL_MESSAGE)})
+_SERVED = frozenset(
+    {int(ResponseCode.SUCCESS), *range(ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_OFFSET_MOVED + 1)}
+)
+REFUSED_MS = 100.0
+"""A pull that has no answer by then is held, not refused."""
 _REGISTERS = frozenset({int(RequestCode.REGISTER_BROKER), int(RequestCode.REGISTER_TOPIC_IN_NAMESRV)})
 _BETWEEN_VERSIONS = 1 / 1024
 _SAME_MS = 1_000.0
@@ -72,6 +77,14 @@ class _Sent(NamedTuple):
     version: float
 
 
+class _Pull(NamedTuple):
+    """A pull that commits, if it is not refused."""
+
+    at_ms: float
+    place: tuple[str, str, int]
+    offset: int
+
+
 class BrokerRows:
     def __init__(self, put: Put, about: ServerAbout) -> None:
         self._sink, self._about = put, about
@@ -81,6 +94,7 @@ class BrokerRows:
         self._offsets: dict[tuple[str, str, int], int] = {}
         self._topics: dict[str, tuple[int, int, int]] = {}
         self._version = 0.0
+        self._pulls: dict[tuple[int, int], _Pull] = {}
         self._sent: dict[tuple[int, int], _Sent] = {}
         self._registered_ms: dict[str, float] = {}
         """NameServer → when the last row said how a registration there ended."""
@@ -102,6 +116,8 @@ class BrokerRows:
         self._inexact.polled(began_ms, ended_ms)
 
     def passed(self, now_ms: float) -> None:
+        for held in [key for key, pull in self._pulls.items() if now_ms - pull.at_ms >= REFUSED_MS]:
+            self._held(held)
         for key, sent in [*self._sent.items()]:
             due_ms = sent.at_ms + self._about.register_timeout_ms
             if now_ms >= due_ms:
@@ -161,7 +177,11 @@ class BrokerRows:
             self._topics.pop(topic, None)
         else:
             self._topics[topic] = row
-            value = {**dict(zip(("read", "write", "perm"), row, strict=True)), "version": version, "learnt": "wire"}
+            value = {
+                **dict(zip(("read", "write", "perm"), row, strict=True)),
+                "version": _plain(version),
+                "learnt": "wire",
+            }
         if self._about.broker_id == MASTER_ID:  # of a slave NameServers take no topics
             self._put(at_ms, "topic", topic=topic, value=value)
 
@@ -174,7 +194,7 @@ class BrokerRows:
             name_server=self._about.name_servers[sent.name_server],
             code=code,
             duration_ms=at_ms - sent.at_ms,
-            value={"topics": sent.topics, "version": sent.version, "learnt": learnt},
+            value={"topics": sent.topics, "version": _plain(sent.version), "learnt": learnt},
         )
 
     # --- its clients --------------------------------------------------------------------------------------------------
@@ -193,6 +213,8 @@ class BrokerRows:
             case Pushed() if one.code == RequestCode.RESET_CONSUMER_CLIENT_OFFSET:
                 self._told_ms[one.fields.get("group", "")] = one.at_ms
             case Closed():
+                for key in [key for key in self._pulls if key[0] == one.connection]:
+                    self._held(key)
                 if self._connections.pop(one.connection, None) is not None:
                     self._lost(one)
             case _:
@@ -209,13 +231,16 @@ class BrokerRows:
                 pull = PullMessageRequestHeader.from_ext_fields(one.fields)
                 if pull.sys_flag & _COMMIT_OFFSET and pull.commit_offset >= 0 and self._about.broker_id == MASTER_ID:
                     place = pull.consumer_group, pull.topic, pull.queue_id
-                    self._commit(one.at_ms, "pull", one.connection, place, pull.commit_offset)
+                    self._pulls[one.connection, one.opaque] = _Pull(one.at_ms, place, pull.commit_offset)
             elif one.code == RequestCode.UPDATE_CONSUMER_OFFSET and one.oneway:
                 self._update(one, one.at_ms)
         except RocketMQError:
             pass  # it is refused
 
     def _answered(self, one: Answered, asked: Asked, channel: _Channel) -> None:
+        pull = self._pulls.pop((one.connection, one.opaque), None)
+        if pull is not None and one.code in _SERVED:
+            self._commit(pull.at_ms, "pull", one.connection, pull.place, pull.offset)
         try:
             if one.code != ResponseCode.SUCCESS:
                 return
@@ -287,6 +312,8 @@ class BrokerRows:
 
     def _commit(self, at_ms: float, f: str, connection: int, place: tuple[str, str, int], offset: int) -> None:
         group, topic, queue_id = place
+        for key in [key for key, pull in self._pulls.items() if pull.place == place and pull.at_ms < at_ms]:
+            self._held(key)
         before = self._offsets.get(place, -1)
         self._offsets[place] = offset
         if before == offset:
@@ -295,6 +322,11 @@ class BrokerRows:
         value = {"group": group, "client": client, "before": before, "learnt": "wire"}
         where = {"topic": topic, "broker_name": self._about.broker_name, "queue_id": queue_id}
         self._put(at_ms, "commit", f=f, **where, offset=offset, value=value)
+
+    def _held(self, key: tuple[int, int]) -> None:
+        """The pull is not refused: it waits for messages, and what it commits is committed."""
+        pull = self._pulls.pop(key)
+        self._commit(pull.at_ms, "pull", key[0], pull.place, pull.offset)
 
     def _reset(self, one: Answered, asked: Asked) -> None:
         header = ResetOffsetRequestHeader.from_ext_fields(asked.fields)
@@ -331,6 +363,11 @@ class BrokerRows:
 
     def _put(self, at_ms: float, event: str, **fields: Any) -> None:
         self._sink(Row(at_ms, event, fields))
+
+
+def _plain(version: float) -> float:
+    """A counter as its broker writes it."""
+    return int(version) if version == int(version) else version
 
 
 def _offsets_of(text: str | bytes) -> dict[tuple[str, str, int], int]:

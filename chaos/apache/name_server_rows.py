@@ -88,13 +88,15 @@ class NameServerRows:
         self._connections: dict[int, _Connection] = defaultdict(_Connection)
         self._who: dict[str, tuple[str, int]] = {}
         """Address → broker name and id, as it was registered last."""
-        self._why: dict[str, _Why] = {}
+        self._why: dict[str, deque[_Why]] = defaultdict(lambda: deque(maxlen=_KEPT))
+        """Address → what it may be dropped for, and was not yet: many closes may be over before a line is read."""
         self._idle_ms = self._failed_ms = -math.inf
         self._dropped_ms: dict[str, float] = {}
         self._gone: dict[str, _Gone] = {}
         self._last: tuple[float, Table] | None = None
         self._held: dict[str, _Held] = defaultdict(_Held)
-        self._topics: dict[str, None] = {}
+        self._topics: dict[str, float] = {}
+        """Topic → since when it is known, so that it is asked for."""
         self._sightings: list[_Sighting] = []
         self._causes: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=_KEPT))
         """Broker name, or topic → when something was done that may have changed what routes say of it."""
@@ -140,9 +142,9 @@ class NameServerRows:
         if one.code == RequestCode.REGISTER_BROKER:
             self._know_topics(one)
         elif one.code == _ROUTE:
-            self._topics.setdefault(one.fields.get("topic", ""))
+            self._topics.setdefault(one.fields.get("topic", ""), one.at_ms)
         elif one.code == RequestCode.UNREGISTER_BROKER:
-            self._why.setdefault(one.fields.get("brokerAddr", ""), _Why(one.at_ms, "unregistered"))
+            self._why[one.fields.get("brokerAddr", "")].append(_Why(one.at_ms, "unregistered"))
         self._caused(one, one.at_ms)
 
     def _answered(self, one: Answered) -> None:
@@ -159,7 +161,7 @@ class NameServerRows:
         elif code == RequestCode.REGISTER_BROKER:
             self._registered(one, asked, connection)
         elif code == RequestCode.UNREGISTER_BROKER:
-            self._unregistered(one, fields.get("brokerAddr", ""))
+            self._unregistered(one, asked, fields.get("brokerAddr", ""))
         elif code in _PERMS and one.code == ResponseCode.SUCCESS:
             how, count = _PERMS[code]
             value = {how: _number(one.fields.get(count)), "learnt": "wire"}
@@ -173,16 +175,17 @@ class NameServerRows:
                 other.brokers.discard(address)
             connection.brokers.add(address)
             self._who[address] = name, id_
-            self._why.pop(address, None)
         who = {"broker_name": name, "broker_id": id_, "address": address}
         self._put(one.at_ms, "registration", **who, code=one.code, value={"learnt": "wire"})
 
-    def _unregistered(self, one: Answered, address: str) -> None:
-        why = self._why.get(address)
-        if why is not None and why.reason == "unregistered":
-            del self._why[address]
+    def _unregistered(self, one: Answered, asked: Asked, address: str) -> None:
+        for connection in self._connections.values():
+            connection.brokers.discard(address)
+        why = _Why(asked.at_ms, "unregistered")
+        if why in self._why[address]:
+            self._why[address].remove(why)
             if one.code == ResponseCode.SUCCESS:
-                self._why[address] = why._replace(at_ms=one.at_ms)
+                self._why[address].append(why._replace(at_ms=one.at_ms))
 
     def _closed(self, one: Closed) -> None:
         connection = self._connections.pop(one.connection, None)
@@ -190,7 +193,7 @@ class NameServerRows:
             reason = "exception" if one.how is How.RST else "closed"
             if one.by is By.SERVER:
                 reason = "server"  # why it closed the channel its log says
-            self._why.setdefault(address, _Why(one.at_ms, reason))
+            self._why[address].append(_Why(one.at_ms, reason))
             if address in self._who:
                 self._causes[self._who[address][0]].append(one.at_ms)
 
@@ -199,7 +202,7 @@ class NameServerRows:
             self._causes[asked.fields.get("brokerName", "")].append(at_ms)
         elif asked.code in _BY_TOPIC:
             self._causes[asked.fields.get("topic", "")].append(at_ms)
-            self._topics.setdefault(asked.fields.get("topic", ""))
+            self._topics.setdefault(asked.fields.get("topic", ""), at_ms)
 
     def _know_topics(self, one: Asked) -> None:
         try:
@@ -207,7 +210,7 @@ class NameServerRows:
         except RocketMQError:
             return
         for topic in body.topics:
-            self._topics.setdefault(topic.topic_name)
+            self._topics.setdefault(topic.topic_name, one.at_ms)
 
     # --- the log ------------------------------------------------------------------------------------------------------
 
@@ -222,20 +225,25 @@ class NameServerRows:
         elif event == "channel_failed":
             self._failed_ms = at_ms
         elif event == "broker_expired":
-            self._why[fields["address"]] = _Why(self._closed_ms(fields["address"], at_ms), "expired")
+            closed = self._taken(fields["address"], at_ms, "server")
+            self._why[fields["address"]].append(_Why(math.nan if closed is None else closed.at_ms, "expired"))
         elif event == "address_removed" and fields.get("result") != "Failed":
             self._gone.pop(fields["address"], None)
             self._drop(None, fields["address"], "log", at_ms)
 
-    def _closed_ms(self, address: str, at_ms: float) -> float:
-        """When the NameServer closed the broker's channel, where that was seen; else when the line was read."""
-        why = self._why.get(address)
-        is_near = why is not None and why.reason == "server" and at_ms - why.at_ms <= _LED_TO_MS
-        return why.at_ms if why is not None and is_near else math.nan
+    def _taken(self, address: str, read_ms: float, reason: str = "") -> _Why | None:
+        """The first thing that the address may be dropped for, of this reason; what is long over is forgotten."""
+        whys = self._why[address]
+        while whys and read_ms - whys[0].at_ms > _LED_TO_MS:
+            whys.popleft()
+        found = next((why for why in whys if reason in ("", why.reason)), None)
+        if found is not None:
+            whys.remove(found)
+        return found
 
     def _drop(self, at_ms: float | None, address: str, learnt: str, read_ms: float = 0.0) -> None:
         """The address is no longer in the table. `at_ms` None: a line says so that was read at `read_ms`."""
-        why = self._why.pop(address, None)
+        why = self._taken(address, read_ms if at_ms is None else at_ms)
         reason = self._reason(why, read_ms) if at_ms is None or why is not None else "unknown"
         if at_ms is None:
             led_ms = math.nan if why is None else why.at_ms
@@ -291,10 +299,8 @@ class NameServerRows:
             return
         if one.from_ms <= held.since_ms and one.route == held.before:
             return  # it was asked before the change
-        from_ms = max(held.since_ms, held.seen_ms)
-        if from_ms == -math.inf:
-            from_ms = one.from_ms
-        from_ms = min(from_ms, one.to_ms)
+        known_ms = self._topics.get(one.topic, one.from_ms)
+        from_ms = min(max(held.since_ms, held.seen_ms, known_ms), one.to_ms)
         moments = {name: self._moment(one.topic, name, from_ms, one.to_ms) for name in _differ(held.route, one.route)}
         for at_ms in sorted({at_ms for at_ms, _ in moments.values()}):
             done = [name for name, moment in moments.items() if moment[0] <= at_ms]

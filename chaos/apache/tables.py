@@ -28,7 +28,8 @@ from ...remoting.transport import RemotingClient
 
 PERIOD_S = 0.250
 """From one poll to the next, of the run's time."""
-TIMEOUT_S = 1.0
+TIMEOUT_S = 3.0
+"""Of the machine's time: a server that is late is asked nothing new meanwhile."""
 _LOG = logging.getLogger("nemesrv.apache")
 
 Route = Mapping[str, Any]
@@ -107,10 +108,11 @@ class TablePoller:
         """`topics`: what to ask for, asked before each poll. Without `network`: real sockets, and no link's proxy."""
         self._address, self._clock, self._topics, self._profile = address, clock, topics, profile
         self._log = log
+        self._timeout_s = TIMEOUT_S * float(getattr(clock, "scale", 1.0))
         self._client = RemotingClient(
             clock=clock,
             network=network or TcpNetwork(),
-            connect_timeout_s=TIMEOUT_S,
+            connect_timeout_s=self._timeout_s,
             language=LanguageCode.JAVA,
             version=profile.version,
             log=log,
@@ -149,7 +151,7 @@ class TablePoller:
     async def _asked(self, code: RequestCode, header: Any = None) -> RemotingCommand:
         version = self._profile.version
         request = RemotingCommand.request(code, header, b"", version=version, language=LanguageCode.JAVA)
-        return await self._client.invoke(self._address, request, timeout_s=TIMEOUT_S)
+        return await self._client.invoke(self._address, request, timeout_s=self._timeout_s)
 
 
 def _brokers(answer: RemotingCommand) -> Mapping[str, Mapping[int, str]]:

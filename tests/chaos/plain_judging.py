@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from nemesrv.chaos.checkers import CHECKS, availability, recovery_time
 from nemesrv.chaos.checkers.blind import with_blind
@@ -36,7 +37,11 @@ CONTROL_CHECKS = (
 
 def verdicts(folder: Path) -> list[Verdict]:
     """One a check, of the history in the run folder."""
-    rows = read_rows(folder)
+    return verdicts_of_rows(read_rows(folder))
+
+
+def verdicts_of_rows(rows: list[dict[str, Any]]) -> list[Verdict]:
+    """One a check, of these rows in the history's order."""
     control, world = Control.of_rows(rows), World.of_rows(rows)
     between = edges(world)
     slots = Slots(between, slots_of_rows(rows, world, between), control.lateness)
