@@ -37,8 +37,8 @@ from ...remoting.node.network import Address
 from ..fronts.observed import Answered, Asked, By, Closed, Observation, Opened, Pushed
 from ..fronts.rows import Row
 from . import log_lines
+from .about import Put, ServerAbout
 from .inexact import UNTIL_READ_MS, Inexact
-from .server_rows import Put, ServerAbout
 
 _ALWAYS = "SELF_TEST_TOPIC"
 """Every broker has it, and every registration of all its topics."""

@@ -25,8 +25,8 @@ from ...remoting.errors import RocketMQError
 from ..fronts.observed import Answered, Asked, By, Closed, How, Observation, Opened
 from ..fronts.rows import Row
 from . import log_lines
+from .about import SETTLES_MS, Put, ServerAbout
 from .inexact import UNTIL_READ_MS, Inexact
-from .server_rows import SETTLES_MS, Put, ServerAbout
 from .tables import Route, Table, changes, route_of
 
 UNSAID_MS = 1_500.0

@@ -17,37 +17,16 @@ are not decided when the process is killed are lost with it, as a node's own las
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Protocol
 
-from ...remoting.node.profile import Profile
 from ..fronts.observed import Observation
-from ..fronts.rows import Row
 from ..topology import NodeKind
+from .about import Put, ServerAbout
+from .broker_rows import BrokerRows
+from .name_server_rows import NameServerRows
 from .tables import Table
 
-SETTLES_MS = 50.0
-"""What was seen is decided so much later: what came before it may be told after it (fronts/behind.py)."""
-
-Put = Callable[[Row], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerAbout:
-    """Whose rows they are. All addresses as everybody is told them."""
-
-    name: str
-    kind: NodeKind
-    profile: Profile
-    broker_name: str = ""
-    broker_id: int = 0
-    name_servers: Mapping[str, str] = field(default_factory=dict)
-    """Of a broker: NameServer → host:port. What a dialler's front of that name shows is a broker's doing there."""
-    fronts: Mapping[str, str] = field(default_factory=dict)
-    """Of a broker: host:port of its dialler's front, as its log has it → NameServer."""
-    register_timeout_ms: float = 6_000.0
-    """Of a broker: how long a registration waits for its answer (registerBrokerTimeoutMills)."""
+__all__ = ["ServerAbout", "ServerRows"]
 
 
 class _Rows(Protocol):
@@ -62,9 +41,6 @@ class ServerRows:
     """Rows of one process of one server. `put` is given each row, not in order of time."""
 
     def __init__(self, put: Put, about: ServerAbout) -> None:
-        from .broker_rows import BrokerRows
-        from .name_server_rows import NameServerRows
-
         self._broker = None if about.kind is NodeKind.NAME_SERVER else BrokerRows(put, about)
         self._name_server = NameServerRows(put, about) if self._broker is None else None
         rows = self._broker or self._name_server

@@ -1,0 +1,32 @@
+"""Whose rows are derived, and whom they are given to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from ...remoting.node.profile import Profile
+from ..fronts.rows import Row
+from ..topology import NodeKind
+
+SETTLES_MS = 50.0
+"""What was seen is decided so much later: what came before it may be told after it (fronts/behind.py)."""
+
+Put = Callable[[Row], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerAbout:
+    """Whose rows they are. All addresses as everybody is told them."""
+
+    name: str
+    kind: NodeKind
+    profile: Profile
+    broker_name: str = ""
+    broker_id: int = 0
+    name_servers: Mapping[str, str] = field(default_factory=dict)
+    """Of a broker: NameServer → host:port. What a dialler's front of that name shows is a broker's doing there."""
+    fronts: Mapping[str, str] = field(default_factory=dict)
+    """Of a broker: host:port of its dialler's front, as its log has it → NameServer."""
+    register_timeout_ms: float = 6_000.0
+    """Of a broker: how long a registration waits for its answer (registerBrokerTimeoutMills)."""
