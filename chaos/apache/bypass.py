@@ -8,8 +8,10 @@ JVM ── anything else                                goes through no proxy, s
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +19,8 @@ from ...remoting.node.network import Address
 from ..errors import HarnessError
 from ..fronts.sockets import Socket, sockets
 
+LOOKS_EACH_S = 1.0
+"""Of the machine's time."""
 _ESTABLISHED = 1
 FILE = "round-the-proxies"
 """Of a node's data folder: what was seen, a line each."""
@@ -79,6 +83,21 @@ def noted(folder: Path, found: Iterable[Stray]) -> None:
     """It is told of in the node's data folder, which outlives the process."""
     with (folder / FILE).open("a", encoding="utf-8") as file:
         file.writelines(f"{one}\n" for one in found)
+
+
+async def keep_looking(
+    programs: Callable[[], Iterable[int]], fronts: Collection[Address], folder: Path, log: logging.Logger
+) -> None:
+    """Until it is cancelled: what goes round is noted in the node's `folder`, once, and in its log."""
+    known: set[Stray] = set()
+    while True:
+        for pid in programs():
+            fresh = set(look(pid, fronts)) - known
+            if fresh:
+                known |= fresh
+                noted(folder, fresh)
+                log.error("the JVM goes round its proxies: %s", ", ".join(map(str, fresh)))
+        await asyncio.sleep(LOOKS_EACH_S)
 
 
 def refuse_bypass(data: Path) -> None:

@@ -12,14 +12,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from typing import Any
 
 from ...remoting.node.network import Address, TcpNetwork
 from ...remoting.node.node import NodeContext
 from ..fronts.answers import readdressed
+from ..fronts.behaviour import REFUSES, Dials
 from ..fronts.front import Front, Upstream
 from ..fronts.observed import Answered, Observation
-from ..fronts.unreachable import Unreachable
+from ..fronts.unreachable import behaviour_of
 
 VIP = 2
 """How far below a broker's port its VIP port is (`MixAll.brokerVIPChannel`)."""
@@ -29,7 +29,8 @@ _TRIES = 50
 class Dialler:
     """`name_servers`, `brokers`: by name, what everybody is told. `open` before the JVM starts, `close` after its end.
 
-    vip   brokers that the JVM also dials at the VIP port: their fronts accept at the port and two below it
+    vip      brokers that the JVM also dials at the VIP port: their fronts accept at the port and two below it
+    nobody   entries of its list where no server of the run is: they refuse
     """
 
     def __init__(
@@ -41,12 +42,13 @@ class Dialler:
         see: Callable[[Observation], None],
         process: Callable[[Address, Address], int | None] | None = None,
         vip: Collection[str] = (),
+        nobody: Collection[str] = (),
     ) -> None:
         self._context, self._see_all = context, see
         self._name_servers, self._brokers, self._vip = dict(name_servers), dict(brokers), frozenset(vip)
-        self._unreachable = Unreachable(context.name)
         self._free = asyncio.Event()
         self._free.set()
+        self._nobody = frozenset(nobody)
         self._told: dict[str, str] = {}
         self._back: dict[str, str] = {}
         self._fronts: dict[str, list[Front]] = {
@@ -71,6 +73,8 @@ class Dialler:
         """Every front accepts. OSError when there are no ports."""
         for fronts in self._fronts.values():
             await _open(fronts)
+        for name in self._nobody:
+            await self._fronts[name][0].behave(REFUSES)
         self._told = {str(at): str(self.address(name)) for name, at in self._brokers.items()}
         self._back = {own: told for told, own in self._told.items()}
         for name in self._name_servers:
@@ -113,18 +117,19 @@ class Dialler:
         """The name of the front that accepts there; None: nobody's."""
         return next((n for n, fronts in self._fronts.items() if any(f.address == address for f in fronts)), None)
 
-    def told(self, text: str) -> str:
-        """A broker's address in the JVM's words in everybody's; any other text stays."""
-        return self._back.get(text, text)
+    @property
+    def everybodys(self) -> Mapping[str, str]:
+        """Brokers' addresses as the JVM is told them, to those that everybody is told."""
+        return self._back
 
-    async def faulted(self, fields: Mapping[str, Any]) -> None:
-        """A row `fault` of the harness: a front does to dials what the proxy behind it cannot do."""
-        found = self._unreachable.faulted(fields)
-        if found is None:
-            return
-        for front in self._fronts.get(found[0], ()):
-            if found[1].dials is not front.behaviour.dials:
-                await front.behave(found[1])
+    async def faulted(self, meets: Mapping[str, str]) -> None:
+        """From now on dials of these servers meet that, and those of all others are let in: what the proxies behind
+        the fronts cannot do (fronts/unreachable.py)."""
+        for name, fronts in self._fronts.items():
+            behaviour = behaviour_of(Dials(meets.get(name, Dials.ACCEPTED)))
+            for front in fronts:
+                if name not in self._nobody and behaviour.dials is not front.behaviour.dials:
+                    await front.behave(behaviour)
 
     def _see(self, one: Observation) -> None:
         if isinstance(one, Answered) and one.body:

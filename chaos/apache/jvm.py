@@ -263,6 +263,15 @@ class JavaProgram:
             self._ended(code)
 
 
+def end_as(code: int) -> None:
+    """This process ends as its JVM did: by the same signal, or with its exit status, 1 where that was 0."""
+    if code < 0:
+        if -code != signal.SIGKILL:
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code or 1)
+
+
 def telling(lines: Sequence[str]) -> str:
     """The last line that tells a person something: of a stack trace the exception, and none of its frames."""
     said = [line.strip() for line in lines if line.strip()]

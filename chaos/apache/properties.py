@@ -23,6 +23,7 @@ SMALL_STORE: Properties = {
     "flushDiskType": "ASYNC_FLUSH",
 }
 """Of a broker whose files are small."""
+_ESCAPE = "\\"
 _LOGS = ("namesrv", "broker", "tools", "proxy", "controller")
 
 
@@ -62,11 +63,14 @@ def write(path: Path, settings: Properties) -> Path:
 
 def text(settings: Properties) -> str:
     """One line a setting; true and false in small letters, as Java's Properties are read."""
-    return "".join(f"{key}={_value(value)}\n" for key, value in settings.items())
+    return "".join(f"{key}={said(value).replace(_ESCAPE, 2 * _ESCAPE)}\n" for key, value in settings.items())
 
 
-def _value(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value).replace("\\", "\\\\")
+def said(value: object) -> str:
+    """A setting as Java reads it; of several numbers the one behind the other."""
+    if isinstance(value, tuple):
+        return ",".join(map(said, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def write_logback(conf: Path, logs: Path | None) -> None:

@@ -14,9 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import random
-import signal
 import socket
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
@@ -35,7 +33,7 @@ from ..topology import NodeKind
 from . import bypass, properties
 from .dialler import Dialler
 from .distribution import Part, distribution
-from .jvm import JavaCommand, JavaDied, JavaProgram
+from .jvm import JavaCommand, JavaDied, JavaProgram, end_as
 from .libfaketime import FakedTime
 from .log_lines import Tail
 from .server_rows import ServerAbout, ServerRows
@@ -48,8 +46,8 @@ MAINS = {
 LOG_FILES = ("namesrv.log", "broker.log", "remoting.log")
 BOOT_LIMIT_S, STOP_LIMIT_S, PATIENCE_S = 150.0, 60.0, 180.0
 """Of the machine's time: a JVM takes seconds of CPU, and a run's come up side by side with Spark's."""
-LOOKS_S, BYPASS_S, POLLS_S = 0.1, 1.0, 0.1
-"""Of the machine's time: how often its logs are read, its connections looked at, and its tables asked for at most."""
+LOOKS_S, POLLS_S = 0.1, 0.1
+"""Of the machine's time: how often its logs are read, and its tables asked for at most."""
 _REGISTERS = frozenset({103, 322})
 """What a broker says first of all: REGISTER_BROKER, or QUERY_DATA_VERSION before it."""
 _FIRST, _LAST = 10_000, 19_990
@@ -122,7 +120,7 @@ class ApacheServer:
     async def start(self) -> None:
         """What it had to say to others goes on."""
         self._dialler.release()
-        self._tasks.append(asyncio.get_running_loop().create_task(self._look_for_bypass()))
+        self._tasks.append(asyncio.get_running_loop().create_task(self._look_round()))
 
     async def stop(self) -> None:
         """The JVM's hooks have run, a broker has unregistered, and it has ended."""
@@ -145,9 +143,9 @@ class ApacheServer:
         """The JVM."""
         return () if self._java is None else self._java.children
 
-    async def faulted(self, fields: Mapping[str, Any]) -> None:
-        """A row `fault` of the harness: what a proxy cannot do to the JVM's dials, its fronts do."""
-        await self._dialler.faulted(fields)
+    async def faulted(self, meets: Mapping[str, str]) -> None:
+        """What its dials of servers meet from now on, of those that do not accept: its fronts do it."""
+        await self._dialler.faulted(meets)
 
     # -- the JVM -----------------------------------------------------------------------------------------------------
 
@@ -288,16 +286,8 @@ class ApacheServer:
                 for _number, line in tail.fed(data):
                     self._rows.logged(now_ms, file, line)
 
-    async def _look_for_bypass(self) -> None:
-        seen: set[bypass.Stray] = set()
-        while True:
-            for pid in self.children:
-                fresh = set(bypass.look(pid, self._dialler.own_addresses)) - seen
-                if fresh:
-                    seen |= fresh
-                    bypass.noted(self._folder, fresh)
-                    self._context.log.error("the JVM goes round its proxies: %s", ", ".join(map(str, fresh)))
-            await asyncio.sleep(BYPASS_S)
+    async def _look_round(self) -> None:
+        await bypass.keep_looking(lambda: self.children, self._dialler.own_addresses, self._folder, self._context.log)
 
     @property
     def _logs_folder(self) -> Path:
@@ -339,12 +329,3 @@ def hold_ports(rng: random.Random, *, tries: int = 200) -> tuple[int, list[socke
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         return port, held
     raise OSError(f"no free ports between {_FIRST} and {_LAST} on 127.0.0.1: close what uses them")
-
-
-def end_as(code: int) -> None:
-    """This process ends as its JVM did: by the same signal, or with its exit status, 1 where that was 0."""
-    if code < 0:
-        if -code != signal.SIGKILL:
-            signal.signal(-code, signal.SIG_DFL)
-        os.kill(os.getpid(), -code)
-    os._exit(code or 1)

@@ -16,8 +16,9 @@ from itertools import count, groupby
 from pathlib import Path
 from typing import Any
 
+from ..experiment.client_rules import rules_of
 from ..experiment.nodes import about
-from ..experiment.outside_clients import about_client, rules_of
+from ..experiment.outside_clients import about_client
 from ..fronts.behaviour import Behaviour, Connected, Dials
 from ..fronts.observed import Behaved, Happened, Observation
 from ..fronts.rows import ClientRows

@@ -46,7 +46,8 @@ from ..scenarios.model import Scenario, parse
 from ..scenarios.timeline import is_chosen
 from ..shapes import Stream
 from ..topology import ADDRESS_SERVER, ADMIN, Link, NodeKind
-from .nodes import NodePlan, about, timers_of
+from .fault_news import FaultNews
+from .nodes import NodePlan, about, client_profile_of, timers_of
 from .outside_clients import ClientUnderTest, about_client
 from .run_folder import RunFolder
 from .stage import Nodes, Result, Stage, Starts
@@ -114,6 +115,8 @@ class Experiment:
     """By node whose wall clock was changed: when, how far ahead it was then, and how fast it goes."""
     _clock_changes: int = field(init=False, default=0)
     _acts: list[Result] = field(init=False, default_factory=list)
+    _news: FaultNews | None = field(init=False, default=None)
+    """Told to nodes whose dials go through fronts of their own."""
 
     def run(self) -> None:
         """The history is in the run folder. HarnessError or ClusterError when the experiment itself failed."""
@@ -159,6 +162,12 @@ class Experiment:
         ]
         return sorted(steps, key=lambda step: step.at_s)
 
+    def _hear(self, event: str, fields: Mapping[str, object]) -> None:
+        """The harness has recorded this."""
+        self.stage.heard(event, fields)
+        if self._news is not None:
+            self._news.heard(event, fields)
+
     # -- coming up
 
     def _set_up(self, stack: ExitStack) -> None:
@@ -166,7 +175,7 @@ class Experiment:
         topology = scenario.topology()
         stage.begin(self.folder, self.seed, scenario.timers.time_scale, self.say)
         self._starts = stage.starts(scenario, self.seed)
-        self._record = _Heard(stage.recorder_spec(HARNESS, HARNESS).open(), stage.heard)
+        self._record = _Heard(stage.recorder_spec(HARNESS, HARNESS).open(), self._hear)
         stack.callback(self._record.close)
         self._recording = True
         at_a_signal(AtASignal.KEEPS_A_RECORD)
@@ -192,14 +201,16 @@ class Experiment:
             value: dict[str, object] = {"kind": str(kind)}
             if name in scenario.cluster.clients:
                 value = self._about_client(name)
-            elif (said := scenario.nodes.get(name)) is not None and said.client_profile is not None:
-                value["client_profile"] = said.client_profile
+            elif (profile := client_profile_of(scenario, name)) is not None:
+                value["client_profile"] = profile
             if (made_by := scenario.implementations().get(name)) is not None:
                 value["implementation"] = made_by
             if (host := stage.host_name(name)) is not None:
                 value["host"] = host
             self._record("node", source=name, address=address and str(address), value=value)
 
+        diallers = [one for one in scenario.implementations() if topology.kinds[one] is not NodeKind.NAME_SERVER]
+        self._news = FaultNews(diallers, self._cluster.submit) if diallers else None
         stack.callback(self._links.heal_all)
         self._processes = ProcessFaults(self._cluster, self._record, self._works_again)
         self.say(f"starting {len(topology.nodes)} nodes")

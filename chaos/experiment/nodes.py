@@ -19,9 +19,12 @@ from ...clients.consumer.config import ConsumeFromWhere, ConsumerConfig, Message
 from ...remoting.node.file_names import file_name
 from ...remoting.node.network import Address
 from ...remoting.node.profile import Profile
+from ..apache.client import JavaClientConfig
+from ..apache.distribution import Distribution, Part, distribution
 from ..apache.server import ServerPlan
+from ..apache.workload_class import compiled
 from ..defects import Defect
-from ..oracle.client_profiles import PROFILES
+from ..oracle.client_profiles import OF_CLUSTER, PROFILES, profile_of
 from ..oracle.timers import Timers, timers_of_nodes
 from ..scenarios.implementations import SERVERS
 from ..scenarios.model import Scenario
@@ -33,7 +36,11 @@ from ..workloads.consumer import ConsumerNode
 from ..workloads.prober import ProberNode, ProberWorkload
 from ..workloads.producer import ProducerNode, ProducerWorkload
 from . import programs
+from .client_rules import rules_of
 from .programs import Factory
+
+PRODUCER_GROUP = "nemesrv-producers"
+_CLIENTS = (NodeKind.PRODUCER, NodeKind.CONSUMER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +62,8 @@ class NodePlan:
         """The program of the node, with the planted defect in it where it is ours and one is meant for it."""
         if (made_by := self.scenario.implementations().get(name)) is not None and kind in SERVERS:
             return partial(programs.apache_server, self._apache_server(name, kind, made_by))
+        if (version := distribution(self.scenario.implementation_of(name))) is not None and kind in _CLIENTS:
+            return self._apache_client(name, kind, version)
         made = _MAKERS[kind](self, name)
         if self.defect is not None and self.defect.is_for(name, kind):
             return partial(programs.planted, made, self.defect.plant if self.defect.source else self.defect.name)
@@ -125,7 +134,7 @@ class NodePlan:
     def _producer(self, name: str) -> Factory:
         workload = self.scenario.workload
         config = ProducerConfig(
-            **self._client_settings(name, NodeKind.PRODUCER, producer_group="nemesrv-producers"),
+            **self._client_settings(name, NodeKind.PRODUCER, producer_group=PRODUCER_GROUP),
         )
         return partial(
             ProducerNode,
@@ -151,6 +160,31 @@ class NodePlan:
             )
         )
         return partial(ConsumerNode, config=config)
+
+    def _apache_client(self, name: str, kind: NodeKind, made_by: Distribution) -> Factory:
+        """JavaMissing where this version cannot be had here."""
+        workload, produces = self.scenario.workload, kind is NodeKind.PRODUCER
+        assert self.logs is not None, "Apache's programs log into the run's folder"
+        brokers = self.scenario.topology().of(NodeKind.BROKER, NodeKind.SLAVE)
+        names = {at: one for one, at in self.advertised.items()}
+        listed = {names.get(at, str(at)): at for at in self.name_servers(name)}
+        config = JavaClientConfig(
+            implementation=str(made_by),
+            role=str(kind),
+            class_path=compiled(made_by.class_path(Part.CLIENTS)),
+            topic=self.scenario.topic_of(name),
+            group=PRODUCER_GROUP if produces else self.scenario.group_of(name),
+            name_servers=listed,
+            brokers={one: self.advertised[one] for one in brokers},
+            rules=rules_of(profile_of(client_profile_of(self.scenario, name), self.profile), len(listed)),
+            logs=self.logs,
+            settings=self.settings.get(name, {}),
+            sends_per_s=workload.sends_per_s,
+            body_bytes=workload.body_bytes,
+            ordered_keys=workload.ordered_keys if workload.ordered and produces else 0,
+            broadcasting=workload.broadcasting,
+        )
+        return partial(programs.apache_client, config)
 
     def _prober(self, name: str) -> Factory:
         workload = self.scenario.workload
@@ -183,6 +217,18 @@ _MAKERS: Mapping[NodeKind, Callable[[NodePlan, str], Factory]] = {
     NodeKind.ADMIN: NodePlan._admin,
     NodeKind.ADDRESS_SERVER: NodePlan._address_server,
 }
+
+
+def client_profile_of(scenario: Scenario, name: str) -> str | None:
+    """The profile of its own that a client is judged by; None: the run's. Apache's has its version's."""
+    said = scenario.nodes.get(name)
+    if said is not None and said.client_profile is not None:
+        return said.client_profile
+    made_by = distribution(scenario.implementation_of(name))
+    if made_by is None or scenario.topology().kinds[name] not in _CLIENTS:
+        return None
+    is_the_runs = scenario.workload.client_profile is None and made_by.profile is scenario.profile
+    return None if is_the_runs else OF_CLUSTER[made_by.profile]
 
 
 def timers_of(scenario: Scenario) -> Timers:

@@ -26,30 +26,19 @@ from ..fronts.answers import readdressed
 from ..fronts.behaviour import PASSES
 from ..fronts.front import Front
 from ..fronts.instances import Instance, Instances
-from ..fronts.look_ups import Rules
 from ..fronts.observed import Answered, Observation
 from ..fronts.sockets import process_of
 from ..fronts.unreachable import Unreachable
 from ..history.recorder import LagProbe, RecorderSpec
-from ..oracle.client_profiles import Advance, Attempts, ClientProfile, Order
+from ..oracle.client_profiles import ClientProfile
 from ..topology import NodeKind
 from .client_rows import ClientNode
+from .client_rules import rules_of
 
 log = logging.getLogger("nemesrv.clients")
 
 _LOOKS_EACH_S = 0.5
 _LIMIT_S = 30.0
-
-
-def rules_of(profile: ClientProfile, name_servers: int) -> Rules:
-    """What calls are told apart by (fronts/look_ups.py)."""
-    return Rules(
-        shuffled=profile.order is Order.SHUFFLED,
-        start=profile.start.place(name_servers) or 0,
-        every_request=profile.advance is Advance.EVERY_REQUEST,
-        tries_max=1 if profile.attempts is Attempts.ONE else None,
-        retries=frozenset(map(str, profile.retries)),
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from ...remoting.node.node import Node, NodeContext
 if TYPE_CHECKING:
     from ...actors.broker.config import BrokerConfig
     from ...actors.namesrv.config import NamesrvConfig
+    from ..apache.client import JavaClientConfig
     from ..apache.server import ServerPlan
 
 Factory = Callable[[NodeContext], Node]
@@ -36,6 +37,12 @@ def apache_server(plan: ServerPlan, context: NodeContext) -> Node:
     from ..apache.server import ApacheServer
 
     return ApacheServer(context, plan)
+
+
+def apache_client(config: JavaClientConfig, context: NodeContext) -> Node:
+    from ..apache.client import JavaClient
+
+    return JavaClient(context, config)
 
 
 def planted(factory: Factory, defect: str | Callable[[Node], None], context: NodeContext) -> Node:

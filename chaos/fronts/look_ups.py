@@ -237,7 +237,7 @@ class LookUps:
         call, topic = tried.call, tried.call.topic
         if one.body and self._bodies.get((tried.address, topic)) != one.body:
             self._bodies[tried.address, topic] = one.body
-            self._put(one.at_ms, "route_answer", name_server=tried.address, topic=topic, value=_route(one.body))
+            self._put(one.at_ms, "route_answer", name_server=tried.address, topic=topic, value=route_value(one.body))
         call.tried[-1]["outcome"] = _ANSWERED
         self._ended(call, one.at_ms, "fail" if one.code else "ok", one.code)
 
@@ -332,7 +332,7 @@ def _name(code: int) -> str:
         return str(code)
 
 
-def _route(body: bytes) -> Any:
+def route_value(body: bytes) -> Any:
     """As the history has routes: brokers with their addresses, and their queues."""
     try:
         route = TopicRouteData.decode(body)

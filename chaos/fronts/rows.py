@@ -25,8 +25,9 @@ from ...remoting.errors import RocketMQError
 from ...remoting.headers.broker import SendMessageRequestHeader
 from ...remoting.message_properties import parse_properties
 from ..topology import broker_name
+from .behaviour import Dials
 from .look_ups import LookUps, Put, Rules
-from .observed import Answered, Asked, Behaved, Closed, Dialled, Observation, Opened
+from .observed import Answered, Asked, Behaved, Closed, Dialled, GaveUp, Observation, Opened
 
 SENDS = frozenset({10, 310, 320})
 PULLS = frozenset({int(RequestCode.PULL_MESSAGE), int(RequestCode.LITE_PULL_MESSAGE)})
@@ -75,7 +76,8 @@ class _Pull(NamedTuple):
 class ClientRows:
     """Rows of one client. `name_servers` and `brokers`: by the name of their front, the address that the history has.
 
-    `put` is given each row, not in order of time. `seen` tells whether dials are (dials.py).
+    `put` is given each row, not in order of time. `seen` tells whether dials are (dials.py). `told`: its program tells
+    of its sends itself, and it is a node of the run's own: answers that nobody asked for are told, too.
     """
 
     def __init__(
@@ -86,11 +88,15 @@ class ClientRows:
         brokers: Mapping[str, str],
         *,
         seen: bool = True,
+        told: bool = False,
     ) -> None:
-        self._sink = put
+        self._sink, self._told = put, told
         self._brokers = dict(brokers)
         self._look_ups = LookUps(self._put, rules, name_servers, seen=seen)
         self._open: dict[int, str] = {}
+        self._dials: list[tuple[float, str]] = []
+        self._refusing: set[str] = set()
+        self._asked_for: set[tuple[int, int]] = set()
         self._attempts: dict[tuple[int, int], _Attempt] = {}
         self._sends: dict[str, _Send] = {}
         self._pulls: dict[tuple[int, int], _Pull] = {}
@@ -104,9 +110,11 @@ class ClientRows:
         """One observation of this client, or a front's change of behaviour, in order of time."""
         self.passed(one.at_ms)
         front = getattr(one, "front", None)
+        if self._told:
+            self._asks_and_answers(one)
         if isinstance(one, Behaved) or front in self._look_ups.name_servers:
             self._look_ups.saw(one)
-        elif front in self._brokers:
+        if front in self._brokers:
             self._of_broker(one, str(front))
 
     def passed(self, now_ms: float) -> None:
@@ -133,7 +141,11 @@ class ClientRows:
     def _of_broker(self, one: Observation, broker: str) -> None:
         address = self._brokers[broker]
         match one:
+            case Behaved():
+                refuses = one.behaviour.dials is Dials.REFUSED
+                (self._refusing.add if refuses else self._refusing.discard)(broker)
             case Opened():
+                self._dials = [dial for dial in self._dials if dial[1] != broker]
                 self._open[one.connection] = broker
                 self._put(one.at_ms, "channel", f="open", address=address, value={"reason": ""})
             case Closed():
@@ -144,7 +156,11 @@ class ClientRows:
                 for key in [key for key in (*self._attempts, *self._pulls) if key[0] == one.connection]:
                     self._no_answer(key, one.at_ms)
             case Dialled():
-                pass
+                self._dials.append((one.at_ms, broker))
+                if broker in self._refusing:
+                    self._in_vain(broker, one.at_ms)
+            case GaveUp():
+                self._in_vain(broker, one.at_ms)
             case Asked():
                 self._asked(one, broker, address)
             case Answered():
@@ -152,11 +168,37 @@ class ClientRows:
             case _:
                 pass
 
+    def _in_vain(self, broker: str, at_ms: float) -> None:
+        """The oldest dial of it that nobody let in has failed."""
+        dial = next((dial for dial in self._dials if dial[1] == broker), None)
+        if dial is not None:
+            self._dials.remove(dial)
+            value = {"reason": "nobody let it in"}
+            self._put(at_ms, "channel", f="connect_failed", address=self._brokers[broker], value=value)
+
+    def _asks_and_answers(self, one: Observation) -> None:
+        """An answer that no request of its connection waits for."""
+        match one:
+            case Asked() if not one.oneway:
+                self._asked_for.add((one.connection, one.opaque))
+            case Answered():
+                key = one.connection, one.opaque
+                if key not in self._asked_for:
+                    address = self._brokers.get(one.front) or self._look_ups.name_servers.get(one.front)
+                    value = {"reason": f"code {one.code} to opaque {one.opaque}"}
+                    self._put(one.at_ms, "unasked_answer", address=address, value=value)
+                self._asked_for.discard(key)
+            case Closed():
+                self._asked_for = {key for key in self._asked_for if key[0] != one.connection}
+            case _:
+                pass
+
     def _asked(self, one: Asked, broker: str, address: str) -> None:
         key = one.connection, one.opaque
         if one.code in SENDS:
             self.is_producer = True
-            self._sent(one, broker, address)
+            if not self._told:
+                self._sent(one, broker, address)
         elif one.code in PULLS:
             self.is_consumer = True
             fields = {

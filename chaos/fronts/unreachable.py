@@ -35,9 +35,20 @@ class Unreachable:
         why = str(fields.get("fault_id")), fault, dials
         reasons = self._why[server]
         (reasons.add if fields.get("phase") == "start" else reasons.discard)(why)
-        meets = {dials for _id, _fault, dials in reasons}
-        if Dials.DROPPED in meets:
-            return server, Behaviour(dials=Dials.DROPPED)
-        if meets:
-            return server, Behaviour(dials=Dials.REFUSED, connected=Connected.CLOSED)
-        return server, PASSES
+        return server, behaviour_of(self._meets(server))
+
+    @property
+    def meets(self) -> dict[str, Dials]:
+        """Server to what its dials meet now, of those that do not accept."""
+        return {server: dials for server in self._why if (dials := self._meets(server)) is not Dials.ACCEPTED}
+
+    def _meets(self, server: str) -> Dials:
+        meets = {dials for _id, _fault, dials in self._why[server]}
+        return Dials.DROPPED if Dials.DROPPED in meets else Dials.REFUSED if meets else Dials.ACCEPTED
+
+
+def behaviour_of(dials: Dials) -> Behaviour:
+    """What a front does so that dials meet that; a server that refuses has ended its connections, too."""
+    if dials is Dials.REFUSED:
+        return Behaviour(dials=dials, connected=Connected.CLOSED)
+    return PASSES if dials is Dials.ACCEPTED else Behaviour(dials=dials)

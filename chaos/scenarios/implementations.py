@@ -42,12 +42,15 @@ class OfScenario(Protocol):
     def settings(self) -> dict[str, dict[str, Value]]: ...
 
 
-def implementations_of(cluster: str, nodes: Mapping[str, OfNode], kinds: Mapping[str, NodeKind]) -> dict[str, str]:
-    """Node to implementation, of all that are not ours: `cluster` says it of servers, `nodes` of single nodes."""
+def implementations_of(
+    cluster: str, workload: str, nodes: Mapping[str, OfNode], kinds: Mapping[str, NodeKind]
+) -> dict[str, str]:
+    """Node to implementation, of all that are not ours: `cluster` says it of servers, `workload` of producers and
+    consumers, `nodes` of single nodes."""
     found = {}
     for name, kind in kinds.items():
         own = nodes[name].implementation if name in nodes else None
-        said = own if own is not None else cluster if kind in SERVERS else OURS
+        said = own if own is not None else cluster if kind in SERVERS else workload
         if said != OURS and kind in (*SERVERS, *CLIENTS):
             found[name] = said
     return found
@@ -89,7 +92,8 @@ def check_implementations(scenario: OfScenario, *, file: str) -> None:
             distribution(said)
         except ValueError as exc:
             own = node in scenario.nodes and scenario.nodes[node].implementation is not None
-            key = f"nodes.{node}.implementation" if own else "cluster.implementation"
+            group = "cluster" if kinds[node] in SERVERS else "workload"
+            key = f"nodes.{node}.implementation" if own else f"{group}.implementation"
             raise ScenarioError(file, key, repr(said), ALLOWED) from exc
     if not found:
         return
@@ -99,6 +103,10 @@ def check_implementations(scenario: OfScenario, *, file: str) -> None:
         raise ScenarioError(file, "defect", scenario.defect, "nothing where no node is ours: a defect is planted there")
     if slaves := [name for name in found if kinds[name] is NodeKind.SLAVE]:
         raise ScenarioError(file, f"nodes.{slaves[0]}", found[slaves[0]], "ours: no slave of Apache's is run yet")
+    if shared := [name for name in found if name in scenario.topology().process_of]:
+        per_process = str(scenario.topology().clients_per_process)
+        allowed = f"1 where a client is Apache's: {shared[0]} is {found[shared[0]]}, which has a process of its own"
+        raise ScenarioError(file, "workload.clients_per_process", per_process, allowed)
     _check_settings(scenario, found, kinds, file)
     for index, step in enumerate(scenario.timeline):
         key = f"timeline.{index}.nodes"
@@ -118,7 +126,7 @@ def _of(kinds: Mapping[str, NodeKind], kind: NodeKind) -> list[str]:
 def _check_settings(scenario: OfScenario, found: Mapping[str, str], kinds: Mapping[str, NodeKind], file: str) -> None:
     """ScenarioError for a setting that the node's own version has as a constant, or does not have."""
     for node, values in scenario.settings().items():
-        if node not in found or kinds[node] not in SERVERS:
+        if node not in found:
             continue
         made_by = distribution(found[node])
         try:

@@ -108,6 +108,8 @@ class WorkloadModel(_Model):
     ordered: bool = False
     """Messages of a sharding key go to one queue, and each consumer has one thread: order_kept judges receipts too."""
     ordered_keys: int = Field(24, ge=1, le=100_000)
+    implementation: str = OURS
+    """Whose programs producers and consumers are: ours, apache-VERSION, or apache:FOLDER."""
     client_starts: int = Field(90, ge=0, le=100_000)
     client_profile: ClientProfileName | None = None
     """Whose rules `name_server_selection` judges the clients of the history by; None: those of our own clients."""
@@ -234,7 +236,8 @@ class Scenario(_Model):
 
     def implementations(self) -> dict[str, str]:
         """Node to `implementation`, of all that are not ours."""
-        return implementations_of(self.cluster.implementation, self.nodes, self.topology().kinds)
+        said = self.cluster.implementation, self.workload.implementation
+        return implementations_of(*said, self.nodes, self.topology().kinds)
 
     def implementation_of(self, node: str) -> str:
         """Whose program the node is: ours, apache-VERSION or apache:FOLDER."""

@@ -42,7 +42,6 @@ class AdjustableClock:
     """A node's clock whose wall clock can be changed apart from all others. What is monotonic stays so."""
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
         self.real = clock
         """The clock without what was changed of it."""
         self.scale = float(getattr(clock, "scale", 1.0))
@@ -53,12 +52,12 @@ class AdjustableClock:
         self._is_right = True
 
     def now_ms(self) -> int:
-        now_ms = self._clock.now_ms()
+        now_ms = self.real.now_ms()
         return now_ms if self._is_right else int(self._shows_ms + (now_ms - self._at_ms) * self._rate)
 
     def adjust(self, step_ms: float | None, rate: float) -> None:
         """Show `step_ms` more from now on (None: the right time), and go `rate` times as fast."""
-        right_ms, shows_ms = self._clock.now_ms(), self.now_ms()
+        right_ms, shows_ms = self.real.now_ms(), self.now_ms()
         self._shows_ms = right_ms if step_ms is None else shows_ms + step_ms
         self._at_ms, self._rate = right_ms, rate
         self._is_right = step_ms is None and rate == 1.0

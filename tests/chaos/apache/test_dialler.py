@@ -16,13 +16,14 @@ from tests.chaos.fronts.world import LIMIT_S, Peer, request, response
 
 NS, BROKER = Address("127.0.0.1", 9876), Address("127.0.0.1", 10911)
 """What everybody is told; nobody listens there."""
+NOBODY = Address("127.0.0.1", 9)
 ROUTE = {"brokerDatas": [{"brokerAddrs": {"0": str(BROKER)}, "brokerName": "broker-a"}], "queueDatas": []}
 
 
 class Stand:
     """One Java process's dialler, and a server that the test plays, at which the node's links arrive."""
 
-    def __init__(self, vip: bool = False) -> None:
+    def __init__(self, vip: bool = False, nobody: bool = False) -> None:
         self.seen: list[Observation] = []
         self.asked = asyncio.Event()
         self.accepted: asyncio.Queue[Peer] = asyncio.Queue()
@@ -32,10 +33,11 @@ class Stand:
         )
         self.dialler = Dialler(
             context,
-            name_servers={"ns-0": NS},
+            name_servers={"ns-0": NS, **({"127.0.0.1:9": NOBODY} if nobody else {})},
             brokers={"broker-a": BROKER},
             see=self._see,
             vip=("broker-a",) if vip else (),
+            nobody=("127.0.0.1:9",) if nobody else (),
         )
 
     def _see(self, one: Observation) -> None:
@@ -57,9 +59,11 @@ class Stand:
         return await asyncio.wait_for(self.accepted.get(), LIMIT_S)
 
 
-def on_stand(body: Callable[[Stand, Address], Coroutine[None, None, None]], *, vip: bool = False) -> None:
+def on_stand(
+    body: Callable[[Stand, Address], Coroutine[None, None, None]], *, vip: bool = False, nobody: bool = False
+) -> None:
     async def whole() -> None:
-        stand = Stand(vip)
+        stand = Stand(vip, nobody)
         at = await stand.serve()
         await stand.dialler.open()
         try:
@@ -92,7 +96,7 @@ def test_the_java_process_is_told_its_own_fronts_and_the_history_what_everybody_
         server.say(response(7, 0, json.dumps(ROUTE).encode()))
         told = json.loads((await client.command()).body)
         assert told["brokerDatas"][0]["brokerAddrs"] == {"0": str(stand.dialler.address("broker-a"))}
-        assert stand.dialler.told(str(stand.dialler.address("broker-a"))) == str(BROKER)
+        assert stand.dialler.everybodys == {str(stand.dialler.address("broker-a")): str(BROKER)}
         [asked] = [one for one in stand.seen if isinstance(one, Asked)]
         [answered] = [one for one in stand.seen if isinstance(one, Answered)]
         assert asked.fields == {"topic": "t"}
@@ -106,8 +110,7 @@ def test_a_server_that_is_gone_refuses_until_it_is_there_again() -> None:
         stand.network.set_links({BROKER: at})
         client = await stand.dial("broker-a")
         await stand.server()
-        killed = {"fault_id": "kill-1", "fault": "kill", "source": "broker-a", "target": None}
-        await stand.dialler.faulted({**killed, "phase": "start"})
+        await stand.dialler.faulted({"broker-a": "refused"})
         await client.end()
         assert any(isinstance(one, Closed) for one in stand.seen)
         try:
@@ -116,20 +119,24 @@ def test_a_server_that_is_gone_refuses_until_it_is_there_again() -> None:
             pass
         else:
             raise AssertionError("the front of a dead broker accepted")
-        await stand.dialler.faulted({**killed, "phase": "end"})
+        await stand.dialler.faulted({})
         (await stand.dial("broker-a")).writer.close()
 
     on_stand(body)
 
 
-def test_a_fault_of_another_nodes_link_is_none_of_ours() -> None:
+def test_an_entry_of_the_list_where_nobody_is_refuses_always() -> None:
     async def body(stand: Stand, at: Address) -> None:
-        stand.network.set_links({BROKER: at})
-        cut = {"fault_id": "cut-1", "fault": "cut", "source": "consumer-1", "target": "broker-a", "phase": "start"}
-        await stand.dialler.faulted(cut)
-        (await stand.dial("broker-a")).writer.close()
+        for meets in ({}, {"127.0.0.1:9": "refused"}, {}):
+            await stand.dialler.faulted(meets)
+            try:
+                await stand.dial("127.0.0.1:9")
+            except ConnectionRefusedError:
+                continue
+            raise AssertionError("a front accepted where nobody listens")
+        assert stand.dialler.namesrv_addr.count(";") == 1
 
-    on_stand(body)
+    on_stand(body, nobody=True)
 
 
 def test_a_broker_is_dialled_at_its_vip_port_too() -> None:

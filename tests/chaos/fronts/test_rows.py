@@ -12,9 +12,20 @@ import pytest
 
 from nemesrv.chaos.checkers.control import Control
 from nemesrv.chaos.checkers.name_server_selection import judge
-from nemesrv.chaos.fronts.behaviour import REFUSES
+from nemesrv.chaos.fronts.behaviour import PASSES, REFUSES
 from nemesrv.chaos.fronts.look_ups import Rules
-from nemesrv.chaos.fronts.observed import Answered, Asked, Behaved, By, Closed, Dialled, How, Observation, Opened
+from nemesrv.chaos.fronts.observed import (
+    Answered,
+    Asked,
+    Behaved,
+    By,
+    Closed,
+    Dialled,
+    GaveUp,
+    How,
+    Observation,
+    Opened,
+)
 from nemesrv.chaos.fronts.rows import ClientRows, Row
 from nemesrv.chaos.history.schema import EVENTS
 from nemesrv.chaos.oracle.client_profiles import PROFILES, Advance, Attempts, ClientProfile, Order, Outcome
@@ -199,9 +210,9 @@ def test_a_go_client_is_not_java_and_java_is_not_go() -> None:
 class Story:
     """One client's frames at brokers."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, told: bool = False) -> None:
         self.rows: list[Row] = []
-        self.of = ClientRows(self.rows.append, Rules(), NS, BROKERS)
+        self.of = ClientRows(self.rows.append, Rules(), NS, BROKERS, told=told)
         self._opaque = 0
 
     def open(self, at_ms: float, connection: int, broker: str) -> Story:
@@ -337,3 +348,38 @@ def test_connections_on_which_nothing_is_asked_are_probes() -> None:
     story.of.saw(Closed(at_ms=9, front="ns-0", connection=0, by=By.CLIENT))
     assert [row["name_server"] for row in story.told("name_server_chosen")] == [NS["ns-2"]]
     assert [(row["f"], row["address"]) for row in story.told("channel")] == [("open", NS["ns-2"])]
+
+
+def test_a_dial_of_a_broker_that_nobody_let_in_is_told() -> None:
+    story = Story()
+    at = Address.parse(BROKERS["broker-a"])
+    dialled = {"front": "broker-a", "address": at}
+    story.of.saw(Dialled(at_ms=0, process=1, **dialled))  # type: ignore[arg-type]
+    story.open(1, 1, "broker-a")
+    story.of.saw(Behaved(at_ms=10, front="broker-a", behaviour=REFUSES))
+    story.of.saw(Dialled(at_ms=20, process=1, **dialled))  # type: ignore[arg-type]
+    story.of.saw(Behaved(at_ms=30, front="broker-a", behaviour=PASSES))
+    story.of.saw(Dialled(at_ms=40, process=1, **dialled))  # type: ignore[arg-type]
+    story.of.saw(GaveUp(at_ms=3_040, **dialled))  # type: ignore[arg-type]
+    assert [(row["at"], row["f"], row["address"]) for row in story.told("channel")] == [
+        (1, "open", BROKERS["broker-a"]),
+        (20, "connect_failed", BROKERS["broker-a"]),
+        (3_040, "connect_failed", BROKERS["broker-a"]),
+    ]
+
+
+def test_the_sends_of_a_program_that_tells_them_itself_are_not_told_twice() -> None:
+    story = Story(told=True).open(0, 1, "broker-a")
+    story.answer(20, 1, "broker-a", story.send(10, 1, "broker-a", "K1"))
+    assert story.told("send") == story.told("send_attempt") == []
+    assert story.of.is_producer
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_an_answer_that_nobody_asked_for_is_told_of_a_node_of_the_run(told: bool) -> None:
+    story = Story(told=told).open(0, 1, "broker-a")
+    story.answer(20, 1, "broker-a", story.send(10, 1, "broker-a", "K1", oneway=True))
+    asked = story.send(30, 1, "broker-a", "K2")
+    story.answer(40, 1, "broker-a", asked).answer(50, 1, "broker-a", asked)
+    unasked = [(row["at"], row["address"]) for row in story.told("unasked_answer")]
+    assert unasked == ([(20, BROKERS["broker-a"]), (50, BROKERS["broker-a"])] if told else [])

@@ -33,6 +33,15 @@ def test_the_cluster_says_it_of_servers_and_nodes_of_themselves() -> None:
     assert scenario.implementation_of("consumer-0") == "ours"
 
 
+def test_the_workload_says_it_of_producers_and_consumers() -> None:
+    scenario = _parse(
+        {"name_servers": 1, "brokers": 1},
+        workload={"producers": 1, "consumers": 2, "implementation": "apache-5.3.3"},
+        nodes={"consumer-1": {"implementation": "ours"}},
+    )
+    assert scenario.implementations() == {"producer-0": "apache-5.3.3", "consumer-0": "apache-5.3.3"}
+
+
 def test_the_profile_follows_from_it_unless_it_is_said() -> None:
     assert _parse({"implementation": "apache-5.3.3"}).profile is Profile.V5_X
     assert _parse({"implementation": "apache-4.9.7"}).profile is Profile.V4_9
@@ -91,6 +100,26 @@ def test_the_command_says_it_over_the_file_and_the_profile_follows() -> None:
             {"implementation": "apache-4.9.7"},
             {"timeline": [{"at_s": 5, "do": "clock_step", "nodes": ["ns-0"], "by_s": 60}]},
             "timeline.0.nodes: clock_step of ns-0 is not allowed: a node of ours: ns-0 is apache-4.9.7",
+        ),
+        (
+            {},
+            {"workload": {"implementation": "apache-4.9"}},
+            "workload.implementation: 'apache-4.9' is not allowed: ours, apache-VERSION",
+        ),
+        (
+            {},
+            {"workload": {"implementation": "apache-4.9.8", "clients_per_process": 2}},
+            "workload.clients_per_process: 2 is not allowed: 1 where a client is Apache's: producer-0 is apache-4.9.8",
+        ),
+        (
+            {"profile": "5.x"},
+            {"workload": {"implementation": "apache-4.9.8"}, "config": {"consumers": {"minInterval": 500}}},
+            "consumer-0 is apache-4.9.8, and it has no such setting",
+        ),
+        (
+            {},
+            {"workload": {"implementation": "apache-5.3.3"}, "config": {"clients": {"lockTimeoutMillis": 500}}},
+            "apache-5.3.3, and it is a constant there",
         ),
         (
             {"implementation": "apache-4.9.7", "name_server_list": ["ns-0"]},

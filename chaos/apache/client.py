@@ -1,0 +1,290 @@
+"""A Node around Apache's own producer or consumer: its JVM is a child of this process, its fronts are in this loop.
+
+    node ── start, begin, finish, clock ──► Workload.java ──► DefaultMQProducer, DefaultMQPushConsumer
+      ▲ ◄── JSON lines: what it does ──────────┘                     │ dials
+      └──── fronts: what passes on the wire ◄────────────────────────┘
+
+Rows are made of both: what the client itself tells (told.py), and what is seen (chaos/fronts/rows.py). The JVM dies
+with this process, is paused and killed with it, and SIGTERM has it leave as its users have it leave.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ...remoting.node.clock import AdjustableClock, RealClock
+from ...remoting.node.file_names import file_name
+from ...remoting.node.network import Address
+from ...remoting.node.node import NodeContext
+from ...remoting.node.recording import recorded_at
+from ..fronts.look_ups import Rules
+from ..fronts.observed import Observation
+from ..fronts.rows import ClientRows, Row
+from ..history.recorder import BUFFER_S
+from . import bypass, properties
+from .dialler import Dialler
+from .jvm import JavaCommand, JavaProgram, end_as
+from .libfaketime import FakedTime
+from .told import JavaClock, Told
+from .workload_class import MAIN
+
+READY_S, START_S, STOP_S = 90.0, 60.0, 20.0
+"""What the JVM, its client's start, and its leaving may take at most, on a machine that is far too busy."""
+_ASKED_AT_START = 5
+_LOOKS_EACH_S = 0.25
+_NO_LOGBACK = "<configuration><root level='OFF'/></configuration>"
+"""Of what its jars bring along, e.g. netty's; RocketMQ's client has a log of its own (rocketmq_client.log)."""
+_SYSTEM_PROPERTIES = {
+    "waitInterval": "rocketmq.client.rebalance.waitInterval",
+    "minInterval": "rocketmq.client.rebalance.minInterval",
+}
+"""Settings that a client takes from its JVM."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JavaClientConfig:
+    """What a client is made from. `settings` by RocketMQ's names; addresses as everybody is told them."""
+
+    implementation: str
+    role: str
+    class_path: str
+    """With the workload's own classes."""
+    topic: str
+    group: str
+    name_servers: Mapping[str, Address]
+    """In the order of its list; what is no server of the run is refused."""
+    brokers: Mapping[str, Address]
+    rules: Rules
+    logs: Path
+    settings: Mapping[str, object] = field(default_factory=dict)
+    sends_per_s: float = 1.0
+    body_bytes: int = 0
+    ordered_keys: int = 0
+    broadcasting: bool = False
+
+    def properties(self, context: NodeContext, namesrv_addr: str) -> dict[str, object]:
+        """What Workload.java reads."""
+        told: dict[str, object] = {
+            "role": self.role,
+            "name": context.name,
+            "incarnation": context.incarnation,
+            "namesrvAddr": namesrv_addr,
+            "topic": self.topic,
+            "group": self.group,
+            "sendsPerSecond": self.sends_per_s,
+            "phase": context.rng.random(),
+            "bodyBytes": self.body_bytes,
+            "orderedKeys": self.ordered_keys,
+            "broadcasting": self.broadcasting,
+        }
+        own = {f"set.{name}": value for name, value in self.settings.items() if name not in _SYSTEM_PROPERTIES}
+        return {**told, **own}
+
+    @property
+    def system_properties(self) -> dict[str, str]:
+        """Of its settings those that its JVM is told."""
+        known = self.settings.keys() & _SYSTEM_PROPERTIES.keys()
+        return {_SYSTEM_PROPERTIES[name]: properties.said(self.settings[name]) for name in sorted(known)}
+
+
+class JavaClient:
+    """`prepare` brings the JVM up; `start` the client in it; `begin` has a producer send, `finish` ends that."""
+
+    def __init__(self, context: NodeContext, config: JavaClientConfig) -> None:
+        self._context, self._config = context, config
+        self._dialler = Dialler(
+            context,
+            name_servers=config.name_servers,
+            brokers=config.brokers,
+            see=self._see,
+            nobody=[name for name, at in config.name_servers.items() if name == str(at)],
+        )
+        self._program: JavaProgram | None = None
+        self._faked: FakedTime | None = None
+        self._rows = self._new_rows()
+        self._clock = JavaClock()
+        self._told: Told | None = None
+        self._asked_ms: list[float] = []
+        self._heard: dict[str, asyncio.Future[None]] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._chosen: Address | None = None
+        self._sends = 0
+        self._began = False
+
+    def _new_rows(self) -> ClientRows:
+        config = self._config
+        servers, brokers = ({name: str(at) for name, at in of.items()} for of in (config.name_servers, config.brokers))
+        return ClientRows(self._put, config.rules, servers, brokers, seen=False, told=True)
+
+    @property
+    def children(self) -> tuple[int, ...]:
+        """The JVM's pid, while it is there."""
+        return () if self._program is None else self._program.children
+
+    # --- a node's life ------------------------------------------------------------------------------------------------
+
+    async def listen(self) -> Address | None:
+        await self._dialler.open()
+        return None
+
+    async def prepare(self) -> None:
+        """The JVM is up, its clock is known, and nobody has been dialled. JavaDied."""
+        context, config, dialler = self._context, self._config, self._dialler
+        self._told = Told(self._put, config.group, dialler.everybodys)
+        home = config.logs / file_name(context.name)
+        about = home / f"workload.{context.incarnation}.properties"
+        properties.write(about, config.properties(context, dialler.namesrv_addr))
+        quiet = home / "logback.xml"
+        quiet.write_text(_NO_LOGBACK, encoding="utf-8")
+        kept = {} if context.data_dir is None else {"rocketmq.client.localOffsetStoreDir": str(context.data_dir)}
+        scaled = _real_clock(context)
+        self._faked = None if scaled is None else FakedTime(scaled, file_name(context.name))
+        command = JavaCommand(
+            class_path=config.class_path,
+            main=MAIN,
+            arguments=(str(about),),
+            properties={**config.system_properties, **kept, "logback.configurationFile": str(quiet)},
+            environment={} if self._faked is None else self._faked.environment,
+            home=home,
+            user_home=home,
+        )
+        self._program = JavaProgram(context.name, command, home / "java.log", said=self._said, ended=self._ended)
+        try:
+            await self._boot(self._program)
+        except BaseException:
+            await self._program.kill()
+            raise
+        finally:
+            if self._faked is not None:
+                self._faked.forget()
+
+    async def _boot(self, program: JavaProgram) -> None:
+        ready = self._hears("ready")
+        program.start()
+        await program.within(ready, READY_S, "was not ready")
+        for _ in range(_ASKED_AT_START):
+            heard = self._hears("clock")
+            self._ask_clock()
+            await program.within(heard, READY_S, "did not tell its time")
+
+    async def start(self) -> None:
+        """The client works. One whose start meets no NameServer is started again and again, as by a supervisor."""
+        self._tasks = [asyncio.create_task(task) for task in (self._look(), self._look_round())]
+        tried = self._hears("started", "start_failed")
+        self._write("start")
+        assert self._program is not None
+        await self._program.within(tried, START_S, "did not start its client")
+
+    async def stop(self) -> None:
+        """The client has left, and its JVM has ended."""
+        if self._program is not None:
+            await self._program.terminate(STOP_S)
+        if self._faked is not None:
+            self._faked.forget()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._dialler.close()
+        self._rows.end(self._now_ms())
+
+    # --- what the harness asks of a client ----------------------------------------------------------------------------
+
+    async def begin(self) -> None:
+        """Start sending."""
+        self._began = True
+        self._write("begin")
+
+    async def finish(self) -> int:
+        """How many sends were begun, after the last has completed."""
+        if self._began and self._program is not None and self._program.children:
+            finished = self._hears("finished")
+            self._write("finish")
+            await self._program.within(finished, START_S, "did not end its last send")
+        return self._sends
+
+    async def chosen_name_server(self) -> Address | None:
+        """The NameServer in use as far as is seen; None before the first choice."""
+        return self._chosen
+
+    async def faulted(self, meets: Mapping[str, str]) -> None:
+        """What its dials of servers meet from now on, of those that do not accept."""
+        await self._dialler.faulted(meets)
+
+    # --- what it tells, and what is seen ------------------------------------------------------------------------------
+
+    def _now_ms(self) -> float:
+        return self._context.clock.monotonic_s() * 1000.0
+
+    def _put(self, row: Row) -> None:
+        if row.event == "name_server_chosen":
+            self._chosen = Address.parse(row.fields["name_server"])
+        recorded_at(self._context.record, row.at_ms, row.event, row.fields)
+
+    def _see(self, one: Observation) -> None:
+        self._rows.saw(one)
+
+    def _said(self, line: bytes) -> None:
+        if not line.startswith(b'{"f":'):
+            return
+        try:
+            said = json.loads(line)
+            what, at_ns = said["f"], said["at"]
+        except (ValueError, KeyError):
+            return
+        if what == "clock" and self._asked_ms:
+            self._clock.answered(self._asked_ms.pop(0), at_ns, self._now_ms())
+        elif what == "finished":
+            self._sends = said["sends"]
+        elif what == "start_failed":  # the next one is another client: its own list, and its own first choice
+            self._rows.end(self._now_ms())
+            self._rows = self._new_rows()
+        elif self._told is not None and self._clock.is_known:
+            self._told.heard(self._clock.ms(at_ns), said)
+        if (waiting := self._heard.get(what)) is not None and not waiting.done():
+            waiting.set_result(None)
+
+    def _hears(self, *kinds: str) -> asyncio.Future[None]:
+        """Done with the next line of one of these kinds."""
+        heard: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._heard |= dict.fromkeys(kinds, heard)
+        return heard
+
+    def _write(self, what: str) -> None:
+        assert self._program is not None
+        self._program.write(json.dumps({"f": what}).encode())
+
+    def _ask_clock(self) -> None:
+        self._asked_ms.append(self._now_ms())
+        self._write("clock")
+
+    async def _look(self) -> None:
+        """Time passes: what waited for more to come is decided."""
+        while True:
+            await self._context.clock.sleep(_LOOKS_EACH_S)
+            self._rows.passed(self._now_ms())
+            if not self._asked_ms:
+                with contextlib.suppress(OSError):
+                    self._ask_clock()
+
+    async def _look_round(self) -> None:
+        assert self._context.data_dir is not None
+        log = self._context.log
+        await bypass.keep_looking(lambda: self.children, self._dialler.own_addresses, self._context.data_dir, log)
+
+    def _ended(self, code: int) -> None:
+        """The JVM has ended, and nobody asked it to: so does the node, in the same way, once its last rows are out."""
+        assert self._program is not None
+        self._context.log.error("%s", self._program.death())
+        if self._tasks:
+            asyncio.get_running_loop().call_later(2 * BUFFER_S, end_as, code)
+
+
+def _real_clock(context: NodeContext) -> RealClock | None:
+    """The run's clock, where it goes at another pace than the machine's."""
+    clock = context.clock.real if isinstance(context.clock, AdjustableClock) else context.clock
+    return clock if isinstance(clock, RealClock) and clock.scale != 1 else None
