@@ -14,7 +14,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol
@@ -24,6 +24,7 @@ import lz4.frame
 from ...actors.hosts import RemoteHost
 from ...remoting.node.recording import Recorder
 from ..errors import HarnessError
+from ..history.files import number_of, process_of
 
 log = logging.getLogger("nemesrv.hosts")
 
@@ -45,18 +46,42 @@ class Piece(NamedTuple):
 
 
 def new_pieces(folder: str, known: Mapping[str, int], piece_bytes: int = PIECE_BYTES) -> Iterator[Piece]:
-    """There: what is in the run's files behind the offsets that are known already."""
+    """There: what is in the run's files behind the offsets that are known already.
+
+    A process that goes on in a next file has said all that is in the one before: that comes first, since who reads it
+    here believes so, and is deleted when all of it is known.
+    """
     for top in FOLDERS:
-        for path in sorted(Path(folder, top).rglob("*")):
+        paths = sorted(Path(folder, top).rglob("*"), key=_in_turn)
+        for path, following in zip_longest(paths, paths[1:]):
             name = str(path.relative_to(folder))
             offset = known.get(name, 0)
-            if not path.is_file() or path.stat().st_size <= offset:
+            if not path.is_file():
+                continue
+            if path.stat().st_size <= offset:
+                if following is not None and _goes_on(path, following):
+                    path.unlink()
                 continue
             with path.open("rb") as file:
                 file.seek(offset)
                 while data := file.read(piece_bytes):
                     yield Piece(name, offset, lz4.frame.compress(data))
                     offset += len(data)
+
+
+def _in_turn(path: Path) -> tuple[str, str, int]:
+    """Sorts a process's raw files as they were written."""
+    if path.suffix != ".jsonl":
+        return str(path), "", 0
+    node, incarnation = process_of(path)
+    return str(path.parent), f"{node}.{incarnation}", number_of(path)
+
+
+def _goes_on(path: Path, following: Path) -> bool:
+    """Whether the process of this raw file writes in the following one."""
+    if path.suffix != ".jsonl" or following.suffix != ".jsonl" or path.parent != following.parent:
+        return False
+    return process_of(path) == process_of(following) and number_of(path) < number_of(following)
 
 
 def some_pieces(folder: str, known: Mapping[str, int], count: int = PIECES) -> list[Piece]:

@@ -60,6 +60,27 @@ def test_every_byte_of_every_host_is_here_once_the_run_has_ended(tmp_path: Path)
     assert collector.gone == {}
 
 
+def test_a_file_in_which_nobody_writes_any_more_comes_first_and_is_deleted_there_when_all_of_it_is_here(
+    tmp_path: Path,
+) -> None:
+    host = Host(tmp_path, "a")
+    raw = [f"history/_raw/{name}.jsonl" for name in ("broker-a~1.0", "ns-0.0", "ns-0.0-000001", "ns-0.0-000002")]
+    for number, file in enumerate(raw):
+        host.say(file, *rows(20, first=20 * number))
+    order = [*dict.fromkeys(piece.name for piece in host.pieces({}))]
+    assert order == raw
+    with Collector([host], tmp_path / "run", lambda: 0.0, follow_s=0.01):
+        host.await_asked(3)
+        host.say(raw[3], *rows(5, first=80))
+    for number, file in enumerate(raw[:3]):
+        assert read(tmp_path / "run" / file) == [*rows(20, first=20 * number)]
+    assert read(tmp_path / "run" / raw[3]) == [*rows(25, first=60)]
+    assert [path.name for path in sorted((host.folder / "history/_raw").iterdir())] == [
+        "broker-a~1.0.jsonl",
+        "ns-0.0-000002.jsonl",
+    ]
+
+
 def test_logs_of_one_name_are_told_apart_by_their_hosts(tmp_path: Path) -> None:
     hosts = [Host(tmp_path, "a"), Host(tmp_path, "b")]
     for host in hosts:
