@@ -155,9 +155,11 @@ class NodeActor:
         if isinstance(self._network, TcpNetwork):
             self._network.set_links(links)
 
-    async def start(self) -> tuple[int, ...]:
-        """The node works; its child processes. Its row `started` comes first, so that it precedes all that the node
-        records, but for what it does in `prepare`, where it has one."""
+    async def start(self, after_s: float = 0.0) -> tuple[int, ...]:
+        """The node works, from `after_s` of its clock on; its child processes. Its row `started` comes first, so that
+        it precedes all that the node records, but for what it does in `prepare`, where it has one."""
+        if after_s:
+            await self._spec.clock.sleep(after_s)
         node = self._the_node()
         if (prepare := getattr(node, "prepare", None)) is not None:
             await prepare()

@@ -29,6 +29,8 @@ from .watch import NodeFailed as NodeFailed
 
 LISTEN_LIMIT_S = 60.0
 START_LIMIT_S = 60.0
+SPREAD_S = 5.0
+"""Of the nodes' clocks: the shortest period of a client's tasks."""
 STOP_LIMIT_S = 30.0
 SIGNAL_LIMIT_S = 5.0
 DIE_LIMIT_S = 10.0
@@ -199,9 +201,18 @@ class Cluster:
             self._answers({name: asked}, "set_links", START_LIMIT_S)
 
     def start(self, *names: str) -> None:
-        """The nodes named, or all that have not started, work. All at once."""
+        """The nodes named, or all that have not started, work. All at once, but for those that share a process: one
+        after the other, spread over SPREAD_S, so that not all their timers fire in one moment for ever."""
         chosen = names or tuple(n for n, m in self._members.items() if m.state is NodeState.STARTING)
-        asked = {name: self._member(name).handle.start.remote() for name in chosen}
+        sharing: dict[str, list[str]] = {}
+        for name in chosen:
+            if (process := self._member(name).spec.process) is not None:
+                sharing.setdefault(process, []).append(name)
+        after_s = {name: SPREAD_S * i / len(those) for those in sharing.values() for i, name in enumerate(those)}
+        asked = {
+            name: self._member(name).handle.start.remote(*([after_s[name]] if after_s.get(name) else []))
+            for name in chosen
+        }
         for name, children in self._answers(asked, "start", self._patience_s(chosen, START_LIMIT_S)).items():
             self._adopt(self._members[name], children)
             self._members[name].state = NodeState.RUNNING

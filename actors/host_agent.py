@@ -33,7 +33,7 @@ from platform import python_version
 from typing import Any, NamedTuple
 
 from ..remoting.node.clock import Clock
-from .processes import Process, renice, sweep, temporary_folder
+from .processes import ENDING, Process, renice, sweep, temporary_folder
 from .watch import Alarm, Death, ProcessWatch
 
 FORGOTTEN_S = 45.0
@@ -42,12 +42,11 @@ EVENTS_S = 2.0
 GUARDIAN_LIMIT_S = 5.0
 _PR_SET_PDEATHSIG = 1
 
-_GUARDIAN = """
-import os, select, shutil, signal, sys
+_GUARDIAN = f"""{ENDING}
 if os.fork():
     os._exit(0)
 os.setsid()
-fds, folder = {}, None
+fds, folder = {{}}, None
 for line in sys.stdin:
     word, _, what = line.rstrip("\\n").partition(" ")
     if word == "folder":
@@ -61,16 +60,7 @@ for line in sys.stdin:
             fds[what] = os.pidfd_open(int(what))
         except OSError:
             pass
-for fd in fds.values():
-    try:
-        signal.pidfd_send_signal(fd, signal.SIGKILL)
-    except ProcessLookupError:
-        continue
-    poll = select.poll()
-    poll.register(fd, select.POLLIN)
-    poll.poll(2000)
-if folder:
-    shutil.rmtree(folder, ignore_errors=True)
+end(fds.values(), folder)
 """
 
 

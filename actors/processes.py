@@ -194,8 +194,24 @@ def signals_deferred(*, patient: bool = False) -> Iterator[None]:
         signal.raise_signal(number)
 
 
-_REAPER = """
+ENDING = """
 import os, select, shutil, signal, sys
+def end(fds, folder):
+    for fd in fds:
+        try:
+            signal.pidfd_send_signal(fd, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        poll.poll(2000)
+    if folder:
+        shutil.rmtree(folder, ignore_errors=True)
+"""
+"""How the small programs begin that outlive us to end others: `end` kills by pidfd, then removes the folder. Not
+imported, for they start in a moment and need nothing of ours."""
+
+_REAPER = f"""{ENDING}
 def opened(pids):
     for pid in pids:
         try:
@@ -204,15 +220,7 @@ def opened(pids):
             pass
 fds = list(opened(sys.argv[2:]))
 sys.stdin.read()
-for fd in fds:
-    try:
-        signal.pidfd_send_signal(fd, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    poll = select.poll()
-    poll.register(fd, select.POLLIN)
-    poll.poll(2000)
-shutil.rmtree(sys.argv[1], ignore_errors=True)
+end(fds, sys.argv[1])
 """
 
 

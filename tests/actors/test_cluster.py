@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-import textwrap
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -17,8 +14,8 @@ import pytest
 import tenacity
 
 from nemesrv.actors.actor import NodeSpec
-from nemesrv.actors.cluster import Cluster, ClusterError, NodeState
-from nemesrv.actors.processes import Process, command, family, sweep
+from nemesrv.actors.cluster import SPREAD_S, Cluster, ClusterError, NodeState
+from nemesrv.actors.processes import Process, command, family
 from nemesrv.actors.ray_host import RayHost
 from nemesrv.actors.watch import Alarm, Death, ProcessDied, ProcessWatch
 from nemesrv.chaos.faults.link_faults import BlackHole
@@ -79,11 +76,18 @@ class Nodes:
 
     def events(self, name: str, incarnation: int = 0) -> list[str]:
         """What the node has recorded; waits for the first event, which may be in its buffer for a moment."""
+        return [row["event"] for row in self._rows(name, incarnation)]
+
+    def started_ms(self, name: str) -> float:
+        """When its first process began to work."""
+        return float(self._rows(name, 0)[0]["time_ms"])
+
+    def _rows(self, name: str, incarnation: int) -> list[dict[str, Any]]:
         path = self.folder / "history" / "_raw" / f"{name}.{incarnation}.jsonl"
-        found: list[str] = []
+        found: list[dict[str, Any]] = []
         for attempt in tenacity.Retrying(stop=tenacity.stop_after_delay(5), wait=tenacity.wait_fixed(0.01)):
             with attempt:
-                found = [row["event"] for row in read_raw(path) if row is not None]
+                found = [dict(row) for row in read_raw(path) if row is not None]
                 assert found
         return found
 
@@ -158,6 +162,8 @@ def test_twenty_nodes_in_two_processes_die_and_come_back_one_by_one_or_with_thei
         up(cluster, *specs)
         pids = {name: pid_of(cluster, name) for name in cluster.names}
         assert {pids["c-0"], pids["c-1"]} == set(pids.values())
+        first, last = nodes.started_ms("c-0"), nodes.started_ms("c-18")
+        assert last - first > 800 * SPREAD_S  # nine of the ten in one process wait, the last of them longest
         assert [cluster.call(name, "where")[0] for name in ("c-2", "c-3")] == [pids["c-0"], pids["c-1"]]
         killed_ms = cluster.kill("c-2")
         assert cluster.state("c-2") is NodeState.GONE
@@ -424,84 +430,3 @@ def test_peers_of_a_killed_node_see_the_close_through_the_proxy(
         assert not cluster.call("client", "is_cut_off")
         cluster.resume("server")
         assert held.result(10) == b"held"
-
-
-DRIVER = textwrap.dedent(
-    """
-    import sys
-    from functools import partial
-    from nemesrv.actors.actor import NodeSpec
-    from nemesrv.actors.cluster import Cluster
-    from nemesrv.actors.ray_host import RayHost
-    from nemesrv.chaos.faults.ports import PortHolder
-    from nemesrv.remoting.node.clock import RealClock
-    from tests.actors.nodes import TinyNode
-    ports, clock = PortHolder(), RealClock.starting_now()
-    with RayHost(workers=2) as host, Cluster(host, clock) as cluster:
-        cluster.listen(
-            NodeSpec(name=name, role="broker", clock=clock, factory=partial(TinyNode, listen=ports.take()))
-            for name in ("a", "b", "c")
-        )
-        cluster.start()
-        pids = [cluster.pid(name) for name in cluster.names]
-        cluster.pause("b")
-        cluster.kill("c")
-        cluster.restart("c")
-        print(host._folder, *pids, cluster.pid("c"), flush=True)
-        sys.stdin.readline()
-    """
-)
-
-
-@pytest.fixture
-def driver(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """A harness of its own in an empty folder, with three nodes up, one of them paused and one killed and restarted."""
-    with subprocess.Popen(
-        [sys.executable, "-c", DRIVER],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        yield process
-        process.kill()
-
-
-def test_a_harness_prints_nothing_of_rays_and_leaves_nothing(driver: subprocess.Popen[str]):
-    assert driver.stdout is not None
-    folder, *pids = driver.stdout.readline().split()
-    ours = [Process(int(pid)) for pid in pids if Path("/proc", pid).exists()]
-    assert len(ours) == 3
-    everything = family(driver.pid, lambda _: True)
-    assert len(everything) > 5
-    out, err = driver.communicate("go\n", timeout=60)
-    assert (out, err, driver.returncode) == ("", "", 0)
-    assert all(process.gone() for process in [*ours, *everything])
-    assert not Path(folder).exists()
-
-
-def test_nothing_survives_a_harness_that_is_killed(driver: subprocess.Popen[str]):
-    assert driver.stdout is not None
-    folder, *pids = driver.stdout.readline().split()
-    ours = [Process(int(pid)) for pid in pids if Path("/proc", pid).exists()]
-    everything = family(driver.pid, lambda _: True)
-    driver.send_signal(signal.SIGKILL)
-    driver.wait()
-    assert all(process.gone(1) for process in ours)
-    assert all(process.gone(10) for process in everything)
-    for attempt in tenacity.Retrying(stop=tenacity.stop_after_delay(10), wait=tenacity.wait_fixed(0.05), reraise=True):
-        with attempt:
-            assert not Path(folder).exists()
-
-
-def test_what_a_harness_left_behind_is_swept_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    left, used = tmp_path / f"nsv-{ended.pid}-x", tmp_path / f"nsv-{os.getpid()}-x"
-    left.mkdir()
-    used.mkdir()
-    sweep()
-    assert (left.exists(), used.exists()) == (False, True)
