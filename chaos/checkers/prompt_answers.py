@@ -6,13 +6,12 @@
     delivery        a message from its send's end until it    a held pull is woken     of the broker that has it
                     first reached a listener
 
-A time is quiet for a registration when nothing was done to its broker, its NameServer, or the link between them; for a
-look-up when nothing was done to any NameServer, or its link to who asks, for the choice is a part of it; for a send and
-a delivery when nothing was done to anybody. At once is what the run's own network takes: twice a delivery (a connect
-and a call), what latency faults too small to matter add, and how late timers were in that stretch. One that is slower
-may have met what nobody measured, so a peer is slow that was so more often than once in twenty, and three times at
-least, in one quiet stretch. The lateness is the longest that was measured there; where a quarter was slow, that of all
-but one second in a hundred.
+A time is quiet for a call when nothing was done to who calls, to who answers, or to the link between them (of a
+look-up: to any NameServer, for the choice is a part of it; of a delivery: to anybody). At once is what the run's own
+network takes: twice a delivery (a connect and a call), what latency faults too small to matter add, and how late timers
+were in that stretch. One that is slower may have met what nobody measured, so a peer is slow that was so more often
+than once in twenty, and three times at least, in one quiet stretch. The lateness is the longest that was measured
+there; where a quarter was slow, that of all but one second in a hundred.
 """
 
 from __future__ import annotations
@@ -23,10 +22,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..oracle.intervals import Stretch, without
 from ..oracle.quiet import (
     brokers_joined,
-    calm,
     calm_among,
     clients_began_ms,
     members_window,
@@ -34,6 +34,7 @@ from ..oracle.quiet import (
     settle_ms,
     sharing_window,
 )
+from ..oracle.slaves import slaves_of
 from ..oracle.world import World
 from ..verdict import Finding, Verdict
 from .check import Check, Facts, Reads, Section, of_the_rest
@@ -85,12 +86,22 @@ def gather(gathering: Gathering, world: World) -> Times:
     from .dataframes.latencies import latencies
 
     found = of_name_servers(gathering.control, world)
-    found |= latencies(gathering.history, world, {"send": calm(world), "delivery": shared(world)}, bound_ms(world))
+    found |= latencies(gathering.history, world, sends(world), shared(world), bound_ms(world))
     return Times(found, gathering.control.lateness)
 
 
 Link = tuple[str, str]
 """Who calls, and who answers."""
+
+
+def sends(world: World) -> dict[Link, list[Stretch]]:
+    """When sends of each producer to each broker name are quiet."""
+    brokers = [node.name for node in world.of_kind("broker")]
+    return {
+        (producer.name, broker): calm_among(world, {producer.name, broker, *slaves_of(world, broker)})
+        for producer in world.of_kind("producer")
+        for broker in brokers
+    }
 
 
 def registrations(world: World) -> dict[Link, list[Stretch]]:
@@ -169,7 +180,7 @@ def judge(times: Times, world: World) -> Verdict:
 def _ends(times: Times, world: World) -> dict[float, float]:
     """When the stretches that began then were over, the last of them."""
     asked = {node.name for node in world.nodes}
-    stretches = [*shared(world), *calm(world)]
+    stretches = [*shared(world), *(one for of in sends(world).values() for one in of)]
     stretches += [one for of in registrations(world).values() for one in of]
     stretches += [one for node in asked for one in look_ups(world, node)]
     ends: dict[float, float] = {}
@@ -238,8 +249,6 @@ def _finding(times: Times, world: World, who: Who, timed: Timed, ends: Mapping[f
 
 def _tolerances(lateness: Lateness, world: World, who: Who, end_ms: float) -> tuple[Tolerance, Tolerance]:
     """By the longest lateness of anybody who had to do with it, and by the one that only a hundredth exceeded."""
-    import numpy as np
-
     nodes = {who.peer, PROXIES, *(node.name for node in world.of_kind("producer", "consumer", "broker"))}
     found = [of.within(who.since_ms, end_ms) for node in nodes if (of := lateness.of_node.get(node)) is not None]
     lags = [of for of in found if len(of)]

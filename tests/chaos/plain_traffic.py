@@ -14,11 +14,10 @@ from nemesrv.chaos.checkers.control import Control
 from nemesrv.chaos.checkers.dead_brokers_avoided import judged_absences, measured_lags
 from nemesrv.chaos.checkers.no_acknowledged_loss import Fates
 from nemesrv.chaos.checkers.order_kept import Order
-from nemesrv.chaos.checkers.prompt_answers import Times, bound_ms, of_name_servers, shared
+from nemesrv.chaos.checkers.prompt_answers import Times, bound_ms, of_name_servers, sends, shared
 from nemesrv.chaos.checkers.route_tables import exists
 from nemesrv.chaos.checkers.timed import Timed, Who, level_of
 from nemesrv.chaos.oracle.intervals import Stretch
-from nemesrv.chaos.oracle.quiet import calm
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.topology import broker_name
 from nemesrv.chaos.verdict import Verdict
@@ -127,11 +126,12 @@ def _order(rows: Rows, world: World) -> Order:
 
 def _timed(rows: Rows, control: Control, world: World) -> dict[Who, Timed]:
     found, least_ms = dict(of_name_servers(control, world)), bound_ms(world)
-    quiet, waited = calm(world), shared(world)
+    quiet, waited = sends(world), shared(world)
     took: dict[Who, list[tuple[float, float]]] = defaultdict(list)
     for row in rows:
         if row["event"] == "send_attempt" and row["type"] == "ok" and row.get("duration_ms") is not None:
-            since_ms = _since(row["time_ms"] - row["duration_ms"], row["time_ms"], quiet)
+            link = row["node"], row["broker_name"]
+            since_ms = _since(row["time_ms"] - row["duration_ms"], row["time_ms"], quiet.get(link, ()))
             if since_ms is not None:
                 took[Who("send", row["broker_name"], since_ms)].append((row["duration_ms"], row["time_ms"]))
     if waited:

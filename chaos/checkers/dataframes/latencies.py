@@ -23,14 +23,20 @@ _SENDS_PER_S = 500
 
 
 def latencies(
-    history: DataFrame, world: World, stretches: Mapping[str, Sequence[Stretch]], least_ms: float
+    history: DataFrame,
+    world: World,
+    sends: Mapping[tuple[str, str], Sequence[Stretch]],
+    delivery: Sequence[Stretch],
+    least_ms: float,
 ) -> dict[Who, Timed]:
-    """What brokers' answers to sends, and the delivery of their messages, took in these stretches of each."""
+    """What brokers' answers to sends, and the delivery of their messages, took in these stretches of each: of sends by
+    producer and broker name."""
     rows, one_in = traffic(history), max(1, int(_sends_per_s(world) / _SENDS_PER_S))
     found: dict[Who, Timed] = {}
-    for operation, timed in (("send", _sends), ("delivery", _deliveries)):
-        if quiet := stretches[operation]:
-            found |= _counted(operation, timed(rows, one_in, quiet), least_ms)
+    if any(sends.values()):
+        found |= _counted("send", _sends(rows, one_in, sends), least_ms)
+    if delivery:
+        found |= _counted("delivery", _deliveries(rows, one_in, delivery), least_ms)
     return found
 
 
@@ -52,15 +58,26 @@ def _stretch(began_ms: Column, ended_ms: Column, stretches: Sequence[Stretch]) -
     return found
 
 
-def _sends(rows: DataFrame, one_in: int, stretches: Sequence[Stretch]) -> DataFrame:
+def _sends(rows: DataFrame, one_in: int, stretches: Mapping[tuple[str, str], Sequence[Stretch]]) -> DataFrame:
     ended_ms, took_ms = F.col("time_ms"), F.col("duration_ms")
     is_sent = (F.col("event") == "send_attempt") & (F.col("type") == "ok") & took_ms.isNotNull()
     return rows.where(is_sent & _chosen("op_id", one_in)).select(
         "broker_name",
         ended_ms.alias("at_ms"),
         took_ms.alias("took_ms"),
-        _stretch(ended_ms - took_ms, ended_ms, stretches).alias("since_ms"),
+        _of_link(ended_ms - took_ms, ended_ms, stretches).alias("since_ms"),
     )
+
+
+def _of_link(began_ms: Column, ended_ms: Column, stretches: Mapping[tuple[str, str], Sequence[Stretch]]) -> Column:
+    """The same by producer and broker name; those that have the same stretches are asked for at once."""
+    alike: dict[tuple[Stretch, ...], list[str]] = defaultdict(list)
+    for (producer, broker), of in stretches.items():
+        alike[tuple(of)].append(f"{producer} {broker}")
+    found, link = F.lit(None).cast("double"), F.concat_ws(" ", "node", "broker_name")
+    for these, links in alike.items():
+        found = F.when(link.isin(links), _stretch(began_ms, ended_ms, these)).otherwise(found)
+    return found
 
 
 def _deliveries(rows: DataFrame, one_in: int, stretches: Sequence[Stretch]) -> DataFrame:

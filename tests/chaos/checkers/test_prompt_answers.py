@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from nemesrv.chaos.checkers.prompt_answers import CHECK, Times, bound_ms, judge, of_name_servers, shared
+from nemesrv.chaos.checkers.prompt_answers import CHECK, Times, bound_ms, judge, of_name_servers, sends, shared
 from nemesrv.chaos.checkers.timed import Who, level_of
+from nemesrv.chaos.oracle.quiet import settle_ms
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, address_of, cluster
 
@@ -103,6 +104,15 @@ def test_a_look_up_may_meet_the_faults_of_every_name_server() -> None:
     assert slow("pause", "sigstop", "broker-a") is slow(*BLACK_HOLE, "consumer-0", "ns-0") is Validity.INVALID
 
 
+def test_sends_are_quiet_by_their_producer_and_broker() -> None:
+    hole = (*BLACK_HOLE, "producer-0", "broker-b")
+    clients = ("producer-0", "producer-1")
+    _, world = cluster(clients=clients).at(5).fault("f1", *hole).at(60).fault("f1", *hole, end=True).end(300).facts()
+    quiet = sends(world)
+    assert quiet["producer-0", "broker-a"] == quiet["producer-1", "broker-b"] == [(0, 300_000)]
+    assert quiet["producer-0", "broker-b"] == [(0, 5_000), (60_000 + settle_ms(world), 300_000)]
+
+
 def test_a_late_machine_makes_slow_answers_unknown_and_its_own_lateness_allows_them() -> None:
     assert check(look_ups(story(), *[2000.0] * 20).end(120, lag_ms=1000)).verdict is Validity.VALID
     assert check(look_ups(story(), *[2900.0] * 20).end(120, lag_ms=600)).verdict is Validity.INVALID
@@ -159,6 +169,19 @@ def test_a_broker_that_acknowledges_late_or_wakes_no_pull_is_invalid(
     assert {example.more["kind"] for example in verdict.examples} == kinds
     assert {(example.who, example.more["slow"]) for example in verdict.examples} <= {("broker-a", 20)}
     assert verdict.examined == 21 + 20
+
+
+@pytest.mark.spark
+def test_a_fault_of_its_link_to_another_broker_makes_no_send_of_a_producer_slow(spark: SparkSession) -> None:
+    def slow(broker: str) -> tuple[Validity, int]:
+        builder = story().at(30).fault("f1", *BLACK_HOLE, "producer-0", broker)
+        for number in range(20):
+            sent(builder, 40 + number, number, 2000.0, None)
+        verdict = builder.end(120).judged(CHECK, spark)
+        return verdict.verdict, verdict.violations
+
+    assert slow("broker-b") == (Validity.INVALID, 20)
+    assert slow("broker-a") == (Validity.UNKNOWN, 0)
 
 
 def test_deliveries_are_looked_at_when_the_queues_of_a_broker_that_joined_must_have_been_shared() -> None:
