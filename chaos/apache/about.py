@@ -10,7 +10,8 @@ from ..fronts.rows import Row
 from ..topology import NodeKind
 
 SETTLES_MS = 50.0
-"""What was seen is decided so much later: what came before it may be told after it (fronts/behind.py)."""
+"""What was seen is decided so much later, of the machine's time: what came before it may be told after it
+(fronts/behind.py)."""
 
 Put = Callable[[Row], None]
 
@@ -28,5 +29,7 @@ class ServerAbout:
     """Of a broker: NameServer → host:port. What a dialler's front of that name shows is a broker's doing there."""
     fronts: Mapping[str, str] = field(default_factory=dict)
     """Of a broker: host:port of its dialler's front, as its log has it → NameServer."""
+    scale: float = 1.0
+    """How many times as fast as the machine's the run's time goes."""
     register_timeout_ms: float = 6_000.0
     """Of a broker: how long a registration waits for its answer (registerBrokerTimeoutMills)."""

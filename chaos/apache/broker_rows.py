@@ -38,7 +38,7 @@ from ..fronts.observed import Answered, Asked, By, Closed, Observation, Opened, 
 from ..fronts.rows import Row
 from . import log_lines
 from .about import Put, ServerAbout
-from .inexact import UNTIL_READ_MS, Inexact
+from .inexact import Inexact
 
 _ALWAYS = "SELF_TEST_TOPIC"
 """Every broker has it, and every registration of all its topics."""
@@ -49,11 +49,11 @@ _SERVED = frozenset(
     {int(ResponseCode.SUCCESS), *range(ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_OFFSET_MOVED + 1)}
 )
 REFUSED_MS = 100.0
-"""A pull that has no answer by then is held, not refused."""
+"""A pull that has no answer by then, of the machine's time, is held, not refused."""
 _REGISTERS = frozenset({int(RequestCode.REGISTER_BROKER), int(RequestCode.REGISTER_TOPIC_IN_NAMESRV)})
 _BETWEEN_VERSIONS = 1 / 1024
 _SAME_MS = 1_000.0
-"""A line of the log, and what the wire showed of the same."""
+"""A line of the log, and what the wire showed of the same, of the machine's time."""
 
 
 @dataclass(slots=True)
@@ -88,7 +88,7 @@ class _Pull(NamedTuple):
 class BrokerRows:
     def __init__(self, put: Put, about: ServerAbout) -> None:
         self._sink, self._about = put, about
-        self._inexact = Inexact(put)
+        self._inexact = Inexact(put, about.scale)
         self._connections: dict[int, _Connection] = {}
         self._clients = ClientManager()
         self._offsets: dict[tuple[str, str, int], int] = {}
@@ -116,13 +116,16 @@ class BrokerRows:
         self._inexact.polled(began_ms, ended_ms)
 
     def passed(self, now_ms: float) -> None:
-        for held in [key for key, pull in self._pulls.items() if now_ms - pull.at_ms >= REFUSED_MS]:
+        for held in [key for key, pull in self._pulls.items() if now_ms - pull.at_ms >= REFUSED_MS * self._about.scale]:
             self._held(held)
         for key, sent in [*self._sent.items()]:
             due_ms = sent.at_ms + self._about.register_timeout_ms
             if now_ms >= due_ms:
                 del self._sent[key]
                 self._register(due_ms, "info", sent)
+
+    def looked(self, now_ms: float) -> None:
+        self._inexact.looked(now_ms)
 
     def end(self, now_ms: float) -> None:
         self.passed(now_ms)
@@ -288,7 +291,7 @@ class BrokerRows:
             return
         of = {"consumer_group": group, "producer_group": None} if consumes else {"producer_group": group}
         self._clients.unregister(client.channel.id, **{"consumer_group": None, **of})
-        at_ms = self._inexact.between(at_ms - UNTIL_READ_MS, at_ms)
+        at_ms = self._inexact.between(self._inexact.written_ms(at_ms), at_ms)
         self._client_gone(at_ms, "expired", client, [group] if consumes else [], learnt="log")
 
     def _client_gone(self, at_ms: float, how: str, client: Client, groups: list[str], learnt: str = "wire") -> None:
@@ -357,7 +360,7 @@ class BrokerRows:
         """Where the wire did not show it: nobody was there."""
         name = self._about.fronts.get(said) or next((n for n, at in self._about.name_servers.items() if at == said), "")
         is_sent = any(sent.name_server == name for sent in self._sent.values())
-        if name and not is_sent and at_ms - self._registered_ms.get(name, -math.inf) > _SAME_MS:
+        if name and not is_sent and at_ms - self._registered_ms.get(name, -math.inf) > _SAME_MS * self._about.scale:
             sent = _Sent(at_ms, name, len(self._topics), self._version)
             self._register(at_ms, "fail", sent, learnt="log")
 

@@ -6,6 +6,7 @@ answered ── 250 ms ── answered         a poll that took 30 ms: the serve
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from ..fronts.rows import Row
@@ -13,12 +14,14 @@ from ..fronts.rows import Row
 EVERY_MS = 1_000.0
 """One row for the polls of so long."""
 UNTIL_READ_MS = 250.0
-"""How old a line of a log may be when it is read: it was written, the file was looked at, and its reader was late."""
+"""How old a line of a log may be when it is read, of the machine's time: it was written, and the file looked at then;
+where nobody has looked for longer, as old as that."""
 
 
 class Inexact:
-    def __init__(self, put: Callable[[Row], None]) -> None:
-        self._put = put
+    def __init__(self, put: Callable[[Row], None], scale: float = 1.0) -> None:
+        self._put, self._until_read_ms = put, UNTIL_READ_MS * scale
+        self._looked_ms = -math.inf
         self._since_ms: float | None = None
         self._worst_ms = 0.0
 
@@ -34,6 +37,14 @@ class Inexact:
         if self._since_ms is not None and now_ms > self._since_ms:
             self._say(now_ms, self._worst_ms, now_ms - self._since_ms)
         self._since_ms, self._worst_ms = None, 0.0
+
+    def looked(self, now_ms: float) -> None:
+        """Its logs have been read until now."""
+        self._looked_ms = now_ms
+
+    def written_ms(self, read_ms: float) -> float:
+        """The earliest moment of which a line is that was read then."""
+        return min(max(self._looked_ms, read_ms - EVERY_MS * 60), read_ms - self._until_read_ms)
 
     def between(self, from_ms: float, to_ms: float) -> float:
         """The moment that stands for one that lies somewhere in [from_ms, to_ms]."""

@@ -26,11 +26,12 @@ from ..fronts.observed import Answered, Asked, By, Closed, How, Observation, Ope
 from ..fronts.rows import Row
 from . import log_lines
 from .about import SETTLES_MS, Put, ServerAbout
-from .inexact import UNTIL_READ_MS, Inexact
+from .inexact import Inexact
 from .tables import Route, Table, changes, route_of
 
 UNSAID_MS = 1_500.0
-"""A broker that is gone from the table for so long, and no line of the log said so: the poll says it."""
+"""A broker that is gone from the table for so long, and no line of the log said so: the poll says it. This and the next
+are of the machine's time."""
 _LED_TO_MS = 3_000.0
 """What a broker is dropped for is at most so long ago."""
 _KEPT = 256
@@ -84,7 +85,9 @@ class _Gone(NamedTuple):
 class NameServerRows:
     def __init__(self, put: Put, about: ServerAbout) -> None:
         self._sink, self._about = put, about
-        self._inexact = Inexact(put)
+        self._inexact = Inexact(put, about.scale)
+        self._settles_ms, self._unsaid_ms = SETTLES_MS * about.scale, UNSAID_MS * about.scale
+        self._led_to_ms = _LED_TO_MS * about.scale
         self._connections: dict[int, _Connection] = defaultdict(_Connection)
         self._who: dict[str, tuple[str, int]] = {}
         """Address → broker name and id, as it was registered last."""
@@ -120,17 +123,20 @@ class NameServerRows:
 
     def passed(self, now_ms: float) -> None:
         for address, gone in [*self._gone.items()]:
-            if now_ms - gone.to_ms >= UNSAID_MS:
+            if now_ms - gone.to_ms >= self._unsaid_ms:
                 del self._gone[address]
                 self._drop(self._inexact.between(*gone), address, "poll")
-        due = [one for one in self._sightings if one.to_ms <= now_ms - SETTLES_MS]
+        due = [one for one in self._sightings if one.to_ms <= now_ms - self._settles_ms]
         if due:
-            self._sightings = [one for one in self._sightings if one.to_ms > now_ms - SETTLES_MS]
+            self._sightings = [one for one in self._sightings if one.to_ms > now_ms - self._settles_ms]
             for one in sorted(due, key=lambda sighting: sighting[:2]):
                 self._sighted(one)
 
+    def looked(self, now_ms: float) -> None:
+        self._inexact.looked(now_ms)
+
     def end(self, now_ms: float) -> None:
-        self.passed(now_ms + SETTLES_MS)
+        self.passed(now_ms + self._settles_ms)
         self._inexact.flush(now_ms)
 
     # --- the wire -----------------------------------------------------------------------------------------------------
@@ -234,7 +240,7 @@ class NameServerRows:
     def _taken(self, address: str, read_ms: float, reason: str = "") -> _Why | None:
         """The first thing that the address may be dropped for, of this reason; what is long over is forgotten."""
         whys = self._why[address]
-        while whys and read_ms - whys[0].at_ms > _LED_TO_MS:
+        while whys and read_ms - whys[0].at_ms > self._led_to_ms:
             whys.popleft()
         found = next((why for why in whys if reason in ("", why.reason)), None)
         if found is not None:
@@ -247,8 +253,8 @@ class NameServerRows:
         reason = self._reason(why, read_ms) if at_ms is None or why is not None else "unknown"
         if at_ms is None:
             led_ms = math.nan if why is None else why.at_ms
-            is_near = 0.0 <= read_ms - led_ms <= _LED_TO_MS
-            at_ms = led_ms if is_near else self._inexact.between(read_ms - UNTIL_READ_MS, read_ms)
+            is_near = 0.0 <= read_ms - led_ms <= self._led_to_ms
+            at_ms = led_ms if is_near else self._inexact.between(self._inexact.written_ms(read_ms), read_ms)
         name, id_ = self._who.get(address, ("", 0))
         self._dropped_ms[address] = at_ms
         self._causes[name].append(at_ms)
@@ -260,9 +266,9 @@ class NameServerRows:
         at_ms = read_ms if why is None else why.at_ms
         if why is not None and why.reason in ("unregistered", "exception", "expired"):
             return why.reason
-        if abs(at_ms - self._idle_ms) <= _LED_TO_MS and (why is None or why.reason == "server"):
+        if abs(at_ms - self._idle_ms) <= self._led_to_ms and (why is None or why.reason == "server"):
             return "idle"
-        if abs(at_ms - self._failed_ms) <= UNTIL_READ_MS:
+        if read_ms - self._inexact.written_ms(read_ms) >= abs(at_ms - self._failed_ms):
             return "exception"
         return "expired" if why is not None and why.reason == "server" else "closed"
 
@@ -283,7 +289,7 @@ class NameServerRows:
             if change.is_there:
                 self._who[change.address] = change.broker, change.id_
                 self._gone.pop(change.address, None)
-            elif self._dropped_ms.get(change.address, -math.inf) < asked_ms - UNTIL_READ_MS and not any(
+            elif self._dropped_ms.get(change.address, -math.inf) < asked_ms - self._settles_ms and not any(
                 change.address in ids.values() for ids in table.brokers.values()
             ):
                 self._gone[change.address] = _Gone(asked_ms, ended_ms)

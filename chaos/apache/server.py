@@ -253,6 +253,7 @@ class ApacheServer:
             kind=plan.kind,
             profile=self._profile,
             broker_name=plan.broker_name,
+            scale=self._real_clock().scale,
             name_servers={name: str(address) for name, address in plan.name_servers.items()},
             fronts={str(self._dialler.address(name)): name for name in plan.name_servers},
             register_timeout_ms=float(str(timeout)),
