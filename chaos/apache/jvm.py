@@ -32,6 +32,7 @@ JAVA_FLAGS = (
     "--add-opens=java.base/java.lang=ALL-UNNAMED",
     "--add-opens=java.base/java.nio=ALL-UNNAMED",
     "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
+    "--add-opens=java.base/jdk.internal.ref=ALL-UNNAMED",  # 4.9 unmaps files with it, and else cannot recover a store
 )
 """Small heaps: three NameServers and three brokers are then 750 MiB. Without a file in the folder for temporary ones,
 which a JVM that is killed would leave there."""
