@@ -6,7 +6,9 @@ scenario or a test sets comes over them. Files are small enough for a dozen brok
 
 from __future__ import annotations
 
+import contextlib
 import json
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -95,6 +97,19 @@ _LOGBACK = """
   </appender>
   <root level="INFO"><appender-ref ref="queue"/></root>
 """
+
+
+def logback_of_jar(class_path: str, part: str, conf: Path) -> Path | None:
+    """5.x's own settings of the logs of a `part` (namesrv, broker), taken out of its jar into `conf`; None for 4.9.
+
+    They must be named to it: of a class path with both it takes the broker's for the NameServer, too.
+    """
+    name = f"rmq.{part}.logback.xml"
+    for jar in sorted(Path(class_path.removesuffix("/*")).glob(f"rocketmq-{part}-*.jar")):
+        with zipfile.ZipFile(jar) as opened, contextlib.suppress(KeyError):
+            (conf / name).write_bytes(opened.read(name))
+            return conf / name
+    return None
 
 
 def topics_file(topics: Mapping[str, int], now_ms: int) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
 import socket
 from collections.abc import Coroutine, Mapping
@@ -120,7 +121,7 @@ class ApacheServer:
     async def start(self) -> None:
         """What it had to say to others goes on."""
         self._dialler.release()
-        self._tasks.append(asyncio.get_running_loop().create_task(self._look_round()))
+        self._begin(self._look_round())
 
     async def stop(self) -> None:
         """The JVM's hooks have run, a broker has unregistered, and it has ended."""
@@ -182,23 +183,35 @@ class ApacheServer:
             self._begin(self._poller.keep_polling(self._rows.polled, max(PERIOD_S, POLLS_S * clock.scale)))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        self._tasks.append(asyncio.get_running_loop().create_task(work))
+        task = asyncio.get_running_loop().create_task(work)
+        task.add_done_callback(self._failed)
+        self._tasks.append(task)
+
+    def _failed(self, task: asyncio.Task[None]) -> None:
+        """Who looks at the JVM looks no more: a history with a gap that nobody knows of must not be judged."""
+        if not task.cancelled() and (why := task.exception()) is not None:
+            self._context.log.error("what the JVM does is seen no more", exc_info=why)
+            asyncio.get_running_loop().call_later(0.05, os._exit, 1)
 
     def _command(self, environment: Mapping[str, str], scale: float) -> JavaCommand:
         assert self._made_by is not None
         home = self._folder.resolve() / "home"
+        class_path = self._made_by.class_path(Part.SERVERS)
+        part = "broker" if self._is_broker else "namesrv"
         properties.write_logback(home / "conf", self._logs_folder)
+        logback = properties.logback_of_jar(class_path, part, home / "conf")
         self._logs_folder.mkdir(parents=True, exist_ok=True)
-        config = properties.write(home / "conf" / ("broker.conf" if self._is_broker else "namesrv.conf"), self._said())
+        config = properties.write(home / "conf" / f"{part}.conf", self._said())
         if self._is_broker:
             self._write_topics(home / "store" / "config" / "topics.json")
             offsets = home / "store" / "config" / "consumerOffset.json"
             assert self._rows is not None
             self._rows.recovered(offsets.read_bytes() if offsets.is_file() else None)
         return JavaCommand(
-            class_path=self._made_by.class_path(Part.SERVERS),
+            class_path=class_path,
             main=MAINS[NodeKind.BROKER if self._is_broker else NodeKind.NAME_SERVER],
             arguments=("-c", str(config)),
+            properties={} if logback is None else {"rmq.logback.configurationFile": str(logback)},
             environment=environment,
             home=home,
             user_home=self._logs,

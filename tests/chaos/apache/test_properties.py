@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 
 from nemesrv.actors.broker.config import BrokerConfig
@@ -31,3 +32,18 @@ def test_topics_are_there_before_a_broker_starts() -> None:
     said = json.loads(properties.topics_file({"orders": 4}, 1_700_000_000_000))
     assert said["topicConfigTable"]["orders"]["writeQueueNums"] == 4
     assert said["dataVersion"] == {"counter": 1, "timestamp": 1_700_000_000_000}
+
+
+def test_the_logs_of_a_part_are_set_as_its_own_jar_says(tmp_path: Path) -> None:
+    """5.x, of whose class path with broker and NameServer each would take the broker's; 4.9 has none in its jars."""
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "conf").mkdir()
+    for part in ("broker", "namesrv"):
+        with zipfile.ZipFile(tmp_path / "lib" / f"rocketmq-{part}-5.3.3.jar", "w") as jar:
+            jar.writestr(f"rmq.{part}.logback.xml", f"<{part}/>")
+    found = properties.logback_of_jar(f"{tmp_path}/lib/*", "namesrv", tmp_path / "conf")
+    assert found == tmp_path / "conf" / "rmq.namesrv.logback.xml"
+    assert found.read_text() == "<namesrv/>"
+    with zipfile.ZipFile(tmp_path / "lib" / "rocketmq-namesrv-5.3.3.jar", "w") as jar:
+        jar.writestr("another", "")
+    assert properties.logback_of_jar(f"{tmp_path}/lib/*", "namesrv", tmp_path / "conf") is None

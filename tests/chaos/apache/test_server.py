@@ -63,5 +63,5 @@ def test_ports_are_free_with_their_neighbours_and_held() -> None:
     [(-signal.SIGKILL, -signal.SIGKILL), (-signal.SIGTERM, -signal.SIGTERM), (3, 3), (0, 1)],
 )
 def test_a_node_ends_as_its_java_process_did(code: int, ends: int) -> None:
-    script = f"from nemesrv.chaos.apache.server import end_as; end_as({code})"
+    script = f"from nemesrv.chaos.apache.jvm import end_as; end_as({code})"
     assert subprocess.run([sys.executable, "-c", script], timeout=60, check=False).returncode == ends
