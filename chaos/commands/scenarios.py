@@ -13,17 +13,24 @@ from .options import json_option, scenario_names
 @click.argument("name", required=False, shell_complete=scenario_names)
 @json_option
 def scenarios(name: str | None, as_json: bool) -> None:
-    """List the scenarios that ship, one line each; with a NAME, show that file."""
-    from ..scenarios.model import find, load, shipped
+    """List the scenarios that ship, one line each, and the field drills apart; with a NAME, show that file."""
+    from ..scenarios.model import drills, find, load, shipped
 
-    known = shipped()
+    apart = drills()
+    known = {**shipped(), **apart}
     if as_json and name is None:
-        click.echo(json.dumps([{"name": each, "description": load(path).description} for each, path in known.items()]))
+        told = [
+            {"name": each, "description": load(path).description, "drill": each in apart}
+            for each, path in known.items()
+        ]
+        click.echo(json.dumps(told))
     elif as_json and name is not None:
         click.echo(json.dumps(find(name).model_dump(mode="json"), ensure_ascii=False))
     elif name is None:
         width = max(map(len, known))
         for each, path in known.items():
+            if each == next(iter(apart)):
+                click.echo("\nField drills, beside what was measured on real clusters (docs/drills.md):")
             click.echo(f"{each:<{width}}  {load(path).description}")
     elif name in known:
         click.echo(known[name].read_text(encoding="utf-8"), nl=False)

@@ -462,9 +462,14 @@ def shipped() -> dict[str, Path]:
     return {path.stem: path for path in sorted(SHIPPED_DIR.glob("*.yaml"))}
 
 
+def drills() -> dict[str, Path]:
+    """The same of those that repeat a drill on a real cluster (docs/drills.md)."""
+    return {path.stem: path for path in sorted((SHIPPED_DIR / "drills").glob("*.yaml"))}
+
+
 def find(name_or_path: str, sets: Sequence[str] = (), implementation: str | None = None) -> Scenario:
     """A shipped scenario by name, or the scenario of a YAML file; with what `--set` and `--implementation` change."""
-    known = shipped()
+    known = {**shipped(), **drills()}
     if name_or_path in known:
         return load(known[name_or_path], sets, implementation)
     path = Path(name_or_path)

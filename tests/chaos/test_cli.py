@@ -11,10 +11,21 @@ import pytest
 from .programs import nemesrv
 
 
-def test_scenarios_lists_what_ships_one_line_each(tmp_path: Path) -> None:
+def test_scenarios_lists_what_ships_one_line_each_and_the_field_drills_apart(tmp_path: Path) -> None:
     done = nemesrv("scenarios", cwd=tmp_path)
     assert done.returncode == 0
-    assert [line.split()[0] for line in done.stdout.splitlines()] == [
+    shipped, drills = done.stdout.split(
+        "\n\nField drills, beside what was measured on real clusters (docs/drills.md):\n"
+    )
+    assert [line.split()[0] for line in drills.splitlines()] == [
+        "drill-1-hang",
+        "drill-2-stop",
+        "drill-3-power-off",
+        "drill-4-zones-hang",
+        "drill-5-zones-stop",
+        "drill-6-zones-power-off",
+    ]
+    assert [line.split()[0] for line in shipped.splitlines()] == [
         "broker-crash",
         "broker-hang",
         "broker-partition",

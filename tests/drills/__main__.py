@@ -1,0 +1,85 @@
+"""The field drills measured, and docs/drills.md anew.
+
+    python -m tests.drills [--seeds N]                                ours, each drill N times on the virtual clock
+    python -m tests.drills --read apache-4.9.7 RUN_FOLDER …           runs that are there, of that implementation
+
+Exit status 1 where an interval is outside its window.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from nemesrv.chaos.runner import record_virtual
+from nemesrv.chaos.scenarios.model import drills, load
+
+from .intervals import INTERVALS, Recorded
+from .page import MEASURED, OURS, key_of, measured, render
+
+PAGE = Path(__file__).parents[2] / "docs" / "drills.md"
+
+
+def virtual(seeds: int) -> Iterator[tuple[str, Recorded]]:
+    """Each drill on our nodes."""
+    for name, path in drills().items():
+        for seed in range(1, seeds + 1):
+            with tempfile.TemporaryDirectory() as folder:
+                yield name, Recorded.of(record_virtual(load(path), seed, Path(folder) / "run").path)
+        print(f"{name}: {seeds} runs", file=sys.stderr, flush=True)
+
+
+def folders(paths: Sequence[Path]) -> Iterator[tuple[str, Recorded]]:
+    """Runs that were recorded before, by their scenario's name."""
+    for path in paths:
+        scenario = yaml.safe_load((path / "scenario.yaml").read_text("utf-8"))
+        yield scenario["name"], Recorded.of(path)
+
+
+def values_of(runs: Iterable[tuple[str, Recorded]]) -> tuple[int, dict[str, list[float]], list[str]]:
+    """How many runs, interval to its values, and what is outside."""
+    count, values, outside = 0, defaultdict[str, list[float]](list), list[str]()
+    for name, run in runs:
+        count += 1
+        for interval in INTERVALS:
+            if interval.drill != name:
+                continue
+            found = interval.read(run)
+            values[key_of(interval)] += [round(value, 3) for value in found]
+            if not interval.allows_all(found, run.lateness_s):
+                outside.append(f"{key_of(interval)}: {found}, allowed {interval.allowed}, late {run.lateness_s:.2f} s")
+    return count, values, outside
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--read", nargs="+", metavar=("IMPLEMENTATION", "RUN_FOLDER"))
+    asked = parser.parse_args()
+    runs = folders([Path(each) for each in asked.read[1:]]) if asked.read else virtual(asked.seeds)
+    count, values, outside = values_of(runs)
+    how = "on the machine's clock" if asked.read else "on the virtual clock"
+    document: dict[str, Any] = measured()
+    document[asked.read[0] if asked.read else OURS] = {
+        "runs": count,
+        "how": how,
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "values": {key: sorted(each) for key, each in values.items()},
+    }
+    MEASURED.write_text(json.dumps(document, indent=1) + "\n", "utf-8")
+    PAGE.write_text(render(document), "utf-8")
+    print("\n".join(outside) or "all inside")
+    return 1 if outside else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
