@@ -24,6 +24,9 @@ from rich.table import Table
 
 from ..errors import ScenarioError
 from ..history.schema import parquet_path, raw_dir
+from ..verdict import Verdict
+from .beside import print_checks, print_routes, print_windows
+from .measured import side_by_side, topics_that_differ
 from .samples import METRICS, RunSamples
 from .two_samples import Comparison, Kind, Outcome, compare_all
 
@@ -67,16 +70,36 @@ def compare(
     seed: int,
     as_json: bool,
     spark_master: str | None,
+    verdicts_of: Callable[[Path], Sequence[Verdict]] = lambda _: (),
 ) -> int:
-    """The exit status; prints the table, or one JSON object. `samples`: run or client."""
+    """The exit status; prints the tables, or one JSON object. `samples`: run or client."""
     folders = [run_folders("A", a), run_folders("B", b)]
     with _spark(spark_master) as spark:
         runs_a, runs_b = ([_read(folder, spark) for folder in side] for side in folders)
     found = compare_runs(runs_a, runs_b, samples=samples, alpha=alpha, seed=seed)
+    windows = side_by_side(
+        [run.windows for run in runs_a],
+        [run.windows for run in runs_b],
+        by_run=samples == "run",
+        alpha=alpha,
+        seed=seed,
+    )
+    routes = topics_that_differ([run.routes for run in runs_a], [run.routes for run in runs_b])
+    checks = [{folder: verdicts_of(folder) for folder in side} for side in folders]
     if as_json:
-        click.echo(json.dumps(_document(samples, runs_a, runs_b, found, alpha), default=str))
+        document = _document(samples, runs_a, runs_b, found, alpha)
+        document |= {
+            "windows": [asdict(each) for each in windows],
+            "routes_that_differ": routes,
+            "checks": [[[v.to_json() for v in told] for told in side.values()] for side in checks],
+        }
+        click.echo(json.dumps(plain(document), default=str))
     else:
-        _print(samples, runs_a, runs_b, found, alpha)
+        console = _console()
+        _print(console, samples, runs_a, runs_b, found, alpha)
+        print_windows(console, windows, alpha)
+        print_routes(console, routes, any(run.routes for run in (*runs_a, *runs_b)))
+        print_checks(console, *(list(side.values()) for side in checks))
     return exit_status(found)
 
 
@@ -149,10 +172,6 @@ def settings_that_differ(a: Sequence[RunSamples], b: Sequence[RunSamples]) -> di
 def _document(
     unit: str, a: Sequence[RunSamples], b: Sequence[RunSamples], found: Sequence[Comparison], alpha: float
 ) -> dict[str, Any]:
-    def plain(comparison: Comparison) -> dict[str, Any]:
-        values = asdict(comparison)
-        return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in values.items()}
-
     return {
         "a": [run.run for run in a],
         "b": [run.run for run in b],
@@ -160,7 +179,7 @@ def _document(
         "sample": unit,
         "alpha": alpha,
         "comparisons": [
-            plain(c) | {"cut_short_a": _cut_short(a, c.name), "cut_short_b": _cut_short(b, c.name)} for c in found
+            asdict(c) | {"cut_short_a": _cut_short(a, c.name), "cut_short_b": _cut_short(b, c.name)} for c in found
         ],
     }
 
@@ -169,11 +188,32 @@ def _cut_short(runs: Sequence[RunSamples], metric: str) -> int:
     return sum(run.cut_short.get(metric, 0) for run in runs)
 
 
-def _print(
-    unit: str, a: Sequence[RunSamples], b: Sequence[RunSamples], found: Sequence[Comparison], alpha: float
-) -> None:
+def plain(value: Any) -> Any:
+    """The same for JSON, which has no infinity and no NaN."""
+    match value:
+        case float() if not math.isfinite(value):
+            return None
+        case dict():
+            return {key: plain(each) for key, each in value.items()}
+        case list() | tuple():
+            return [plain(each) for each in value]
+        case _:
+            return value
+
+
+def _console() -> Console:
     console = Console()
-    console = console if console.is_terminal else Console(width=160)
+    return console if console.is_terminal else Console(width=160)
+
+
+def _print(
+    console: Console,
+    unit: str,
+    a: Sequence[RunSamples],
+    b: Sequence[RunSamples],
+    found: Sequence[Comparison],
+    alpha: float,
+) -> None:
     for name, side in (("A", a), ("B", b)):
         console.print(f"{name}: {len(side)} run(s): {', '.join(run.run for run in side)}", highlight=False)
     differing = settings_that_differ(a, b)

@@ -32,6 +32,7 @@ from ..oracle.intervals import Stretch, merged
 from ..oracle.reach import moments
 from ..oracle.recorded import Life
 from ..oracle.world import World
+from .measured import EVENTS, routes_of, windows_of
 from .two_samples import Kind
 
 METRICS: Mapping[str, Kind] = {
@@ -56,6 +57,10 @@ class RunSamples:
     samples: Mapping[str, tuple[float, ...]]
     cut_short: Mapping[str, int] = field(default_factory=dict)
     """How many of a metric's samples ended before what they waited for."""
+    windows: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """What is described and not tested (measured.py): milliseconds."""
+    routes: Mapping[str, str] = field(default_factory=dict)
+    """NameServer to what it held at the end."""
 
 
 class Change(NamedTuple):
@@ -88,10 +93,15 @@ def samples_of(run: str, history: DataFrame, world: World | None = None) -> RunS
     for operation in _OPERATIONS:
         samples[f"availability, {operation}"] += _shares(seen, operation, after=1 if found else 0)
     kinds = {node.name: "NameServers" for node in world.of_kind("name_server")}
+    moved: dict[str, list[float]] = defaultdict(list)
     for change, stale_ms, done in _stale(history, world, changes(world)):
-        metric = f"staleness, {kinds.get(change.observer, 'clients')}"
+        kind = kinds.get(change.observer, "clients")
+        metric = f"staleness, {kind}"
         samples[metric].append(stale_ms)
         cut_short[metric] += not done
+        if done and stale_ms:
+            moved[f"{'return' if change.present else 'drop'}, {kind}"].append(stale_ms)
+    told = [row.asDict() for row in _told(history).collect()]
     timers = world.timers
     return RunSamples(
         run=run,
@@ -101,10 +111,39 @@ def samples_of(run: str, history: DataFrame, world: World | None = None) -> RunS
             "time_scale": timers.time_scale,
             **timers.to_json(),
             **world.workload,
+            **_implementations(world),
         },
         samples={metric: tuple(values) for metric, values in samples.items()},
         cut_short={metric: count for metric, count in cut_short.items() if count},
+        windows={
+            **windows_of(told),
+            **{name: tuple(values) for name, values in moved.items()},
+            "good send": tuple(_good_sends(history)),
+        },
+        routes=routes_of(told, list(kinds)),
     )
+
+
+def _told(history: DataFrame) -> DataFrame:
+    """The rows that measured.py reads, in order of time."""
+    rows = history.where(F.col("event").isin(*EVENTS)).orderBy("time_ms", "seq")
+    return rows.select("node", "event", "time_ms", "address", "code", "topic", "value")
+
+
+def _good_sends(history: DataFrame) -> list[float]:
+    """Of each producer the median, in milliseconds."""
+    good = history.where((F.col("event") == "send") & (F.col("type") == "ok") & F.col("duration_ms").isNotNull())
+    return [
+        row["ms"] for row in good.groupBy("node").agg(F.median("duration_ms").alias("ms")).orderBy("node").collect()
+    ]
+
+
+def _implementations(world: World) -> dict[str, str]:
+    """Kind to whose programs its nodes are."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for node in world.of_kind("name_server", "broker", "producer", "consumer"):
+        found[node.kind].add(node.implementation)
+    return {f"implementation of {kind}s": ", ".join(sorted(names)) for kind, names in found.items()}
 
 
 def _shares(seen: Sequence[Slot], operation: str, *, after: int) -> list[float]:
