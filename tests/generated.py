@@ -1,7 +1,8 @@
 """What is written from the code itself: `python -m tests.generated` writes it anew, a test compares.
 
-In README.md, CONTRIBUTING.md, docs/conform.md and docs/oracle.md the text between `<!-- NAME -->` and
-`<!-- end NAME -->`; docs/clients.md, docs/history.md, docs/defects.md and docs/settings.md as whole files.
+In README.md, CONTRIBUTING.md, docs/apache.md, docs/conform.md and docs/oracle.md the text between `<!-- NAME -->` and
+`<!-- end NAME -->`; docs/clients.md, docs/drills.md, docs/history.md, docs/defects.md and docs/settings.md as whole
+files.
 """
 
 from __future__ import annotations
@@ -18,9 +19,14 @@ from nemesrv.chaos.faults import kinds
 from nemesrv.chaos.history.docs import render as history
 from nemesrv.chaos.oracle.legend import SYMBOLS
 from nemesrv.chaos.settings.docs import render as settings
+from tests.apache_matrix.table import kept
+from tests.apache_matrix.table import matrix as apache_matrix
+from tests.apache_matrix.table import windows as apache_windows
 from tests.chaos.oracle.window_edges import table as edges
 from tests.clients_matrix.page import measured
 from tests.clients_matrix.page import render as clients
+from tests.drills.page import measured as drills_measured
+from tests.drills.page import render as drills
 from tests.nightly import table as nightly
 
 ROOT = Path(__file__).parents[1]
@@ -53,6 +59,7 @@ def situations() -> str:
 BLOCKS = {
     "README.md": {"checks": checks, "faults": lambda: kinds.table().strip(), "legend": legend},
     "CONTRIBUTING.md": {"nightly": nightly},
+    "docs/apache.md": {"matrix": lambda: apache_matrix(kept()), "windows": lambda: apache_windows(kept())},
     "docs/conform.md": {"situations": situations, "rules": rules},
     "docs/oracle.md": {"edges": edges},
 }
@@ -74,6 +81,7 @@ def files() -> dict[Path, str]:
     return {
         **{ROOT / file: filled(file) for file in BLOCKS},
         ROOT / "docs" / "clients.md": clients(measured()),
+        ROOT / "docs" / "drills.md": drills(drills_measured()),
         ROOT / "docs" / "history.md": history(),
         ROOT / "docs" / "defects.md": defects(),
         ROOT / "docs" / "settings.md": settings(),

@@ -27,6 +27,7 @@ _END_TO_END = "tests/chaos/test_end_to_end.py"
 _SELFTEST = "tests/chaos/test_selftest.py"
 _STOPPING = "tests/chaos/test_stopping.py"
 _CLIENTS = "tests/clients_matrix/test_drivers.py::test_a_client_sends_and_receives_and_ends_at_sigterm"
+_DRILLS = "tests/drills/test_drills.py::test_a_drill_on_our_nodes_gives_the_fields_intervals"
 _INCIDENTS = "tests/chaos/incidents/test_incidents.py::test_what_was_reported_happens"
 _BENCH = "tests/chaos/bench/test_namesrv_bench.py"
 _ADMIN, _ADMIN_COMMANDS = "tests/interop/test_mqadmin.py", "tests/chaos/commands/test_admin.py"
@@ -312,6 +313,12 @@ NIGHTLY = (
             _INCIDENTS,
         ),
         ("i07_topic_before_the_first_tick", "i11_two_claim_one_name", "i12_wiped_and_restored", "i13_part_of_the_list"),
+    ),
+    Nightly(
+        _DRILLS,
+        "the field drills but the first (`python -m tests.drills` measures all with ten seeds)",
+        ("tests/drills/test_drills.py::test_what_was_measured_here_is_inside_too", _DRILLS),
+        ("drill-1-hang",),
     ),
     Nightly(
         _CLIENTS,

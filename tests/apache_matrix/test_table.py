@@ -1,0 +1,64 @@
+"""What is kept of the runs on Apache's servers, and how the tables of docs/apache.md tell it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from nemesrv.chaos.verdict import Validity, Verdict
+from tests.apache_matrix.__main__ import lanes_here
+from tests.apache_matrix.table import IMPLEMENTATIONS, cell_of, cell_of_none, keep, kept, matrix, told, windows
+
+ABOUT = {"time_scale": 5.0, "seed": 1, "date": "2026-11-22"}
+
+
+def run_folder(path: Path, **verdicts: Validity) -> Path:
+    """A judged run: check to what it said."""
+    path.mkdir(parents=True)
+    checks = [
+        Verdict(name=name, verdict=verdict, examined=10, why="as planted", allowed={"formula": "R + C"})
+        for name, verdict in verdicts.items()
+    ]
+    document = {"timeline_ms": 0.0, "checks": [each.to_json() for each in checks]}
+    (path / "verdicts.json").write_text(json.dumps(document), encoding="utf-8")
+    return path
+
+
+def test_a_run_is_told_by_its_worst_check(tmp_path: Path) -> None:
+    good = cell_of(run_folder(tmp_path / "good", routes_are_true=Validity.VALID, smoke=Validity.VALID), ABOUT)
+    bad = cell_of(run_folder(tmp_path / "bad", routes_are_true=Validity.INVALID, smoke=Validity.VALID), ABOUT)
+    assert told(good) == "VALID (2 checks, ×5, seed 1)"
+    assert told(bad) == "INVALID: routes_are_true INVALID (2 checks, ×5, seed 1)"
+    assert told(cell_of_none("no slave of Apache's is run yet", ABOUT)) == "not run: no slave of Apache's is run yet"
+    assert told(None) == "–"
+
+
+def test_cells_are_kept_beside_the_others_in_the_order_of_the_page(tmp_path: Path) -> None:
+    cell = cell_of(run_folder(tmp_path / "run", routes_are_true=Validity.VALID), ABOUT)
+    for scenario in ("broker-hang", "smoke", "broker-crash"):
+        keep("apache-5.3.3", scenario, cell, tmp_path / "kept")
+    keep("apache-4.9.7", "smoke", cell, tmp_path / "kept")
+    found = kept(tmp_path / "kept")
+    assert [list(found), list(found["apache-5.3.3"])] == [
+        ["apache-4.9.7", "apache-5.3.3"],
+        ["smoke", "broker-crash", "broker-hang"],
+    ]
+    assert matrix(found).splitlines()[2:] == [
+        "| smoke | VALID (1 checks, ×5, seed 1) | VALID (1 checks, ×5, seed 1) |",
+        "| broker-crash | – | VALID (1 checks, ×5, seed 1) |",
+        "| broker-hang | – | VALID (1 checks, ×5, seed 1) |",
+    ]
+    assert "| broker-hang | `routes_are_true` | – | every table was right all the time |" in windows(found)
+
+
+def test_a_machine_bears_one_run_at_least() -> None:
+    assert lanes_here() >= 1
+
+
+def test_no_scenario_on_apaches_servers_was_invalid() -> None:
+    """What is INVALID there is the oracle's mistake, or has an upstream issue's number in the page."""
+    for implementation, scenarios in kept().items():
+        assert implementation in IMPLEMENTATIONS
+        for scenario, cell in scenarios.items():
+            invalid = [name for name, each in cell["checks"].items() if each["verdict"] == "INVALID"]
+            assert invalid == [], f"{scenario} on {implementation}"
