@@ -55,8 +55,12 @@ class BrokerConfig:
     register_name_server_period: int = 30_000
     register_broker_timeout_mills: int = 0
     """0 means the profile's own: 6000 in 4.9, 24000 in 5.x."""
-    broker_not_active_timeout_millis: int = 120_000
-    """How long NameServers of 5.x shall bear this broker's silence; 4.9 says nothing of it."""
+    broker_not_active_timeout_millis: int = 0
+    """How long NameServers of 5.x shall bear this broker's silence; 4.9 says nothing of it. 0 means 120000, and
+    10000 with enableSlaveActingMaster."""
+    enable_slave_acting_master: bool = False
+    """5.x: whether the slave with the least id acts as master while there is none; each says often that it lives."""
+    broker_heartbeat_interval: int = 1000
     connect_timeout_millis: int = 3000
     client_channel_max_idle_time_seconds: int = 120
     client_close_socket_if_timeout: bool = True
@@ -108,12 +112,13 @@ class BrokerConfig:
             *(
                 (name, getattr(self, name) > 0, "more than 0")
                 for name in (
-                    "broker_not_active_timeout_millis",
+                    "broker_heartbeat_interval",
                     "connect_timeout_millis",
                     "client_channel_max_idle_time_seconds",
                     "server_channel_max_idle_time_seconds",
                 )
             ),
+            ("broker_not_active_timeout_millis", self.broker_not_active_timeout_millis >= 0, "0 ms or more"),
             ("flush_consumer_offset_interval", self.flush_consumer_offset_interval > 0, "more than 0 ms"),
             ("transaction_time_out", self.transaction_time_out >= 0, "0 ms or more"),
             ("transaction_check_max", self.transaction_check_max > 0, "more than 0"),
@@ -146,6 +151,16 @@ class BrokerConfig:
     @property
     def is_slave(self) -> bool:
         return self.broker_role == "SLAVE"
+
+    @property
+    def acts_as_master(self) -> bool:
+        """Whether enableSlaveActingMaster holds, which 4.9 does not know."""
+        return self.enable_slave_acting_master and self.profile is Profile.V5_X
+
+    @property
+    def not_active_ms(self) -> int:
+        """How long NameServers shall bear its silence."""
+        return self.broker_not_active_timeout_millis or (10_000 if self.acts_as_master else 120_000)
 
     @property
     def register_timeout_s(self) -> float:

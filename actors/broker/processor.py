@@ -14,6 +14,7 @@ from .admin_processor import AdminProcessor
 from .client_processor import ClientProcessor
 from .consumer_calls import ConsumerCalls
 from .inspection import InspectionProcessor
+from .member_group import MemberGroup
 from .pull_processor import PullProcessor
 from .query_processor import QueryProcessor
 from .replication import FETCH_COMMIT_LOG, LogServing
@@ -43,6 +44,7 @@ class BrokerProcessor:
         reply: ReplyProcessor,
         calls: ConsumerCalls,
         inspection: InspectionProcessor,
+        members: MemberGroup,
     ) -> None:
         self._services = services
         code = RequestCode
@@ -102,6 +104,7 @@ class BrokerProcessor:
             code.DELETE_EXPIRED_COMMITLOG: inspection.nothing_to_clean,
         }
         if services.config.profile is Profile.V5_X:
+            self._methods[code.NOTIFY_MIN_BROKER_ID_CHANGE] = members.notified
             self._methods[code.LITE_PULL_MESSAGE] = pull.pull  # 4.9 knows no such request
 
     def __call__(self, connection: Connection, request: RemotingCommand) -> Answer:

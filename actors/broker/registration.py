@@ -180,8 +180,8 @@ class Registration:
             cluster_name=config.cluster_name,
             ha_server_addr=str(Address(services.address.host, services.address.port + 1)),
             broker_id=config.broker_id,
-            heartbeat_timeout_millis=config.broker_not_active_timeout_millis if v5 else None,
-            enable_acting_master=False if v5 else None,
+            heartbeat_timeout_millis=config.not_active_ms if v5 else None,
+            enable_acting_master=config.acts_as_master if v5 else None,
             compressed=config.compressed_register,
             body_crc32=zlib.crc32(body) & 0x7FFFFFFF,
         )

@@ -35,6 +35,7 @@ from .files import read_whole, write_whole
 from .groups import SubscriptionGroups
 from .inspection import InspectionProcessor
 from .long_poll import PullHolds
+from .member_group import MemberGroup
 from .offsets import ConsumerOffsets
 from .processor import Answer, BrokerProcessor
 from .pull_processor import PullProcessor
@@ -145,6 +146,8 @@ class Broker:
         self._spawn(self._scan_clients())
         self._spawn(self._every(lambda: self.services.config.flush_consumer_offset_interval / 1000, self._persist))
         await self._registration.start()
+        if self.services.config.acts_as_master:
+            self._spawn(self._members.run())
         names = ";".join(map(str, self._registration_targets()))
         self._context.log.info("%s", self.boot_line + (f" and name server is {names}" if names else ""))
 
@@ -246,6 +249,9 @@ class Broker:
         self._registration = Registration(
             self.services, self._client, lambda: self._registration_targets(), fetch, self._registered
         )
+        self._members = MemberGroup(
+            self.services, self._client, lambda: self._registration_targets(), self._members_changed
+        )
         self._pull = PullProcessor(self.services)
         self._clients = ClientProcessor(self.services)
         self._half_messages = transactions = Transactions(self.services)
@@ -269,6 +275,7 @@ class Broker:
             reply=ReplyProcessor(self.services, send),
             calls=ConsumerCalls(self.services),
             inspection=InspectionProcessor(self.services, transactions),
+            members=self._members,
         )
 
     def _handle(self, connection: Connection, request: RemotingCommand) -> Answer:
@@ -298,6 +305,12 @@ class Broker:
         self._synchronize.master = Address.parse(answer.master_addr) if answer.master_addr else None
         if self._synchronize.master is not None:
             self._copying.follow(self._synchronize.master)
+
+    def _members_changed(self, master: Address | None) -> None:
+        """A slave's group has another master, or none (`onMasterOnline`, `onMasterOffline`)."""
+        self._synchronize.master = master
+        if master is not None:
+            self._copying.follow(master)
 
     def _topic_changed(self, name: str, topic: TopicConfig | None) -> None:
         self._record_topic(name, topic)

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ...remoting.codes import ResponseCode
+from ..oracle.roles import may_be_shown, shown_ids
 from ..oracle.told_by_hand import told_by_hand
 from ..oracle.world import World
 from ..verdict import Finding, Verdict
@@ -151,7 +152,9 @@ class _Judged:
             known = self._known.get(broker)
             by_hand = self._by_hand
             if known is not None and any(
-                known.get(id_) != address and not by_hand.may_name(broker, id_, address)
+                known.get(id_) != address
+                and not by_hand.may_name(broker, id_, address)
+                and not may_be_shown(self._world, broker, id_, address)
                 for id_, address in addresses.items()
             ):
                 due = ", ".join(f"{id_}: {address}" for id_, address in sorted(known.items()))
@@ -171,7 +174,7 @@ class _Judged:
             return None
         for demand in self._demands.get((processes[0], answer.topic), ()):
             broker, tolerance = demand.obligation.broker, self._tolerances[demand.obligation.id]
-            ids = self._world.ids_of(broker, answer.from_ms, answer.to_ms)
+            ids = shown_ids(self._world, broker, answer.from_ms, answer.to_ms)
             if has_broker(answer.route or {}, broker, self._known, ids) == demand.wants:
                 continue
             if not _lies_in(answer, demand, tolerance.valid_up_to_ms):

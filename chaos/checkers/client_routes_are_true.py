@@ -23,6 +23,7 @@ from ..oracle.lists import certainly_off
 from ..oracle.lost_brokers import absences, alive
 from ..oracle.reach import cut_off_until, failed_calls
 from ..oracle.recorded import Life
+from ..oracle.roles import shown_ids
 from ..oracle.windows import Window, client_leave_window
 from ..oracle.world import World
 from ..verdict import Finding, Verdict
@@ -219,7 +220,7 @@ class _Judged:
                 yield self._finding(client, topic, broker, window, since_ms, (from_ms, to_ms), missing, span.after)
 
     def _has(self, taken: Taken, broker: str) -> bool:
-        ids = self._world.ids_of(broker, taken.from_ms, taken.to_ms)
+        ids = shown_ids(self._world, broker, taken.from_ms, taken.to_ms)
         return has_broker(decoded(taken.value), broker, self._known, ids)
 
     def _follows(self, client: str, since_ms: float) -> Window:

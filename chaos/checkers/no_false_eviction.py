@@ -156,7 +156,7 @@ class _Stalls:
         patience_ms = {
             "closed": timers.B_ms,
             "exception": timers.B_ms,
-            "expired": timers.E_ms - timers.R_ms,
+            "expired": timers.E_ms - timers.beat_ms,
             "idle": timers.I_ms - timers.R_ms,
         }.get(drop.reason)
         return patience_ms is not None and may_time_out(timers, self.around(nodes, drop.time_ms), patience_ms)

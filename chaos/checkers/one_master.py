@@ -5,6 +5,7 @@
                begins meanwhile, both are masters until one of them claims no more.
     id 0       in a table or an answer it is who may be master (oracle/roles.py); a slave that acts as one has no write
                permission, and no other id is smaller
+    no id 0    where a slave may act as master, nobody may write to what the name has
     other ids  some broker of the name has them; -1 is nobody's, but for a short time of one that waits for an election
     addresses  one address has one id
 
@@ -246,6 +247,8 @@ class _Judged:
         self._world = world
         self._members = members_of(world)
         self._by_hand = told_by_hand(world)
+        self._permitted = {act.broker for act in world.acts if act.f == "add_write_perm"}
+        """The names that somebody gave the write permission by hand."""
 
     def names(self, shown: _Shown) -> bool:
         """Whether the route names any broker of the run."""
@@ -263,6 +266,10 @@ class _Judged:
                 continue
             ids = {id_: at for id_, at in ids.items() if not self._by_hand.may_name(name, id_, at)}
             kinds = [self._kind(shown, name, members, id_, at, route) for id_, at in ids.items()]
+            row = (route.get("queues") or {}).get(name)
+            is_writable = row is not None and bool(row[2] & _WRITE) and name not in self._permitted
+            if members.has_acting_master and shown.is_table and MASTER_ID not in ids and is_writable:
+                kinds.append("without a master, and with the write permission")
             if len(set(ids.values())) < len(ids):
                 kinds.append("one address under two ids")
             if kind := next((kind for kind in kinds if kind), ""):

@@ -19,12 +19,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...remoting.node.profile import Profile
+from ..oracle.roles import members_of
 from ..oracle.slaves import slaves_of
 from ..oracle.told_by_hand import told_by_hand
 from ..oracle.world import World
 from .control import Control, Row
 
 READ, WRITE = 4, 2
+_RETRY = 1, 1, READ | WRITE
+"""The row of a group's own topic."""
 QueueRow = tuple[int, int, int]
 """readQueueNums, writeQueueNums and perm."""
 
@@ -108,7 +111,15 @@ class RegisteredRows:
         if sent:
             yield from (Held(min(sent), math.inf, setting.row) for setting in settings)
             if topic.startswith("%RETRY%"):  # it makes a group's own topic, too, when the first of its consumers comes
-                yield Held(min(sent), math.inf, (1, 1, READ | WRITE))
+                yield Held(min(sent), math.inf, _RETRY)
+        members = members_of(self._world).get(broker)
+        if members is not None and members.has_acting_master:  # of such a name none may be written to without a master
+            yield from [
+                Held(own.from_ms, math.inf, (read, write, perm & ~WRITE))
+                for own in (*_spans(settings, ()), Held(-math.inf, math.inf, _RETRY))
+                if own.row is not None
+                for read, write, perm in (own.row,)
+            ]
         for slave in slaves_of(self._world, broker):  # one that was made master has topics of its own
             yield from (Held(-math.inf, math.inf, own.row) for own in self._settings.get(slave, {}).get(topic, ()))
 

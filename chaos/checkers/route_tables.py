@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..oracle.roles import shown_ids
 from ..oracle.world import World
 from ..topology import broker_name
 from .control import Control, decoded
@@ -111,7 +112,7 @@ class RouteTables:
         ]
         for s, e, value in parts:
             named = brokers_of(value).get(name, {})
-            held = [named[str(id_)] for id_ in self._world.ids_of(broker, s, e) if str(id_) in named]
+            held = [named[str(id_)] for id_ in shown_ids(self._world, broker, s, e) if str(id_) in named]
             present = any(address is None or one == address for one in held)
             if found and found[-1].present == present:
                 found[-1] = found[-1]._replace(e=e)

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..oracle.intervals import Stretch, without
+from ..oracle.roles import may_be_shown
 from ..oracle.told_by_hand import told_by_hand
 from ..oracle.world import World
 from ..verdict import Finding, Verdict
@@ -155,7 +156,11 @@ class _Judged:
             if name in self._others:
                 continue
             known, ids = self._known.get(name), brokers.get(name, {})
-            ids = {id_: at for id_, at in ids.items() if not self._by_hand.may_name(name, id_, at)}
+            ids = {
+                id_: at
+                for id_, at in ids.items()
+                if not self._by_hand.may_name(name, id_, at) and not may_be_shown(self._world, name, id_, at)
+            }
             if known is None and not ids and name in self._by_hand.named:
                 continue
             if known is None:

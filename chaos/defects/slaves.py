@@ -13,15 +13,24 @@ from ...actors.broker.store import Found, GetStatus
 from ...actors.namesrv.server import NameServer
 from ...actors.namesrv.tables import BrokerGroup, Registered, Registration
 from ...clients.client_instance import FindBrokerResult
-from ...remoting.bodies.route import BrokerData
-from ...remoting.codes import MASTER_ID, RequestCode
+from ...remoting.bodies.route import BrokerData, QueueData
+from ...remoting.codes import MASTER_ID, PERM_WRITE, RequestCode
 from ...remoting.command import RemotingCommand
 from ..oracle.roles import NO_ID
 from ..topology import NodeKind
 from ..workloads.consumer import ConsumerNode
 from .model import Defect, checks, in_its_parts, replace_part
 
-_READS, _BACKLOG = "slave-reads", "slave-backlog"
+_READS, _BACKLOG, _ACTING = "slave-reads", "slave-backlog", "acting-master"
+_OF_ROUTES = checks(
+    "answers_are_true",
+    "client_routes_are_true",
+    "dead_brokers_avoided",
+    "queue_ownership",
+    "registrations_are_kept",
+    "routes_are_true",
+    "routes_converge",
+)
 
 
 def _forgets_slaves(server: NameServer) -> None:
@@ -97,7 +106,63 @@ def _registers_as(broker_id: int) -> Callable[[Broker], None]:
     return in_its_parts(plant)
 
 
+def _says_nothing_between(broker: Broker) -> None:
+    async def silent() -> None:
+        pass
+
+    replace_part(broker._members, "_beat_all", silent)
+
+
+def _bears_silence_for_long(server: NameServer) -> None:
+    register = server.table.register
+
+    def register_for_long(registration: Registration, *, now_ms: int) -> Registered:
+        return register(replace(registration, heartbeat_timeout_ms=None), now_ms=now_ms)
+
+    replace_part(server.table, "register", register_for_long)
+
+
+def _lets_a_name_be_written(server: NameServer) -> None:
+    table = server.table
+    put_row = table._put_row
+
+    def put_writable(topic: str, row: QueueData) -> None:
+        put_row(topic, replace(row, perm=row.perm | PERM_WRITE))
+
+    replace_part(table, "_put_row", put_writable)
+
+
 DEFECTS = (
+    Defect(
+        name="broker-says-nothing-between-registrations",
+        what="a broker whose slave may act for it sends no heartbeats (904)",
+        kinds=(NodeKind.BROKER,),
+        nodes=("broker-b",),
+        scenario=_ACTING,
+        caught_by=checks("no_false_eviction"),
+        also=_OF_ROUTES,
+        plant=in_its_parts(_says_nothing_between),
+    ),
+    Defect(
+        name="name-server-ignores-how-long-to-bear-silence",
+        what="a NameServer bears the silence of brokers for 120 s, whatever they say",
+        kinds=(NodeKind.NAME_SERVER,),
+        nodes=("ns-0",),
+        scenario=_ACTING,
+        caught_by=checks("routes_are_true"),
+        also=_OF_ROUTES - {"routes_are_true"},
+        plant=_bears_silence_for_long,
+    ),
+    Defect(
+        name="name-server-lets-an-acting-master-be-written-to",
+        what="a NameServer leaves the write permission to a name whose master is gone",
+        kinds=(NodeKind.NAME_SERVER,),
+        nodes=("ns-0",),
+        scenario=_ACTING,
+        caught_by=checks("one_master"),
+        also=_OF_ROUTES,
+        plant=_lets_a_name_be_written,
+    ),
     Defect(
         name="name-server-forgets-slaves",
         what="a NameServer forgets the addresses of slaves at their master's registration",

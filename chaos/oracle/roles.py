@@ -73,6 +73,24 @@ def may_be_master(world: World, node: str, to_ms: float) -> bool:
     return (members is not None and members.elects) or 0 in world.ids_of(node, -math.inf, to_ms)
 
 
+def shown_ids(world: World, node: str, from_ms: float, to_ms: float) -> tuple[int, ...]:
+    """Under which ids routes may show the broker at some time of these: those that it may have, and 0 of a slave that
+    acts as master."""
+    ids, members = world.ids_of(node, from_ms, to_ms), members_of(world).get(broker_name(node))
+    if members is None:
+        return ids
+    if members.elects:
+        return (*range(len(members.nodes) + 1), NO_ID)
+    return (*ids, 0) if members.has_acting_master and 0 not in ids else ids
+
+
+def may_be_shown(world: World, name: str, id_: str, address: str) -> bool:
+    """Whether routes may show that broker of the name so at some time though it did not begin with that id."""
+    members = members_of(world).get(name)
+    owner = members.owner(address) if members is not None else None
+    return owner is not None and id_ in map(str, shown_ids(world, owner, math.inf, math.inf))
+
+
 def has_id(world: World, name: str, id_: int, from_ms: float, to_ms: float) -> bool:
     """Whether some broker of the name has this id at some time of these."""
     members = members_of(world)[name]

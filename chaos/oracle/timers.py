@@ -19,6 +19,8 @@ from ..topology import NodeKind
 
 UNREGISTER_MS = 3_000.0
 """How long a broker that leaves waits for each NameServer (`BrokerOuterAPI.unregisterBroker`): no setting's."""
+ACTING_E_MS, ACTING_H_MS = 10_000, 1_000
+"""E and h of brokers with enableSlaveActingMaster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +63,7 @@ class Timers:
         if profile is Profile.V5_X:
             defaults |= {"B_ms": 24_000, "S_ms": 5_000}
             if acting_master:
-                defaults |= {"E_ms": 10_000, "h_ms": 1_000}
+                defaults |= {"E_ms": ACTING_E_MS, "h_ms": ACTING_H_MS}
         elif acting_master:
             raise ValueError("slave-acting-master exists in profile 5.x only")
         known = {spec.name for spec in fields(cls)} - {"profile"}
@@ -151,15 +153,19 @@ def timers_of_nodes(
 def _symbols(values: Mapping[str, Value], kind: NodeKind, profile: Profile) -> dict[str, Any]:
     """Field of Timers to its value, of all that a node of this kind decides."""
     found: dict[str, Any] = {}
+    acting = profile is Profile.V5_X and bool(values.get("enableSlaveActingMaster"))
     for setting in settings_for(kind).values():
         if setting.symbol is None or profile not in setting.profiles:
             continue
         value = values.get(setting.name, setting.default(profile))
+        if setting.name == "brokerNotActiveTimeoutMillis" and acting:
+            value = values.get(setting.name, ACTING_E_MS)
         if setting.symbol == "Z":
             found["Z"] = value
         else:
             found[f"{setting.symbol}_ms"] = float(str(value)) * (1000 if setting.symbol == "I" else 1)
     if kind in (NodeKind.BROKER, NodeKind.SLAVE):
+        found["h_ms"] = float(str(values.get("brokerHeartbeatInterval", ACTING_H_MS))) if acting else None
         found["F_ms"] = found["B_ms"] if values.get("forceRegister") is False else None
     if kind is NodeKind.NAME_SERVER:
         seconds = values.get("waitSecondsForService", 45)

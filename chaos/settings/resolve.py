@@ -78,11 +78,12 @@ def _refuse_short_silence(found: Settings, nodes: Mapping[str, NodeKind], profil
     servers = [name for name, kind in nodes.items() if kind is NodeKind.NAME_SERVER]
     for broker in (name for name, kind in nodes.items() if kind in BROKERS):
         beat_ms = value(broker, "registerNameServerPeriod") + value(broker, "registerBrokerTimeoutMills")
+        acting = bool(found.get(broker, {}).get("enableSlaveActingMaster")) and profile is Profile.V5_X
         silences = [(one, "serverChannelMaxIdleTimeSeconds", 1000) for one in servers]
         silences.append((broker, "clientChannelMaxIdleTimeSeconds", 1000))
         if profile is Profile.V4_9:
             silences += [(one, "brokerChannelExpiredTime", 1) for one in servers]
-        else:
+        elif not acting:  # else each heartbeat counts
             silences.append((broker, "brokerNotActiveTimeoutMillis", 1))
         for node, name, unit_ms in silences:
             if (said := value(node, name)) * unit_ms <= beat_ms:

@@ -23,6 +23,7 @@ def write(tmp_path: Path, text: str) -> Path:
 
 def test_the_scenarios_that_ship() -> None:
     assert set(model.shipped()) == {
+        "acting-master",
         "smoke",
         "broker-partition",
         "broker-crash",

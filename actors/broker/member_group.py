@@ -1,0 +1,129 @@
+"""What enableSlaveActingMaster (5.x) adds to a broker: a sign of life each second, and whom its group has.
+
+    904   oneway to every NameServer, each brokerHeartbeatInterval (1 s, first after 1 s): what is registered stays, and
+          nothing is registered by it
+    901   each second, of the first NameServer that answers: which ids the group has
+    905   a NameServer says that the least of them has changed, where it is told to (notifyMinBrokerIdChanged)
+
+A slave whose master is gone from its group stops asking it for tables, and follows the next at once. Apache's slave
+with the least id also delivers delayed messages and checks transactions by way of another master (enableRemoteEscape,
+off by default); ours does not. Upstream: `BrokerController.sendHeartbeat`, `syncBrokerMemberGroup`, `updateMinBroker`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+
+from ...remoting.bodies.route import GetBrokerMemberGroupResponseBody
+from ...remoting.codes import MASTER_ID, LanguageCode, RequestCode, ResponseCode
+from ...remoting.command import RemotingCommand
+from ...remoting.connection import Connection
+from ...remoting.errors import ResponseError, RocketMQError
+from ...remoting.headers.namesrv import (
+    BrokerHeartbeatRequestHeader,
+    GetBrokerMemberGroupRequestHeader,
+    NotifyMinBrokerIdChangeRequestHeader,
+)
+from ...remoting.node.network import Address
+from ...remoting.transport import RemotingClient
+from .services import Services
+
+FIRST_S = 1.0
+SYNC_S = 1.0
+HEARTBEAT_TIMEOUT_S = 1.0
+CALL_TIMEOUT_S = 3.0
+
+
+class MemberGroup:
+    """One broker's. `changed(master)` is told when the least id of its group is another: the master's address, or None
+    where the group has no master."""
+
+    def __init__(
+        self,
+        services: Services,
+        client: RemotingClient,
+        targets: Callable[[], Sequence[Address]],
+        changed: Callable[[Address | None], None],
+    ) -> None:
+        self._services, self._client, self._targets, self._changed = services, client, targets, changed
+        self._min_id = MASTER_ID
+        self._beats: dict[Address, asyncio.Task[None]] = {}
+
+    async def run(self) -> None:
+        """For as long as the broker lives."""
+        try:
+            await asyncio.gather(
+                self._at_a_rate(lambda: self._services.config.broker_heartbeat_interval / 1000, self._beat_all),
+                self._at_a_rate(lambda: SYNC_S, self._synchronize),
+            )
+        finally:
+            for beat in self._beats.values():
+                beat.cancel()
+
+    async def _at_a_rate(
+        self, period_s: Callable[[], float], work: Callable[[], Coroutine[object, object, None]]
+    ) -> None:
+        clock = self._services.context.clock
+        due_s = clock.monotonic_s() + FIRST_S
+        while True:
+            await clock.sleep(max(0.0, due_s - clock.monotonic_s()))
+            due_s += period_s()
+            await work()
+
+    async def _beat_all(self) -> None:
+        """Without waiting for any; one that is still being dialled is left out."""
+        for target in self._targets():
+            under_way = self._beats.get(target)
+            if under_way is None or under_way.done():
+                self._beats[target] = asyncio.create_task(self._beat(target))
+
+    async def _beat(self, target: Address) -> None:
+        config = self._services.config
+        header = BrokerHeartbeatRequestHeader(
+            cluster_name=config.cluster_name,
+            broker_addr=str(self._services.address),
+            broker_name=config.broker_name,
+        )
+        try:
+            request = self._request(RequestCode.BROKER_HEARTBEAT, header.to_ext_fields())
+            await self._client.oneway(target, request, timeout_s=HEARTBEAT_TIMEOUT_S)
+        except RocketMQError as exc:
+            self._services.context.log.error("sendHeartbeat Exception %s: %s", target, exc)
+
+    async def _synchronize(self) -> None:
+        config = self._services.config
+        header = GetBrokerMemberGroupRequestHeader(cluster_name=config.cluster_name, broker_name=config.broker_name)
+        for target in self._targets():
+            request = self._request(RequestCode.GET_BROKER_MEMBER_GROUP, header.to_ext_fields())
+            try:
+                response = await self._client.invoke(target, request, timeout_s=CALL_TIMEOUT_S)
+                if response.code != ResponseCode.SUCCESS:
+                    raise ResponseError.for_code(response.code, response.remark)
+                members = GetBrokerMemberGroupResponseBody.decode(response.body).broker_member_group.broker_addrs
+            except RocketMQError as exc:
+                self._services.context.log.error("syncBrokerMemberGroup from namesrv failed, %s", exc)
+                continue
+            if members:
+                least = min(members)
+                self._update(least, members[least])
+            return
+
+    def notified(self, _: Connection, request: RemotingCommand) -> None:
+        """NOTIFY_MIN_BROKER_ID_CHANGE (905), which wants no answer."""
+        header = NotifyMinBrokerIdChangeRequestHeader.from_ext_fields(request.ext_fields)
+        self._services.context.log.warning("min broker id changed, prev %s, new %s", self._min_id, header.min_broker_id)
+        if header.min_broker_id is not None and header.min_broker_addr:
+            self._update(header.min_broker_id, header.min_broker_addr)
+
+    def _update(self, min_id: int, address: str) -> None:
+        config = self._services.config
+        if not (config.acts_as_master and config.is_slave) or min_id == self._min_id:
+            return
+        self._services.context.log.info("Min broker changed, old: %d, new %d-%s", self._min_id, min_id, address)
+        self._min_id = min_id
+        self._changed(Address.parse(address) if min_id == MASTER_ID else None)
+
+    def _request(self, code: RequestCode, fields: dict[str, str]) -> RemotingCommand:
+        version = self._services.config.profile.version
+        return RemotingCommand.request(code, fields, language=LanguageCode.JAVA, version=version)
