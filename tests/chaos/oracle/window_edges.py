@@ -272,7 +272,7 @@ OF_TIMERS: Mapping[str, str] = {
 TIMER_OF: Mapping[str, Timer] = {timer.name: timer for timer in TIMERS}
 
 NOT_APPROACHED: Mapping[str, str] = {
-    "1: h, 904 and slave-acting-master (also 2 and 3)": "at its edge by no test yet; within 9 to 15 s by test_acting_master.py",
+    "1: h, 904 and slave-acting-master (also 2 and 3)": "at its edge by no test; from 9 to 15 s: test_acting_master.py",
     "1: m": "our brokers do not poll for each other's metadata",
     "1: L": "a lock is waited for within a call, whose own time-out is measured",
     "1: W": "how long a NameServer says code 1 has only a latest end; no route is asked for before it in these runs",
