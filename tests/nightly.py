@@ -49,7 +49,31 @@ _CUT_BETWEEN_HOSTS = f"{_HOSTS}::test_a_partition_between_hosts_is_judged_as_one
 _BY_HAND = f"{_VIRTUAL}/test_acts_by_hand.py::test_what_is_not_done_as_asked_is_found"
 _SHAPES = f"{_VIRTUAL}/test_shaped_partitions.py::test_links_meet_what_the_shape_says_and_every_table_is_true"
 
+_JAVA = "tests/chaos/apache/test_java_clients.py"
+_JAVA_IS_JUDGED = f"{_JAVA}::test_javas_clients_at_right_servers_are_judged_and_nothing_is_wrong"
+
 NIGHTLY = (
+    Nightly(
+        _JAVA_IS_JUDGED,
+        "Apache's clients 4.9.8 at our servers",
+        (_JAVA_IS_JUDGED, "tests/chaos/apache/test_told.py"),
+        ("apache-5.3.3",),
+    ),
+    Nightly(
+        f"{_JAVA}::test_a_wrong_broker_is_convicted_with_javas_clients",
+        "wrong brokers of ours under Apache's client 5.3.3",
+        (_JAVA_IS_JUDGED, _DEFECT),
+    ),
+    Nightly(
+        f"{_JAVA}::test_javas_clients_that_broadcast_are_each_given_every_message",
+        "Apache's clients that broadcast",
+        (_JAVA_IS_JUDGED, "tests/chaos/apache/test_told.py"),
+    ),
+    Nightly(
+        f"{_JAVA}::test_an_ordered_workload_of_javas_clients_is_judged_at_the_receipts_too",
+        "an ordered workload of Apache's clients",
+        (_JAVA_IS_JUDGED, "tests/chaos/apache/test_told.py"),
+    ),
     Nightly(
         "tests/chaos/bench/test_collecting_bench.py"
         "::test_what_three_hosts_recorded_is_collected_in_two_ways_and_both_are_timed",

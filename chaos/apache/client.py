@@ -22,6 +22,7 @@ from ...remoting.node.file_names import file_name
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ...remoting.node.recording import recorded_at
+from ..fronts.dials import Dials
 from ..fronts.look_ups import Rules
 from ..fronts.observed import Observation
 from ..fronts.rows import ClientRows, Row
@@ -29,6 +30,7 @@ from ..history.recorder import BUFFER_S
 from . import bypass, properties
 from .dialler import Dialler
 from .jvm import JavaCommand, JavaProgram, end_as
+from .late_dials import LateDials
 from .libfaketime import FakedTime
 from .told import JavaClock, Told
 from .workload_class import MAIN
@@ -105,6 +107,8 @@ class JavaClient:
             nobody=[name for name, at in config.name_servers.items() if name == str(at)],
         )
         self._program: JavaProgram | None = None
+        self._dials: Dials | None = None
+        self._late = LateDials()
         self._faked: FakedTime | None = None
         self._rows = self._new_rows()
         self._clock = JavaClock()
@@ -117,9 +121,13 @@ class JavaClient:
         self._began = False
 
     def _new_rows(self) -> ClientRows:
-        config = self._config
+        """Of a client that has done nothing yet."""
+        config, seen = self._config, self._dials is not None and self._dials.why_unseen is None
         servers, brokers = ({name: str(at) for name, at in of.items()} for of in (config.name_servers, config.brokers))
-        return ClientRows(self._put, config.rules, servers, brokers, seen=False, told=True)
+        rows = ClientRows(self._put, config.rules, servers, brokers, seen=seen, told=True)
+        for one in self._dialler.behaved(self._now_ms()):
+            rows.saw(one)
+        return rows
 
     @property
     def children(self) -> tuple[int, ...]:
@@ -153,7 +161,11 @@ class JavaClient:
             home=home,
             user_home=home,
         )
-        self._program = JavaProgram(context.name, command, home / "java.log", said=self._said, ended=self._ended)
+        if scaled is None:  # who looks at its dials goes by the machine's clock
+            self._dials = Dials(self._see, context.clock, dialler.front_of)
+        self._program = JavaProgram(
+            context.name, command, home / "java.log", said=self._said, ended=self._ended, dials=self._dials
+        )
         try:
             await self._boot(self._program)
         except BaseException:
@@ -167,6 +179,9 @@ class JavaClient:
         ready = self._hears("ready")
         program.start()
         await program.within(ready, READY_S, "was not ready")
+        if self._dials is not None:
+            await self._dials.told()
+        self._rows = self._new_rows()
         for _ in range(_ASKED_AT_START):
             heard = self._hears("clock")
             self._ask_clock()
@@ -189,6 +204,8 @@ class JavaClient:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._dials is not None:
+            self._dials.close()
         await self._dialler.close()
         self._rows.end(self._now_ms())
 
@@ -226,7 +243,8 @@ class JavaClient:
         recorded_at(self._context.record, row.at_ms, row.event, row.fields)
 
     def _see(self, one: Observation) -> None:
-        self._rows.saw(one)
+        if self._late.is_news(one):
+            self._rows.saw(one)
 
     def _said(self, line: bytes) -> None:
         if not line.startswith(b'{"f":'):

@@ -16,9 +16,9 @@ from dataclasses import replace
 from ...remoting.node.network import Address, TcpNetwork
 from ...remoting.node.node import NodeContext
 from ..fronts.answers import readdressed
-from ..fronts.behaviour import REFUSES, Dials
+from ..fronts.behaviour import PASSES, REFUSES, Dials
 from ..fronts.front import Front, Upstream
-from ..fronts.observed import Answered, Observation
+from ..fronts.observed import Answered, Behaved, Observation
 from ..fronts.unreachable import behaviour_of
 
 VIP = 2
@@ -121,6 +121,11 @@ class Dialler:
     def everybodys(self) -> Mapping[str, str]:
         """Brokers' addresses as the JVM is told them, to those that everybody is told."""
         return self._back
+
+    def behaved(self, now_ms: float) -> list[Behaved]:
+        """What its fronts do that do more than pass on, for who has not heard it."""
+        fronts = (front for fronts in self._fronts.values() for front in fronts[:1])
+        return [Behaved(at_ms=now_ms, front=f.name, behaviour=f.behaviour) for f in fronts if f.behaviour != PASSES]
 
     async def faulted(self, meets: Mapping[str, str]) -> None:
         """From now on dials of these servers meet that, and those of all others are let in: what the proxies behind

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import HarnessError
+from ..fronts.dials import Dials
 
 JAVA_FLAGS = (
     "-Xms64m",
@@ -42,10 +43,11 @@ LAST_LINES = 8_000
 _PDEATHSIG = """
 import ctypes, os, signal, sys
 ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
-if os.getppid() != int(sys.argv[1]):
+if sys.argv[1] and os.getppid() != int(sys.argv[1]):
     sys.exit(1)
 os.execvp(sys.argv[2], sys.argv[2:])
 """
+"""Runs the rest of its arguments, which die with their parent; the first is the parent's pid where that is known."""
 
 
 class JavaDied(HarnessError):
@@ -93,8 +95,10 @@ class JavaProgram:
         *,
         said: Callable[[bytes], None] | None = None,
         ended: Callable[[int], None] | None = None,
+        dials: Dials | None = None,
     ) -> None:
-        self.name, self._command, self._output = name, command, output
+        """`dials` sees its connect() calls, from a process between it and us; None: nobody does."""
+        self.name, self._command, self._output, self._dials = name, command, output, dials
         self._said, self._ended = said, ended
         self._process: subprocess.Popen[bytes] | None = None
         self._pidfd = -1
@@ -112,8 +116,11 @@ class JavaProgram:
 
     @property
     def children(self) -> tuple[int, ...]:
-        """Its pid, while it is there."""
-        return () if self._process is None or self.exit_code is not None else (self._process.pid,)
+        """Its pid, while it is there, and that of who looks at its dials."""
+        if self._process is None or self.exit_code is not None:
+            return ()
+        java = None if self._dials is None else self._dials.process
+        return (self._process.pid,) if java is None else (java, self._process.pid)
 
     @property
     def exit_code(self) -> int | None:
@@ -126,19 +133,25 @@ class JavaProgram:
             folder.mkdir(parents=True, exist_ok=True)
         self._file = os.open(self._output, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         self._over = loop.create_future()
-        launcher = [sys.executable, "-I", "-S", "-c", _PDEATHSIG, str(os.getpid())]
+        launcher = [sys.executable, "-I", "-S", "-c", _PDEATHSIG]
+        words = self._command.words()
+        if self._dials is not None:
+            words = self._dials.command([*launcher, "", *words])
         try:
             self._process = subprocess.Popen(
-                [*launcher, *self._command.words()],
+                [*launcher, str(os.getpid()), *words],
                 cwd=self._command.home,
                 env=self._command.environ(),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._file,
+                pass_fds=() if self._dials is None else self._dials.pass_fds,
             )
             self._pidfd = os.pidfd_open(self._process.pid)
         except OSError as exc:
             raise JavaDied(f"{self.name} could not be started: {exc}") from exc
+        if self._dials is not None:
+            self._dials.watch()
         assert self._process.stdout is not None
         os.set_blocking(self._process.stdout.fileno(), False)
         loop.add_reader(self._process.stdout.fileno(), self._read)
@@ -214,7 +227,10 @@ class JavaProgram:
 
     def _send(self, signum: signal.Signals) -> None:
         with contextlib.suppress(OSError):
-            signal.pidfd_send_signal(self._pidfd, signum)
+            if self._dials is not None and self._dials.process is not None:
+                os.kill(self._dials.process, signum)  # who looks at its dials is its parent, and ends as it does
+            else:
+                signal.pidfd_send_signal(self._pidfd, signum)
 
     def _read(self) -> None:
         assert self._process is not None

@@ -1,0 +1,100 @@
+"""Apache's own clients at our servers, judged by the checks that judge ours: right servers pass, wrong ones do not."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos.checkers import CHECKS
+from nemesrv.chaos.verdict import Validity
+from tests.chaos.apache.in_one_process import InOneProcess, missing, recorded
+from tests.chaos.plain_judging import verdicts_of_rows
+
+pytestmark = [pytest.mark.java, pytest.mark.timeout(280)]
+
+PROFILES = {"apache-4.9.8": "4.9", "apache-5.3.3": "5.x"}
+JUDGED = frozenset(
+    {
+        *("client_routes_are_true", "name_server_selection", "no_acknowledged_loss", "messages_delivered"),
+        *("commits_follow_work", "order_kept", "duplicates", "availability", "prompt_answers", "answers_asked_for"),
+        "living_are_used",
+    }
+)
+"""By rows of clients: nothing of these may be UNKNOWN for want of rows."""
+
+
+def scenario(implementation: str, **workload: Any) -> dict[str, Any]:
+    if why := missing(implementation):
+        pytest.skip(why)
+    return {
+        "cluster": {"name_servers": 2, "brokers": 2, "profile": PROFILES[implementation]},
+        "timers": {"time_scale": 1},
+        "workload": {
+            **{"producers": 1, "consumers": 1, "sends_per_s": 20, "client_starts": 0},
+            **{"implementation": implementation, **workload},
+        },
+        "checks": [*CHECKS],
+    }
+
+
+async def sixty_messages(run: InOneProcess) -> None:
+    await run.until("60 messages", lambda: len(run.rows("receive")) >= 60)
+
+
+def judged(rows: list[dict[str, Any]]) -> dict[str, Validity]:
+    return {verdict.name: verdict.verdict for verdict in verdicts_of_rows(rows)}
+
+
+@pytest.mark.parametrize("implementation", PROFILES)
+def test_javas_clients_at_right_servers_are_judged_and_nothing_is_wrong(implementation: str, tmp_path: Path) -> None:
+    rows = recorded(scenario(implementation), tmp_path, sixty_messages)
+    found = judged(rows)
+    assert {name for name, verdict in found.items() if verdict is Validity.INVALID} == set()
+    assert {name for name in JUDGED & found.keys() if found[name] is not Validity.VALID} == set()
+    taken = [row for row in rows if row["event"] == "queue_taken" and row["topic"] == "orders"]
+    assert len(taken) == 8
+    assert all(row["op_id"] for row in rows if row["event"] == "receive")
+    about = {row["source"]: row["value"] for row in rows if row["event"] == "node"}
+    assert about["producer-0"] == {"kind": "producer", "implementation": implementation}
+
+
+@pytest.mark.parametrize(
+    ("defect", "found_by"),
+    [
+        ("broker-loses-messages", "messages_delivered"),
+        ("broker-changes-bodies", "messages_delivered"),
+        ("broker-stores-twice", "duplicates"),
+        ("broker-answers-oneway", "answers_asked_for"),
+    ],
+)
+def test_a_wrong_broker_is_convicted_with_javas_clients(defect: str, found_by: str, tmp_path: Path) -> None:
+    async def a_while(run: InOneProcess) -> None:
+        await run.until("60 sends", lambda: len(run.rows("send", "producer-0")) >= 120)
+
+    rows = recorded(scenario("apache-5.3.3"), tmp_path, a_while, defect, settles_s=7.0)
+    found = judged(rows)
+    assert found[found_by] is Validity.INVALID, found
+
+
+def test_javas_clients_that_broadcast_are_each_given_every_message(tmp_path: Path) -> None:
+    async def both(run: InOneProcess) -> None:
+        await run.until(
+            "60 messages each", lambda: all(len(run.rows("receive", f"consumer-{n}")) >= 60 for n in (0, 1))
+        )
+        await asyncio.sleep(6)  # each keeps its offsets every 5 s
+
+    rows = recorded(scenario("apache-5.3.3", consumers=2, broadcasting=True), tmp_path, both)
+    found = judged(rows)
+    assert {name for name, verdict in found.items() if verdict is Validity.INVALID} == set()
+    assert {row["node"] for row in rows if row["event"] == "commit"} == {"consumer-0", "consumer-1"}
+    assert found["commits_follow_work"] is Validity.VALID
+
+
+def test_an_ordered_workload_of_javas_clients_is_judged_at_the_receipts_too(tmp_path: Path) -> None:
+    rows = recorded(scenario("apache-5.3.3", ordered=True, ordered_keys=4), tmp_path, sixty_messages)
+    [order] = [verdict for verdict in verdicts_of_rows(rows) if verdict.name == "order_kept"]
+    assert order.verdict is Validity.VALID
+    assert order.measured["receipts"] >= 60
