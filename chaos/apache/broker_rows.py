@@ -9,7 +9,8 @@
     broker.log         boot success          boot
                        SCAN: remove expired  client_gone, expired: of the group's clients the one silent for longest
 
-What is not on the wire is not known: what the store recovered, and runs of the broker's own timers (`scheduled_task`).
+What is not on the wire is not known: what the store recovered, and runs of the broker's own timers (`scheduled_task`);
+nor in which order its threads took two requests that were under way at once: commits have the order of the wire.
 """
 
 from __future__ import annotations
@@ -315,7 +316,7 @@ class BrokerRows:
 
     def _commit(self, at_ms: float, f: str, connection: int, place: tuple[str, str, int], offset: int) -> None:
         group, topic, queue_id = place
-        for key in [key for key, pull in self._pulls.items() if pull.place == place and pull.at_ms < at_ms]:
+        for key in [key for key, pull in self._pulls.items() if pull.place == place and pull.at_ms <= at_ms]:
             self._held(key)
         before = self._offsets.get(place, -1)
         self._offsets[place] = offset
