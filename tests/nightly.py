@@ -380,6 +380,11 @@ NIGHTLY = (
         ("tests/interop/test_apache_tests.py::test_a_few_of_apaches_tests_pass",),
     ),
     Nightly(
+        "tests/chaos/defects/test_apache.py::test_it_is_found_on_the_real_thing_and_its_clean_twin_is_not",
+        "defects put into Apache's servers from outside, and their clean twins",
+        ("tests/chaos/defects/test_apache.py::test_one_is_refused_where_its_node_is_ours",),
+    ),
+    Nightly(
         f"{_ADMIN}::test_a_group_goes_on_where_an_operator_sends_it",
         "a reset of offsets that Java's clients obey, after 10 s in 4.9",
         ("tests/actors/broker/test_consumer_calls.py",),

@@ -22,6 +22,7 @@ from . import (
     timers,
     waits,
 )
+from .apache import OF_APACHE as OF_APACHE
 from .model import Defect as Defect
 
 _ALL = (
@@ -42,3 +43,6 @@ _ALL = (
 
 DEFECTS: dict[str, Defect] = {defect.name: defect for defect in _ALL}
 """By name, in the order of the table. No two have one name: a test counts."""
+
+EVERY: dict[str, Defect] = DEFECTS | OF_APACHE
+"""The self-test's, and those of Apache's own servers."""

@@ -23,7 +23,7 @@ from ..apache.client import JavaClientConfig
 from ..apache.distribution import Distribution, Part, distribution
 from ..apache.server import ServerPlan
 from ..apache.workload_class import compiled
-from ..defects import Defect
+from ..defects import OF_APACHE, Defect
 from ..oracle.client_profiles import OF_CLUSTER, PROFILES, profile_of
 from ..oracle.timers import Timers, timers_of_nodes
 from ..scenarios.implementations import SERVERS
@@ -61,7 +61,10 @@ class NodePlan:
     def factory(self, name: str, kind: NodeKind) -> Factory:
         """The program of the node, with the planted defect in it where it is ours and one is meant for it."""
         if (made_by := self.scenario.implementations().get(name)) is not None and kind in SERVERS:
-            return partial(programs.apache_server, self._apache_server(name, kind, made_by))
+            server = partial(programs.apache_server, self._apache_server(name, kind, made_by))
+            if self.defect is not None and self.defect.name in OF_APACHE and self.defect.is_for(name, kind):
+                return partial(programs.planted, server, self.defect.name)
+            return server
         if (version := distribution(self.scenario.implementation_of(name))) is not None and kind in _CLIENTS:
             return self._apache_client(name, kind, version)
         made = _MAKERS[kind](self, name)

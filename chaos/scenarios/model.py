@@ -333,14 +333,14 @@ def found_defect(name: str, *, file: str, key: str = "", beside: Path | None = N
 
     ScenarioError when there is none, or when the file is no defect.
     """
-    from ..defects import DEFECTS  # all nodes' programs, which few scenarios need
+    from ..defects import EVERY  # all nodes' programs, which few scenarios need
     from ..defects.module import DefectModuleError, of_file
 
     if not name.endswith(".py"):
-        if name not in DEFECTS:
-            allowed = f"a defect of docs/defects.md, or a file NAME.py{nearest(name, DEFECTS)}"
+        if name not in EVERY:
+            allowed = f"a defect of docs/defects.md, or a file NAME.py{nearest(name, EVERY)}"
             raise ScenarioError(file, key, repr(name), allowed)
-        return DEFECTS[name]
+        return EVERY[name]
     at = Path(name) if beside is None or not (beside / name).exists() else beside / name
     try:
         return of_file(at)
@@ -349,8 +349,15 @@ def found_defect(name: str, *, file: str, key: str = "", beside: Path | None = N
 
 
 def refuse_nowhere(defect: Defect, scenario: Scenario, file: str) -> None:
-    """ScenarioError for a user's defect that no node of the scenario would have."""
+    """ScenarioError for a user's defect that no node would have, or one of Apache's where its nodes are ours."""
+    from ..defects import OF_APACHE
+
     kinds = scenario.topology().kinds
+    if defect.name in OF_APACHE:
+        wrong = [node for node in defect.nodes if node not in scenario.implementations()]
+        if wrong:
+            allowed = f"one for {', '.join(defect.nodes)} of Apache's (implementation: apache-5.3.3)"
+            raise ScenarioError(file, "defect", defect.name, allowed)
     if defect.source and not any(defect.is_for(name, kind) for name, kind in kinds.items()):
         where = ", ".join(defect.nodes) or ", ".join(defect.kinds)
         allowed = f"one for a node of {scenario.name}: it is for {where}"

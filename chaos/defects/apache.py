@@ -1,0 +1,117 @@
+"""Ways to be wrong that are put into Apache's own servers from outside: into their fronts, their configuration, their
+life. The Java programs stay as they are, and what is done is recorded as no fault.
+
+Not the self-test's, which needs no Java: `nemesrv run SCENARIO --implementation apache-5.3.3 --defect NAME`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from ...remoting.codes import RequestCode, ResponseCode
+from ..fronts.behaviour import PASSES, Behaviour
+from ..topology import NodeKind
+from .model import Defect, checks, replace_part
+
+UNHEARD_S = 25.0
+"""From its restart on: its registration at once and the one after 10 s; the next is 40 s after it."""
+EMPTIED_AFTER_S = 35.0
+"""Between two of the brokers' registrations, which are 30 s apart from the first at 10 s."""
+
+
+def _is_not_heard(node: Any) -> None:
+    """Its dialler front of ns-0 answers each registration of its second process itself, with code 0."""
+    if not node._context.incarnation:
+        return
+    start = node.start
+
+    async def start_unheard() -> None:
+        (front,) = node._dialler._fronts["ns-0"]
+        await front.behave(Behaviour(codes={RequestCode.REGISTER_BROKER: ResponseCode.SUCCESS}))
+        node._context.clock.call_later(UNHEARD_S, lambda: node._begin(front.behave(PASSES)))
+        await start()
+
+    replace_part(node, "start", start_unheard)
+
+
+def _registers_with_one(node: Any) -> None:
+    said = node._said
+
+    def said_of_one() -> dict[str, object]:
+        settings: dict[str, object] = said()
+        return {**settings, "namesrvAddr": str(settings["namesrvAddr"]).split(";")[0]}
+
+    replace_part(node, "_said", said_of_one)
+
+
+def _is_emptied(node: Any) -> None:
+    """Its JVM is killed and another one started behind the same front; its process, and so the run, knows nothing."""
+    start = node.start
+
+    async def empty() -> None:
+        await node._java.kill()
+        node._up.clear()
+        node._forget()
+        for task in [task for task in node._tasks if task is not asyncio.current_task()]:
+            task.cancel()
+        if node._poller is not None:
+            await node._poller.close()
+        await node._boot()
+
+    async def start_and_empty() -> None:
+        await start()
+        node._context.clock.call_later(EMPTIED_AFTER_S, lambda: node._begin(empty()))
+
+    replace_part(node, "start", start_and_empty)
+
+
+_OF_ROUTES = checks(
+    "answers_are_true",
+    "availability",
+    "client_routes_are_true",
+    "living_are_used",
+    "messages_delivered",
+    "no_false_eviction",
+    "queue_ownership",
+    "recovery_time",
+    "registrations_are_kept",
+    "routes_converge",
+)
+
+OF_APACHE: dict[str, Defect] = {
+    defect.name: defect
+    for defect in (
+        Defect(
+            name="apache-broker-is-not-heard",
+            what=f"for {UNHEARD_S:g} s after its restart a broker's registrations never reach ns-0, and are answered",
+            kinds=(NodeKind.BROKER,),
+            nodes=("broker-a",),
+            scenario="broker-crash",
+            caught_by=checks("routes_are_true"),
+            also=_OF_ROUTES,
+            plant=_is_not_heard,
+        ),
+        Defect(
+            name="apache-broker-registers-with-one",
+            what="a broker registers with the first NameServer of its list only",
+            kinds=(NodeKind.BROKER,),
+            nodes=("broker-a",),
+            scenario="smoke",
+            caught_by=checks("routes_are_true", "routes_converge"),
+            also=_OF_ROUTES - {"routes_converge"},
+            plant=_registers_with_one,
+        ),
+        Defect(
+            name="apache-name-server-is-emptied",
+            what="a NameServer's JVM is started anew, with an empty table, and nobody says so",
+            kinds=(NodeKind.NAME_SERVER,),
+            nodes=("ns-0",),
+            scenario="smoke",
+            caught_by=checks("routes_are_true"),
+            also=_OF_ROUTES,
+            plant=_is_emptied,
+        ),
+    )
+}
+"""By name; `scenario` is where the nightly tests show it, beside its clean twin (tests/chaos/defects/)."""
