@@ -50,6 +50,7 @@ def explanation(scenario: Scenario) -> dict[str, Any]:
         "node_timers": dict(world.run.get("node_timers") or {}),
         "zones": {zone: list(nodes) for zone, nodes in scenario.topology().zones.items()},
         "hosts": scenario.hosts(),
+        "implementations": scenario.implementations(),
         "processes": {process: len(nodes) for process, nodes in scenario.topology().processes.items()},
         "timeline": [action.model_dump(mode="json") for action in scenario.timeline],
         "end_s": _seconds(world.end_ms),
@@ -190,6 +191,7 @@ def _lines(told: Mapping[str, Any], scenario: Scenario) -> list[str]:
         *_shared(told["processes"]),
         *(f"zone {zone}: {', '.join(nodes)}" for zone, nodes in told["zones"].items()),
         *_hosts(told["hosts"], scenario),
+        *_made_by(told["implementations"]),
         "",
     ]
     steps = [(own.joins_at_s, f"{name} joins") for name, own in scenario.nodes.items() if own.joins_at_s is not None]
@@ -236,6 +238,12 @@ def _hosts(hosts: Mapping[str, Sequence[str]], scenario: Scenario) -> Iterable[s
     for action in scenario.timeline:
         if isinstance(action.what, HostAction):
             yield f"{action_told(action)} at {action.at_s:g} s: {action.what.consists_of}".replace("`", "")
+
+
+def _made_by(implementations: Mapping[str, str]) -> Iterable[str]:
+    """Whose programs nodes are, where not all are ours: the windows are those of the profile whoever it is."""
+    for text in dict.fromkeys(implementations.values()):
+        yield f"{text}: {', '.join(node for node, said in implementations.items() if said == text)}"
 
 
 def _shared(processes: Mapping[str, int]) -> list[str]:

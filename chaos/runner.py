@@ -193,16 +193,21 @@ def _require_injectable(scenario: Scenario, options: Options) -> None:
             by_packets = ", `injection: packet` beside it" if what.loses_packets else ""
             allowed = f"a fault that a proxy can inject{by_packets}, or --clock virtual"
             raise ScenarioError(scenario.name, f"timeline.{index}.{key}", value, allowed)
-    if made_by := next(iter(scenario.implementations().values()), None):
-        if options.is_virtual(scenario):
-            raise ScenarioError(scenario.name, "clock", "virtual", f"the real clock where a node is {made_by}")
-        if options.ray is not None:
-            allowed = f"a Ray of its own on this machine where a node is {made_by}: no --ray, no $RAY_ADDRESS"
-            raise ScenarioError("--ray", "", options.ray, allowed)
+    if (made_by := next(iter(scenario.implementations().values()), None)) and options.is_virtual(scenario):
+        raise ScenarioError(scenario.name, "clock", "virtual", f"the real clock where a node is {made_by}")
+    refuse_far(scenario, options.ray)
     if options.ray is None and not options.is_virtual(scenario):
         placed(scenario.topology(), scenario.placement, [Offer(THIS_MACHINE)], file=scenario.name)
     if scenario.phases and not options.is_virtual(scenario):
         raise ScenarioError(scenario.name, "phases", str(scenario.phases), "no phases, or --clock virtual")
+
+
+def refuse_far(scenario: Scenario, ray: str | None) -> None:
+    """ScenarioError for nodes of Apache's on the hosts of a Ray cluster: their jars are on this machine."""
+    made_by = next(iter(scenario.implementations().values()), None)
+    if ray is not None and made_by is not None:
+        allowed = f"a Ray of its own on this machine where a node is {made_by}: no --ray, no $RAY_ADDRESS"
+        raise ScenarioError("--ray", "", ray, allowed)
 
 
 def _require_packets(scenario: Scenario, options: Options) -> None:

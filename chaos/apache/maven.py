@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -55,8 +56,7 @@ def resolve(what: str, pom: str, folder: Path, arguments: Sequence[str] = ()) ->
         except subprocess.TimeoutExpired as exc:
             raise JavaMissing(f"{what}: Maven took longer than {RESOLVE_TIMEOUT_S} s") from exc
         if done.returncode != 0 or not any(target.glob("*.jar")):
-            errors = [line for line in done.stdout.splitlines() if "[ERROR]" in line] or ["no reason given"]
-            raise JavaMissing(f"{what}: Maven has no jars: {errors[0][:300]}")
+            raise JavaMissing(f"{what}: {why_none(done.stdout)}")
         keep_sums(target)
         try:
             target.rename(folder)
@@ -64,6 +64,15 @@ def resolve(what: str, pom: str, folder: Path, arguments: Sequence[str] = ()) ->
             if not folder.is_dir():  # another run was quicker
                 raise
     return folder
+
+
+def why_none(said: str) -> str:
+    """What Maven's output comes to, in one sentence."""
+    errors = [line.removeprefix("[ERROR]").strip() for line in said.splitlines() if "[ERROR]" in line]
+    absent = re.search(r"Could not find artifact (org\.apache\.rocketmq:\S+)", errors[0]) if errors else None
+    if absent is not None:
+        return f"Maven found no {absent[1]}: is there such a version?"
+    return f"Maven has no jars: {errors[0][:300] if errors else 'no reason given'}"
 
 
 def checksums(folder: Path) -> dict[str, str]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import click
 
-from .options import json_option, scenario_names, set_option
+from .options import implementation_option, json_option, scenario_names, set_option
 
 
 @click.command()
 @click.argument("scenario", shell_complete=scenario_names)
+@implementation_option
 @set_option
 @json_option
-def explain(scenario: str, sets: tuple[str, ...], as_json: bool) -> None:
+def explain(scenario: str, implementation: str | None, sets: tuple[str, ...], as_json: bool) -> None:
     """Who must, may and must not hold what in SCENARIO, and when, from the checks' own windows. Starts nothing.
 
     \b
@@ -21,4 +22,4 @@ def explain(scenario: str, sets: tuple[str, ...], as_json: bool) -> None:
     from ..explain import explain as explain_it
     from ..scenarios.model import find
 
-    explain_it(find(scenario, sets), as_json=as_json)
+    explain_it(find(scenario, sets, implementation), as_json=as_json)

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import click
 
+from ..apache.distribution import OURS
 from ..installation import require_extras
 from .ending import supervised
-from .options import ray_option
+from .options import implementation_option, ray_option
 from .values import Number, WholeNumber
 
 
@@ -28,7 +29,8 @@ def _clients(_context: click.Context, _parameter: click.Parameter, said: tuple[s
 @click.option("--name-servers", type=WholeNumber(1, 9), default=3, show_default=True)
 @click.option("--brokers", type=WholeNumber(1, 26), default=2, show_default=True)
 @click.option("--slaves", type=WholeNumber(0, 3), default=0, show_default=True, help="Of each broker.")
-@click.option("--profile", type=click.Choice(["4.9", "5.x"]), default="4.9", show_default=True)
+@click.option("--profile", type=click.Choice(["4.9", "5.x"]), help="Default 4.9, or the implementation's.")
+@implementation_option
 @click.option("--time-scale", type=Number(min=0, min_open=True, max=100), default=1, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="First line on stdout is one JSON object.")
 @click.option("--check", metavar="CHECKS", help="Judge while it is up: names with commas, `default` or `all`.")
@@ -48,7 +50,8 @@ def up(
     name_servers: int,
     brokers: int,
     slaves: int,
-    profile: str,
+    profile: str | None,
+    implementation: str | None,
     time_scale: float,
     as_json: bool,
     check: str | None,
@@ -75,6 +78,7 @@ def up(
         brokers=brokers,
         slaves=slaves,
         profile=profile,
+        implementation=implementation or OURS,
         time_scale=time_scale,
         checks=checks or (),
         clients=clients,

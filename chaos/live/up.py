@@ -22,6 +22,8 @@ from ...actors.cluster import ClusterError
 from ...actors.processes import signals_deferred
 from ...actors.supervisor import AtASignal, at_a_signal
 from ...actors.watch import Death
+from ...remoting.node.profile import Profile
+from ..apache.distribution import OURS
 from ..checkers import CHECKS
 from ..errors import HarnessError
 from ..experiment.harness import Harness
@@ -35,8 +37,9 @@ from ..history.parts import discard
 from ..judging import Judged, exit_status, keep, of_run, show
 from ..oracle.recorded import NodeInfo
 from ..oracle.world import World
-from ..preflight import Needs, require
-from ..runner import Options, as_run_with
+from ..preflight import Needs, require, require_programs
+from ..runner import Options, as_run_with, refuse_far
+from ..scenarios.implementations import profile_of
 from ..scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel, parse
 from ..topology import broker_id, broker_name
 from ..verdict import Verdict
@@ -56,24 +59,37 @@ def scenario_of(
     name_servers: int,
     brokers: int,
     slaves: int = 0,
-    profile: str,
+    profile: str | None,
     time_scale: float,
+    implementation: str = OURS,
     checks: Sequence[str] = (),
     clients: Mapping[str, str | None] = MappingProxyType({}),
 ) -> Scenario:
     """Nobody but NameServers, brokers and the links to them; what happens to them, its timeline will say.
 
-    `clients`: those under test, by name, with their profiles. ScenarioError for what cannot be.
+    `clients`: those under test, by name, with their profiles. ScenarioError for what cannot be. Without a profile it
+    is that of the implementation, 4.9 where the servers are ours.
     """
+    follows = profile_of(implementation, "", "--implementation")
+    said = profile or str(follows or Profile.V4_9)
     scenario = Scenario(
         name="up",
         description="A cluster that stayed up for clients of its own.",
-        cluster=ClusterModel(name_servers=name_servers, brokers=brokers, slaves=slaves, profile=profile, external=True),
+        cluster=ClusterModel.model_validate(
+            {
+                "name_servers": name_servers,
+                "brokers": brokers,
+                "slaves": slaves,
+                "profile": said,
+                "implementation": implementation,
+                "external": True,
+            }
+        ),
         timers=TimersModel(time_scale=time_scale),
         workload=WorkloadModel(producers=0, consumers=0, client_starts=0, prober=False),
         checks=tuple(checks) or UP_CHECKS,
     )
-    if clients:
+    if clients or implementation != OURS:
         document = scenario.model_dump(mode="json")
         document["cluster"]["clients"] = dict(clients)
         scenario = parse(document, file="nemesrv up")
@@ -112,6 +128,8 @@ class Up:
         refuse_used(self.out)
         here = Needs.of_run(scenario, judged=self.judged) if self.ray is None else Needs(java=self.judged)
         require(here, self.out or Path("runs"))
+        refuse_far(scenario, self.ray)
+        require_programs(scenario, scenario.timers.time_scale)
         folder = RunFolder.create(scenario.name, self.out)
         workers = len(scenario.topology().nodes) + 1
         with Harness(judges=self.judged, rehearses=False, workers=workers, ray=self.ray) as harness:

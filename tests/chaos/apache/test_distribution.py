@@ -86,3 +86,16 @@ def test_jars_of_the_cache_are_held_against_the_list_beside_them(tmp_path: Path)
 
 def test_a_list_of_sha256sum_is_read_as_it_writes_it() -> None:
     assert maven.read_sums("AB12  a.jar\ncd34 *b.jar\n\n") == {"a.jar": "ab12", "b.jar": "cd34"}
+
+
+def test_what_maven_says_comes_to_one_sentence() -> None:
+    """A version that there is not is told as such."""
+    said = (
+        "[ERROR] Failed to execute goal on project interop: Could not resolve dependencies: Could not find artifact "
+        "org.apache.rocketmq:rocketmq-namesrv:jar:5.9.9 in a repository -> [Help 1]\n[ERROR] and more"
+    )
+    assert maven.why_none(said) == (
+        "Maven found no org.apache.rocketmq:rocketmq-namesrv:jar:5.9.9: is there such a version?"
+    )
+    assert maven.why_none("[ERROR] offline") == "Maven has no jars: offline"
+    assert maven.why_none("") == "Maven has no jars: no reason given"

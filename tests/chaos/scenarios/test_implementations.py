@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from nemesrv.chaos.commands.explain import explain
 from nemesrv.chaos.errors import ScenarioError
+from nemesrv.chaos.live.up import scenario_of
 from nemesrv.chaos.runner import Options, run_all
 from nemesrv.chaos.scenarios.model import find, parse
 from nemesrv.remoting.node.profile import Profile
@@ -164,3 +167,15 @@ def test_where_it_cannot_run_nothing_is_started(options: Options, said: str, tmp
     with pytest.raises(ScenarioError) as refused:
         run_all([_parse({"implementation": "apache-4.9.7"})], options)
     assert said in str(refused.value)
+
+
+def test_a_cluster_that_stays_up_has_the_profile_of_its_implementation() -> None:
+    scenario = scenario_of(name_servers=1, brokers=1, profile=None, time_scale=1, implementation="apache-5.3.3")
+    assert scenario.implementations() == {"ns-0": "apache-5.3.3", "broker-a": "apache-5.3.3"}
+    assert scenario.profile is Profile.V5_X
+    assert scenario_of(name_servers=1, brokers=1, profile=None, time_scale=1).profile is Profile.V4_9
+
+
+def test_explain_says_who_is_whose() -> None:
+    result = CliRunner().invoke(explain, ["smoke", "--implementation", "apache-4.9.7"])
+    assert "apache-4.9.7: ns-0, ns-1, ns-2, broker-a, broker-b, broker-c\n" in result.output
