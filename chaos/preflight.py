@@ -204,7 +204,12 @@ def require_programs(scenario: Scenario, scale: float) -> None:
     if not found:
         return
     kinds = scenario.topology().kinds
-    parts = {(text, Part.SERVERS if kinds[node] in SERVERS else Part.CLIENTS) for node, text in found.items()}
+    made_by_turns = {**{node: (text,) for node, text in found.items()}, **scenario.upgrades()}
+    parts = {
+        (text, Part.SERVERS if kinds[node] in SERVERS else Part.CLIENTS)
+        for node, texts in made_by_turns.items()
+        for text in texts
+    }
     for text, part in sorted(parts):
         made_by = distribution(text)
         assert made_by is not None

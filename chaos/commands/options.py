@@ -10,9 +10,13 @@ from .values import AppendedFile, RayAddress
 
 def scenario_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """For a shell: shipped scenarios, and files."""
-    from ..scenarios.model import drills, shipped
+    from ..scenarios.model import drills, shipped, version_changes
 
-    names = [CompletionItem(name) for name in (*shipped(), *drills(), "all") if name.startswith(incomplete)]
+    names = [
+        CompletionItem(name)
+        for name in (*shipped(), *drills(), *version_changes(), "all")
+        if name.startswith(incomplete)
+    ]
     return names or [CompletionItem(incomplete, type="file")]
 
 

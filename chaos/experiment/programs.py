@@ -39,6 +39,11 @@ def apache_server(plan: ServerPlan, context: NodeContext) -> Node:
     return ApacheServer(context, plan)
 
 
+def upgraded_server(plans: tuple[ServerPlan, ...], context: NodeContext) -> Node:
+    """What this process of the node is: the last of `plans` where it was started again oftener."""
+    return apache_server(plans[min(context.incarnation, len(plans) - 1)], context)
+
+
 def apache_client(config: JavaClientConfig, context: NodeContext) -> Node:
     from ..apache.client import JavaClient
 

@@ -105,6 +105,8 @@ class Restart(Action):
     """Ends a kill or a stop: a new process over the same files and port. A node that runs is stopped first."""
 
     do: Literal["restart"] = "restart"
+    implementation: str | None = None
+    """Of a node that is Apache's: the version that it is from now on; None: what it was."""
     acts_on = "nodes"
 
 
@@ -115,6 +117,8 @@ class RollingRestart(Action):
     pause_s: float = Field(30, ge=0, le=100_000)
     down_s: float = Field(0, ge=0, le=100_000)
     by: Literal["stop", "kill"] = "stop"
+    implementation: str | None = None
+    """As a restart's: an upgrade, one node after the other."""
     acts_on = "nodes"
 
 

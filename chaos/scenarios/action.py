@@ -70,7 +70,7 @@ class ActionModel(BaseModel):
             for key in ("name", "injection", "links", "nodes", "hosts", "period_s", "duty")
             if entry[key]
         }
-        own = {key: value for key, value in what.items() if value != []}
+        own = {key: value for key, value in what.items() if value != [] and (key, value) != ("implementation", None)}
         return {"at_s": entry["at_s"], "do": own.pop("do"), **said, **own}
 
     @model_validator(mode="after")

@@ -41,6 +41,7 @@ from .setting import change
 from .shared_processes import check_processes
 from .timeline import is_chosen, refuse_idle_heals, refuse_impossible
 from .topics import all_topics, check_topics, group_of, topic_of
+from .upgrades import check_upgrades, upgrades_of
 from .zones import check_zones, nodes_of_zones
 
 if TYPE_CHECKING:
@@ -239,6 +240,10 @@ class Scenario(_Model):
         said = self.cluster.implementation, self.workload.implementation
         return implementations_of(*said, self.nodes, self.topology().kinds)
 
+    def upgrades(self) -> dict[str, tuple[str, ...]]:
+        """Node to `implementation` of each of its processes, in order, of those that do not stay what they were."""
+        return upgrades_of(self.unfolded(), self.topology().members, self.implementations())
+
     def implementation_of(self, node: str) -> str:
         """Whose program the node is: ours, apache-VERSION or apache:FOLDER."""
         return self.implementations().get(node, OURS)
@@ -320,6 +325,7 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
         refuse_idle_heals(timeline, scenario.topology(), file=file)
     check_by_hand(scenario, file=file)
     check_implementations(scenario, file=file)
+    check_upgrades(scenario, file=file)
     check_clocks(scenario, file=file)
     if scenario.defect is not None:
         defect = found_defect(scenario.defect, file=file, key="defect", beside=Path(file).parent)
@@ -474,9 +480,14 @@ def drills() -> dict[str, Path]:
     return {path.stem: path for path in sorted((SHIPPED_DIR / "drills").glob("*.yaml"))}
 
 
+def version_changes() -> dict[str, Path]:
+    """The same of those in which Apache's servers become another version."""
+    return {path.stem: path for path in sorted((SHIPPED_DIR / "upgrades").glob("*.yaml"))}
+
+
 def find(name_or_path: str, sets: Sequence[str] = (), implementation: str | None = None) -> Scenario:
     """A shipped scenario by name, or the scenario of a YAML file; with what `--set` and `--implementation` change."""
-    known = {**shipped(), **drills()}
+    known = {**shipped(), **drills(), **version_changes()}
     if name_or_path in known:
         return load(known[name_or_path], sets, implementation)
     path = Path(name_or_path)

@@ -14,9 +14,9 @@ from .programs import nemesrv
 def test_scenarios_lists_what_ships_one_line_each_and_the_field_drills_apart(tmp_path: Path) -> None:
     done = nemesrv("scenarios", cwd=tmp_path)
     assert done.returncode == 0
-    shipped, drills = done.stdout.split(
-        "\n\nField drills, beside what was measured on real clusters (docs/drills.md):\n"
-    )
+    shipped, rest = done.stdout.split("\n\nField drills, beside what was measured on real clusters (docs/drills.md):\n")
+    drills, upgrades = rest.split("\n\nUpgrades of Apache's servers (docs/apache.md):\n")
+    assert [line.split()[0] for line in upgrades.splitlines()] == ["upgrade-servers"]
     assert [line.split()[0] for line in drills.splitlines()] == [
         "drill-1-hang",
         "drill-2-stop",

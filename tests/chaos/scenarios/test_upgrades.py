@@ -1,0 +1,92 @@
+"""A restart with another implementation: which process of a node is what, and what is refused."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+import yaml
+
+from nemesrv.chaos.errors import ScenarioError
+from nemesrv.chaos.experiment import programs
+from nemesrv.chaos.experiment.nodes import NodePlan
+from nemesrv.chaos.scenarios.model import Scenario, find, parse
+from nemesrv.chaos.topology import NodeKind
+from nemesrv.remoting.node.network import Address
+
+BEGINS = "cluster: {name_servers: 2, brokers: 2, implementation: apache-4.9.7}\nchecks: [routes_are_true]\ntimeline:\n"
+
+
+def scenario(*steps: str, begins: str = BEGINS) -> Scenario:
+    return parse(yaml.safe_load(begins + "".join(f"  - {step}\n" for step in steps)), file="s.yaml")
+
+
+def test_each_process_of_a_node_is_what_the_last_restart_before_it_said() -> None:
+    found = scenario(
+        "{at_s: 20, do: rolling_restart, nodes: [name_servers], pause_s: 40, implementation: apache-5.3.3}",
+        "{at_s: 120, do: restart, nodes: [ns-0]}",
+        "{at_s: 130, do: kill, nodes: [broker-a]}",
+        "{at_s: 140, do: restart, nodes: [broker-a]}",
+        "{at_s: 200, do: restart, nodes: [broker-a], implementation: apache-5.3.3}",
+    )
+    assert found.upgrades() == {
+        "ns-0": ("apache-4.9.7", "apache-5.3.3", "apache-5.3.3"),
+        "ns-1": ("apache-4.9.7", "apache-5.3.3"),
+        "broker-a": ("apache-4.9.7", "apache-4.9.7", "apache-5.3.3"),
+    }
+    assert parse(yaml.safe_load(found.to_yaml()), file="again.yaml").upgrades() == found.upgrades()
+
+
+def test_a_restart_that_says_nothing_of_it_is_written_as_before() -> None:
+    plain = scenario("{at_s: 20, do: restart, nodes: [ns-0]}")
+    assert plain.upgrades() == {}
+    assert "implementation" not in plain.to_yaml().split("timeline:")[1]
+
+
+def test_a_node_s_factory_has_the_program_of_every_process(tmp_path: Path) -> None:
+    found = find("upgrade-servers")
+    listen = {
+        name: Address("127.0.0.1", 10_000 + 10 * number)
+        for number, name in enumerate(found.topology().of(NodeKind.NAME_SERVER, NodeKind.BROKER))
+    }
+    plan = NodePlan(scenario=found, listen=listen, advertised=listen, logs=tmp_path)
+    for name, kind in (("ns-2", NodeKind.NAME_SERVER), ("broker-b", NodeKind.BROKER)):
+        factory = plan.factory(name, kind)
+        assert isinstance(factory, partial)
+        assert factory.func is programs.upgraded_server
+        assert [each.implementation for each in factory.args[0]] == ["apache-4.9.7", "apache-5.3.3"]
+
+
+@pytest.mark.parametrize(
+    ("step", "says"),
+    [
+        (
+            "{at_s: 20, do: restart, nodes: [ns-0], implementation: apache-9}",
+            "s.yaml: timeline.0.implementation: 'apache-9' is not allowed: ours, apache-VERSION",
+        ),
+        (
+            "{at_s: 20, do: restart, nodes: [ns-0], implementation: ours}",
+            "another version of a server that is Apache's from the start: ns-0 is apache-4.9.7",
+        ),
+        (
+            "{at_s: 20, do: rolling_restart, nodes: [producers], implementation: apache-5.3.3}",
+            "another version of a server that is Apache's from the start: producer-0 is ours",
+        ),
+        (
+            "{at_s: 20, do: restart, nodes: [ns-0], implementation: apache-5.3.3}\n"
+            "  - {at_s: 90, do: restart_storm, nodes: [name_servers]}",
+            "timeline.1.nodes: restart_storm is not allowed: not of ns-0, whose implementation changes",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_sentence(step: str, says: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        scenario(step)
+    assert says in str(caught.value)
+
+
+def test_a_node_of_ours_does_not_become_apaches() -> None:
+    begins = BEGINS.replace(", implementation: apache-4.9.7", "")
+    with pytest.raises(ScenarioError, match="a server that is Apache's from the start: ns-0 is ours"):
+        scenario("{at_s: 20, do: restart, nodes: [ns-0], implementation: apache-5.3.3}", begins=begins)
