@@ -8,7 +8,8 @@
 
 A route that is another than the last one changed between the last question whose answer had the old one and this
 answer. What can have changed it then, of each broker in whose part it differs, is on the wire: a registration, an
-unregistration, a connection that ended; the row has that moment. Without any it has the middle (inexact.py).
+unregistration, a connection that ended; the row has that moment. Without any it has the middle (inexact.py), and an
+answer to somebody else is believed only when a poll has the same: else the answer was wrong, and not the table.
 """
 
 from __future__ import annotations
@@ -68,6 +69,8 @@ class _Held:
     seen_ms: float = -math.inf
     """The latest question whose answer had it."""
     before: Route | None = None
+    doubted: list[_Sighting] = field(default_factory=list)
+    """Answers to others since the last poll, with another route that nothing on the wire explains."""
 
 
 class _Why(NamedTuple):
@@ -306,8 +309,20 @@ class NameServerRows:
         if one.from_ms <= held.since_ms and one.route == held.before:
             return  # it was asked before the change
         known_ms = self._topics.get(one.topic, one.from_ms)
-        from_ms = min(max(held.since_ms, held.seen_ms, known_ms), one.to_ms)
-        moments = {name: self._moment(one.topic, name, from_ms, one.to_ms) for name in _differ(held.route, one.route)}
+        from_ms = max(held.since_ms, held.seen_ms, known_ms)
+        if one.learnt == "poll":
+            early = [other.to_ms for other in held.doubted if other.route == one.route and other.to_ms >= from_ms]
+            one = one._replace(to_ms=min((*early, one.to_ms)))
+            held.doubted.clear()
+        from_ms = min(from_ms, one.to_ms)
+        caused = {name: self._cause(one.topic, name, from_ms, one.to_ms) for name in _differ(held.route, one.route)}
+        if one.learnt == "wire" and None in caused.values():
+            held.doubted.append(one)
+            return
+        moments = {
+            name: (self._inexact.between(from_ms, one.to_ms), False) if at_ms is None else (at_ms, True)
+            for name, at_ms in caused.items()
+        }
         for at_ms in sorted({at_ms for at_ms, _ in moments.values()}):
             done = [name for name, moment in moments.items() if moment[0] <= at_ms]
             route = one.route if len(done) == len(moments) else _mixed(held.route, one.route, done)
@@ -316,12 +331,10 @@ class NameServerRows:
             held.before, held.since_ms = held.route, at_ms
         held.route, held.seen_ms = one.route, max(held.seen_ms, one.from_ms)
 
-    def _moment(self, topic: str, broker: str, from_ms: float, to_ms: float) -> tuple[float, bool]:
-        """When the broker's part of the topic's route changed, and whether anything was seen that can have done it."""
-        causes = [at_ms for at_ms in (*self._causes[broker], *self._causes[topic]) if from_ms <= at_ms <= to_ms]
-        if causes:
-            return max(causes), True
-        return self._inexact.between(from_ms, to_ms), False
+    def _cause(self, topic: str, broker: str, from_ms: float, to_ms: float) -> float | None:
+        """When something was seen that can have changed the broker's part of the topic's route; the last, if many."""
+        causes = (at_ms for at_ms in (*self._causes[broker], *self._causes[topic]) if from_ms <= at_ms <= to_ms)
+        return max(causes, default=None)
 
     def _put(self, at_ms: float, event: str, **fields: Any) -> None:
         self._sink(Row(at_ms, event, fields))

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -71,13 +73,23 @@ def judge(control: Control, world: World) -> Verdict:
             process, calls = (life.node, life.incarnation), registered if kind == "broker" else asked
             one = _Tasks(control, world, life, kind, runs.get(process, ()), calls.get(process, ()))
             findings += [*one.findings(), *Waits(control, world, life, kind).findings()]
-    return verdict_of(
+    verdict = verdict_of(
         NAME,
         findings,
         measured={"tasks": len({(f.subject, f.object) for f in findings}), "acts": sum(f.examined for f in findings)},
         nothing="no node recorded a periodic task",
         noun="timed acts were early or late",
     )
+    return replace(verdict, undecided=_untold(world)) if verdict.examined else verdict
+
+
+def _untold(world: World) -> dict[str, str]:
+    """The nodes whose timers nobody sees, by who made them."""
+    made: dict[str, list[str]] = defaultdict(list)
+    for node in world.of_kind(*_KINDS):
+        if node.implementation != OURS and not node.is_under_test:
+            made[node.implementation].append(node.name)
+    return {f"timers of {', '.join(names)}": f"{by} does not say when they ran" for by, names in made.items()}
 
 
 CHECK = Check(

@@ -145,6 +145,34 @@ def test_an_answer_that_was_asked_for_before_the_change_is_no_change_back() -> N
     assert seen.of("route") == [(1000.0, route("broker-a")), (1200.0, None)]
 
 
+def test_an_answer_that_nothing_explains_is_believed_when_a_poll_has_it_too_and_dates_it() -> None:
+    seen = Seen()
+    seen.registered(1000, 1, "broker-a", A)
+    seen.polled(1250, "broker-a")
+    seen.opened(1300, 9)
+    for opaque, at_ms in enumerate((1300, 1400)):
+        seen.asked(at_ms, 9, 105, opaque, topic="T")
+        seen.answered(at_ms + 2, 9, opaque, code=17)
+    seen.until(1480)
+    assert seen.of("route") == [(1000.0, route("broker-a"))]
+    seen.polled(1500)
+    seen.until(1600)
+    assert seen.of("route") == [(1000.0, route("broker-a")), (pytest.approx((1246 + 1302) / 2), None)]
+
+
+def test_an_answer_that_nothing_explains_and_no_poll_has_is_no_change_of_the_table() -> None:
+    seen = Seen()
+    seen.registered(1000, 1, "broker-a", A)
+    seen.polled(1250, "broker-a")
+    seen.opened(1300, 9)
+    seen.asked(1300, 9, 105, 7, topic="T")
+    seen.answered(1302, 9, 7, code=17)
+    for at_ms in (1500, 1750, 2000):
+        seen.polled(at_ms, "broker-a")
+    seen.until(3000)
+    assert seen.of("route") == [(1000.0, route("broker-a"))]
+
+
 @pytest.mark.parametrize(
     ("by", "how", "lines", "reason"),
     [

@@ -252,4 +252,6 @@ def test_programs_that_others_made_are_not_held_to_it() -> None:
         address=address_of("broker-a"),
         value={"kind": "broker", "implementation": "Apache 4.9.8"},
     )
-    assert check(told).verdict is Validity.VALID
+    verdict = check(told)
+    assert verdict.verdict is Validity.VALID
+    assert verdict.undecided == {"timers of broker-a": "Apache 4.9.8 does not say when they ran"}
