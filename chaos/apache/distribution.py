@@ -59,20 +59,22 @@ class Distribution:
         """Whose windows it obeys. JavaMissing for a folder that is no distribution."""
         return Profile.V4_9 if self.version_of(Part.SERVERS).startswith("4.") else Profile.V5_X
 
-    def class_path(self, part: Part) -> str:
+    def class_path(self, part: Part, *, verified: bool = False) -> str:
         """What `java -cp` takes, every jar as its checksum says. JavaMissing says what is missing, and how to get it.
 
-        A folder of the user's is held against its lib/SHA256SUMS where it has one.
+        A folder of the user's is held against its lib/SHA256SUMS where it has one. `verified`: somebody has done so.
         """
         require("java")
         version = self.version_of(part)
         if self.home is not None:
             lib = self.home / "lib"
-            if (lib / SUMS).exists():
+            if (lib / SUMS).exists() and not verified:
                 verify(lib, "unpack the distribution again, or remove the list")
             return f"{lib}/*"
         arguments = (f"-P{part}", f"-Drocketmq.version={version}")
         folder = cache("apache") / f"{part}-{version}"
+        if verified and folder.is_dir():
+            return f"{folder}/*"
         return f"{resolve(f'RocketMQ {version} {part}', POM.read_text(encoding='utf-8'), folder, arguments)}/*"
 
     def _jars(self) -> list[Path]:

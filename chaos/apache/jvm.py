@@ -37,8 +37,6 @@ JAVA_FLAGS = (
 )
 """Small heaps: three NameServers and three brokers are then 750 MiB. Without a file in the folder for temporary ones,
 which a JVM that is killed would leave there."""
-MEMORY_BYTES = 260 * 1024 * 1024
-"""What one of them has in use after work, at most."""
 LAST_LINES = 8_000
 _PDEATHSIG = """
 import ctypes, os, signal, sys

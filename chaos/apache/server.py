@@ -196,7 +196,7 @@ class ApacheServer:
     def _command(self, environment: Mapping[str, str], scale: float) -> JavaCommand:
         assert self._made_by is not None
         home = self._folder.resolve() / "home"
-        class_path = self._made_by.class_path(Part.SERVERS)
+        class_path = self._made_by.class_path(Part.SERVERS, verified=True)  # by the run, before it began
         part = "broker" if self._is_broker else "namesrv"
         properties.write_logback(home / "conf", self._logs_folder)
         logback = properties.logback_of_jar(class_path, part, home / "conf")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from ...remoting.node.profile import Profile
@@ -19,6 +19,10 @@ from .by_hand import OfTimeline
 SERVERS = (NodeKind.NAME_SERVER, NodeKind.BROKER, NodeKind.SLAVE)
 CLIENTS = (NodeKind.PRODUCER, NodeKind.CONSUMER)
 _NEVER_SENT = {"brokerNotActiveTimeoutMillis": "Java sends it with enableSlaveActingMaster only"}
+
+
+TIME_SCALE = 3.0
+"""Where nothing is said of it and a node is Apache's: a JVM takes as much of a core at ×10 as a whole run of ours."""
 
 
 class OfNode(Protocol):
@@ -56,13 +60,27 @@ def implementations_of(
     return found
 
 
-def with_profile(document: Mapping[str, Any], file: str) -> dict[str, Any]:
-    """The document whose profile, where it says none, follows from the implementation of its servers."""
-    cluster = document.get("cluster")
-    if not isinstance(cluster, Mapping) or "profile" in cluster or not isinstance(cluster.get("implementation"), str):
-        return dict(document)
-    profile = profile_of(cluster["implementation"], "cluster.implementation", file)
-    return dict(document) if profile is None else {**document, "cluster": {**cluster, "profile": str(profile)}}
+def with_defaults(document: Mapping[str, Any], file: str) -> dict[str, Any]:
+    """The document in which, where it says nothing of them, the profile follows from the implementation of its servers,
+    and the time scale from whether any node is Apache's."""
+    found = dict(document)
+    cluster = found.get("cluster")
+    if isinstance(cluster, Mapping) and "profile" not in cluster and isinstance(cluster.get("implementation"), str):
+        profile = profile_of(cluster["implementation"], "cluster.implementation", file)
+        found["cluster"] = cluster if profile is None else {**cluster, "profile": str(profile)}
+    timers = found.get("timers", {})
+    if any(_said_of(found)) and isinstance(timers, Mapping) and "time_scale" not in timers:
+        found["timers"] = {**timers, "time_scale": TIME_SCALE}
+    return found
+
+
+def _said_of(document: Mapping[str, Any]) -> Iterator[bool]:
+    """Of each place that says an implementation, whether it says another than ours."""
+    nodes = document.get("nodes")
+    of_nodes = nodes.values() if isinstance(nodes, Mapping) else ()
+    for place in (document.get("cluster"), document.get("workload"), *of_nodes):
+        if isinstance(place, Mapping) and place.get("implementation") is not None:
+            yield place["implementation"] != OURS
 
 
 def said_by_command(cluster: Any, implementation: str) -> Any:

@@ -30,7 +30,7 @@ from .action import STRICT, ActionModel, Name
 from .by_hand import check_by_hand
 from .clocks import check_clocks
 from .host_actions import told_of_entries, unfolded
-from .implementations import check_implementations, implementations_of, said_by_command, with_profile
+from .implementations import check_implementations, implementations_of, said_by_command, with_defaults
 from .lists import check_lists
 from .nodes import check_nodes, slaves_of
 from .placement import Offer, PlacementModel, check_placement, placed
@@ -292,7 +292,7 @@ def load(path: Path, sets: Sequence[str] = (), implementation: str | None = None
 
 def parse(document: dict[str, Any], *, file: str) -> Scenario:
     """The scenario of an already parsed document; `file` is for the messages."""
-    document = with_profile({"name": Path(file).stem, **document}, file)
+    document = with_defaults({"name": Path(file).stem, **document}, file)
     if document.get("checks") == "all":
         document["checks"] = list(CHECK_NAMES)
     rest = {key: value for key, value in document.items() if key != "config"}  # there every setting says its own

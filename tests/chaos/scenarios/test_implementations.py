@@ -51,6 +51,14 @@ def test_the_profile_follows_from_it_unless_it_is_said() -> None:
     assert _parse({"implementation": "apache-5.3.3", "profile": "4.9"}).profile is Profile.V4_9
 
 
+def test_the_pace_is_one_that_jvms_go_along_with_unless_it_is_said() -> None:
+    nodes = {"ns-0": {"implementation": "apache-4.9.7"}}
+    assert _parse({}).timers.time_scale == 10
+    assert _parse({"implementation": "apache-5.3.3"}).timers.time_scale == 3
+    assert _parse({}, nodes=nodes).timers.time_scale == 3
+    assert _parse({}, nodes=nodes, timers={"time_scale": 10}).timers.time_scale == 10
+
+
 def test_a_scenario_as_run_reads_as_it_was() -> None:
     scenario = _parse({"implementation": "apache-5.3.3"}, nodes={"ns-0": {"implementation": "ours"}})
     import yaml
