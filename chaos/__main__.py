@@ -33,6 +33,7 @@ from .commands.selftest import selftest
 from .commands.statistics import compare, power
 from .commands.streams import use_lasting_streams
 from .commands.up import up
+from .commands.watch import watch
 
 
 class _Commands(click.Group):
@@ -97,6 +98,7 @@ for command in (
     check,
     conform,
     doctor,
+    watch,
     report,
     up,
     fault,

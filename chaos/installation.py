@@ -5,6 +5,7 @@
     extra `spark`        verdicts
     extra `report`       report.html
     extra `statistics`   name_server_selection, compare, power
+    extra `watch`        the metrics of `nemesrv watch`
 
 In a checkout of this repository `make setup` installs everything; a user of the wheel has no such target.
 """
@@ -22,6 +23,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "spark": ("pyspark",),
     "report": ("bokeh",),
     "statistics": ("scipy",),
+    "watch": ("prometheus_client",),
 }
 """Extra to the modules that it installs (pyproject.toml), those first that a person knows it by."""
 TOXIPROXY_SOURCE = "github.com/Shopify/toxiproxy/v2/cmd/server@v2.12.0"

@@ -10,6 +10,11 @@ from ...remoting.bodies.route import BrokerData, TopicConfig, TopicRouteData
 from ...remoting.codes import MASTER_ID
 
 
+def parts_of_list(text: str) -> frozenset[str]:
+    """The entries of a namesrvAddr."""
+    return frozenset(part.strip() for part in text.split(";") if part.strip())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameServerSeen:
     """What one NameServer answered. Where it gave no answer at all, `why` says so and the rest is empty."""
@@ -59,7 +64,7 @@ class BrokerSeen:
     @property
     def lists(self) -> frozenset[str]:
         """The NameServers of its own configuration."""
-        return frozenset(part.strip() for part in self.settings.get("namesrvAddr", "").split(";") if part.strip())
+        return parts_of_list(self.settings.get("namesrvAddr", ""))
 
     @property
     def creates_topics(self) -> bool:

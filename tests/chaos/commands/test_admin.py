@@ -482,3 +482,29 @@ def test_the_doctor_needs_one_name_server_that_answers(nemesrv: Admin, nobody: A
 @pytest.mark.parametrize("wrong", ["", "nowhere", "a:9876,b:9876", "a:99999"])
 def test_the_doctor_says_what_a_list_of_name_servers_is(nemesrv: Admin, wrong: str) -> None:
     failed(nemesrv("doctor", "orders", "-n", wrong), 2, "-n", "host:port, several with ; between them")
+
+
+# -- nemesrv watch
+
+
+def test_one_look_at_a_right_cluster_finds_nothing(servers: Servers, nemesrv: Admin, topic: str) -> None:
+    done = nemesrv("watch", "-n", servers.n, "--once", "--interval", "0.2")
+    assert (done.status, done.err) == (0, ""), done
+    assert done.lines[-1].startswith("2 of 2 NameServers answer, 2 brokers, ")
+
+
+def test_one_look_ends_with_1_when_a_broker_does_not_list_a_name_server(servers: Servers, nemesrv: Admin) -> None:
+    first, _ = servers.name_servers.values()
+    done = nemesrv("watch", "-n", first, "--once", "--json", "--interval", "0.2")
+    assert done.status == 1, done
+    found = [json.loads(line) for line in done.lines]
+    assert {line["kind"] for line in found} == {"name-server-unlisted"}
+    assert all(line["phase"] == "found" for line in found)
+
+
+def test_a_watch_needs_one_name_server_that_answers_and_a_port_of_its_own(
+    servers: Servers, nemesrv: Admin, nobody: Address
+) -> None:
+    failed(nemesrv("watch", "-n", nobody, "--once"), 4, "no NameServer gives an answer", nobody)
+    done = nemesrv("watch", "-n", servers.n, "--once", "--metrics", nobody.port)
+    failed(done, 4, f"--metrics: port {nobody.port} cannot be had")

@@ -1,0 +1,72 @@
+"""What a watch sees at one moment: each NameServer's whole table, and those brokers that it asked. Plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from .seen import parts_of_list
+
+
+class BrokerId(NamedTuple):
+    name: str
+    number: int
+
+    def __str__(self) -> str:
+        return self.name if self.number == 0 else f"{self.name}/{self.number}"
+
+
+class TopicRow(NamedTuple):
+    """A topic at one broker, as a route answer has it."""
+
+    broker_name: str
+    read_queues: int
+    write_queues: int
+    perm: int
+
+
+Route = frozenset[TopicRow]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameServerLook:
+    """What one NameServer answered; `why` where it gave no answer, and then the rest is empty."""
+
+    why: str | None = None
+    brokers: Mapping[BrokerId, str] = field(default_factory=dict)
+    """Broker to host:port."""
+    topics: frozenset[str] | None = None
+    """All that it has; None: not asked this time, or it does not tell."""
+    routes: Mapping[str, Route | None] = field(default_factory=dict)
+    """Of the topics that were looked up this time; None: code 17."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerLook:
+    """What one broker answered when it was asked for its configuration."""
+
+    why: str | None = None
+    lists: frozenset[str] = frozenset()
+    version: tuple[int, int, int] | None = None
+    """stateVersion, timestamp and counter of its dataVersion."""
+    period_s: float | None = None
+    """registerNameServerPeriod."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    at_s: float
+    name_servers: Mapping[str, NameServerLook]
+    brokers: Mapping[str, BrokerLook] = field(default_factory=dict)
+    """By address: who was asked this time."""
+
+
+def broker_look(settings: Mapping[str, str], version: tuple[int, int, int] | None) -> BrokerLook:
+    """From a broker's configuration (26)."""
+    period = settings.get("registerNameServerPeriod", "")
+    return BrokerLook(
+        lists=parts_of_list(settings.get("namesrvAddr", "")),
+        version=version,
+        period_s=int(period) / 1000 if period.isdigit() else None,
+    )

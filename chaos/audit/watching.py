@@ -1,0 +1,207 @@
+"""Looks at a live cluster again and again, read-only, and says what is wrong in it: `nemesrv watch`.
+
+    each look (2 s):   106 of every NameServer; 206 each 10 s; 105 of the next topics in turn; 26 of a broker or two
+    ─► auditor.py ─► changes ─► whoever listens (console, JSON lines, metrics)
+
+At most REQUESTS_PER_S requests a second go to one NameServer, whatever the cluster's size. Nothing that a request here
+does is remembered by a server: 322 and 904, which refresh a broker's life, are not among them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from ...remoting.bodies.route import ClusterInfo, DataVersion, TopicList, TopicRouteData
+from ...remoting.codes import LanguageCode, RequestCode, ResponseCode
+from ...remoting.command import Header, RemotingCommand
+from ...remoting.errors import RemoteProtocolError, ResponseError, RocketMQError
+from ...remoting.headers.namesrv import GetRouteInfoRequestHeader
+from ...remoting.node.network import Address
+from ...remoting.node.node import NodeContext
+from ...remoting.node.profile import Profile
+from ...remoting.properties import parse_properties
+from ...remoting.transport import RemotingClient
+from .auditor import Auditor, Change
+from .looks import BrokerId, BrokerLook, Look, NameServerLook, Route, TopicRow, broker_look
+
+INTERVAL_S = 2.0
+REQUESTS_PER_S = 10.0
+TOPICS_EACH_S = 10.0
+BROKERS_EACH_S = 10.0
+"""So often one more broker is asked for its configuration; suspects are asked at each look."""
+SUSPECTS_MAX = 5
+UNASKED_MAX = 20
+TIMEOUT_S = 3.0
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Watcher:
+    """`look` once, or `looks` for ever. Its channels are its own; `close` them."""
+
+    context: NodeContext
+    name_servers: Sequence[Address]
+    interval_s: float = INTERVAL_S
+    requests: int = field(default=0, init=False)
+    auditor: Auditor = field(init=False)
+    _remoting: RemotingClient = field(init=False)
+    _topics: list[str] = field(init=False, default_factory=list)
+    _turn: int = field(init=False, default=0)
+    _topics_at_s: float = field(init=False, default=float("-inf"))
+    _brokers_at_s: float = field(init=False, default=float("-inf"))
+    _last: dict[str, tuple[bytes, Any]] = field(init=False, default_factory=dict)
+    _asked: dict[str, float] = field(init=False, default_factory=dict)
+    """Broker's address to when it was asked last."""
+
+    def __post_init__(self) -> None:
+        self.auditor = Auditor(tuple(map(str, self.name_servers)))
+        self._remoting = RemotingClient(
+            clock=self.context.clock,
+            network=self.context.network,
+            language=LanguageCode.PYTHON,
+            version=Profile.V5_X.version,
+            log=self.context.log,
+        )
+
+    @property
+    def has_asked_all(self) -> bool:
+        """Whether every broker that is held was asked once."""
+        return float("-inf") not in self._asked.values()
+
+    async def close(self) -> None:
+        await self._remoting.close()
+
+    async def looks(self) -> AsyncIterator[tuple[Look, list[Change]]]:
+        """Each look with what has changed, every `interval_s`; a look that takes longer delays the next."""
+        clock = self.context.clock
+        while True:
+            began_s = clock.monotonic_s()
+            yield await self.look()
+            await clock.sleep(max(0.0, began_s + self.interval_s - clock.monotonic_s()))
+
+    async def look(self) -> tuple[Look, list[Change]]:
+        """Ask everybody once."""
+        now_s = self.context.clock.monotonic_s()
+        asks_topics = now_s - self._topics_at_s >= TOPICS_EACH_S
+        if asks_topics:
+            self._topics_at_s = now_s
+        self._last = {what: last for what, last in self._last.items() if not what.startswith("105")}
+        topics = self._next_topics(int(REQUESTS_PER_S * self.interval_s) - 1 - asks_topics)
+        servers, brokers = await asyncio.gather(
+            asyncio.gather(*(self._name_server(at, topics, asks_topics) for at in self.name_servers)),
+            asyncio.gather(*(self._broker(address) for address in self._next_brokers(now_s))),
+        )
+        look = Look(
+            at_s=self.context.clock.monotonic_s(),
+            name_servers=dict(zip(map(str, self.name_servers), servers, strict=True)),
+            brokers=dict(brokers),
+        )
+        if asks_topics:
+            self._topics = sorted({topic for server in servers for topic in server.topics or ()})
+        self._keep_brokers(look)
+        return look, self.auditor.looked(look)
+
+    # --- who is asked what -------------------------------------------------------------------------------------------
+
+    def _next_topics(self, room: int) -> list[str]:
+        """Disputed topics, then the next in turn; as many as the limit of requests leaves room for."""
+        chosen = sorted(self.auditor.disputed)[: max(0, room // 2)]
+        while len(chosen) < min(room, len(self._topics)) and self._topics:
+            topic = self._topics[self._turn % len(self._topics)]
+            self._turn += 1
+            if topic in chosen:
+                break
+            chosen.append(topic)
+        return chosen
+
+    def _next_brokers(self, now_s: float) -> list[str]:
+        suspects = sorted(self.auditor.suspects & self._asked.keys(), key=self._asked.__getitem__)[:SUSPECTS_MAX]
+        unasked = [address for address, at_s in self._asked.items() if at_s == float("-inf")][:UNASKED_MAX]
+        chosen = list(dict.fromkeys((*suspects, *unasked)))
+        if now_s - self._brokers_at_s >= BROKERS_EACH_S and self._asked:
+            self._brokers_at_s = now_s
+            chosen = list(dict.fromkeys((*chosen, min(self._asked, key=self._asked.__getitem__))))
+        for address in chosen:
+            self._asked[address] = now_s
+        return chosen
+
+    def _keep_brokers(self, look: Look) -> None:
+        held = {address for server in look.name_servers.values() for address in server.brokers.values()}
+        for address in held - self._asked.keys():
+            self._asked[address] = float("-inf")
+        for address in self._asked.keys() - held:
+            del self._asked[address]
+
+    # --- questions ---------------------------------------------------------------------------------------------------
+
+    async def _name_server(self, at: Address, topics: Sequence[str], asks_topics: bool) -> NameServerLook:
+        try:
+            body = (await self._ok(at, RequestCode.GET_BROKER_CLUSTER_INFO)).body
+            brokers = self._read(f"{at} 106", body, _brokers)
+            listed: frozenset[str] | None = None
+            if asks_topics:
+                answer = await self._ask(at, RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
+                if answer.code == ResponseCode.SUCCESS:
+                    listed = self._read("206", answer.body, _topics)
+            routes = {topic: await self._route(at, topic) for topic in topics}
+        except RocketMQError as exc:
+            return NameServerLook(why=str(exc))
+        return NameServerLook(brokers=brokers, topics=listed, routes=routes)
+
+    async def _route(self, at: Address, topic: str) -> Route | None:
+        answer = await self._ask(at, RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoRequestHeader(topic=topic))
+        if answer.code != ResponseCode.SUCCESS:
+            return None
+        return self._read(f"105 {topic}", answer.body, _route)
+
+    def _read(self, what: str, body: bytes, read: Callable[[bytes], T]) -> T:
+        """The answer, read again only where it is another than the last one of its kind: mostly all say the same."""
+        last = self._last.get(what)
+        if last is None or last[0] != body:
+            last = self._last[what] = body, read(body)
+        value: T = last[1]
+        return value
+
+    async def _broker(self, address: str) -> tuple[str, BrokerLook]:
+        try:
+            answer = await self._ok(Address.parse(address), RequestCode.GET_BROKER_CONFIG)
+            version = None
+            with contextlib.suppress(RemoteProtocolError):
+                said = DataVersion.decode((answer.ext_fields or {}).get("version", "").encode())
+                version = said.state_version, said.timestamp, said.counter
+            return address, broker_look(parse_properties(answer.body), version)
+        except (RocketMQError, ValueError) as exc:
+            return address, BrokerLook(why=str(exc))
+
+    async def _ok(self, address: Address, code: RequestCode) -> RemotingCommand:
+        answer = await self._ask(address, code)
+        if answer.code != ResponseCode.SUCCESS:
+            raise ResponseError.for_code(answer.code, answer.remark)
+        return answer
+
+    async def _ask(self, address: Address, code: RequestCode, header: Header | None = None) -> RemotingCommand:
+        self.requests += 1
+        request = RemotingCommand.request(code, header)
+        return await self._remoting.invoke(address, request, timeout_s=TIMEOUT_S)
+
+
+def _brokers(body: bytes) -> dict[BrokerId, str]:
+    return {
+        BrokerId(data.broker_name, number): address
+        for data in ClusterInfo.decode(body).broker_addr_table.values()
+        for number, address in data.broker_addrs.items()
+    }
+
+
+def _topics(body: bytes) -> frozenset[str]:
+    return frozenset(TopicList.decode(body).topic_list)
+
+
+def _route(body: bytes) -> Route:
+    rows = TopicRouteData.decode(body).queue_datas
+    return frozenset(TopicRow(r.broker_name, r.read_queue_nums, r.write_queue_nums, r.perm) for r in rows)

@@ -1,0 +1,44 @@
+"""`nemesrv watch`: what is wrong in a live cluster, while it is (chaos/audit/)."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from ...remoting.node.network import Address
+from .options import json_option
+from .values import AddressList, Number, WholeNumber
+
+
+@click.command()
+@click.option("-n", "name_servers", type=AddressList(), required=True, help='All NameServers, "host:port;host:port".')
+@click.option("--once", is_flag=True, help="End as soon as it is decided: status 0, or 1 where something is wrong.")
+@click.option("--metrics", "metrics_port", type=WholeNumber(0, 65535), help="Serve Prometheus metrics at this port.")
+@click.option(
+    "--interval", "interval_s", type=Number(0.2), default=2.0, show_default=True, help="Seconds between looks."
+)
+@json_option
+def watch(
+    name_servers: tuple[Address, ...], once: bool, metrics_port: int | None, interval_s: float, as_json: bool
+) -> None:
+    """Compare all NameServers of a live cluster, ours or Apache's, and say what is wrong and since when. Read-only.
+
+    \b
+    nemesrv watch -n "10.0.0.1:9876;10.0.0.2:9876;10.0.0.3:9876" --metrics 9880
+    nemesrv watch -n "10.0.0.1:9876;10.0.0.2:9876" --once        for cron
+
+    With --once: exit status 0 nothing is wrong, 1 something is, 4 no NameServer answers.
+    """
+    from ..audit.watch import run
+
+    sys.exit(
+        run(
+            name_servers,
+            lambda line: click.echo(line),
+            once=once,
+            as_json=as_json,
+            metrics_port=metrics_port,
+            interval_s=interval_s,
+        )
+    )

@@ -1,0 +1,301 @@
+"""`nemesrv watch` on clusters in one process: what is wrong is named within its window, and what is legal never."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos.audit.auditor import KINDS, Auditor, Change
+from nemesrv.chaos.audit.looks import BrokerId, BrokerLook, Look, NameServerLook, TopicRow
+from nemesrv.chaos.audit.watching import REQUESTS_PER_S, Watcher
+from nemesrv.clients.admin import AdminClient
+from nemesrv.remoting.errors import ConnectError
+from nemesrv.remoting.node.network import Address, ProtocolFactory
+from nemesrv.remoting.node.profile import Profile
+from tests.test_in_process_cluster import CLOCK
+
+from .world import PROFILES, World, played
+
+EXPIRES_S, SCANS_S = 120, 10
+Within = Callable[..., None]
+
+
+@pytest.fixture
+def within(tmp_path: Path) -> Within:
+    return functools.partial(played, tmp_path)
+
+
+class Watching:
+    """A watcher at work beside the story; `named` is what it has found, in order, and when."""
+
+    def __init__(self, world: World) -> None:
+        self.watcher = Watcher(world.cluster.context("watch"), world.cluster.addresses)
+        self.changes: list[Change] = []
+
+    async def for_s(self, seconds: float) -> list[Change]:
+        """What changes in that time."""
+        until_s, before = CLOCK.monotonic_s() + seconds, len(self.changes)
+        async for _, changes in self.watcher.looks():
+            self.changes += changes
+            if CLOCK.monotonic_s() >= until_s:
+                break
+        return self.changes[before:]
+
+    @property
+    def found(self) -> list[tuple[str, ...]]:
+        return [(change.problem.kind, *change.problem.about) for change in self.changes if change.found]
+
+
+@asynccontextmanager
+async def watched(world: World) -> AsyncIterator[Watching]:
+    watching = Watching(world)
+    try:
+        yield watching
+    finally:
+        await watching.watcher.close()
+
+
+def cut(world: World, node: str, server: Address) -> None:
+    """Packets between the node and that server are lost from now on, those of open connections, too."""
+    network, own = world.cluster.network, world.cluster.networks[node]
+    lost = {end for end in own._dialled if Address(*end.get_extra_info("peername")) == server}
+    lost |= {end.peer for end in lost}
+    carry, connect = network._carry, own.connect
+
+    def carries(transport: Any, data: bytes) -> None:
+        if transport not in lost:
+            carry(transport, data)
+
+    async def connects(address: Address, factory: ProtocolFactory) -> Any:
+        if address == server:
+            await CLOCK.sleep(3)
+            raise ConnectError(f"connect to {address} failed: nobody answers")
+        return await connect(address, factory)
+
+    network._carry = carries  # type: ignore[method-assign]
+    own.connect = connects  # type: ignore[method-assign]
+
+
+@PROFILES
+def test_a_cut_between_a_broker_and_a_name_server_is_named_within_expiry_scan_and_5_seconds(
+    within: Within, profile: Profile
+) -> None:
+    async def story(world: World) -> None:
+        await world.name_servers(0, 1, 2)
+        await world.broker("broker-a", "10.0.2.1")
+        await world.broker("broker-b", "10.0.2.2")
+        async with watched(world) as watching:
+            assert await watching.for_s(60) == []
+            cut(world, "broker-a@10.0.2.1", world.cluster.addresses[2])
+            began_s = CLOCK.monotonic_s()
+            (change,) = await watching.for_s(EXPIRES_S + SCANS_S + 5)
+            assert change.problem == ("broker-missing", ("broker-a", "10.0.1.3:9876"))
+            assert change.at_s - began_s <= EXPIRES_S + SCANS_S + 5
+            assert "10.0.1.1:9876 and 10.0.1.2:9876 hold it; it answers us" in change.sentence
+
+    within(story, profile)
+
+
+@PROFILES
+def test_nothing_is_named_while_everybody_is_restarted_twice_in_a_row(within: Within, profile: Profile) -> None:
+    async def story(world: World) -> None:
+        await world.name_servers(0, 1, 2)
+        await world.topic(await world.broker("broker-a", "10.0.2.1"))
+        await world.broker("broker-b", "10.0.2.2")
+        async with watched(world) as watching:
+            await watching.for_s(60)
+            for turn in range(10):
+                name = ("ns-0", "broker-a@10.0.2.1", "ns-1", "broker-b@10.0.2.2", "ns-2")[turn % 5]
+                await world.servers.pop(name).stop()
+                await watching.for_s(3)  # RocketMQ's restarts take some seconds
+                if name.startswith("ns-"):
+                    await world.name_servers(int(name[-1]))
+                else:
+                    await world.broker(*name.split("@"))
+                await watching.for_s(75)
+            assert [name for name in watching.found if name[0] != "name-server-silent"] == []
+            assert watching.watcher.auditor.problems == {}
+
+    within(story, profile)
+
+
+def test_a_host_that_dies_is_no_cut_though_it_is_dropped_one_by_one(within: Within) -> None:
+    async def story(world: World) -> None:
+        await world.name_servers(0, 1, 2)
+        address = await world.broker("broker-a", "10.0.2.1")
+        await world.broker("broker-b", "10.0.2.2")
+        async with watched(world) as watching:
+            await watching.for_s(47)
+            for server in world.cluster.addresses:
+                cut(world, "broker-a@10.0.2.1", server)
+            world.cluster.network.hold(address)
+            assert await watching.for_s(200) == []
+            assert BrokerId("broker-a", 0) not in watching.watcher.auditor._tables["10.0.1.1:9876"]
+
+    within(story)
+
+
+def test_a_name_server_that_hangs_is_named_and_over_when_it_answers(within: Within) -> None:
+    async def story(world: World) -> None:
+        await world.name_servers(0, 1, 2)
+        await world.broker("broker-a", "10.0.2.1")
+        async with watched(world) as watching:
+            await watching.for_s(60)
+            world.cluster.network.hold(world.cluster.addresses[1])
+            (change,) = await watching.for_s(15)
+            assert (change.found, change.problem) == (True, ("name-server-silent", ("10.0.1.2:9876",)))
+            world.cluster.network.release(world.cluster.addresses[1])
+            (over,) = await watching.for_s(10)
+            assert (over.found, over.problem) == (False, change.problem)
+
+    within(story)
+
+
+def test_a_broker_with_a_shorter_list_and_one_with_a_longer_are_named_for_it(within: Within) -> None:
+    async def story(world: World) -> None:
+        await world.name_servers(0, 1, 2)
+        await world.broker("broker-a", "10.0.2.1", lists=(0, 1))
+        world.cluster.name_servers["elsewhere"] = Address("10.0.7.7", 9876)
+        await world.broker("broker-b", "10.0.2.2", lists=(0, 1, 2, 3))
+        del world.cluster.name_servers["elsewhere"]
+        async with watched(world) as watching:
+            await watching.for_s(60)
+            assert sorted(watching.found) == [
+                ("broker-not-listing", "broker-a", "10.0.1.3:9876"),
+                ("name-server-unlisted", "10.0.7.7:9876", "broker-b"),
+            ]
+
+    within(story)
+
+
+def test_topics_of_one_name_server_only_and_a_wiped_permission_are_named(within: Within) -> None:
+    async def story(world: World) -> None:
+        await world.name_servers(0, 1, 2)
+        await world.topic(await world.broker("broker-a", "10.0.2.1"), "orders")
+        await world.topic(Address("10.0.2.1", 10911), "bills")
+        async with watched(world) as watching:
+            await watching.for_s(60)
+            async with AdminClient(world.cluster.context("admin"), world.cluster.addresses) as admin:
+                await admin.delete_topic_in_name_server("bills", name_server=world.cluster.addresses[0])
+                await watching.for_s(60)
+                assert watching.found == [("topics-differ", "10.0.1.1:9876")]
+                await admin.wipe_write_perm("broker-a", name_server=world.cluster.addresses[1])
+            await watching.for_s(120)
+            assert ("route-differs", "orders") in watching.found
+            assert (
+                "10.0.1.2:9876 has broker-a 8/8 perm 4"
+                in watching.watcher.auditor.problems["route-differs", ("orders",)]
+            )
+
+    within(story)
+
+
+def test_no_name_server_gets_more_requests_than_the_limit_whatever_there_is_to_ask(within: Within) -> None:
+    async def story(world: World) -> None:
+        await world.name_servers(0)
+        address = await world.broker("broker-a", "10.0.2.1")
+        async with AdminClient(world.cluster.context("admin"), world.cluster.addresses) as admin:
+            for number in range(300):
+                await admin.create_topic(address, f"topic-{number}")
+        world.asked = world.cluster.addresses[:1]
+        watcher = Watcher(world.cluster.context("watch"), world.asked)
+        began_s, looked = CLOCK.monotonic_s(), 0
+        async for look, _ in watcher.looks():
+            looked += len(look.name_servers["10.0.1.1:9876"].routes)
+            if CLOCK.monotonic_s() - began_s >= 60:
+                break
+        await watcher.close()
+        assert watcher.requests <= REQUESTS_PER_S * 62 + 10
+        assert looked >= 300, "every topic had its turn within the minute"
+
+    within(story)
+
+
+# --- by hand --------------------------------------------------------------------------------------------------------
+
+
+A, B = BrokerId("broker-a", 0), BrokerId("broker-b", 0)
+NS = ("10.0.1.1:9876", "10.0.1.2:9876")
+
+
+def look(at_s: float, *tables: dict[BrokerId, str], brokers: dict[str, BrokerLook] | None = None) -> Look:
+    servers = {at: NameServerLook(brokers=table) for at, table in zip(NS, tables, strict=True)}
+    return Look(at_s=at_s, name_servers=servers, brokers=brokers or {})
+
+
+def kinds(changes: list[Change]) -> list[str]:
+    assert all(change.problem.kind in KINDS for change in changes)
+    return [change.problem.kind for change in changes if change.found]
+
+
+def test_two_addresses_that_take_turns_are_claimed_twice() -> None:
+    auditor = Auditor(NS)
+    found: list[str] = []
+    for turn in range(6):
+        table = {A: ("10.0.2.1:10911", "10.0.2.9:10911")[turn % 2]}
+        found += kinds(auditor.looked(look(15.0 * turn, table, table)))
+    assert "claimed-twice" in found
+
+
+def test_one_new_address_is_a_move_and_no_claim() -> None:
+    auditor = Auditor(NS)
+    found: list[str] = []
+    for turn in range(20):
+        table = {A: "10.0.2.1:10911" if turn < 3 else "10.0.2.9:10911"}
+        found += kinds(auditor.looked(look(15.0 * turn, table, table)))
+    assert found == []
+
+
+def test_name_servers_that_hold_a_broker_at_different_addresses_are_named_after_a_period() -> None:
+    auditor = Auditor(NS)
+    changes = [
+        change
+        for at_s in range(0, 60, 2)
+        for change in auditor.looked(look(at_s, {A: "10.0.2.1:10911"}, {A: "10.0.2.9:10911"}))
+    ]
+    assert [(change.problem.kind, change.at_s) for change in changes] == [("address-differs", 34)]
+
+
+def test_one_address_under_two_names_is_named() -> None:
+    auditor = Auditor(NS)
+    table = {A: "10.0.2.1:10911", B: "10.0.2.1:10911"}
+    found = [kind for at_s in range(0, 60, 2) for kind in kinds(auditor.looked(look(at_s, table, table)))]
+    assert found == ["one-address-two-names"] * 2
+
+
+def test_a_data_version_that_went_back_is_told_for_ten_minutes() -> None:
+    auditor, table = Auditor(NS), {A: "10.0.2.1:10911"}
+
+    def told(at_s: float, counter: int) -> list[str]:
+        seen = BrokerLook(version=(0, 1_000, counter))
+        return kinds(auditor.looked(look(at_s, table, table, brokers={"10.0.2.1:10911": seen})))
+
+    assert told(0, 7) == []
+    assert told(10, 8) == []
+    assert told(20, 5) == ["version-backwards"]
+    assert told(30, 6) == []
+    assert auditor.problems
+    told(700, 6)
+    assert not auditor.problems
+
+
+def test_routes_of_a_topic_that_differ_only_for_a_moment_are_not_named() -> None:
+    auditor, table = Auditor(NS), {A: "10.0.2.1:10911"}
+    four, eight = (frozenset({TopicRow("broker-a", queues, queues, 6)}) for queues in (4, 8))
+
+    def looked(at_s: float, *routes: frozenset[TopicRow]) -> list[str]:
+        servers = {
+            at: NameServerLook(brokers=table, routes={"orders": route}) for at, route in zip(NS, routes, strict=True)
+        }
+        return kinds(auditor.looked(Look(at_s=at_s, name_servers=servers)))
+
+    assert looked(0, four, four) == []
+    assert looked(10, eight, four) == []
+    assert looked(20, eight, eight) == []
+    assert looked(30, eight, four) == []
+    assert looked(70, eight, four) == ["route-differs"]
