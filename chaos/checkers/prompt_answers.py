@@ -22,8 +22,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..oracle.intervals import Stretch, without
 from ..oracle.quiet import (
     brokers_joined,
@@ -253,5 +251,7 @@ def _tolerances(lateness: Lateness, world: World, who: Who, end_ms: float) -> tu
     found = [of.within(who.since_ms, end_ms) for node in nodes if (of := lateness.of_node.get(node)) is not None]
     lags = [of for of in found if len(of)]
     longest_ms = max((float(of.max()) for of in lags), default=None)
+    import numpy as np  # a tenth of the time in which a command starts that judges nothing
+
     usual_ms = max((float(np.quantile(of, 0.99, method="lower")) for of in lags), default=None)
     return tolerance(world.timers, longest_ms, _HOPS), tolerance(world.timers, usual_ms, _HOPS)

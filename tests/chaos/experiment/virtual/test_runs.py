@@ -19,6 +19,7 @@ from nemesrv.chaos.runner import Options, record_virtual, run_all
 from nemesrv.chaos.scenarios.model import Scenario, find, parse, shipped
 from nemesrv.chaos.verdict import Validity
 
+AT_5_X = {"acting-master", "broker-hang", "name-server-crash", "smoke"}
 SHORT: dict[str, Any] = {
     "name": "short",
     "cluster": {"name_servers": 2, "brokers": 2},
@@ -172,16 +173,10 @@ def test_a_run_that_fails_leaves_what_was_recorded_readable(tmp_path: Path, monk
     assert "run_end" not in {row["event"] for row in rows}
 
 
-OF_BOTH_PROFILES = [name for name in shipped() if name != "acting-master"]
-
-
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("name", "profile"),
-    [
-        *((name, ("4.9", "5.x")[n % 2]) for n, name in enumerate(OF_BOTH_PROFILES)),
-        ("acting-master", "5.x"),  # which 4.9 does not know
-    ],
+    [(name, "5.x" if name in AT_5_X else "4.9") for name in shipped()],
 )
 def test_a_shipped_scenario_is_valid(name: str, profile: str, tmp_path: Path, spark: Any) -> None:
     from nemesrv.chaos.spark.judge import check_run
