@@ -11,6 +11,7 @@ from pathlib import Path
 from platform import python_version
 
 from ..actors.cluster import ClusterError
+from .apache.jvm import last_words
 from .defects import Defect
 from .errors import HarnessError, ScenarioError
 from .experiment import rehearsal
@@ -137,7 +138,7 @@ def run_one(
             history = replace(history, copy=copy)
         return judge(history, harness.spark())
     except ClusterError as exc:
-        raise HarnessError(f"{exc} (logs: {folder.logs})") from exc
+        raise HarnessError(f"{exc}{last_words(folder.data)} (logs: {folder.logs})") from exc
     finally:
         progress.clear()
 

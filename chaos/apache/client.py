@@ -29,7 +29,7 @@ from ..fronts.rows import ClientRows, Row
 from ..history.recorder import BUFFER_S
 from . import bypass, properties
 from .dialler import Dialler
-from .jvm import JavaCommand, JavaProgram, end_as
+from .jvm import JavaCommand, JavaProgram, end_as, leave_last_words
 from .late_dials import LateDials
 from .libfaketime import FakedTime
 from .told import JavaClock, Told
@@ -299,6 +299,8 @@ class JavaClient:
         assert self._program is not None
         self._context.log.error("%s", self._program.death())
         if self._tasks:
+            if self._context.data_dir is not None:
+                leave_last_words(self._context.data_dir, self._program.death())
             asyncio.get_running_loop().call_later(2 * BUFFER_S, end_as, code)
 
 

@@ -38,6 +38,8 @@ JAVA_FLAGS = (
 """Small heaps: three NameServers and three brokers are then 750 MiB. Without a file in the folder for temporary ones,
 which a JVM that is killed would leave there."""
 LAST_LINES = 8_000
+LAST_WORDS = "java-died"
+"""Of a node's data folder, where its Java program has ended by itself."""
 _PDEATHSIG = """
 import ctypes, os, signal, sys
 ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
@@ -276,6 +278,18 @@ class JavaProgram:
         self._over.set_result(code)
         if not self._asked and self._ended is not None:
             self._ended(code)
+
+
+def leave_last_words(folder: Path, death: str) -> None:
+    """A program has ended by itself: the run is to say how (`last_words`)."""
+    with contextlib.suppress(OSError):
+        (folder / LAST_WORDS).write_text(death, encoding="utf-8")
+
+
+def last_words(data: Path) -> str:
+    """How programs of the run ended by themselves, each with its last line, to be said behind something else; "" where
+    none did. `data`: the run's, with one folder a node."""
+    return "".join(f"; {file.read_text(encoding='utf-8')}" for file in sorted(data.glob(f"*/{LAST_WORDS}")))
 
 
 def end_as(code: int) -> None:

@@ -34,7 +34,7 @@ from ..topology import NodeKind
 from . import bypass, properties
 from .dialler import Dialler
 from .distribution import Part, distribution
-from .jvm import JavaCommand, JavaDied, JavaProgram, end_as
+from .jvm import JavaCommand, JavaDied, JavaProgram, end_as, leave_last_words
 from .libfaketime import FakedTime
 from .log_lines import Tail
 from .server_rows import ServerAbout, ServerRows
@@ -237,6 +237,7 @@ class ApacheServer:
         assert self._java is not None
         self._context.log.error("%s", self._java.death())
         if self._up.is_set():
+            leave_last_words(self._folder, self._java.death())
             asyncio.get_running_loop().call_later(0.05, end_as, code)
 
     def _forget(self) -> None:

@@ -96,3 +96,10 @@ def test_what_is_set_of_the_process_is_on_its_command_line(command: JavaCommand)
 
 def test_nothing_written_tells_nothing() -> None:
     assert telling(["", "\tat a.B.c(B.java:1)"]) == ""
+
+
+def test_the_run_says_how_a_program_ended_by_itself(tmp_path: Path) -> None:
+    assert jvm.last_words(tmp_path) == ""
+    (tmp_path / "broker-a").mkdir()
+    jvm.leave_last_words(tmp_path / "broker-a", "broker-a's Java process ended with exit status 1; its last line: x")
+    assert jvm.last_words(tmp_path) == "; broker-a's Java process ended with exit status 1; its last line: x"
