@@ -42,6 +42,7 @@ _PERMS = {
 }
 _BY_BROKER = frozenset({*map(int, (RequestCode.REGISTER_BROKER, RequestCode.UNREGISTER_BROKER)), *_PERMS})
 _BY_TOPIC = frozenset({int(RequestCode.DELETE_TOPIC_IN_NAMESRV), int(RequestCode.REGISTER_TOPIC_IN_NAMESRV)})
+_TAKE_AWAY = frozenset({int(RequestCode.UNREGISTER_BROKER), int(RequestCode.DELETE_TOPIC_IN_NAMESRV)})
 _ROUTE = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 
 
@@ -78,6 +79,12 @@ class _Why(NamedTuple):
     reason: str
 
 
+class _Cause(NamedTuple):
+    at_ms: float
+    takes_away: bool
+    """By it a broker leaves a route; else it comes into it, or has another row there."""
+
+
 class _Gone(NamedTuple):
     """A poll found that the address has left the table in [from_ms, to_ms]."""
 
@@ -104,8 +111,8 @@ class NameServerRows:
         self._topics: dict[str, float] = {}
         """Topic → since when it is known, so that it is asked for."""
         self._sightings: list[_Sighting] = []
-        self._causes: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=_KEPT))
-        """Broker name, or topic → when something was done that may have changed what routes say of it."""
+        self._causes: dict[str, deque[_Cause]] = defaultdict(lambda: deque(maxlen=_KEPT))
+        """Broker name, or topic → what was done that may have changed what routes say of it."""
 
     def topics(self) -> tuple[str, ...]:
         return tuple(self._topics)
@@ -204,13 +211,14 @@ class NameServerRows:
                 reason = "server"  # why it closed the channel its log says
             self._why[address].append(_Why(one.at_ms, reason))
             if address in self._who:
-                self._causes[self._who[address][0]].append(one.at_ms)
+                self._causes[self._who[address][0]].append(_Cause(one.at_ms, takes_away=True))
 
     def _caused(self, asked: Asked, at_ms: float) -> None:
+        cause = _Cause(at_ms, asked.code in _TAKE_AWAY)
         if asked.code in _BY_BROKER:
-            self._causes[asked.fields.get("brokerName", "")].append(at_ms)
+            self._causes[asked.fields.get("brokerName", "")].append(cause)
         elif asked.code in _BY_TOPIC:
-            self._causes[asked.fields.get("topic", "")].append(at_ms)
+            self._causes[asked.fields.get("topic", "")].append(cause)
             self._topics.setdefault(asked.fields.get("topic", ""), at_ms)
 
     def _know_topics(self, one: Asked) -> None:
@@ -260,7 +268,7 @@ class NameServerRows:
             at_ms = led_ms if is_near else self._inexact.between(self._inexact.written_ms(read_ms), read_ms)
         name, id_ = self._who.get(address, ("", 0))
         self._dropped_ms[address] = at_ms
-        self._causes[name].append(at_ms)
+        self._causes[name].append(_Cause(at_ms, takes_away=True))
         value = {"reason": reason, "learnt": learnt}
         self._put(at_ms, "broker_dropped", broker_name=name, broker_id=id_, address=address, value=value)
 
@@ -315,7 +323,11 @@ class NameServerRows:
             one = one._replace(to_ms=min((*early, one.to_ms)))
             held.doubted.clear()
         from_ms = min(from_ms, one.to_ms)
-        caused = {name: self._cause(one.topic, name, from_ms, one.to_ms) for name in _differ(held.route, one.route)}
+        left = _parts(one.route)
+        caused = {
+            name: self._cause(one.topic, name, from_ms, one.to_ms, takes_away=name not in left)
+            for name in _differ(held.route, one.route)
+        }
         if one.learnt == "wire" and None in caused.values():
             held.doubted.append(one)
             return
@@ -331,10 +343,10 @@ class NameServerRows:
             held.before, held.since_ms = held.route, at_ms
         held.route, held.seen_ms = one.route, max(held.seen_ms, one.from_ms)
 
-    def _cause(self, topic: str, broker: str, from_ms: float, to_ms: float) -> float | None:
+    def _cause(self, topic: str, broker: str, from_ms: float, to_ms: float, *, takes_away: bool) -> float | None:
         """When something was seen that can have changed the broker's part of the topic's route; the last, if many."""
-        causes = (at_ms for at_ms in (*self._causes[broker], *self._causes[topic]) if from_ms <= at_ms <= to_ms)
-        return max(causes, default=None)
+        causes = (cause for cause in (*self._causes[broker], *self._causes[topic]) if cause.takes_away == takes_away)
+        return max((cause.at_ms for cause in causes if from_ms <= cause.at_ms <= to_ms), default=None)
 
     def _put(self, at_ms: float, event: str, **fields: Any) -> None:
         self._sink(Row(at_ms, event, fields))
