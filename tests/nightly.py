@@ -27,6 +27,7 @@ _END_TO_END = "tests/chaos/test_end_to_end.py"
 _SELFTEST = "tests/chaos/test_selftest.py"
 _STOPPING = "tests/chaos/test_stopping.py"
 _CLIENTS = "tests/clients_matrix/test_drivers.py::test_a_client_sends_and_receives_and_ends_at_sigterm"
+_APACHE = "tests/apache_matrix/test_runs.py"
 _DRILLS = "tests/drills/test_drills.py::test_a_drill_on_our_nodes_gives_the_fields_intervals"
 _INCIDENTS = "tests/chaos/incidents/test_incidents.py::test_what_was_reported_happens"
 _BENCH = "tests/chaos/bench/test_namesrv_bench.py"
@@ -337,6 +338,19 @@ NIGHTLY = (
             _INCIDENTS,
         ),
         ("i07_topic_before_the_first_tick", "i11_two_claim_one_name", "i12_wiped_and_restored", "i13_part_of_the_list"),
+    ),
+    Nightly(
+        f"{_APACHE}::test_a_shipped_scenario_is_valid_on_apaches_servers",
+        "smoke and a crash on Apache's servers of both versions (`make apache` runs all there are)",
+        (f"{_APACHE}::test_a_crash_among_servers_of_both_versions_is_judged", "tests/apache_matrix/test_table.py"),
+    ),
+    Nightly(
+        f"{_APACHE}::test_servers_are_upgraded_one_by_one_under_load",
+        "Apache's servers from 4.9.7 to 5.3.3, one by one",
+        (
+            f"{_APACHE}::test_a_crash_among_servers_of_both_versions_is_judged",
+            "tests/chaos/scenarios/test_upgrades.py",
+        ),
     ),
     Nightly(
         _DRILLS,

@@ -1,6 +1,6 @@
 """`make apache`: the shipped scenarios on Apache's servers, as many at once as this machine bears; a table at the end.
 
-    python -m tests.apache_matrix [SCENARIO …] [--implementation apache-5.3.3 …] [--time-scale 5] [--lanes N] [--seed 1]
+    python -m tests.apache_matrix [SCENARIO …] [--implementation apache-5.3.3 …] [--time-scale 3] [--lanes N] [--seed 1]
 
 What was measured is kept in measured/, from which docs/apache.md is written; `--no-page` leaves both as they are. A run
 that is UNKNOWN because the machine was late is done once more, alone. Exit status: 0 all VALID, 1 one INVALID, 3 one
@@ -30,7 +30,7 @@ from .table import IMPLEMENTATIONS, SCENARIOS, cell_of, cell_of_none, keep, matr
 CORES_A_LANE = 2
 MEMORY_A_LANE = 4 << 30
 """Three NameServers and three brokers in JVMs, the processes round them, Ray, and Spark when it judges."""
-TIME_SCALE = 5.0
+TIME_SCALE = 3.0
 LIMIT_S = 1800
 _JUDGED = (0, 1, 3)
 _STATUS = {"VALID": 0, "UNKNOWN": 3, "INVALID": 1, "": 4}
