@@ -25,6 +25,7 @@ def test_both_sides_run_the_same_scenario_under_the_profile_of_apaches_programs(
     ours, theirs = scenarios_of(("ours", "apache-5.3.3"), Asked(scenario="broker-crash"))
     assert (ours.cluster.profile, theirs.cluster.profile) == ("5.x", "5.x")
     assert (ours.cluster.implementation, theirs.cluster.implementation) == ("ours", "apache-5.3.3")
+    assert ours.timers.time_scale == theirs.timers.time_scale
     same = {"cluster": ours.cluster}
     assert theirs.model_copy(update=same) == ours
 
