@@ -77,8 +77,9 @@ class Dialler:
             await self._fronts[name][0].behave(REFUSES)
         self._told = {str(at): str(self.address(name)) for name, at in self._brokers.items()}
         self._back = {own: told for told, own in self._told.items()}
-        for name in self._name_servers:
-            self._fronts[name][0].addresses = self._told
+        for name in (*self._name_servers, *self._vip):
+            for front in self._fronts[name]:
+                front.addresses = self._told
 
     async def close(self) -> None:
         for fronts in self._fronts.values():

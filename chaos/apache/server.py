@@ -31,7 +31,7 @@ from ..fronts.front import Front
 from ..fronts.observed import Asked, Observation
 from ..fronts.rows import Row
 from ..topology import NodeKind
-from . import bypass, properties
+from . import bypass, properties, roles
 from .dialler import Dialler
 from .distribution import Part, distribution
 from .jvm import JavaCommand, JavaDied, JavaProgram, end_as, leave_last_words
@@ -71,6 +71,9 @@ class ServerPlan:
     name_servers: Mapping[str, Address] = field(default_factory=dict)
     """Of a broker: its list."""
     broker_name: str = ""
+    broker_id: int = 0
+    members: Mapping[str, Address] = field(default_factory=dict)
+    """Of a broker: the others of its name."""
     cluster_name: str = "DefaultCluster"
     logs: Path | None = None
     """The folder for what the JVM writes; None: in the node's own."""
@@ -85,8 +88,12 @@ class ApacheServer:
         self._logs = (plan.logs or context.data_dir / "logs").resolve()
         self._is_broker = plan.kind is not NodeKind.NAME_SERVER
         self._made_by = distribution(plan.implementation)
-        self._dialler = Dialler(context, name_servers=plan.name_servers, brokers={}, see=self._saw)
+        self._dialler = Dialler(
+            context, name_servers=plan.name_servers, brokers=plan.members, vip=plan.members, see=self._saw
+        )
         self._front = Front(context.name, self._upstream, self._saw, context.clock)
+        if plan.members:
+            self._front.leads = self._led
         self._up = asyncio.Event()
         self._port = 0
         self._held: list[socket.socket] = []
@@ -156,7 +163,10 @@ class ApacheServer:
         context, clock = self._context, self._real_clock()
         self._port, self._held = hold_ports(context.rng)
         own = Address("127.0.0.1", self._port)
-        self._dialler.says({str(own): str(self._plan.advertised)})
+        doors = roles.doors(own, self._plan.advertised)
+        self._dialler.says(doors)
+        if self._plan.members:
+            self._front.addresses = doors
         self._rows = ServerRows(self._put, self._about())
         self._faked = FakedTime(clock, f"{context.name}-{context.incarnation}")
         self._tails = {file: (Tail(file), _size(self._logs_folder / file)) for file in LOG_FILES}
@@ -225,6 +235,7 @@ class ApacheServer:
         scale = self._real_clock().scale
         patient = {name: round(value * scale) for name, value in _ROUTINE.items()}
         own = {"brokerClusterName": plan.cluster_name, **(patient if scale > 1 else {}), **plan.settings}
+        own |= roles.role(plan.broker_id, plan.settings)
         return properties.broker(self._port, home, plan.broker_name, self._dialler.namesrv_addr.split(";"), own)
 
     def _write_topics(self, file: Path) -> None:
@@ -267,6 +278,7 @@ class ApacheServer:
             kind=plan.kind,
             profile=self._profile,
             broker_name=plan.broker_name,
+            broker_id=plan.broker_id,
             scale=self._real_clock().scale,
             name_servers={name: str(address) for name, address in plan.name_servers.items()},
             fronts={str(self._dialler.address(name)): name for name in plan.name_servers},
@@ -282,6 +294,11 @@ class ApacheServer:
         """Where who dials the node is led: to the JVM, once that is up."""
         await self._up.wait()
         return Address("127.0.0.1", self._port)
+
+    async def _led(self, first: bytes) -> Address | None:
+        """The same for one of several brokers of a name: the door that who dials is at."""
+        at = await self._upstream()
+        return Address(at.host, at.port + roles.HA) if at is not None and roles.is_slaves(first) else at
 
     async def _keep_looking(self) -> None:
         assert self._rows is not None

@@ -133,9 +133,17 @@ class NodePlan:
             settings=settings,
             name_servers=listed,
             broker_name=broker_name(name) if is_broker else "",
+            broker_id=broker_id(name) if is_broker else 0,
+            members=self._members(name) if is_broker else {},
             cluster_name=(own.cluster_name if own is not None else None) or "DefaultCluster",
             logs=None if self.logs is None else self.logs / file_name(name),
         )
+
+    def _members(self, name: str) -> dict[str, Address]:
+        """The other brokers of its name, and what everybody is told of them."""
+        brokers = self.scenario.topology().of(NodeKind.BROKER, NodeKind.SLAVE)
+        own = [one for one in brokers if broker_name(one) == broker_name(name) and one != name]
+        return {one: self.advertised[one] for one in own}
 
     def _producer(self, name: str) -> Factory:
         workload = self.scenario.workload

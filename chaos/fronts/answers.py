@@ -53,8 +53,9 @@ def readdressed(body: bytes, addresses: Mapping[str, str]) -> bytes:
     return re.sub(b"|".join(map(re.escape, told)), lambda found: told[found[0]], body) if told else body
 
 
-def told(frame: bytes, addresses: Mapping[str, str]) -> bytes:
-    """A request in which the fields that are one of these addresses are the other; the same bytes where none is."""
+def told(frame: bytes, addresses: Mapping[str, str], *, answers: bool = False) -> bytes:
+    """A request (or an answer) in which the fields that are one of these addresses are the other; the same bytes where
+    none is."""
     if not any(old.encode() in frame for old in addresses):
         return frame
     try:
@@ -62,7 +63,7 @@ def told(frame: bytes, addresses: Mapping[str, str]) -> bytes:
     except ProtocolError:
         return frame
     fields = command.ext_fields or {}
-    if command.is_response or not any(value in addresses for value in fields.values()):
+    if command.is_response is not answers or not any(value in addresses for value in fields.values()):
         return frame
     command.ext_fields = {key: addresses.get(value, value) for key, value in fields.items()}
     return encode_frame(command)

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 _WITH_ADDRESSES = frozenset((ROUTE, int(RequestCode.GET_BROKER_CLUSTER_INFO), int(RequestCode.GET_BROKER_MEMBER_GROUP)))
 
+_EXCHANGE_BROKER_HA_INFO = 906
+_NAMES_A_MASTER = frozenset((int(RequestCode.REGISTER_BROKER), _EXCHANGE_BROKER_HA_INFO))
+"""Whose answers name addresses in their header."""
+_FIRST = 4
 HELD_MAX = 1 << 20
 """Bytes that wait in a front (for their delay, or for the server's end) before it reads no more."""
 
@@ -46,6 +50,7 @@ class Connection:
         self._up_waits = self._down_waits = 0  # how often bytes have been passed on that nobody has looked at yet
         self._up_passed = self._down_passed = 0  # bytes of the unfinished frame that have been passed on
         self._early: list[bytes] = []  # for the server, whose end is not there yet
+        self._begun: asyncio.Future[None] | None = None  # somebody waits for the first of these
         self._between: deque[bytes] = deque()  # answers of the front's own, until the server's frame is whole
         self._delayed: deque[tuple[float, bytes, bytes | None, By]] = deque()
         self._delayed_size = 0
@@ -125,8 +130,20 @@ class Connection:
             server.write(data)
         else:
             self._early.append(data)
+            self._has_begun()
             if sum(map(len, self._early)) > HELD_MAX:
                 self.client.pause()
+
+    async def first_bytes(self) -> bytes:
+        """The first of what the client says, four bytes at least, as soon as they are there; fewer where it ends."""
+        while not self.ended and not self.client.is_done and sum(map(len, self._early)) < _FIRST:
+            self._begun = asyncio.get_running_loop().create_future()
+            await self._begun
+        return b"".join(self._early)
+
+    def _has_begun(self) -> None:
+        if self._begun is not None and not self._begun.done():
+            self._begun.set_result(None)
 
     # --- downward: what the server says -------------------------------------------------------------------------------
 
@@ -184,10 +201,14 @@ class Connection:
             return frame
         try:
             command = decode_frame(frame)
-            if not command.is_response or not command.body:
+            if not command.is_response:
+                return frame
+            asked, topic = self._conversation.asked_for(command.opaque)
+            if asked in _NAMES_A_MASTER:
+                return told(frame, front.addresses, answers=True)
+            if not command.body:
                 return frame
             body: bytes | None = command.body
-            asked, topic = self._conversation.asked_for(command.opaque)
             if asked == ROUTE and front.behaviour.without:
                 body = without(command.body, front.behaviour.without)
             if body is None:
@@ -288,6 +309,7 @@ class Connection:
     def eof(self, end: _End) -> None:
         """This end says no more; the other is told, behind all that is on its way."""
         if end is self.client:
+            self._has_begun()
             self._closed(By.CLIENT, How.FIN)
             self.server.write_eof()
         elif self._front.behaviour.swallows:
@@ -321,6 +343,7 @@ class Connection:
 
     def _finish(self, reset: bool = False) -> None:
         self.ended = True
+        self._has_begun()
         if self._timer is not None:
             self._timer.cancel()
         self._delayed.clear()

@@ -40,6 +40,7 @@ class Front:
                 is asked at each dial, whose bytes wait meanwhile
     addresses   host:port in route answers to the host:port that is given out in its place
     said        host:port in what the client says of itself to the host:port that the server hears in its place
+    leads       asked with the first bytes of a connection where it dials on, in place of `upstream`
     process     whose connection it is, by the client's end and ours; asked at each accept
     """
 
@@ -59,6 +60,7 @@ class Front:
         """What came of bytes that waited in `behind`; all else goes through `see`."""
         self.addresses: Mapping[str, str] = dict(addresses or {})
         self.said: Mapping[str, str] = {}
+        self.leads: Callable[[bytes], Awaitable[Address | None]] | None = None
         self.behaviour = PASSES
         self._process, self._numbers = process, connections
         self._connections: set[Connection] = set()
@@ -154,7 +156,7 @@ class Front:
             taken.close()
             connection.end(By.CLIENT, How.RST)
             return
-        upstream = await self.dialled()
+        upstream = await (self.dialled() if self.leads is None else self.leads(await connection.first_bytes()))
         if upstream is None or connection.ended:
             connection.unreachable()
             return

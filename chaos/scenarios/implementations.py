@@ -13,7 +13,7 @@ from ..faults.by_hand import Switch
 from ..faults.clocks import ClockAction
 from ..settings.catalogue import settings_for
 from ..settings.values import Value
-from ..topology import NodeKind, Topology
+from ..topology import NodeKind, Topology, broker_name
 from .by_hand import OfTimeline
 
 SERVERS = (NodeKind.NAME_SERVER, NodeKind.BROKER, NodeKind.SLAVE)
@@ -120,8 +120,11 @@ def check_implementations(scenario: OfScenario, *, file: str) -> None:
     outside = str(scenario.defect).startswith("apache-")  # put into Apache's servers from outside
     if scenario.defect is not None and not outside and not set(kinds) - set(found):
         raise ScenarioError(file, "defect", scenario.defect, "nothing where no node is ours: a defect is planted there")
-    if slaves := [name for name in found if kinds[name] is NodeKind.SLAVE]:
-        raise ScenarioError(file, f"nodes.{slaves[0]}", found[slaves[0]], "ours: no slave of Apache's is run yet")
+    for name in (name for name, kind in kinds.items() if kind is NodeKind.SLAVE):
+        mine, masters = (scenario.implementations().get(one, OURS) for one in (name, broker_name(name)))
+        if mine != masters and OURS in (mine, masters):
+            allowed = f"{masters}, as its master: ours and Apache's copy the commit log each in a way of its own"
+            raise ScenarioError(file, f"nodes.{name}.implementation", mine, allowed)
     if shared := [name for name in found if name in scenario.topology().process_of]:
         per_process = str(scenario.topology().clients_per_process)
         allowed = f"1 where a client is Apache's: {shared[0]} is {found[shared[0]]}, which has a process of its own"

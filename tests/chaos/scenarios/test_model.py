@@ -28,6 +28,7 @@ def test_the_scenarios_that_ship() -> None:
         "broker-partition",
         "broker-crash",
         "broker-hang",
+        "master-lost-slave-serves",
         "name-server-crash",
         "name-server-partition",
         "slave-reads",

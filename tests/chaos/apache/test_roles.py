@@ -1,0 +1,119 @@
+"""Apache's brokers of one name: who is who, which door a dial is led to, and whose addresses they are told."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from nemesrv.chaos.apache import roles
+from nemesrv.chaos.errors import ScenarioError
+from nemesrv.chaos.experiment.nodes import NodePlan
+from nemesrv.chaos.fronts.answers import told
+from nemesrv.chaos.scenarios.model import parse
+from nemesrv.chaos.topology import NodeKind
+from nemesrv.remoting.codes import FLAG_RESPONSE
+from nemesrv.remoting.command import RemotingCommand
+from nemesrv.remoting.frame import decode_frame, encode_frame
+from nemesrv.remoting.node.network import Address
+from tests.chaos.fronts.world import World, in_world, request, response
+
+SCENARIO = {
+    "cluster": {"name_servers": 1, "brokers": 1, "slaves": 1, "implementation": "apache-5.3.3"},
+    "checks": ["one_master"],
+}
+
+
+def test_a_slave_is_told_apart_by_the_first_it_says() -> None:
+    assert roles.is_slaves((0).to_bytes(8, "big"))
+    assert roles.is_slaves((123_456_789).to_bytes(8, "big"))
+    assert not roles.is_slaves(request(103, 1))
+    assert not roles.is_slaves(b"\0\0")  # too little to tell
+
+
+def test_all_doors_of_a_broker_are_one_address_for_its_peers() -> None:
+    doors = roles.doors(Address("127.0.0.1", 10_100), Address("127.0.0.1", 20_000))
+    assert doors == {"127.0.0.1:10100": "127.0.0.1:20000", "127.0.0.1:10101": "127.0.0.1:20000"}
+
+
+def test_a_slave_has_its_id_and_a_master_the_role_that_the_scenario_says() -> None:
+    assert roles.role(2, {"brokerRole": "SYNC_MASTER"}) == {"brokerId": 2, "brokerRole": "SLAVE"}
+    assert roles.role(0, {}) == {"brokerId": 0, "brokerRole": "ASYNC_MASTER"}
+
+
+def test_a_slave_of_apaches_begins_with_its_masters_address() -> None:
+    scenario = parse(SCENARIO, file="x.yaml")
+    at = {name: Address("127.0.0.1", 20_000 + n) for n, name in enumerate(scenario.topology().servers)}
+    made = NodePlan(scenario=scenario, listen=at, advertised=at).factory("broker-a/1", NodeKind.SLAVE)
+    plan = made.args[0]  # type: ignore[attr-defined]
+    assert (plan.broker_name, plan.broker_id, plan.members) == ("broker-a", 1, {"broker-a": at["broker-a"]})
+
+
+def test_ours_and_apaches_under_one_name_are_refused() -> None:
+    mixed = {**SCENARIO, "nodes": {"broker-a/1": {"implementation": "ours"}}}
+    with pytest.raises(ScenarioError, match="as its master"):
+        parse(mixed, file="x.yaml")
+
+
+@pytest.mark.parametrize("first", [bytes(8), request(105, 7, topic="T")])
+def test_a_dial_waits_for_its_first_bytes_and_is_led_by_them(first: bytes) -> None:
+    async def body(world: World) -> None:
+        asked: list[bytes] = []
+
+        async def leads(said: bytes) -> Address | None:
+            asked.append(said)
+            assert isinstance(upstream, Address)
+            return upstream
+
+        upstream = world.front.upstream
+        world.front.leads = leads
+        client = await world.dial()
+        assert world.accepted.empty()
+        client.say(first[:2])
+        client.say(first[2:])
+        server = await world.server()
+        assert await server.hear(len(first)) == first  # nothing is lost, and nothing altered
+        assert first.startswith(asked[0])
+        assert len(asked[0]) >= roles.FIRST_BYTES
+        server.say(response(7))
+        assert await client.hear(len(response(7))) == response(7)
+
+    in_world(body)
+
+
+def test_a_dial_that_ends_before_it_says_anything_ends() -> None:
+    async def body(world: World) -> None:
+        async def nowhere(_: bytes) -> Address | None:
+            return None
+
+        world.front.leads = nowhere
+        client = await world.dial()
+        client.writer.close()
+        assert await client.end() == "fin"
+        await world.until(lambda: not world.front.connections)
+
+    in_world(body)
+
+
+def test_the_masters_addresses_in_the_header_of_an_answer_are_put_in_place() -> None:
+    command = RemotingCommand.response(0)
+    command.opaque, command.flag = 3, FLAG_RESPONSE
+    command.ext_fields = {"masterAddr": "127.0.0.1:20000", "haServerAddr": "127.0.0.1:20000"}
+    frame = encode_frame(command)
+    given = told(frame, {"127.0.0.1:20000": "127.0.0.1:40001"}, answers=True)
+    assert set((decode_frame(given).ext_fields or {}).values()) == {"127.0.0.1:40001"}
+    assert told(frame, {"127.0.0.1:20000": "127.0.0.1:40001"}) == frame  # no request
+
+
+def test_who_waits_for_the_first_bytes_is_not_left_waiting_when_the_front_closes() -> None:
+    async def body(world: World) -> None:
+        async def nowhere(_: bytes) -> Address | None:
+            return None
+
+        world.front.leads = nowhere
+        client = await world.dial()
+        await world.until(lambda: world.front.connections)
+        await asyncio.wait_for(world.front.close(), 10)
+        assert await client.end() in ("fin", "rst")
+
+    in_world(body)
