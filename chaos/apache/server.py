@@ -167,7 +167,7 @@ class ApacheServer:
         self._dialler.says(doors)
         if self._plan.members:
             self._front.addresses = doors
-        self._rows = ServerRows(self._put, self._about())
+        self._rows = self._rows or ServerRows(self._put, self._about())  # a defect may put another JVM in its place
         self._faked = FakedTime(clock, f"{context.name}-{context.incarnation}")
         self._tails = {file: (Tail(file), _size(self._logs_folder / file)) for file in LOG_FILES}
         try:

@@ -156,6 +156,7 @@ DEFECTS = (
         scenario="smoke",
         caught_by=checks("routes_are_true", "routes_converge"),
         also=checks(
+            "one_master",
             "answers_are_true",
             "availability",
             "client_routes_are_true",

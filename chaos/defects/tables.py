@@ -139,6 +139,7 @@ DEFECTS = (
         scenario="smoke",
         caught_by=checks("routes_as_registered", "routes_are_true"),
         also=checks(
+            "one_master",
             "answers_are_true",
             "availability",
             "client_routes_are_true",

@@ -18,6 +18,7 @@ from nemesrv.chaos.defects import DEFECTS, EVERY, OF_APACHE
 from nemesrv.chaos.defects.apache import UNHEARD_S
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.fronts.behaviour import PASSES, Behaviour
+from nemesrv.chaos.fronts.observed import Asked, Observation
 from nemesrv.chaos.scenarios.model import CHECK_NAMES, Scenario, find, found_defect, refuse_nowhere
 from nemesrv.remoting.codes import RequestCode, ResponseCode
 
@@ -64,6 +65,9 @@ class _Node:
         self._dialler = SimpleNamespace(_fronts={"ns-0": [self.front], "ns-1": [_Front()]})
         self._up, self._tasks = asyncio.Event(), list[asyncio.Task[None]]()
         self._poller: Any = None
+        self.saw: list[Observation] = []
+        self._saw = self.saw.append
+        self._front = SimpleNamespace(tell=self._saw)
         self._java = SimpleNamespace(kill=self._done("kill"))
         self.did: list[str] = []
 
@@ -120,12 +124,15 @@ def test_a_registration_is_answered_and_never_passed_on_for_its_time_after_a_res
 def test_an_emptied_name_server_has_another_jvm_and_the_same_process() -> None:
     async def body() -> None:
         node = planted("apache-name-server-is-emptied", _Node())
-        await node.start()
+        asked = Asked(at_ms=1.0, front="ns-0", connection=1, code=RequestCode.REGISTER_BROKER, opaque=1)
+        node._front.tell(asked)
+        node._front.tell(asked)
         node._up.set()
         ((_, empties),) = node.later
         empties()
         await asyncio.gather(*node._tasks)
-        assert node.did == ["start", "kill", "boot"]
+        assert node.did == ["kill", "boot"]
+        assert node.saw == [asked, asked]
         assert not node._up.is_set()  # until the JVM is up, which `_boot` says
 
     asyncio.run(body())
