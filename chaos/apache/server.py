@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from ...remoting.node.clock import RealClock
+from ...remoting.node.file_names import file_name
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ...remoting.node.profile import Profile
@@ -168,7 +169,7 @@ class ApacheServer:
         if self._plan.members:
             self._front.addresses = doors
         self._rows = self._rows or ServerRows(self._put, self._about())  # a defect may put another JVM in its place
-        self._faked = FakedTime(clock, f"{context.name}-{context.incarnation}")
+        self._faked = FakedTime(clock, f"{file_name(context.name)}-{context.incarnation}")
         self._tails = {file: (Tail(file), _size(self._logs_folder / file)) for file in LOG_FILES}
         try:
             command = self._command(self._faked.environment, clock.scale)
