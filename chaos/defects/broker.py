@@ -276,6 +276,7 @@ DEFECTS = (
             "answers_are_true",
             "availability",
             "duplicates",
+            "one_master",
             "queue_ownership",
             "registrations_are_kept",
             "routes_as_registered",

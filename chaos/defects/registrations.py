@@ -162,6 +162,7 @@ DEFECTS = (
             "client_routes_are_true",
             "duplicates",
             "messages_delivered",
+            "one_master",
             "queue_ownership",
             "registrations_are_kept",
             "routes_as_registered",

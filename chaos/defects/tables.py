@@ -145,6 +145,7 @@ DEFECTS = (
             "client_routes_are_true",
             "commits_follow_work",
             "duplicates",
+            "one_master",
             "registrations_are_kept",
             "routes_converge",
         ),
