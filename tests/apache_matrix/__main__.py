@@ -1,5 +1,6 @@
 """`make apache`: the shipped scenarios on Apache's servers, as many at once as this machine bears; a table at the end.
 
+    python -m tests.apache_matrix --read RUN_FOLDER …            nothing is run: these were, and are kept
     python -m tests.apache_matrix [SCENARIO …] [--implementation apache-5.3.3 …] [--time-scale 3] [--lanes N] [--seed 1]
 
 What was measured is kept in measured/, from which docs/apache.md is written; `--no-page` leaves both as they are. A run
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from nemesrv.chaos.apache import libfaketime
+from nemesrv.chaos.scenarios.model import load
 from tests.generated import main as write_page
 
 from .table import IMPLEMENTATIONS, SCENARIOS, cell_of, cell_of_none, keep, matrix, told, windows
@@ -103,6 +105,17 @@ def run_all(
     return found
 
 
+def read(folders: Sequence[Path]) -> dict[Cell, dict[str, Any]]:
+    """Runs that are there already, judged."""
+    found = {}
+    for folder in folders:
+        scenario = load(folder / "scenario.yaml")
+        day = datetime.datetime.fromtimestamp((folder / "verdicts.json").stat().st_mtime, datetime.UTC).date()
+        about = {"time_scale": scenario.timers.time_scale, "seed": scenario.seed, "date": day.isoformat()}
+        found[Cell(scenario.name, scenario.cluster.implementation)] = cell_of(folder, about)
+    return found
+
+
 def _say(cell: Cell, found: dict[str, Any]) -> None:
     took = f"{found['took_s']} s" if "took_s" in found else ""
     print(f"{cell.scenario:<22} {cell.implementation:<14} {took:>7}  {told(found)}", flush=True)
@@ -117,6 +130,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("runs/apache"))
     parser.add_argument("--no-page", action="store_true")
+    parser.add_argument("--read", nargs="+", type=Path, metavar="RUN_FOLDER")
     asked = parser.parse_args()
     if asked.time_scale != 1 and libfaketime.found() is None:
         print(libfaketime.missing(asked.time_scale), file=sys.stderr)
@@ -124,7 +138,8 @@ def main() -> int:
     out = asked.out.resolve() / time.strftime("%m%d-%H%M%S")
     cells = [Cell(name, made_by) for name in asked.scenarios for made_by in asked.implementations or IMPLEMENTATIONS]
     began_s = time.monotonic()
-    found = run_all(cells, out, lanes=asked.lanes, time_scale=asked.time_scale, seed=asked.seed)
+    how = {"lanes": asked.lanes, "time_scale": asked.time_scale, "seed": asked.seed}
+    found = read(asked.read) if asked.read else run_all(cells, out, **how)
     by_name: dict[str, dict[str, Any]] = {}
     for cell, kept in found.items():
         by_name.setdefault(cell.implementation, {})[Path(cell.scenario).stem] = kept
@@ -133,7 +148,8 @@ def main() -> int:
     if not asked.no_page:
         write_page()
     print(f"\n{matrix(by_name)}\n\n{windows(by_name)}\n")
-    print(f"{len(cells)} runs in {(time.monotonic() - began_s) / 60:.0f} min, {asked.lanes} at once; {out}")
+    if not asked.read:
+        print(f"{len(cells)} runs in {(time.monotonic() - began_s) / 60:.0f} min, {asked.lanes} at once; {out}")
     return max((_STATUS[each["verdict"]] for each in found.values()), key=(0, 3, 1, 4).index)
 
 

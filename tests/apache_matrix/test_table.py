@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from nemesrv.chaos.scenarios.model import find
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.apache_matrix.__main__ import lanes_here
+from tests.apache_matrix.__main__ import lanes_here, read
 from tests.apache_matrix.table import IMPLEMENTATIONS, cell_of, cell_of_none, keep, kept, matrix, told, windows
 
 ABOUT = {"time_scale": 5.0, "seed": 1, "date": "2026-11-22"}
@@ -49,6 +50,15 @@ def test_cells_are_kept_beside_the_others_in_the_order_of_the_page(tmp_path: Pat
         "| broker-hang | – | VALID (1 checks, ×5, seed 1) |",
     ]
     assert "| broker-hang | `routes_are_true` | – | every table was right all the time |" in windows(found)
+
+
+def test_a_run_that_is_there_is_read_with_whose_and_how_it_was(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "run", routes_are_true=Validity.VALID)
+    done = find("smoke", ("seed=7", "timers.time_scale=2"), "apache-5.3.3")
+    (folder / "scenario.yaml").write_text(done.to_yaml(), encoding="utf-8")
+    ((cell, found),) = read([folder]).items()
+    assert (cell.scenario, cell.implementation) == ("smoke", "apache-5.3.3")
+    assert told(found) == "VALID (1 checks, ×2, seed 7)"
 
 
 def test_a_machine_bears_one_run_at_least() -> None:
