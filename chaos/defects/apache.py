@@ -25,14 +25,18 @@ def _is_not_heard(node: Any) -> None:
     """Its dialler front of ns-0 answers each registration of its second process itself, with code 0."""
     if not node._context.incarnation:
         return
-    start = node.start
+    boot, start = node._boot, node.start
+    (front,) = node._dialler._fronts["ns-0"]
+
+    async def boot_unheard() -> None:  # its first registration is on its way before it is started
+        await front.behave(Behaviour(codes={RequestCode.REGISTER_BROKER: ResponseCode.SUCCESS}))
+        await boot()
 
     async def start_unheard() -> None:
-        (front,) = node._dialler._fronts["ns-0"]
-        await front.behave(Behaviour(codes={RequestCode.REGISTER_BROKER: ResponseCode.SUCCESS}))
         node._context.clock.call_later(UNHEARD_S, lambda: node._begin(front.behave(PASSES)))
         await start()
 
+    replace_part(node, "_boot", boot_unheard)
     replace_part(node, "start", start_unheard)
 
 

@@ -109,9 +109,10 @@ def test_a_registration_is_answered_and_never_passed_on_for_its_time_after_a_res
         await first.start()
         assert first.front.behaved == []
         again = planted("apache-broker-is-not-heard", _Node(incarnation=1))
-        await again.start()
+        await again._boot()
         (answering,) = again.front.behaved
         assert answering.codes == {RequestCode.REGISTER_BROKER: ResponseCode.SUCCESS}
+        await again.start()
         ((after_s, passes),) = again.later
         assert after_s == UNHEARD_S
         passes()
