@@ -71,6 +71,14 @@ NIGHTLY = (
         (_JAVA_IS_JUDGED, "tests/chaos/apache/test_told.py"),
     ),
     Nightly(
+        f"{_JAVA}::test_a_call_under_way_as_its_server_closes_waits_for_its_time_out_in_4_9_alone",
+        "what Apache's clients do as their broker closes the connection under a send",
+        (
+            "tests/chaos/checkers/test_recovery_time.py"
+            "::test_apaches_client_4_9_waits_out_the_send_that_is_under_way_as_its_broker_closes",
+        ),
+    ),
+    Nightly(
         f"{_JAVA}::test_an_ordered_workload_of_javas_clients_is_judged_at_the_receipts_too",
         "an ordered workload of Apache's clients",
         (_JAVA_IS_JUDGED, "tests/chaos/apache/test_told.py"),

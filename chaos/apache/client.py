@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ...remoting.node.recording import recorded_at
 from ..fronts.dials import Dials
+from ..fronts.front import Front
 from ..fronts.look_ups import Rules
 from ..fronts.observed import Observation
 from ..fronts.rows import ClientRows, Row
@@ -32,6 +33,7 @@ from .dialler import Dialler
 from .jvm import JavaCommand, JavaProgram, end_as, leave_last_words
 from .late_dials import LateDials
 from .libfaketime import FakedTime
+from .run_delay import RunDelay
 from .told import JavaClock, Told
 from .workload_class import MAIN
 
@@ -39,6 +41,7 @@ READY_S, START_S, STOP_S = 90.0, 60.0, 20.0
 """What the JVM, its client's start, and its leaving may take at most, on a machine that is far too busy."""
 _ASKED_AT_START = 5
 _LOOKS_EACH_S = 0.25
+_WORTH_TELLING_MS = 10.0
 _NO_LOGBACK = "<configuration><root level='OFF'/></configuration>"
 """Of what its jars bring along, e.g. netty's; RocketMQ's client has a log of its own (rocketmq_client.log)."""
 _SYSTEM_PROPERTIES = {
@@ -133,6 +136,10 @@ class JavaClient:
     def children(self) -> tuple[int, ...]:
         """The JVM's pid, while it is there."""
         return () if self._program is None else self._program.children
+
+    def fronts(self, server: str) -> Sequence[Front]:
+        """Through which it dials this server."""
+        return self._dialler.fronts(server)
 
     # --- a node's life ------------------------------------------------------------------------------------------------
 
@@ -281,10 +288,16 @@ class JavaClient:
         self._write("clock")
 
     async def _look(self) -> None:
-        """Time passes: what waited for more to come is decided."""
+        """Time passes: what waited for more to come is decided, and how late the JVM was is told."""
+        delays, looked_ms = [RunDelay(pid) for pid in self.children], self._now_ms()
+        scale = float(getattr(self._context.clock, "scale", 1.0))
         while True:
             await self._context.clock.sleep(_LOOKS_EACH_S)
-            self._rows.passed(self._now_ms())
+            now_ms = self._now_ms()
+            if (lag_ms := scale * max((each.longest_ms() for each in delays), default=0.0)) >= _WORTH_TELLING_MS:
+                self._context.record("timer_lag", lag_ms=lag_ms, duration_ms=now_ms - looked_ms)
+            looked_ms = now_ms
+            self._rows.passed(now_ms)
             if not self._asked_ms:
                 with contextlib.suppress(OSError):
                     self._ask_clock()

@@ -10,7 +10,7 @@ NameServers. Whoever hears what is seen hears the addresses that everybody else 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from ...remoting.node.network import Address, TcpNetwork
@@ -99,6 +99,10 @@ class Dialler:
         for fronts in self._fronts.values():
             for front in fronts:
                 front.said = dict(own)
+
+    def fronts(self, name: str) -> Sequence[Front]:
+        """Those of this server: one, or two where it has a VIP port."""
+        return self._fronts[name]
 
     def address(self, name: str) -> Address:
         """Where the JVM dials this server."""

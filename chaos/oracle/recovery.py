@@ -4,7 +4,8 @@ Per client and operation, q being the queues of the brokers lost to it, k the fa
 
 | operation | bound                                                                                          |
 |-----------|------------------------------------------------------------------------------------------------|
-| send      | where all lost brokers refuse, as after a crash: 1/rate, for the retry goes to another broker; (q + 1)  |
+| send      | where all lost brokers refuse, as after a crash: 1/rate, for the retry goes to another broker; |
+|           | T before it where a call under way waits out a close, as with Apache's client 4.9; (q + 1)     |
 |           | of them where more than one is lost, or messages keep to their queues. Else                     |
 |           | (q + 2)·(T + 1/rate): the send under way, one on each lost queue in turn, and the good one;    |
 |           | or, if sooner, when the producer has left the lost brokers (t_rm + P), and two sends; with so  |
@@ -30,6 +31,7 @@ from .lost_queues import share_lost, turns_lost
 from .named_brokers import named_to, unnamed
 from .quiet import changed_by_hand, joined_in_trouble, settle_ms
 from .reach import Moment, delayed_by_commits, failed_calls, lost, sticks, told_ms, unlearnt_since_ms
+from .recorded import OURS
 from .unrouted import unrouted_window
 from .windows import (
     NEVER,
@@ -157,7 +159,17 @@ def _refused_bound(world: World, client: str, moment: Moment, lost_: int, queues
     formula = f"({tried} lost queues + 1)/rate" if tried else "1/rate"
     if late_ms:
         formula = f"{formula}, each a round trip of {late_ms / 1000:g} s later"
-    return Window(0, (tried + 1) * (period_ms + late_ms), formula, "producer's first good send, lost brokers refuse", 2)
+    latest_ms = (tried + 1) * (period_ms + late_ms)
+    if lost_ and waits_out_a_close(world, client):
+        latest_ms, formula = latest_ms + world.timers_of(client).T_ms, f"T + {formula}"
+    return Window(0, latest_ms, formula, "producer's first good send, lost brokers refuse", 2)
+
+
+def waits_out_a_close(world: World, client: str) -> bool:
+    """Whether a call under way as its server closes the connection waits for its time-out: Apache's client up to 4.9
+    hears of a close by a reset alone (its handler has no channelInactive); 5.x, and ours, fail it at once."""
+    made_by = next((node.implementation for node in world.nodes if node.name == client), OURS)
+    return made_by != OURS and world.client_profile_of(client).name == "java-4.9"
 
 
 def _retries(world: World, client: str) -> bool:

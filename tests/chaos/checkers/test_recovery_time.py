@@ -43,11 +43,18 @@ def test_a_producer_that_succeeds_after_one_try_at_each_lost_queue_is_valid() ->
     assert verdict.measured["never"] == 0
 
 
-def crash(first_good_s: float, *also: tuple[Any, ...], sent_s: float = 90, **workload: Any) -> HistoryBuilder:
+def crash(
+    first_good_s: float, *also: tuple[Any, ...], sent_s: float = 90, made_by: str = "", **workload: Any
+) -> HistoryBuilder:
     """broker-a is killed at 100 s for good; the first good send after it begins at `first_good_s`."""
     builder = cluster(
         brokers=("broker-a", "broker-b", "broker-c"), clients=("producer-0",), workload={**WORKLOAD, **workload}
     )
+    if made_by:
+        value = {"kind": "producer", "implementation": made_by}
+        if made_by.startswith("apache-5"):
+            value["client_profile"] = "java-5.3"
+        builder.event("harness", "node", source="producer-0", value=value)
     send(send(builder, sent_s, took_s=0.01), first_good_s, took_s=0.01)
     for fault in also:
         builder.at(99.9).fault(*fault[:5], value=fault[5])
@@ -63,6 +70,13 @@ def test_a_dead_broker_refuses_so_the_next_send_is_good() -> None:
     assert bound_and_verdict(crash(100.9)) == (1000.0, Validity.VALID)
     assert bound_and_verdict(crash(101.5)) == (1000.0, Validity.INVALID)
     assert bound_and_verdict(crash(100.4, sends_per_s=4)) == (250.0, Validity.INVALID)
+
+
+def test_apaches_client_4_9_waits_out_the_send_that_is_under_way_as_its_broker_closes() -> None:
+    """It took 3.1 s where a broker was killed (docs/apache.md); 5.x and ours fail it at once."""
+    assert bound_and_verdict(crash(103.1, made_by="apache-4.9.8")) == (4000.0, Validity.VALID)
+    assert bound_and_verdict(crash(104.5, made_by="apache-4.9.8")) == (4000.0, Validity.INVALID)
+    assert bound_and_verdict(crash(103.1, made_by="apache-5.3.3")) == (1000.0, Validity.INVALID)
 
 
 def alone(healed_s: float, first_good_s: float, asks_from_s: float = 0) -> HistoryBuilder:
