@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ...actors.broker.client_manager import Client, ClientManager
+from ...actors.broker.client_manager import CHANNEL_EXPIRED_MS, Client, ClientManager
 from ...remoting import fastjson
 from ...remoting.bodies.admin import ResetOffsetBody
 from ...remoting.bodies.client import HeartbeatData
@@ -52,6 +52,8 @@ _SERVED = frozenset(
 REFUSED_MS = 100.0
 """A pull that has no answer by then, of the machine's time, is held, not refused."""
 _REGISTERS = frozenset({int(RequestCode.REGISTER_BROKER), int(RequestCode.REGISTER_TOPIC_IN_NAMESRV)})
+_EARLY_MS = 5_000.0
+"""A heartbeat may be so much older at the broker than its answer is at the front."""
 _BETWEEN_VERSIONS = 1 / 1024
 _SAME_MS = 1_000.0
 """A line of the log, and what the wire showed of the same, of the machine's time."""
@@ -281,14 +283,16 @@ class BrokerRows:
             self._client_gone(one.at_ms, "closed", client, groups)
 
     def _expired(self, at_ms: float, group: str, *, consumes: bool) -> None:
-        """The log names the group and the broker's own end of the channel: it is the client silent for longest."""
+        """The log names the group and the broker's own end of the channel: it is the client silent for longest, if that
+        was silent for so long. Else it is a channel that had ended before the broker came to its heartbeat: Apache's
+        keep that until it expires."""
         if consumes:
             found = self._clients.consumers.get(group)
             clients = dict(found.clients) if found is not None else {}
         else:
             clients = dict(self._clients.producers.get(group) or {})
         client = min(clients.values(), key=lambda one: one.seen_ms, default=None)
-        if client is None:
+        if client is None or at_ms - client.seen_ms < CHANNEL_EXPIRED_MS - _EARLY_MS:
             return
         of = {"consumer_group": group, "producer_group": None} if consumes else {"producer_group": group}
         self._clients.unregister(client.channel.id, **{"consumer_group": None, **of})

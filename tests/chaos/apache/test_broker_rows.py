@@ -168,6 +168,20 @@ def test_a_client_is_known_by_its_heartbeats_until_its_connection_closes_or_the_
     assert len(seen.of("client_heartbeat")) == 3
 
 
+def test_a_channel_that_ended_before_its_heartbeat_was_read_expires_for_nobody() -> None:
+    seen = Seen()
+    for connection in (1, 2):
+        seen.opened(100, connection)
+    said = HeartbeatData(client_id="127.0.0.1@consumer-1#1", consumer_data_set=(ConsumerData(group_name="g"),))
+    seen.asked(1000, 1, 34, 1, said.encode())
+    seen.closed(4000, 1)  # the client gave it up, and the broker read it later
+    for at_ms in (5_000, 100_000):
+        seen.heartbeat(at_ms, 2, "127.0.0.1@consumer-1#1")
+    line = "SCAN: remove expired channel from ConsumerManager consumerTable. channel=/127.0.0.1:4, consumerGroup=g"
+    seen.rows.logged(130_000, "broker.log", LINE + line)
+    assert seen.of("client_gone") == []
+
+
 def test_a_pull_commits_when_it_is_served_or_held_and_not_when_it_is_refused() -> None:
     seen = Seen()
     seen.opened(100, 1)
