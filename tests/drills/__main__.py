@@ -18,8 +18,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import drills, load
 
@@ -41,8 +39,13 @@ def virtual(seeds: int) -> Iterator[tuple[str, Recorded]]:
 def folders(paths: Sequence[Path]) -> Iterator[tuple[str, Recorded]]:
     """Runs that were recorded before, by their scenario's name."""
     for path in paths:
-        scenario = yaml.safe_load((path / "scenario.yaml").read_text("utf-8"))
-        yield scenario["name"], Recorded.of(path)
+        yield load(path / "scenario.yaml").name, Recorded.of(path)
+
+
+def clock_of(path: Path) -> str:
+    """How that run's time went."""
+    scenario = load(path / "scenario.yaml")
+    return "on the virtual clock" if scenario.clock == "virtual" else f"at ×{scenario.timers.time_scale:g}"
 
 
 def values_of(runs: Iterable[tuple[str, Recorded]]) -> tuple[int, dict[str, list[float]], list[str]]:
@@ -67,7 +70,7 @@ def main() -> int:
     asked = parser.parse_args()
     runs = folders([Path(each) for each in asked.read[1:]]) if asked.read else virtual(asked.seeds)
     count, values, outside = values_of(runs)
-    how = "on the machine's clock" if asked.read else "on the virtual clock"
+    how = ", ".join(sorted({clock_of(Path(each)) for each in asked.read[1:]})) if asked.read else "on the virtual clock"
     document: dict[str, Any] = measured()
     document[asked.read[0] if asked.read else OURS] = {
         "runs": count,

@@ -43,10 +43,16 @@ class Recorded:
         return max(late_ms, default=0.0) / 1000
 
     def fault(self, fault_id: str, phase: str = "start") -> float:
-        """When it first took effect, or was last taken back."""
-        asked = ("fault", fault_id, phase)
-        found = [row["time_ms"] for row in self._rows if (row["event"], row.get("fault_id"), row.get("phase")) == asked]
-        return float(min(found) if phase == "start" else max(found)) / 1000
+        """When it was asked for, as in the field (a broker that is stopped takes its leave before it is gone), or was
+        last taken back."""
+        wanted = ("fault", fault_id, phase)
+        found = [
+            row["time_ms"] for row in self._rows if (row["event"], row.get("fault_id"), row.get("phase")) == wanted
+        ]
+        if phase == "end":
+            return float(max(found)) / 1000
+        asked = [row["time_ms"] for row in self._rows if (row["event"], row.get("phase")) == ("phase", "fault")]
+        return float(max(at_ms for at_ms in asked if at_ms <= min(found))) / 1000
 
     def dropped(self, broker: str, broker_id: int, from_s: float, to_s: float) -> list[float]:
         """The first drop at each NameServer."""
