@@ -9,7 +9,8 @@
 |               | and at once when a message comes                                         |                   |
 | client expiry | from a client's last heartbeat at a broker until the broker forgets it   | client_heartbeat, |
 |               |                                                                          | client_gone       |
-| rebalance     | from when a broker forgets another of the group, for who remains is told | client_gone       |
+| rebalance     | from when a broker forgets another of the group, or first hears of it on | client_gone,      |
+|               | a channel, for those it knows are told                                   | client_heartbeat  |
 | heartbeat     | each round reaches every broker that the round before did                | client_heartbeat  |
 | isolation     | by the attempt's latency; and until the broker is sent to again          | broker_isolated   |
 
@@ -21,7 +22,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -74,8 +75,8 @@ class Waits(Process):
             row = "DefaultMQPushConsumerImpl: the next pull is put off"
             for why, acts in self._pull_delays().items():
                 yield from self.finding(f"{PULL_DELAY}: {why}", "as long as its setting says", row, acts)
-            row = "DefaultConsumerIdsChangeListener: who remains in a group is told at once, and rebalances"
-            yield from self.finding(REBALANCE, "when a broker forgets a member", row, self._tellings())
+            row = "DefaultConsumerIdsChangeListener: a group is told at once that its members change, and rebalances"
+            yield from self.finding(REBALANCE, "when a group's members change", row, self._tellings())
         if self.kind == "broker":
             row = "PullRequestHoldService: looks at held pulls each 5 s"
             yield from self.finding(HOLD_CHECK, "each 5 s after the last", row, self._hold_checks())
@@ -233,15 +234,13 @@ class Waits(Process):
         return self.after_pauses(heard_ms + CLIENT_EXPIRED_MS + CLIENT_SCAN_MS)
 
     def _tellings(self) -> Iterator[Act]:
-        """From when a broker has forgotten another member of the group until this one, told by it, rebalances."""
+        """From when a broker has another member of the group more, or less, until this one, told by it, rebalances."""
         node = self.life.node
-        others = {name for name in self.world.members_of(node) if name != node}
         rounds = [run for run in self._rows("scheduled_task") if run.row.f == REBALANCE]
         begun, apart_ms = [run.began_ms for run in rounds], self.timers.clocks_ms or 0.0
-        for row in self.control.rows("client_gone"):
+        for row in self._changes({name for name in self.world.members_of(node) if name != node}):
             at_ms = row.time_ms
-            told = begun and (row.decoded or {}).get("groups") and node_of_client(row) in others
-            if not told or at_ms - apart_ms <= begun[0] or at_ms >= self.end_ms:
+            if not begun or at_ms - apart_ms <= begun[0] or at_ms >= self.end_ms:
                 continue
             if not self.world.setting(row.node, "notifyConsumerIdsChangedEnable") or not self._is_known(
                 row.node, at_ms
@@ -255,6 +254,18 @@ class Waits(Process):
             if missing and from_ms + self.timers.delivery_ms >= self.end_ms:
                 continue
             yield Act(from_ms, told_ms - from_ms, None, 0.0, "at once", missing=missing, peers=[row.node])
+
+    def _changes(self, others: Collection[str]) -> Iterator[Row]:
+        """Where a broker forgot one of the others, or heard of it on a new channel."""
+        for row in self.control.rows("client_gone"):
+            if (row.decoded or {}).get("groups") and node_of_client(row) in others:
+                yield row
+        known: set[tuple[str, int, str | None]] = set()
+        for row in self.control.rows("client_heartbeat"):
+            channel = row.node, row.incarnation, row.op_id
+            if channel not in known and node_of_client(row) in others:
+                known.add(channel)
+                yield row
 
     def _is_known(self, broker: str, at_ms: float) -> bool:
         """Whether the broker has a channel to this process then, and nothing is in the way."""

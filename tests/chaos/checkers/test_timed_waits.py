@@ -273,11 +273,28 @@ def consumers_left(woken_s: float, **setting: Any) -> Verdict:
 
 def test_who_remains_in_a_group_is_told_at_once_that_another_has_left() -> None:
     def found(verdict: Verdict) -> list[str]:
-        return [one.subject for one in wrong(verdict) if one.kind == "when a broker forgets a member"]
+        return [one.subject for one in wrong(verdict) if one.kind == "when a group's members change"]
 
     assert found(consumers_left(45.02)) == []
     assert found(consumers_left(46)) == ["consumer-1"]
     assert found(consumers_left(46, notifyConsumerIdsChangedEnable=False)) == []
+
+
+def test_who_is_in_a_group_is_told_at_once_that_another_has_come() -> None:
+    def found(woken_s: float, *, again: bool = False) -> list[str]:
+        told = cluster(1, ("broker-a",), ("consumer-0", "consumer-1"))
+        for at_s in (0.1, 20.1, 40.1, woken_s, woken_s + 20, woken_s + 40):
+            value = {"woken": at_s == woken_s, "balanced": True}
+            told.at(at_s).event("consumer-0", "scheduled_task", f="doRebalance", duration_ms=0.0, value=value)
+        for node, channel, times in (("consumer-0", "0", (1, 31, 61, 91)), ("consumer-1", "1", (45, 75))):
+            for number, at_s in enumerate(times):
+                about = {"op_id": f"{channel}-{number}" if again else channel, "value": {"client": f"h@{node}#1"}}
+                told.at(at_s).event("broker-a", "client_heartbeat", **about)
+        verdict = judge(*told.end(END_S).facts())
+        return [one.subject for one in wrong(verdict) if one.kind == "when a group's members change"]
+
+    assert (found(45.02), found(46)) == ([], ["consumer-0"])
+    assert found(45.02, again=True) == ["consumer-0"]  # on a new channel at 75 s, and nobody is told
 
 
 def test_a_send_has_its_budget_for_all_its_tries() -> None:
