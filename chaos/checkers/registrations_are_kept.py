@@ -8,6 +8,9 @@ The broker's own record (`register`) says when each registration was acknowledge
     last ───┤ black hole, hang ┤├ must hold no more         silence counts from the last registration that can have
                            min(E, I)   scan after E, or I   arrived, not from the fault
 
+    taken ──┤ gone, and not dropped ├── dropped            what a NameServer of ours says of itself agrees: a master is
+                                                         in its topics' routes until the row that drops it
+
 No stretch after a heal or a resume is excused: what the NameServer acknowledged then it has. Presence is read from the
 NameServer's `route` rows.
 """
@@ -15,7 +18,7 @@ NameServer's `route` rows.
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -23,10 +26,12 @@ from typing import Any, NamedTuple
 from ...remoting.node.profile import Profile
 from ..faults.losses import Loss
 from ..oracle.causes import Cause, link_causes, process_causes, resend_ms
-from ..oracle.recorded import Life
+from ..oracle.recorded import OURS, Life
+from ..oracle.slaves import slaves_of
 from ..oracle.timers import Timers
 from ..oracle.told_by_hand import told_by_hand
 from ..oracle.world import World
+from ..topology import broker_name
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
 from .control import Control
@@ -39,6 +44,7 @@ from .tolerance import Tolerance, tolerance
 NAME = "registrations_are_kept"
 _HOLD_ROW = "an acknowledged registration stays until unregistered, closed or silent for min(E, I)"
 _EXPIRY_ROW = "silence counts from the last registration that arrived"
+_DROP_ROW = "RouteInfoManager: a broker's rows go when it is dropped, and with them no others"
 _FIRST_SCAN_MS = {Profile.V4_9: 5_000.0, Profile.V5_X: 5.0}
 
 
@@ -66,15 +72,18 @@ def judge(control: Control, world: World) -> Verdict:
     tables, rows = route_tables(control, world), registered_rows(control, world)
     holds: list[Finding] = []
     expiries: list[Finding] = []
+    drops: list[Finding] = []
     for name_server in world.of_kind("name_server"):
         for life in world.lives_of(name_server.name):
             for broker in world.of_kind("broker", "slave"):
                 pair = _Pair(control, world, tables, rows, life, broker.name)
                 holds += map(pair.hold_finding, pair.holds())
                 expiries += map(pair.expiry_finding, pair.expiries())
+                if name_server.implementation == OURS and broker.kind == "broker":
+                    drops += pair.left()
     return verdict_of(
         NAME,
-        [*holds, *expiries],
+        [*holds, *expiries, *drops],
         measured={"acknowledged": sum(f.examined for f in holds), "silences": len(expiries)},
         nothing="no NameServer acknowledged a registration, or no broker recorded it",
         noun="acknowledged registrations or silences were not kept",
@@ -220,6 +229,54 @@ class _Pair:
     def _scan_after(self, at_ms: float) -> float:
         first_ms = self.life.start_ms + _FIRST_SCAN_MS[self.timers.profile]
         return first_ms + self.timers.S_ms * max(0, math.ceil((at_ms - first_ms) / self.timers.S_ms))
+
+    # -- gone from a topic's route
+
+    def left(self) -> Iterator[Finding]:
+        """Where it left a topic's route at a NameServer that had taken it in, and says of no drop, nor of a
+        registration that changed its topics. One finding of all; the longest stands for them."""
+        process, name = (self.life.node, self.life.incarnation), broker_name(self.broker)
+        taken, changed_ms = list[float](), list[float]()
+        for row in self.control.rows("registration", "broker_dropped"):
+            if row.process == process and row.broker_name == name:
+                changed_ms.append(row.time_ms)
+                if row.event == "registration" and not row.code:
+                    taken.append(row.time_ms)
+        if not taken or slaves_of(self.world, self.broker):
+            return
+        by_hand, found = told_by_hand(self.world), list[tuple[float, str, float]]()
+        for topic in self.tables.topics:
+            for before, after in pairwise(self.tables.presence(process, topic, self.broker)):
+                at_ms = after.s
+                if after.present or not before.present or at_ms < taken[0] or at_ms >= self.end_ms:
+                    continue
+                if by_hand.is_deleted(self.life.node, topic, at_ms - self.timers.delivery_ms, at_ms + 1.0):
+                    continue
+                at = bisect_left(changed_ms, at_ms)
+                near_ms = [abs(ms - at_ms) for ms in changed_ms[max(at - 1, 0) : at + 1]]
+                found.append((min([*near_ms, after.e - at_ms]), topic, at_ms))
+        if not found:
+            return
+        over_ms, topic, at_ms = max(found)
+        tolerance_ = self._tolerance(at_ms - 1000.0, at_ms + over_ms, 1)
+        yield Finding(
+            subject=self.life.node,
+            object=self.broker,
+            topic=topic,
+            kind="left without being dropped",
+            from_ms=at_ms,
+            to_ms=at_ms + over_ms,
+            bound_ms=0.0,
+            formula=NEVER,
+            row=_DROP_ROW,
+            **tolerated(tolerance_),
+            measured_ms=over_ms,
+            over_ms=over_ms,
+            examined=len(found),
+            **counted(over_ms, tolerance_),
+            wrong_from_ms=at_ms,
+            wrong_to_ms=at_ms + over_ms,
+        )
 
     # -- findings
 

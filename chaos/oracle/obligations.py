@@ -200,6 +200,10 @@ class RouteObligations:
         leaves = any(c.on == "broker" and c.loss is Loss.GRACEFUL for c in self._starting.get(at_ms, ()))
         return leaves and any(cause.on == "broker" for cause in self._ending.get(at_ms, ()))
 
+    def _runs_on(self, at_ms: float) -> bool:
+        """Whether the broker's process, which stood still, runs on then."""
+        return any(cause.on == "broker" and not cause.loss.closes for cause in self._ending.get(at_ms, ()))
+
     def turns(self) -> list[FlappingRoute]:
         """The stretches of which the table says how long the broker is held and missing by turns."""
         found: list[FlappingRoute] = []
@@ -353,8 +357,9 @@ class RouteObligations:
         ended = {cause.on for cause in self._ending.get(now_ms, ())}
         began = [cause for cause in active if cause.start_ms == now_ms]
         at_ms, settled_ms, window = before.at_ms, before.settled_ms, before.window
-        if before.up or "link" in ended or self._stops_again(now_ms):
-            # What the link held arrives at its heal, registrations included, so every window starts again.
+        if before.up or "link" in ended or self._stops_again(now_ms) or self._runs_on(now_ms):
+            # What the link held arrives at its heal, registrations included, so every window starts again; and who
+            # runs on, if only to stop, may register first.
             at_ms, settled_ms, began = now_ms, NEVER, active
         for cause in began:
             drop = self._drop(cause, now_ms)

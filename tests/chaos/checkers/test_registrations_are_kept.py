@@ -55,6 +55,25 @@ def test_a_registration_that_is_acknowledged_and_forgotten_is_invalid() -> None:
     assert (example.from_ms, example.to_ms, example.over_ms) == (50_000.0, 60_000.0, 10_000.0)
 
 
+def test_a_broker_that_leaves_a_topics_route_and_is_not_dropped_is_invalid_though_its_link_is_cut() -> None:
+    def left(dropped_s: float | None, *, registered_s: float = 1, gone: bool = True) -> Verdict:
+        told = story(10).at(5).fault("f1", "reset", "toxiproxy.reset_peer", "broker-a", "ns-0")
+        about = {"broker_name": "broker-a", "broker_id": 0, "address": address_of("broker-a")}
+        told.at(registered_s).event("ns-0", "registration", code=0, **about)
+        if gone:
+            told.at(50).route("ns-0", "orders")
+        if dropped_s is not None:
+            told.at(dropped_s).event("ns-0", "broker_dropped", value={"reason": "closed"}, **about)
+        return check(told.end(90))
+
+    def wrong(verdict: Verdict) -> list[str]:
+        return [one.kind for one in verdict.findings if one.wrong]
+
+    assert wrong(left(50)) == wrong(left(50.04)) == wrong(left(None, registered_s=50)) == []
+    assert wrong(left(54)) == wrong(left(None)) == wrong(left(40)) == ["left without being dropped"]
+    assert wrong(left(None, gone=False)) == []
+
+
 def healed(back_s: float) -> HistoryBuilder:
     """A black hole from 20 to 175 s; the broker registers again at 180 s and is in the table at `back_s`."""
     builder = story(10).at(20).fault(*HOLE)

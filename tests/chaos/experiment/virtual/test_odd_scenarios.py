@@ -42,6 +42,16 @@ ODD = {
         "name-server-unregisters-by-half",
         "routes_are_true",
     ),
+    "a stop right behind a resume": Odd(
+        [
+            {"at_s": 5, "do": "pause", "nodes": ["broker-a"]},
+            {"at_s": 150, "do": "resume", "nodes": ["broker-a"]},
+            {"at_s": 150.05, "do": "stop", "nodes": ["broker-a"]},
+            {"at_s": 200, "do": "restart", "nodes": ["broker-a"]},
+        ],
+        "name-server-unregisters-by-half",
+        "routes_are_true",
+    ),
     "a kill and its restart in one moment": Odd(
         [
             {"at_s": 3, "do": "kill", "nodes": ["broker-a"]},
