@@ -160,6 +160,7 @@ DEFECTS = (
             "answers_are_true",
             "availability",
             "client_routes_are_true",
+            "commits_follow_work",
             "duplicates",
             "messages_delivered",
             "one_master",
