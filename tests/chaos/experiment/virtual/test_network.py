@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import random
-from typing import Any
-
 import pytest
 
-from nemesrv.chaos.experiment.virtual.links import MemoryLinkFaults
-from nemesrv.chaos.experiment.virtual.loop import ProcessLoop, Scheduler, VirtualClock
-from nemesrv.chaos.experiment.virtual.network import MAX_TRIP_S, MemoryNetwork, NodeNetwork
-from nemesrv.chaos.faults.fault import Fault
-from nemesrv.chaos.faults.kinds import FAULTS
+from nemesrv.chaos.experiment.virtual.network import MAX_TRIP_S
 from nemesrv.chaos.faults.link_faults import (
     Bandwidth,
     BlackHole,
@@ -22,76 +14,11 @@ from nemesrv.chaos.faults.link_faults import (
     LinkFault,
     PacketLoss,
     Reset,
-    SynDrop,
     combine,
 )
-from nemesrv.chaos.faults.losses import Dial
-from nemesrv.chaos.faults.process_faults import Kill, Pause, Remove, Stop
-from nemesrv.chaos.topology import Link
 from nemesrv.remoting.errors import ConnectError
-from nemesrv.remoting.node.network import Address
 
-SERVER = Address("10.0.1.1", 9876)
-LINK, OTHER = Link("client", "server"), Link("other", "server")
-
-
-class End(asyncio.Protocol):
-    """What one side saw, with times."""
-
-    def __init__(self, clock: VirtualClock, *, answers: bool = False) -> None:
-        self._clock, self._answers = clock, answers
-        self.transport: Any = None
-        self.data = b""
-        self.times: list[float] = []
-        self.lost: list[tuple[float, Exception | None]] = []
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        self.data += data
-        self.times.append(self._clock.monotonic_s())
-        if self._answers:
-            self.transport.write(data)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.lost.append((self._clock.monotonic_s(), exc))
-
-
-class World:
-    """A server that listens, a client and another client, each in a process of its own."""
-
-    def __init__(self) -> None:
-        self.scheduler = Scheduler()
-        self.clock = VirtualClock(self.scheduler)
-        self.network = MemoryNetwork(self.scheduler, random.Random(1))
-        self.rows: list[tuple[str, dict[str, object]]] = []
-        self.faults = MemoryLinkFaults(
-            self.network, self.clock, lambda event, /, **fields: self.rows.append((event, fields))
-        )
-        self.faults.open({LINK: SERVER, OTHER: SERVER})
-        self.processes = {name: self.scheduler.process(name) for name in ("server", "client", "other")}
-        self.accepted: list[End] = []
-        self.answers = False
-        self.network.listen(self.processes["server"], SERVER, self._accept)
-
-    def _accept(self) -> End:
-        self.accepted.append(End(self.clock, answers=self.answers))
-        return self.accepted[-1]
-
-    def dial(self, node: str = "client") -> asyncio.Task[End]:
-        process: ProcessLoop = self.processes[node]
-        network = NodeNetwork(self.network, process, node)
-        return process.create_task(network.connect(SERVER, lambda: End(self.clock)))  # type: ignore[arg-type]
-
-    def connected(self, node: str = "client") -> tuple[End, End]:
-        """Both ends of a new connection."""
-        dialling = self.dial(node)
-        self.pass_s(0.1)
-        return dialling.result(), self.accepted[-1]
-
-    def pass_s(self, seconds: float) -> None:
-        self.scheduler.run(self.clock.monotonic_s() + seconds)
+from .two_clients import LINK, World
 
 
 @pytest.fixture
@@ -119,56 +46,6 @@ def test_a_close_arrives_after_what_was_written_before_it(world: World) -> None:
     assert far.data == b"last words"
     assert [exc for _, exc in far.lost] == [None]
     assert [exc for _, exc in near.lost] == [None]
-
-
-def test_a_node_without_a_link_cannot_dial(world: World) -> None:
-    stranger = NodeNetwork(world.network, world.processes["client"], "stranger")
-    dialling = world.processes["client"].create_task(stranger.connect(SERVER, lambda: End(world.clock)))
-    world.pass_s(1)
-    with pytest.raises(ConnectError, match="no link"):
-        dialling.result()
-
-
-def test_a_dial_to_a_dead_peer_is_refused_within_a_round_trip_until_it_listens_again(world: World) -> None:
-    world.processes["server"].kill()
-    world.network.vanish(world.processes["server"])
-    dialling = world.dial()
-    world.pass_s(2 * MAX_TRIP_S)
-    with pytest.raises(ConnectError, match="refused"):
-        dialling.result()
-    world.network.listen(world.scheduler.process("server again"), SERVER, world._accept)
-    near, _ = world.connected()
-    assert not near.lost
-
-
-def test_in_a_black_hole_a_dial_to_a_dead_peer_has_no_answer_and_is_closed_at_the_heal(world: World) -> None:
-    world.processes["server"].kill()
-    world.network.vanish(world.processes["server"])
-    with world.faults.fault(BlackHole(stream="downstream"), [LINK]):
-        dialling = world.dial()
-        world.pass_s(60)
-        near = dialling.result()
-        near.transport.write(b"anybody there?")
-        world.pass_s(60)
-        assert (near.data, near.lost) == (b"", [])
-    world.pass_s(1)
-    assert [exc for _, exc in near.lost] == [None]
-    refused = world.dial()
-    world.pass_s(1)
-    with pytest.raises(ConnectError, match="refused"):
-        refused.result()
-
-
-def test_a_peer_that_comes_back_behind_a_black_hole_knows_nothing_of_what_was_dialled_before(world: World) -> None:
-    world.processes["server"].kill()
-    world.network.vanish(world.processes["server"])
-    with world.faults.fault(BlackHole(), [LINK]):
-        dialling = world.dial()
-        world.pass_s(1)
-        world.network.listen(world.scheduler.process("server again"), SERVER, world._accept)
-        world.pass_s(1)
-        assert dialling.result().lost
-    assert world.accepted == []
 
 
 def test_a_cut_closes_both_ends_refuses_dials_and_spares_other_links(world: World) -> None:
@@ -219,16 +96,6 @@ def test_a_black_hole_of_one_direction_leaves_the_other(world: World) -> None:
         assert (far.data, near.data) == (b"", b"down")
     world.pass_s(1)
     assert far.data == b"up"
-
-
-def test_a_dial_into_a_black_hole_succeeds_and_nothing_follows(world: World) -> None:
-    with world.faults.fault(BlackHole(), [LINK]):
-        near, far = world.connected()
-        near.transport.write(b"hello")
-        world.pass_s(10)
-        assert far.data == b""
-    world.pass_s(1)
-    assert far.data == b"hello"
 
 
 def test_latency_delays_each_chunk_by_itself_and_never_reorders(world: World) -> None:
@@ -298,17 +165,6 @@ def test_lost_packets_keep_bytes_and_closes_from_arriving_until_the_kernel_sends
     world.pass_s(1)  # 0.2 + 0.4 + ... + 6.4 = 12.6 s after it was first sent
     assert far.data == b"lost at first"
     assert [exc for _, exc in far.lost] == [None]
-
-
-def test_a_dial_whose_packets_are_lost_is_not_answered_until_a_later_one_gets_through(world: World) -> None:
-    with world.faults.fault(PacketLoss(stream="downstream"), [LINK]):
-        dialling = world.dial()
-        world.pass_s(5)
-        assert not dialling.done()
-        assert world.accepted == []
-    world.pass_s(3)
-    assert dialling.done()
-    assert len(world.accepted) == 1
 
 
 def test_where_only_answers_are_lost_one_more_write_arrives_and_then_nothing(world: World) -> None:
@@ -445,59 +301,3 @@ def test_of_several_connections_of_a_link_only_the_oldest_may_be_held_or_reset(w
         third.transport.write(b"w")
         world.pass_s(1)
         assert (others_peer.data, thirds_peer.data, second.lost) == (b"yz", b"w", [])
-
-
-def test_while_syns_are_dropped_what_is_connected_goes_on(world: World) -> None:
-    near, far = world.connected()
-    with world.faults.fault(SynDrop(), [LINK]):
-        dialling = world.dial()
-        near.transport.write(b"x")
-        world.pass_s(5)
-        assert far.data == b"x"
-        assert not dialling.done()
-    world.pass_s(5)
-    assert dialling.done()
-
-
-ALL: list[Fault] = [
-    Cut(), BlackHole(), Latency(latency_ms=200), Bandwidth(rate_kb_s=100), Reset(), PacketLoss(),
-    HalfOpen(), SynDrop(), Kill(), Stop(), Pause(), Remove(),
-]  # fmt: skip
-
-
-def met(world: World) -> Dial:
-    """What a client meets that dials, and asks a server that answers."""
-    world.answers = True
-    dialling = world.dial()
-    world.pass_s(5)
-    if not dialling.done():
-        dialling.cancel()
-        return Dial.DROPPED
-    if dialling.exception() is not None:
-        return Dial.REFUSED
-    near = dialling.result()
-    began_s = world.clock.monotonic_s()
-    near.transport.write(b"?")
-    world.pass_s(5)
-    if near.data:
-        return Dial.LATE if near.times[0] - began_s >= 0.4 else Dial.ANSWERED
-    if not near.lost:
-        return Dial.SILENT
-    return Dial.CLOSED if near.lost[0][1] is None else Dial.RESET
-
-
-@pytest.mark.parametrize("fault", ALL, ids=[fault.do for fault in ALL])
-def test_a_dial_meets_what_the_table_of_faults_says(world: World, fault: Fault) -> None:
-    server = world.processes["server"]
-    if isinstance(fault, LinkFault):
-        world.faults.begin(fault, [LINK])
-    elif isinstance(fault, Pause):
-        server.pause()
-    else:
-        server.kill()
-        world.network.vanish(server)
-    assert met(world) is fault.dial
-
-
-def test_every_fault_is_dialled_here() -> None:
-    assert {fault.do for fault in ALL} == set(FAULTS)
