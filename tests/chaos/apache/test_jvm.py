@@ -5,12 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from nemesrv.chaos.apache import jvm
 from nemesrv.chaos.apache.jvm import JavaCommand, JavaDied, JavaProgram, telling
+from nemesrv.chaos.fronts.dials import Dials
+from nemesrv.remoting.node.clock import RealClock
 
 _LIMIT_S = 60.0
 
@@ -103,3 +108,74 @@ def test_the_run_says_how_a_program_ended_by_itself(tmp_path: Path) -> None:
     (tmp_path / "broker-a").mkdir()
     jvm.leave_last_words(tmp_path / "broker-a", "broker-a's Java process ended with exit status 1; its last line: x")
     assert jvm.last_words(tmp_path) == "; broker-a's Java process ended with exit status 1; its last line: x"
+
+
+def _seen() -> Dials:
+    return Dials(lambda _one: None, RealClock.starting_now(), lambda _address: None)
+
+
+def test_one_whose_dials_are_seen_is_told_of_with_who_sees_them_and_ends_as_it_is_told(
+    command: JavaCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SCRIPT", "echo up; exec sleep 600")
+
+    async def run() -> tuple[int, int]:
+        dials = _seen()
+        program = JavaProgram("producer-0", command, tmp_path / "out", dials=dials)
+        program.start()
+        await program.wait_for("up", _LIMIT_S)
+        await dials.told()
+        children = program.children
+        assert children == (dials.process, program.pid)
+        assert len(set(children)) == 2
+        code = await program.terminate(_LIMIT_S)
+        dials.close()
+        return code, children[0]
+
+    code, java = asyncio.run(run())
+    assert code == -signal.SIGTERM
+    assert not _is_there(java)
+
+
+def test_one_whose_dials_are_seen_dies_with_who_sees_them_and_with_us(command: JavaCommand, tmp_path: Path) -> None:
+    """SIGKILL of whoever is between it and us, and of us: nothing is left."""
+    script = f"""
+import asyncio, os, signal
+from pathlib import Path
+from nemesrv.chaos.apache.jvm import JavaCommand, JavaProgram
+from nemesrv.chaos.fronts.dials import Dials
+from nemesrv.remoting.node.clock import RealClock
+
+async def main():
+    dials = Dials(lambda one: None, RealClock.starting_now(), lambda address: None)
+    home = Path({str(tmp_path)!r})
+    command = JavaCommand(class_path="x/*", main="Main", home=home, user_home=home)
+    program = JavaProgram("producer-0", command, home / "out", dials=dials)
+    program.start()
+    await program.wait_for("up", 60)
+    await dials.told()
+    print(*program.children, flush=True)
+    await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
+    environment = {**os.environ, "SCRIPT": "echo up; exec sleep 600"}
+    for whom in ("us", "who sees"):
+        with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, env=environment) as node:
+            try:
+                assert node.stdout is not None
+                java, sees = map(int, node.stdout.readline().split())
+                os.kill(node.pid if whom == "us" else sees, signal.SIGKILL)
+                deadline_s = time.monotonic() + _LIMIT_S
+                while _is_there(java) and time.monotonic() < deadline_s:
+                    time.sleep(0.01)
+                assert not _is_there(java), f"it outlived SIGKILL of {whom}"
+            finally:
+                node.kill()
+
+
+def _is_there(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except OSError:
+        return False
