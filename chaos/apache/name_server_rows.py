@@ -104,6 +104,7 @@ class NameServerRows:
         self._why: dict[str, deque[_Why]] = defaultdict(lambda: deque(maxlen=_KEPT))
         """Address → what it may be dropped for, and was not yet: many closes may be over before a line is read."""
         self._idle_ms = self._failed_ms = -math.inf
+        self._stops = False
         self._dropped_ms: dict[str, float] = {}
         self._gone: dict[str, _Gone] = {}
         self._last: tuple[float, Table] | None = None
@@ -144,6 +145,10 @@ class NameServerRows:
 
     def looked(self, now_ms: float) -> None:
         self._inexact.looked(now_ms)
+
+    def stops(self) -> None:
+        """It closes its connections now, and cleans up behind some of them: nobody is dropped by that."""
+        self._stops = True
 
     def end(self, now_ms: float) -> None:
         self.passed(now_ms + self._settles_ms)
@@ -244,7 +249,7 @@ class NameServerRows:
         elif event == "broker_expired":
             closed = self._taken(fields["address"], at_ms, "server")
             self._why[fields["address"]].append(_Why(math.nan if closed is None else closed.at_ms, "expired"))
-        elif event == "address_removed" and fields.get("result") != "Failed":
+        elif event == "address_removed" and fields.get("result") != "Failed" and not self._stops:
             self._gone.pop(fields["address"], None)
             self._drop(None, fields["address"], "log", at_ms)
 

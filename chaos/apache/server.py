@@ -133,6 +133,9 @@ class ApacheServer:
 
     async def stop(self) -> None:
         """The JVM's hooks have run, a broker has unregistered, and it has ended."""
+        if self._rows is not None:
+            self._read_logs()
+            self._rows.stops()
         if self._java is not None:
             await self._java.terminate(STOP_LIMIT_S)
         for task in self._tasks:

@@ -74,6 +74,11 @@ class ServerRows:
         self._rows.passed(now_ms)
         self._rows.looked(now_ms)
 
+    def stops(self) -> None:
+        """Its process is asked to end now; all lines until now were read."""
+        if self._name_server is not None:
+            self._name_server.stops()
+
     def end(self, now_ms: float) -> None:
         """Nothing more will be seen: the process has ended in peace."""
         self._rows.end(now_ms)

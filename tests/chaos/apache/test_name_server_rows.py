@@ -194,6 +194,18 @@ def test_a_broker_is_dropped_when_its_connection_ends_for_the_reason_that_the_lo
     assert seen.of("broker_dropped") == [(5000.0, {"reason": reason, "learnt": "log"})]
 
 
+def test_a_name_server_that_is_stopped_drops_nobody_when_it_closes_its_connections() -> None:
+    seen = Seen()
+    seen.registered(1000, 1, "broker-a", A)
+    seen.rows.stops()
+    seen.closed(5000, 1, By.SERVER, How.FIN)
+    seen.rows.logged(
+        5050, "namesrv.log", f"{LINE}remove brokerAddr[0, {A}] from brokerAddrTable, because channel destroyed"
+    )
+    seen.rows.end(5100)
+    assert seen.of("broker_dropped") == []
+
+
 def test_an_unregistration_is_the_reason_though_its_connection_closes_behind_it() -> None:
     seen = Seen()
     seen.registered(1000, 1, "broker-a", A)
