@@ -79,6 +79,7 @@ _OF_ROUTES = checks(
     "client_routes_are_true",
     "living_are_used",
     "messages_delivered",
+    "name_server_selection",
     "no_false_eviction",
     "queue_ownership",
     "recovery_time",
