@@ -48,6 +48,7 @@ def test_each_optional_part_is_an_extra_of_the_wheel_and_all_is_all_of_them(whee
         "spark": {"pyspark"},
         "report": {"bokeh"},
         "statistics": {"scipy"},
+        "watch": {"prometheus-client"},
         "all": {"nemesrv"},
     }
     (everything,) = [each for each in requirements if each.name == "nemesrv"]
@@ -83,6 +84,8 @@ def test_without_extras_what_needs_none_works(python: Path) -> None:
         ("report .", "the report needs bokeh, which is not installed: pip install 'nemesrv[report]'"),
         ("compare . .", "nemesrv compare needs pyspark and scipy, which are not installed: "
          "pip install 'nemesrv[spark,statistics]'"),
+        ("watch -n 127.0.0.1:9 --metrics 0", "--metrics needs prometheus_client, which is not installed: "
+         "pip install 'nemesrv[watch]'"),
         ("power", "nemesrv power needs scipy, which is not installed: pip install 'nemesrv[statistics]'"),
     ],
 )  # fmt: skip
