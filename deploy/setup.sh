@@ -32,16 +32,25 @@ archived=.venv/.nemesrv-archive
 begun="" build=""
 trap 'kill $begun 2>/dev/null || true; rm -rf "$build"' EXIT
 
-# The report's tests open it in a real browser. Nobody's machine gets one unasked; CI does, where it can.
-install_chromium() {
-    echo "installing Chromium for the report's tests"
-    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; } \
-        >/dev/null 2>&1 || echo "Chromium could not be installed: the report's browser tests will be skipped" >&2
+# The report's tests open it in a real browser, and Apache's programs go faster than the clock by libfaketime. Nobody's
+# machine gets them unasked; CI does, where it can.
+install_for_tests() {
+    echo "installing $* for the tests"
+    apt-get update -qq >/dev/null 2>&1 || true
+    for each in "$@"; do
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$each" >/dev/null 2>&1 \
+            || echo "$each could not be installed: the tests that need it will be skipped" >&2
+    done
 }
-if [ -n "${CI:-}" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 \
-    && ! command -v chromium >/dev/null 2>&1 && ! command -v google-chrome >/dev/null 2>&1; then
-    install_chromium &
-    begun="$begun $!"
+if [ -n "${CI:-}" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+    absent=""
+    command -v chromium >/dev/null 2>&1 || command -v google-chrome >/dev/null 2>&1 || absent="chromium"
+    command -v faketime >/dev/null 2>&1 || absent="faketime $absent"
+    if [ -n "$absent" ]; then
+        # shellcheck disable=SC2086
+        install_for_tests $absent &
+        begun="$begun $!"
+    fi
 fi
 
 # Of what is installed so far, what our processes import. A file that cannot be compiled is nobody's, as pip takes it.
@@ -69,7 +78,7 @@ install_packages() {
     .venv/bin/python -m pip wheel "${quiet[@]}" --no-deps --wheel-dir "$build" pyspark &
     pyspark=$!
     begun="$begun $pyspark"
-    .venv/bin/python -m pip "${install[@]}" --editable '.[ray,report,statistics,dev]' && wait "$pyspark" \
+    .venv/bin/python -m pip "${install[@]}" --editable '.[ray,report,statistics,watch,dev]' && wait "$pyspark" \
         || missing "the Python packages could not be installed: see pip's message above"
     compile_packages &
     compiling=$!
