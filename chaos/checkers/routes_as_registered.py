@@ -155,10 +155,10 @@ class _Judged:
         for name in dict.fromkeys((*brokers, *(route.get("queues") or {}))):
             if name in self._others:
                 continue
-            known, ids = self._known.get(name), brokers.get(name, {})
+            known, told = self._known.get(name), brokers.get(name, {})
             ids = {
                 id_: at
-                for id_, at in ids.items()
+                for id_, at in told.items()
                 if not self._by_hand.may_name(name, id_, at) and not may_be_shown(self._world, name, id_, at)
             }
             if known is None and not ids and name in self._by_hand.named:
@@ -169,7 +169,7 @@ class _Judged:
             kinds = [self._kind(known, id_, address, named) for id_, address in ids.items()]
             kinds = [kind for kind in kinds if kind]
             if kinds:
-                several = len(set(ids.values())) > len(known)
+                several = len(set(told.values())) > len(known)
                 due = ", ".join(address if id_ == "0" else f"{id_}: {address}" for id_, address in known.items())
                 yield _Wrong("two addresses under one name" if several else kinds[0], name, f"{name} {due}", 0, 0)
 

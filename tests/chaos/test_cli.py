@@ -26,9 +26,11 @@ def test_scenarios_lists_what_ships_one_line_each_and_the_field_drills_apart(tmp
         "drill-6-zones-power-off",
     ]
     assert [line.split()[0] for line in shipped.splitlines()] == [
+        "acting-master",
         "broker-crash",
         "broker-hang",
         "broker-partition",
+        "master-lost-slave-serves",
         "name-server-crash",
         "name-server-partition",
         "slave-reads",

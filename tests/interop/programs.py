@@ -168,10 +168,11 @@ def java(
     *arguments: str,
     properties: Mapping[str, str] | None = None,
     before: Path | None = None,
+    logs: Path | None = None,
 ) -> Program:
     """A main class or a source file of RocketMQ's `jars`, or of a folder of classes that comes `before` them; what it
-    writes is inside `folder`."""
-    write_logback(folder / "conf", None)
+    writes is inside `folder`, its logs in `logs` (None: it writes none)."""
+    write_logback(folder / "conf", logs)
     defines = {"user.home": str(folder), "rocketmq.home.dir": str(folder), **(properties or {})}
     flags = [*JAVA_FLAGS, *(f"-D{key}={value}" for key, value in defines.items())]
     env = {"ROCKETMQ_HOME": str(folder), "NAMESRV_ADDR": None}

@@ -143,18 +143,18 @@ def _lacks(admin: Peer, name: str) -> None:
 
 
 @contextmanager
-def _apaches(folder: Path, profile: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Path]]:
+def _apaches(folder: Path, profile: str) -> Iterator[tuple[str, Path]]:
     (folder / "conf").mkdir(parents=True)
     port = programs.free_port()
-    config, logback = folder / "namesrv.conf", folder / "conf" / "log.xml"
+    config, logback, logs = folder / "namesrv.conf", folder / "conf" / "log.xml", folder / "logs" / "rocketmqlogs"
     config.write_text(f"listenPort={port}\nbindAddress=127.0.0.1\nkvConfigPath={folder / 'kvConfig.json'}\n")
     logback.write_text(LOGBACK)
     main = "org.apache.rocketmq.namesrv.NamesrvStartup"
     own = {"rmq.logback.configurationFile": str(logback)}  # as runserver.sh of 5.x sets it
-    monkeypatch.setattr(programs, "LOGBACK", LOGBACK)  # and where 4.9 reads it from
-    with programs.java("java-ns", folder, SERVERS[profile], main, "-c", str(config), properties=own) as program:
+    command = (main, "-c", str(config))
+    with programs.java("java-ns", folder, SERVERS[profile], *command, properties=own, logs=logs) as program:
         program.wait_for("boot success")
-        yield f"127.0.0.1:{port}", folder / "logs" / "rocketmqlogs" / "namesrv.log"
+        yield f"127.0.0.1:{port}", logs / "namesrv.log"
 
 
 @contextmanager
@@ -197,9 +197,9 @@ def messages(log: str, alone: re.Pattern[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("profile", ["4.9", "5.x"])
-def test_what_happens_is_logged_in_apaches_words(profile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_happens_is_logged_in_apaches_words(profile: str, tmp_path: Path) -> None:
     need(SERVERS[profile])
-    with _apaches(tmp_path / "java", profile, monkeypatch) as (address, log):
+    with _apaches(tmp_path / "java", profile) as (address, log):
         drive(address, profile)
         # 5.x's NameServer is a client of itself, at an address of this machine
         theirs = eventually(lambda: _complete(log, JAVAS_ALONE))
