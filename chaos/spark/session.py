@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import IO, Any
 
@@ -40,9 +41,11 @@ def session(master: str | None = None, *, log_file: Path | None = None, large: b
     temporary = _new_temporary()
     option = f"-Djava.io.tmpdir={temporary}"
     conf.set("spark.driver.extraJavaOptions", f'{conf.get("spark.driver.extraJavaOptions")} "{option}"')
-    before = os.environ.get("SPARK_LOCAL_IP")
+    before = {name: os.environ.get(name) for name in ("SPARK_LOCAL_IP", "PYSPARK_PYTHON")}
     if conf.contains("spark.driver.host"):
         os.environ["SPARK_LOCAL_IP"] = conf.get("spark.driver.host") or "127.0.0.1"
+    if is_local(master):  # what runs in Python in its workers finds us where we are installed
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
         with open(log_file or os.devnull, "ab") as said:
             gateway = _gateway(conf, said, temporary, quick=is_local(master) and not large)
@@ -53,10 +56,11 @@ def session(master: str | None = None, *, log_file: Path | None = None, large: b
         _remove_temporary()
         raise HarnessError(f"Spark did not start: {_why(exc)}") from exc
     finally:
-        if before is None:
-            os.environ.pop("SPARK_LOCAL_IP", None)
-        else:
-            os.environ["SPARK_LOCAL_IP"] = before
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def quieten_py4j() -> None:
