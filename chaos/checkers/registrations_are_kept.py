@@ -111,6 +111,9 @@ class _Pair:
         self.life, self.broker = life, broker
         self.timers: Timers = world.timers_of(broker, life.node)
         self.end_ms = min(life.end_ms, world.end_ms)
+        self.asks_between = world.made_by(broker) != OURS and self.timers.profile is Profile.V5_X
+        """Apache's 5.x broker asks the NameServer that it has chosen for its group each 5 s (`refreshMetadata`), so its
+        channel is not idle since its last registration, and the scan is first."""
         self.sent = [
             one for one in rows.sent(broker, life.node) if one.ended_ms > life.start_ms and one.began_ms < self.end_ms
         ]
@@ -189,6 +192,8 @@ class _Pair:
             idle_ms = last_ms + self.timers.I_ms
             formula = "I" if idle_ms <= scanned_ms else "the scan after E"
             due_ms = min(idle_ms, scanned_ms)
+            if self.asks_between:
+                formula, due_ms = "E + S", last_ms + self.timers.E_ms + self.timers.S_ms
             if due_ms < until_ms:
                 yield _Expiry(last_ms, due_ms, until_ms, formula, cause.fault_id)
 

@@ -26,6 +26,7 @@ from .clocks import INJECTION as WRONG_CLOCK
 from .clocks import ClockChange, changes_of, wall_ms, wrong_times
 from .hosts import Blind, hosts_in
 from .recorded import (
+    OURS,
     Fault,
     Life,
     NodeInfo,
@@ -417,6 +418,10 @@ class World:
         if len(kinds) == 1:
             return found.get(kinds[0], ())
         return tuple(node for node in self.nodes if node.kind in kinds)
+
+    def made_by(self, name: str) -> str:
+        """Whose program the node is: OURS, or whose and which version."""
+        return next((node.implementation for node in self.nodes if node.name == name), OURS)
 
     def ids_of(self, broker: str, from_ms: float, to_ms: float) -> tuple[int, ...]:
         """Under which brokerIds the broker may stand at some time in [from_ms, to_ms]: 0 from when it was made master

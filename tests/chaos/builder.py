@@ -70,6 +70,13 @@ class HistoryBuilder:
         self.rows.append(row | {"incarnation": incarnation, "event": event} | fields)
         return self
 
+    def made_by(self, implementation: str, *nodes: str) -> HistoryBuilder:
+        """Whose programs these are."""
+        for row in self.rows:
+            if row["event"] == "node" and row["source"] in nodes:
+                row["value"]["implementation"] = implementation
+        return self
+
     def node(self, name: str) -> HistoryBuilder:
         """The node exists, and its first process is started now."""
         self.nodes.append(name)

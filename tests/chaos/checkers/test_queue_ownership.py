@@ -141,6 +141,15 @@ def test_brokers_that_hang_hold_up_the_polls_of_the_consumers_and_those_that_ref
     assert stretches(builder.end(500)) == [(84, 100), (110 + 33 + 30 + 30 + 20 + 3, 500)]
 
 
+def test_an_apache_broker_that_was_hung_counts_members_twice_until_their_channels_expire_and_ours_does_not() -> None:
+    """122 s on 4.9.7: expiry 120 s, scan 10 s, then Qr + A; of ours R + C + P + J + H + Qr + A as ever."""
+    pause = ("f1", "pause", "sigstop", "broker-a")
+    builder = group().at(100).fault(*pause).at(300).fault(*pause, end=True)
+    assert stretches(builder.end(500))[-1] == (300 + 33 + 30 + 3 + 30 + 20 + 3, 500)
+    builder = group().at(100).fault(*pause).at(300).fault(*pause, end=True)
+    assert stretches(builder.made_by("apache-4.9.7", "broker-a").end(500))[-1] == (300 + 120 + 10 + 20 + 3, 500)
+
+
 def test_a_lost_name_server_changes_nothing_while_no_route_changes() -> None:
     builder = group().at(100).fault("f1", "kill", "sigkill", "ns-0")
     assert stretches(builder.end(300)) == [(84, 300)]

@@ -103,6 +103,26 @@ def test_silence_counts_from_the_last_registration_and_not_from_the_fault(gone_s
     assert check(builder.at(gone_s).route("ns-0", "orders").end(170)).verdict is verdict
 
 
+@pytest.mark.parametrize(
+    ("gone_s", "ours", "apaches"),
+    [
+        (130.01, Validity.VALID, Validity.VALID),
+        (134, Validity.INVALID, Validity.VALID),
+        (135.1, Validity.INVALID, Validity.INVALID),
+    ],
+)
+def test_apaches_5_x_brokers_channel_is_not_idle_since_its_last_registration_so_the_scan_is_first(
+    gone_s: float, ours: Validity, apaches: Validity
+) -> None:
+    """It asks its NameServer for its group every 5 s: gone by E + S after 10.01 s, at the latest."""
+    for made_by, verdict in (("ours", ours), ("apache-5.3.3", apaches)):
+        builder = story(10).at(20).fault(*HOLE).made_by(made_by, "broker-a")
+        builder.rows[0]["value"]["profile"] = "5.x"
+        for at_s in (40, 70, 100, 130):
+            register(builder, at_s, how="info", took_s=6)
+        assert check(builder.at(gone_s).route("ns-0", "orders").end(170)).verdict is verdict, made_by
+
+
 def test_what_the_heal_lets_in_a_moment_before_it_is_recorded_is_no_silence_that_was_too_long() -> None:
     builder = story(10).at(20).fault(*HOLE)
     for at_s in (40, 70, 100, 130, 160):
