@@ -63,10 +63,8 @@ def lines_of(seen: Seen, causes: Sequence[Cause]) -> list[str]:
             said = f"routes it to {queues}"
         else:
             held = f"{len(server.brokers)} broker{'' if len(server.brokers) == 1 else 's'}"
-            said = f"code {server.code} {(server.remark or '').splitlines()[:1] or ['']}".replace("[", "").replace(
-                "]", ""
-            )
-            said = f"{said}; it holds {held}"
+            remark = (server.remark or "no remark").splitlines()[0]
+            said = f"code {server.code} ({remark}); it holds {held}"
         lines.append(f"{server.address}  {said}")
     if is_routed_everywhere(seen) and not any(cause.certain for cause in causes):
         lines.append(

@@ -18,7 +18,7 @@ from ...remoting.node.clock import RealClock
 from ...remoting.node.network import Address, TcpNetwork
 from ...remoting.node.node import NodeContext
 from ..errors import HarnessError
-from .auditor import Auditor, Change
+from .auditor import Change
 from .looks import Look
 from .metrics import Metrics
 from .watching import INTERVAL_S, Watcher
@@ -58,7 +58,7 @@ async def _watch(
             if first:
                 _require_an_answer(look)
                 if not once and not as_json:
-                    say(_begin(look, watcher.auditor))
+                    say(_begin(look, watcher))
             first = False
             if metrics is not None:
                 metrics.looked(look, watcher)
@@ -66,7 +66,7 @@ async def _watch(
                 say(line_of(change, as_json=as_json))
             if once and (is_decided(watcher) or look.at_s - began_s > ONCE_AT_MOST_S):
                 if not as_json and not watcher.auditor.problems:
-                    say(_begin(look, watcher.auditor))
+                    say(_begin(look, watcher))
                 return WRONG if watcher.auditor.problems else RIGHT
         return RIGHT
     finally:
@@ -111,8 +111,8 @@ def _require_an_answer(look: Look) -> None:
         raise HarnessError(f"no NameServer gives an answer: {said}")
 
 
-def _begin(look: Look, auditor: Auditor) -> str:
+def _begin(look: Look, watcher: Watcher) -> str:
     brokers = {broker for server in look.name_servers.values() for broker in server.brokers}
-    topics = {topic for server in look.name_servers.values() for topic in server.topics or ()}
     answering = sum(server.why is None for server in look.name_servers.values())
-    return f"{answering} of {len(auditor.watched)} NameServers answer, {len(brokers)} brokers, {len(topics)} topics"
+    there = f"{answering} of {len(watcher.name_servers)} NameServers answer"
+    return f"{there}, {len(brokers)} brokers, {watcher.topics} topics"

@@ -69,6 +69,11 @@ class Watcher:
         )
 
     @property
+    def topics(self) -> int:
+        """How many there are at any NameServer, when they were asked last."""
+        return len(self._topics)
+
+    @property
     def has_asked_all(self) -> bool:
         """Whether every broker that is held was asked once."""
         return float("-inf") not in self._asked.values()
