@@ -10,11 +10,12 @@ shows is named only when it has lasted that long. While a NameServer fills after
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from .looks import BrokerId, BrokerLook, Look, NameServerLook, Route, TopicRow
+from .words import all_of
 
 SETTLES_S = 3.0
 """A registration that one NameServer has, the others have or get within this: brokers send to all at once."""
@@ -227,7 +228,7 @@ class Auditor:
                     continue  # told by _lists
                 lives = seen is not None and seen.why is None
                 why = "it answers us" if lives else "it gives us no answer" if seen is not None else "not asked yet"
-                sentence = f"NameServer {at} does not hold {broker} ({address}), {_and(by)} {_holds(by)} it; {why}"
+                sentence = f"NameServer {at} does not hold {broker} ({address}), {all_of(by)} {_holds(by)} it; {why}"
                 yield Problem("broker-missing", (str(broker), at)), (SETTLES_S if lives else SCANS_S, sentence)
 
     def _lists(self) -> Iterator[tuple[Problem, tuple[float, str]]]:
@@ -250,7 +251,7 @@ class Auditor:
             turns[:] = recent or turns[-1:]
             came_back = len(recent) > FLIPS and len({address for _, address in recent}) < len(recent)
             if came_back and broker in self._tables.get(at, {}):
-                addresses = _and(sorted({address for _, address in recent}))
+                addresses = all_of(sorted({address for _, address in recent}))
                 sentence = f"two addresses take turns as {broker} at NameServer {at}: {addresses}"
                 yield Problem("claimed-twice", (str(broker), at)), (0.0, sentence)
         for at, table in self._tables.items():
@@ -259,7 +260,7 @@ class Auditor:
                 by_address[address].append(str(broker))
             for address, names in by_address.items():
                 if len(names) > 1:
-                    sentence = f"NameServer {at} holds one address, {address}, as {_and(sorted(names))}"
+                    sentence = f"NameServer {at} holds one address, {address}, as {all_of(sorted(names))}"
                     yield Problem("one-address-two-names", (address, at)), (self.fills_s, sentence)
 
     def _topics_wrong(self, now_s: float) -> Iterator[tuple[Problem, tuple[float, str]]]:
@@ -271,7 +272,7 @@ class Auditor:
         for at, topics in self._topics.items():
             if lacking := sorted(known - topics):
                 more = f" and {len(lacking) - SHOWN} more" if len(lacking) > SHOWN else ""
-                sentence = f"NameServer {at} has no {_and(lacking[:SHOWN])}{more}, though it holds the same brokers"
+                sentence = f"NameServer {at} has no {all_of(lacking[:SHOWN])}{more}, though it holds the same brokers"
                 yield Problem("topics-differ", (at,)), (self.fills_s, sentence)
         by_topic: dict[str, dict[str, Route | None]] = defaultdict(dict)
         for at, routes in self._routes.items():
@@ -309,11 +310,6 @@ def _rows(route: Route, found: Mapping[str, Route]) -> str:
     common = frozenset[TopicRow].intersection(*found.values())
     rows = [f"{row.broker_name} {row.read_queues}/{row.write_queues} perm {row.perm}" for row in sorted(route - common)]
     return ", ".join(rows) or "none of these"
-
-
-def _and(names: Iterable[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _holds(names: Mapping[str, str]) -> str:

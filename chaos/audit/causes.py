@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from ...remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE, ResponseCode
 from .seen import BrokerSeen, NameServerSeen, Seen
+from .words import all_of, any_of
 
 DEFAULT_TOPIC = "TBW102"
 SIMILAR = 0.75
@@ -145,7 +146,7 @@ def _nowhere(seen: Seen) -> Iterator[Cause]:
             name="only-rows-are-left",
             certain=True,
             about=tuple(listed),
-            sentence=f"{_and(listed)} {_still(listed)} {seen.topic} among the topics, but none of the brokers that "
+            sentence=f"{all_of(listed)} {_still(listed)} {seen.topic} among the topics, but none of the brokers that "
             "have it is registered: its rows outlived them.",
             then="Start these brokers again, or delete the topic (deleteTopic).",
         )
@@ -166,7 +167,7 @@ def _nowhere(seen: Seen) -> Iterator[Cause]:
         about=(seen.topic,),
         sentence=f"There is no topic {seen.topic}: {where}."
         + (f" {_names(silent)} could not be asked." if silent else "")
-        + (f" There is {_or(alike)}." if alike else ""),
+        + (f" There is {any_of(alike)}." if alike else ""),
         then="Create it with updateTopic, or mend its name in the client.",
     )
     creators = [broker for broker in seen.masters if broker.answers and broker.creates_topics]
@@ -201,7 +202,7 @@ def _missing_somewhere(seen: Seen) -> Iterator[Cause]:
             elsewhere = [other.address for other in seen.answering if broker.name in other.routed]
             told = f"{seen.topic} is at {broker} ({broker.address})"
             if elsewhere:
-                told += f", which {_and(elsewhere)} {_route(elsewhere)}"
+                told += f", which {all_of(elsewhere)} {_route(elsewhere)}"
             data = server.brokers.get(broker.name)
             if data is None:
                 yield _unregistered(seen, server, broker, told)
@@ -262,7 +263,7 @@ def _permissions(seen: Seen) -> Iterator[Cause]:
                 name=f"no-permission-to-{word}",
                 certain=True,
                 about=tuple(servers),
-                sentence=f"The route that {_and(servers)} {_give(servers)} has no queue that {who} may {word}: "
+                sentence=f"The route that {all_of(servers)} {_give(servers)} has no queue that {who} may {word}: "
                 f"{reason}.",
                 then="addWritePerm where it was wiped at a NameServer; updateTopic -p 6 where the topic has it so; "
                 "brokerPermission=6 where the broker has.",
@@ -300,8 +301,8 @@ def _no_master(seen: Seen) -> Iterator[Cause]:
             name="no-master",
             certain=True,
             about=(*servers, *names),
-            sentence=f"The route that {_and(servers)} {_give(servers)} has no master, only slaves of {_and(names)}: a "
-            "producer passes over brokers without id 0.",
+            sentence=f"The route that {all_of(servers)} {_give(servers)} has no master, only slaves of "
+            f"{all_of(names)}: a producer passes over brokers without id 0.",
             then="Start the master again, or let a slave take over (controller, acting master).",
         )
 
@@ -330,7 +331,7 @@ def _dialect(seen: Seen) -> Iterator[Cause]:
             name="dialect-that-a-client-may-not-read",
             certain=False,
             about=tuple(loose),
-            sentence=f"{_and(loose)} {_answer(loose)} clients older than 4.9.4 in fastjson's dialect "
+            sentence=f"{all_of(loose)} {_answer(loose)} clients older than 4.9.4 in fastjson's dialect "
             "(`brokerAddrs:{0:…}`, keys without quotes): a client of another language that says such a version and "
             "has a strict JSON parser finds no route in it.",
             then="Only if just such clients are without a route: have them send version 401 or later, or "
@@ -395,26 +396,16 @@ CAUSES = (
 # --- words -----------------------------------------------------------------------------------------------------------
 
 
-def _and(names: Iterable[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
-
-
-def _or(names: Iterable[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} or {last}" if first else last
-
-
 def _names(brokers: Iterable[BrokerSeen]) -> str:
-    return _and(str(broker) for broker in brokers)
+    return all_of(str(broker) for broker in brokers)
 
 
 def _addresses(servers: Iterable[NameServerSeen]) -> str:
-    return _and(server.address for server in servers)
+    return all_of(server.address for server in servers)
 
 
 def _them(servers: Iterable[NameServerSeen]) -> str:
-    return _and(sorted({name for server in servers for name in server.brokers}))
+    return all_of(sorted({name for server in servers for name in server.brokers}))
 
 
 def _lists(brokers: Iterable[BrokerSeen]) -> str:

@@ -11,13 +11,14 @@ import json
 from collections.abc import Iterable, Sequence
 
 from ...clients.admin import AdminClient
+from ...clients.broker_calls import success
 from ...remoting import fastjson
 from ...remoting.bodies.client import ConsumerConnection
 from ...remoting.bodies.register import TopicConfigSerializeWrapper
 from ...remoting.bodies.route import ClusterInfo, TopicConfig, TopicList, TopicRouteData
 from ...remoting.codes import MASTER_ID, V3_0_11, LanguageCode, RequestCode, ResponseCode
 from ...remoting.command import Header, RemotingCommand
-from ...remoting.errors import ProtocolError, ResponseError, RocketMQError
+from ...remoting.errors import ProtocolError, RocketMQError
 from ...remoting.headers.broker import (
     GetConsumerConnectionListRequestHeader,
     GetConsumerRunningInfoRequestHeader,
@@ -174,10 +175,7 @@ class Reader:
         return ClientSeen(client_id=client_id, lists=frozenset(part for part in text.split(";") if part))
 
     async def _ok(self, address: Address, code: RequestCode, header: Header | None = None) -> RemotingCommand:
-        answer = await self._call(address, code, header)
-        if answer.code != ResponseCode.SUCCESS:
-            raise ResponseError.for_code(answer.code, answer.remark)
-        return answer
+        return success(await self._call(address, code, header))
 
     async def _call(self, address: Address, code: RequestCode, header: Header | None = None) -> RemotingCommand:
         request = RemotingCommand.request(code, header)

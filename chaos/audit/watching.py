@@ -15,10 +15,11 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from ...clients.broker_calls import success
 from ...remoting.bodies.route import ClusterInfo, DataVersion, TopicList, TopicRouteData
 from ...remoting.codes import LanguageCode, RequestCode, ResponseCode
 from ...remoting.command import Header, RemotingCommand
-from ...remoting.errors import RemoteProtocolError, ResponseError, RocketMQError
+from ...remoting.errors import RemoteProtocolError, RocketMQError
 from ...remoting.headers.namesrv import GetRouteInfoRequestHeader
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
@@ -184,10 +185,7 @@ class Watcher:
             return address, BrokerLook(why=str(exc))
 
     async def _ok(self, address: Address, code: RequestCode) -> RemotingCommand:
-        answer = await self._ask(address, code)
-        if answer.code != ResponseCode.SUCCESS:
-            raise ResponseError.for_code(answer.code, answer.remark)
-        return answer
+        return success(await self._ask(address, code))
 
     async def _ask(self, address: Address, code: RequestCode, header: Header | None = None) -> RemotingCommand:
         self.requests += 1
