@@ -37,7 +37,7 @@ from ...remoting.headers.broker import (
 from ...remoting.node.network import Address
 from ..fronts.observed import Answered, Asked, By, Closed, Observation, Opened, Pushed
 from ..fronts.rows import Row
-from . import log_lines
+from ..logs import lines as log_lines
 from .about import Put, ServerAbout
 from .inexact import Inexact
 

@@ -25,7 +25,7 @@ from ...remoting.codes import RequestCode, ResponseCode
 from ...remoting.errors import RocketMQError
 from ..fronts.observed import Answered, Asked, By, Closed, How, Observation, Opened
 from ..fronts.rows import Row
-from . import log_lines
+from ..logs import lines as log_lines
 from .about import SETTLES_MS, Put, ServerAbout
 from .inexact import Inexact
 from .tables import Route, Table, changes, route_of

@@ -31,13 +31,13 @@ from ...remoting.node.recording import recorded_at
 from ..fronts.front import Front
 from ..fronts.observed import Asked, Observation
 from ..fronts.rows import Row
+from ..logs.lines import Tail
 from ..topology import NodeKind
 from . import bypass, properties, roles
 from .dialler import Dialler
 from .distribution import Part, distribution
 from .jvm import JavaCommand, JavaDied, JavaProgram, end_as, leave_last_words
 from .libfaketime import FakedTime
-from .log_lines import Tail
 from .server_rows import ServerAbout, ServerRows
 from .tables import PERIOD_S, TablePoller
 

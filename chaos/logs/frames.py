@@ -3,7 +3,7 @@
     spark ─► log_events(spark, "collected/") ─► file │ line │ time │ event │ fields
              log_counts(spark, "collected/") ─► file │ events │ other │ continued
 
-The same reader as while a run lasts (log_lines.py), one task a file, a line at a time: a file may be larger than the
+The same reader as while a run lasts (lines.py), one task a file, a line at a time: a file may be larger than the
 memory. Rotated files (`rocketmq_client.log.3`, `otherdays/namesrv.1.log.gz`) are files of their own. Executors have to
 see the folders at the same path.
 """
@@ -17,7 +17,7 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from .log_lines import Counted, LogEvent, events_of
+from .lines import Counted, LogEvent, events_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from nemesrv.chaos.apache.log_frames import log_counts, log_events, log_files
-from nemesrv.chaos.apache.log_lines import Counted, LogEvent, Tail, parsed
+from nemesrv.chaos.logs.frames import log_counts, log_events, log_files
+from nemesrv.chaos.logs.lines import Counted, LogEvent, Tail, parsed
 
 NAMESRV = """\
 2026-11-20 20:17:34 INFO main - The Name Server boot success. serializeType=JSON

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timezone
 
 import pytest
 
-from nemesrv.chaos.apache.log_lines import EVENTS, Counted, Tail, event_of, events_of, record_of, time_of
+from nemesrv.chaos.logs.lines import EVENTS, Counted, Tail, event_of, events_of, record_of, time_of
 
 IDENTITY = "BrokerIdentityInfo [clusterName=DefaultCluster, brokerAddr=10.0.0.1:10911]"
 ROW = "QueueData [brokerName=broker-a, readQueueNums=4, writeQueueNums=4, perm=6, topicSysFlag=0]"
