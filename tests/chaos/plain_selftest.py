@@ -1,5 +1,5 @@
 """The self-test on the virtual clock without Spark, for many seeds: which planted defect survives, and which is found
-by a stranger, as far as the checks go that judge plainly (plain_judging.py).
+by a stranger, as far as the checks go that judge plainly (checkers/plain).
 
     python -m tests.chaos.plain_selftest --seeds 1..12 [--only DEFECT]
 """
@@ -13,12 +13,12 @@ from tempfile import TemporaryDirectory
 
 import click
 
+from nemesrv.chaos.checkers.plain.verdicts import verdicts
 from nemesrv.chaos.commands.values import Seeds
 from nemesrv.chaos.defects import DEFECTS
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.selftest import plan_of, scenario_of
 from nemesrv.chaos.verdict import Validity
-from tests.chaos.plain_judging import verdicts
 
 
 def missed(name: str | None, scenario: str, seed: int) -> list[str]:

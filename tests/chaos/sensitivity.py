@@ -16,13 +16,13 @@ from pathlib import Path
 
 from nemesrv.chaos.checkers import timers_kept
 from nemesrv.chaos.checkers.control import Control
+from nemesrv.chaos.checkers.plain.verdicts import verdicts
 from nemesrv.chaos.defects import Defect
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import parse
 from nemesrv.chaos.verdict import Finding, Validity
-from tests.chaos.plain_judging import verdicts
 from tests.chaos.sensitive_timers import TIMERS, Timer
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "oracle.md"

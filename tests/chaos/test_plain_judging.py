@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from nemesrv.chaos.checkers.plain.verdicts import verdicts
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import CHECK_NAMES
 from nemesrv.chaos.spark.judge import check_run
 from nemesrv.chaos.verdict import Verdict
 from tests.chaos.experiment.virtual.random_scenarios import random_scenario
-from tests.chaos.plain_judging import verdicts
 
 
 @pytest.mark.nightly

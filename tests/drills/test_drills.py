@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from nemesrv.chaos.checkers.plain.verdicts import verdicts
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import drills, find
-from tests.chaos.plain_judging import verdicts
 from tests.drills.intervals import FIELD_EXACT_S, INTERVALS, Interval, Recorded
 from tests.drills.page import OURS, key_of, measured
 

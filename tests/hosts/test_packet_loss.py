@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from nemesrv.chaos.checkers.plain.verdicts import found_wrong
 from nemesrv.chaos.faults.losses import Dial
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.world import World
 from tests.chaos.faults.test_packet_drop import why_not
-from tests.chaos.plain_judging import found_wrong
 from tests.hosts.bench import Bench, missing
 from tests.hosts.record_loss import DOWN, TWO_WAY, UP
 

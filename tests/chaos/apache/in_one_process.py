@@ -1,6 +1,6 @@
 """A small run on the real clock without Ray, Toxiproxy and Spark: our servers in this loop, Java clients as children.
 
-    scenario ─► NodePlan ─► NodeActor for each node, dialled directly ─► history ─► checks, plainly (plain_judging.py)
+    scenario ─► NodePlan ─► NodeActor for each node, dialled directly ─► history ─► checks, plainly (checkers/plain)
 
 What happens meanwhile, the caller says.
 """

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
+from nemesrv.chaos.checkers.plain.verdicts import verdicts_of_rows
 from nemesrv.chaos.commands.values import Seeds
 from nemesrv.chaos.defects import DEFECTS, Defect
 from nemesrv.chaos.history.rows import read_rows
@@ -23,7 +24,6 @@ from nemesrv.chaos.selftest import plan_of, scenario_of
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.chaos.verdict import Validity
 from tests.chaos.apache.from_outside import seen_from_outside
-from tests.chaos.plain_judging import verdicts_of_rows
 
 SERVERS = {NodeKind.NAME_SERVER, NodeKind.BROKER}
 

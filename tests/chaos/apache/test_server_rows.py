@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from nemesrv.chaos.checkers.plain.verdicts import verdicts_of_rows
 from nemesrv.chaos.history.recorder import check_fields
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import parse
 from nemesrv.chaos.verdict import Validity
 from tests.chaos.apache.from_outside import Outside, seen_from_outside
-from tests.chaos.plain_judging import verdicts_of_rows
 
 COMPARED = (
     *("registration", "broker_dropped", "route", "write_perm"),

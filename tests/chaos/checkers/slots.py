@@ -1,13 +1,9 @@
-"""Slots counted in plain Python, as the tests of what is judged by them take them; Spark's are held against them."""
+"""Slots of a history made by hand, as the tests of what is judged by them take them."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-from nemesrv.chaos.checkers.slots import OPERATIONS, Slot, Slots, bucket_ms, edges
+from nemesrv.chaos.checkers.plain.slots import slots_of_rows
+from nemesrv.chaos.checkers.slots import Slots, edges
 from nemesrv.chaos.oracle.world import World
 from tests.chaos.builder import HistoryBuilder
 
@@ -17,35 +13,3 @@ def slots_of(builder: HistoryBuilder) -> tuple[Slots, World]:
     control, world = builder.facts()
     found = edges(world)
     return Slots(found, slots_of_rows(builder.rows, world, found), control.lateness), world
-
-
-def slots_of_rows(rows: Sequence[Mapping[str, Any]], world: World, found: Sequence[float]) -> list[Slot]:
-    """One operation at a time."""
-    clients = {node.name for node in world.of_kind("producer", "consumer")}
-    groups: dict[tuple[str, str, int, int, int], list[Mapping[str, Any]]] = defaultdict(list)
-    for row in rows:
-        ended = row["event"] in OPERATIONS and row.get("type") in ("ok", "fail", "info")
-        if not ended or row["node"] not in clients or row["time_ms"] > world.end_ms:
-            continue
-        began_ms = row["time_ms"] - (row.get("duration_ms") or 0.0)
-        passed = bisect_right(found, began_ms), bisect_right(found, row["time_ms"])
-        groups[row["node"], row["event"], int(row["time_ms"] // bucket_ms(world)), *passed].append(row)
-    return [_slot(key, those) for key, those in sorted(groups.items())]
-
-
-def _slot(key: tuple[str, str, int, int, int], rows: Sequence[Mapping[str, Any]]) -> Slot:
-    good = [row for row in rows if _is_good(row)]
-    bad_ms = [row["time_ms"] for row in rows if not _is_good(row)]
-    return Slot(
-        *key,
-        good=len(good),
-        bad=len(bad_ms),
-        first_good_ms=min((row["time_ms"] for row in good), default=None),
-        last_ms=max(row["time_ms"] for row in rows),
-        last_bad_ms=max(bad_ms, default=None),
-        first_bad_ms=min(bad_ms, default=None),
-    )
-
-
-def _is_good(row: Mapping[str, Any]) -> bool:
-    return row["type"] == "ok" or (row["event"] != "send" and row.get("code") is not None)

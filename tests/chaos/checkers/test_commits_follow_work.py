@@ -9,12 +9,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nemesrv.chaos.checkers.commits_follow_work import CHECK, Commits
+from nemesrv.chaos.checkers.plain.commits import verdict_of
 from nemesrv.chaos.history.rows import write_parquet
 from nemesrv.chaos.spark import settings as spark_settings
 from nemesrv.chaos.topology import CONSUMER_GROUP
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster
-from tests.chaos.checkers.plain_commits import verdict_of
 
 AT = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
 CLIENTS = ("producer-0", "consumer-0", "consumer-1")

@@ -9,12 +9,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nemesrv.chaos.checkers.living_are_used import CHECK
+from nemesrv.chaos.checkers.plain.uses import verdict_of
 from nemesrv.chaos.checkers.uses import BrokerShares, Read, Segment
 from nemesrv.chaos.history.rows import write_parquet
 from nemesrv.chaos.spark import settings as spark_settings
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster, route_of
-from tests.chaos.checkers.plain_uses import verdict_of
 
 BROKERS = ("broker-a", "broker-b")
 RING = [(broker, queue_id) for broker in BROKERS for queue_id in range(4)]

@@ -10,9 +10,10 @@ from pyspark.sql import SparkSession
 from nemesrv.chaos import generate
 from nemesrv.chaos.checkers.dataframes.gathering import gather
 from nemesrv.chaos.checkers.dataframes.operations import slots_of as gathered
+from nemesrv.chaos.checkers.plain.slots import slots_of_rows
 from nemesrv.chaos.checkers.slots import Slot, edges
 from tests.chaos.builder import HistoryBuilder, cluster, frame
-from tests.chaos.checkers.slots import slots_of, slots_of_rows
+from tests.chaos.checkers.slots import slots_of
 
 pytestmark = pytest.mark.spark
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
+from nemesrv.chaos.checkers.plain.verdicts import found_wrong
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import load
-from tests.chaos.plain_judging import found_wrong
 
 HERE = Path(__file__).parent
 

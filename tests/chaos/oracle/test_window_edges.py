@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from nemesrv.chaos.checkers.plain.verdicts import verdicts
 from nemesrv.chaos.defects import Defect
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import parse
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.chaos.verdict import Finding, Validity, Verdict
-from tests.chaos.plain_judging import verdicts
 from tests.chaos.sensitivity import found
 
 from .window_edges import EDGES, OF_TIMERS, SHARE, TIMER_OF, Edge

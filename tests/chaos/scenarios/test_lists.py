@@ -12,6 +12,7 @@ from nemesrv.actors.broker.server import Broker
 from nemesrv.chaos.__main__ import cli
 from nemesrv.chaos.checkers import CHECKS
 from nemesrv.chaos.checkers.control import Control
+from nemesrv.chaos.checkers.plain.verdicts import verdicts
 from nemesrv.chaos.defects.model import Defect, in_its_parts
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.history.rows import read_rows
@@ -22,7 +23,6 @@ from nemesrv.chaos.scenarios.model import Scenario, load, parse
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.chaos.verdict import Validity
 from nemesrv.chaos.workloads.producer import ProducerNode
-from tests.chaos.plain_judging import verdicts
 
 CLUSTER = {"name_servers": 3, "brokers": 2, "name_server_list": ["ns-0", "ns-1"]}
 FEW = {"producers": 1, "consumers": 1, "sends_per_s": 1, "client_starts": 10}

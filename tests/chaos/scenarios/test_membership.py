@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from nemesrv.actors.broker.server import Broker
 from nemesrv.chaos.__main__ import cli
+from nemesrv.chaos.checkers.plain.verdicts import found_wrong, verdicts
 from nemesrv.chaos.defects.model import Defect, in_its_parts
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.history.rows import read_rows
@@ -19,7 +20,6 @@ from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import parse
 from nemesrv.chaos.topology import NodeKind
-from tests.chaos.plain_judging import found_wrong, verdicts
 
 CLUSTER = {"name_servers": 3, "brokers": 2}
 FEW = {"producers": 1, "consumers": 1, "sends_per_s": 1, "client_starts": 10}

@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from nemesrv.chaos.checkers.plain.verdicts import found_wrong
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import Scenario, parse
 from nemesrv.chaos.topology import NodeKind
-from tests.chaos.plain_judging import found_wrong
 
 from .random_scenarios import random_scenario as plain_scenario
 from .random_scenarios import told

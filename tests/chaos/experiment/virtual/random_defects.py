@@ -26,13 +26,13 @@ from pathlib import Path
 
 import click
 
+from nemesrv.chaos.checkers.plain.verdicts import found_wrong
 from nemesrv.chaos.defects import DEFECTS, Defect
 from nemesrv.chaos.experiment.rehearsal import same
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import CHECK_NAMES, Scenario
 from nemesrv.chaos.verdict import Validity
 from tests.chaos.experiment.virtual.random_scenarios import random_scenario, told
-from tests.chaos.plain_judging import found_wrong
 
 _SHARING = ("consumer-takes-all-queues", "consumer-sorts-members-otherwise", "brokers-tell-nobody")
 """Of one consumer alone, or of a group that broadcasts, these do what is right."""

@@ -20,11 +20,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from nemesrv.chaos.checkers.plain import verdicts as plain_judging
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import CHECK_NAMES, Scenario, parse
 from nemesrv.chaos.spark.judge import check_run
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos import plain_judging
 
 LINK_FAULTS = ("black_hole", "black_hole", "cut", "latency", "reset", "packet_loss", "bandwidth")
 

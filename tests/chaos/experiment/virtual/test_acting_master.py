@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from nemesrv.chaos.checkers.plain.verdicts import found_wrong
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import parse
-from tests.chaos.plain_judging import found_wrong
 
 SMALL: dict[str, Any] = {
     "cluster": {"profile": "5.x", "name_servers": 2, "brokers": 2, "slaves": 1},

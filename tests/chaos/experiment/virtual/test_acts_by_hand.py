@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from nemesrv.chaos.checkers.plain.verdicts import found_wrong, verdicts
 from nemesrv.chaos.defects import by_hand
 from nemesrv.chaos.defects.model import Defect
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.selftest import scenario_of
-from tests.chaos.plain_judging import found_wrong, verdicts
 
 
 def test_what_is_done_by_hand_is_recorded_and_no_alarm(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from nemesrv.chaos.checkers.control import Control
 from nemesrv.chaos.checkers.exercised import Evidence
 from nemesrv.chaos.checkers.exercised import judge as exercised
+from nemesrv.chaos.checkers.plain.verdicts import found_wrong
 from nemesrv.chaos.defects import DEFECTS
 from nemesrv.chaos.defects.module import of_file
 from nemesrv.chaos.errors import ScenarioError
@@ -19,7 +20,6 @@ from nemesrv.chaos.oracle.quiet import calm
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import Scenario, parse
-from tests.chaos.plain_judging import found_wrong
 
 ONE_AFTER_THE_OTHER: list[dict[str, Any]] = [
     {"at_s": 20, "do": "kill", "nodes": ["producer-0"]},

@@ -10,6 +10,7 @@ import pytest
 from nemesrv.chaos.checkers.control import Control
 from nemesrv.chaos.checkers.exercised import Evidence
 from nemesrv.chaos.checkers.exercised import judge as exercised
+from nemesrv.chaos.checkers.plain.verdicts import found_wrong
 from nemesrv.chaos.defects.module import of_file
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.experiment.expectation import expected_world
@@ -18,7 +19,6 @@ from nemesrv.chaos.oracle.obligations import ObligationKind, obligations
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import Scenario, parse
-from tests.chaos.plain_judging import found_wrong
 
 FEW_SENDS = {"client_starts": 0, "sends_per_s": 1}
 

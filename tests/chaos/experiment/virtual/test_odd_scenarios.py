@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from nemesrv.chaos.checkers.plain.verdicts import found_wrong
 from nemesrv.chaos.defects import DEFECTS, Defect
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import Scenario, parse
-from tests.chaos.plain_judging import found_wrong
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ import pytest
 from nemesrv.chaos.checkers.control import Control
 from nemesrv.chaos.checkers.exercised import Evidence
 from nemesrv.chaos.checkers.exercised import judge as exercised
+from nemesrv.chaos.checkers.plain.verdicts import found_wrong
 from nemesrv.chaos.defects import DEFECTS
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import Scenario, parse
 from nemesrv.chaos.shapes import SHAPES
-from tests.chaos.plain_judging import found_wrong
 
 FEW_SENDS = {"client_starts": 0, "sends_per_s": 1}
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from nemesrv.actors.broker.server import Broker
+from nemesrv.chaos.checkers.plain.verdicts import found_wrong
 from nemesrv.chaos.defects import DEFECTS
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import parse
 from nemesrv.remoting.node.node import Node
-from tests.chaos.plain_judging import found_wrong
 
 from .random_slaves import random_scenario
 

@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nemesrv.chaos.checkers.control import Control
-from nemesrv.chaos.checkers.duplicates import Repeats, measured_lag_ms, tolerance_of
-from nemesrv.chaos.oracle.redelivery import Redelivery
-from nemesrv.chaos.oracle.world import World
+from ...oracle.redelivery import Redelivery
+from ...oracle.world import World
+from ..control import Control
+from ..duplicates import Repeats, measured_lag_ms, tolerance_of
 
 Row = Mapping[str, Any]
 

@@ -1,16 +1,16 @@
-"""What dataframes/deliveries.py finds, in plain Python over a history's rows: for tests, and for whole virtual runs."""
+"""What dataframes/deliveries.py finds, in plain Python over a history's rows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nemesrv.chaos.checkers.control import Control
-from nemesrv.chaos.checkers.messages_delivered import judge, judged
-from nemesrv.chaos.checkers.slow_messages import Slow
-from nemesrv.chaos.oracle.deliveries import PROMPT_MS, askers
-from nemesrv.chaos.oracle.world import World
-from nemesrv.chaos.verdict import Verdict
+from ...oracle.deliveries import PROMPT_MS, askers
+from ...oracle.world import World
+from ...verdict import Verdict
+from ..control import Control
+from ..messages_delivered import judge, judged
+from ..slow_messages import Slow
 
 
 def verdict_of(rows: Sequence[Mapping[str, Any]], control: Control, world: World) -> Verdict:
@@ -41,9 +41,10 @@ def slow_of(rows: Sequence[Mapping[str, Any]], world: World) -> tuple[list[float
             if first is not None and not changed and first["time_ms"] - send["time_ms"] <= PROMPT_MS:
                 prompt.append(first["time_ms"] - send["time_ms"])
                 continue
-            where = topic, broker_name, queue_id, offset, group.name
-            when = (None, None) if first is None else (first["time_ms"], first["node"])
-            slow.append(Slow(send["time_ms"], msg_key, send["node"], *where, *when, changed))
+            one = Slow(send["time_ms"], msg_key, send["node"], topic, broker_name, queue_id, offset, group.name)
+            if first is not None:
+                one = one._replace(received_ms=first["time_ms"], receiver=first["node"])
+            slow.append(one._replace(changed=changed))
     return prompt, slow
 
 

@@ -1,4 +1,4 @@
-"""What dataframes/commits.py finds, in plain Python over a history's rows: for tests, and for whole virtual runs."""
+"""What dataframes/commits.py finds, in plain Python over a history's rows."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from nemesrv.chaos.checkers.commits import Ahead, Back, Behind, CommitFacts, Forgotten, Older, asker_of
-from nemesrv.chaos.checkers.commits_follow_work import judge, judged
-from nemesrv.chaos.checkers.control import Control
-from nemesrv.chaos.checkers.uncommitted import brokers_that_tell, interval_ms
-from nemesrv.chaos.oracle.deliveries import askers
-from nemesrv.chaos.oracle.world import World
-from nemesrv.chaos.verdict import Verdict
+from ...oracle.deliveries import askers
+from ...oracle.world import World
+from ...verdict import Verdict
+from ..commits import Ahead, Back, Behind, CommitFacts, Forgotten, Older, asker_of
+from ..commits_follow_work import judge, judged
+from ..control import Control
+from ..uncommitted import brokers_that_tell, interval_ms
 
 Place = tuple[str, str, int, str]
 """Topic, broker name, queue id, group."""

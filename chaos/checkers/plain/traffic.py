@@ -1,27 +1,27 @@
-"""What the Spark queries of dataframes/ count of the traffic, in plain Python over a history's rows: for whole virtual
-runs. The counts are the same (test_plain_judging.py); of what is wrong no first ones are kept."""
+"""What the Spark queries of dataframes/ count of the traffic, in plain Python over a history's rows.
+The counts are the same (test_plain_judging.py); of what is wrong no first ones are kept."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nemesrv.chaos.checkers import CHECKS
-from nemesrv.chaos.checkers.answers_asked_for import Answers
-from nemesrv.chaos.checkers.broker_uses import BrokerUses, Use, Uses
-from nemesrv.chaos.checkers.control import Control
-from nemesrv.chaos.checkers.dead_brokers_avoided import judged_absences, measured_lags
-from nemesrv.chaos.checkers.no_acknowledged_loss import Fates
-from nemesrv.chaos.checkers.order_kept import Order
-from nemesrv.chaos.checkers.prompt_answers import Times, bound_ms, of_name_servers, sends, shared
-from nemesrv.chaos.checkers.route_tables import exists
-from nemesrv.chaos.checkers.timed import Timed, Who, level_of
-from nemesrv.chaos.oracle.intervals import Stretch
-from nemesrv.chaos.oracle.world import World
-from nemesrv.chaos.topology import broker_name
-from nemesrv.chaos.verdict import Verdict
-from tests.chaos.plain_repeats import repeats
+from ...oracle.intervals import Stretch
+from ...oracle.world import World
+from ...topology import broker_name
+from ...verdict import Verdict
+from .. import CHECKS
+from ..answers_asked_for import Answers
+from ..broker_uses import BrokerUses, Use, Uses
+from ..control import Control
+from ..dead_brokers_avoided import judged_absences, measured_lags
+from ..no_acknowledged_loss import Fates
+from ..order_kept import Order
+from ..prompt_answers import Times, bound_ms, of_name_servers, sends, shared
+from ..route_tables import exists
+from ..timed import Timed, Who, level_of
+from .repeats import repeats
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -90,13 +90,14 @@ def _fates(rows: Rows, control: Control) -> Fates:
     received = {row["msg_key"] for row in rows if row["event"] == "receive"}
     read = {row["msg_key"] for row in rows if row["event"] == "read"}
     whole = {(row.topic, row.broker_name, row.queue_id) for row in control.rows("read_done")}
-    counts = {"received": 0, "only_in_final_reads": 0, "lost": 0, "unread": 0}
+    counts = Counter[str]()
     sends = [row for row in rows if row["event"] == "send" and row["type"] == "ok"]
     for row in sends:
         place = row["topic"], row["broker_name"], row["queue_id"]
         key, gone = row["msg_key"], "lost" if place in whole else "unread"
         counts["received" if key in received else "only_in_final_reads" if key in read else gone] += 1
-    return Fates(acknowledged=len(sends), **counts)
+    of_final_reads = counts["only_in_final_reads"]
+    return Fates(len(sends), counts["received"], of_final_reads, counts["lost"], counts["unread"])
 
 
 def _order(rows: Rows, world: World) -> Order:

@@ -1,4 +1,4 @@
-"""What dataframes/uses.py counts, in plain Python over a history's rows: for tests, and for whole virtual runs."""
+"""What dataframes/uses.py counts, in plain Python over a history's rows."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nemesrv.chaos.checkers.control import Control
-from nemesrv.chaos.checkers.living_are_used import Used, judge
-from nemesrv.chaos.checkers.uses import (
+from ...oracle.time_outs import avoidance
+from ...oracle.world import World
+from ...verdict import Verdict
+from ..control import Control
+from ..living_are_used import Used, judge
+from ..uses import (
     PART_MS,
     BrokerShares,
     Queue,
@@ -18,9 +21,6 @@ from nemesrv.chaos.checkers.uses import (
     Segment,
     edges,
 )
-from nemesrv.chaos.oracle.time_outs import avoidance
-from nemesrv.chaos.oracle.world import World
-from nemesrv.chaos.verdict import Verdict
 
 
 def verdict_of(rows: Sequence[Mapping[str, Any]], control: Control, world: World) -> Verdict:
@@ -57,9 +57,9 @@ def shares_of(rows: Sequence[Mapping[str, Any]], control: Control, world: World)
             reads[of][int(row["time_ms"] // PART_MS)] += 1
     again = [key for key in tried if key[3] and (*key[:3], key[3] - 1) in tried]
     same = [
-        SameBroker(*key, tried[key]["broker_name"], tried[key]["time_ms"])
-        for key in again
-        if tried[key]["broker_name"] == tried[(*key[:3], key[3] - 1)]["broker_name"]
+        SameBroker(node, incarnation, op_id, attempt, one["broker_name"], one["time_ms"])
+        for (node, incarnation, op_id, attempt), one in ((key, tried[key]) for key in again)
+        if one["broker_name"] == tried[node, incarnation, op_id, attempt - 1]["broker_name"]
     ]
     return BrokerShares(
         sends=sends,

@@ -5,17 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from nemesrv.chaos.checkers import CHECKS, availability, recovery_time
-from nemesrv.chaos.checkers.blind import with_blind
-from nemesrv.chaos.checkers.control import Control
-from nemesrv.chaos.checkers.slots import Slots, edges
-from nemesrv.chaos.history.rows import read_rows
-from nemesrv.chaos.oracle.world import World
-from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.checkers import plain_commits, plain_uses
-from tests.chaos.checkers.plain_deliveries import verdict_of
-from tests.chaos.checkers.slots import slots_of_rows
-from tests.chaos.plain_traffic import verdicts_of_traffic
+from ...history.rows import read_rows
+from ...oracle.world import World
+from ...verdict import Validity, Verdict
+from .. import CHECKS, availability, recovery_time
+from ..blind import with_blind
+from ..control import Control
+from ..slots import Slots, edges
+from . import commits, deliveries, uses
+from .slots import slots_of_rows
+from .traffic import verdicts_of_traffic
 
 CONTROL_CHECKS = (
     "done_by_hand",
@@ -49,10 +48,10 @@ def verdicts_of_rows(rows: list[dict[str, Any]]) -> list[Verdict]:
         *(CHECKS[name].judge(control, world) for name in CONTROL_CHECKS),
         availability.judge(availability.tallies(slots, world), world),
         recovery_time.judge(slots, world),
-        verdict_of(rows, control, world),
+        deliveries.verdict_of(rows, control, world),
         *verdicts_of_traffic(rows, control, world),
-        plain_commits.verdict_of(rows, control, world),
-        plain_uses.verdict_of(rows, control, world),
+        commits.verdict_of(rows, control, world),
+        uses.verdict_of(rows, control, world),
     ]
     return [with_blind(CHECKS[verdict.name], verdict, world) for verdict in found]
 
