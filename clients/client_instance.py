@@ -16,11 +16,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from ..remoting import top_addressing
 from ..remoting.bodies.client import (
     ConsumerData,
+    ConsumerRunningInfo,
     GetConsumerListByGroupResponseBody,
     HeartbeatData,
     ProducerData,
@@ -30,10 +32,16 @@ from ..remoting.bodies.route import TopicRouteData
 from ..remoting.codes import MASTER_ID, LanguageCode, RequestCode, ResponseCode
 from ..remoting.command import Header, RemotingCommand
 from ..remoting.errors import ClientError, ResponseError, RocketMQError
-from ..remoting.headers.broker import GetConsumerListByGroupRequestHeader, UnregisterClientRequestHeader
+from ..remoting.headers.broker import (
+    GetConsumerListByGroupRequestHeader,
+    GetConsumerRunningInfoRequestHeader,
+    UnregisterClientRequestHeader,
+)
+from ..remoting.headers.fields import HeaderError
 from ..remoting.message import MessageQueue
 from ..remoting.node.network import Address
 from ..remoting.node.node import NodeContext
+from ..remoting.node.profile import Profile
 from ..remoting.time_outs import record_timed_out
 from ..remoting.top_addressing import TopAddressing
 from ..remoting.transport import Connection, RemotingClient
@@ -85,6 +93,10 @@ class ConsumerInner(Protocol):
         """Its part of the heartbeat."""
         ...
 
+    def running_info(self) -> ConsumerRunningInfo:
+        """What it says of itself (307)."""
+        ...
+
     async def persist_offsets(self) -> None:
         """Write its offsets; awaited on the shared scheduler task, so its slowness delays polls and heartbeats."""
         ...
@@ -96,6 +108,10 @@ class ConsumerInner(Protocol):
     def update_subscribe_info(self, topic: str, queues: frozenset[MessageQueue]) -> None:
         """A route of `topic` was taken; called for every topic of the instance, not only its subscriptions."""
         ...
+
+
+_VERSION_NAMES = {Profile.V4_9: "V4_9_8", Profile.V5_X: "V5_3_3"}
+"""As mqadmin shows it."""
 
 
 class FindBrokerResult(NamedTuple):
@@ -149,7 +165,8 @@ class MQClientInstance:
         self._subscribe_info_given: dict[str, set[str]] = {}
         self._broker_version_table: dict[str, dict[Address, int]] = {}
         self._request_handlers: dict[int, RequestHandler] = {
-            RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: self._notify_consumer_ids_changed
+            RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: self._notify_consumer_ids_changed,
+            RequestCode.GET_CONSUMER_RUNNING_INFO: self._consumer_running_info,
         }
         self._route_lock = asyncio.Lock()
         self._heartbeat_lock = asyncio.Lock()
@@ -223,7 +240,7 @@ class MQClientInstance:
             await self._unregister_client(UnregisterClientRequestHeader(client_id=self.client_id, consumer_group=group))
 
     def register_request_handler(self, code: int, handler: RequestHandler) -> None:
-        """Answer a broker's request `code` (220, 307, …) with `handler`; 40 is handled already."""
+        """Answer a broker's request `code` (220, 309, …) with `handler`; 40 and 307 are handled already."""
         self._request_handlers[code] = handler
 
     # -- routes
@@ -415,6 +432,24 @@ class MQClientInstance:
         # Java wakes the one rebalance thread, which looks at every group of the instance.
         for consumer in list(self._consumers.values()):
             consumer.on_consumer_ids_changed()
+
+    def _consumer_running_info(self, _connection: Connection, command: RemotingCommand) -> RemotingCommand:
+        try:
+            group = GetConsumerRunningInfoRequestHeader.from_ext_fields(command.ext_fields).consumer_group
+        except HeaderError as exc:
+            return RemotingCommand.response(ResponseCode.SYSTEM_ERROR, str(exc))
+        consumer = self._consumers.get(group)
+        if consumer is None:
+            remark = f"The Consumer Group <{group}> not exist in this consumer"
+            return RemotingCommand.response(ResponseCode.SYSTEM_ERROR, remark)
+        said = consumer.running_info()
+        properties = {
+            **said.properties,
+            "instanceName": self._config.instance_name,
+            "PROP_CLIENT_VERSION": _VERSION_NAMES[self._config.profile],
+            "PROP_NAMESERVER_ADDR": "".join(f"{at};" for at in self.name_server.selector.addresses),
+        }
+        return RemotingCommand.response(ResponseCode.SUCCESS, body=replace(said, properties=properties).encode())
 
     def _on_channel_event(self, event: str, address: Address, reason: str) -> None:
         if event == "unasked":

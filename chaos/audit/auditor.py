@@ -9,12 +9,14 @@ shows is named only when it has lasted that long. While a NameServer fills after
 
 from __future__ import annotations
 
+import ipaddress
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .looks import BrokerId, BrokerLook, Look, NameServerLook, Route, TopicRow
+from ...remoting.codes import MASTER_ID
+from .looks import BrokerId, BrokerLook, Look, Member, NameServerLook, Route, TopicRow
 from .words import all_of
 
 SETTLES_S = 3.0
@@ -26,6 +28,8 @@ SCANS_S = 15.0
 SILENT_S = 5.0
 PERIOD_S = 30.0
 """registerNameServerPeriod, until a broker has told its own."""
+LISTS_S = 120.0 + CONNECT_S
+"""A client takes a new list of NameServers within this, where it gets its list by HTTP."""
 FLIPS = 2
 TOLD_S = 600.0
 """How long it is told that a dataVersion went back, which is seen once."""
@@ -61,6 +65,10 @@ KINDS: Mapping[str, str] = {
     "address-differs": "NameServers hold one broker at different addresses",
     "claimed-twice": "two addresses take turns as one broker",
     "one-address-two-names": "one address is registered as two brokers",
+    "no-master": "a NameServer holds slaves of a broker name and no master, so that nobody can write to it",
+    "id-of-nobody": "a NameServer holds a broker under an id that no broker keeps",
+    "client-unlisted-name-server": "a consumer's own list has a NameServer that is not watched",
+    "client-not-listing": "a consumer's own list lacks a NameServer, which it will never ask",
     "topics-differ": "NameServers that hold the same brokers have different topics",
     "route-differs": "NameServers answer different queues or permissions of a topic",
     "version-backwards": "a broker's dataVersion is older than it was",
@@ -90,6 +98,8 @@ class Auditor:
     _brokers: dict[str, BrokerLook] = field(default_factory=dict)
     _addresses: dict[tuple[str, BrokerId], list[tuple[float, str]]] = field(default_factory=lambda: defaultdict(list))
     _versions_of: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    _clients: dict[Member, frozenset[str]] = field(default_factory=dict)
+    """What each consumer's own list has, as it told last."""
     _went_back: dict[str, tuple[float, str]] = field(default_factory=dict)
     _fresh: set[str] = field(default_factory=set)
     """Topics of which something new is known, and those that were disputed."""
@@ -183,6 +193,9 @@ class Auditor:
                 if not turns or turns[-1][1] != address:
                     turns.append((look.at_s, address))
         self._brokers.update(look.brokers)
+        self._clients.update(look.clients)
+        for member in look.gone:
+            self._clients.pop(member, None)
         if self._first:  # nobody knows since when it is there
             self._silent_until |= dict.fromkeys(self._lacking, look.at_s)
 
@@ -204,6 +217,8 @@ class Auditor:
                 yield Problem("name-server-silent", (at,)), (SILENT_S, f"NameServer {at} gives no answer: {server.why}")
         yield from self._brokers_missing(look)
         yield from self._lists()
+        yield from self._clients_lists()
+        yield from self._roles_wrong(now_s)
         yield from self._addresses_wrong(now_s)
         yield from self._topics_wrong(now_s)
         yield from self._versions(look)
@@ -244,6 +259,38 @@ class Auditor:
             for at in sorted(broker.lists - set(self.watched)):
                 sentence = f"{held[address]} ({address}) registers with NameServer {at}, which is not watched"
                 yield Problem("name-server-unlisted", (at, held[address])), (0.0, sentence)
+
+    def _clients_lists(self) -> Iterator[tuple[Problem, tuple[float, str]]]:
+        watched = frozenset(self.watched)
+        for (group, client_id), listed in sorted(self._clients.items()):
+            known = frozenset(filter(_is_numeric, listed))
+            if not known & watched:
+                continue  # it has them by other names than ours
+            who, said = f"consumer {client_id} of group {group}", ";".join(sorted(listed))
+            for at in sorted(known - watched):
+                sentence = f"{who} lists NameServer {at}, which is not watched: its list is {said}"
+                yield Problem("client-unlisted-name-server", (at, group, client_id)), (LISTS_S, sentence)
+            if known == listed:
+                for at in sorted(watched - listed):
+                    sentence = f"{who} does not list NameServer {at}: its list is {said}"
+                    yield Problem("client-not-listing", (at, group, client_id)), (LISTS_S, sentence)
+
+    def _roles_wrong(self, now_s: float) -> Iterator[tuple[Problem, tuple[float, str]]]:
+        for at, table in self._tables.items():
+            ids: dict[str, list[int]] = defaultdict(list)
+            for broker in table:
+                ids[broker.name].append(broker.number)
+            for name, numbers in sorted(ids.items()):
+                if MASTER_ID not in numbers and not self._fills(at, now_s):
+                    has = all_of([f"{name}/{number}" for number in sorted(numbers)])
+                    sentence = f"NameServer {at} has no master of {name}, only {has}: nobody can write to it"
+                    yield Problem("no-master", (name, at)), (self.fills_s, sentence)
+                for number in sorted(number for number in numbers if number < MASTER_ID):
+                    broker = BrokerId(name, number)
+                    sentence = (
+                        f"NameServer {at} holds {table[broker]} as {name} with id {number}, which no broker keeps"
+                    )
+                    yield Problem("id-of-nobody", (name, at)), (self.fills_s, sentence)
 
     def _addresses_wrong(self, now_s: float) -> Iterator[tuple[Problem, tuple[float, str]]]:
         for (at, broker), turns in self._addresses.items():
@@ -303,6 +350,15 @@ class Auditor:
         for name, (at_s, sentence) in self._went_back.items():
             if look.at_s - at_s <= TOLD_S:
                 yield Problem("version-backwards", (name,)), (0.0, sentence)
+
+
+def _is_numeric(address: str) -> bool:
+    """Whether its host is an IP address: a name may be any of ours."""
+    try:
+        ipaddress.ip_address(address.rpartition(":")[0].strip("[]"))
+    except ValueError:
+        return False
+    return True
 
 
 def _rows(route: Route, found: Mapping[str, Route]) -> str:

@@ -54,12 +54,23 @@ class BrokerLook:
     """registerNameServerPeriod."""
 
 
+class Member(NamedTuple):
+    """A consumer of a group."""
+
+    group: str
+    client_id: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
     at_s: float
     name_servers: Mapping[str, NameServerLook]
     brokers: Mapping[str, BrokerLook] = field(default_factory=dict)
     """By address: who was asked this time."""
+    clients: Mapping[Member, frozenset[str]] = field(default_factory=dict)
+    """Those that told their own list of NameServers (307) this time."""
+    gone: frozenset[Member] = frozenset()
+    """Those that a broker no longer has."""
 
 
 def broker_look(settings: Mapping[str, str], version: tuple[int, int, int] | None) -> BrokerLook:

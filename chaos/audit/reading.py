@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from ...clients.admin import AdminClient
 from ...clients.broker_calls import success
@@ -29,7 +29,7 @@ from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ...remoting.properties import parse_properties
 from ...remoting.transport import RemotingClient
-from .seen import BrokerSeen, ClientSeen, NameServerSeen, Seen
+from .seen import BrokerSeen, ClientSeen, NameServerSeen, Seen, parts_of_list
 
 TIMEOUT_S = 5.0
 CLIENTS_MAX = 20
@@ -164,15 +164,11 @@ class Reader:
         return tuple(found.values())
 
     async def _client(self, broker: Address, group: str, client_id: str) -> ClientSeen:
-        header = GetConsumerRunningInfoRequestHeader(consumer_group=group, client_id=client_id)
         try:
-            answer = await self._ok(broker, RequestCode.GET_CONSUMER_RUNNING_INFO, header)
-            body = fastjson.loads(answer.body)
-            said = body.get("properties", {}) if isinstance(body, dict) else {}
-            text = str(said.get("PROP_NAMESERVER_ADDR") or "")
+            lists = await list_of_consumer(self._ok, broker, group, client_id)
         except RocketMQError as exc:
             return ClientSeen(client_id=client_id, why=_said(exc))
-        return ClientSeen(client_id=client_id, lists=frozenset(part for part in text.split(";") if part))
+        return ClientSeen(client_id=client_id, lists=lists)
 
     async def _ok(self, address: Address, code: RequestCode, header: Header | None = None) -> RemotingCommand:
         return success(await self._call(address, code, header))
@@ -180,6 +176,17 @@ class Reader:
     async def _call(self, address: Address, code: RequestCode, header: Header | None = None) -> RemotingCommand:
         request = RemotingCommand.request(code, header)
         return await self._admin.remoting.invoke(address, request, timeout_s=self._timeout_s)
+
+
+async def list_of_consumer(
+    asks: Callable[[Address, RequestCode, Header], Awaitable[RemotingCommand]], broker: Address, group: str, client: str
+) -> frozenset[str]:
+    """The NameServers of a consumer's own list, which it is asked for through a broker (307); empty: it has none, or
+    tells of none. RocketMQError where it gives no answer."""
+    header = GetConsumerRunningInfoRequestHeader(consumer_group=group, client_id=client)
+    body = fastjson.loads((await asks(broker, RequestCode.GET_CONSUMER_RUNNING_INFO, header)).body)
+    said = body.get("properties", {}) if isinstance(body, dict) else {}
+    return parts_of_list(str(said.get("PROP_NAMESERVER_ADDR") or ""))
 
 
 def _strict(body: bytes) -> bool:

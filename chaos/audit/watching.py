@@ -1,6 +1,7 @@
 """Looks at a live cluster again and again, read-only, and says what is wrong in it: `nemesrv watch`.
 
-    each look (2 s):   106 of every NameServer; 206 each 10 s; 105 of the next topics in turn; 26 of a broker or two
+    each look (2 s):   106 of every NameServer; 206 each 10 s; 105 of the next topics in turn; 26 of a broker or two;
+                       of one group in turn, each 10 s, who is in it (203) and the members' own lists (307)
     ─► auditor.py ─► changes ─► whoever listens (console, JSON lines, metrics)
 
 At most REQUESTS_PER_S requests a second go to one NameServer, whatever the cluster's size. Nothing that a request here
@@ -11,15 +12,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ...clients.broker_calls import success
+from ...remoting.bodies.client import ConsumerConnection, SubscriptionGroupWrapper
 from ...remoting.bodies.route import ClusterInfo, DataVersion, TopicList, TopicRouteData
-from ...remoting.codes import LanguageCode, RequestCode, ResponseCode
+from ...remoting.codes import MASTER_ID, LanguageCode, RequestCode, ResponseCode
 from ...remoting.command import Header, RemotingCommand
 from ...remoting.errors import RemoteProtocolError, RocketMQError
+from ...remoting.headers.broker import GetConsumerConnectionListRequestHeader
 from ...remoting.headers.namesrv import GetRouteInfoRequestHeader
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
@@ -27,13 +31,20 @@ from ...remoting.node.profile import Profile
 from ...remoting.properties import parse_properties
 from ...remoting.transport import RemotingClient
 from .auditor import Auditor, Change
-from .looks import BrokerId, BrokerLook, Look, NameServerLook, Route, TopicRow, broker_look
+from .looks import BrokerId, BrokerLook, Look, Member, NameServerLook, Route, TopicRow, broker_look
+from .reading import list_of_consumer
 
 INTERVAL_S = 2.0
 REQUESTS_PER_S = 10.0
 TOPICS_EACH_S = 10.0
 BROKERS_EACH_S = 10.0
 """So often one more broker is asked for its configuration; suspects are asked at each look."""
+GROUPS_EACH_S = 10.0
+"""So often the members of one more group are asked, and a master for the groups that it has (201)."""
+MEMBERS_MAX = 5
+"""So many members of it; the next ones when it is its turn again."""
+QUESTIONS_MAX = 50
+"""Groups without members (each broker has some from the start) cost no turn, until brokers were asked so often."""
 SUSPECTS_MAX = 5
 UNASKED_MAX = 20
 TIMEOUT_S = 3.0
@@ -48,7 +59,8 @@ class Watcher:
     context: NodeContext
     name_servers: Sequence[Address]
     interval_s: float = INTERVAL_S
-    requests: int = field(default=0, init=False)
+    asked_of: Counter[str] = field(default_factory=Counter, init=False)
+    """Address to how many requests went there."""
     auditor: Auditor = field(init=False)
     _remoting: RemotingClient = field(init=False)
     _topics: list[str] = field(init=False, default_factory=list)
@@ -58,6 +70,12 @@ class Watcher:
     _last: dict[str, tuple[bytes, Any]] = field(init=False, default_factory=dict)
     _asked: dict[str, float] = field(init=False, default_factory=dict)
     """Broker's address to when it was asked last."""
+    _masters: list[str] = field(init=False, default_factory=list)
+    _groups: dict[str, dict[str, None]] = field(init=False, default_factory=dict)
+    """Group to the masters that have it."""
+    _members: dict[str, list[str]] = field(init=False, default_factory=dict)
+    """Group to the ids of its members, who was asked last at the end."""
+    _groups_at_s: float = field(init=False, default=float("-inf"))
 
     def __post_init__(self) -> None:
         self.auditor = Auditor(tuple(map(str, self.name_servers)))
@@ -68,6 +86,10 @@ class Watcher:
             version=Profile.V5_X.version,
             log=self.context.log,
         )
+
+    @property
+    def requests(self) -> int:
+        return self.asked_of.total()
 
     @property
     def topics(self) -> int:
@@ -98,14 +120,17 @@ class Watcher:
             self._topics_at_s = now_s
         self._last = {what: last for what, last in self._last.items() if not what.startswith("105")}
         topics = self._next_topics(int(REQUESTS_PER_S * self.interval_s) - 1 - asks_topics)
-        servers, brokers = await asyncio.gather(
+        servers, brokers, (clients, gone) = await asyncio.gather(
             asyncio.gather(*(self._name_server(at, topics, asks_topics) for at in self.name_servers)),
             asyncio.gather(*(self._broker(address) for address in self._next_brokers(now_s))),
+            self._next_clients(now_s),
         )
         look = Look(
             at_s=self.context.clock.monotonic_s(),
             name_servers=dict(zip(map(str, self.name_servers), servers, strict=True)),
             brokers=dict(brokers),
+            clients=clients,
+            gone=gone,
         )
         if asks_topics:
             self._topics = sorted({topic for server in servers for topic in server.topics or ()})
@@ -142,6 +167,14 @@ class Watcher:
             self._asked[address] = float("-inf")
         for address in self._asked.keys() - held:
             del self._asked[address]
+        masters = {
+            address
+            for server in look.name_servers.values()
+            for broker, address in server.brokers.items()
+            if broker.number == MASTER_ID
+        }
+        if masters:  # in the order of their turns, new ones first
+            self._masters = sorted(masters - {*self._masters}) + [at for at in self._masters if at in masters]
 
     # --- questions ---------------------------------------------------------------------------------------------------
 
@@ -184,11 +217,80 @@ class Watcher:
         except (RocketMQError, ValueError) as exc:
             return address, BrokerLook(why=str(exc))
 
-    async def _ok(self, address: Address, code: RequestCode) -> RemotingCommand:
-        return success(await self._ask(address, code))
+    # --- consumers' own lists ----------------------------------------------------------------------------------------
+
+    async def _next_clients(self, now_s: float) -> tuple[dict[Member, frozenset[str]], frozenset[Member]]:
+        """What the next members of the next group have as their lists, and who has left it."""
+        if now_s - self._groups_at_s < GROUPS_EACH_S or not self._masters:
+            return {}, frozenset()
+        self._groups_at_s = now_s
+        self._masters.append(at := self._masters.pop(0))
+        with contextlib.suppress(RocketMQError, ValueError):
+            await self._take_groups(at)
+        asked, turn = 0, list(self._groups)
+        for group in turn:
+            masters = self._groups[group] = self._groups.pop(group)  # to the end of the line
+            asked += len(masters)
+            found = await self._members_of(group, masters)
+            if found is not None and (found or self._members.get(group)):
+                return await self._lists_of(group, found)
+            if asked >= QUESTIONS_MAX:
+                break
+        return {}, frozenset()
+
+    async def _members_of(self, group: str, masters: Iterable[str]) -> dict[str, str] | None:
+        """Client id to a broker that has it; None: somebody gave no answer, so who is gone is not known."""
+        header = GetConsumerConnectionListRequestHeader(consumer_group=group)
+        found: dict[str, str] = {}
+
+        async def ask(address: str) -> None:
+            answer = await self._ask(Address.parse(address), RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
+            if answer.code == ResponseCode.SUCCESS:
+                for member in ConsumerConnection.decode(answer.body).connection_set:
+                    found.setdefault(member.client_id, address)
+
+        said = await asyncio.gather(*map(ask, masters), return_exceptions=True)
+        for one in said:
+            if isinstance(one, BaseException) and not isinstance(one, RocketMQError | ValueError):
+                raise one
+        return None if any(said) else found
+
+    async def _lists_of(
+        self, group: str, found: Mapping[str, str]
+    ) -> tuple[dict[Member, frozenset[str]], frozenset[Member]]:
+        before = self._members.get(group, [])
+        members = sorted(found.keys() - {*before}) + [one for one in before if one in found]
+        self._members[group] = members[MEMBERS_MAX:] + members[:MEMBERS_MAX]
+        gone = frozenset(Member(group, one) for one in before if one not in found)
+        lists = await asyncio.gather(*(self._list_of(found[one], group, one) for one in members[:MEMBERS_MAX]))
+        told = zip(members, lists, strict=False)
+        return {Member(group, one): listed for one, listed in told if listed}, gone
+
+    async def _take_groups(self, at: str) -> None:
+        body = (await self._ok(Address.parse(at), RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)).body
+        has = SubscriptionGroupWrapper.decode(body).subscription_group_table
+        for group in has:
+            self._groups.setdefault(group, {})[at] = None
+        for group, masters in [*self._groups.items()]:
+            if group not in has:
+                masters.pop(at, None)
+            for gone in masters.keys() - {*self._masters}:
+                del masters[gone]
+            if not masters:
+                del self._groups[group]
+
+    async def _list_of(self, broker: str, group: str, client_id: str) -> frozenset[str]:
+        """Empty where it does not tell."""
+        try:
+            return await list_of_consumer(self._ok, Address.parse(broker), group, client_id)
+        except (RocketMQError, ValueError):
+            return frozenset()
+
+    async def _ok(self, address: Address, code: RequestCode, header: Header | None = None) -> RemotingCommand:
+        return success(await self._ask(address, code, header))
 
     async def _ask(self, address: Address, code: RequestCode, header: Header | None = None) -> RemotingCommand:
-        self.requests += 1
+        self.asked_of[str(address)] += 1
         request = RemotingCommand.request(code, header)
         return await self._remoting.invoke(address, request, timeout_s=TIMEOUT_S)
 

@@ -107,6 +107,7 @@ class ConsumeService:
             self._context.log.warning("%s was dropped while its messages were consumed", batch.queue)
             return
         finished = batch.messages if consumed else await self._settle_failure(batch)
+        batch.process_queue.last_consume_ms = self._context.clock.now_ms()
         offset = batch.process_queue.finish(message.queue_offset for message in finished)
         if offset is not None and not batch.process_queue.dropped:
             self._offsets.update(batch.queue, offset)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from ...remoting.bodies.client import ConsumerData, SubscriptionData
+from ...remoting.bodies.client import ConsumerData, ConsumerRunningInfo, SubscriptionData
 from ...remoting.message import MessageQueue
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
@@ -23,6 +23,7 @@ from .consume_service import ConsumeService, Listener
 from .offset_store import LocalFileOffsetStore, OffsetStore, RemoteBrokerOffsetStore
 from .pull_service import PullService
 from .rebalance import Rebalancer
+from .running_info import running_info
 from .send_back import SendBackService
 
 
@@ -39,6 +40,7 @@ class DefaultMQPushConsumer:
     ) -> None:
         self._context, self._config = context, config
         self._owns_client = client is None
+        self._started_ms = 0
         self.client = client or MQClientInstance(context, config, config.namesrv_addr)
         clustering = config.message_model is MessageModel.CLUSTERING
         self._send_back = SendBackService(context, config, self.client) if clustering else None
@@ -82,6 +84,7 @@ class DefaultMQPushConsumer:
         Raises ClientError when the group has a consumer on this client already, TransportError when no NameServer
         answers; nothing is left running then.
         """
+        self._started_ms = self._context.clock.now_ms()
         self.client.register_consumer(self._config.consumer_group, self)
         self._consume_service.start()
         try:
@@ -121,6 +124,16 @@ class DefaultMQPushConsumer:
             message_model=self._config.message_model.value,
             consume_from_where=self._config.consume_from_where.value,
             subscription_data_set=tuple(self.subscriptions()),
+        )
+
+    def running_info(self) -> ConsumerRunningInfo:
+        """What it says of itself now."""
+        return running_info(
+            self._config,
+            started_ms=self._started_ms,
+            subscriptions=self.subscriptions(),
+            queues=self._rebalancer.process_queues,
+            offsets=self._offsets,
         )
 
     async def persist_offsets(self) -> None:

@@ -31,7 +31,7 @@ class ProcessQueue:
         self.dropped = False
         self.op_id = op_id
         """Names this holding of the queue in the history: what it received, from taking it to dropping it."""
-        self.last_pull_ms = now_ms
+        self.last_pull_ms = self.last_consume_ms = now_ms
         self._messages: dict[int, StoredMessage] = {}
         self._offsets: list[int] = []  # the keys of _messages, sorted
         self._size_bytes = 0
@@ -56,6 +56,11 @@ class ProcessQueue:
     def span(self) -> int:
         """Distance between the smallest and the largest offset in flight."""
         return self._offsets[-1] - self._offsets[0] if self._offsets else 0
+
+    @property
+    def in_flight(self) -> tuple[int, int]:
+        """The smallest and the largest offset in flight; (0, 0) when there is none."""
+        return (self._offsets[0], self._offsets[-1]) if self._offsets else (0, 0)
 
     def put(self, messages: Iterable[StoredMessage]) -> None:
         """Take what one pull brought. An offset already in flight counts once, and the newer message stays."""

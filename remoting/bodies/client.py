@@ -207,3 +207,35 @@ class OffsetWrapper(Body):
 class ConsumeStats(Body):
     offset_table: Mapping[MessageQueue, OffsetWrapper] = field(default_factory=dict)
     consume_tps: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessQueueInfo(Body):
+    """One queue at a consumer, as it tells of itself. Offsets of nothing are 0; times in milliseconds since 1970."""
+
+    commit_offset: Long = 0
+    cached_msg_min_offset: Long = 0
+    cached_msg_max_offset: Long = 0
+    cached_msg_count: int = 0
+    transaction_msg_min_offset: Long = 0
+    transaction_msg_max_offset: Long = 0
+    transaction_msg_count: int = 0
+    locked: bool = False
+    try_unlock_times: Long = 0
+    last_lock_timestamp: Long = 0
+    droped: bool = False
+    last_pull_timestamp: Long = 0
+    last_consume_timestamp: Long = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerRunningInfo(Body):
+    """What a consumer says of itself (GET_CONSUMER_RUNNING_INFO); `status_table`: its statistics by topic, as JSON."""
+
+    properties: Mapping[str, str] = field(default_factory=dict)
+    subscription_set: tuple[SubscriptionData, ...] = ()
+    mq_table: Mapping[MessageQueue, ProcessQueueInfo] = field(default_factory=dict)
+    mq_pop_table: Mapping[str, object] | None = None
+    """5.x."""
+    status_table: Mapping[str, object] = field(default_factory=dict)
+    jstack: str | None = None

@@ -346,15 +346,15 @@ def test_other_requests_of_a_broker_are_refused_with_code_3_unless_somebody_hand
         (connection,) = b.a.connections
 
         async def asked() -> RemotingCommand:
-            request = RemotingCommand.request(RequestCode.GET_CONSUMER_RUNNING_INFO)
+            request = RemotingCommand.request(RequestCode.CONSUME_MESSAGE_DIRECTLY)
             return await connection.invoke(request, timeout_s=1)
 
         refused = await asked()
         assert (refused.code, refused.remark) == (
             ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
-            " request type 307 not supported",
+            " request type 309 not supported",
         )
-        b.instance.register_request_handler(307, lambda connection, command: RemotingCommand.response(remark="here"))
+        b.instance.register_request_handler(309, lambda connection, command: RemotingCommand.response(remark="here"))
         assert (await asked()).remark == "here"
 
     bench(body)

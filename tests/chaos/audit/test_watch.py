@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.audit.auditor import KINDS, Auditor, Change
-from nemesrv.chaos.audit.looks import BrokerId, BrokerLook, Look, NameServerLook, TopicRow
+from nemesrv.chaos.audit.looks import BrokerId, BrokerLook, Look, Member, NameServerLook, TopicRow
 from nemesrv.chaos.audit.watching import REQUESTS_PER_S, Watcher
 from nemesrv.clients.admin import AdminClient
 from nemesrv.remoting.errors import ConnectError
@@ -173,6 +173,36 @@ def test_a_broker_with_a_shorter_list_and_one_with_a_longer_are_named_for_it(wit
     within(story)
 
 
+@PROFILES
+def test_a_consumer_with_a_foreign_name_server_and_one_with_a_shorter_list_are_named(
+    within: Within, profile: Profile
+) -> None:
+    async def story(world: World) -> None:
+        await world.name_servers(0, 1, 2)
+        await world.topic(await world.broker("broker-a", "10.0.2.1"), "orders")
+        all_of_them, foreign = world.cluster.addresses, Address("10.0.7.7", 9876)
+        await world.consumer("consumer-0", all_of_them)
+        await world.consumer("consumer-1", (*all_of_them, foreign))
+        await world.consumer("consumer-2", all_of_them[:2])
+        async with watched(world) as watching:
+            await watching.for_s(100)
+            assert watching.found == [], "a list by HTTP is taken within 120 s"
+            await watching.for_s(100)
+            assert sorted((kind, about[0]) for kind, *about in watching.found) == [
+                ("client-not-listing", "10.0.1.3:9876"),
+                ("client-unlisted-name-server", "10.0.7.7:9876"),
+            ]
+            (said,) = (s for p, s in watching.watcher.auditor.problems.items() if p.kind == "client-not-listing")
+            assert said.startswith("consumer ")
+            assert said.endswith("its list is 10.0.1.1:9876;10.0.1.2:9876")
+            for name in ("consumer-1", "consumer-2"):
+                await world.leave(name)
+            await watching.for_s(60)
+            assert watching.watcher.auditor.problems == {}
+
+    within(story, profile)
+
+
 def test_topics_of_one_name_server_only_and_a_wiped_permission_are_named(within: Within) -> None:
     async def story(world: World) -> None:
         await world.name_servers(0, 1, 2)
@@ -210,7 +240,7 @@ def test_no_name_server_gets_more_requests_than_the_limit_whatever_there_is_to_a
             if CLOCK.monotonic_s() - began_s >= 60:
                 break
         await watcher.close()
-        assert watcher.requests <= REQUESTS_PER_S * 62 + 10
+        assert watcher.asked_of["10.0.1.1:9876"] <= REQUESTS_PER_S * 62 + 10
         assert looked >= 300, "every topic had its turn within the minute"
 
     within(story)
@@ -266,6 +296,38 @@ def test_one_address_under_two_names_is_named() -> None:
     table = {A: "10.0.2.1:10911", B: "10.0.2.1:10911"}
     found = [kind for at_s in range(0, 60, 2) for kind in kinds(auditor.looked(look(at_s, table, table)))]
     assert found == ["one-address-two-names"] * 2
+
+
+def test_a_name_without_its_master_is_named_after_a_period_and_over_when_it_is_back() -> None:
+    auditor, both = Auditor(NS), {A: "10.0.2.1:10911", BrokerId("broker-a", 1): "10.0.2.2:10911"}
+    slave = {BrokerId("broker-a", 1): "10.0.2.2:10911"}
+    assert auditor.looked(look(0, both, both)) == []
+    changes = [change for at_s in range(2, 60, 2) for change in auditor.looked(look(at_s, slave, slave))]
+    assert [(change.problem, change.at_s) for change in changes] == [(("no-master", ("broker-a", at)), 36) for at in NS]
+    assert (
+        changes[0].sentence == f"NameServer {NS[0]} has no master of broker-a, only broker-a/1: nobody can write to it"
+    )
+    assert [change.found for change in auditor.looked(look(60, both, both))] == [False, False]
+
+
+def test_an_id_that_no_broker_keeps_is_named_only_where_it_stays() -> None:
+    auditor, waits = Auditor(NS), {A: "10.0.2.1:10911", BrokerId("broker-a", -1): "10.0.2.3:10911"}
+    table = {A: "10.0.2.1:10911"}
+    found = [
+        kind
+        for at_s in range(0, 200, 2)
+        for kind in kinds(auditor.looked(look(at_s, *[waits if at_s < 20 or at_s >= 100 else table] * 2)))
+    ]
+    assert found == ["id-of-nobody"] * 2
+
+
+def test_names_of_hosts_and_lists_with_none_of_our_addresses_are_not_held_against_a_consumer() -> None:
+    auditor, table = Auditor(NS), {A: "10.0.2.1:10911"}
+    lists = [frozenset({"mq-1:9876", "mq-2:9876"}), frozenset({NS[0], "mq-2:9876"}), frozenset({"172.16.0.1:9876"})]
+    clients = {Member("readers", f"client-{number}"): listed for number, listed in enumerate(lists)}
+    for at_s in range(0, 300, 2):
+        servers = {at: NameServerLook(brokers=table) for at in NS}
+        assert auditor.looked(Look(at_s=at_s, name_servers=servers, clients=clients)) == []
 
 
 def test_a_data_version_that_went_back_is_told_for_ten_minutes() -> None:

@@ -16,6 +16,8 @@ from nemesrv.chaos.audit.causes import Cause, causes_of
 from nemesrv.chaos.audit.reading import Reader
 from nemesrv.chaos.audit.seen import Seen
 from nemesrv.clients.admin import AdminClient
+from nemesrv.clients.consumer.config import ConsumerConfig
+from nemesrv.clients.consumer.consumer import DefaultMQPushConsumer
 from nemesrv.remoting.codes import RequestCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.headers.namesrv import UnRegisterBrokerRequestHeader
@@ -34,6 +36,7 @@ class World:
         self.cluster = Cluster(folder, name_servers=3, brokers=0, profile=profile)
         self.profile = profile
         self.servers: dict[str, NameServer | Broker] = {}
+        self.consumers: dict[str, DefaultMQPushConsumer] = {}
         self.asked: tuple[Address, ...] = self.cluster.addresses
 
     async def name_servers(self, *numbers: int, **settings: Any) -> None:
@@ -60,6 +63,22 @@ class World:
             await admin.create_topic(broker, topic, **what)
         await CLOCK.sleep(1)
 
+    async def consumer(self, name: str, lists: tuple[Address, ...], group: str = "readers") -> None:
+        """One that knows these NameServers."""
+        config = ConsumerConfig(
+            namesrv_addr=lists,
+            profile=self.profile,
+            consumer_group=group,
+            instance_name=name,
+            subscriptions=(("orders", "*"),),
+        )
+        consumer = DefaultMQPushConsumer(self.cluster.context(name), config, lambda _: True)
+        await consumer.start()
+        self.consumers[name] = consumer
+
+    async def leave(self, name: str) -> None:
+        await self.consumers.pop(name).stop()
+
     async def unregister(self, name: str, address: str, *, at: int) -> None:
         header = UnRegisterBrokerRequestHeader(
             broker_name=name, broker_addr=address, cluster_name="DefaultCluster", broker_id=0
@@ -77,8 +96,8 @@ class World:
         return [cause for cause in causes_of(await self.see(topic, **how)) if not cause.name.startswith("dialect")]
 
     async def end(self) -> None:
-        for server in self.servers.values():
-            await server.stop()
+        for node in (*self.consumers.values(), *self.servers.values()):
+            await node.stop()
 
 
 def played(folder: Path, story: Callable[[World], Awaitable[None]], profile: Profile = Profile.V4_9) -> None:
