@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ...remoting.codes import MASTER_ID
+from ..words import all_of
 from .looks import BrokerId, BrokerLook, Look, Member, NameServerLook, Route, TopicRow
-from .words import all_of
 
 SETTLES_S = 3.0
 """A registration that one NameServer has, the others have or get within this: brokers send to all at once."""

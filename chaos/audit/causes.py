@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ...remoting.codes import MASTER_ID, PERM_READ, PERM_WRITE, ResponseCode
+from ..words import all_of, any_of
 from .seen import BrokerSeen, NameServerSeen, Seen
-from .words import all_of, any_of
 
 DEFAULT_TOPIC = "TBW102"
 SIMILAR = 0.75

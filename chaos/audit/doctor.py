@@ -9,12 +9,10 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-import random
 from collections.abc import Sequence
 
-from ...remoting.node.clock import RealClock
-from ...remoting.node.network import Address, TcpNetwork
-from ...remoting.node.node import NodeContext
+from ...remoting.node.network import Address
+from ...remoting.node.node import on_this_machine
 from ..errors import HarnessError
 from .causes import Cause, causes_of, is_routed_everywhere
 from .reading import Reader
@@ -29,7 +27,7 @@ def look(
     """What everybody says now. HarnessError when no NameServer gives an answer."""
 
     async def see() -> Seen:
-        context = NodeContext(name="doctor", clock=RealClock.starting_now(), network=TcpNetwork(), rng=random.Random())
+        context = on_this_machine("doctor")
         async with Reader(context, name_servers) as reader:
             return await reader.see(topic, brokers=brokers, group=group)
 

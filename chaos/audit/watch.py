@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from ...remoting.node.clock import RealClock
-from ...remoting.node.network import Address, TcpNetwork
-from ...remoting.node.node import NodeContext
+from ...remoting.node.network import Address
+from ...remoting.node.node import on_this_machine
 from ..errors import HarnessError
 from .auditor import Change
 from .looks import Look
@@ -50,7 +48,7 @@ def run(
 async def _watch(
     name_servers: Sequence[Address], say: Say, once: bool, as_json: bool, metrics: Metrics | None, interval_s: float
 ) -> int:
-    context = NodeContext(name="watch", clock=RealClock.starting_now(), network=TcpNetwork(), rng=random.Random())
+    context = on_this_machine("watch")
     watcher = Watcher(context, name_servers, interval_s)
     began_s, first = context.clock.monotonic_s(), True
     try:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
@@ -22,9 +21,9 @@ from ...clients.admin import AdminClient
 from ...remoting.bodies.route import BrokerData, ClusterInfo, TopicRouteData
 from ...remoting.codes import MASTER_ID, ResponseCode
 from ...remoting.errors import ClientError, ResponseError, RocketMQError
-from ...remoting.node.clock import RealClock
-from ...remoting.node.network import Address, TcpNetwork
-from ...remoting.node.node import NodeContext
+from ...remoting.node.clock import Clock
+from ...remoting.node.network import Address
+from ...remoting.node.node import on_this_machine
 from ..errors import HarnessError
 
 T = TypeVar("T")
@@ -33,7 +32,7 @@ T = TypeVar("T")
 class AdminSession:
     """One command's questions. `client` takes the address of whom it asks; `failed` is what `each` has met."""
 
-    def __init__(self, client: AdminClient, name_servers: Sequence[Address], clock: RealClock) -> None:
+    def __init__(self, client: AdminClient, name_servers: Sequence[Address], clock: Clock) -> None:
         self.client, self.name_servers, self.clock = client, tuple(name_servers), clock
         self.failed: list[tuple[Address, RocketMQError]] = []
         self._left = list(name_servers)
@@ -99,10 +98,9 @@ def run(name_servers: Sequence[Address], work: Callable[[AdminSession], Awaitabl
     """Do `work`, then settle. Whoever reads our output may leave early."""
 
     async def session() -> None:
-        clock = RealClock.starting_now()
-        context = NodeContext(name="admin", clock=clock, network=TcpNetwork(), rng=random.Random())
+        context = on_this_machine("admin")
         async with AdminClient(context, name_servers) as client:
-            asked = AdminSession(client, name_servers, clock)
+            asked = AdminSession(client, name_servers, context.clock)
             await work(asked)
             asked.settle()
 

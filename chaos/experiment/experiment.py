@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
-from ...actors.actor import ADJUST_CLOCK, ClosableRecorder, NodeSpec
+from ...actors.actor import ClosableRecorder, NodeSpec
 from ...actors.processes import signals_deferred
 from ...actors.supervisor import AtASignal, at_a_signal
 from ...actors.watch import NodeFailed
@@ -30,8 +30,7 @@ from ..apache.server import PATIENCE_S
 from ..defects import Defect
 from ..errors import ScenarioError
 from ..faults.by_hand import ByHand
-from ..faults.clocks import ClockAction, ClockSync
-from ..faults.clocks import changed as clock_changed
+from ..faults.clocks import ClockAction
 from ..faults.fault import Fault
 from ..faults.injector import LinkFaultInjector
 from ..faults.kinds import NameServerList
@@ -43,14 +42,15 @@ from ..oracle.client_profiles import ClientProfile, profile_of
 from ..scenarios.action import ActionModel
 from ..scenarios.by_hand import replaced_by, said_by_hand
 from ..scenarios.model import Scenario, parse
-from ..scenarios.timeline import is_chosen
 from ..shapes import Stream
 from ..topology import ADDRESS_SERVER, ADMIN, Link, NodeKind
-from .fault_news import FaultNews
-from .nodes import NodePlan, about, client_profile_of, timers_of
+from .chosen_links import chosen_links
+from .fault_news import FaultNews, Heard
+from .nodes import NodePlan, about, client_profile_of, listing, timers_of
 from .outside_clients import ClientUnderTest, about_client
 from .run_folder import RunFolder
 from .stage import Nodes, Result, Stage, Starts
+from .wall_clocks import WallClocks
 
 log = logging.getLogger("nemesrv.experiment")
 
@@ -65,18 +65,6 @@ _IDLE_DEFECT = (
 
 def _quiet(_text: str) -> None:
     """The progress of a run that nobody watches."""
-
-
-class _Heard:
-    """A recorder of which somebody hears what it is told."""
-
-    def __init__(self, record: ClosableRecorder, heard: Callable[[str, Mapping[str, object]], None]) -> None:
-        self._record, self._heard = record, heard
-        self.close = record.close
-
-    def __call__(self, event: str, /, **fields: object) -> None:
-        self._record(event, **fields)
-        self._heard(event, fields)
 
 
 class _Step(NamedTuple):
@@ -111,9 +99,7 @@ class Experiment:
     _timeline_s: float = field(init=False, default=0.0)
     _lists_served: int = field(init=False, default=0)
     _starts: Starts = field(init=False)
-    _rates: dict[str, tuple[float, float, float]] = field(init=False, default_factory=dict)
-    """By node whose wall clock was changed: when, how far ahead it was then, and how fast it goes."""
-    _clock_changes: int = field(init=False, default=0)
+    _clocks: WallClocks = field(init=False)
     _acts: list[Result] = field(init=False, default_factory=list)
     _news: FaultNews | None = field(init=False, default=None)
     """Told to nodes whose dials go through fronts of their own."""
@@ -175,7 +161,7 @@ class Experiment:
         topology = scenario.topology()
         stage.begin(self.folder, self.seed, scenario.timers.time_scale, self.say)
         self._starts = stage.starts(scenario, self.seed)
-        self._record = _Heard(stage.recorder_spec(HARNESS, HARNESS).open(), self._hear)
+        self._record = Heard(stage.recorder_spec(HARNESS, HARNESS).open(), self._hear)
         stack.callback(self._record.close)
         self._recording = True
         at_a_signal(AtASignal.KEEPS_A_RECORD)
@@ -195,6 +181,9 @@ class Experiment:
         listen = self._listen = stage.addresses(topology.servers)
         upstreams = {link: listen[link.peer] for link in topology.links}
         self._cluster, self._links = stage.set_up(stack, self._record, upstreams, self.say)
+        self._clocks = WallClocks(
+            nodes=self._cluster, record=self._record, now_s=self._now_s, or_not_done=self._or_not_done
+        )
         self._advertised = stage.advertised(listen)
         for name, kind in topology.kinds.items():
             address = self._advertised.get(name)
@@ -293,21 +282,14 @@ class Experiment:
     def _brokers(self) -> dict[str, Address]:
         return {name: self._advertised[name] for name in self.scenario.topology().of(NodeKind.BROKER)}
 
-    def _wanted(self, brokers: Iterable[str]) -> dict[Address, tuple[str, ...]]:
-        """By NameServer the brokers that have it on their lists."""
-        found = {}
-        for server in self._there(self.scenario.topology().of(NodeKind.NAME_SERVER)):
-            lists = {name: own.name_servers for name, own in self.scenario.nodes.items() if own.name_servers}
-            common = self.scenario.cluster.name_server_list or (server,)
-            found[self._advertised[server]] = tuple(b for b in brokers if server in lists.get(b, common))
-        return found
-
     def _await_routes(self, brokers: dict[str, Address]) -> None:
         # The first registrations may come later than a start by R + C, and look-ups may be refused for W.
         limit_s = ROUTABLE_LIMIT_S + (timers_of(self.scenario).W_ms or 0.0) / 1000
         late = f"not every NameServer routed the topic to every broker within {limit_s:g} s of RocketMQ time"
         with self._or_not_done(PROBER, "await_routes", late):
-            self._cluster.call(PROBER, "await_routes", self._wanted(brokers), limit_s, timeout_s=limit_s + 30)
+            servers = self._there(self.scenario.topology().of(NodeKind.NAME_SERVER))
+            wanted = {self._advertised[at]: listing(self.scenario, at, brokers) for at in servers}
+            self._cluster.call(PROBER, "await_routes", wanted, limit_s, timeout_s=limit_s + 30)
 
     @contextmanager
     def _or_not_done(self, node: str, what: str, why: str = "") -> Iterator[None]:
@@ -390,32 +372,15 @@ class Experiment:
         if isinstance(what, Heal):
             self._heal(what, action)
         elif isinstance(what, ClockAction):
-            self._clock_changes += 1
-            for node in action.nodes:
-                self._change_clock(what, node, f"{what.do}-{self._clock_changes}")
+            self._clocks.change(what, action.nodes)
         elif isinstance(what, NameServerList):
             self._serve(what)
         elif isinstance(what, Resume | Restart):
             for node in action.nodes:
                 self._processes.end(what, node)
-                if isinstance(what, Restart) and node in self._rates:  # its machine's clock is as wrong as before
-                    at_ms, offset_ms, rate = self._rates[node]
-                    offset_ms += (1000 * self._now_s() - at_ms) * (rate - 1)
-                    with self._or_not_done(node, ADJUST_CLOCK):
-                        self._cluster.call(node, ADJUST_CLOCK, offset_ms, rate)
+                if isinstance(what, Restart):
+                    self._clocks.restarted(node)
         return ()
-
-    def _change_clock(self, what: ClockAction, node: str, change_id: str) -> None:
-        """The node's wall clock, from now on; its process may be another by then."""
-        at_ms = 1000 * self._now_s()
-        was_ms, offset_ms, rate = self._rates.get(node, (at_ms, 0.0, 1.0))
-        step_ms, now_rate = clock_changed(what, rate)
-        with self._or_not_done(node, ADJUST_CLOCK):
-            self._cluster.call(node, ADJUST_CLOCK, step_ms, now_rate)
-            offset_ms += (at_ms - was_ms) * (rate - 1)
-            self._rates[node] = (at_ms, 0.0 if step_ms is None else offset_ms + step_ms, now_rate)
-            value = {"step_ms": step_ms, "rate": now_rate}
-            self._record("clock", source=node, f=what.do, fault_id=change_id, value=value)
 
     def _heal(self, heal: Heal, action: ActionModel) -> None:
         if action.links:
@@ -471,9 +436,7 @@ class Experiment:
         scenario, cluster = self.scenario, self._cluster
         self._links.heal_all()
         self._processes.heal_all(but=replaced_by(scenario.timeline))  # another has its name
-        for node in tuple(self._rates):
-            if self._rates[node][1:] != (0.0, 1.0):
-                self._change_clock(ClockSync(), node, "clock_sync-end")
+        self._clocks.end()
         if self._acts:
             with self._or_not_done(ADMIN, "leave"):
                 cluster.call(ADMIN, "leave")
@@ -533,22 +496,11 @@ class Experiment:
         return self.stage.clock.monotonic_s()
 
     def _chosen_links(self, action: ActionModel) -> dict[Link, Stream]:
-        """The links that the action is about, in which directions."""
-        known = [expression for expression in action.links if not is_chosen(expression)]
-        links = self.scenario.topology().parse_streams(*known)
-        if len(known) < len(action.links):
-            links |= dict.fromkeys(self._links_to_chosen(), "both")
-        return links
-
-    def _links_to_chosen(self) -> list[Link]:
-        names = {address: name for name, address in self._advertised.items()}
-        links = []
-        for client in self.scenario.topology().of(NodeKind.PRODUCER, NodeKind.CONSUMER):
-            chosen = None
-            if client in self._processes.active:
-                continue
-            with self._or_not_done(client, "chosen_name_server"):
-                chosen = self._cluster.call(client, "chosen_name_server")
-            if chosen is not None:
-                links.append(Link(client, names[chosen]))
-        return links
+        return chosen_links(
+            action,
+            self.scenario.topology(),
+            self._cluster,
+            self._advertised,
+            but=self._processes.active,
+            or_not_done=self._or_not_done,
+        )

@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from ...actors.actor import ClosableRecorder
 from ...actors.watch import ClusterError
 from ..fronts.unreachable import Unreachable
 
@@ -31,3 +32,15 @@ class FaultNews:
             if unreachable.faulted(fields) is not None or node == ended:
                 with contextlib.suppress(ClusterError):
                     self._submit(node, "faulted", dict(unreachable.meets))
+
+
+class Heard:
+    """A recorder of which somebody hears what it is told."""
+
+    def __init__(self, record: ClosableRecorder, heard: Callable[[str, Mapping[str, object]], None]) -> None:
+        self._record, self._heard = record, heard
+        self.close = record.close
+
+    def __call__(self, event: str, /, **fields: object) -> None:
+        self._record(event, **fields)
+        self._heard(event, fields)

@@ -245,6 +245,13 @@ def client_profile_of(scenario: Scenario, name: str) -> str | None:
     return None if is_the_runs else OF_CLUSTER[made_by.profile]
 
 
+def listing(scenario: Scenario, name_server: str, brokers: Iterable[str]) -> tuple[str, ...]:
+    """Those of the brokers that have the NameServer on their lists."""
+    common = scenario.cluster.name_server_list or (name_server,)
+    own = {name: plan.name_servers for name, plan in scenario.nodes.items() if plan.name_servers}
+    return tuple(broker for broker in brokers if name_server in own.get(broker, common))
+
+
 def timers_of(scenario: Scenario) -> Timers:
     """The timers that the run's nodes will obey, from which the checkers compute the windows."""
     return timers_and_differing(scenario)[0]

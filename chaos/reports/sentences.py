@@ -11,6 +11,7 @@ from typing import Any
 
 from ..checkers import CHECKS
 from ..verdict import Clients, Example, Validity, Verdict
+from ..words import all_of
 from .happened import SAID, happened, moment, seconds_of
 from .values import NEVER, phrase, phrases
 
@@ -117,7 +118,11 @@ def clients_sentence(clients: Sequence[Clients]) -> str:
 
 def _availability(measured: Mapping[str, Any], timeline_ms: float) -> list[str]:
     shares = [_share(measured[name], plural) for name, plural in _OPERATIONS.items() if name in measured]
-    told = (f"{_and(shares)} succeeded" if shares else "", _quiet(measured, timeline_ms), _worst(measured, timeline_ms))
+    told = (
+        f"{all_of(shares)} succeeded" if shares else "",
+        _quiet(measured, timeline_ms),
+        _worst(measured, timeline_ms),
+    )
     return list(filter(None, told))
 
 
@@ -130,7 +135,7 @@ def _quiet(measured: Mapping[str, Any], timeline_ms: float) -> str:
         for start_ms, end_ms in stretches[:_STRETCHES]
     ]
     more = len(stretches) - len(shown)
-    when = _and([*shown, f"{more} more times"] if more else shown)
+    when = all_of([*shown, f"{more} more times"] if more else shown)
     count, ratio = measured.get("quiet_operations") or 0, measured.get("quiet")
     if not count or ratio is None:
         return f"when it was quiet, {when}, no operation ended"
@@ -161,7 +166,3 @@ def _share(ratio: float, what: str) -> str:
 def _percent(ratio: float) -> str:
     """Rounded down, so that only all of them are 100 %."""
     return f"{math.floor(ratio * 10_000) / 100:g} %"
-
-
-def _and(parts: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))

@@ -1,4 +1,4 @@
-"""Names in a sentence."""
+"""Names, or parts, in a sentence."""
 
 from __future__ import annotations
 
