@@ -407,6 +407,11 @@ NIGHTLY = (
         ("tests/chaos/defects/test_apache.py::test_one_is_refused_where_its_node_is_ours",),
     ),
     Nightly(
+        "tests/interop/test_apache_tests.py::test_a_few_of_apaches_tests_pass_while_links_fail",
+        "a few of Apache's integration tests while links fail (`python -m tests.apache --chaos SEED`)",
+        ("tests/interop/test_apache_tests.py::test_a_few_of_apaches_tests_pass", "tests/chaos/fronts/test_front.py"),
+    ),
+    Nightly(
         f"{_ADMIN}::test_a_group_goes_on_where_an_operator_sends_it",
         "a reset of offsets that Java's clients obey, after 10 s in 4.9",
         ("tests/actors/broker/test_consumer_calls.py",),
