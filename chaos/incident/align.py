@@ -1,0 +1,97 @@
+"""Every source's zone and offset: given, said by its layout, or inferred by what it shares with others. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from .book import Book
+from .clocks import QUARTER_MS, SET_ALIKE_MS, Clock, solve
+from .line import HOUR_MS, SERVERS_ZONE_MS, zone_text
+from .marks import marks_of
+from .sources import NAME_SERVER, Source
+
+UNSET_MS = 1_000.0 * 60 * 60 * 24 * 200
+"""A clock so far off was never set, or set to another year: that is no zone."""
+_ZONES_MS = 15 * HOUR_MS
+
+
+def aligned(
+    sources: Sequence[Source],
+    book: Book,
+    zones: Mapping[str, int] | None = None,
+    offsets: Mapping[str, float] | None = None,
+) -> list[str]:
+    """Sets zone, offset, bound and certainty of each source. Sentences of what contradicts, or nobody can know.
+
+    `zones` and `offsets`: by source, as `chosen` finds it, in milliseconds.
+    """
+    zones, offsets = zones or {}, offsets or {}
+    clocks = []
+    for source in sources:
+        zone, offset = chosen(source, zones), chosen(source, offsets)
+        own = next((line.zone_ms for line in source.lines if line.zone_ms is not None), None)
+        source.zone_ms = int(zone) if zone is not None else own if own is not None else SERVERS_ZONE_MS
+        source.zone_by = "given" if zone is not None else "layout" if own is not None else "inferred"
+        source.offset_ms = offset or 0.0
+        fixed = (zone is not None or own is not None) and offset is not None
+        shift = source.zone_ms + source.offset_ms
+        marks = [mark._replace(at_ms=mark.at_ms - shift) for mark in marks_of(source, book)]
+        resolution = min((line.resolution_ms for line in source.lines), default=1000)
+        clocks.append(Clock(source.name or source.key, resolution, marks, given=fixed))
+    said = solve(clocks)
+    for source, clock in zip(sources, clocks, strict=True):
+        _set(source, clock, offset_given=chosen(source, offsets) is not None)
+    return [*said, *(sentence for source in sources if (sentence := _unsure(source, len(sources))))]
+
+
+def chosen(source: Source, given: Mapping[str, float]) -> float | None:
+    """What was given for this source: by its node's name, a file of it, its folder, or `*` for all."""
+    for name, value in given.items():
+        if name in (source.name, source.key, *source.files) or any(_is_in(file, name) for file in source.files):
+            return value
+    return given.get("*")
+
+
+def _is_in(file: str, name: str) -> bool:
+    return re.search(rf"(?:^|/){re.escape(name)}(?:/|$)", file) is not None
+
+
+def _set(source: Source, clock: Clock, *, offset_given: bool) -> None:
+    source.bound_ms = clock.bound_ms if clock.bound_ms < 1e12 else 0.0
+    source.certainty, source.why = clock.certainty, clock.why
+    shift = clock.shift_ms
+    if offset_given or not shift:
+        source.offset_ms += shift
+        return
+    whole = round(shift / QUARTER_MS) * QUARTER_MS
+    is_zone = abs(shift) >= QUARTER_MS / 2 and abs(shift) <= _ZONES_MS and abs(shift - whole) <= 420_000
+    if is_zone and source.zone_by != "given" and -12 * HOUR_MS <= source.zone_ms + whole <= 14 * HOUR_MS:
+        source.zone_ms += int(whole)
+        source.zone_by = "inferred"
+        shift -= whole
+        if abs(shift) <= max(source.bound_ms, SET_ALIKE_MS):
+            shift = 0.0
+    source.offset_ms += shift
+
+
+def _unsure(source: Source, count: int) -> str:
+    name = source.name or source.key
+    if abs(source.offset_ms) >= UNSET_MS:
+        shown = datetime.fromtimestamp(source.lines[0].stamp_ms / 1000, UTC).date() if source.lines else "?"
+        return f"the clock of {name} was not set (it shows {shown}): its times are told by {source.why}"
+    if count > 1 and source.certainty == "unsure":
+        more = " and its zone" if source.zone_by == "inferred" else ""
+        zone = zone_text(source.zone_ms)
+        return (
+            f"the clock of {name}{more} cannot be told from the logs ({source.why}): taken as {zone}, "
+            f"{source.offset_ms / 1000:+.1f} s; say --zone {name}=+08:00 or --offset {name}=+1.5s"
+        )
+    return ""
+
+
+def reference(sources: Sequence[Source]) -> Source | None:
+    """By whose clock the others' offsets are told: the first NameServer that is right by it."""
+    right = [source for source in sources if not source.offset_ms]
+    return next((source for source in right if source.kind == NAME_SERVER), right[0] if right else None)

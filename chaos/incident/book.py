@@ -1,0 +1,196 @@
+"""Which address is whose, from every log: brokers' names, ids and clusters, NameServers' lists, topics. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from .routes import queue_row, route_of
+from .sources import BROKER, NAME_SERVER, Source
+
+_SPLIT = re.compile(r"[;,\s\[\]]+")
+_HOST_PORT = re.compile(r"[\w.\-]+:\d{2,5}")
+_NEAR_LINES_MS = 2_000.0
+
+
+@dataclass(slots=True)
+class Book:
+    names: dict[str, Counter[tuple[str, int]]] = field(default_factory=lambda: defaultdict(Counter))
+    """Broker address → (broker name, id), and how often that was said."""
+    clusters: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """Broker name → its cluster."""
+    name_servers: Counter[str] = field(default_factory=Counter)
+    lists: list[tuple[str, ...]] = field(default_factory=list)
+    topics: dict[str, dict[str, list[int]]] = field(default_factory=lambda: defaultdict(dict))
+    """Broker name → topic → its row, the last that was said."""
+
+    def broker(self, address: str) -> tuple[str, int] | None:
+        """Name and id under which the address was registered."""
+        found = self.names.get(address)
+        return found.most_common(1)[0][0] if found else None
+
+    def node(self, address: str) -> str | None:
+        found = self.broker(address)
+        return None if found is None else node_name(*found)
+
+    def addresses(self) -> dict[str, list[str]]:
+        """Broker's node → its addresses, the one said most often first."""
+        found: dict[str, Counter[str]] = defaultdict(Counter)
+        for address, said in self.names.items():
+            who, count = said.most_common(1)[0]
+            found[node_name(*who)][address] = count
+        return {node: [address for address, _ in counted.most_common()] for node, counted in sorted(found.items())}
+
+
+def node_name(name: str, id_: int) -> str:
+    """As the node of a broker is called: a slave has its id behind its master's name."""
+    return f"{name}/{id_}" if id_ > 0 else name
+
+
+def addresses_in(text: str | None) -> tuple[str, ...]:
+    """The `host:port` of a list as any dialect writes it."""
+    return tuple(one for one in _SPLIT.split(text or "") if _HOST_PORT.fullmatch(one))
+
+
+def book_of(sources: Sequence[Source]) -> Book:
+    book = Book()
+    for source in sources:
+        if source.kind == NAME_SERVER:
+            _of_name_server(source, book)
+        else:
+            _of_dialler(source, book)
+    return book
+
+
+def _say(book: Book, address: str, name: str, id_: int, weight: int = 1) -> None:
+    if address and name and _HOST_PORT.fullmatch(address):
+        book.names[address][name, id_] += weight
+
+
+def _of_name_server(source: Source, book: Book) -> None:
+    recent: list[tuple[float, str]] = []
+    removed: tuple[float, str, int] | None = None
+    for line in source.lines:
+        fields = line.fields
+        match line.event:
+            case "master_address":
+                _say(book, fields["address"], fields["broker"], 0, 5)
+                book.clusters[fields["broker"]][fields["cluster"]] += 1
+            case "topic_registered" | "topic_changed" | "topic_removed" | "topic_deleted":
+                row = queue_row(fields.get("row") or "")
+                if row is not None:
+                    if line.event in ("topic_registered", "topic_changed"):
+                        recent.append((line.stamp_ms, row[0]))
+                    book.topics[row[0]][fields["topic"]] = row[1]
+            case "broker_registered":
+                names = {name for at_ms, name in recent if line.stamp_ms - at_ms <= _NEAR_LINES_MS}
+                own = fields.get("address", "")
+                if len(names) == 1 and own not in book.names:
+                    _say(book, own, names.pop(), 0)
+                if fields.get("cluster") and (known := book.broker(own)):
+                    book.clusters[known[0]][fields["cluster"]] += 1
+                recent.clear()
+            case "address_removed" if "id" in fields:
+                removed = line.stamp_ms, fields["address"], int(fields["id"])
+            case "address_removed" if fields.get("result") != "Failed":
+                removed = line.stamp_ms, fields["address"], -1
+            case "name_removed" if removed is not None and line.stamp_ms - removed[0] <= _NEAR_LINES_MS:
+                known = book.broker(removed[1])
+                if known is None or removed[2] == 0:
+                    _say(book, removed[1], fields["broker"], max(removed[2], 0), 2)
+                removed = None
+            case "conflict_ignored":
+                if fields.get("id", "").isdigit():
+                    _say(book, fields["old"], fields["broker"], int(fields["id"]), 2)
+            case _:
+                pass
+
+
+def _of_dialler(source: Source, book: Book) -> None:
+    own = dict[str, str]()
+    for line in source.lines:
+        fields = line.fields
+        match line.event:
+            case "setting":
+                own[fields.get("key", "")] = fields.get("value", "")
+                if fields.get("key") == "namesrvAddr":
+                    _list(book, fields.get("value"))
+            case "broker_boot":
+                _say(book, fields["address"], fields["broker"], int(own.get("brokerId") or 0), 3)
+                if own.get("brokerClusterName"):
+                    book.clusters[fields["broker"]][own["brokerClusterName"]] += 1
+                _list(book, fields.get("name_servers"))
+            case "name_servers_set" | "name_servers_said":
+                _list(book, fields.get("new"))
+            case "name_server_chosen":
+                book.name_servers[fields["new"]] += 1
+            case "registered" | "register_failed" | "unregistered" | "unregister_failed":
+                if _HOST_PORT.fullmatch(fields["name_server"]):
+                    book.name_servers[fields["name_server"]] += 1
+            case "route_changed":
+                for said in (fields.get("old"), fields.get("new")):
+                    _of_route(book, fields["topic"], said or "")
+            case _:
+                pass
+
+
+def _of_route(book: Book, topic: str, text: str) -> None:
+    route = route_of(text)
+    for name, ids in (route or {}).get("brokers", {}).items():
+        for id_, address in ids.items():
+            _say(book, address, name, int(id_))
+    for name, row in (route or {}).get("queues", {}).items():
+        book.topics[name].setdefault(topic, row)
+
+
+def _list(book: Book, text: str | None) -> None:
+    found = addresses_in(text)
+    if found:
+        book.lists.append(found)
+        book.name_servers.update(found)
+
+
+def own_broker(source: Source) -> Iterator[tuple[str, int, str | None, float]]:
+    """Name, id, address and since when, of each beginning of a broker that its own log tells."""
+    own = dict[str, str]()
+    for line in source.lines:
+        if line.event == "setting":
+            own[line.fields.get("key", "")] = line.fields.get("value", "")
+        elif line.event == "broker_boot":
+            id_ = own.get("brokerId", "0")
+            yield line.fields["broker"], int(id_) if id_.isdigit() else 0, line.fields["address"], line.stamp_ms
+
+
+def broker_identity(source: Source, book: Book) -> tuple[str, int, str | None] | None:
+    """Name, id and address of the broker whose log it is; None where nothing in it says so."""
+    booted = list(own_broker(source))
+    if booted:
+        name, id_, address, _ = booted[-1]
+        return name, id_, address
+    own = {line.fields.get("key", ""): line.fields.get("value", "") for line in source.lines if line.event == "setting"}
+    if own.get("brokerName"):
+        id_ = int(own["brokerId"]) if own.get("brokerId", "").isdigit() else 0
+        nodes = book.addresses().get(node_name(own["brokerName"], id_), [])
+        return own["brokerName"], id_, nodes[0] if nodes else None
+    return _by_path(source, book)
+
+
+def _by_path(source: Source, book: Book) -> tuple[str, int, str | None] | None:
+    hint = source.hint
+    for node, addresses in book.addresses().items():
+        name, _, id_ = node.partition("/")
+        words = {node.lower(), node.lower().replace("/", "-"), f"{name}-{id_}".lower() if id_ else name.lower()}
+        if any(_has_word(hint, word) for word in words):
+            return name, int(id_ or 0), addresses[0]
+        for address in addresses:
+            host = address.partition(":")[0]
+            if not host.startswith("127.") and _has_word(hint, host):
+                return name, int(id_ or 0), address
+    last = hint.rpartition("/")[2]
+    return (last, 0, None) if source.kind == BROKER and last else None
+
+
+def _has_word(text: str, word: str) -> bool:
+    return bool(word) and re.search(rf"(?<![\w.]){re.escape(word)}(?![\w.])", text) is not None

@@ -1,0 +1,63 @@
+"""One understood line of somebody's log, as everything in this room reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+HOUR_MS = 3_600_000
+SERVERS_ZONE_MS = 8 * HOUR_MS
+"""GMT+8, which servers and 5.x clients write whatever the machine's zone."""
+
+
+class Line(NamedTuple):
+    file: str
+    prefix: str
+    """What somebody's tool put before each line; "" for nothing."""
+    line: int
+    stamp_ms: float
+    """The stamp's digits as if they were UTC."""
+    resolution_ms: int
+    zone_ms: int | None
+    """How far the zone that the layout says is ahead of UTC; None: it says none."""
+    thread: str
+    writer: str
+    event: str
+    fields: Mapping[str, str]
+
+    @property
+    def middle_ms(self) -> float:
+        """The middle of what the stamp may mean."""
+        return self.stamp_ms + (self.resolution_ms / 2 if self.resolution_ms > 1 else 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class FileAbout:
+    """A file, and what became of its lines."""
+
+    file: str
+    writer: str = "unknown"
+    lines: int = 0
+    understood: int = 0
+    not_understood: int = 0
+    continued: int = 0
+
+
+def zone_ms_of(text: str | None) -> int | None:
+    """`+08:00`, `-3:30`, `UTC` in milliseconds ahead of UTC; None for anything else."""
+    if text is None:
+        return None
+    said = text.strip().removeprefix("GMT").removeprefix("UTC").strip()
+    if said in ("", "Z") and text.strip():
+        return 0
+    sign = {"+": 1, "-": -1}.get(said[:1])
+    hours, _, minutes = said[1:].partition(":")
+    if sign is None or not hours.isdigit() or (minutes and not minutes.isdigit()) or not 0 <= int(hours) <= 14:
+        return None
+    return sign * (int(hours) * HOUR_MS + int(minutes or 0) * 60_000)
+
+
+def zone_text(zone_ms: float) -> str:
+    minutes = round(abs(zone_ms) / 60_000)
+    return f"{'-' if zone_ms < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}"

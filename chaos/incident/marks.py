@@ -1,0 +1,145 @@
+"""What of a log another log may tell, too: the marks by which clocks are compared (clocks.py). Pure.
+
+NameServer          broker                client              key
+registration        register … OK                             reg ADDRESS      (first ones weigh more)
+unregister          unregisterBroker OK                       unreg ADDRESS
+drop                                                          gone ADDRESS     between NameServers
+channelActive       connected             connected           conn HOST        whose host dialled a NameServer
+channelInactive     CLOSE                 CLOSE               disc HOST; among diallers: lost ADDRESS
+new topic           topic created                             topic NAME
+                    new consumer …        started             client ID
+                    channelActive         connected           conn HOST>ADDRESS
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .book import Book, broker_identity
+from .clocks import SLOW, Mark
+from .routes import route_of
+from .sources import BROKER, NAME_SERVER, Source
+
+_RECURS_MS = 45_000.0
+"""A registration so long after the one before is no turn of the timer."""
+_CLIENT_ID = re.compile(r"clientId=([^,\]\s]+)")
+
+
+def marks_of(source: Source, book: Book) -> list[Mark]:
+    """The marks of one log; their times are its stamps as if they were UTC."""
+    found = _of_name_server(source) if source.kind == NAME_SERVER else _of_dialler(source, book)
+    return list(found)
+
+
+def host_of(address: str) -> str:
+    return address.lstrip("/").rpartition(":")[0]
+
+
+def client_id(source: Source) -> str | None:
+    """The ClientID of the program whose log it is."""
+    for line in source.lines:
+        if line.event in ("client_created", "client_started") and line.fields.get("client"):
+            return line.fields["client"]
+    return next((line.fields["client"] for line in source.lines if line.fields.get("client")), None)
+
+
+def _of_name_server(source: Source) -> Iterator[Mark]:
+    last: dict[str, float] = {}
+    for line in source.lines:
+        fields, at_ms = line.fields, line.middle_ms
+        match line.event:
+            case "master_address" | "broker_registered":
+                address = fields["address"]
+                before = last.get(address)
+                is_new = before is None or at_ms - before > _RECURS_MS or fields.get("old") == "null"
+                if before is None or at_ms - before >= 1_500 or is_new:
+                    yield Mark(
+                        f"reg {address}", at_ms, 5.0 if is_new and before is not None else 2.0 if is_new else 1.0
+                    )
+                if is_new:
+                    yield Mark(f"{SLOW}+{address}", at_ms)
+                last[address] = at_ms
+            case "live_removed":
+                yield Mark(f"unreg {fields['address']}", at_ms, 3.0)
+            case "address_removed" if fields.get("result") != "Failed":
+                yield Mark(f"gone {fields['address']}", at_ms, 2.0)
+                yield Mark(f"{SLOW}-{fields['address']}", at_ms)
+                last.pop(fields["address"], None)
+            case "channel_active":
+                yield Mark(f"conn {host_of(fields['address'])}", at_ms, _weight(fields["address"]))
+            case "channel_inactive":
+                yield Mark(f"disc {host_of(fields['address'])}", at_ms, _weight(fields["address"]))
+            case "topic_registered":
+                yield Mark(f"topic {fields['topic']}", at_ms, 2.0)
+            case "write_perm_wiped" | "write_perm_added":
+                yield Mark(f"{line.event} {fields['broker']}", at_ms, 3.0)
+            case _:
+                pass
+
+
+def _followed(fields: Mapping[str, str], at_ms: float) -> Iterator[Mark]:
+    """What a client's new route lacks, or has again: a NameServer told of it up to a poll before."""
+    old, new = (route_of(fields.get(which) or "") or {} for which in ("old", "new"))
+    before, after = _addresses(old), _addresses(new)
+    if before:
+        yield from (Mark(f"{SLOW}-{address}", at_ms) for address in before - after)
+        yield from (Mark(f"{SLOW}+{address}", at_ms) for address in after - before)
+
+
+def _addresses(route: Mapping[str, Any]) -> set[str]:
+    return {address for ids in route.get("brokers", {}).values() for address in ids.values()}
+
+
+def _weight(address: str) -> float:
+    return 0.2 if host_of(address).startswith("127.") else 1.5
+
+
+def _of_dialler(source: Source, book: Book) -> Iterator[Mark]:
+    identity = broker_identity(source, book) if source.kind == BROKER else None
+    own = identity[2] if identity is not None else None
+    client = client_id(source) if source.kind != BROKER else None
+    host = host_of(own) if own else client.partition("@")[0] if client and "@" in client else "?"
+    last: dict[str, float] = {}
+    recent_ms = -1e18
+    for line in source.lines:
+        fields, at_ms = line.fields, line.middle_ms
+        match line.event:
+            case "registered":
+                before = last.get(fields["name_server"])
+                is_new = before is None or at_ms - before > _RECURS_MS
+                if at_ms - recent_ms >= 1_500 or is_new:
+                    weight = 5.0 if is_new and before is not None else 2.0 if is_new else 1.0
+                    yield Mark(f"reg {own}", at_ms, weight)
+                last[fields["name_server"]] = recent_ms = at_ms
+            case "unregistered":
+                yield Mark(f"unreg {own}", at_ms, 3.0)
+            case "topic_created":
+                name = re.search(r"topicName=([^,\]]+)", fields.get("config", ""))
+                if name is not None:
+                    yield Mark(f"topic {name[1]}", at_ms, 2.0)
+            case "producer_connected" | "consumer_connected":
+                known = _CLIENT_ID.search(fields.get("channel", ""))
+                if known is not None:
+                    yield Mark(f"client {known[1]}>{own}", at_ms, 1.0)
+            case "channel_active" if own:
+                yield Mark(f"conn {host_of(fields['address'])}>{own}", at_ms, _weight(fields["address"]))
+            case "connected" | "connecting":
+                address = fields["address"]
+                if address in book.names:
+                    yield Mark(f"conn {host}>{address}", at_ms, 1.5)
+                elif line.event == "connected":
+                    yield Mark(f"conn {host}", at_ms, 1.5)
+            case "closed":
+                address = fields.get("address", "")
+                yield Mark(f"lost {address}", at_ms, 0.5)
+                if address not in book.names:
+                    yield Mark(f"disc {host}", at_ms, 1.5)
+            case "client_heartbeat_sent":
+                if client and fields.get("address"):
+                    yield Mark(f"client {client}>{fields['address']}", at_ms, 1.0)
+            case "route_changed":
+                yield from _followed(fields, at_ms)
+            case _:
+                pass

@@ -1,0 +1,275 @@
+"""A NameServer's log becomes rows: registrations, drops with their reason, routes. Pure.
+
+    rocketmqHome=…, boot success            started; a process that ended before it began is the one before's end
+    master address change, new broker …     registration; route of every topic that the broker is known to have
+    new topic registered, topic changed     route
+    IDLE ─ destroyed ─ remove brokerAddr    broker_dropped idle; expired, exception, closed, unregistered likewise
+    wipe write perm                         write_perm
+
+A NameServer prints a topic once, when its first broker brings it: what rows a broker has there is gathered from all
+logs (book.py), and a broker has them from its registration on. What was in the tables before the log begins is there
+from its first line, as far as a later line tells.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .book import Book
+from .line import Line
+from .routes import queue_row
+from .sources import Source
+from .writing import Rows
+
+_LED_TO_MS = 2_500.0
+_SAME_MS = 1_500.0
+_BOOT_MS = 120_000.0
+"""A beginning prints its settings, and says that it serves within this."""
+WRITE = 2
+
+
+@dataclass(slots=True)
+class Told:
+    """What else the log showed, for topology and time line."""
+
+    starts: list[float] = field(default_factory=list)
+    is_whole: bool = False
+    """Whether the log has the process's beginning."""
+
+
+class NameServerLog:
+    def __init__(self, source: Source, book: Book, rows: Rows, max_topics: int) -> None:
+        self._source, self._book, self._rows = source, book, rows
+        self._alive: dict[str, str] = {}
+        """Address → broker name."""
+        self._tables: dict[str, dict[str, list[int]]] = defaultdict(dict)
+        """Topic → broker name → row."""
+        self._held: dict[str, Any] = {}
+        self._max_topics = max_topics
+        self._registered_ms: dict[str, float] = {}
+        self._perms: dict[str, bool] = {}
+        self._whys: dict[str, list[float]] = defaultdict(list)
+        self._expired: dict[str, list[float]] = defaultdict(list)
+        self._destroyed: dict[str, list[float]] = defaultdict(list)
+        self._is_v5 = source.is_v5
+        self.told = Told()
+
+    def read(self) -> Told:
+        lines = self._source.lines
+        for line in lines:  # what led to a drop may stand behind it
+            if line.event in ("channel_idle", "channel_failed"):
+                self._whys[line.event].append(line.stamp_ms)
+            elif line.event == "broker_expired":
+                self._expired[line.fields["address"]].append(line.stamp_ms)
+            elif line.event == "channel_destroyed":
+                self._destroyed[line.fields.get("address", "")].append(line.stamp_ms)
+        begins = _beginnings(lines)
+        ends = {begin - 1 for begin in begins if begin} | {len(lines) - 1}
+        stops = {end: since for end in ends if (since := _stops_from(lines, end)) is not None}
+        stopping = sorted((since, end) for end, since in stops.items())
+        if lines and 0 not in begins:
+            self._start(lines[0], inferred=True)
+            self._was_there(lines[: min((b for b in begins), default=len(lines))])
+        for number, line in enumerate(lines):
+            if number in begins:
+                if number:
+                    self._rows.incarnations[self._source.name] += 1
+                self._start(line, inferred=False)
+                self.told.is_whole = self.told.is_whole or number == 0
+            if any(since <= number <= end for since, end in stopping):
+                if any(number == since for since, _ in stopping):
+                    self._put(line, "stopped")
+                continue
+            self._line(line)
+        return self.told
+
+    def _start(self, line: Line, *, inferred: bool) -> None:
+        self._alive.clear()
+        self._tables.clear()
+        self._held.clear()
+        self._registered_ms.clear()
+        if not inferred:
+            self.told.starts.append(self._source.wall_ms(line))
+        self._put(line, "started", learnt="inferred" if inferred else "log")
+
+    def _was_there(self, lines: Sequence[Line]) -> None:
+        """The brokers that a line speaks of as known before any says that they came."""
+        seen: set[str] = set()
+        first = self._source.lines[0]
+        for line in lines:
+            address = line.fields.get("address", "")
+            if address in seen or ":" not in address:
+                continue
+            if line.event == "broker_registered" or (line.event == "master_address" and line.fields["old"] == "null"):
+                seen.add(address)
+            elif line.event in ("broker_expired", "live_removed", "master_address") or (
+                line.event in ("address_removed", "channel_destroyed") and line.fields.get("result") != "Failed"
+            ):
+                seen.add(address)
+                if self._book.broker(address) is not None:
+                    self._arrive(first, address, learnt="inferred")
+
+    def _put(self, line: Line, event: str, *, learnt: str = "log", value: Any = None, **fields: Any) -> None:
+        at_ms = self._source.wall_ms(line)
+        self._rows.put(at_ms, self._source.name, "name_server", event, line, learnt=learnt, value=value, **fields)
+
+    # --- one line -----------------------------------------------------------------------------------------------------
+
+    def _line(self, line: Line) -> None:
+        fields = line.fields
+        match line.event:
+            case "master_address":
+                if fields.get("old") not in ("null", fields["address"]) and fields["old"] in self._alive:
+                    self._alive.pop(fields["old"], None)  # it has another address from now on
+                self._arrive(line, fields["address"])
+            case "broker_registered":
+                self._arrive(line, fields["address"])
+            case "topic_registered" | "topic_changed":
+                row = queue_row(fields.get("row") or "")
+                if row is not None:
+                    self._tables[fields["topic"]][row[0]] = row[1]
+                    if line.event == "topic_registered":  # the others that have it brought it since, or with theirs
+                        for name in self._alive.values():
+                            known = self._book.topics[name].get(fields["topic"])
+                            if known is not None:
+                                self._tables[fields["topic"]].setdefault(name, known)
+                    self._route(line, fields["topic"])
+            case "topic_deleted":
+                self._tables[fields["topic"]].pop(fields["broker"], None)
+                self._route(line, fields["topic"])
+            case "topic_gone":
+                self._tables.pop(fields["topic"], None)
+                self._route(line, fields["topic"])
+            case "address_removed" if fields.get("result") != "Failed":
+                self._drop(line, fields["address"])
+            case "write_perm_wiped" | "write_perm_added":
+                self._write_perm(line)
+            case _:
+                pass
+
+    def _arrive(self, line: Line, address: str, learnt: str = "log") -> None:
+        who = self._book.broker(address)
+        if who is None:
+            return
+        name, id_ = who
+        before_ms = self._registered_ms.get(address)
+        if line.event != "broker_registered" or before_ms is None or line.stamp_ms - before_ms > _SAME_MS:
+            place: dict[str, Any] = {"broker_name": name, "broker_id": id_, "address": address}
+            self._put(line, "registration", learnt=learnt, code=0, **place)
+        self._registered_ms[address] = line.stamp_ms
+        if self._alive.get(address) != name:
+            self._alive[address] = name
+            self._bring(line, name)
+
+    def _bring(self, line: Line, name: str) -> None:
+        """All its rows, as far as any log tells them."""
+        for topic, row in self._book.topics[name].items():
+            if name not in self._tables[topic]:
+                self._tables[topic][name] = list(row)
+            self._route(line, topic)
+
+    def _drop(self, line: Line, address: str) -> None:
+        who = self._book.broker(address)
+        was_there = self._alive.pop(address, None) is not None
+        self._registered_ms.pop(address, None)
+        if who is None:
+            return
+        name, id_ = who
+        place: dict[str, Any] = {"broker_name": name, "broker_id": id_, "address": address}
+        self._put(line, "broker_dropped", value={"reason": self._reason(line, address)}, **place)
+        if not was_there:
+            return
+        is_gone = name not in self._alive.values()
+        for topic, rows in self._tables.items():
+            if name in rows:
+                if is_gone:
+                    del rows[name]
+                self._route(line, topic)
+
+    def _reason(self, line: Line, address: str) -> str:
+        at_ms = line.stamp_ms
+        if _near(self._expired.get(address, ()), at_ms):
+            return "expired"
+        is_channel = "id" in line.fields or _near(self._destroyed.get(address, ()), at_ms)
+        if not is_channel and self._is_v5:  # its line names no address
+            is_channel = _near(self._destroyed.get("", ()), at_ms)
+        if not is_channel:
+            return "unregistered"
+        if _near(self._whys["channel_idle"], at_ms):
+            return "idle"
+        return "exception" if _near(self._whys["channel_failed"], at_ms) else "closed"
+
+    def _write_perm(self, line: Line) -> None:
+        name, is_wiped = line.fields["broker"], line.event == "write_perm_wiped"
+        how = "wiped" if is_wiped else "added"
+        self._put(line, "write_perm", broker_name=name, value={how: int(line.fields.get("topics") or 0)})
+        for topic, rows in self._tables.items():
+            if name in rows:
+                read, write, perm, *rest = rows[name]
+                rows[name] = [read, write, perm & ~WRITE if is_wiped else 6, *rest]
+                self._route(line, topic)
+
+    def _route(self, line: Line, topic: str) -> None:
+        """A row, where the route of the topic is another than it was."""
+        rows = self._tables.get(topic) or {}
+        addresses: dict[str, dict[str, str]] = defaultdict(dict)
+        for address, name in self._alive.items():
+            if name in rows:
+                who = self._book.broker(address)
+                addresses[name][str(who[1] if who else 0)] = address
+        queues = {name: rows[name] for name in sorted(rows) if name in addresses}
+        brokers = {name: dict(sorted(addresses[name].items())) for name in queues}
+        route = {"brokers": brokers, "queues": {name: list(row) for name, row in queues.items()}} if queues else None
+        if topic not in self._held and route is None:
+            return
+        if topic not in self._held and len(self._held) >= self._max_topics:
+            return
+        if self._held.get(topic) != route:
+            self._held[topic] = route
+            self._put(line, "route", topic=topic, value=route, f="log")
+
+
+def _near(times: Sequence[float], at_ms: float) -> bool:
+    at = bisect_left(times, at_ms - _LED_TO_MS)
+    return at < len(times) and times[at] <= at_ms + _LED_TO_MS
+
+
+def _beginnings(lines: Sequence[Line]) -> set[int]:
+    """The number of the first line of each process."""
+    found: list[int] = []
+    settings_ms = -1e18
+    first = -1
+    for number, line in enumerate(lines):
+        if line.event == "setting" and line.fields.get("key") in ("rocketmqHome", "kvConfigPath", "configStorePath"):
+            if line.stamp_ms - settings_ms > _BOOT_MS or first < 0:
+                first = number
+                found.append(number)
+            settings_ms = line.stamp_ms
+        elif line.event == "name_server_boot":
+            if first < 0 or line.stamp_ms - settings_ms > _BOOT_MS:
+                found.append(number)
+            first, settings_ms = -1, -1e18
+    return set(found)
+
+
+def _stops_from(lines: Sequence[Line], end: int) -> int | None:
+    """Where a process's log ends with it closing all its channels: the first of those lines; else None."""
+    last_ms = lines[end].stamp_ms
+    dropped, known = set[str](), set[str]()
+    since = None
+    for number in range(end, -1, -1):
+        line = lines[number]
+        address = line.fields.get("address", "")
+        if line.stamp_ms >= last_ms - _LED_TO_MS:
+            if line.event == "address_removed":
+                dropped.add(address)
+                since = number
+        elif line.event in ("master_address", "broker_registered"):
+            known.add(address)
+        elif line.event == "name_server_boot" or last_ms - line.stamp_ms > 180_000:
+            break
+    return since if len(dropped) > 1 and known <= dropped else None

@@ -1,0 +1,180 @@
+"""Who wrote which file: one source is one process's files, told by folder, file name and contents. Pure.
+
+ns-0/rocketmqlogs/namesrv.log, otherdays/namesrv.1.log.gz            ─► a NameServer
+10.0.0.2/broker.log, 10.0.0.2/remoting.log                           ─► one broker
+broker-a.remoting.log, broker-a.broker.log   (all in one folder)     ─► one broker
+app.log (slf4j host), rocketmq_client.log                            ─► a client
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from .line import FileAbout, Line
+
+NAME_SERVER, BROKER, CLIENT = "name_server", "broker", "client"
+
+_SAYS: dict[str, str] = {
+    **dict.fromkeys(
+        (
+            "name_server_boot", "broker_registered", "master_address", "topic_registered", "topic_changed",
+            "broker_expired", "scanned", "channel_destroyed", "address_removed", "name_removed", "live_removed",
+            "topic_removed", "topic_gone", "conflict_ignored", "min_broker_id_changed", "not_ready",
+        ),
+        NAME_SERVER,
+    ),
+    **dict.fromkeys(
+        (
+            "broker_boot", "registered", "register_failed", "registration_slow", "data_version_asked", "unregistered",
+            "unregister_failed", "heartbeat_failed", "topic_created", "topic_missing", "consumer_connected",
+            "producer_connected", "consumer_expired", "producer_expired", "offset_fixed", "data_version_failed",
+        ),
+        BROKER,
+    ),
+    **dict.fromkeys(
+        (
+            "client_created", "client_started", "client_stopped", "route_changed", "route_error", "rebalanced",
+            "broker_offline", "client_heartbeat_sent", "send_retried",
+        ),
+        CLIENT,
+    ),
+}  # fmt: skip
+"""Event → who alone writes it."""
+
+_NAMES: tuple[tuple[str, str], ...] = (
+    (r"namesrv(?:_default|_traffic|_watermark)?", NAME_SERVER),
+    (
+        r"broker(?:_default|_traffic|_console)?|remoting|store(?:error)?|transaction|lock|filter|protection|watermark|stats"
+        r"|pop|coldctr|rebalance\w*|auth_audit|dledger|commercial",
+        BROKER,
+    ),
+    (r"rocketmq[_-]client\w*|ons|mqclient|rocketmq_cpp|rocketmq-cpp", CLIENT),
+)
+_PREFIXED = tuple(
+    (re.compile(rf"(?P<prefix>.*?)(?:^|[._\-])(?:{names})(?:[._\-]\d+)*(?:\.log|\.txt)?[._\-\w]*", re.IGNORECASE), kind)
+    for names, kind in _NAMES
+)
+_INNER = re.compile(r"(?:^|/)(?:otherdays|other_days|rocketmqlogs|logs|\.+)(?=/|$)", re.IGNORECASE)
+_ROLLED = re.compile(r"(?:[._-]\d+)?(?:\.log|\.txt)?(?:[._-]\d+)*(?:\.(?:gz|zip|zst|zstd))?$", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class Source:
+    """One process's logs."""
+
+    key: str
+    """The folder and what its files have in common."""
+    kind: str = ""
+    name: str = ""
+    """Node name in the history; given when topology is known."""
+    files: list[str] = field(default_factory=list)
+    writer: str = "unknown"
+    lines: list[Line] = field(default_factory=list)
+    about: FileAbout = field(default_factory=lambda: FileAbout(""))
+    zone_ms: int = 0
+    zone_by: str = "layout"
+    offset_ms: float = 0.0
+    """How far its stamps, after the zone, are ahead."""
+    bound_ms: float = 500.0
+    certainty: str = "unsure"
+    why: str = ""
+    """What its clock was told by."""
+
+    @property
+    def hint(self) -> str:
+        """What the paths say of it, in small letters."""
+        return self.key.lower()
+
+    @property
+    def is_v5(self) -> bool:
+        return any(_is_v5(line) for line in self.lines)
+
+    def wall_ms(self, line: Line) -> float:
+        """When the line was written, in UTC by the reference's clock."""
+        return line.middle_ms - self.zone_ms - self.offset_ms
+
+
+def _is_v5(line: Line) -> bool:
+    fields = line.fields
+    if line.event in ("broker_registered", "broker_expired", "live_removed", "address_removed"):
+        return "cluster" in fields
+    if line.event == "channel_destroyed":
+        return "broker_info" in fields
+    if line.event in ("scanned", "registration_slow", "conflict_ignored"):
+        return True
+    if line.event == "setting":
+        return fields.get("key") in ("scanNotActiveBrokerInterval", "brokerHeartbeatInterval", "supportActingMaster")
+    return line.writer == "java-client-5"
+
+
+def sources_of(lines: Iterable[Line], files: Sequence[FileAbout] = ()) -> list[Source]:
+    """The sources in order of their paths, each with its lines in the order in which they were written."""
+    by_stream: dict[tuple[str, str], list[Line]] = defaultdict(list)
+    for line in lines:
+        by_stream[line.file, line.prefix].append(line)
+    kinds = {stream: _kind_by_content(found) for stream, found in by_stream.items()}
+    grouped: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
+    for stream in by_stream:
+        grouped[_key(*stream, kinds[stream])].append(stream)
+    about = {one.file: one for one in files}
+    made = []
+    for (key, _), streams in sorted(grouped.items()):
+        votes: Counter[str] = Counter()
+        for stream in streams:
+            votes.update(_SAYS[line.event] for line in by_stream[stream] if line.event in _SAYS)
+            votes[kinds[stream]] += 1
+        votes.pop("", None)
+        kind = votes.most_common(1)[0][0] if votes else CLIENT
+        found = [line for stream in streams for line in by_stream[stream]]
+        position = {stream: number for number, stream in enumerate(_newest_last(streams))}
+        found.sort(key=lambda line: (line.stamp_ms, position[line.file, line.prefix], line.line))
+        names = sorted({file for file, _ in streams})
+        writer = Counter(line.writer for line in found).most_common(1)[0][0] if found else "unknown"
+        source = Source(key, kind, files=names, writer=writer, lines=found)
+        source.about = _added(key, writer, [about[name] for name in names if name in about], found)
+        made.append(source)
+    return made
+
+
+def _kind_by_content(lines: Sequence[Line]) -> str:
+    votes = Counter(_SAYS[line.event] for line in lines if line.event in _SAYS)
+    return votes.most_common(1)[0][0] if votes else ""
+
+
+def _key(file: str, prefix: str, kind: str) -> tuple[str, str]:
+    """Folder, and of the file's name what does not say which of a process's logs it is; and whose log it seems."""
+    folder, _, name = file.rpartition("/")
+    while (shorter := _INNER.sub("", folder)) != folder:
+        folder = shorter
+    for pattern, named in _PREFIXED:
+        found = pattern.fullmatch(name)
+        if found is not None and (not kind or named == kind or (kind == CLIENT and named == BROKER)):
+            own = prefix or found["prefix"] or ("" if folder else named)
+            return "/".join(part for part in (folder, own) if part), kind or named
+    return "/".join(part for part in (folder, _ROLLED.sub("", name), prefix) if part), kind
+
+
+def _newest_last(streams: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Rotated files before what they were rotated from: of equal stamps theirs come first."""
+
+    def age(stream: tuple[str, str]) -> tuple[int, str]:
+        found = re.findall(r"[._-](\d+)(?=[._-]|$)", stream[0].rpartition("/")[2])
+        return -int(found[-1]) if found else 0, stream[0]
+
+    return sorted(streams, key=age)
+
+
+def _added(key: str, writer: str, files: Sequence[FileAbout], lines: Sequence[Line]) -> FileAbout:
+    if not files:
+        return FileAbout(key, writer, len(lines), len(lines))
+    return FileAbout(
+        key,
+        writer,
+        sum(one.lines for one in files),
+        sum(one.understood for one in files),
+        sum(one.not_understood for one in files),
+        sum(one.continued for one in files),
+    )
