@@ -1,0 +1,331 @@
+"""From the rows of a history to signs: who lost whom, when and how; who kept it; what did not come. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..history.schema import Group, named
+from ..oracle.timers import Timers
+from .signs import HARNESS, Edge, Gathered, Kind, Row, Seen, Sign, gathered, value_of
+
+NOT_OWN = frozenset({"timer_lag", "node", "run_begin", "run_end", "fault", "host_clock", "phase", "link"})
+"""Rows that are no line of the node that they name."""
+
+SHORT_MS = 500.0
+"""A failure that took no longer met no time-out."""
+TELLS_ARRIVALS = 3
+"""So many registrations of one broker a period apart: the log tells each of them (5.x: only the first)."""
+EXACT_MS, EXACT_LOG_MS = 50.0, 600.0
+
+
+def seen_of(rows: Iterable[Row], timers: Timers | None = None) -> Seen:
+    """What faults can be told from, of rows in any order."""
+    ordered = sorted(
+        rows, key=lambda row: (row["time_ms"], str(row["node"]), row.get("incarnation") or 0, row.get("seq") or 0)
+    )
+    begin = next((row for row in ordered if row["event"] == "run_begin"), None)
+    seen = Seen(timers or (Timers.from_json(value_of(begin)) if begin else Timers()), rows=ordered)
+    traffic = named(Group.TRAFFIC)
+    told = [row for row in ordered if row["node"] not in HARNESS and row["event"] not in traffic]
+    seen.first_ms = min((row["time_ms"] for row in told), default=0.0)
+    seen.last_ms = max((row["time_ms"] for row in told), default=0.0)
+    _who(seen, ordered, told)
+    found = gathered()
+    _of_rows(seen, told, found)
+    for edge, signs in found.signs.items():
+        seen.by_edge[edge] = sorted(signs, key=_in_time)
+    _arrivals(seen)
+    _paired(seen)
+    return seen
+
+
+def _in_time(sign: Sign) -> tuple[float, int]:
+    """Of one moment: what worked, what ended, what began."""
+    last = sign.kind in (Kind.BOOT, Kind.ARRIVED, Kind.OPEN, Kind.OK)
+    return sign.at_ms, int(last)
+
+
+def _who(seen: Seen, ordered: Iterable[Row], told: Iterable[Row]) -> None:
+    own: dict[str, list[float]] = defaultdict(list)
+    exact: dict[str, float] = {}
+    for row in ordered:
+        if row["event"] == "node" and row.get("source") not in HARNESS:
+            seen.kinds[str(row["source"])] = str(value_of(row).get("kind", ""))
+            if row.get("address"):
+                seen.addresses[str(row["address"])] = str(row["source"])
+        elif row["event"] == "timer_lag" and value_of(row).get("learnt"):
+            exact[row["node"]] = max(exact.get(row["node"], 0.0), float(row.get("lag_ms") or 0.0) / 2)
+    for row in told:
+        node = str(row["node"])
+        if row["event"] == "started" and row.get("address"):
+            seen.addresses.setdefault(str(row["address"]), node)
+        if row["event"] not in NOT_OWN and value_of(row).get("learnt") != "inferred":
+            own[node].append(row["time_ms"])
+            if node not in seen.kinds and row.get("role"):
+                seen.kinds[node] = str(row["role"])
+            if value_of(row).get("learnt") == "log":
+                exact.setdefault(node, EXACT_LOG_MS)
+    seen.own = dict(own)
+    seen.exact_ms = {node: exact.get(node, EXACT_MS) for node in own}
+
+
+def _broker_of(row: Row) -> str:
+    broker_id = row.get("broker_id") or 0
+    return f"{row['broker_name']}/{broker_id}" if broker_id else str(row["broker_name"])
+
+
+def _of_rows(seen: Seen, told: Iterable[Row], found: Gathered) -> None:
+    begun: dict[str, bool] = {}
+    chosen: dict[str, list[tuple[float, str]]] = defaultdict(list)
+    for row in told:
+        node, event, at_ms = str(row["node"]), row["event"], float(row["time_ms"])
+        if event == "started":
+            if begun.get(node):
+                found.add(Kind.BOOT, Edge(node, ""), row, at_ms=at_ms, observer=node)
+            begun[node] = True
+        elif event == "stopped":
+            found.add(Kind.STOPPED, Edge(node, ""), row, at_ms=at_ms, observer=node)
+        elif event == "registration" and row.get("broker_name") and row.get("code") in (0, None):
+            broker = _broker_of(row)
+            if seen.addresses.get(str(row.get("address")), broker) == broker:
+                found.add(Kind.ARRIVED, Edge(broker, node), row, at_ms=at_ms, observer=node)
+        elif event == "broker_dropped":
+            _dropped(seen, row, found)
+        elif event == "register":
+            _register(seen, row, found)
+        elif event == "timed_out":
+            _timed_out(seen, row, found)
+        elif event == "channel":
+            _channel(seen, row, found)
+        elif event == "name_server_chosen" and (server := seen.addresses.get(str(row.get("name_server")))):
+            chosen[node].append((at_ms, server))
+        elif event == "name_server_call" and (server := seen.addresses.get(str(row.get("name_server")))):
+            if row.get("code") is not None:
+                found.add(Kind.OK, Edge(node, server), row, at_ms=at_ms, observer=node)
+        elif event == "route_changed" and chosen.get(node):
+            found.add(Kind.OK, Edge(node, chosen[node][-1][1]), row, at_ms=at_ms, observer=node)
+        elif event in ("client_heartbeat", "client_gone"):
+            _client(seen, row, found)
+    seen.chosen = dict(chosen)
+
+
+def _dropped(seen: Seen, row: Row, found: Gathered) -> None:
+    node, at_ms, reason = str(row["node"]), float(row["time_ms"]), str(value_of(row).get("reason", "unknown"))
+    broker = seen.addresses.get(str(row.get("address"))) or (_broker_of(row) if row.get("broker_name") else "")
+    if not broker:
+        return
+    kind = {
+        "unregistered": Kind.LEFT, "closed": Kind.CLOSED_BY_PEER_SEEN, "exception": Kind.CLOSED_BY_PEER_SEEN,
+        "idle": Kind.SILENCE, "expired": Kind.SILENCE,
+    }.get(reason, Kind.SILENCE if reason == "silence" else Kind.CLOSED_BY_PEER_SEEN)  # fmt: skip
+    found.add(kind, Edge(broker, node), row, at_ms=at_ms, observer=node, value=reason)
+
+
+def _register(seen: Seen, row: Row, found: Gathered) -> None:
+    server = seen.addresses.get(str(row.get("name_server")))
+    if server is None:
+        return
+    edge, at_ms, took_ms = Edge(str(row["node"]), server), float(row["time_ms"]), row.get("duration_ms")
+    began_ms = at_ms - float(took_ms or 0.0)
+    if row.get("type") == "ok":
+        late = took_ms is not None and took_ms > SHORT_MS
+        kind = Kind.LATE if late else Kind.OK
+    elif row.get("type") == "info":
+        took = seen.timers.B_ms if took_ms is None else float(took_ms)
+        kind, began_ms = (Kind.BROKEN, at_ms) if took < SHORT_MS else (Kind.NO_ANSWER, at_ms - took)
+    elif took_ms is None:
+        kind = Kind.FAILED
+    else:
+        kind = Kind.REFUSED if took_ms < SHORT_MS else Kind.NO_DIAL
+    found.add(kind, edge, row, at_ms=at_ms, from_ms=began_ms, observer=edge.dialler)
+
+
+def _timed_out(seen: Seen, row: Row, found: Gathered) -> None:
+    peer = seen.addresses.get(str(row.get("address")))
+    if peer is None or row.get("f") == "REGISTER_BROKER" or seen.kinds.get(str(row["node"])) in ("broker", "slave"):
+        return  # a broker's are told by its `register` rows
+    at_ms, took_ms = float(row["time_ms"]), float(row.get("duration_ms") or seen.timers.A_ms)
+    attempt_ms = value_of(row).get("attempt_ms")
+    kind = Kind.NO_DIAL if row.get("f") == "connect" else Kind.NO_ANSWER
+    if kind is Kind.NO_ANSWER and row.get("f") == "PULL_MESSAGE":
+        took_ms = min(took_ms, 10_000.0)  # a pull is held for 15 s; from then on its answer is due
+    found.add(
+        kind, Edge(str(row["node"]), peer), row,
+        at_ms=at_ms, from_ms=at_ms - float(attempt_ms or took_ms), observer=str(row["node"]),
+    )  # fmt: skip
+
+
+def _channel(seen: Seen, row: Row, found: Gathered) -> None:
+    peer, node = seen.addresses.get(str(row.get("address"))), str(row["node"])
+    if peer is None:
+        return
+    at_ms, reason = float(row["time_ms"]), str(value_of(row).get("reason", ""))
+    if row.get("f") == "open":
+        found.add(Kind.OPEN, Edge(node, peer), row, at_ms=at_ms, observer=node)
+    elif row.get("f") == "connect_failed":
+        slow = "time" in reason.lower() or float(row.get("duration_ms") or 0.0) > SHORT_MS
+        if not slow:  # what was not answered has a timed_out row of its own
+            found.add(Kind.REFUSED, Edge(node, peer), row, at_ms=at_ms, observer=node)
+    elif row.get("f") == "close" and reason != "idle":
+        found.add(Kind.CLOSED_BY_DIALLER_SEEN, Edge(node, peer), row, at_ms=at_ms, observer=node)
+
+
+def _client(seen: Seen, row: Row, found: Gathered) -> None:
+    client, broker, at_ms = client_of(seen, row), str(row["node"]), float(row["time_ms"])
+    if client is None:
+        return
+    if row["event"] == "client_heartbeat":
+        found.add(Kind.ARRIVED, Edge(client, broker), row, at_ms=at_ms, observer=broker)
+        return
+    kind = {"closed": Kind.CLOSED_BY_PEER_SEEN, "unregistered": Kind.LEFT}.get(str(row.get("f")), Kind.SILENCE)
+    last_ms = at_ms - float(row.get("duration_ms") or 120_000.0)
+    began_ms = min(at_ms, last_ms + seen.timers.H_ms) if kind is Kind.SILENCE else at_ms
+    found.add(kind, Edge(client, broker), row, at_ms=at_ms, from_ms=began_ms, observer=broker)
+
+
+def client_of(seen: Seen, row: Row) -> str | None:
+    """The node whose clientId the row has: our own name it as their instance, an import's as their address does."""
+    identity = str(value_of(row).get("client", ""))
+    instance = identity.partition("@")[2].partition("#")[0]
+    if instance in seen.kinds:
+        return instance
+    return seen.addresses.get(str(row.get("address")))
+
+
+def _arrivals(seen: Seen) -> None:
+    """Registrations that were due and did not come, at NameServers that tell of each; and what expired too early."""
+    R, E = seen.timers.R_ms, seen.timers.silence_ms
+    for edge, signs in [*seen.by_edge.items()]:
+        if not edge.peer or seen.kinds.get(edge.peer) != "name_server":
+            continue
+        tolerance = seen.tolerance_ms(*edge)
+        came = [s.at_ms for s in signs if s.kind is Kind.ARRIVED]
+        told = sum(abs(b - a - R) <= tolerance for a, b in zip(came, came[1:], strict=False)) >= TELLS_ARRIVALS
+        log_ends = seen.own[edge.peer][-1] if seen.is_written(edge.peer) else 0.0
+        more: list[Sign] = []
+        if told:
+            seen.arrivals[edge] = came
+            for last, following in zip(came, [*came[1:], log_ends], strict=True):
+                due = last + R
+                while due + tolerance < following:
+                    more.append(Sign(Kind.MISSED, edge, due, due, edge.peer, None))
+                    due += R
+        changed = []
+        for sign in signs:
+            if sign.kind is Kind.SILENCE and sign.value in ("expired", "idle") and told:
+                at = bisect_left(came, sign.at_ms - tolerance)
+                last_ms = came[at - 1] if at else None
+                if last_ms is not None and sign.at_ms - last_ms < E - R - tolerance:
+                    sign = Sign(Kind.EARLY, edge, sign.at_ms, sign.at_ms, sign.observer, sign.row, sign.value)
+                elif last_ms is not None:
+                    sign = Sign(Kind.SILENCE, edge, sign.at_ms, last_ms + R, sign.observer, sign.row, sign.value)
+            elif sign.kind is Kind.SILENCE and sign.from_ms == sign.at_ms:
+                began = sign.at_ms - E + R
+                sign = Sign(Kind.SILENCE, edge, sign.at_ms, began, sign.observer, sign.row, sign.value)
+            changed.append(sign)
+        seen.by_edge[edge] = sorted([*changed, *more], key=_in_time)
+    _own_missed(seen)
+
+
+def _own_missed(seen: Seen) -> None:
+    """Lines that a broker's own log has every period, and a 5.x NameServer's at every scan, and that are not there."""
+    due_by: dict[str, tuple[list[float], float]] = {}
+    for node in seen.brokers:
+        sent = sorted(
+            s.from_ms
+            for edge, signs in seen.by_edge.items()
+            if edge.dialler == node
+            for s in signs
+            if s.observer == node and seen.kinds.get(edge.peer) == "name_server" and s.kind is not Kind.OPEN
+        )
+        due_by[node] = sent, seen.timers.R_ms
+    scans: dict[str, list[float]] = defaultdict(list)
+    for row in seen.rows:
+        if row["event"] == "scheduled_task" and row.get("f") == "scanNotActiveBroker":
+            scans[row["node"]].append(row["time_ms"])
+    for node, times in scans.items():
+        due_by[node] = times, seen.timers.S_ms
+    for node, (times, period_ms) in due_by.items():
+        if len(times) < TELLS_ARRIVALS:
+            continue
+        tolerance = 2 * seen.tolerance_ms(node)
+        edge, more = Edge(node, ""), []
+        waits_ms = seen.timers.B_ms if node in seen.brokers else 0.0
+        for last, following in zip(times, [*times[1:], seen.last_ms], strict=True):
+            due = last + period_ms
+            while due + tolerance + waits_ms < following:
+                more.append(Sign(Kind.OWN_MISSED, edge, due, due, node, None))
+                due += period_ms
+        if more:
+            seen.by_edge[edge] = sorted([*seen.by_edge.get(edge, []), *more], key=_in_time)
+
+
+def _paired(seen: Seen) -> None:
+    """What belongs together: an unanswered registration that arrived, a close that was given up for it, a route that
+    is gone and the channel that is then given up."""
+    for edge, signs in seen.by_edge.items():
+        if not edge.peer:
+            continue
+        tolerance = seen.tolerance_ms(*edge)
+        arrived = [s for s in signs if s.kind is Kind.ARRIVED]
+        given_up = [s for s in signs if s.kind in (Kind.NO_ANSWER, Kind.NO_DIAL)]
+        times = [s.at_ms for s in arrived]
+        gone: set[Sign] = set()
+        more: list[Sign] = []
+        for one in given_up:
+            if seen.kinds.get(edge.peer) != "name_server" or edge not in seen.arrivals:
+                break
+            at = bisect_left(times, one.from_ms - tolerance)
+            end = bisect_right(times, one.at_ms + tolerance)
+            if at < end and arrived[at] not in gone:
+                late = times[at] - one.from_ms > max(1_500.0, tolerance)
+                kind = Kind.HALF_LATE if late else Kind.HALF
+                more.append(Sign(kind, edge, one.at_ms, one.from_ms, one.observer, one.row))
+                gone |= {arrived[at], one}
+        ends = sorted(one.at_ms for one in given_up)
+        kept = []
+        for sign in signs:
+            if sign in gone:
+                continue
+            if sign.kind in (Kind.CLOSED_BY_PEER_SEEN, Kind.CLOSED_BY_DIALLER_SEEN):
+                near = bisect_left(ends, sign.at_ms - tolerance)
+                if near < len(ends) and ends[near] <= sign.at_ms + tolerance:
+                    if sign.kind is Kind.CLOSED_BY_PEER_SEEN:
+                        kept.append(Sign(Kind.CLOSED_AFTER, edge, sign.at_ms, sign.at_ms, sign.observer, sign.row))
+                    continue  # the dialler's own close after its time-out says nothing more
+            kept.append(sign)
+        signs[:] = sorted([*kept, *more], key=_in_time)
+    _routes_gone(seen)
+
+
+def _routes_gone(seen: Seen) -> None:
+    """Channels between clients and a broker that end within the client's expiry after routes lost the broker."""
+    lost: dict[str, list[float]] = defaultdict(list)
+    for edge, signs in seen.by_edge.items():
+        if seen.kinds.get(edge.peer) == "name_server":
+            lost[edge.dialler] += [s.at_ms for s in signs if s.kind in _DROPS]
+    later_ms = 120_000.0 + seen.timers.P_ms + 20_000.0
+    for edge, signs in seen.by_edge.items():
+        drops = sorted(lost.get(edge.peer, ()))
+        if not drops or seen.kinds.get(edge.peer) not in ("broker", "slave"):
+            continue
+        expired = [s.at_ms for s in signs if s.kind is Kind.SILENCE]
+        tolerance = seen.tolerance_ms(*edge)
+
+        def follows(
+            sign: Sign, drops: list[float] = drops, expired: list[float] = expired, tolerance: float = tolerance
+        ) -> bool:
+            at = bisect_right(drops, sign.at_ms - 100_000.0)
+            after_route = at > 0 and sign.at_ms - drops[at - 1] <= later_ms
+            if sign.kind is Kind.SILENCE:
+                return after_route
+            return sign.kind in _ENDS and any(abs(sign.at_ms - e) <= tolerance for e in expired) and after_route
+
+        signs[:] = [s for s in signs if not follows(s)]
+
+
+_DROPS = (Kind.SILENCE, Kind.EARLY, Kind.LEFT, Kind.CLOSED_BY_PEER_SEEN, Kind.CLOSED_AFTER)
+_ENDS = (Kind.CLOSED_BY_DIALLER_SEEN, Kind.CLOSED_BY_PEER_SEEN)
