@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from .hypotheses import Episode, Hypothesis
@@ -23,6 +24,8 @@ SAID_MS = 2_500.0
 TWICE = 2
 ROUTES_MS = 180_000.0
 """So long after a stranger is gone clients may still go by routes that named it."""
+REPLACED_MS = 125_000.0
+_REPLACED = frozenset({Kind.CLOSED_BY_PEER_SEEN, Kind.SILENCE, Kind.MISSED})
 _LEFT_ALONE = frozenset({Kind.SILENCE, Kind.CLOSED_BY_DIALLER_SEEN, Kind.CLOSED_BY_PEER_SEEN})
 
 
@@ -47,10 +50,17 @@ def _act(
     said = [{"says": _says(row), "at_ms": row["time_ms"], **where_of(row)} for row in rows[:12]]
     ended = [bounds] if to_ms is not None else [None]
     one = Hypothesis(
-        rank=1, fault=fault, sentence=sentence, certainty=certainty, score={"certain": 0.99, "likely": 0.8}.get(certainty, 0.5),
-        timeline=timeline, bounds_ms=[bounds, *ended], speaks_for=said, speaks_against=[{"says": says} for says in against],
+        rank=1,
+        fault=fault,
+        sentence=sentence,
+        certainty=certainty,
+        score={"certain": 0.99, "likely": 0.8}.get(certainty, 0.5),
+        timeline=timeline,
+        bounds_ms=[bounds, *ended],
+        speaks_for=said,
+        speaks_against=[{"says": says} for says in against],
         nodes=nodes or {},
-    )  # fmt: skip
+    )
     return Episode(from_ms=from_ms, to_ms=to_ms, hypotheses=[one])
 
 
@@ -96,7 +106,8 @@ def _permissions(seen: Seen) -> list[Episode]:
                 if some
             ]
             until = f", and added again at {_at_s(back):.1f} s" if back else ""
-            sentence = f"the write permission of {broker} was wiped at {', '.join(_nodes(bundle))} at {_at_s(bundle):.1f} s{until}"
+            where = ", ".join(_nodes(bundle))
+            sentence = f"the write permission of {broker} was wiped at {where} at {_at_s(bundle):.1f} s{until}"
             to_ms = float(back[0]["time_ms"]) if back else None
             rows_ = [*bundle, *(back or ())]
             found.append(_act("wipe_write_perm", sentence, timeline, rows_, from_ms=bundle[0]["time_ms"], to_ms=to_ms))
@@ -126,13 +137,17 @@ def _strangers(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
     found = []
     for (broker, address), rows in foreign.items():
         times = sorted(float(row["time_ms"]) for row in rows)
-        gaps = sorted(b - a for a, b in zip(times, times[1:], strict=False) if b - a > SAID_MS)
+        gaps = sorted(b - a for a, b in pairwise(times) if b - a > SAID_MS)
         every_ms = gaps[len(gaps) // 2] if gaps else None
         nodes, from_ms, to_ms = _nodes(rows), times[0], times[-1]
         still = last_own.get(broker, 0.0) > from_ms + seen.timers.R_ms or broker not in own
         entry: dict[str, Any] = {
-            "at_s": _at_s(rows), "do": "register", "nodes": nodes, "broker": broker.partition("/")[0], "address": address,
-        }  # fmt: skip
+            "at_s": _at_s(rows),
+            "do": "register",
+            "nodes": nodes,
+            "broker": broker.partition("/")[0],
+            "address": address,
+        }
         if broker.partition("/")[2]:
             entry["broker_id"] = int(broker.partition("/")[2])
         if every_ms is not None:
@@ -150,9 +165,8 @@ def _strangers(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
                 if sign.kind is Kind.LEFT and within:
                     gone.append(sign)
                     taken[sign] = 7.0
-                elif sign.kind in (Kind.CLOSED_BY_PEER_SEEN, Kind.SILENCE, Kind.MISSED) and from_ms <= sign.at_ms:
-                    if sign.at_ms <= to_ms + 125_000.0:
-                        taken[sign] = 5.0  # 4.9 takes whoever has the id, whatever its address
+                elif sign.kind in _REPLACED and from_ms <= sign.at_ms <= to_ms + REPLACED_MS:
+                    taken[sign] = 5.0  # 4.9 takes whoever has the id, whatever its address
         if gone:
             ended = min(sign.at_ms for sign in gone)
             undo = {"at_s": round(ended / 1000, 3), "do": "unregister", "nodes": sorted({s.edge.peer for s in gone}),
@@ -202,8 +216,8 @@ def _topics(seen: Seen) -> list[Episode]:
     for (topic, _), rows in changed.items():
         for bundle in _bundles(rows):
             is_ = value_of(bundle[0])
-            entry = {"at_s": _at_s(bundle), "do": "update_topic", "nodes": _nodes(bundle), "topic": topic,
-                     "read_queues": is_.get("read"), "write_queues": is_.get("write"), "perm": is_.get("perm")}  # fmt: skip
+            entry = {"at_s": _at_s(bundle), "do": "update_topic", "nodes": _nodes(bundle), "topic": topic}
+            entry |= {"read_queues": is_.get("read"), "write_queues": is_.get("write"), "perm": is_.get("perm")}
             sentence = f"topic {topic} was changed at {', '.join(_nodes(bundle))} at {_at_s(bundle):.1f} s"
             found.append(_act("update_topic", sentence, [entry], bundle, from_ms=bundle[0]["time_ms"]))
     return found
@@ -239,7 +253,8 @@ def _lists(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
         from_ms = max(seen.first_ms, min(first_ms, last_ms - LIST_PERIOD_MS))
         at_ms = (from_ms + first_ms) / 2
         entry = {"at_s": round(at_ms / 1000, 3), "do": "name_server_list", "name_servers": names}
-        sentence = f"the list of NameServers changed to {', '.join(names)} between {from_ms / 1000:.1f} and {first_ms / 1000:.1f} s"
+        when = f"between {from_ms / 1000:.1f} and {first_ms / 1000:.1f} s"
+        sentence = f"the list of NameServers changed to {', '.join(names)} {when}"
         found.append(_act("name_server_list", sentence, [entry], rows, from_ms=at_ms, bounds=(first_ms - from_ms) / 2))
         for edge, signs in seen.by_edge.items():
             if edge.peer in seen.name_servers and edge.peer not in names:
@@ -263,7 +278,8 @@ def _parts_of_the_list(seen: Seen) -> list[Episode]:
         attempts = sum(sign.observer == broker for server in its for sign in seen.by_edge[Edge(broker, server)])
         if attempts < TWICE or all(_ends_before(seen, server, first_ms) for server in lacks):
             continue
-        sentence = f"{broker} never registered with {', '.join(lacks)}, nor tried to: its list has {', '.join(sorted(its))} alone"
+        only = ", ".join(sorted(its))
+        sentence = f"{broker} never registered with {', '.join(lacks)}, nor tried to: its list has {only} alone"
         row = {"time_ms": first_ms, "node": broker, "event": "register", "broker_name": broker}
         found.append(
             _act(
@@ -274,7 +290,7 @@ def _parts_of_the_list(seen: Seen) -> list[Episode]:
                 from_ms=first_ms,
                 certainty="likely",
                 nodes={broker: {"name_servers": sorted(its)}},
-            )  # fmt: skip
+            )
         )
     return found
 

@@ -1,4 +1,4 @@
-"""The faults that may account for signs: what each does to which links and nodes, and how much it takes to say it. Pure.
+"""The faults that may account for signs: what each does to which links and nodes, and what it takes to say it. Pure.
 
 A candidate's price is its length as a person would write it into a scenario (one fault, few names), with what is
 seldom a little dearer, in nats; so one fault that accounts for everything beats several that do so piece by piece.

@@ -17,8 +17,8 @@ from .acts import acts_in
 from .candidates import Candidate, candidates_for, hosts_of, of_nodes
 from .explains import Fit, fits
 from .hypotheses import Episode, Hypothesis, Inferred
-from .modes import normal
 from .joining import joined, shapes_of, unions
+from .modes import normal
 from .signs import Row, Seen, Sign
 from .symptoms import seen_of
 from .telling import (

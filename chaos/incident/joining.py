@@ -49,7 +49,9 @@ def shaped(name: str, expression: str, seen: Seen) -> Candidate | None:
 
 def shapes_of(seen: Seen) -> list[Candidate]:
     """Partitions that have a name of their own, by each of the plain ways to part."""
-    found = [shaped(name, said, seen) for name in ("black_hole", "packet_loss", "cut") for said in ("halves", "majority")]
+    found = [
+        shaped(name, said, seen) for name in ("black_hole", "packet_loss", "cut") for said in ("halves", "majority")
+    ]
     return [one for one in found if one is not None and len(one.edges) >= PARTED]
 
 

@@ -19,10 +19,25 @@ UNEXPECTED = 7.0
 """Of a sign that a mode does not name, at most what it costs when nothing is wrong."""
 
 NORMAL: Mapping[Kind, float] = {
-    Kind.NO_ANSWER: 7, Kind.NO_DIAL: 7, Kind.REFUSED: 8, Kind.FAILED: 7, Kind.BROKEN: 7, Kind.HALF: 8,
-    Kind.HALF_LATE: 8, Kind.LATE: 4, Kind.CLOSED_BY_DIALLER_SEEN: 6, Kind.CLOSED_BY_PEER_SEEN: 7, Kind.CLOSED_AFTER: 1,
-    Kind.SILENCE: 9, Kind.EARLY: 10, Kind.MISSED: 5, Kind.LEFT: 12, Kind.BOOT: 8, Kind.STOPPED: 8, Kind.OWN_MISSED: 5,
-}  # fmt: skip
+    Kind.NO_ANSWER: 7,
+    Kind.NO_DIAL: 7,
+    Kind.REFUSED: 8,
+    Kind.FAILED: 7,
+    Kind.BROKEN: 7,
+    Kind.HALF: 8,
+    Kind.HALF_LATE: 8,
+    Kind.LATE: 4,
+    Kind.CLOSED_BY_DIALLER_SEEN: 6,
+    Kind.CLOSED_BY_PEER_SEEN: 7,
+    Kind.CLOSED_AFTER: 1,
+    Kind.SILENCE: 9,
+    Kind.EARLY: 10,
+    Kind.MISSED: 5,
+    Kind.LEFT: 12,
+    Kind.BOOT: 8,
+    Kind.STOPPED: 8,
+    Kind.OWN_MISSED: 5,
+}
 
 
 class Mode(StrEnum):
@@ -49,21 +64,59 @@ class Mode(StrEnum):
 
 _SHUT = {Kind.OK: CERTAINLY_NOT, Kind.ARRIVED: CERTAINLY_NOT}
 _HELD = _SHUT | {
-    Kind.OPEN: 0.0, Kind.NO_ANSWER: 0.1, Kind.NO_DIAL: 4, Kind.REFUSED: 9, Kind.FAILED: 0.3, Kind.BROKEN: 8, Kind.HALF: 6,
-    Kind.HALF_LATE: 8, Kind.LATE: 0.5, Kind.CLOSED_BY_DIALLER_SEEN: 7, Kind.CLOSED_BY_PEER_SEEN: 8,
-    Kind.CLOSED_AFTER: 4, Kind.SILENCE: 0.2, Kind.MISSED: 0.1, Kind.LEFT: 12, Kind.EARLY: 11,
-}  # fmt: skip
+    Kind.OPEN: 0.0,
+    Kind.NO_ANSWER: 0.1,
+    Kind.NO_DIAL: 4,
+    Kind.REFUSED: 9,
+    Kind.FAILED: 0.3,
+    Kind.BROKEN: 8,
+    Kind.HALF: 6,
+    Kind.HALF_LATE: 8,
+    Kind.LATE: 0.5,
+    Kind.CLOSED_BY_DIALLER_SEEN: 7,
+    Kind.CLOSED_BY_PEER_SEEN: 8,
+    Kind.CLOSED_AFTER: 4,
+    Kind.SILENCE: 0.2,
+    Kind.MISSED: 0.1,
+    Kind.LEFT: 12,
+    Kind.EARLY: 11,
+}
 _LOST = _HELD | {Kind.OPEN: 8, Kind.NO_ANSWER: 0.5, Kind.NO_DIAL: 0.1, Kind.LATE: 1}
 _GONE = _SHUT | {
-    Kind.OPEN: CERTAINLY_NOT, Kind.REFUSED: 0.1, Kind.FAILED: 0.3, Kind.NO_ANSWER: 5, Kind.NO_DIAL: 6,
-    Kind.CLOSED_BY_DIALLER_SEEN: 0.1, Kind.CLOSED_BY_PEER_SEEN: 0.1, Kind.CLOSED_AFTER: 2, Kind.MISSED: 0.1,
-    Kind.SILENCE: 9, Kind.LEFT: 12, Kind.HALF: 9, Kind.BROKEN: 3, Kind.EARLY: 11,
-}  # fmt: skip
+    Kind.OPEN: CERTAINLY_NOT,
+    Kind.REFUSED: 0.1,
+    Kind.FAILED: 0.3,
+    Kind.NO_ANSWER: 5,
+    Kind.NO_DIAL: 6,
+    Kind.CLOSED_BY_DIALLER_SEEN: 0.1,
+    Kind.CLOSED_BY_PEER_SEEN: 0.1,
+    Kind.CLOSED_AFTER: 2,
+    Kind.MISSED: 0.1,
+    Kind.SILENCE: 9,
+    Kind.LEFT: 12,
+    Kind.HALF: 9,
+    Kind.BROKEN: 3,
+    Kind.EARLY: 11,
+}
 _DOWN = {
-    Kind.OK: CERTAINLY_NOT, Kind.ARRIVED: 0.5, Kind.OPEN: 0.0, Kind.NO_ANSWER: 1.5, Kind.NO_DIAL: 5, Kind.REFUSED: 9,
-    Kind.FAILED: 1, Kind.HALF: 0.1, Kind.HALF_LATE: 5, Kind.CLOSED_AFTER: 0.1, Kind.CLOSED_BY_PEER_SEEN: 1.5,
-    Kind.CLOSED_BY_DIALLER_SEEN: 6, Kind.MISSED: 5, Kind.SILENCE: 7, Kind.LATE: 1, Kind.LEFT: 12, Kind.BROKEN: 8,
-}  # fmt: skip
+    Kind.OK: CERTAINLY_NOT,
+    Kind.ARRIVED: 0.5,
+    Kind.OPEN: 0.0,
+    Kind.NO_ANSWER: 1.5,
+    Kind.NO_DIAL: 5,
+    Kind.REFUSED: 9,
+    Kind.FAILED: 1,
+    Kind.HALF: 0.1,
+    Kind.HALF_LATE: 5,
+    Kind.CLOSED_AFTER: 0.1,
+    Kind.CLOSED_BY_PEER_SEEN: 1.5,
+    Kind.CLOSED_BY_DIALLER_SEEN: 6,
+    Kind.MISSED: 5,
+    Kind.SILENCE: 7,
+    Kind.LATE: 1,
+    Kind.LEFT: 12,
+    Kind.BROKEN: 8,
+}
 
 MODES: Mapping[Mode, Mapping[Kind, float]] = {
     Mode.HELD: _HELD,
@@ -80,7 +133,7 @@ MODES: Mapping[Mode, Mapping[Kind, float]] = {
         Kind.CLOSED_AFTER: 4,
         Kind.CLOSED_BY_PEER_SEEN: 7,
         Kind.NO_ANSWER: 1.0,
-    },  # fmt: skip
+    },
     Mode.CUT: _GONE,
     Mode.RESET: {
         Kind.OK: 9,
@@ -94,7 +147,7 @@ MODES: Mapping[Mode, Mapping[Kind, float]] = {
         Kind.CLOSED_AFTER: 1,
         Kind.SILENCE: 8,
         Kind.LEFT: 12,
-    },  # fmt: skip
+    },
     Mode.SLOW: {
         Kind.OK: 3,
         Kind.LATE: 0.1,
@@ -107,7 +160,7 @@ MODES: Mapping[Mode, Mapping[Kind, float]] = {
         Kind.OPEN: 0.0,
         Kind.FAILED: 3,
         Kind.CLOSED_BY_PEER_SEEN: 3,
-    },  # fmt: skip
+    },
     Mode.STALE: _HELD | {Kind.SILENCE: 8},
     Mode.DIALLER_GONE: _GONE
     | {Kind.NO_ANSWER: CERTAINLY_NOT, Kind.REFUSED: CERTAINLY_NOT, Kind.NO_DIAL: CERTAINLY_NOT},
@@ -119,7 +172,7 @@ MODES: Mapping[Mode, Mapping[Kind, float]] = {
         Kind.NO_ANSWER: CERTAINLY_NOT,
         Kind.REFUSED: CERTAINLY_NOT,
         Kind.NO_DIAL: CERTAINLY_NOT,
-    },  # fmt: skip
+    },
     Mode.PEER_LEFT: _GONE | {Kind.BOOT: 0.1, Kind.OWN_MISSED: 0.1, Kind.STOPPED: 0.1},
     Mode.DIALLER_HUNG: _HELD | {Kind.NO_ANSWER: 6, Kind.NO_DIAL: 6, Kind.FAILED: 6, Kind.OPEN: CERTAINLY_NOT},
     Mode.PEER_HUNG: _HELD | {Kind.OWN_MISSED: 0.1},

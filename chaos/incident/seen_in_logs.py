@@ -12,14 +12,14 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from .signs import HARNESS
+from .signs import HARNESS, value_of
 
 SECOND_MS = 1_000.0
 _NEVER = frozenset({
     "fault", "phase", "gone", "probe", "link", "verified", "clock", "admin", "served_list", "not_done", "host_clock",
     "rows_missing", "timer_lag", "send", "send_attempt", "pull", "receive", "commit", "read", "read_done", "assigned",
     "queue_taken", "queue_dropped", "pull_delayed", "broker_isolated", "route_answer", "unasked_answer", "offset_reset",
-    "write_perm_", "run_end",
+    "run_end",
 })  # fmt: skip
 
 
@@ -39,7 +39,7 @@ def seen_in_logs(
     for given in sorted(rows, key=lambda row: (row["time_ms"], row["node"], row.get("seq") or 0)):
         row = dict(given)
         node, event = str(row["node"]), row["event"]
-        value = row.get("value") if isinstance(row.get("value"), Mapping) else {}
+        value: Mapping[str, Any] = value_of(row)
         if event == "run_begin":
             is_5x = value.get("profile") == "5.x"
             kept = ("profile", "timers", "node_timers", "time_scale", "settings", "origin_wall_ms")
@@ -64,9 +64,7 @@ def seen_in_logs(
             known.add(key)
         elif event == "broker_dropped":
             known.discard((node, str(row.get("address"))))
-        elif event == "scheduled_task" and not (is_5x and row.get("f") == "scanNotActiveBroker"):
-            continue
-        elif event == "name_server_call" and row.get("type") == "ok":
+        elif _unsaid(row, is_5x):
             continue
         elif event == "client_heartbeat":
             if (node, row.get("op_id")) in greeted:
@@ -78,10 +76,17 @@ def seen_in_logs(
             row["duration_ms"] = None
         if whole_seconds and node in servers:
             row["time_ms"] = math.floor(row["time_ms"] / SECOND_MS) * SECOND_MS + SECOND_MS / 2
-        row["value"] = {**value, "learnt": "log"} if isinstance(row.get("value"), Mapping) or row.get("value") is None \
-            else row["value"]  # fmt: skip
+        if not isinstance(row.get("value"), list):
+            row["value"] = {**value, "learnt": "log"}
         left.append(row)
     return left
+
+
+def _unsaid(row: Mapping[str, Any], is_5x: bool) -> bool:
+    """A periodic task but a 5.x NameServer's scan; a poll that was answered."""
+    if row["event"] == "scheduled_task":
+        return not (is_5x and row.get("f") == "scanNotActiveBroker")
+    return row["event"] == "name_server_call" and row.get("type") == "ok"
 
 
 def value_kind(rows: Iterable[Mapping[str, Any]], node: str) -> str:

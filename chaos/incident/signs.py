@@ -118,7 +118,7 @@ class Seen:
 
     def covers(self, node: str, from_ms: float, to_ms: float) -> bool:
         """Whether its own log has lines before and after."""
-        own = self.own.get(node) or ()
+        own = self.own.get(node, [])
         return bool(own) and own[0] <= from_ms and own[-1] >= to_ms
 
     def own_between(self, node: str, from_ms: float, to_ms: float) -> int:

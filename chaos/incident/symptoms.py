@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
+from itertools import pairwise
 
 from ..history.schema import Group, named
 from ..oracle.timers import Timers
@@ -203,7 +203,7 @@ def _arrivals(seen: Seen) -> None:
             continue
         tolerance = seen.tolerance_ms(*edge)
         came = [s.at_ms for s in signs if s.kind is Kind.ARRIVED]
-        told = sum(abs(b - a - R) <= tolerance for a, b in zip(came, came[1:], strict=False)) >= TELLS_ARRIVALS
+        told = sum(abs(b - a - R) <= tolerance for a, b in pairwise(came)) >= TELLS_ARRIVALS
         log_ends = seen.own[edge.peer][-1] if seen.is_written(edge.peer) else 0.0
         more: list[Sign] = []
         if told:

@@ -1,4 +1,4 @@
-"""Each fault that was found, with its alternatives: ranks, certainty, the scenario's words, and what speaks for what."""
+"""Each fault that was found, with its alternatives: certainty, the scenario's words, and what speaks for which."""
 
 from __future__ import annotations
 
