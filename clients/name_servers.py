@@ -33,6 +33,8 @@ class SelectionRules(NamedTuple):
 
 
 JAVA = SelectionRules()
+AS_LISTED = SelectionRules(shuffled=False, start=0)
+"""Java's, but for what is drawn: the list as configured, and its first entry first."""
 
 
 class Choice(NamedTuple):

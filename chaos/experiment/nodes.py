@@ -16,6 +16,7 @@ from ...actors.broker.config import BrokerConfig
 from ...actors.namesrv.config import NamesrvConfig
 from ...clients.config import ClientConfig, ProducerConfig
 from ...clients.consumer.config import ConsumeFromWhere, ConsumerConfig, MessageModel
+from ...clients.name_servers import AS_LISTED
 from ...remoting.node.file_names import file_name
 from ...remoting.node.network import Address
 from ...remoting.node.profile import Profile
@@ -102,6 +103,8 @@ class NodePlan:
         said = self.scenario.nodes.get(name)
         if said is not None and said.client_profile is not None:
             own["selection"] = PROFILES[said.client_profile].selection()
+        elif said is not None and said.in_order:
+            own["selection"] = AS_LISTED
         return self._settings(name, kind, **lists, **own)
 
     def _name_server(self, name: str) -> Factory:
@@ -286,7 +289,8 @@ def about(scenario: Scenario) -> dict[str, Any]:
 
 def nodes_of(scenario: Scenario) -> dict[str, dict[str, Any]]:
     """What `run_begin` says of single nodes: only what was said of them."""
-    return {name: node.model_dump(mode="json", exclude_none=True) for name, node in scenario.nodes.items()}
+    found = {name: node.model_dump(mode="json", exclude_none=True) for name, node in scenario.nodes.items()}
+    return {name: {key: value for key, value in said.items() if value is not False} for name, said in found.items()}
 
 
 def _topics_of(scenario: Scenario) -> dict[str, Any]:

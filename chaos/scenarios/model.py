@@ -32,7 +32,7 @@ from .clocks import check_clocks
 from .host_actions import told_of_entries, unfolded
 from .implementations import check_implementations, implementations_of, said_by_command, with_defaults
 from .lists import check_lists
-from .nodes import check_nodes, slaves_of
+from .nodes import check_in_order, check_nodes, slaves_of
 from .placement import Offer, PlacementModel, check_placement, placed
 from .reading import read, refuse_booleans
 from .refused import allowed_at, key_of, shown_of
@@ -133,6 +133,8 @@ class NodeModel(_Model):
     """When a NameServer, broker or client joins the cluster; None: it is there from the start."""
     name_servers: tuple[str, ...] | None = Field(None, min_length=1, max_length=9)
     """Its own list: NameServers by name, in this order, or `host:port` where nobody listens; None: all of them."""
+    in_order: bool = False
+    """Of a client of ours: it takes that list as it stands, and its first entry first; else it shuffles it."""
     topic: Name | None = None
     """Of a client: the topic that it sends to, or reads; None: the workload's."""
     group: Name | None = None
@@ -325,6 +327,7 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
         refuse_idle_heals(timeline, scenario.topology(), file=file)
     check_by_hand(scenario, file=file)
     check_implementations(scenario, file=file)
+    check_in_order(scenario.nodes, scenario.topology(), scenario.implementations(), file=file)
     check_upgrades(scenario, file=file)
     check_clocks(scenario, file=file)
     if scenario.defect is not None:
@@ -372,7 +375,7 @@ def refuse_nowhere(defect: Defect, scenario: Scenario, file: str) -> None:
 
 _TRUE_OR_FALSE = frozenset(
     name
-    for model in (ClusterModel, PlacementModel, WorkloadModel, Scenario)
+    for model in (ClusterModel, NodeModel, PlacementModel, WorkloadModel, Scenario)
     for name, field in model.model_fields.items()
     if field.annotation is bool
 ) | {name for kind in ACTIONS.values() for name, field in kind.model_fields.items() if field.annotation is bool}

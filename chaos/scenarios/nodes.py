@@ -20,6 +20,8 @@ class OfNode(Protocol):
     @property
     def name_servers(self) -> tuple[str, ...] | None: ...
     @property
+    def in_order(self) -> bool: ...
+    @property
     def cluster_name(self) -> str | None: ...
     @property
     def client_profile(self) -> str | None: ...
@@ -70,6 +72,22 @@ def check_nodes(
         every = topology.of(kind)
         if nodes and every and all(name in nodes and nodes[name].joins_at_s is not None for name in every):
             raise ScenarioError(file, "nodes", f"joins_at_s of every {who}", f"at least one {who} from the start")
+
+
+def check_in_order(
+    nodes: Mapping[str, OfNode], topology: Topology, implementations: Mapping[str, str], *, file: str
+) -> None:
+    """ScenarioError where there is no list to keep to, or a program or profile that goes about it in its own way."""
+    for name, node in nodes.items():
+        place = f"nodes.{name}.in_order"
+        if not node.in_order:
+            continue
+        ours = topology.kinds[name] in (NodeKind.PRODUCER, NodeKind.CONSUMER) and name not in implementations
+        if not ours or node.client_profile is not None:
+            allowed = "said of a client of ours without client_profile: every other has an order of its own"
+            raise ScenarioError(file, place, "true", allowed)
+        if node.name_servers is None:
+            raise ScenarioError(file, place, "true", "said beside `name_servers`, whose order it is")
 
 
 def check_list(listed: Sequence[str], topology: Topology, place: str, file: str) -> None:

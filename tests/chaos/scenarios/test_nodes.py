@@ -36,6 +36,9 @@ KILL = [{"at_s": 20, "do": "kill", "nodes": ["broker-a"]}, {"at_s": 90, "do": "r
         ({"producer-0": {"cluster_name": "eu"}}, "cluster_name: eu is not allowed: said of a broker only"),
         ({"broker-b": {"client_profile": "go"}}, "client_profile: go is not allowed: said of a client only"),
         ({"broker-b": {"joined_s": 3}}, "nodes.broker-b.joined_s"),
+        ({"broker-b": {"name_servers": ["ns-0"], "in_order": True}}, "nodes.broker-b.in_order: true is not allowed"),
+        ({"producer-0": {"name_servers": ["ns-0"], "in_order": True, "client_profile": "go"}}, "without client_profile"),
+        ({"producer-0": {"in_order": True}}, "in_order: true is not allowed: said beside `name_servers`"),
         ({"broker-a": {"joins_at_s": 5}, "broker-b": {"joins_at_s": 5}}, "at least one broker from the start"),
     ],
 )  # fmt: skip
@@ -89,6 +92,18 @@ def test_a_client_asks_its_own_list_only_and_is_judged_by_it(tmp_path: Path) -> 
     # the same history is wrong for a client that has all three on its list
     other = [{**row, "value": {**world.run, "nodes": {}}} if row["event"] == "run_begin" else row for row in rows]
     assert verdict("name_server_selection", other, World.of_rows(other)) is Validity.INVALID
+
+
+def test_a_client_that_keeps_to_the_order_of_its_list_begins_with_its_first_entry(tmp_path: Path) -> None:
+    listed = ["ns-2", "ns-0", "ns-1"]
+    nodes = {name: {"name_servers": listed, "in_order": True} for name in ("producer-0", "producer-1", "consumer-0")}
+    rows, world = ran({"cluster": {"name_servers": 3, "brokers": 1}, "nodes": nodes}, tmp_path)
+    address = {row["source"]: row["address"] for row in rows if row["event"] == "node"}
+    in_use = {row["node"]: row["value"] for row in rows if row["event"] == "name_server_list" and row["node"] in nodes}
+    assert in_use == dict.fromkeys(nodes, [address[name] for name in listed])
+    first = {row["node"]: row["name_server"] for row in rows if row["event"] == "name_server_chosen"}
+    assert {first[name] for name in nodes} == {address["ns-2"]}
+    assert verdict("name_server_selection", rows, world) is Validity.VALID
 
 
 def test_who_joins_later_is_asked_for_from_then_on(tmp_path: Path) -> None:
