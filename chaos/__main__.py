@@ -26,6 +26,7 @@ from .commands.fault import fault
 from .commands.generate import generate
 from .commands.nodes import broker, namesrv
 from .commands.preflight import preflight
+from .commands.replay import replay
 from .commands.report import report
 from .commands.run import run
 from .commands.scenarios import scenarios
@@ -100,6 +101,7 @@ for command in (
     doctor,
     watch,
     report,
+    replay,
     up,
     fault,
     namesrv,

@@ -54,6 +54,20 @@ def _bounds(range_: click.IntRange | click.FloatRange) -> str:
     return f" {' and '.join(said)}" if said else ""
 
 
+class EpisodeRank(click.ParamType):  # type: ignore[type-arg]  # as Seeds below
+    """EPISODE=RANK, both from 1: always a pair."""
+
+    name = "episode=rank"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, tuple):
+            return value
+        found = re.fullmatch(r"\s*([1-9]\d{0,5})=([1-9]\d{0,5})\s*", str(value))
+        if found is None:
+            self.fail(f"{value!r} is not allowed: EPISODE=RANK, both from 1, such as 1=2", param, ctx)
+        return int(found[1]), int(found[2])
+
+
 class Seeds(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.3, and we take 8.1
     """A seed of at least 0, or two with `..` between them for all from the one to the other: always a tuple."""
 

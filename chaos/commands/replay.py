@@ -1,0 +1,88 @@
+"""`nemesrv replay`: a recorded or imported run as a scenario again (chaos/replay/)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from .ending import supervised
+from .options import json_option, set_option
+from .values import EpisodeRank, WholeNumber
+
+EXIT_STATUS = {"again": 0, "in part": 1, "not": 1, "nothing": 3}
+
+
+@click.command()
+@click.argument("run_dir", type=click.Path(path_type=Path))
+@click.option(
+    "--clock",
+    type=click.Choice(["virtual", "real"]),
+    default="virtual",
+    show_default=True,
+    help="Virtual: the nodes in one process, done in seconds. Real: processes behind Toxiproxy, as `nemesrv run`.",
+)
+@click.option("--seed", type=WholeNumber(min=0), help="Seed of every random choice; default: the original's.")
+@set_option
+@click.option(
+    "--hypothesis",
+    "hypotheses",
+    type=EpisodeRank(),
+    multiple=True,
+    help="Of an import: this rank in place of the first of an episode, both from 1. May be repeated.",
+)
+@click.option(
+    "--episode", "episodes", type=WholeNumber(min=1), multiple=True, help="Of an import: this episode only, from 1."
+)
+@click.option("--out", type=click.Path(path_type=Path), help="Run folder; default runs/SCENARIO/TIMESTAMP.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
+@json_option
+@supervised
+def replay(
+    run_dir: Path,
+    clock: str,
+    seed: int | None,
+    sets: tuple[str, ...],
+    hypotheses: tuple[tuple[int, int], ...],
+    episodes: tuple[int, ...],
+    out: Path | None,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Run what RUN_DIR recorded again, and say how alike the two are.
+
+    RUN_DIR is what `nemesrv run` or `nemesrv import` left. The replay's folder has scenario.yaml, to be edited and run
+    like any other, its own history, and replay.json with every transition of both.
+
+    \b
+    nemesrv replay runs/latest
+    nemesrv replay imported --hypothesis 1=2             the second guess of the first episode
+
+    Exit status: 0 it happens again (similarity 0.9 or more), 1 it does not or in part, 3 there is nothing to compare.
+    """
+    from ..experiment.progress import Progress
+    from ..replay import running, telling
+
+    progress = Progress(f"replay of {run_dir}", 0.0, quiet=quiet)
+    wanted = running.Wanted(
+        out=out,
+        virtual=clock == "virtual",
+        seed=seed,
+        sets=sets,
+        hypotheses=dict(hypotheses),
+        episodes=episodes,
+        say=progress.say,
+    )
+    try:
+        replayed = running.replay(running.read_original(run_dir, wanted), wanted)
+    finally:
+        progress.clear()
+    document = running.write(replayed)
+    if as_json:
+        click.echo(json.dumps({**document, "run_dir": str(replayed.folder.path)}, ensure_ascii=False))
+    else:
+        for line in telling.lines_of(document, replayed.folder.path):
+            click.echo(line)
+    sys.exit(EXIT_STATUS[document["happens"]])

@@ -1,0 +1,370 @@
+"""The original of an import: topology, timers and faults of incident.json as a scenario, cut to the incident.
+
+incident.json ─► who there is, under the names of scenarios ─► timers that differ ─► the chosen hypotheses' timelines
+history rows  ─► phases, lists in use, topics
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..errors import ScenarioError
+from ..history.schema import Row
+from ..oracle.recorded import object_of
+from ..oracle.timers import Timers
+from ..oracle.world import World
+from ..scenarios.model import CHECK_NAMES
+from ..settings.catalogue import GROUPS, settings_for
+from .incident import Entry, Episode, Hypothesis, Incident, read_incident
+from .original import Original, compared_to_ms, exactness, phases_in
+from .transitions import is_system, lists_of
+
+LEAD_S = 60.0
+"""Of steady work before the first fault."""
+TOGETHER_MS = 3_600_000.0
+"""Episodes that begin within this after the first are replayed in one run."""
+_AFTER_S = 160.0
+"""After the last fault's end, at most: E + R + C, in which everything has shown."""
+_TIMERS: Mapping[str, tuple[str, str]] = {
+    "registration_period": ("brokers", "R"),
+    "registration_timeout": ("brokers", "B"),
+    "expiry": ("name_servers", "E"),
+    "scan": ("name_servers", "S"),
+    "idle": ("name_servers", "I"),
+    "route_poll": ("clients", "P"),
+    "request_timeout": ("clients", "A"),
+    "connect_timeout": ("clients", "C"),
+    "heartbeat": ("clients", "H"),
+}
+_FITTED_MS = 1_500.0
+"""A fitted timer within this of the default is the default: stamps have whole seconds."""
+_NAME = re.compile(r"[A-Za-z0-9_.|%:/-]+")
+_MOST_BROKERS, _MOST_NAME_SERVERS, _MOST_CLIENTS = 26, 9, 60
+
+
+def incident_file(folder: Path) -> Path:
+    return folder / "incident.json"
+
+
+class _Chosen(NamedTuple):
+    number: int
+    episode: Episode
+    hypothesis: Hypothesis
+    place: str
+    """Where it stands in incident.json."""
+
+
+def imported(folder: Path, rows: list[Row], hypotheses: Mapping[int, int], episodes: Sequence[int]) -> Original:
+    """The incident in this folder as it is to be replayed. ScenarioError where no fault is known, or one is named that
+    is not there."""
+    file = incident_file(folder)
+    incident = read_incident(file)
+    world = World.of_rows(rows)
+    notes: list[str] = []
+    chosen = _chosen(incident, hypotheses, episodes, str(file), notes)
+    wanted = {name for one in chosen for name in _named(one.hypothesis.timeline)}
+    names = _Names.of(incident, world, wanted, str(file), notes)
+    first_ms = min(min(_at_ms(one), default=one.episode.from_ms) for one in chosen)
+    last_ms = max(max((*_at_ms(one), one.episode.to_ms)) for one in chosen)
+    from_ms = math.floor(first_ms / 1000) * 1000.0 - 1000 * LEAD_S
+    to_ms = min(max(compared_to_ms(rows, world), last_ms + 1_000), last_ms + 1000 * _AFTER_S)
+    timeline, places = _timeline(chosen, from_ms, to_ms, names)
+    document = {
+        "name": f"replay-of-{_word(folder)}",
+        "description": " ".join(one.hypothesis.sentence for one in chosen)[:490],
+        "cluster": names.cluster(world),
+        **_config(incident, world),
+        "nodes": names.nodes(incident, world, rows, from_ms),
+        "workload": names.workload(rows, to_ms - from_ms),
+        "timeline": timeline,
+        "settle_s": max(
+            1.0, math.ceil((to_ms - from_ms) / 1000 - max((entry["at_s"] for entry in timeline), default=0))
+        ),
+        "checks": list(CHECK_NAMES),
+        "seed": 1,
+    }
+    phases = phases_in(rows, world, from_ms)
+    document["phases"] = {names.ours[node]: phase for node, phase in phases.items() if node in names.ours}
+    bounds = {one.source: one.bound_ms for one in incident.sources}
+    exact = exactness(rows)
+    return Original(
+        folder=folder,
+        rows=rows,
+        world=world,
+        document=document,
+        from_ms=from_ms,
+        to_ms=to_ms,
+        names={ours: theirs for theirs, ours in names.ours.items() if ours != theirs},
+        clients={one.id: node for node, one in incident.topology.clients.items() if one.id},
+        exact={node: max(exact.get(node, 0.0), bounds.get(node, 0.0)) for node in {*exact, *bounds}},
+        imported=True,
+        notes=notes,
+        places=places,
+        chosen=[
+            {
+                "episode": one.number,
+                "rank": one.hypothesis.rank,
+                "fault": one.hypothesis.fault,
+                "certainty": one.hypothesis.certainty,
+                "sentence": one.hypothesis.sentence,
+            }
+            for one in chosen
+        ],
+    )
+
+
+def _word(folder: Path) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", folder.resolve().name).strip("-")[:80] or "incident"
+
+
+# -- which faults
+
+
+def _chosen(
+    incident: Incident, hypotheses: Mapping[int, int], episodes: Sequence[int], file: str, notes: list[str]
+) -> list[_Chosen]:
+    count = len(incident.episodes)
+    for option, numbers in (("--hypothesis", hypotheses), ("--episode", episodes)):
+        for number in numbers:
+            if number > count:
+                allowed = f"an episode from 1 to {count}" if count else f"nothing: {file} has no episodes"
+                raise ScenarioError(option, "", str(number), allowed)
+    found: list[_Chosen] = []
+    for number, episode in enumerate(incident.episodes, start=1):
+        if episodes and number not in episodes:
+            continue
+        rank = hypotheses.get(number)
+        ranked = sorted(enumerate(episode.hypotheses), key=lambda one: one[1].rank)
+        if rank is not None and all(one.rank != rank for _, one in ranked):
+            ranks = ", ".join(dict.fromkeys(str(one.rank) for _, one in ranked)) or "none"
+            allowed = f"a rank that episode {number} of {file} has: {ranks}"
+            raise ScenarioError("--hypothesis", "", f"{number}={rank}", allowed)
+        at, taken = next(((at, one) for at, one in ranked if rank in (None, one.rank)), (0, None))
+        if taken is None or not taken.timeline:
+            notes.append(f"Episode {number} has no fault that explains it, so nothing is done for it.")
+            continue
+        if taken.certainty == "unsure":
+            notes.append(f"Of episode {number} the fault is not sure: {taken.sentence}")
+        found.append(_Chosen(number, episode, taken, f"episodes.{number - 1}.hypotheses.{at}.timeline"))
+    if not found:
+        allowed = "an episode with a hypothesis and its timeline: without a fault there is nothing to replay"
+        raise ScenarioError(file, "episodes", "none", allowed)
+    near = [one for one in found if one.episode.from_ms - found[0].episode.from_ms <= TOGETHER_MS]
+    if len(near) < len(found):
+        later = ", ".join(str(one.number) for one in found if one not in near)
+        notes.append(f"More than an hour later, and left out: episode {later} (--episode replays one of them).")
+    return near
+
+
+def _at_ms(one: _Chosen) -> list[float]:
+    return [1000.0 * entry.at_s for entry in one.hypothesis.timeline]
+
+
+def _named(timeline: Iterable[Entry]) -> set[str]:
+    """All words of the timelines that may name a node."""
+    found: set[str] = set()
+    for entry in timeline:
+        said = entry.model_dump()
+        for key in ("nodes", "links", "broker", "name_servers", "address"):
+            value = said.get(key) or ()
+            for text in [value] if isinstance(value, str) else value if isinstance(value, Sequence) else ():
+                found |= set(_NAME.findall(str(text)))
+    return found
+
+
+def _timeline(
+    chosen: Sequence[_Chosen], from_ms: float, to_ms: float, names: _Names
+) -> tuple[list[dict[str, Any]], dict[int, str]]:
+    """The entries in order of time, under scenarios' names, and where each stands in incident.json. What is never
+    ended lasts until comparing ends: a scenario heals everything after its last entry."""
+    entries = [
+        (entry.model_dump() | {"at_s": round(entry.at_s - from_ms / 1000, 3)}, f"{one.place}.{at}")
+        for one in chosen
+        for at, entry in enumerate(one.hypothesis.timeline)
+    ]
+    entries.sort(key=lambda one: float(one[0]["at_s"]))
+    told = [names.translated(entry) for entry, _ in entries]
+    ends_s = round((to_ms - from_ms) / 1000, 3)
+    links, killed, paused = False, dict[str, None](), dict[str, None]()
+    for entry in told:
+        do, nodes = entry.get("do"), entry.get("nodes") or ()
+        if do == "heal":
+            links = bool(entry.get("links") or entry.get("faults"))
+        elif entry.get("links"):
+            links = True
+        for node in nodes:
+            if do in ("kill", "stop"):
+                killed[node] = None
+            elif do == "pause":
+                paused[node] = None
+            elif do in ("restart", "resume"):
+                killed.pop(node, None)
+                paused.pop(node, None)
+    if killed:
+        told.append({"at_s": ends_s, "do": "restart", "nodes": [*killed]})
+    if paused:
+        told.append({"at_s": ends_s, "do": "resume", "nodes": [*paused]})
+    if links:
+        told.append({"at_s": ends_s, "do": "heal"})
+    return told, {at: place for at, (_, place) in enumerate(entries)}
+
+
+# -- who there is
+
+
+class _Names(NamedTuple):
+    """What the scenario calls the nodes of the import."""
+
+    ours: Mapping[str, str]
+    """The import's name to the scenario's."""
+    clusters: Mapping[str, str]
+    """Master to its cluster, of the scenario's names."""
+    producers: int
+    consumers: int
+
+    @classmethod
+    def of(cls, incident: Incident, world: World, wanted: set[str], file: str, notes: list[str]) -> _Names:
+        topology = incident.topology
+        servers = list(topology.name_servers) or [node.name for node in world.of_kind("name_server")]
+        masters = list(topology.brokers) or [node.name for node in world.of_kind("broker")]
+        if not servers or not masters:
+            what = "name_servers" if not servers else "brokers"
+            raise ScenarioError(
+                file, f"topology.{what}", "none", "at least one: a scenario has NameServers and brokers"
+            )
+        clients = {name: one.kind for name, one in topology.clients.items()}
+        servers = _most(servers, _MOST_NAME_SERVERS, wanted, "NameServers", notes)
+        masters = _most(masters, _MOST_BROKERS, wanted, "brokers", notes)
+        picked = _most([*clients], _MOST_CLIENTS, wanted, "clients", notes)
+        ours = {name: f"ns-{at}" for at, name in enumerate(_kept(servers, "ns-"))}
+        letters = _kept(masters, "broker-")
+        ours |= {name: f"broker-{chr(ord('a') + at)}" for at, name in enumerate(letters)}
+        for master in masters:
+            for id_ in topology.brokers.get(master, {}):
+                if id_ != "0":
+                    ours[f"{master}/{id_}"] = f"{ours[master]}/{id_}"
+        consumers = _kept([name for name in picked if clients[name] == "consumer"], "consumer-")
+        producers = _kept([name for name in picked if clients[name] != "consumer"], "producer-")
+        ours |= {name: f"producer-{at}" for at, name in enumerate(producers)}
+        ours |= {name: f"consumer-{at}" for at, name in enumerate(consumers)}
+        if not picked:
+            notes.append("No client's log is there: one producer and one consumer were added, so that sends are seen.")
+        clusters = {
+            ours[name]: cluster
+            for cluster, of in topology.clusters.items()
+            for name in of
+            if name in ours and len(topology.clusters) > 1
+        }
+        return cls(ours, clusters, len(producers) if picked else 1, len(consumers) if picked else 1)
+
+    def translated(self, entry: Mapping[str, Any]) -> dict[str, Any]:
+        """The entry under the scenario's names; what is no name of the import stays."""
+        found = dict(entry)
+        for key in ("nodes", "links", "broker", "name_servers", "address"):
+            value = found.get(key)
+            if isinstance(value, str):
+                found[key] = self._text(value)
+            elif isinstance(value, list | tuple):
+                found[key] = [self._text(one) if isinstance(one, str) else one for one in value]
+        return found
+
+    def _text(self, text: str) -> str:
+        return _NAME.sub(lambda found: self.ours.get(found[0], found[0]), text)
+
+    def cluster(self, world: World) -> dict[str, Any]:
+        kinds = Counter(name.partition("-")[0] for name in self.ours.values() if "/" not in name)
+        return {
+            "name_servers": kinds["ns"],
+            "brokers": kinds["broker"],
+            "profile": str(world.timers.profile),
+        }
+
+    def nodes(self, incident: Incident, world: World, rows: list[Row], from_ms: float) -> dict[str, dict[str, Any]]:
+        """Slaves, lists in use, clusters."""
+        found: dict[str, dict[str, Any]] = {ours: {} for ours in self.ours.values() if "/" in ours}
+        said = world.run.get("nodes") or {}
+        every = [name for name in self.ours.values() if name.startswith("ns-")]
+        in_use = lists_of(rows, from_ms)
+        for theirs, ours in self.ours.items():
+            own = dict(found.get(ours, {}))
+            client = incident.topology.clients.get(theirs)
+            listed = in_use.get(theirs) or [*(client.name_servers if client is not None else ())]
+            listed = listed or [*((said.get(theirs) or {}).get("name_servers") or ())]
+            entries = [*dict.fromkeys(self.ours.get(entry, entry) for entry in listed)][:_MOST_NAME_SERVERS]
+            is_client = ours.startswith(("producer-", "consumer-"))
+            if is_client and len(entries) == 1 and theirs not in said:  # only whom it chose is known
+                entries += [name for name in every if name not in entries]
+            if any(entry in every for entry in entries):
+                if is_client:
+                    own |= {"name_servers": entries, "in_order": True}
+                elif ours.startswith("broker-") and set(entries) != set(every):
+                    own["name_servers"] = entries
+            if ours in self.clusters:
+                own["cluster_name"] = re.sub(r"[^A-Za-z0-9%|_-]", "-", self.clusters[ours])
+            if own or ours in found:
+                found[ours] = own
+        return found
+
+    def workload(self, rows: Sequence[Row], lasts_ms: float) -> dict[str, Any]:
+        """The clients, and the topic that most of them use."""
+        used: Counter[str] = Counter()
+        queues: Counter[tuple[str, int]] = Counter()
+        brokers = set(self.ours)
+        for row in rows:
+            topic = row.get("topic")
+            if row["event"] not in ("route", "route_changed", "topic") or is_system(topic, brokers):
+                continue
+            value = object_of(row.get("value"))
+            used[str(topic)] += 5 if row["event"] == "route_changed" else 1
+            for of in (value.get("queues") or {}).values():
+                if isinstance(of, list) and len(of) > 1 and isinstance(of[1], int):
+                    queues[str(topic), of[1]] += 1
+        topic = used.most_common(1)[0][0] if used else "orders"
+        of_topic = [(count, n) for (name, n), count in queues.items() if name == topic]
+        return {
+            "topic": re.sub(r"[^A-Za-z0-9%|_-]", "-", topic)[:127],
+            "queues": min(64, max(1, max(of_topic)[1])) if of_topic else 4,
+            "producers": self.producers,
+            "consumers": self.consumers,
+            "sends_per_s": 4 if lasts_ms <= 900_000 and self.producers <= 8 else 1,
+            "client_starts": 0,
+        }
+
+
+def _kept(names: Sequence[str], stem: str) -> list[str]:
+    """In such an order that those which are called as in a scenario stay so, if all can."""
+    wanted = [f"{stem}{at if stem != 'broker-' else chr(ord('a') + at)}" for at in range(len(names))]
+    return wanted if set(names) == set(wanted) else [*names]
+
+
+def _most(names: list[str], most: int, wanted: set[str], what: str, notes: list[str]) -> list[str]:
+    """So many at most; those that a fault names first."""
+    if len(names) <= most:
+        return names
+    first = [name for name in names if name in wanted]
+    kept = set([*first, *(name for name in names if name not in wanted)][:most])
+    notes.append(f"A scenario has at most {most} {what}: {len(names) - most} of {len(names)} are left out.")
+    return [name for name in names if name in kept]
+
+
+def _config(incident: Incident, world: World) -> dict[str, Any]:
+    """The settings that differ from the dialect's defaults, by RocketMQ's names."""
+    default = Timers.for_profile(world.timers.profile)
+    config: dict[str, dict[str, Any]] = {}
+    for word, timer in incident.timers.items():
+        if timer.by == "default" or word not in _TIMERS:
+            continue
+        group, symbol = _TIMERS[word]
+        usual = getattr(default, f"{symbol}_ms")
+        if abs(timer.ms - usual) <= (_FITTED_MS if timer.by == "fitted" else 0):
+            continue
+        for setting in settings_for(*GROUPS[group]).values():
+            if setting.symbol == symbol and world.timers.profile in setting.profiles:
+                factor = 1000 if setting.name.endswith("Seconds") else 1
+                config.setdefault(group, {})[setting.name] = round(timer.ms / factor)
+    return {"config": config} if config else {}

@@ -1,0 +1,94 @@
+"""Which transition of a replay is which of the original: one to one, in order, at the least cost in time. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .transitions import Transition
+
+APART_MAX_MS = 120_000.0
+"""Two transitions further apart are not the same one: E, after which a NameServer has forgotten a silent broker."""
+_ALIGNED_MAX = 400
+"""So many of one key are aligned at the least cost; of more, each takes the next in time."""
+
+
+class Pair(NamedTuple):
+    """A transition of the original and the one of the replay that is the same; None where there is none."""
+
+    original: Transition | None
+    replay: Transition | None
+
+    @property
+    def apart_ms(self) -> float | None:
+        """How much later the replay's came; None where one is missing."""
+        return None if self.original is None or self.replay is None else self.replay.at_ms - self.original.at_ms
+
+    @property
+    def what(self) -> Transition:
+        found = self.original or self.replay
+        assert found is not None
+        return found
+
+
+def matched(original: Sequence[Transition], replay: Sequence[Transition]) -> list[Pair]:
+    """Every transition of both once, in order of time; a pair has the same key, and neither crosses another."""
+    vague = {one.key[:3] for one in original if one.how == "unknown"}
+
+    def key(one: Transition) -> tuple[str, ...]:
+        return one.key[:3] if one.key[:3] in vague else one.key
+
+    ours: dict[tuple[str, ...], list[Transition]] = defaultdict(list)
+    theirs: dict[tuple[str, ...], list[Transition]] = defaultdict(list)
+    for of, found in ((original, ours), (replay, theirs)):
+        for one in of:
+            found[key(one)].append(one)
+    pairs: list[Pair] = []
+    for each in dict.fromkeys((*ours, *theirs)):
+        pairs += _aligned(ours[each], theirs[each])
+    return sorted(pairs, key=lambda pair: (pair.what.at_ms, pair.what.key))
+
+
+def _aligned(a: Sequence[Transition], b: Sequence[Transition]) -> list[Pair]:
+    if len(a) > _ALIGNED_MAX or len(b) > _ALIGNED_MAX:
+        return _next_in_time(a, b)
+    gap = APART_MAX_MS / 2
+    cost = [[0.0] * (len(b) + 1) for _ in range(len(a) + 1)]
+    for i in range(len(a) + 1):
+        for j in range(len(b) + 1):
+            if not i or not j:
+                cost[i][j] = (i + j) * gap
+                continue
+            apart = abs(a[i - 1].at_ms - b[j - 1].at_ms)
+            cost[i][j] = min(cost[i - 1][j - 1] + apart, cost[i - 1][j] + gap, cost[i][j - 1] + gap)
+    found: list[Pair] = []
+    i, j = len(a), len(b)
+    while i or j:
+        both = i and j and cost[i][j] == cost[i - 1][j - 1] + abs(a[i - 1].at_ms - b[j - 1].at_ms)
+        if both:
+            i, j = i - 1, j - 1
+            found.append(Pair(a[i], b[j]))
+        elif i and cost[i][j] == cost[i - 1][j] + gap:
+            i -= 1
+            found.append(Pair(a[i], None))
+        else:
+            j -= 1
+            found.append(Pair(None, b[j]))
+    return found
+
+
+def _next_in_time(a: Sequence[Transition], b: Sequence[Transition]) -> list[Pair]:
+    found: list[Pair] = []
+    i = j = 0
+    while i < len(a) or j < len(b):
+        if i < len(a) and j < len(b) and abs(a[i].at_ms - b[j].at_ms) <= APART_MAX_MS:
+            found.append(Pair(a[i], b[j]))
+            i, j = i + 1, j + 1
+        elif j == len(b) or (i < len(a) and a[i].at_ms < b[j].at_ms):
+            found.append(Pair(a[i], None))
+            i += 1
+        else:
+            found.append(Pair(None, b[j]))
+            j += 1
+    return found

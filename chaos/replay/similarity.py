@@ -1,0 +1,152 @@
+"""How alike an original and its replay are: one number from 0 to 1, its three parts, and a sentence. Pure.
+
+came   2·matched / (original's + replay's)              what did not come, and what came beside it, lowers it
+order  of two transitions matched, how often the same one came first, where the original's stamps tell
+time   1 − (apart − exactness) / R, the mean of all that matched: a tick late is 0
+similarity = came · order · time
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .matching import Pair, matched
+from .transitions import Transition
+
+EXACT_MS = 500.0
+"""Nothing is told of less than this: a log's stamps have whole seconds, and a machine is that late now and then."""
+AGAIN = 0.9
+IN_PART = 0.5
+_ORDERED_MAX = 1200
+"""So many matched transitions are held against each other for their order, evenly spread where there are more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Similarity:
+    """`similarity` None: neither has a transition, so nothing can be said."""
+
+    similarity: float | None
+    came: float
+    order: float
+    time: float
+    originals: int
+    replays: int
+    matched: int
+    median_ms: float
+    p90_ms: float
+    worst_ms: float
+    exact_ms: float
+    pairs: Sequence[Pair]
+
+    @property
+    def missing(self) -> int:
+        """Transitions of the original that the replay has not."""
+        return self.originals - self.matched
+
+    @property
+    def extra(self) -> int:
+        """Transitions of the replay that the original has not."""
+        return self.replays - self.matched
+
+    @property
+    def happens(self) -> str:
+        """`again`, `in part`, `not` or `nothing`."""
+        if self.similarity is None:
+            return "nothing"
+        return "again" if self.similarity >= AGAIN else "in part" if self.similarity >= IN_PART else "not"
+
+    @property
+    def sentence(self) -> str:
+        if self.similarity is None:
+            return "Nothing changed in the original, nor in the replay: there is nothing to compare."
+        said = {"again": "It happens again", "in part": "It happens again in part", "not": "It does not happen again"}
+        came = f"{self.matched} of {self.originals} transitions came"
+        if self.matched:
+            order = "in the same order" if self.order >= 1 else f"{self.order:.0%} of them in the same order"
+            came += f", {order}, {_s(self.median_ms)} apart in the median"
+            came += f" ({_s(self.p90_ms)} for 90 %, {_s(self.worst_ms)} at worst)"
+        beside = f"; {self.extra} came that the original has not" if self.extra else ""
+        exact = f"; the original's stamps are exact to {_s(self.exact_ms)}"
+        return f"{said[self.happens]}: {came}{beside}{exact}. Similarity {self.similarity:.2f}."
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "similarity": None if self.similarity is None else round(self.similarity, 4),
+            "parts": {"came": round(self.came, 4), "order": round(self.order, 4), "time": round(self.time, 4)},
+            "happens": self.happens,
+            "sentence": self.sentence,
+            "original": self.originals,
+            "replay": self.replays,
+            "matched": self.matched,
+            "missing": self.missing,
+            "extra": self.extra,
+            "apart_ms": {"median": self.median_ms, "p90": self.p90_ms, "worst": self.worst_ms},
+            "exact_ms": self.exact_ms,
+        }
+
+
+def similarity(
+    original: Sequence[Transition],
+    replay: Sequence[Transition],
+    *,
+    tick_ms: float = 30_000.0,
+    exact_ms: Callable[[str], float] = lambda _node: EXACT_MS,
+) -> Similarity:
+    """`tick_ms`: R, how far apart is as good as by chance. `exact_ms`: how exact the original's stamps of a node."""
+    pairs = matched(original, replay)
+    both = [pair for pair in pairs if pair.original is not None and pair.replay is not None]
+    exact = {node: max(EXACT_MS, exact_ms(node)) for node in {one.node for one in original}}
+    came = 2 * len(both) / (len(original) + len(replay)) if original or replay else 0.0
+    order = _order(both, exact)
+    apart = sorted(abs(pair.apart_ms or 0.0) for pair in both)
+    parts = [_in_time(pair, exact, tick_ms) for pair in both]
+    time = sum(parts) / len(parts) if parts else 0.0
+    return Similarity(
+        similarity=came * order * time if original or replay else None,
+        came=came,
+        order=order,
+        time=time,
+        originals=len(original),
+        replays=len(replay),
+        matched=len(both),
+        median_ms=_share(apart, 0.5),
+        p90_ms=_share(apart, 0.9),
+        worst_ms=_share(apart, 1.0),
+        exact_ms=max(exact.values(), default=EXACT_MS),
+        pairs=pairs,
+    )
+
+
+def _in_time(pair: Pair, exact: dict[str, float], tick_ms: float) -> float:
+    beyond_ms = max(0.0, abs(pair.apart_ms or 0.0) - exact[pair.what.node])
+    return max(0.0, 1 - beyond_ms / tick_ms)
+
+
+def _order(both: Sequence[Pair], exact: dict[str, float]) -> float:
+    """Of two transitions that the original's stamps tell apart: how often the replay's order is the same; 1 where
+    none are told apart."""
+    some = [(a.at_ms, b.at_ms, exact[a.node]) for a, b in both if a is not None and b is not None]
+    if len(some) > _ORDERED_MAX:
+        step = len(some) / _ORDERED_MAX
+        some = [some[int(at * step)] for at in range(_ORDERED_MAX)]
+    decided = same = 0
+    for at, (a_ms, b_ms, exact_ms) in enumerate(some):
+        for later_ms, its_ms, its_exact_ms in some[at + 1 :]:
+            told_ms = exact_ms + its_exact_ms
+            if abs(later_ms - a_ms) <= told_ms:
+                continue
+            decided += 1
+            same += (its_ms - b_ms) * (later_ms - a_ms) > 0 or abs(its_ms - b_ms) <= told_ms
+    return same / decided if decided else 1.0
+
+
+def _share(sorted_: Sequence[float], share: float) -> float:
+    """The value that so many of them do not exceed; 0 of none."""
+    return sorted_[max(0, math.ceil(share * len(sorted_)) - 1)] if sorted_ else 0.0
+
+
+def _s(ms: float) -> str:
+    return f"{ms / 1000:.1f} s"
