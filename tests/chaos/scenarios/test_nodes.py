@@ -100,7 +100,8 @@ def test_a_client_that_keeps_to_the_order_of_its_list_begins_with_its_first_entr
     rows, world = ran({"cluster": {"name_servers": 3, "brokers": 1}, "nodes": nodes}, tmp_path)
     address = {row["source"]: row["address"] for row in rows if row["event"] == "node"}
     in_use = {row["node"]: row["value"] for row in rows if row["event"] == "name_server_list" and row["node"] in nodes}
-    assert in_use == dict.fromkeys(nodes, [address[name] for name in listed])
+    expected = [address[name] for name in listed]
+    assert in_use == dict.fromkeys(nodes, expected)
     first = {row["node"]: row["name_server"] for row in rows if row["event"] == "name_server_chosen"}
     assert {first[name] for name in nodes} == {address["ns-2"]}
     assert verdict("name_server_selection", rows, world) is Validity.VALID
