@@ -37,7 +37,7 @@ KILL = [{"at_s": 20, "do": "kill", "nodes": ["broker-a"]}, {"at_s": 90, "do": "r
         ({"broker-b": {"client_profile": "go"}}, "client_profile: go is not allowed: said of a client only"),
         ({"broker-b": {"joined_s": 3}}, "nodes.broker-b.joined_s"),
         ({"broker-b": {"name_servers": ["ns-0"], "in_order": True}}, "nodes.broker-b.in_order: true is not allowed"),
-        ({"producer-0": {"name_servers": ["ns-0"], "in_order": True, "client_profile": "go"}}, "without client_profile"),
+        ({"producer-0": {"name_servers": ["ns-0"], "in_order": True, "client_profile": "go"}}, "without client_prof"),
         ({"producer-0": {"in_order": True}}, "in_order: true is not allowed: said beside `name_servers`"),
         ({"broker-a": {"joins_at_s": 5}, "broker-b": {"joins_at_s": 5}}, "at least one broker from the start"),
     ],
