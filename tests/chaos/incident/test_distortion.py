@@ -1,0 +1,54 @@
+"""Logs are distorted the same way for the same seed, and never so that the incident itself is not in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .distortion import drawn
+from .entries import Cluster
+from .recording import KINDS, recorded
+from .recording import drawn as incident_of
+from .writing import Source, sources_of
+
+Logs = tuple[Cluster, list[Source]]
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Logs:
+    """Of a pair partition."""
+    return sources_of(recorded(incident_of(3), tmp_path_factory.mktemp("incident") / "run"))
+
+
+def _texts(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_the_same_seed_distorts_alike_and_another_otherwise(logs: Logs, tmp_path: Path) -> None:
+    for name, seed in (("one", 1), ("same", 1), ("other", 2)):
+        drawn(seed, *logs).written(tmp_path / name, *logs)
+    assert _texts(tmp_path / "one") == _texts(tmp_path / "same") != _texts(tmp_path / "other")
+
+
+def test_what_was_done_and_a_minute_round_it_stay(logs: Logs) -> None:
+    of, _ = logs
+    faults = [row["time_ms"] for row in of.rows if row["event"] == "fault"]
+    for seed in range(40):
+        begin_ms, end_ms = drawn(seed, *logs).cut_ms
+        assert begin_ms <= faults[0] - 60_000
+        assert end_ms >= faults[-1] + 60_000
+
+
+def test_no_log_of_a_server_that_the_fault_was_done_to_is_missing(logs: Logs) -> None:
+    of, sources = logs
+    touched = {row[key] for row in of.rows if row["event"] == "fault" for key in ("source", "target")}
+    missing = set().union(*(drawn(seed, of, sources).missing for seed in range(40)))
+    assert missing
+    assert not {source.file for source in sources if source.node in touched} & missing
+
+
+def test_ten_seeds_are_of_ten_kinds_with_a_fault_each() -> None:
+    drawn_ = [incident_of(seed) for seed in range(10)]
+    assert [incident.kind for incident in drawn_] == list(KINDS)
+    assert all(incident.scenario.timeline for incident in drawn_)
