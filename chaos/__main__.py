@@ -24,6 +24,7 @@ from .commands.ending import Stopped, end, from_a_shell
 from .commands.explain import explain
 from .commands.fault import fault
 from .commands.generate import generate
+from .commands.import_ import import_logs
 from .commands.nodes import broker, namesrv
 from .commands.preflight import preflight
 from .commands.replay import replay
@@ -110,6 +111,7 @@ for command in (
     compare,
     power,
     generate,
+    import_logs,
     bench,
 ):
     cli.add_command(command)

@@ -18,12 +18,14 @@ from ..oracle.world import World
 from ..verdict import Finding, Validity, Verdict
 from .check import Check, Reads
 from .findings import examples_of
+from .inferred import with_inferred
 
 Touches = Callable[[Finding], bool]
 
 
 def with_blind(check: Check[Any], verdict: Verdict, world: World) -> Verdict:
     """The verdict of what does not depend on a blind stretch; UNKNOWN, with the reason, where all or some does."""
+    verdict = with_inferred(verdict, world)
     seen = [one for one in world.blind if one.from_ms < world.end_ms and one.to_ms > 0.0]
     if not seen or verdict.check_failed or not verdict.examined:
         return verdict

@@ -51,7 +51,12 @@ SCHEMA: tuple[Column, ...] = (
     Column("fault_id", "string", True, "joins the rows of one fault"),
     Column("fault", "string", True, "kind of fault: kill, stop, pause, black_hole, cut, latency, bandwidth, reset …"),
     Column("injection", "string", True, "the way it was injected, which decides the window that applies"),
-    Column("source", "string", True, "the node that is affected, or that dials the link"),
+    Column(
+        "source",
+        "string",
+        True,
+        "the node that is affected, or that dials the link; of an imported route or list: FILE:LINE",
+    ),
     Column("target", "string", True, "the peer of the link; null for a fault of a process"),
     Column("stream", "string", True, "both, upstream (dialler to peer) or downstream"),
     Column("phase", "string", True, "start or end of a fault; or the phase of the run that begins"),
@@ -148,7 +153,8 @@ _CATALOGUE: tuple[Event, ...] = (
         Group.ENVIRONMENT,
         "harness",
         ("source", "value"),
-        "what this node recorded since value.since_ms (without it: all) could not be collected: value.host, and why",
+        "what this node recorded since value.since_ms (without it: all) could not be collected: value.host, and why; "
+        "of an import: what nobody knows of this node until value.until_ms, in words (value.says)",
     ),
     Event(
         "link",
@@ -276,7 +282,7 @@ _CATALOGUE: tuple[Event, ...] = (
         "route",
         Group.CONTROL,
         "NameServer",
-        ("f", "topic", "value"),
+        ("f", "topic", "value", "source"),
         "the topic's route changed; null: it is gone; f, of a NameServer seen from outside: how that was learnt (wire, "
         "poll)",
     ),
@@ -340,7 +346,7 @@ _CATALOGUE: tuple[Event, ...] = (
         "name_server_list",
         Group.CONTROL,
         "client",
-        ("op_id", "f", "value"),
+        ("op_id", "f", "value", "source"),
         "the NameServers in the shuffled order in use; f: fetchNameServerAddr where that task brought them in "
         "mid-run; of a broker with lists by HTTP: in the order of its list",
     ),
@@ -377,7 +383,7 @@ _CATALOGUE: tuple[Event, ...] = (
         ("address", "value"),
         "a response came that no request of this channel asked for; value.reason: its code and opaque",
     ),
-    Event("route_changed", Group.CONTROL, "client", ("topic", "value"), "the client took a new route"),
+    Event("route_changed", Group.CONTROL, "client", ("topic", "value", "source"), "the client took a new route"),
     Event(
         "send",
         Group.TRAFFIC,

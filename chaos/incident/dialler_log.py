@@ -26,6 +26,7 @@ from .writing import Rows
 
 _BOOT_MS = 180_000.0
 _SAME_MS = 1_200.0
+_FIRST_MS = 10_000.0
 _CLIENT_ID = re.compile(r"clientId=([^,\]\s]+)")
 _REMOTE = re.compile(r"R:/?([\w.\-]+:\d+)")
 _NO_ANSWER = ("wait response", "timeout", "Timeout")
@@ -77,7 +78,9 @@ class DiallerLog:
                 if not opened or line.stamp_ms - at_ms > _BOOT_MS:
                     found.append(number)
                 opened = False
-        if self._role != BROKER:  # a program may make several clients: it began once
+        if found and lines[found[0]].stamp_ms - lines[0].stamp_ms <= _FIRST_MS:
+            found[0] = 0  # what it logged first, it logged on the way
+        if self._source.kind != BROKER:  # a program may make several clients: it began once
             return set(found[:1])
         return set(found)
 
@@ -105,7 +108,7 @@ class DiallerLog:
                 self._put(line, "channel", f="connect_failed", address=address, value={"reason": line.event})
             case "closed_on_timeout" | "request_timeout":
                 self._timed_out(line, address)
-            case _ if self._role == BROKER:
+            case _ if self._source.kind == BROKER:
                 self._of_broker(line)
             case _:
                 self._of_client(line)

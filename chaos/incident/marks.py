@@ -102,6 +102,7 @@ def _of_dialler(source: Source, book: Book) -> Iterator[Mark]:
     client = client_id(source) if source.kind != BROKER else None
     host = host_of(own) if own else client.partition("@")[0] if client and "@" in client else "?"
     last: dict[str, float] = {}
+    lost: dict[str, float] = {}
     recent_ms = -1e18
     for line in source.lines:
         fields, at_ms = line.fields, line.middle_ms
@@ -133,7 +134,9 @@ def _of_dialler(source: Source, book: Book) -> Iterator[Mark]:
                     yield Mark(f"conn {host}", at_ms, 1.5)
             case "closed":
                 address = fields.get("address", "")
-                yield Mark(f"lost {address}", at_ms, 0.5)
+                if at_ms - lost.get(address, -1e18) > _RECURS_MS:
+                    yield Mark(f"lost {address}", at_ms, 0.5)
+                lost[address] = at_ms
                 if address not in book.names:
                     yield Mark(f"disc {host}", at_ms, 1.5)
             case "client_heartbeat_sent":

@@ -253,6 +253,8 @@ def _beginnings(lines: Sequence[Line]) -> set[int]:
             if first < 0 or line.stamp_ms - settings_ms > _BOOT_MS:
                 found.append(number)
             first, settings_ms = -1, -1e18
+    if found and not any(":" in line.fields.get("address", "") for line in lines[: found[0]]):
+        found[0] = 0  # what it logged first, it logged on the way
     return set(found)
 
 

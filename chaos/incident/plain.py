@@ -17,10 +17,15 @@ _SETTING = re.compile(r"([A-Za-z][\w.]*)=(.*)")
 def plain_lines(places: Sequence[Path | str]) -> Iterator[Line]:
     """Every understood line of the logs in these folders and files."""
     for path, name in log_files(*places):
-        with opened(path) as lines:
-            for number, text in enumerate(lines, 1):
-                if (line := _line(name, number, text)) is not None:
-                    yield line
+        yield from lines_of_file(path, name)
+
+
+def lines_of_file(path: str, name: str) -> Iterator[Line]:
+    """Every understood line of a log, called by this name."""
+    with opened(path) as lines:
+        for number, text in enumerate(lines, 1):
+            if (line := _line(name, number, text)) is not None:
+                yield line
 
 
 def _line(name: str, number: int, text: str) -> Line | None:

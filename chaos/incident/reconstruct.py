@@ -21,7 +21,7 @@ from .line import FileAbout, Line, zone_text
 from .name_server_log import NameServerLog
 from .naming import Nodes, first_names, nodes_of
 from .plain import plain_lines as plain_lines
-from .settings_said import profile_of, timers_of
+from .settings_said import timers_of
 from .sources import BROKER, CLIENT, NAME_SERVER, Source, sources_of
 from .timeline import timeline_of, wall_text
 from .writing import Rows, lag_rows
@@ -73,17 +73,19 @@ def reconstruct(
     *,
     zones: Mapping[str, int] | None = None,
     offsets: Mapping[str, float] | None = None,
+    configs: Sequence[Line] = (),
     name: str = "imported",
 ) -> Reconstructed:
     """`zones` (ms ahead of UTC) and `offsets` (ms ahead) by source: its node, a file, a folder, or `*`."""
     sources = [source for source in sources_of(lines, files) if source.lines]
-    book = book_of(sources)
+    settings = _config_sources(configs)
+    book = book_of([*sources, *settings])
     first_names(sources, book)
     notes = aligned(sources, book, zones, offsets)
     sources, nowhere = _in_time(sources)
     notes += nowhere
     nodes = nodes_of(sources, book)
-    timers, timers_said = timers_of(sources)
+    timers, timers_said = timers_of([*sources, *settings])
     rows = Rows()
     for source in sources:
         if source.kind == NAME_SERVER:
@@ -110,6 +112,19 @@ def reconstruct(
         origin_ms=origin,
         notes=notes,
     )
+
+
+def _config_sources(configs: Sequence[Line]) -> list[Source]:
+    """Files of settings, as logs of whom they are for."""
+    by_file: dict[str, list[Line]] = defaultdict(list)
+    for line in configs:
+        by_file[line.file].append(line)
+    found = []
+    for file, lines in by_file.items():
+        keys = {line.fields["key"] for line in lines}
+        brokers = {"brokerName", "brokerClusterName", "brokerId", "namesrvAddr", "registerNameServerPeriod"}
+        found.append(Source(file, BROKER if keys & brokers else NAME_SERVER, files=[file], lines=lines))
+    return found
 
 
 def _in_time(sources: Sequence[Source]) -> tuple[list[Source], list[str]]:
@@ -195,7 +210,7 @@ def _framed(
     begin: dict[str, Any] = {
         "scenario": name,
         "seed": 0,
-        "profile": profile_of(sources).value,
+        "profile": timers.profile.value,
         "time_scale": 1.0,
         "timers": timers.to_json(),
         "workload": {"topic": next(iter(topics.values()), ""), "client_starts": 0},
@@ -216,9 +231,7 @@ def _framed(
         said: dict[str, Any] = {"kind": role, "learnt": "log" if node in named else "inferred"}
         if len(found) > 1:
             said["addresses"] = found
-        # of a broker that had two addresses each may be in a route
-        address = found[0] if len(found) == 1 else None
-        framed.put(origin, "harness", "harness", "node", source=node, address=address, value=said)
+        framed.put(origin, "harness", "harness", "node", source=node, address=next(iter(found), None), value=said)
     framed.put(origin, "harness", "harness", "phase", phase="steady")
     for node, role in nodes.roles.items():
         if node not in named:

@@ -51,20 +51,25 @@ def hosts_in(
     """
     readings: dict[str, list[Reading]] = defaultdict(list)
     missing: dict[tuple[str, str, float], set[str]] = defaultdict(set)
+    said_so: list[Blind] = []
     for row in rows:
         if row["event"] == "host_clock":
             readings[str(row["source"])].append(reading_of(object_of(row.get("value"))))
         elif row["event"] == "rows_missing":
             value = object_of(row.get("value"))
             since_ms = float(value.get("since_ms") or -math.inf)
+            if value.get("until_ms") is not None:
+                nodes_, until_ms = frozenset({str(row["source"])}), float(value["until_ms"])
+                said_so.append(Blind(nodes_, since_ms, until_ms, str(value.get("says")), missing=True))
+                continue
             missing[str(value.get("host")), str(value.get("why")), since_ms].add(str(row["source"]))
     on: dict[str, set[str]] = defaultdict(set)
     for node in nodes:
         if node.host is not None:
             on[node.host].add(node.name)
-    if not on and not missing:
+    if not on and not missing and not said_so:
         return None
-    blind = []
+    blind = list(said_so)
     for (host, why, since_ms), names in sorted(missing.items()):
         until_ms = max(died_ms(name, since_ms) for name in names)
         last = "" if math.isinf(since_ms) else "last "

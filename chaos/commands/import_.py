@@ -1,0 +1,64 @@
+"""`nemesrv import`: logs of a real cluster become a history with the faults that explain it (chaos/incident/)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from .ending import supervised
+from .options import json_option
+from .values import SparkMaster
+
+
+@click.command(name="import")
+@click.argument("logs", nargs=-1, required=True)
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The run folder, new or empty.")
+@click.option(
+    "--config",
+    "configs",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="A broker.conf or namesrv.conf, whose timers and lists count. May be repeated.",
+)
+@click.option(
+    "--zone",
+    "zones",
+    multiple=True,
+    metavar="[SOURCE=]+08:00",
+    help="The zone of a source's stamps (its node, file or folder; without it all); default: inferred.",
+)
+@click.option(
+    "--offset",
+    "offsets",
+    multiple=True,
+    metavar="SOURCE=+1.5s",
+    help="How far a source's clock was ahead (ms, s, m, h, d); default: inferred from what logs share.",
+)
+@click.option("--spark-master", type=SparkMaster(), help="Read and judge on this Spark cluster, not in this process.")
+@json_option
+@supervised
+def import_logs(
+    logs: tuple[str, ...],
+    out: Path,
+    configs: tuple[Path, ...],
+    zones: tuple[str, ...],
+    offsets: tuple[str, ...],
+    spark_master: str | None,
+    as_json: bool,
+) -> None:
+    """What happened in production, from LOGS: files, folders and globs of namesrv.log, broker.log, remoting.log,
+    rocketmq_client.log …, gzipped, zipped and rotated ones too.
+
+    \b
+    nemesrv import collected/ --out runs/incident
+    nemesrv import 'ns-*/namesrv.log*' client.log --zone client.log=+00:00 --out runs/incident
+
+    The run folder has a history (history/), topology, clocks, timers, time line and ranked faults (incident.json), and
+    the verdicts on it; `nemesrv replay` runs it again. Exit status: as of `nemesrv check`.
+    """
+    from ..incident.door import import_and_judge
+
+    sys.exit(import_and_judge(logs, out, configs, zones, offsets, spark_master, as_json=as_json))
