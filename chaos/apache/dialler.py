@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 
 from ...remoting.node.network import Address, TcpNetwork
 from ...remoting.node.node import NodeContext
@@ -143,7 +142,7 @@ class Dialler:
 
     def _see(self, one: Observation) -> None:
         if isinstance(one, Answered) and one.body:
-            one = replace(one, body=readdressed(one.body, self._back))
+            one = one._replace(body=readdressed(one.body, self._back))
         self._see_all(one)
 
 

@@ -2,6 +2,7 @@
 
     load generator ──────────────────► our NameServer        nothing
                    ──► Toxiproxy ────►
+                   ──► pass-through ─►                       two asyncio ends and nothing else
                    ──► front ────────►                       decodes each frame, both ways, and keeps what it saw
                    ──► front ──► Toxiproxy ──►               as `nemesrv up --client` has it
 
@@ -21,6 +22,7 @@ import tempfile
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 from rich.console import Console
 
@@ -41,10 +43,10 @@ CONNECTIONS = 16
 ROUNDS = 5
 PACED_PER_S = 5_000
 FRAME_MAX_US, RATE_KEPT = 30.0, 0.85
-NOTHING, TOXIPROXY, FRONT, BOTH = "nothing", "Toxiproxy", "front", "both"
+NOTHING, TOXIPROXY, PASS_THROUGH, FRONT, BOTH = "nothing", "Toxiproxy", "pass-through", "front", "both"
 _KEPT = 10_000
 """Observations, as a process that judges them later keeps more and more of them; but memory is not measured here."""
-_SERVE = "import sys; from nemesrv.chaos.bench.fronts import serve; serve(int(sys.argv[1]))"
+_SERVE = "import sys; from nemesrv.chaos.bench.fronts import {0}; {0}(int(sys.argv[1]))"
 
 
 def run(seconds: float = 3, *, rounds: int = ROUNDS, console: Console | None = None) -> Figures:
@@ -56,13 +58,17 @@ def run(seconds: float = 3, *, rounds: int = ROUNDS, console: Console | None = N
         tools = measure.build(folder)
         server = running.enter_context(own_process(folder))
         brokers = running.enter_context(contextlib.closing(Brokers(server)))
-        between = {NOTHING: server, FRONT: running.enter_context(_front(server.address))}
+        between = {
+            NOTHING: server,
+            PASS_THROUGH: running.enter_context(_process("serve_pass_through", server.address)),
+            FRONT: running.enter_context(_process("serve", server.address)),
+        }
         try:
             between[TOXIPROXY] = running.enter_context(_toxiproxy(folder, server.address))
         except ToxiproxyError as exc:
             console.print(f"No row for Toxiproxy: {exc}")
         else:
-            between[BOTH] = running.enter_context(_front(between[TOXIPROXY].address))
+            between[BOTH] = running.enter_context(_process("serve", between[TOXIPROXY].address))
         for topic, count in TOPICS.items():
             what = f"JSON, {count} broker{'s' if count > 1 else ''}, {CONNECTIONS}x1"
             shot = frames.shot(brokers.connection, what, frames.route_request(topic, SerializeType.JSON))
@@ -96,7 +102,7 @@ def run(seconds: float = 3, *, rounds: int = ROUNDS, console: Console | None = N
                 figures.add(f"CPU µs a frame, {what}", who, cpu_s / answered[who] / 2 * 1e6, less_is_better=True)
             figures.aims.append(Aim(what=f"CPU µs a frame, {what}", of=None, at_most=FRAME_MAX_US))
             for rate in (f"look-ups/s, {what}", f"look-ups/s at {PACED_PER_S:,}, {what}"):
-                figures.aims += [Aim(what=rate, of=of, at_least=RATE_KEPT) for of in (NOTHING, TOXIPROXY)]
+                figures.aims += [Aim(what=rate, of=of, at_least=RATE_KEPT) for of in (NOTHING, PASS_THROUGH, TOXIPROXY)]
     figures.print(console)
     return figures
 
@@ -116,10 +122,54 @@ def serve(upstream: int) -> None:
         runner.run(forever())
 
 
+class _PassThrough(asyncio.Protocol):
+    """One end of a connection: what comes goes to the other, which a client's end dials."""
+
+    def __init__(self, upstream: int, other: _PassThrough | None = None) -> None:
+        self._upstream, self.other = upstream, other
+        self.transport: asyncio.Transport | None = None
+        self._early: list[bytes] = []
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        if self.other is None:
+            self.other = _PassThrough(self._upstream, self)
+            loop, other = asyncio.get_running_loop(), self.other
+            self._dial = loop.create_task(loop.create_connection(lambda: other, "127.0.0.1", self._upstream))
+        else:
+            self.transport.writelines(self.other._early)
+
+    def data_received(self, data: bytes) -> None:
+        if self.other is not None and self.other.transport is not None:
+            self.other.transport.write(data)
+        else:
+            self._early.append(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.other is not None and self.other.transport is not None:
+            self.other.transport.close()
+
+
+def serve_pass_through(upstream: int) -> None:
+    """What only passes bytes on, before a port of this machine, until it is killed; prints its own."""
+    import uvloop
+
+    async def forever() -> None:
+        server = await asyncio.get_running_loop().create_server(lambda: _PassThrough(upstream), "127.0.0.1", 0)
+        print(server.sockets[0].getsockname()[1], flush=True)
+        await asyncio.Event().wait()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(forever())
+
+
 @contextlib.contextmanager
-def _front(upstream: Address) -> Iterator[Server]:
+def _process(serves: str, upstream: Address) -> Iterator[Server]:
     process = subprocess.Popen(
-        [sys.executable, "-c", _SERVE, str(upstream.port)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", _SERVE.format(serves), str(upstream.port)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
         assert process.stdout is not None

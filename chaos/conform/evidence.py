@@ -9,8 +9,7 @@ Times are milliseconds since the process began. Bodies are told by their length.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import fields
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -53,10 +52,10 @@ def lines(watched: Watched) -> Iterable[str]:
 
 def _line(seen: Observation, began_ms: float) -> dict[str, Any]:
     line: dict[str, Any] = {"seen": type(seen).__name__, "after_ms": round(seen.at_ms - began_ms, 1)}
-    for field in fields(seen):
-        value = getattr(seen, field.name)
-        if field.name != "at_ms" and value not in (None, b"", {}, False):
-            line[field.name] = _plain(value)
+    for name in type(seen).__annotations__:
+        value = getattr(seen, name)
+        if name != "at_ms" and value not in (None, b"", {}, False):
+            line[name] = _plain(value)
     return line
 
 
@@ -65,4 +64,4 @@ def _plain(value: object) -> object:
         return f"{len(value)} B"
     if isinstance(value, Enum | Address | Behaviour):
         return str(value)
-    return dict(value) if isinstance(value, dict) else value
+    return dict(value) if isinstance(value, Mapping) else value

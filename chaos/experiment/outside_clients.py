@@ -15,7 +15,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
@@ -132,7 +132,7 @@ class ClientUnderTest:
     def _see(self, one: Observation) -> None:
         if isinstance(one, Answered) and one.body:
             back = {told: at for at, told in self._told.items()}
-            one = replace(one, body=readdressed(one.body, back))  # the history knows servers by one address each
+            one = one._replace(body=readdressed(one.body, back))  # the history knows servers by one address each
         for instance in self._instances.of(one):
             self._nodes[instance.number].saw(one)
 

@@ -9,9 +9,9 @@ A stream that breaks says which of its bytes no frame has, so that whoever holds
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from ...remoting.codes import FLAG_ONEWAY, FLAG_RESPONSE, RequestCode, SerializeType
+from ...remoting.codes import FLAG_ONEWAY, FLAG_RESPONSE, LanguageCode, RequestCode, SerializeType
 from ...remoting.errors import RemoteProtocolError
 from ...remoting.frame import FrameReader, decode_frame
 from .observed import Answered, Asked, By, Foreign, Protocol, Pushed
@@ -24,6 +24,7 @@ BEGAN_MAX = 32
 WAITING_MAX = 65_536
 """Requests without an answer that one connection remembers; a client that asks more has long given up the first."""
 
+_LANGUAGES: Mapping[LanguageCode | None, str] = {code: code.name for code in LanguageCode}
 _METHODS = (b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI", b"PATC", b"CONN", b"TRAC", b"HTTP")
 
 
@@ -92,16 +93,16 @@ class Conversation:
                 self._waiting.pop(next(iter(self._waiting)))
             self._waiting[command.opaque] = (code, fields.get("topic", "") if code == ROUTE else "")
         return Asked(
-            at_ms=at_ms,
-            front=self._front,
-            connection=self._connection,
-            opaque=command.opaque,
-            code=code,
-            fields=fields,
+            at_ms,
+            self._front,
+            self._connection,
+            command.opaque,
+            code,
+            fields,
             oneway=bool(flag & FLAG_ONEWAY),
-            language=None if command.language is None else command.language.name,
+            language=_LANGUAGES.get(command.language),
             version=command.version,
-            binary=command.serialize_type == SerializeType.ROCKETMQ,
+            binary=command.serialize_type is SerializeType.ROCKETMQ,
             size=len(frame),
             body=command.body if code in BODIES_OF_REQUESTS else b"",
         )
@@ -118,16 +119,16 @@ class Conversation:
             return Pushed(at_ms=at_ms, front=self._front, connection=self._connection, code=command.code, fields=fields)
         asked, _topic = self._waiting.pop(command.opaque, (-1, ""))
         return Answered(
-            at_ms=at_ms,
-            front=self._front,
-            connection=self._connection,
-            opaque=command.opaque,
-            code=command.code,
-            remark=command.remark,
-            fields=fields,
-            size=len(frame),
-            body=command.body if asked in BODIES_OF_ANSWERS else b"",
-            by=by,
+            at_ms,
+            self._front,
+            self._connection,
+            command.opaque,
+            command.code,
+            command.remark,
+            fields,
+            len(frame),
+            command.body if asked in BODIES_OF_ANSWERS else b"",
+            by,
         )
 
     def foreign(self, began: bytes, at_ms: float) -> Foreign:

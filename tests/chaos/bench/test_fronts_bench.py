@@ -26,7 +26,7 @@ def measured() -> tuple[str, Figures]:
 @pytest.mark.toxiproxy
 def test_a_front_is_measured_beside_toxiproxy_and_nothing_and_judged() -> None:
     text, figures = measured()
-    assert set(figures.servers()) == {fronts.NOTHING, fronts.FRONT, fronts.TOXIPROXY, fronts.BOTH}
+    assert set(figures.servers()) == {fronts.NOTHING, fronts.PASS_THROUGH, fronts.FRONT, fronts.TOXIPROXY, fronts.BOTH}
     assert all(figures.ratio(aim) is not None for aim in figures.aims)
     assert [of for of in figures.rows if of.startswith("CPU µs a frame")]
     assert all(fronts.NOTHING not in row for of, row in figures.rows.items() if of.startswith("CPU"))
