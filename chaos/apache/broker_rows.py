@@ -37,7 +37,8 @@ from ...remoting.headers.broker import (
 from ...remoting.node.network import Address
 from ..fronts.observed import Answered, Asked, By, Closed, Observation, Opened, Pushed
 from ..fronts.rows import Row
-from ..logs import lines as log_lines
+from ..logs.layouts import head_of
+from ..logs.shapes import event_of
 from .about import Put, ServerAbout
 from .inexact import Inexact
 
@@ -349,8 +350,8 @@ class BrokerRows:
     # --- the log ------------------------------------------------------------------------------------------------------
 
     def logged(self, at_ms: float, _file: str, line: str) -> None:
-        record = log_lines.record_of(line)
-        found = None if record is None else log_lines.event_of(record.text)
+        record = head_of(line)
+        found = None if record is None else event_of(record.text)
         if found is None:
             return
         event, fields = found

@@ -25,7 +25,8 @@ from ...remoting.codes import RequestCode, ResponseCode
 from ...remoting.errors import RocketMQError
 from ..fronts.observed import Answered, Asked, By, Closed, How, Observation, Opened
 from ..fronts.rows import Row
-from ..logs import lines as log_lines
+from ..logs.layouts import head_of
+from ..logs.shapes import event_of
 from .about import SETTLES_MS, Put, ServerAbout
 from .inexact import Inexact
 from .tables import Route, Table, changes, route_of
@@ -237,8 +238,8 @@ class NameServerRows:
     # --- the log ------------------------------------------------------------------------------------------------------
 
     def logged(self, at_ms: float, _file: str, line: str) -> None:
-        record = log_lines.record_of(line)
-        found = None if record is None else log_lines.event_of(record.text)
+        record = head_of(line)
+        found = None if record is None else event_of(record.text)
         if found is None:
             return
         event, fields = found

@@ -31,7 +31,7 @@ from ...remoting.node.recording import recorded_at
 from ..fronts.front import Front
 from ..fronts.observed import Asked, Observation
 from ..fronts.rows import Row
-from ..logs.lines import Tail
+from ..logs.tail import Tail
 from ..topology import NodeKind
 from . import bypass, properties, roles
 from .dialler import Dialler

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..logs.frames import log_files
+from ..logs.reading import FileRead, read_logs
+from ..logs.stream import LogRow
 from .line import FileAbout, Line
-from .plain import lines_of_file
+from .plain import line_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+FIELDS = LogRow._fields.index("fields")
 
 
 class Gathered(NamedTuple):
@@ -23,9 +28,21 @@ class Gathered(NamedTuple):
 
 
 def gather(spark: SparkSession, places: Sequence[Path | str]) -> Gathered:
-    """The lines that matter of all logs there, one task a file."""
-    files = log_files(*places)
-    if not files:
-        return Gathered([], [], [], [])
-    rows = spark.sparkContext.parallelize(files, len(files)).flatMap(lambda file: map(tuple, lines_of_file(*file)))
-    return Gathered([Line._make(row) for row in rows.collect()], [], [], [])
+    """The lines with a time of all logs there, by file and number. LogError where no log is."""
+    logs = read_logs(spark, places)
+    try:
+        events = logs.events.where("stamp_ms IS NOT NULL").orderBy("file", "line")
+        columns = (column.to_pylist() for column in events.toArrow().columns)
+        rows = (LogRow(*row)._replace(fields=dict(row[FIELDS])) for row in zip(*columns, strict=True))
+        lines = [line_of(row) for row in rows]
+    finally:
+        logs.close()
+    shapes: Counter[str] = Counter()
+    for file in logs.files:
+        shapes.update({shape: count for count, shape in file.shapes})
+    return Gathered(lines, list(map(_about, logs.files)), logs.notes, [(n, shape) for shape, n in shapes.most_common()])
+
+
+def _about(file: FileRead) -> FileAbout:
+    counts = (file.lines, file.understood, file.not_understood, file.continued)
+    return FileAbout(file.file, file.writer or "unknown", *counts)

@@ -1,1 +1,6 @@
-"""Log files of RocketMQ's servers and clients become events: lines.py one line, frames.py folders of them by Spark."""
+"""Log files of RocketMQ's servers and clients become events, and each line is accounted for.
+
+layouts.py   the head of a line: when, who          stream.py   lines ─► rows and counts
+shapes/      what was said ─► event and fields      files.py    folders, archives, ranges ─► lines
+tail.py      a file that grows                      reading.py  all of it, by Spark or without
+"""

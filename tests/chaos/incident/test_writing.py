@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from nemesrv.chaos.logs.lines import Counted, LogEvent, events_of
+from nemesrv.chaos.logs.stream import LogRow, Reader
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import parse
 
@@ -55,7 +55,7 @@ def folders(runs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @cache
-def _events(folder: Path) -> list[LogEvent]:
+def _events(folder: Path) -> list[LogRow]:
     return events_in(folder)
 
 
@@ -90,14 +90,15 @@ def test_each_layout_is_read_back_at_the_time_that_it_was_written(writer: str, r
     incident = "broker-crash-5" if writer == "client-5.x" else "broker-partition"
     of, sources = sources_of(runs[incident], slf4j=["consumer-0"])
     source = next(source for source in sources if source.writer == writer)
-    counted, clock = Counted(), HostClock(offset_ms=90_500)
-    events = list(events_of(source.file, lines_of(source, of.origin_wall_ms, clock), counted))
-    assert counted.events > 5
-    timed = [event.time for event in events if event.time is not None]
-    assert bool(timed) == (writer in ("server", "client-5.x")), "of other layouts no line says the zone"
+    clock, reader = HostClock(offset_ms=90_500), Reader(source.file)
+    events = [*reader.rows(lines_of(source, of.origin_wall_ms, clock)), *reader.finished()]
+    assert reader.counts.understood > 5
+    assert {event.zone for event in events} == {"+08:00" if writer in ("server", "client-5.x") else None}
     first_ms = of.origin_wall_ms + source.entries[0].at_ms + 90_500
-    for time in timed[:1]:
-        assert -1_000 < time.timestamp() * 1000 - first_ms < 60_000
+    for event in events[:1]:
+        if event.zone is not None:
+            assert event.stamp_ms is not None
+            assert -1_000 < event.stamp_ms - 8 * 3_600_000 - first_ms < 60_000
 
 
 def test_a_file_that_was_rolled_has_its_lines_in_order_of_age(tmp_path: Path) -> None:

@@ -1,0 +1,378 @@
+"""Which files are read, in which parts, and their lines: folders, globs, archives, rotated files; large ones in ranges.
+
+    places ─► planned() ─► Part (one file, or a range of its bytes, or a member of an archive) ─► read_part() ─► rows
+
+A range holds the lines that begin in it. What cannot be read is a sentence, and the rest is read.
+"""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import glob
+import gzip
+import lzma
+import os
+import re
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, cast
+
+import zstandard
+
+from ..errors import HarnessError
+from .stream import Counts, LogRow, Reader
+
+RANGE = 32 << 20
+"""Bytes of a range of a large file."""
+
+LONGEST = 1 << 20
+"""Bytes of a line, beyond which only its beginning is read."""
+
+KEPT = 64 << 10
+"""So much of a longer one."""
+
+_BLOCK = 1 << 20
+_BEYOND = 1 << 16
+_OPENERS: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
+    ".gz": lambda file: cast(IO[bytes], gzip.GzipFile(fileobj=file)),
+    ".zst": lambda file: cast(IO[bytes], zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)),
+    ".bz2": lambda file: cast(IO[bytes], bz2.BZ2File(file)),
+    ".xz": lambda file: cast(IO[bytes], lzma.LZMAFile(file)),  # noqa: SIM115
+}
+_IS_TAR = re.compile(r".*\.(?:tar(?:\.(?:gz|bz2|xz))?|tgz)")
+_IS_LOG = re.compile(r".*(?:\.log\b|\.txt$|\.out$|\.err$|^stdout|^stderr).*", re.I)
+_ARCHIVES = (".zip",)
+_CANNOT = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, zstandard.ZstdError, tarfile.TarError,
+           RuntimeError, NotImplementedError)  # fmt: skip
+
+
+class LogError(HarnessError):
+    """No logs where they were looked for (exit status 2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one task reads."""
+
+    file: str
+    """As rows call it."""
+    path: str
+    member: str = ""
+    """Of an archive."""
+    start: int = 0
+    end: int | None = None
+    """The first byte behind the range; None: to the end."""
+    size: int = 0
+    """Of the file, when it was looked at."""
+    zone: str | None = None
+    """Of stamps that do not say theirs, where it is given."""
+
+
+@dataclass(slots=True)
+class Plan:
+    parts: list[Part] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Read:
+    """What became of a part."""
+
+    counts: Counts
+    notes: list[str] = field(default_factory=list)
+
+
+# --- which
+
+
+def planned(places: Iterable[str | Path], zone: str | None = None, *, range_size: int = RANGE) -> Plan:
+    """The parts of all logs there. LogError for a place that is not there, and when there is no log at all."""
+    plan = Plan()
+    found = dict[str, Path]()
+    places = list(places)
+    for place in places:
+        for name, path in _files(str(place), plan):
+            if path.resolve() in {one.resolve() for one in found.values() if one.name == path.name}:
+                continue
+            if name in found:  # the same name in two places
+                name = str(Path(*path.parts[-len(Path(name).parts) - 1 :]))
+            found[name if name not in found else str(path)] = path
+    for name, path in sorted(found.items()):
+        plan.parts += _parts(name, path, zone, plan, range_size)
+    if not plan.parts and not plan.notes:
+        asked = ", ".join(map(str, places))
+        raise LogError(
+            f"{asked}: no log is there: in folders, names with .log, .txt, .out or .err; else the file itself"
+        )
+    return plan
+
+
+def _files(place: str, plan: Plan) -> Iterator[tuple[str, Path]]:
+    path = Path(place.removeprefix("file://"))
+    if path.is_dir():
+        others = []
+        for each in sorted(path.rglob("*")):
+            name = str(each.relative_to(path))
+            if not each.is_file():
+                continue
+            if _is_log(each.name):
+                yield name, each
+            else:
+                others.append(name)
+        if others:
+            some = ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
+            plan.notes.append(f"{place}: {len(others)} files are no logs by their names and were not read: {some}")
+    elif path.exists() or path.is_symlink():
+        yield path.name, path
+    elif glob.has_magic(str(path)):
+        root = Path(*_before_magic(path.parts))
+        matches = sorted(map(Path, glob.glob(str(path), recursive=True)))
+        if not matches:
+            raise LogError(f"{place}: no file is called like that")
+        for each in matches:
+            if each.is_dir():
+                yield from ((f"{each.name}/{name}", file) for name, file in _files(str(each), plan))
+            else:
+                yield str(each.relative_to(root)), each
+    else:
+        raise LogError(
+            f"{place} is not there: logs are read from files, folders, archives and patterns like logs/*.log"
+        )
+
+
+def _before_magic(parts: Iterable[str]) -> list[str]:
+    found = []
+    for part in parts:
+        if glob.has_magic(part):
+            break
+        found.append(part)
+    return found
+
+
+def _is_log(name: str) -> bool:
+    return _IS_LOG.match(name) is not None or _IS_TAR.fullmatch(name) is not None or name.endswith(_ARCHIVES)
+
+
+def _parts(name: str, path: Path, zone: str | None, plan: Plan, range_size: int) -> Iterator[Part]:
+    try:
+        size = path.stat().st_size
+        if path.suffix == ".zip":
+            with zipfile.ZipFile(path) as archive:
+                members = [(info.filename, info.file_size) for info in archive.infolist() if not info.is_dir()]
+        elif _IS_TAR.fullmatch(path.name):
+            with tarfile.open(path) as tar:
+                members = [(info.name, info.size) for info in tar if info.isfile()]
+        else:
+            yield from _ranges(name, path, size, zone, range_size)
+            return
+    except _CANNOT as exc:
+        plan.notes.append(f"{name}: it cannot be read: {_why(exc)}")
+        return
+    for member, length in sorted(members):
+        yield Part(f"{name}/{member}", str(path), member, 0, None, length, zone)
+
+
+def _ranges(name: str, path: Path, size: int, zone: str | None, range_size: int) -> Iterator[Part]:
+    if path.suffix in _OPENERS or size <= range_size * 3 // 2:
+        end = None if path.suffix in _OPENERS else size
+        yield Part(name, str(path), "", 0, end, size, zone)
+        return
+    with path.open("rb") as file:
+        if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            yield Part(name, str(path), "", 0, None, size, zone)
+            return
+    for start in range(0, size, range_size):
+        yield Part(name, str(path), "", start, min(start + range_size, size), size, zone)
+
+
+_DATED = re.compile(r"[._-]?\d{4}-?\d\d-?\d\d(?:[T_-]?\d\d[-:.]?\d\d[-:.]?\d\d(?:\.\d+)?)?")
+_NUMBERED = re.compile(r"(?:[.-](?P<index>\d{1,5}))(?=\.log$|$)")
+
+
+def series_of(file: str) -> tuple[str, str, int]:
+    """(series, date, index) of a log's name: `namesrv.log` and 3 of `otherdays/namesrv.3.log.gz`."""
+    name = file
+    for suffix in (*_OPENERS, *_ARCHIVES):
+        name = name.removesuffix(suffix)
+    folder, _, base = name.rpartition("/")
+    if folder.rpartition("/")[2] in ("otherdays", "other_days"):
+        folder = folder.rpartition("/")[0]
+    dated = _DATED.search(base)
+    base = base if dated is None else base[: dated.start()] + base[dated.end() :]
+    numbered = _NUMBERED.search(base)
+    base = base if numbered is None else base[: numbered.start()] + base[numbered.end() :]
+    series = f"{folder}/{base}" if folder else base
+    return series, "" if dated is None else dated[0].strip("._-"), 0 if numbered is None else int(numbered["index"])
+
+
+def ages(files: Iterable[str]) -> dict[str, tuple[str, int]]:
+    """File → (series, age): 0 the one that is written to, then the older ones in their order."""
+    by_series: dict[str, list[tuple[str, str, int]]] = {}
+    for file in files:
+        series, date, index = series_of(file)
+        by_series.setdefault(series, []).append((file, date, index))
+    found = dict[str, tuple[str, int]]()
+    for series, members in by_series.items():
+        upwards = "rocketmq-cpp.log" in series  # boost counts up: the highest number is the newest
+        newest_first = sorted(
+            members, key=lambda one: (one[1] != "", _backwards(one[1]), -one[2] if upwards else one[2], one[0])
+        )
+        found |= {file: (series, age) for age, (file, _date, _index) in enumerate(newest_first)}
+    return found
+
+
+def _backwards(date: str) -> str:
+    return "".join(chr(0x10FF - ord(char)) for char in date)
+
+
+# --- what stands in them
+
+
+def read_part(part: Part) -> tuple[Iterator[LogRow], Read]:
+    """Its rows, and what there is to say of it once they are all taken."""
+    read = Read(Counts())
+    return _rows(part, read), read
+
+
+def _rows(part: Part, read: Read) -> Iterator[LogRow]:
+    reader = Reader(part.file, read.counts, zone=part.zone)
+    try:
+        with ExitStack() as stack:
+            file, raw = _opened(part, stack)
+            if part.size == 0 and raw is not None and not raw.peek(1):
+                read.notes.append(f"{part.file} is empty")
+                return
+            yield from _lines_read(part, read, reader, file)
+            if part.end is not None and part.end < part.size:
+                _read_beyond(reader, file)
+            elif part.end is not None and os.stat(part.path).st_size > part.size:
+                read.notes.append(f"{part.file} grew while it was read: its first {part.size:,} bytes were read")
+    except _CANNOT as exc:
+        before = f" after line {read.counts.lines:,}; what came before was read" if read.counts.lines else ""
+        read.notes.append(f"{part.file}: it cannot be read{before}: {_why(exc)}")
+    yield from reader.finished()
+
+
+def _opened(part: Part, stack: ExitStack) -> tuple[IO[bytes], Any]:
+    """(its bytes, unpacked; the buffered file that they come from, where it has no member)."""
+    suffix = Path(part.member or part.path).suffix
+    if part.member and part.path.endswith(".zip"):
+        archive = stack.enter_context(zipfile.ZipFile(part.path))
+        file, raw = stack.enter_context(archive.open(part.member)), None
+    elif part.member:
+        tar = stack.enter_context(tarfile.open(part.path))  # noqa: SIM115
+        file, raw = cast(IO[bytes], tar.extractfile(part.member)), None
+    else:
+        raw = stack.enter_context(Path(part.path).open("rb"))  # noqa: SIM115
+        file = raw
+    return (_OPENERS[suffix](file) if suffix in _OPENERS else file), raw
+
+
+def _lines_read(part: Part, read: Read, reader: Reader, file: IO[bytes]) -> Iterator[LogRow]:
+    first, left = b"", part.end
+    if part.start:
+        file.seek(part.start - 1)
+        _skip_line(file)
+        if part.end is not None and file.tell() >= part.end:
+            return  # one line goes over the whole range
+        left = None if part.end is None else part.end - file.tell()
+    else:
+        first = file.read(8192 if part.end is None else min(8192, part.end))
+        if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            file = cast(IO[bytes], codecs.EncodedFile(cast(Any, _Joined(first, file)), "utf-8", "utf-16", "replace"))
+            first = b""
+        elif b"\0" in first:
+            read.notes.append(f"{part.file} is not text and was not read")
+            return
+        left = None if left is None else left - len(first)
+        first = first.removeprefix(codecs.BOM_UTF8)
+    for block, cut in _blocks(file, first, left):
+        if cut:
+            read.notes.append(
+                f"{part.file}: a line is longer than {LONGEST // 1000:,} kB; its first {KEPT // 1000} kB were read"
+            )
+        lines = block.decode("utf-8", "replace").split("\n")
+        if lines[-1] == "":
+            lines.pop()
+        yield from reader.rows(lines)
+
+
+class _Joined:
+    """A stream of which something was read already."""
+
+    def __init__(self, first: bytes, file: IO[bytes]) -> None:
+        self._first, self._file = first, file
+
+    def read(self, size: int = -1) -> bytes:
+        if self._first:
+            taken, self._first = (self._first, b"") if size < 0 else (self._first[:size], self._first[size:])
+            return taken + (self._file.read() if size < 0 else b"")
+        return self._file.read(size)
+
+
+def _skip_line(file: IO[bytes]) -> None:
+    """To the beginning of the next line, from anywhere; a long line is not held in memory."""
+    while (piece := file.readline(_BLOCK)) and not piece.endswith(b"\n"):
+        pass
+
+
+def _blocks(file: IO[bytes], first: bytes, left: int | None) -> Iterator[tuple[bytes, bool]]:
+    """Whole lines: `first`, `left` bytes more, and the rest of the last one; each with whether it is a cut line."""
+    rest, data = b"", first
+    while True:
+        if not data:
+            if left is not None and left <= 0:
+                break
+            data = file.read(_BLOCK if left is None else min(_BLOCK, left))
+            if not data:
+                break
+            left = None if left is None else left - len(data)
+        end = data.rfind(b"\n") + 1
+        if end:
+            yield rest + data[:end], False
+            rest = data[end:]
+        else:
+            rest += data
+        data = b""
+        if len(rest) > LONGEST:
+            yield rest[:KEPT] + b"\n", True
+            rest = b""
+            left = _over(file, left)
+            if left is not None and left <= 0:
+                return
+    if rest:
+        if left is not None:  # the range ends in the middle of a line
+            tail = file.readline(LONGEST)
+            is_cut = len(tail) == LONGEST and not tail.endswith(b"\n")
+            yield (rest + tail)[:KEPT] + b"\n" if is_cut else rest + tail, is_cut
+            if is_cut:
+                _skip_line(file)
+        else:
+            yield rest, False
+
+
+def _over(file: IO[bytes], left: int | None) -> int | None:
+    """The rest of a line that is too long is passed over; what is left of the range then."""
+    while (piece := file.readline(_BLOCK)) and not piece.endswith(b"\n"):
+        left = None if left is None else left - len(piece)
+    return None if left is None else left - len(piece)
+
+
+def _read_beyond(reader: Reader, file: IO[bytes]) -> None:
+    """What goes on behind the range with its last record."""
+    lines = file.read(_BEYOND).decode("utf-8", "replace").split("\n")
+    reader.beyond(lines[:-1])
+
+
+def _why(exc: BaseException) -> str:
+    if isinstance(exc, PermissionError):
+        return "no permission"
+    if isinstance(exc, EOFError):
+        return "it ends in the middle of what is compressed"
+    return (exc.strerror or str(exc)) if isinstance(exc, OSError) else str(exc) or type(exc).__name__

@@ -1,0 +1,272 @@
+"""The head of a line: when, how loud, who, and what was said. One layout a writer, edited ones too. Pure.
+
+    2026-11-22 20:17:34 INFO main - …                                     servers 4.9 and 5.x: GMT+8, whole seconds
+    2026-11-22 20:17:34 - …          2026-11-22 20:17:34 INFO - …         their watermark.log, protection.log, stats.log
+    2026-11-22 12:18:51,122 INFO RocketmqRemoting - …                     Java client 4.9, its own log: local zone
+    2026-11-22 20:18:51.123 INFO  [4711] [main] [o.a.r.r.n.N#x:540] - …   Java client 5.x: GMT+8
+    2026-11-22 12:18:51.122  INFO 4711 --- [main] RocketmqClient : …      programs that log by slf4j, in many forms
+    [2026-Nov-22 01:26:38.851088](warning):…[invokeSync:206]              C++
+    time="2026-11-22T01:26:38Z" level=error msg="…" topic=T   ERRO[0066] …  Go
+    2026-11-22 01:26:38,851 INFO 4711 [mq:client] …                       Node
+
+A stamp is kept as it is written: `stamp_ms` are its digits as if they were UTC. `zone` is what the layout or the stamp
+itself says of it; None where no line says it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from calendar import month_abbr, timegm
+from typing import Any, NamedTuple
+
+SERVERS = "+08:00"
+"""The zone of every stamp that a server, or a 5.x client, writes."""
+
+JAVA_SERVER, JAVA_CLIENT_49, JAVA_CLIENT_5, JAVA_HOST = "java-server", "java-client-4.9", "java-client-5", "java-host"
+CPP_1, CPP_2, GO, NODE, UNKNOWN = "cpp-1", "cpp-2", "go", "node", "unknown"
+WRITERS = (JAVA_SERVER, JAVA_CLIENT_49, JAVA_CLIENT_5, JAVA_HOST, CPP_1, CPP_2, GO, NODE, UNKNOWN)
+
+
+class Head(NamedTuple):
+    """A line that begins a record."""
+
+    text: str
+    writer: str
+    stamp: str = ""
+    """As written, with its digits behind the second."""
+    stamp_ms: int | None = None
+    """None: no stamp, or one that is no time."""
+    resolution_ms: int = 1000
+    zone: str | None = None
+    level: str = ""
+    thread: str | None = None
+    logger: str | None = None
+
+
+_S = r"(?P<stamp>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)"
+_LEVEL = r"(?P<level>TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)"
+_SERVER = re.compile(rf"{_S} +{_LEVEL} +(?P<thread>[^\s\[\]]\S*?(?: \S+?){{0,3}}) +-(?: +|$)(?P<text>.*)", re.S)
+_BARE = re.compile(rf"{_S}(?: +{_LEVEL})? +-(?: +|$)(?P<text>.*)", re.S)
+_CLIENT_49 = re.compile(
+    rf"{_S}(?P<digits>[.,]\d{{3}}) +{_LEVEL} +(?P<logger>[\w.$#*/@-]+) +-(?: +|$)(?P<text>.*)", re.S
+)
+_CLIENT_5 = re.compile(
+    rf"{_S}(?P<digits>[.,]\d{{3}}) +{_LEVEL} +\[(?P<pid>\d+)\] ?\[(?P<thread>[^\]]*)\] ?\[(?P<logger>[^\]]*)\]"
+    r" +-(?: +|$)(?P<text>.*)",
+    re.S,
+)
+_CPP = re.compile(
+    r"\[(?P<stamp>\d{4}-(?:\d\d|[A-Z][a-z]{2})-\d\d \d\d:\d\d:\d\d)(?P<digits>\.\d{1,9})?\] ?\((?P<level>[a-z]+)\) ?: ?"
+    r"(?P<text>.*?)(?:\[\w+:\d+\])?",
+    re.S,
+)
+_GO_TEXT = re.compile(r'time="(?P<stamp>[^"]+)" +level=(?P<level>[a-z]+) +(?P<text>msg=.*)', re.S)
+_GO_SCREEN = re.compile(r"(?P<level>TRAC|DEBU|INFO|WARN|ERRO|FATA|PANI)\[(?P<stamp>[^\]]*)\] ?(?P<text>.*)", re.S)
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+# Programs that log by slf4j, and Node's loggers: the stamp, then what their pattern has, until the text begins.
+_HOST_STAMP = re.compile(
+    r"(?:(?P<level>TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b[ |:]*)?\[?"
+    r"(?:(?P<stamp>\d{4}[-/.]\d\d[-/.]\d\d[ T]+\d\d:\d\d:\d\d)|(?P<clock>\d\d:\d\d:\d\d))"
+    r"(?P<digits>[.,:]\d{1,9})? ?(?P<zone>Z|[+-]\d\d:?\d\d|UTC|GMT)?\]?"
+)
+_PIECE = re.compile(
+    r"[ \t]*(?:"
+    r"\[(?P<bracket>(?!mq:|MQPush|WATERMARK|[A-Z]+_[A-Z_]+\])[^\]]{0,200})\]"
+    r"|(?P<level>TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)(?=[\s|:\]-])"
+    r"|(?P<number>\d+)(?=[ \t]+(?:---|\[))"
+    r"|(?P<rule>---|\|)"
+    r"|(?P<end>[-:])(?=[ \t])"
+    r"|(?P<word>[\w.$#/@-]+)(?=[ \t]+[-:][ \t]|[ \t]*\||[ \t]+(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)[ \t])"
+    r"|(?P<logger>(?:Rocketmq\w+|[A-Za-z]\w*(?:\.\w+)+))(?=:?[ \t])"
+    r")"
+)
+_LEVELS = {
+    "TRACE": "TRACE", "DEBUG": "DEBUG", "INFO": "INFO", "WARN": "WARN", "WARNING": "WARN", "ERROR": "ERROR",
+    "FATAL": "FATAL", "TRAC": "TRACE", "DEBU": "DEBUG", "ERRO": "ERROR", "FATA": "FATAL", "PANI": "FATAL",
+    "PANIC": "FATAL",
+}  # fmt: skip
+_MONTHS = dict(zip(month_abbr, range(13), strict=True))
+_IS_LOGGER = re.compile(r"Rocketmq\w*|(?:\w+\.)+\w+(?:[#$].*)?")
+_OWN_LOGGERS = ("Rocketmq", "io.netty", "root")
+
+_cache: dict[str, int | None] = {}
+
+
+def second_of(stamp: str) -> int | None:
+    """Milliseconds of a stamp's digits, up to its second, as if they were UTC; None: they are no time."""
+    try:
+        return _cache[stamp]
+    except KeyError:
+        if len(_cache) > 20_000:
+            _cache.clear()
+        found = _cache[stamp] = _second_of(stamp)
+        return found
+
+
+def _second_of(stamp: str) -> int | None:
+    day, _, clock = " ".join(re.split(r"[ T]+", stamp, maxsplit=1)).partition(" ")
+    year, month, date = re.split(r"[-/.]", day)
+    numbers = [int(year), _MONTHS.get(month) or int(month), int(date), *map(int, clock.split(":"))]
+    if not (1 <= numbers[1] <= 12 and numbers[3] < 24 and numbers[4] < 60 and numbers[5] < 62 and numbers[0] > 0):
+        return None
+    lengths = (31, 29 if _is_leap(numbers[0]) else 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+    return timegm(tuple(numbers)) * 1000 if 1 <= numbers[2] <= lengths[numbers[1] - 1] else None
+
+
+def _is_leap(year: int) -> bool:
+    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+
+
+def _with_digits(stamp: str, digits: str | None) -> tuple[int | None, int]:
+    second = second_of(stamp)
+    if not digits:
+        return second, 1000
+    return None if second is None else second + int(digits[1:4].ljust(3, "0")), 1
+
+
+def server(line: str) -> Head | None:
+    if (found := _SERVER.match(line)) is None:
+        return None
+    stamp, level, thread, text = found.group("stamp", "level", "thread", "text")
+    if thread.startswith("Rocketmq"):  # a pattern like the servers', of a program that has RocketMQ's loggers
+        return Head(text, JAVA_HOST, stamp, second_of(stamp), 1000, None, level, None, thread)
+    return Head(text, JAVA_SERVER, stamp, second_of(stamp), 1000, SERVERS, level, thread)
+
+
+def bare(line: str) -> Head | None:
+    if (found := _BARE.match(line)) is None:
+        return None
+    stamp, level, text = found.group("stamp", "level", "text")
+    return Head(text, JAVA_SERVER, stamp, second_of(stamp), 1000, SERVERS, level or "")
+
+
+def client_49(line: str) -> Head | None:
+    if (found := _CLIENT_49.match(line)) is None:
+        return None
+    stamp, digits, level, logger, text = found.group("stamp", "digits", "level", "logger", "text")
+    writer = JAVA_CLIENT_49 if digits[0] == "," and logger.startswith(_OWN_LOGGERS) else JAVA_HOST
+    ms, resolution = _with_digits(stamp, digits)
+    return Head(text, writer, stamp + digits, ms, resolution, None, _LEVELS[level], None, logger)
+
+
+def client_5(line: str) -> Head | None:
+    if (found := _CLIENT_5.match(line)) is None:
+        return None
+    stamp, digits, level, thread, logger, text = found.group("stamp", "digits", "level", "thread", "logger", "text")
+    ms, resolution = _with_digits(stamp, digits)
+    return Head(text, JAVA_CLIENT_5, stamp + digits, ms, resolution, SERVERS, _LEVELS[level], thread, logger)
+
+
+def cpp(line: str) -> Head | None:
+    if line[:1] != "[" or (found := _CPP.fullmatch(line.rstrip())) is None:
+        return None
+    stamp, digits, level, text = found.group("stamp", "digits", "level", "text")
+    ms, resolution = _with_digits(stamp, digits)
+    writer = CPP_1 if stamp[5].isalpha() else CPP_2
+    return Head(text, writer, stamp + (digits or ""), ms, resolution, None, _LEVELS.get(level.upper(), level.upper()))
+
+
+def go(line: str) -> Head | None:
+    if "\x1b[" in line[:12]:
+        line = _COLOURS.sub("", line)
+    found = _GO_TEXT.match(line) or _GO_SCREEN.match(line)
+    if found is None:
+        return None
+    stamp, level, text = found.group("stamp", "level", "text")
+    level = _LEVELS.get(level.upper(), level.upper())
+    dated = _HOST_STAMP.fullmatch(stamp)
+    if dated is None or dated["stamp"] is None:  # seconds since the program began
+        return Head(text, GO, stamp, None, 1000, None, level)
+    ms, resolution = _with_digits(dated["stamp"], dated["digits"])
+    return Head(text, GO, stamp, ms, resolution, _zone(dated["zone"]), level)
+
+
+def host(line: str) -> Head | None:
+    """A pattern of somebody's own: what stands in brackets, before ` - ` or ` : ` is told by what it looks like."""
+    if (found := _HOST_STAMP.match(line)) is None:
+        return None
+    level, thread, logger = found["level"] or "", None, None
+    at, has_more = found.end(), False
+    while (piece := _PIECE.match(line, at)) is not None:
+        kind, said = piece.lastgroup, (piece[piece.lastgroup or 0] or "").strip()
+        if (kind == "level" and level) or (kind == "logger" and logger) or (kind == "number" and not level):
+            break
+        at, has_more = piece.end(), True
+        if kind == "level" or (kind == "bracket" and said in _LEVELS and not level):
+            level = said
+        elif kind == "end":
+            break
+        elif kind in ("bracket", "word", "logger"):
+            if logger is None and (kind == "logger" or _IS_LOGGER.fullmatch(said)):
+                logger = said
+            elif thread is None or kind == "bracket":
+                thread = said if thread is None else thread
+            if kind == "logger" and line[at : at + 1] == ":":
+                at += 1
+                break
+    text = line[at:].lstrip(" \t")
+    writer = NODE if text.startswith(("[mq:", "[MQPush")) else JAVA_HOST
+    if not has_more and found["stamp"] is None and not level:
+        return None
+    level = _LEVELS.get(level, level)
+    if found["stamp"] is None:  # a time of day, of a day that no line names
+        return Head(text, writer, found["clock"] + (found["digits"] or ""), None, 1, None, level, thread, logger)
+    ms, resolution = _with_digits(found["stamp"], found["digits"])
+    return Head(text, writer, found[0].strip("[] "), ms, resolution, _zone(found["zone"]), level, thread, logger)
+
+
+def _zone(said: str | None) -> str | None:
+    if not said:
+        return None
+    if said in ("Z", "UTC", "GMT"):
+        return "+00:00"
+    return said if ":" in said else f"{said[:3]}:{said[3:]}"
+
+
+def node(line: str) -> Head | None:
+    """What Node prints to the screen: its own words with nothing before."""
+    return Head(line, NODE) if line.startswith(("[mq:", "[MQPushConsumer]")) else None
+
+
+def as_json(line: str) -> tuple[Head | str, str | None] | None:
+    """A line of JSON: (its record, or the line that is in it, and the stamp that a container's runtime gave it)."""
+    if not line.startswith("{") or '":' not in line:
+        return None
+    try:
+        found: Any = json.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(found, dict):
+        return None
+    if isinstance(inner := found.get("log"), str):  # docker's json-file
+        return inner.rstrip("\n"), found.get("time")
+    text = next((found[key] for key in ("message", "msg") if isinstance(found.get(key), str)), None)
+    if text is None:
+        return None
+    stamp = str(next((found[key] for key in ("@timestamp", "timestamp", "time", "ts") if key in found), ""))
+    dated = _HOST_STAMP.fullmatch(stamp)
+    level = str(found.get("level") or "").upper()
+    thread, logger = (found.get(key) for key in ("thread_name", "logger_name"))
+    ms, resolution = _with_digits(dated["stamp"], dated["digits"]) if dated and dated["stamp"] else (None, 1)
+    writer = JAVA_HOST if logger or "message" in found else GO
+    if writer == GO:
+        text = " ".join([text, *(f"{key}={json.dumps(said)}" for key, said in found.items())])
+    zone = _zone(dated["zone"]) if dated else None
+    return Head(text, writer, stamp, ms, resolution, zone, _LEVELS.get(level, level), thread, logger), None
+
+
+LAYOUTS = (server, client_49, client_5, bare, cpp, go, host, node)
+"""In the order in which a line is held against them: the narrower before the wider."""
+
+
+def head_of(line: str) -> Head | None:
+    """None: the line begins no record; it goes on with the one before."""
+    first = line[:1]
+    if not first or first in " \t":
+        return None
+    for layout in LAYOUTS:
+        if (found := layout(line)) is not None:
+            return found
+    return None

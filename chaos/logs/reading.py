@@ -1,0 +1,345 @@
+"""Logs wherever they lie become one DataFrame of events and a count for each file: the door of this room. Spark.
+
+    logs = read_logs(spark, ["collected/", "ns-1.zip", "s3a://incident/*.log.gz"])
+    logs.events    file │ line │ prefix │ stamp_ms │ resolution_ms │ zone │ … │ event │ fields
+    logs.files     of each: writer, series and age, lines understood, not understood, continued, the commonest unknown
+    logs.notes     what could not be read, a sentence each
+
+One pass, one task a file or a range of a large one; each leaves its events as Parquet, in a folder that is given or
+that goes away with `close()`. `read_plain` is the same without Spark, for little logs. Executors have to see the logs,
+and that folder, at the same path.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import accumulate, chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .files import RANGE, LogError, Part, Plan, Read, ages, planned, read_part
+from .stream import Counts, LogRow
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+SCHEMA = (
+    "file string, line long, prefix string, stamp_ms long, resolution_ms int, zone string, outer_ms long, "
+    "level string, thread string, logger string, writer string, event string, "
+    "fields map<string, string>, times long, last_ms long"
+)
+SHAPES_SHOWN = 20
+_BATCH = 8_192
+_TASK = 8 << 20
+_FIRST_YEAR_MS = 1_325_376_000_000
+"""2012: before it nobody ran RocketMQ, so that a clock that says so was not set."""
+
+
+@dataclass(slots=True)
+class FileRead:
+    """What became of a file: `lines` is the sum of the next three."""
+
+    file: str
+    path: str
+    series: str
+    """The file that it was rotated from: `namesrv.log` of `otherdays/namesrv.3.log.gz`."""
+    age: int
+    """0: the newest of its series; the others in their order."""
+    writer: str | None
+    """Whose layout most of its records have."""
+    lines: int
+    understood: int
+    not_understood: int
+    continued: int
+    counted: dict[str, int]
+    """Events that are no rows of their own, or few for many lines alike."""
+    shapes: list[tuple[int, str]]
+    """The commonest of what was not understood, digits blanked."""
+    first_ms: int | None
+    last_ms: int | None
+    prefixes: list[str]
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class LogsRead:
+    events: DataFrame
+    files: list[FileRead]
+    notes: list[str]
+    _ours: list[Path] = field(default_factory=list)
+
+    def close(self) -> None:
+        """The events go away, unless they were to be kept, and so do copies of files from elsewhere."""
+        for folder in self._ours:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass(slots=True)
+class PlainLogs:
+    rows: list[LogRow]
+    files: list[FileRead]
+    notes: list[str]
+
+
+def read_plain(places: Sequence[str | Path], zone: str | None = None, *, range_size: int = RANGE) -> PlainLogs:
+    """All events in this process, in the order of files and lines."""
+    plan = planned(places, zone, range_size=range_size)
+    rows, summaries = list[LogRow](), list[dict[str, Any]]()
+    before: Counter[str] = Counter()
+    for part in plan.parts:
+        found, read = read_part(part)
+        offset = before[part.file]
+        rows += [row._replace(line=row.line + offset) for row in found] if offset else found
+        before[part.file] += read.counts.lines
+        summaries.append(_summary(read))
+    files = _files_of(plan.parts, summaries)
+    return PlainLogs(sorted(rows, key=lambda row: (row.file, row.line)), files, [*plan.notes, *_notes(files)])
+
+
+def read_logs(
+    spark: SparkSession,
+    places: Sequence[str | Path],
+    zone: str | None = None,
+    *,
+    kept: Path | None = None,
+    range_size: int = RANGE,
+) -> LogsRead:
+    """Every event of the logs there, in no order. `zone` (`+08:00`) is of stamps that do not say theirs.
+
+    `kept`: a folder for the events. LogError for a place that is not there, and where no log is at all; what cannot be
+    read is a note.
+    """
+    ours = [] if kept else [Path(tempfile.mkdtemp(prefix="nemesrv-events-"))]
+    folder = kept or ours[0]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        plan = planned(_here(spark, places, ours), zone, range_size=range_size)
+        read = _Tasks(str(folder))
+        bins = _bins(plan)
+        told = dict(spark.sparkContext.parallelize(bins, max(1, len(bins))).flatMap(read).collect())
+        return _gathered(spark, plan, [told[number] for number in range(len(plan.parts))], folder, ours)
+    except BaseException:
+        for each in ours:
+            shutil.rmtree(each, ignore_errors=True)
+        raise
+
+
+def _gathered(
+    spark: SparkSession, plan: Plan, summaries: Sequence[dict[str, Any]], folder: Path, ours: list[Path]
+) -> LogsRead:
+    from pyspark.sql import functions as F
+
+    written = [folder / _name(number) for number, summary in enumerate(summaries) if summary["rows"]]
+    if any(not path.exists() for path in written):
+        raise LogError(f"{folder}: executors wrote their events elsewhere: give a folder that all machines see")
+    columns = [column.split()[0] for column in SCHEMA.replace("<string, string>", "").split(", ")]
+    if not written:
+        events = spark.createDataFrame([], SCHEMA)
+    else:
+        events = spark.read.schema(f"part int, {SCHEMA}").parquet(*(f"file://{path.resolve()}" for path in written))
+    offsets = _offsets(plan.parts, [summary["lines"] for summary in summaries])
+    if any(offsets) and written:
+        numbers = spark.createDataFrame(list(enumerate(offsets)), "part int, offset long")
+        events = events.join(F.broadcast(numbers), "part").withColumn("line", F.col("line") + F.col("offset"))
+    files = _files_of(plan.parts, summaries)
+    return LogsRead(events.select(*columns), files, [*plan.notes, *_notes(files)], ours)
+
+
+# --- tasks
+
+
+def _bins(plan: Plan) -> list[list[tuple[int, Part]]]:
+    """What each task reads: one part, or little files together."""
+    bins = list[list[tuple[int, Part]]]()
+    room = 0
+    for number, part in enumerate(plan.parts):
+        size = (part.size if part.end is None else part.end - part.start) or 1
+        if not bins or size > room:
+            bins.append([])
+            room = _TASK
+        bins[-1].append((number, part))
+        room -= size
+    return bins
+
+
+def _name(number: int) -> str:
+    return f"events-{number:06}.parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class _Tasks:
+    """What a task does: (number, summary) of each of its parts, their events in files of that folder."""
+
+    folder: str
+
+    def __call__(self, parts: Sequence[tuple[int, Part]]) -> list[tuple[int, dict[str, Any]]]:
+        return [(number, self._written(number, part)) for number, part in parts]
+
+    def _written(self, number: int, part: Part) -> dict[str, Any]:
+        import pyarrow.parquet as pq
+
+        found, read = read_part(part)
+        count, writer = 0, None
+        path = Path(self.folder, _name(number))
+        for rows in _batched(found):
+            batch = _batch(number, rows)
+            writer = writer or pq.ParquetWriter(path, batch.schema, compression="zstd")
+            writer.write_batch(batch)
+            count += len(rows)
+        if writer is not None:
+            writer.close()
+        return _summary(read) | {"rows": count}
+
+
+def _batched(rows: Iterable[LogRow]) -> Iterator[list[LogRow]]:
+    rows = iter(rows)
+    while batch := list(islice(rows, _BATCH)):
+        yield batch
+
+
+def _batch(number: int, rows: Sequence[LogRow]) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    columns = list(zip(*rows, strict=True))
+    fields = columns[12]
+    ends = list(accumulate(map(len, fields), initial=0))
+    pairs = pa.MapArray.from_arrays(
+        pa.array(ends, pa.int32()),
+        pa.array(list(chain.from_iterable(fields)), pa.string()),
+        pa.array(list(chain.from_iterable(said.values() for said in fields)), pa.string()),
+    )
+    types = [pa.string(), pa.int64(), pa.string(), pa.int64(), pa.int32(), pa.string(), pa.int64(), *[pa.string()] * 5]
+    arrays = [pa.array(column, kind) for column, kind in zip(columns[:12], types, strict=True)]
+    arrays += [pairs, pa.array(columns[13], pa.int64()), pa.array(columns[14], pa.int64())]
+    return pa.RecordBatch.from_arrays([pa.array([number] * len(rows), pa.int32()), *arrays], ["part", *LogRow._fields])
+
+
+# --- what became of the files
+
+
+def _summary(read: Read) -> dict[str, Any]:
+    counts = {name: getattr(read.counts, name) for name in Counts.__dataclass_fields__}
+    return counts | {
+        "notes": read.notes,
+        "prefixes": sorted(read.counts.prefixes),
+        "shapes": dict(read.counts.shapes.most_common(500)),
+    }
+
+
+def _offsets(parts: Sequence[Part], lines: Sequence[int]) -> list[int]:
+    """How many lines of its file stand before each part."""
+    before: Counter[str] = Counter()
+    offsets = []
+    for part, count in zip(parts, lines, strict=True):
+        offsets.append(before[part.file])
+        before[part.file] += count
+    return offsets
+
+
+def _files_of(parts: Sequence[Part], summaries: Sequence[dict[str, Any]]) -> list[FileRead]:
+    by_file: dict[str, list[dict[str, Any]]] = {}
+    paths = {part.file: part.path for part in parts}
+    for part, summary in zip(parts, summaries, strict=True):
+        by_file.setdefault(part.file, []).append(summary)
+    aged = ages(by_file)
+    return [_file(file, paths[file], *aged[file], told) for file, told in by_file.items()]
+
+
+def _file(file: str, path: str, series: str, age: int, told: Sequence[dict[str, Any]]) -> FileRead:
+    def added(name: str) -> Counter[str]:
+        return sum((Counter(one[name]) for one in told), Counter())
+
+    def stamps(name: str) -> list[int]:
+        return [one[name] for one in told if one[name] is not None]
+
+    def total(name: str) -> int:
+        return sum(one[name] for one in told)
+
+    writers = added("writers").most_common(1)
+    read = FileRead(
+        file=file,
+        path=path,
+        series=series,
+        age=age,
+        writer=writers[0][0] if writers else None,
+        lines=total("lines"),
+        understood=total("understood"),
+        not_understood=total("not_understood"),
+        continued=total("continued"),
+        counted=dict(added("counted")),
+        shapes=[(count, shape) for shape, count in added("shapes").most_common(SHAPES_SHOWN)],
+        first_ms=min(stamps("first_ms"), default=None),
+        last_ms=max(stamps("last_ms"), default=None),
+        prefixes=sorted({prefix for one in told for prefix in one["prefixes"]}),
+        notes=list(dict.fromkeys(note for one in told for note in one["notes"])),
+    )
+    read.notes += _odd(read, undated=total("undated"), backwards=total("backwards"))
+    return read
+
+
+def _odd(read: FileRead, *, undated: int, backwards: int) -> Iterator[str]:
+    """What is strange about a file that could be read."""
+    if undated:
+        yield f"{read.file}: {undated:,} records have a stamp that is no time; they have none"
+    if backwards:
+        yield f"{read.file}: its stamps go back by more than a minute {backwards:,} times, as when a clock is set"
+    if read.first_ms is not None and read.first_ms < _FIRST_YEAR_MS:
+        yield f"{read.file}: its first stamp is of {_day(read.first_ms)}, before RocketMQ was: that clock was not set"
+    if read.last_ms is not None and read.last_ms > (time.time() + 2 * 86_400) * 1000:
+        yield f"{read.file}: its last stamp is of {_day(read.last_ms)}, which is to come: that clock was not set"
+    if read.lines and not read.understood:
+        yield f"{read.file}: none of its {read.lines:,} lines was understood: it may be no log of RocketMQ's"
+
+
+def _day(ms: int) -> str:
+    with suppress(ValueError, OverflowError, OSError):
+        return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d}"
+    return f"the year {1970 + ms // 31_556_952_000}"
+
+
+def _notes(files: Iterable[FileRead]) -> list[str]:
+    return [note for file in files for note in file.notes]
+
+
+# --- files elsewhere
+
+
+def _here(spark: SparkSession, places: Sequence[str | Path], ours: list[Path]) -> list[str | Path]:
+    """Places on this machine; what Hadoop's file systems have is copied here, as this Spark is set up for them."""
+    here, folder = list[str | Path](), None
+    for number, place in enumerate(places):
+        scheme, found, _rest = str(place).partition("://")
+        if not found or scheme == "file":
+            here.append(place)
+            continue
+        if folder is None:
+            folder = Path(tempfile.mkdtemp(prefix="nemesrv-logs-"))
+            ours.append(folder)
+        here.append(_copied(spark, str(place), folder / str(number)))
+    return here
+
+
+def _copied(spark: SparkSession, uri: str, folder: Path) -> Path:
+    jvm: Any = spark.sparkContext._jvm
+    java: Any = spark.sparkContext._jsc
+    folder.mkdir()
+    try:
+        path = jvm.org.apache.hadoop.fs.Path(uri)
+        system = path.getFileSystem(java.hadoopConfiguration())
+        matches = system.globStatus(path)
+        for status in matches or ():
+            system.copyToLocalFile(False, status.getPath(), jvm.org.apache.hadoop.fs.Path(str(folder)), True)
+    except Exception as exc:  # py4j's, with Java's reason in it
+        reason = str(getattr(exc, "java_exception", exc)).splitlines()[0]
+        raise LogError(f"{uri} cannot be read: {reason}") from exc
+    if not any(folder.iterdir()):
+        raise LogError(f"{uri} is not there: logs are read from files, folders, archives and patterns like logs/*.log")
+    return folder

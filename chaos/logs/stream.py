@@ -1,0 +1,346 @@
+"""The lines of a log become rows: records with what goes on behind them, their events, a count of all the rest. Pure.
+
+    2026-11-22 12:18:51,122 WARN RocketmqClient - updateTopicRouteInfoFromNameServer Exception      ┐
+    org.apache.rocketmq.client.exception.MQClientException: CODE: 17  DESC: No topic route info …   ├─► one LogRow
+    See http://rocketmq.apache.org/docs/faq/ for further details.                                   ┘
+
+Every line is counted once: as understood, as not understood, or as going on with the record before. What somebody's
+tool put before each line (`ns1: `, `broker-a | `, docker's own stamp) is taken off and kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from .layouts import (
+    GO,
+    JAVA_SERVER,
+    UNKNOWN,
+    Head,
+    as_json,
+    bare,
+    client_5,
+    client_49,
+    cpp,
+    go,
+    head_of,
+    second_of,
+    server,
+)
+from .shapes import COUNTED, QUIET, edited_event_of, event_of, setting_of
+from .shapes.other_clients import go_event_of
+
+MORE_MAX = 2_000
+"""Characters of what goes on behind a record that are kept."""
+
+RUN_MS = 60_000
+"""So long is a run of lines alike that one row stands for."""
+
+SHAPES_MAX = 2_000
+"""Kinds of lines not understood that are told apart, a file."""
+
+
+class LogRow(NamedTuple):
+    """An event, with where it stands."""
+
+    file: str
+    line: int
+    """From 1."""
+    prefix: str | None
+    """What stood before the stamp, of a log that has several in it."""
+    stamp_ms: int | None
+    """The stamp's digits as if they were UTC."""
+    resolution_ms: int
+    zone: str | None
+    """Of the stamp, where the layout or the stamp says it: `+08:00`."""
+    outer_ms: int | None
+    """The stamp, in UTC, that a container's runtime put before the line."""
+    level: str
+    thread: str | None
+    logger: str | None
+    writer: str
+    event: str
+    fields: Mapping[str, str]
+    times: int = 1
+    """Of how many lines alike this is the first."""
+    last_ms: int | None = None
+    """The stamp of the last of them."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What became of the lines of a file: `lines` is the sum of the other three."""
+
+    lines: int = 0
+    understood: int = 0
+    not_understood: int = 0
+    """Records of no known shape."""
+    continued: int = 0
+    """Lines that go on with the record before, and empty ones."""
+    counted: Counter[str] = field(default_factory=Counter)
+    """Events that were understood and only counted."""
+    shapes: Counter[str] = field(default_factory=Counter)
+    """What was not understood, its digits blanked."""
+    writers: Counter[str] = field(default_factory=Counter)
+    """Whose layout the records have."""
+    prefixes: set[str] = field(default_factory=set)
+    first_ms: int | None = None
+    last_ms: int | None = None
+    undated: int = 0
+    """Records with a stamp that is no time."""
+    backwards: int = 0
+    """Records whose stamp is more than a minute before the one before."""
+
+
+@dataclass(slots=True)
+class _Pending:
+    """The record at hand: lines may still go on with it."""
+
+    head: Head
+    line: int
+    outer_ms: int | None
+    event: str | None
+    fields: dict[str, str]
+    more: list[str] = field(default_factory=list)
+    more_chars: int = 0
+
+
+_NARROW: tuple[Callable[[str], Head | None], ...] = (server, client_49, client_5, bare, cpp, go)
+_OUTER = re.compile(
+    r"(?P<stamp>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?P<digits>\.\d{1,9})?(?P<zone>Z|[+-]\d\d:\d\d) "
+    r"(?:(?:stdout|stderr) [FP] )?(?P<rest>.*)",
+    re.S,
+)
+_BEGINS = r"(?=\d{4}-\d\d-\d\d[ T]\d\d:|\[\d{4}-|time=\"|\{\")"
+_PREFIX = re.compile(
+    r"(?P<prefix>\[[^\]]{1,80}\]|[\w./@\[\]-]{1,100}?)?(?P<number>(?:\A|[:-])\d+(?=[:-]))?(?:\s*[|:]\s*|-|\s+)"
+    + _BEGINS
+)
+"""`ns1: `, `ns-0 | `, `[pod/ns-0/main] `, grep's `namesrv.log:12:`."""
+_SYSLOG = re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?P<host>\S+) [\w./-]+(?:\[\d+\])?: ")
+_DIGITS = re.compile(r"\d+")
+_NAMES = re.compile(r"\b[0-9a-fA-F]{8,}\b")
+_EXCEPTION = re.compile(
+    r"(?:Caused by: )?(?P<exception>(?:[a-z_]\w*\.)+(?P<name>\w*(?:Exception|Error)))(?:: (?P<said>.*))?"
+)
+_CODE = re.compile(r"CODE: ?(?P<code>-?\d+) +DESC: ?(?P<remark>.*?)(?: +BROKER: ?(?P<broker_address>\S+))?$", re.S)
+_TOPIC = re.compile(r"(?:for the topic|route info of this topic|[Tt]opic)(?:, ?|: ?|\[)(?P<topic>[\w%|.-]+)")
+
+
+class Reader:
+    """Lines in, rows out, and the counts of one file."""
+
+    def __init__(
+        self, file: str, counts: Counts | None = None, *, first_line: int = 1, zone: str | None = None
+    ) -> None:
+        self.counts = Counts() if counts is None else counts
+        self._file, self._number, self._zone = file, first_line - 1, zone
+        self._pending: dict[str | None, _Pending] = {}
+        self._runs: dict[tuple[str | None, str], LogRow] = {}
+        self._layout: Callable[[str], Head | None] = server
+        self._prefixes: dict[str, str] = {}
+        self._stamped_ms: dict[str | None, int] = {}
+
+    def rows(self, lines: Iterable[str]) -> Iterator[LogRow]:
+        """What is complete after these lines."""
+        counts, pending = self.counts, self._pending
+        for line in lines:
+            self._number += 1
+            counts.lines += 1
+            if line[-1:] == "\r":
+                line = line[:-1]
+            prefix, outer_ms = None, None
+            head = None if line[:1] in " \t" else self._layout(line)
+            if head is None:
+                head, prefix, outer_ms, line = self._slowly(line)
+                if head is None:
+                    counts.continued += 1
+                    if (open_ := pending.get(prefix)) is not None and open_.more_chars < MORE_MAX and line:
+                        open_.more.append(line)
+                        open_.more_chars += len(line)
+                    continue
+            if (open_ := pending.pop(prefix, None)) is not None:
+                yield from self._closed(prefix, open_)
+            pending[prefix] = self._opened(head, outer_ms, prefix)
+
+    def beyond(self, lines: Iterable[str]) -> bool:
+        """Lines behind the end of what is read here: whether they still go on with the last record."""
+        for line in lines:
+            head, prefix, _outer, rest = self._slowly(line.rstrip("\r"))
+            if head is not None:
+                return False
+            if (open_ := self._pending.get(prefix)) is not None and rest:
+                open_.more.append(rest)
+                open_.more_chars += len(rest)
+                if open_.more_chars > MORE_MAX:
+                    return False
+        return True
+
+    def finished(self) -> Iterator[LogRow]:
+        """What was still open at the end."""
+        for prefix, open_ in self._pending.items():
+            yield from self._closed(prefix, open_)
+        self._pending.clear()
+        yield from self._runs.values()
+        self._runs.clear()
+
+    # --- a line -------------------------------------------------------------------------------------------------------
+
+    def _slowly(self, line: str) -> tuple[Head | None, str | None, int | None, str]:
+        """(head, prefix, outer stamp, the line without what stood before): each layout, and what tools put before."""
+        prefix, outer_ms = None, None
+        for before, name in self._prefixes.items():
+            if line.startswith(before):
+                prefix, line = name or None, line[len(before) :]
+                break
+        if line[:1].isupper() and (found := _SYSLOG.match(line)) is not None:
+            prefix, line = found["host"], line[found.end() :]
+            self.counts.prefixes.add(prefix)
+        if not line or line[0] in " \t" or line.startswith(("Caused by: ", "at ", "... ")):
+            return None, prefix, outer_ms, line
+        if line[0].isdigit() and (found := _OUTER.match(line)) is not None and self._is_outer(found):
+            outer_ms, line = _utc_ms(found), found["rest"]
+        elif line[0] == "{" and (told := as_json(line)) is not None:
+            head, stamp = told
+            if isinstance(head, Head):
+                return head, prefix, None, line
+            outer = None if stamp is None else _OUTER.match(f"{stamp} ")
+            outer_ms, line = (None if outer is None else _utc_ms(outer)), head
+        for layout in _NARROW:
+            if line and line[0] not in " \t" and (narrow := layout(line)) is not None:
+                if outer_ms is None and prefix is None:
+                    self._layout = layout
+                return narrow, prefix, outer_ms, line
+        if (head_ := head_of(line)) is not None:
+            return head_, prefix, outer_ms, line
+        if prefix is None and (found := _PREFIX.match(line)) is not None:
+            before, name = found[0], found["prefix"] or ""
+            if found["number"] is None and len(self._prefixes) < 1_000:
+                self._prefixes[before] = name
+            self.counts.prefixes.add(name)
+            head_, _, inner_ms, rest = self._slowly(line[len(before) :])
+            return head_, name or None, outer_ms if inner_ms is None else inner_ms, rest
+        if (found_ := event_of(line.strip())) is not None and found_[0] != "client_exception":
+            return Head(line.strip(), UNKNOWN), prefix, outer_ms, line
+        return None, prefix, outer_ms, line
+
+    def _is_outer(self, found: re.Match[str]) -> bool:
+        """Whether a stamp was put before the line by a container's runtime: with another behind it, or as finely."""
+        rest: str = found["rest"]
+        return len(found["digits"] or "") > 7 or head_of(rest) is not None
+
+    # --- a record -----------------------------------------------------------------------------------------------------
+
+    def _opened(self, head: Head, outer_ms: int | None, prefix: str | None) -> _Pending:
+        counts = self.counts
+        counts.writers[head.writer] += 1
+        if head.stamp_ms is not None:
+            if counts.first_ms is None or head.stamp_ms < counts.first_ms:
+                counts.first_ms = head.stamp_ms
+            if counts.last_ms is None or head.stamp_ms > counts.last_ms:
+                counts.last_ms = head.stamp_ms
+            if head.stamp_ms < self._stamped_ms.get(prefix, 0) - RUN_MS:
+                counts.backwards += 1
+            self._stamped_ms[prefix] = head.stamp_ms
+        elif head.stamp and head.resolution_ms == 1000 and head.writer != GO:
+            counts.undated += 1
+        found = go_event_of(head.text) if head.writer == GO else event_of(head.text)
+        if found is None and head.logger is not None and head.logger.startswith("io.netty"):
+            found = "housekeeping", {}
+        if found is None:
+            if head.thread == "main" and head.writer == JAVA_SERVER:
+                found = setting_of(head.text)
+            found = found or edited_event_of(head.text)
+        event, fields = (None, {}) if found is None else found
+        return _Pending(head, self._number, outer_ms, event, fields)
+
+    def _closed(self, prefix: str | None, open_: _Pending) -> Iterator[LogRow]:
+        counts, head, event, fields = self.counts, open_.head, open_.event, open_.fields
+        if open_.more:
+            exception = _exception_of(open_.more)
+            if event is None and exception is not None and "rocketmq" in exception["class"]:
+                event, fields = "client_exception", {"text": head.text[:200]}
+            if event is not None:
+                fields["more"] = "\n".join(open_.more)[:MORE_MAX]
+                fields |= {key: said for key, said in (exception or {}).items() if key not in fields and key != "class"}
+        if event is None:
+            counts.not_understood += 1
+            self._count_shape(head)
+            return
+        counts.understood += 1
+        if event in QUIET:
+            counts.counted[event] += 1
+            return
+        row = LogRow(
+            self._file,
+            open_.line,
+            prefix,
+            head.stamp_ms,
+            head.resolution_ms,
+            head.zone or self._zone,
+            open_.outer_ms,
+            head.level,
+            head.thread,
+            head.logger,
+            head.writer,
+            event,
+            fields,
+        )
+        if event in COUNTED and fields.get("row", "null") == "null":
+            yield from self._run(prefix, row)
+        else:
+            yield row
+
+    def _run(self, prefix: str | None, row: LogRow) -> Iterator[LogRow]:
+        self.counts.counted[row.event] += 1
+        run = self._runs.get((prefix, row.event))
+        if run is not None and 0 <= (row.stamp_ms or 0) - (run.stamp_ms or 0) <= RUN_MS:
+            self._runs[prefix, row.event] = run._replace(times=run.times + 1, last_ms=row.stamp_ms)
+            return
+        if run is not None:
+            yield run
+        self._runs[prefix, row.event] = row
+
+    def _count_shape(self, head: Head) -> None:
+        shape = _DIGITS.sub("#", _NAMES.sub("#", head.text[:160]))
+        shapes = self.counts.shapes
+        if shape in shapes or len(shapes) < SHAPES_MAX:
+            shapes[shape] += 1
+
+
+def _utc_ms(found: re.Match[str]) -> int | None:
+    second, digits, zone = second_of(found["stamp"]), found["digits"], found["zone"]
+    if second is None:
+        return None
+    offset = 0 if zone == "Z" else (int(zone[1:3]) * 60 + int(zone[4:6])) * 60_000 * (-1 if zone[0] == "-" else 1)
+    return second + (int(digits[1:4].ljust(3, "0")) if digits else 0) - offset
+
+
+def _exception_of(more: Iterable[str]) -> dict[str, str] | None:
+    """The exception that a record's next lines tell of: RocketMQ's own where there is one, else the first."""
+    chosen: re.Match[str] | None = None
+    at = 0
+    lines = list(more)
+    for number, line in enumerate(lines):
+        if line[0] in " \t" or (found := _EXCEPTION.fullmatch(line)) is None:
+            continue
+        if chosen is None or ("rocketmq" in found["exception"] and "rocketmq" not in chosen["exception"]):
+            chosen, at = found, number
+    if chosen is None:
+        return None
+    said = chosen["said"] or ""
+    fields = {"class": chosen["exception"], "exception": chosen["name"], "said": said}
+    told = said
+    for line in lines[at + 1 :]:  # a remark of several lines goes on
+        if line[0] in " \t" or line.startswith(("See ", "For more", "Caused by")):
+            break
+        told += f" {line}"
+    if (code := _CODE.search(told)) is not None:
+        fields |= {key: value for key, value in code.groupdict().items() if value}
+    if (topic := _TOPIC.search(told)) is not None:
+        fields["topic"] = topic["topic"].rstrip(".,")
+    return fields
