@@ -26,6 +26,7 @@ from .commands.fault import fault
 from .commands.generate import generate
 from .commands.import_ import import_logs
 from .commands.nodes import broker, namesrv
+from .commands.predict import predict
 from .commands.preflight import preflight
 from .commands.replay import replay
 from .commands.report import report
@@ -95,6 +96,7 @@ def admin() -> None:
 for command in (
     run,
     explain,
+    predict,
     preflight,
     scenarios,
     check,

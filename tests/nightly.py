@@ -416,6 +416,14 @@ NIGHTLY = (
         "a reset of offsets that Java's clients obey, after 10 s in 4.9",
         ("tests/actors/broker/test_consumer_calls.py",),
     ),
+    Nightly(
+        "tests/chaos/predict/test_runs.py::test_model_and_runs_differ_by_no_more_than_chance",
+        "the window model of `nemesrv predict` beside 24 virtual runs of every fault that it names",
+        (
+            "tests/chaos/predict/test_runs.py::test_a_run_with_fixed_phases_recovers_when_they_say",
+            "tests/chaos/predict/test_field_drills.py",
+        ),
+    ),
 )
 
 

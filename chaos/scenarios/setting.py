@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from ..errors import ScenarioError
+from ..errors import ScenarioError, nearest
 from ..settings.catalogue import GROUPS, settings_for
 
 _NODE = re.compile(r"(ns|broker|producer|consumer)-\w+|prober")
@@ -36,6 +36,10 @@ def change(text: str, document: dict[str, Any], keys: Collection[str]) -> str:
         raise ScenarioError("--set", key, repr(said), "a value as YAML has it") from exc
     if path[0] not in keys:
         path = _of_config(path)
+        if len(path) == 1 and (
+            almost := nearest(path[0], {name for kinds in GROUPS.values() for name in settings_for(*kinds)})
+        ):
+            raise ScenarioError("--set", key, said, f"a key of the scenario, or a setting of docs/settings.md{almost}")
     _put(document, path, value, key)
     return ".".join(path)
 

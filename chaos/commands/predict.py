@@ -1,0 +1,113 @@
+"""`nemesrv predict`: how long clients take to recover, and what share of sends fails (chaos/predict/)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import click
+
+from .options import json_option, scenario_names
+from .values import Number, WholeNumber
+
+
+def _kinds(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    from ..predict.subject import KINDS
+
+    return [name for name in KINDS if name.startswith(incomplete)]
+
+
+@click.command()
+@click.argument("scenario", required=False, shell_complete=scenario_names)
+@click.option(
+    "--fault", metavar="KIND", shell_complete=_kinds, help="A fault in place of a scenario: crash, hang, power-off …"
+)
+@click.option("--for", "lasts_s", type=Number(0.1, 3_600), help="With --fault: how many seconds it lasts; default 240.")
+@click.option("--name-servers", type=WholeNumber(1, 9), help="With --fault; default 3.")
+@click.option("--brokers", type=WholeNumber(1, 26), help="With --fault; default 3.")
+@click.option("--producers", type=WholeNumber(0, 500), help="With --fault; default 4.")
+@click.option("--consumers", type=WholeNumber(0, 500), help="With --fault; default 2.")
+@click.option("--profile", type=click.Choice(["4.9", "5.x"]), help="With --fault; default 4.9.")
+@click.option("--retries", type=WholeNumber(0, 16), help="With --fault: retryTimesWhenSendFailed; default 2.")
+@click.option("--sends-per-s", type=Number(0.01, 1_000), help="With --fault: of each producer; default 4.")
+@click.option(
+    "--set",
+    "sets",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="What if: predicted beside what is, and what changes is told. Several: each by itself, then all together.",
+)
+@click.option(
+    "--runs", type=WholeNumber(0, 10_000), default=0, show_default=True, help="Virtual runs beside the model."
+)
+@click.option(
+    "--draws", type=WholeNumber(10, 1_000_000), default=1_000, show_default=True, help="Of the model's phases."
+)
+@click.option("--seed", type=WholeNumber(min=0), default=1, show_default=True, help="Of draws, and of the first run.")
+@json_option
+def predict(
+    scenario: str | None,
+    fault: str | None,
+    lasts_s: float | None,
+    sets: tuple[str, ...],
+    runs: int,
+    draws: int,
+    seed: int,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """How long each client takes to recover from the fault of SCENARIO, or of --fault, and what share of sends fails.
+
+    p50, p90 and p99 by the window model (timers as set, phases drawn at random), and with --runs by runs on the virtual
+    clock beside it. Nothing real is started.
+
+    \b
+    nemesrv predict --fault power-off
+    nemesrv predict --fault hang --for 47 --producers 8 --retries 0 --runs 20
+    nemesrv predict broker-crash --set pollNameServerInterval=10000
+    """
+    from ..errors import ScenarioError
+    from ..predict.page import page
+    from ..predict.prediction import predict as predicted
+    from ..predict.subject import Asked, scenario_of
+    from ..scenarios.model import Scenario, find
+
+    said = {name: value for name, value in options.items() if value is not None}
+    if (scenario is None) == (fault is None):
+        told = "both" if scenario else "neither"
+        raise ScenarioError("predict", "SCENARIO or --fault", told, "one of the two")
+    if scenario is not None and (said or lasts_s is not None):
+        key = "--for" if lasts_s is not None else f"--{next(iter(said)).replace('_', '-')}"
+        raise ScenarioError("predict", key, "", "given with --fault only; a scenario has it, and --set changes it")
+
+    def made(changes: tuple[str, ...]) -> Scenario:
+        if scenario is not None:
+            return find(scenario, changes)
+        return scenario_of(Asked(fault=str(fault), lasts_s=lasts_s, **said), changes)
+
+    wanted: list[tuple[str, tuple[str, ...]]] = [("as it is", ())]
+    wanted += [(one, (one,)) for one in sets]
+    if len(sets) > 1:
+        wanted.append((" and ".join(sets), sets))
+    scenarios = [(name, made(changes)) for name, changes in wanted]  # whatever is wrong is said before anything runs
+
+    def progress(number: int) -> None:
+        if not as_json and sys.stderr.isatty():
+            click.echo(f"\r{number} of {runs} runs\x1b[K", nl=number == runs, err=True)
+
+    variants = [predicted(name, one, draws=draws, runs=runs, seed=seed, done=progress) for name, one in scenarios]
+    if as_json:
+        document = {
+            "scenario": variants[0].scenario.name,
+            "draws": draws,
+            "runs": runs,
+            "seed": seed,
+            "variants": [
+                {"set": list(changes), "predictions": [one.to_json() for one in variant.predictions]}
+                for (_, changes), variant in zip(wanted, variants, strict=True)
+            ],
+        }
+        click.echo(json.dumps(document, ensure_ascii=False))
+    else:
+        click.echo(page(variants))

@@ -1,0 +1,72 @@
+"""`nemesrv predict` as a person, and a program, meets it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from nemesrv.chaos.__main__ import cli
+from nemesrv.chaos.errors import ScenarioError
+
+
+def told(*words: str) -> str:
+    found = CliRunner().invoke(cli, ["predict", "--draws", "50", *words], catch_exceptions=False, standalone_mode=False)
+    assert found.exit_code == 0
+    return found.stdout
+
+
+def refused(*words: str) -> str:
+    with pytest.raises(ScenarioError) as info:
+        told(*words)
+    return str(info.value)
+
+
+def test_a_table_says_who_recovers_when_and_which_sends_fail() -> None:
+    text = told("--fault", "hang", "--for", "47", "--producers", "8", "--retries", "0")
+    assert "broker-a: paused, at 20 s for 47 s" in text
+    assert "ns-0, ns-1, ns-2: broker-a dropped" in text
+    assert "never" in text
+    assert "sends that fail meanwhile" in text
+
+
+def test_what_other_settings_change_is_said_in_sentences() -> None:
+    text = told("--fault", "crash", "--set", "pollNameServerInterval=10000", "--set", "retryTimesWhenSendFailed=0")
+    assert "with pollNameServerInterval=10000:" in text
+    assert "producers: broker-a out of the route: p90 falls from " in text
+    assert "with pollNameServerInterval=10000 and retryTimesWhenSendFailed=0:" in text
+
+
+def test_the_same_as_json() -> None:
+    document = json.loads(told("broker-hang", "--json", "--set", "pollNameServerInterval=10000"))
+    assert [variant["set"] for variant in document["variants"]] == [[], ["pollNameServerInterval=10000"]]
+    (prediction,) = document["variants"][0]["predictions"]
+    routes = [each for each in prediction["model"]["recovery"] if (each["who"], each["what"]) == ("producers", "route")]
+    assert {"p50_ms", "p90_ms", "p99_ms", "least_ms", "most_ms", "never", "whom"} <= routes[0].keys()
+    assert 0 <= prediction["model"]["failed_sends"]["share"] <= 1
+    assert prediction["runs"] is None
+
+
+def test_several_faults_are_told_by_runs_only() -> None:
+    text = told("drill-3-power-off")
+    assert "virtual runs only: 2 faults, and the model knows one at a time; ask for some with --runs" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--fault", "crsh"), "--fault: 'crsh' is not allowed: one of crash, stop"),
+        (("--fault", "crsh"), "did you mean crash?"),
+        (("--fault", "crash", "--set", "pollNameServerIntervall=1"), "did you mean pollNameServerInterval?"),
+        (("--fault", "crash", "--set", "pollNameServerInterval=1"), "a whole number from 1000 to 600000 ms"),
+        (("smoke",), "smoke: timeline: allowed is at least one fault"),
+        (("smok",), "did you mean smoke?"),
+        ((), "SCENARIO or --fault"),
+        (("smoke", "--fault", "crash"), "SCENARIO or --fault: both is not allowed"),
+        (("broker-crash", "--for", "3"), "--for: allowed is given with --fault only"),
+        (("broker-crash", "--producers", "3"), "--producers: allowed is given with --fault only"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_sentence(words: tuple[str, ...], sentence: str) -> None:
+    assert sentence in refused(*words)
