@@ -140,8 +140,8 @@ def _changed(before: Variant, after: Variant) -> Iterator[str]:
         if was.sends is not None and is_.sends is not None:
             first, second = was.sends.share, is_.sends.share
             if f"{first:.3f}" != f"{second:.3f}":
-                told = f"{_way_of(first, second)} from {100 * first:.1f} to {100 * second:.1f} %"
-                yield f"  share of failed sends: {told}"
+                fell = f"{_way_of(first, second)} from {100 * first:.1f} to {100 * second:.1f} %"
+                yield f"  share of failed sends: {fell}"
 
 
 _OF_CLIENTS = (ROUTE, RELEASED, LEFT, "last failed send")
