@@ -68,6 +68,17 @@ def write_reports(folder: RunFolder) -> None:
     write_junit(folder, scenario, verdicts, read_left_out(folder))
 
 
+def write_replay(folder: RunFolder) -> None:
+    """report.html of a replay that nobody has judged: replay.json's picture, and the run's own lanes."""
+    from .reports.html import html_report
+
+    scenario = folder.scenario()
+    page = html_report(
+        _run(folder, scenario), read_verdicts(folder) if folder.verdicts_file.is_file() else (), folder.path
+    )
+    folder.report_file.write_text(page, encoding="utf-8")
+
+
 def write_beside(one: RunFolder, other: RunFolder, file: Path) -> None:
     """The page that shows both runs on one axis. HarnessError when one was never judged."""
     require_extras("the report", "report")
@@ -111,7 +122,7 @@ def _run(folder: RunFolder, scenario: Scenario) -> Run:
         time_scale=scenario.timers.time_scale,
         versions=scenario.versions,
         again=again,
-        left_out=read_left_out(folder),
+        left_out=read_left_out(folder) if folder.verdicts_file.is_file() else {},
     )
 
 

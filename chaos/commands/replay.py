@@ -65,7 +65,7 @@ def replay(
     from ..experiment.progress import Progress
     from ..replay import running, telling
 
-    progress = Progress(f"replay of {run_dir}", 0.0, quiet=quiet)
+    progress = Progress(f"replay of {run_dir}", 0.0, quiet=quiet or clock == "virtual")
     wanted = running.Wanted(
         out=out,
         virtual=clock == "virtual",

@@ -15,11 +15,15 @@ from ..experiment.harness import Harness
 from ..experiment.hosts_stage import real_stage
 from ..experiment.run_folder import RunFolder, refuse_used
 from ..experiment.virtual.stage import VirtualStage
+from ..installation import has
 from ..oracle.world import World
+from ..reporting import write_replay
 from ..runner import Options, as_run_with, planted, processes_of, record, require_parts, with_file_beside
 from ..scenarios.model import Scenario, parse
 from ..scenarios.setting import change
+from . import telling
 from .imported import imported, incident_file
+from .matching import Pair
 from .original import Original, compared_to_ms, recorded, rows_of
 from .similarity import EXACT_MS, Similarity, similarity
 from .transitions import Seen, Transition, seen
@@ -193,9 +197,10 @@ def document_of(replayed: Replayed, variants: Sequence[Mapping[str, Any]] = ()) 
     }
 
 
-def _transition(pair: Any) -> dict[str, Any]:
+def _transition(pair: Pair) -> dict[str, Any]:
     what = pair.what
     return {
+        "told": telling.told(what._asdict()),
         "found": "both" if pair.apart_ms is not None else "original" if pair.original else "replay",
         "node": what.node,
         "kind": what.kind,
@@ -234,4 +239,6 @@ def write(replayed: Replayed, variants: Sequence[Mapping[str, Any]] = ()) -> dic
     document = document_of(replayed, variants)
     text = json.dumps(document, indent=1, ensure_ascii=False)
     (replayed.folder.path / REPLAY_FILE).write_text(text + "\n", encoding="utf-8")
+    if has("report"):
+        write_replay(replayed.folder)
     return document

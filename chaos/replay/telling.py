@@ -19,7 +19,7 @@ def lines_of(document: Mapping[str, Any], folder: Path) -> Iterator[str]:
         if alone:
             yield f"{said}:"
             for one in alone[:SHOWN_MAX]:
-                yield f"  {one[f'{found}_ms'] / 1000:8.1f} s  {told(one)}"
+                yield f"  {one[f'{found}_ms'] / 1000:8.1f} s  {one['told']}"
             if len(alone) > SHOWN_MAX:
                 yield f"  and {len(alone) - SHOWN_MAX} more, in replay.json"
     if document["not_compared"]:

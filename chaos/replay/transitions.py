@@ -58,7 +58,7 @@ class Transition(NamedTuple):
 
 
 Lane = tuple[str, str]
-"""(NameServer, broker), or (client, "NameServer")."""
+"""(NameServer, broker), (client, "NameServer"), or (NameServer or client, topic)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class Seen:
     transitions: Sequence[Transition]
     held: Mapping[Lane, Sequence[tuple[float, float, str]]]
     """What a lane has from when to when: of (NameServer, broker) that the broker is in its table, of a client the
-    NameServer that it has chosen."""
+    NameServer that it has chosen, of a topic the brokers of its route."""
 
 
 def seen(
@@ -217,6 +217,9 @@ class _Reader:
             return
         how = self._told(object_of(row.get("value")))
         if self._changed(row, kind, str(topic), how):
+            lane = self._name(row["node"]), str(topic)
+            self._shut(lane, float(row["time_ms"]))
+            self._open[lane] = float(row["time_ms"]), how
             self._add(row, kind, str(topic), how)
 
     def _told(self, route: Mapping[str, Any]) -> str:

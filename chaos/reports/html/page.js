@@ -11,6 +11,10 @@
   const paint = {
     held: ["#4a90c2", "#3b7fb0", NONE, NONE, 1], partly: ["#a9cde5", "#26506e", NONE, NONE, 1],
     missing: ["#eceff2", "#1c2128", "#c4ccd4", "#444c56", 1], away: ["#ffffff", "#0d1117", "#9aa4ae", "#6e7681", 0],
+    replayed_partly: ["#cfe5db", "#234a3d", NONE, NONE, 1], replayed: ["#7fb6a0", "#2f7d62", NONE, NONE, 1], "line:joined": ["", "", "#59636e", "#aab4be", 1],
+    "mark:joined": ["#1f2328", "#e6edf3", "#ffffff", "#0d1117", 1],
+    "mark:missing": ["#d1242f", "#ff7b72", "#d1242f", "#ff7b72", 1],
+    "mark:extra": ["#e3a008", "#f2cc60", "#7a5200", "#0d1117", 1],
     used: ["#a7b1bc", "#5d6873", NONE, NONE, 1],
     must: ["#2da44e", "#2ea043", NONE, NONE, 1], must_not: ["#57606a", "#8b949e", NONE, NONE, 1],
     may: ["#f2cf66", "#9e7a1c", NONE, NONE, .75], late: ["#e3a008", "#d29922", NONE, NONE, .95],

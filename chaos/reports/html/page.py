@@ -26,7 +26,7 @@ from bokeh.resources import Resources
 from ...oracle.legend import SYMBOLS
 from ...verdict import Verdict, worst
 from ..table import left_out_line
-from . import events, sections
+from . import events, replayed, sections
 from .canvas import Canvas
 from .told import Run, Told
 from .verdict_table import HEAD, HEAD_OF_TWO, rows_of_two, verdict_rows
@@ -38,13 +38,19 @@ _PREFIXES = ("a-", "b-")
 def html_report(run: Run, verdicts: Sequence[Verdict], run_dir: Path) -> str:
     """The page of the run whose history is in `run_dir`; without a history, the verdicts alone."""
     told = Told(run, verdicts, run_dir)
+    replay = replayed.read_replay(run_dir)
     rows = "".join(verdict_rows(v, told.of_verdict[v.name], told.of_examples[v.name]) for v in told.verdicts)
+    said = escape(told.names(sentence(told.verdicts, told.world))) if verdicts or replay is None else ""
+    said = _defect(told) + said + _left_out(run)
+    if replay is not None:
+        said = f"{replayed.said(replay)} {said}"
     return _page(
         [told],
+        replay,
         title=escape(run.name),
         head=HEAD,
-        rows=told.names(rows),
-        sentence=_defect(told) + escape(told.names(sentence(told.verdicts, told.world))) + _left_out(run),
+        rows=told.names(rows) or _UNJUDGED,
+        sentence=said,
         description=escape(run.description),
         facts=_facts(told),
         again=escape(run.again or f"nemesrv run scenario.yaml --seed {run.seed}"),
@@ -62,6 +68,7 @@ def html_beside(one: tuple[Run, Sequence[Verdict], Path], other: tuple[Run, Sequ
     names = [escape(t.run.name) for t in told]
     return _page(
         told,
+        None,
         title=" beside ".join(names),
         head=Template(HEAD_OF_TWO).substitute(a=names[0], b=names[1]),
         rows=rows_of_two(told[0], told[1]),
@@ -74,14 +81,23 @@ def html_beside(one: tuple[Run, Sequence[Verdict], Path], other: tuple[Run, Sequ
     )
 
 
-def _page(told: Sequence[Told], **shown: str) -> str:
-    overall = worst(t.overall for t in told)
+_UNJUDGED = (
+    '<tr class="check"><th scope="row">not judged</th>'
+    '<td colspan="5">nemesrv check judges this run like any other</td></tr>'
+)
+
+
+def _page(told: Sequence[Told], replay: Mapping[str, Any] | None, **shown: str) -> str:
+    overall = str(worst(t.overall for t in told))
+    badge = overall
+    if replay is not None and not any(t.verdicts for t in told):
+        overall, badge = replayed.badge(replay)
     start_ms, end_ms = min(t.start_ms for t in told), max(t.end_ms for t in told)
     recorded = [t for t in told if t.recorded.events]
     body, script = "", ""
     rows: dict[str, Mapping[str, float]] = {}
     if recorded:
-        body, script, rows = _drawn(recorded, start_ms, end_ms)
+        body, script, rows = _drawn(recorded, start_ms, end_ms, replay)
     listed: list[list[Any]] = []
     more = 0
     for t in recorded:
@@ -98,6 +114,7 @@ def _page(told: Sequence[Told], **shown: str) -> str:
         style=_text("page.css"),
         script=_text("page.js"),
         verdict=overall,
+        badge=badge,
         clock=_clock(told),
         legend="".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in SYMBOLS.items()),
         jumps=_jumps(told) if body else "",
@@ -109,7 +126,9 @@ def _page(told: Sequence[Told], **shown: str) -> str:
     )
 
 
-def _drawn(told: Sequence[Told], start_ms: float, end_ms: float) -> tuple[str, str, dict[str, Mapping[str, float]]]:
+def _drawn(
+    told: Sequence[Told], start_ms: float, end_ms: float, replay: Mapping[str, Any] | None
+) -> tuple[str, str, dict[str, Mapping[str, float]]]:
     """The sections as HTML, the script that fills them, and where on its y axis each lane is."""
     frame = Canvas(start_ms=start_ms, end_ms=end_ms, bands=told[0].bands, prefix=told[0].prefix)
     plots: dict[str, Any] = {}
@@ -119,6 +138,8 @@ def _drawn(told: Sequence[Told], start_ms: float, end_ms: float) -> tuple[str, s
         of_run, lanes = sections.drawn(t, canvas)
         plots |= {t.prefix + name: plot for name, plot in of_run.items()}
         rows |= {t.prefix + name: heights for name, heights in lanes.items()}
+    if replay is not None and replay["transitions"]:
+        plots[replayed.SECTION] = replayed.replay_plot(frame, replay)
     document = Document()
     with (
         document.models.freeze()
@@ -127,12 +148,19 @@ def _drawn(told: Sequence[Told], start_ms: float, end_ms: float) -> tuple[str, s
             document.add_root(plot)
     script, divs = components(plots, wrap_script=False)
     of_prefix = {t.prefix: t for t in told}
-    body = ""
+    body = "" if replay is None else _beside(replay, divs.get(replayed.SECTION, ""))
     for name in sections.SECTIONS:
         there = {prefix: divs[prefix + name] for prefix in of_prefix if prefix + name in divs}
         if there:
             body += sections.section(name, there, of_prefix)
     return body, script, rows
+
+
+def _beside(replay: Mapping[str, Any], div: str) -> str:
+    """The section of a replay: both time lines, and what they say in words."""
+    title = "The original above, the replay beneath"
+    note = f"<p class='note'>{escape(replayed.note(replay))}</p>" if div else ""
+    return f"<section id='replay' aria-label='{title}'><h2>{title}</h2>{note}{div}{replayed.tables(replay)}</section>"
 
 
 def _defect(told: Told) -> str:
