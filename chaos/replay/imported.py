@@ -28,6 +28,11 @@ LEAD_S = 60.0
 """Of steady work before the first fault."""
 TOGETHER_MS = 3_600_000.0
 """Episodes that begin within this after the first are replayed in one run."""
+_STARTS_S = 35.0
+"""So long after its timeline's start a replay is not compared: clients take their first routes, and send their first
+heartbeats, which those of the original had done long before."""
+_AHEAD_S = 10.0
+"""So long before the first fault comparing begins: what else the record has of earlier is not replayed."""
 _AFTER_S = 160.0
 """After the last fault's end, at most: E + R + C, in which everything has shown."""
 _TIMERS: Mapping[str, tuple[str, str]] = {
@@ -67,19 +72,25 @@ def imported(folder: Path, rows: list[Row], hypotheses: Mapping[int, int], episo
     world = World.of_rows(rows)
     notes: list[str] = []
     chosen = _chosen(incident, hypotheses, episodes, str(file), notes)
-    wanted = {name for one in chosen for name in _named(one.hypothesis.timeline)}
+    wanted = {name for one in chosen for name in (*_named(one.hypothesis.timeline), *one.hypothesis.nodes)}
     names = _Names.of(incident, world, wanted, str(file), notes)
     first_ms = min(min(_at_ms(one), default=one.episode.from_ms) for one in chosen)
-    last_ms = max(max((*_at_ms(one), one.episode.to_ms)) for one in chosen)
+    ends_ms = compared_to_ms(rows, world)
+    last_ms = max(max((*_at_ms(one), one.episode.from_ms, one.episode.to_ms or ends_ms)) for one in chosen)
+    exact_ms = max((one.hypothesis.bounds_ms[0] for one in chosen if one.hypothesis.bounds_ms), default=0.0)
     from_ms = math.floor(first_ms / 1000) * 1000.0 - 1000 * LEAD_S
-    to_ms = min(max(compared_to_ms(rows, world), last_ms + 1_000), last_ms + 1000 * _AFTER_S)
+    to_ms = min(max(ends_ms, last_ms + 1_000), last_ms + 1000 * _AFTER_S)
     timeline, places = _timeline(chosen, from_ms, to_ms, names)
+    nodes = names.nodes(incident, world, rows, from_ms)
+    for one in chosen:
+        for node, own in one.hypothesis.nodes.items():
+            nodes[names.ours.get(node, node)] = {**nodes.get(names.ours.get(node, node), {}), **names.translated(own)}
     document = {
         "name": f"replay-of-{_word(folder)}",
         "description": " ".join(one.hypothesis.sentence for one in chosen)[:490],
         "cluster": names.cluster(world),
         **_config(incident, world),
-        "nodes": names.nodes(incident, world, rows, from_ms),
+        "nodes": nodes,
         "workload": names.workload(rows, to_ms - from_ms),
         "timeline": timeline,
         "settle_s": max(
@@ -98,6 +109,7 @@ def imported(folder: Path, rows: list[Row], hypotheses: Mapping[int, int], episo
         world=world,
         document=document,
         from_ms=from_ms,
+        compared_ms=max(from_ms + 1000 * _STARTS_S, first_ms - exact_ms - 1000 * _AHEAD_S),
         to_ms=to_ms,
         names={ours: theirs for theirs, ours in names.ours.items() if ours != theirs},
         clients={one.id: node for node, one in incident.topology.clients.items() if one.id},
@@ -145,12 +157,17 @@ def _chosen(
             allowed = f"a rank that episode {number} of {file} has: {ranks}"
             raise ScenarioError("--hypothesis", "", f"{number}={rank}", allowed)
         at, taken = next(((at, one) for at, one in ranked if rank in (None, one.rank)), (0, None))
-        if taken is None or not taken.timeline:
+        if taken is None or not (taken.timeline or taken.nodes):
             notes.append(f"Episode {number} has no fault that explains it, so nothing is done for it.")
             continue
-        if taken.certainty == "unsure":
-            notes.append(f"Of episode {number} the fault is not sure: {taken.sentence}")
         found.append(_Chosen(number, episode, taken, f"episodes.{number - 1}.hypotheses.{at}.timeline"))
+    named = {*hypotheses, *episodes}
+    sure = [one for one in found if one.hypothesis.certainty != "unsure" or one.number in named]
+    for one in found:
+        if one.hypothesis.certainty == "unsure":
+            left = "" if one in sure or not sure else ", so it is left out (--episode)"
+            notes.append(f"Of episode {one.number} the fault is not sure{left}: {one.hypothesis.sentence}")
+    found = sure or found
     if not found:
         allowed = "an episode with a hypothesis and its timeline: without a fault there is nothing to replay"
         raise ScenarioError(file, "episodes", "none", allowed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -34,11 +34,16 @@ class Hypothesis(_Read):
     sentence: str = ""
     certainty: Literal["certain", "likely", "unsure"] = "unsure"
     timeline: tuple[Entry, ...] = ()
+    bounds_ms: tuple[float, ...] = ()
+    """How exact the first and the last time of `timeline` are."""
+    nodes: dict[str, dict[str, Any]] = {}
+    """What nodes have of their own because of it, as a scenario's `nodes` says it."""
 
 
 class Episode(_Read):
     from_ms: float
-    to_ms: float
+    to_ms: float | None = None
+    """None: it had not ended where the record does."""
     hypotheses: tuple[Hypothesis, ...] = ()
 
 

@@ -43,6 +43,8 @@ class Original:
     """Where the scenario's timeline starts."""
     to_ms: float
     """Where comparing ends."""
+    compared_ms: float
+    """Where comparing begins."""
     names: Mapping[str, str] = field(default_factory=dict)
     """What the original calls a node of the scenario, where that is another name."""
     clients: Mapping[str, str] = field(default_factory=dict)
@@ -115,6 +117,7 @@ def recorded(folder: Path, rows: list[Row], *, virtual: bool) -> Original:
         world=world,
         document=document,
         from_ms=begin_ms,
+        compared_ms=begin_ms,
         to_ms=compared_to_ms(rows, world),
         exact=exactness(rows),
         notes=notes,

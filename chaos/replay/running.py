@@ -29,9 +29,6 @@ from .similarity import EXACT_MS, Similarity, similarity
 from .transitions import Seen, Transition, seen
 
 REPLAY_FILE = "replay.json"
-STARTS_MS = 35_000.0
-"""So long after its timeline's start a replay of an import is not compared: clients take their first routes, and send
-their first heartbeats, which those of the original had done long before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +132,7 @@ def held_against(original: Original, scenario: Scenario, folder: RunFolder) -> R
     world = World.of_rows(rows)
     begin_ms = world.timeline_ms
     lasts_ms = min(original.to_ms - original.from_ms, compared_to_ms(rows, world) - begin_ms)
-    after_ms = STARTS_MS if original.imported else 0.0
+    after_ms = original.compared_ms - original.from_ms
     from_ms, clients = original.from_ms, original.clients
     ours = seen(original.rows, from_ms + after_ms, from_ms + lasts_ms, zero_ms=from_ms, clients=clients)
     theirs = seen(rows, begin_ms + after_ms, begin_ms + lasts_ms, zero_ms=begin_ms, names=original.names)
@@ -183,6 +180,7 @@ def document_of(replayed: Replayed, variants: Sequence[Mapping[str, Any]] = ()) 
         "clock": "virtual" if replayed.folder.scenario().clock == "virtual" else "real",
         "seed": replayed.folder.scenario().seed,
         "from_ms": original.from_ms,
+        "compared_from_ms": original.compared_ms - original.from_ms,
         "lasts_ms": replayed.lasts_ms,
         "imported": original.imported,
         **replayed.similarity.to_json(),

@@ -39,6 +39,9 @@ class Similarity:
     p90_ms: float
     worst_ms: float
     exact_ms: float
+    """Of half of the nodes at least."""
+    least_exact: str
+    least_exact_ms: float
     pairs: Sequence[Pair]
 
     @property
@@ -65,11 +68,13 @@ class Similarity:
         said = {"again": "It happens again", "in part": "It happens again in part", "not": "It does not happen again"}
         came = f"{self.matched} of {self.originals} transitions came"
         if self.matched:
-            order = "in the same order" if self.order >= 1 else f"{self.order:.0%} of them in the same order"
+            order = "in the same order" if self.order >= 1 else f"{100 * self.order:.0f} % of them in the same order"
             came += f", {order}, {_s(self.median_ms)} apart in the median"
             came += f" ({_s(self.p90_ms)} for 90 %, {_s(self.worst_ms)} at worst)"
         beside = f"; {self.extra} came that the original has not" if self.extra else ""
         exact = f"; the original's stamps are exact to {_s(self.exact_ms)}"
+        if self.least_exact_ms > 2 * self.exact_ms:
+            exact += f" (of {self.least_exact} to {_s(self.least_exact_ms)})"
         return f"{said[self.happens]}: {came}{beside}{exact}. Similarity {self.similarity:.2f}."
 
     def to_json(self) -> dict[str, Any]:
@@ -115,7 +120,9 @@ def similarity(
         median_ms=_share(apart, 0.5),
         p90_ms=_share(apart, 0.9),
         worst_ms=_share(apart, 1.0),
-        exact_ms=max(exact.values(), default=EXACT_MS),
+        exact_ms=_share(sorted(exact.values()), 0.5) or EXACT_MS,
+        least_exact=max(exact, key=exact.__getitem__, default=""),
+        least_exact_ms=max(exact.values(), default=EXACT_MS),
         pairs=pairs,
     )
 

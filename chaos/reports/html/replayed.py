@@ -211,8 +211,8 @@ def note(document: Mapping[str, Any]) -> str:
     """What the picture shows."""
     _, more = lanes_of(document)
     text = "In each lane the original is above and the replay beneath; a line joins what is the same change in both."
-    if document["imported"]:
-        text += " A replay's first half minute, in which its clients start, is not compared."
+    if document["compared_from_ms"] > 0:
+        text += f" Compared from {seconds(document['compared_from_ms'])} on, shortly before the first fault."
     if more:
         text += f" {more} more lanes are in the table only."
     if document.get("not_compared"):
