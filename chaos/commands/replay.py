@@ -36,6 +36,14 @@ EXIT_STATUS = {"again": 0, "in part": 1, "not": 1, "nothing": 3}
 @click.option(
     "--episode", "episodes", type=WholeNumber(min=1), multiple=True, help="Of an import: this episode only, from 1."
 )
+@click.option(
+    "--vary",
+    "varied",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Run it once more with this changed, and say what would have been different: cluster.profile=5.x, "
+    "pollNameServerInterval=10000. Several in one, with a space between, are one variant. May be repeated.",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder; default runs/SCENARIO/TIMESTAMP.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 @json_option
@@ -47,6 +55,7 @@ def replay(
     sets: tuple[str, ...],
     hypotheses: tuple[tuple[int, int], ...],
     episodes: tuple[int, ...],
+    varied: tuple[str, ...],
     out: Path | None,
     quiet: bool,
     as_json: bool,
@@ -59,6 +68,7 @@ def replay(
     \b
     nemesrv replay runs/latest
     nemesrv replay imported --hypothesis 1=2             the second guess of the first episode
+    nemesrv replay imported --vary pollNameServerInterval=10000 --vary cluster.profile=5.x
 
     Exit status: 0 it happens again (similarity 0.9 or more), 1 it does not or in part, 3 there is nothing to compare.
     """
@@ -73,13 +83,15 @@ def replay(
         sets=sets,
         hypotheses=dict(hypotheses),
         episodes=episodes,
+        varied=varied,
         say=progress.say,
     )
     try:
         replayed = running.replay(running.read_original(run_dir, wanted), wanted)
+        variants = running.varied(replayed, wanted)
     finally:
         progress.clear()
-    document = running.write(replayed)
+    document = running.write(replayed, variants)
     if as_json:
         click.echo(json.dumps({**document, "run_dir": str(replayed.folder.path)}, ensure_ascii=False))
     else:

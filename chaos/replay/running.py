@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import secrets
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ from .matching import Pair
 from .original import Original, compared_to_ms, recorded, rows_of
 from .similarity import EXACT_MS, Similarity, similarity
 from .transitions import Seen, Transition, seen
+from .varied import EVENTS as OF_VARIED
+from .varied import Client, beside, clients_of
 
 REPLAY_FILE = "replay.json"
 
@@ -43,6 +46,8 @@ class Wanted:
     """Episode to rank, both from 1, where it is not the first."""
     episodes: tuple[int, ...] = ()
     """Only these, from 1; none: all that lie together."""
+    varied: tuple[str, ...] = ()
+    """Of each variant what is set, several settings with a space between."""
     say: Callable[[str], None] = lambda _text: None
 
 
@@ -104,6 +109,8 @@ def _drop_order(document: dict[str, Any]) -> None:
 def replay(original: Original, wanted: Wanted) -> Replayed:
     """The scenario of the original, run once, and held against it; its folder has scenario.yaml and a history."""
     refuse_used(wanted.out)
+    for vary in wanted.varied:  # what is wrong is said before anything runs
+        scenario_of(original, (*wanted.sets, *_settings(vary)), file=f"--vary {vary}")
     scenario = scenario_of(original, wanted.sets, file=f"the scenario of {original.folder}")
     folder = ran(scenario, wanted.out, wanted)
     return held_against(original, scenario, folder)
@@ -168,6 +175,39 @@ def _could_be_seen(one: Transition, visible: set[tuple[str, str]], told: set[tup
     if one.kind in ("looks up", "registers") and one.how in ("answered", "ok"):
         return (one.node, one.kind, one.how) in told
     return (one.node, one.kind) in visible
+
+
+def _settings(vary: str) -> list[str]:
+    """What one `--vary` sets. ScenarioError for none."""
+    try:
+        found = shlex.split(vary)
+    except ValueError as exc:
+        raise ScenarioError("--vary", "", repr(vary), f"KEY=VALUE, several with a space between ({exc})") from exc
+    if not found:
+        raise ScenarioError("--vary", "", repr(vary), "KEY=VALUE, several with a space between")
+    return found
+
+
+def varied(replayed: Replayed, wanted: Wanted) -> list[dict[str, Any]]:
+    """What would have been different with each of `wanted.varied`: the replay again, with the same seed."""
+    seed = replayed.folder.scenario().seed
+    found = []
+    for number, vary in enumerate(wanted.varied, start=1):
+        sets = (*wanted.sets, *_settings(vary))
+        scenario = scenario_of(replayed.original, sets, file=f"--vary {vary}")
+        folder = ran(scenario, replayed.folder.path / f"vary-{number}", replace(wanted, seed=seed))
+        again = held_against(replayed.original, scenario, folder)
+        was, now = _clients(replayed), _clients(again)
+        count = len(replayed.held[1].transitions), len(again.held[1].transitions)
+        found.append(beside(vary, was, now, count, again.similarity.happens) | {"run_dir": folder.path.name})
+    return found
+
+
+def _clients(replayed: Replayed) -> dict[str, Client]:
+    rows = rows_of(replayed.folder.path, OF_VARIED)
+    begin_ms = next(row["time_ms"] for row in rows if row["event"] == "phase" and row["phase"] == "steady")
+    names = replayed.original.names
+    return clients_of(rows, begin_ms, begin_ms + replayed.lasts_ms, replayed.held[1].transitions, names)
 
 
 def document_of(replayed: Replayed, variants: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,32 @@ def lines_of(document: Mapping[str, Any], folder: Path) -> Iterator[str]:
                 yield f"  and {len(alone) - SHOWN_MAX} more, in replay.json"
     if document["not_compared"]:
         yield f"not in the original's logs, so not compared: {', '.join(document['not_compared'])}"
+    yield from _variants(document["variants"])
     yield f"scenario: {folder / 'scenario.yaml'}"
     if (folder / "report.html").is_file():
         yield f"report: {folder / 'report.html'}"
+
+
+def _variants(variants: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A sentence for each, and a table of the clients."""
+    if not variants:
+        return
+    for one in variants:
+        yield one["sentence"]
+    width = max(len(client) for one in variants for client in one["clients"]) if variants[0]["clients"] else 6
+    head = f"{'failed sends':>14}  {'longest gap':>20}  {'recovered after':>20}  {'transitions':>11}"
+    yield f"  {'client':{width}}  {head}"
+    for one in variants:
+        yield f"  {one['vary']}"
+        for client, (was, now) in one["clients"].items():
+            failed = f"{was['failed']} -> {now['failed']}"
+            gap, recovered = (f"{_s(was[name])} -> {_s(now[name])}" for name in ("longest_gap_ms", "recovered_ms"))
+            changes = f"{was['transitions']} -> {now['transitions']}"
+            yield f"  {client:{width}}  {failed:>14}  {gap:>20}  {recovered:>20}  {changes:>11}"
+
+
+def _s(ms: float | None) -> str:
+    return "-" if ms is None else f"{ms / 1000:.1f} s"
 
 
 def told(one: Mapping[str, Any]) -> str:

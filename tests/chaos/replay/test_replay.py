@@ -113,3 +113,25 @@ def test_a_hypothesis_is_an_episode_and_a_rank(folder: Path) -> None:
     done = CliRunner().invoke(cli, ["replay", str(folder), "--hypothesis", "one"])
     assert done.exit_code == 2
     assert "'one' is not allowed: EPISODE=RANK, both from 1, such as 1=2" in done.output
+
+
+def test_what_a_fix_would_have_changed_is_said_client_by_client(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    varied = ["--vary", "timeline.1.nodes=[broker-b] timeline.2.nodes=[broker-b]", "--vary", "settle_s=50"]
+    done = CliRunner().invoke(cli, ["replay", str(folder), "--out", str(out), "-q", *varied])
+    assert done.exit_code == 0, done.output
+    assert "With settle_s=50: nothing that clients see would have been different." in done.output
+    first, second = json.loads((out / "replay.json").read_text(encoding="utf-8"))["variants"]
+    assert first["happens"] == "in part" or first["happens"] == "not"
+    assert "transitions in place of" in first["sentence"]
+    assert (out / second["run_dir"] / "scenario.yaml").is_file()
+    was, now = second["clients"]["producer-0"]
+    assert was == now
+    assert was["sends"] > 200
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "The original above, the replay beneath" in page
+    assert "What would have been different" in page
+    assert "happens again</span> cut-off" in page
+    wrong = CliRunner().invoke(cli, ["replay", str(folder), "--vary", "cluster.profile=6"])
+    assert isinstance(wrong.exception, ScenarioError)
+    assert "cluster.profile" in str(wrong.exception)

@@ -1,0 +1,133 @@
+"""`--vary`: what would have been different. The replay again with something changed, client by client. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .transitions import Transition
+
+EVENTS = ("send", "receive", "route_changed", "name_server_chosen", "fault", "phase")
+_FAR = 0.1
+"""Shares, and seconds, that differ by less than this part are the same."""
+_APART_MS = 1_000.0
+
+
+@dataclass(slots=True)
+class Client:
+    """What one client went through. Times in milliseconds; None: nothing to say."""
+
+    sends: int = 0
+    failed: int = 0
+    longest_gap_ms: float | None = None
+    """Between two successes: sends of a producer, receipts of a consumer; from the first on, and until the end."""
+    recovered_ms: float | None = None
+    """From the first fault to the last failed send, 0 where none failed after it; None for a consumer."""
+    transitions: int = 0
+    _last_ms: float | None = field(default=None, repr=False)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "sends": self.sends,
+            "failed": self.failed,
+            "longest_gap_ms": self.longest_gap_ms,
+            "recovered_ms": self.recovered_ms,
+            "transitions": self.transitions,
+        }
+
+    def good(self, at_ms: float) -> None:
+        if self._last_ms is not None:
+            self.longest_gap_ms = max(self.longest_gap_ms or 0.0, at_ms - self._last_ms)
+        self._last_ms = at_ms
+
+
+def clients_of(
+    rows: Iterable[Mapping[str, Any]],
+    begin_ms: float,
+    to_ms: float,
+    transitions: Sequence[Transition],
+    names: Mapping[str, str],
+) -> dict[str, Client]:
+    """Client to what it went through between these times of the history's axis; rows in order."""
+    found: dict[str, Client] = defaultdict(Client)
+    fault_ms: float | None = None
+    for row in rows:
+        at_ms = float(row["time_ms"])
+        if not begin_ms <= at_ms < to_ms:
+            continue
+        event = row["event"]
+        if event == "fault" and row.get("phase") == "start" and fault_ms is None:
+            fault_ms = at_ms
+        if event == "send" and row.get("type") in ("ok", "fail", "info"):
+            client = found[names.get(row["node"], row["node"])]
+            client.sends += 1
+            if client.recovered_ms is None:
+                client.recovered_ms = 0.0
+            if row["type"] == "ok":
+                client.good(at_ms)
+            else:
+                client.failed += 1
+                if fault_ms is not None:
+                    client.recovered_ms = at_ms - fault_ms
+        elif event == "receive":
+            found[names.get(row["node"], row["node"])].good(at_ms)
+    for client in found.values():
+        client.good(to_ms)
+    for one in transitions:
+        if one.node in found:
+            found[one.node].transitions += 1
+    return dict(found)
+
+
+def beside(
+    vary: str,
+    was: Mapping[str, Client],
+    now: Mapping[str, Client],
+    transitions: tuple[int, int],
+    happens: str,
+) -> dict[str, Any]:
+    """One variant of replay.json: both sides of each client, and what it comes to in a sentence."""
+    clients = {
+        name: (was.get(name, Client()).to_json(), now.get(name, Client()).to_json()) for name in sorted({*was, *now})
+    }
+    return {
+        "vary": vary,
+        "transitions": list(transitions),
+        "happens": happens,
+        "clients": clients,
+        "sentence": _sentence(vary, was, now, transitions),
+    }
+
+
+def _sentence(vary: str, was: Mapping[str, Client], now: Mapping[str, Client], transitions: tuple[int, int]) -> str:
+    """What differs; what does not is left out."""
+    failed = sum(one.failed for one in was.values()), sum(one.failed for one in now.values())
+    sends = sum(one.sends for one in was.values()), sum(one.sends for one in now.values())
+    parts = []
+    if failed[0] != failed[1]:
+        shares = " and ".join(f"{100 * f / n:.1f} %" if n else "none" for f, n in zip(failed, sends, strict=True))
+        word = "fewer" if failed[1] < failed[0] else "more"
+        parts.append(f"{word} failed sends, {failed[1]:,} in place of {failed[0]:,} ({shares} of all, then and now)")
+    for name, said, less, more in (
+        ("longest_gap_ms", "longest gap of a client", "shorter", "longer"),
+        ("recovered_ms", "last failed send after the fault", "earlier", "later"),
+    ):
+        then, since = _worst(was, name), _worst(now, name)
+        if then is not None and since is not None and abs(since - then) > max(_APART_MS, _FAR * max(since, then)):
+            word = less if since < then else more
+            parts.append(f"the {said} {word}, {_s(since)} in place of {_s(then)}")
+    if transitions[0] != transitions[1]:
+        parts.append(f"{transitions[1]} transitions in place of {transitions[0]}")
+    if not parts:
+        return f"With {vary}: nothing that clients see would have been different."
+    return f"With {vary}: {'; '.join(parts)}."
+
+
+def _worst(of: Mapping[str, Client], name: str) -> float | None:
+    return max((getattr(one, name) for one in of.values() if getattr(one, name) is not None), default=None)
+
+
+def _s(ms: float | None) -> str:
+    return "–" if ms is None else f"{ms / 1000:.1f} s"
