@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from .exceptions import exception_of
 from .layouts import (
     GO,
     JAVA_SERVER,
@@ -39,6 +40,9 @@ MORE_MAX = 2_000
 
 RUN_MS = 60_000
 """So long is a run of lines alike that one row stands for."""
+
+MEMORY_MAX = 20_000
+_REMEMBERED_MAX = 500
 
 SHAPES_MAX = 2_000
 """Kinds of lines not understood that are told apart, a file."""
@@ -96,17 +100,12 @@ class Counts:
     """Records whose stamp is more than a minute before the one before."""
 
 
-@dataclass(slots=True)
-class _Pending:
-    """The record at hand: lines may still go on with it."""
+class _Open(NamedTuple):
+    """A record of no known shape: the next lines may still tell what it is."""
 
     head: Head
     line: int
     outer_ms: int | None
-    event: str | None
-    fields: dict[str, str]
-    more: list[str] = field(default_factory=list)
-    more_chars: int = 0
 
 
 _NARROW: tuple[Callable[[str], Head | None], ...] = (server, client_49, client_5, bare, cpp, go)
@@ -124,11 +123,6 @@ _PREFIX = re.compile(
 _SYSLOG = re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?P<host>\S+) [\w./-]+(?:\[\d+\])?: ")
 _DIGITS = re.compile(r"\d+")
 _NAMES = re.compile(r"\b[0-9a-fA-F]{8,}\b")
-_EXCEPTION = re.compile(
-    r"(?:Caused by: )?(?P<exception>(?:[a-z_]\w*\.)+(?P<name>\w*(?:Exception|Error)))(?:: (?P<said>.*))?"
-)
-_CODE = re.compile(r"CODE: ?(?P<code>-?\d+) +DESC: ?(?P<remark>.*?)(?: +BROKER: ?(?P<broker_address>\S+))?$", re.S)
-_TOPIC = re.compile(r"(?:for the topic|route info of this topic|[Tt]opic)(?:, ?|: ?|\[)(?P<topic>[\w%|.-]+)")
 
 
 class Reader:
@@ -139,7 +133,9 @@ class Reader:
     ) -> None:
         self.counts = Counts() if counts is None else counts
         self._file, self._number, self._zone = file, first_line - 1, zone
-        self._pending: dict[str | None, _Pending] = {}
+        self._pending: dict[str | None, LogRow | _Open | None] = {}
+        """Of each stream its last record: None for one that is only counted."""
+        self._more: dict[str | None, list[str]] = {}
         self._runs: dict[tuple[str | None, str], LogRow] = {}
         self._layout: Callable[[str], Head | None] = server
         self._prefixes: dict[str, str] = {}
@@ -147,7 +143,7 @@ class Reader:
 
     def rows(self, lines: Iterable[str]) -> Iterator[LogRow]:
         """What is complete after these lines."""
-        counts, pending = self.counts, self._pending
+        counts, pending, more, opened, closed = self.counts, self._pending, self._more, self._opened, self._closed
         for line in lines:
             self._number += 1
             counts.lines += 1
@@ -159,31 +155,36 @@ class Reader:
                 head, prefix, outer_ms, line = self._slowly(line)
                 if head is None:
                     counts.continued += 1
-                    if (open_ := pending.get(prefix)) is not None and open_.more_chars < MORE_MAX and line:
-                        open_.more.append(line)
-                        open_.more_chars += len(line)
+                    if line:
+                        self._went_on(prefix, line)
                     continue
-            if (open_ := pending.pop(prefix, None)) is not None:
-                yield from self._closed(prefix, open_)
-            pending[prefix] = self._opened(head, outer_ms, prefix)
+            last = pending.get(prefix)
+            pending[prefix] = opened(head, outer_ms, prefix)
+            if last is not None and (row := closed(prefix, last, more.pop(prefix, None) if more else None)) is not None:
+                yield row
 
-    def beyond(self, lines: Iterable[str]) -> bool:
-        """Lines behind the end of what is read here: whether they still go on with the last record."""
+    def _went_on(self, prefix: str | None, line: str) -> bool:
+        """Whether more is wanted of what goes on there."""
+        if self._pending.get(prefix) is None:
+            return False
+        kept = self._more.setdefault(prefix, [])
+        if sum(map(len, kept)) > MORE_MAX:
+            return False
+        kept.append(line)
+        return True
+
+    def beyond(self, lines: Iterable[str]) -> None:
+        """Lines behind the end of what is read here: they may still go on with the last record."""
         for line in lines:
             head, prefix, _outer, rest = self._slowly(line.rstrip("\r"))
-            if head is not None:
-                return False
-            if (open_ := self._pending.get(prefix)) is not None and rest:
-                open_.more.append(rest)
-                open_.more_chars += len(rest)
-                if open_.more_chars > MORE_MAX:
-                    return False
-        return True
+            if head is not None or (rest and not self._went_on(prefix, rest)):
+                return
 
     def finished(self) -> Iterator[LogRow]:
         """What was still open at the end."""
-        for prefix, open_ in self._pending.items():
-            yield from self._closed(prefix, open_)
+        for prefix, last in self._pending.items():
+            if last is not None and (row := self._closed(prefix, last, self._more.get(prefix))) is not None:
+                yield row
         self._pending.clear()
         yield from self._runs.values()
         self._runs.clear()
@@ -235,75 +236,92 @@ class Reader:
 
     # --- a record -----------------------------------------------------------------------------------------------------
 
-    def _opened(self, head: Head, outer_ms: int | None, prefix: str | None) -> _Pending:
+    def _opened(self, head: Head, outer_ms: int | None, prefix: str | None) -> LogRow | _Open | None:
         counts = self.counts
-        counts.writers[head.writer] += 1
-        if head.stamp_ms is not None:
-            if counts.first_ms is None or head.stamp_ms < counts.first_ms:
-                counts.first_ms = head.stamp_ms
-            if counts.last_ms is None or head.stamp_ms > counts.last_ms:
-                counts.last_ms = head.stamp_ms
-            if head.stamp_ms < self._stamped_ms.get(prefix, 0) - RUN_MS:
-                counts.backwards += 1
-            self._stamped_ms[prefix] = head.stamp_ms
-        elif head.stamp and head.resolution_ms == 1000 and head.writer != GO:
-            counts.undated += 1
-        found = go_event_of(head.text) if head.writer == GO else event_of(head.text)
-        if found is None and head.logger is not None and head.logger.startswith("io.netty"):
-            found = "housekeeping", {}
-        if found is None:
-            if head.thread == "main" and head.writer == JAVA_SERVER:
-                found = setting_of(head.text)
-            found = found or edited_event_of(head.text)
-        event, fields = (None, {}) if found is None else found
-        return _Pending(head, self._number, outer_ms, event, fields)
-
-    def _closed(self, prefix: str | None, open_: _Pending) -> Iterator[LogRow]:
-        counts, head, event, fields = self.counts, open_.head, open_.event, open_.fields
-        if open_.more:
-            exception = _exception_of(open_.more)
-            if event is None and exception is not None and "rocketmq" in exception["class"]:
-                event, fields = "client_exception", {"text": head.text[:200]}
-            if event is not None:
-                fields["more"] = "\n".join(open_.more)[:MORE_MAX]
-                fields |= {key: said for key, said in (exception or {}).items() if key not in fields and key != "class"}
+        text, writer, _stamp, stamp_ms, resolution_ms, zone, level, thread, logger = head
+        counts.writers[writer] += 1
+        if stamp_ms is None or stamp_ms != self._stamped_ms.get(prefix):
+            self._count_stamp(head, prefix)
+        event, fields = _known(text) if writer != GO else go_event_of(text) or _NONE
         if event is None:
-            counts.not_understood += 1
-            self._count_shape(head)
-            return
+            event, fields = _otherwise(head)
+            if event is None:
+                return _Open(head, self._number, outer_ms)
         counts.understood += 1
         if event in QUIET:
             counts.counted[event] += 1
-            return
-        row = LogRow(
+            return None
+        return LogRow(
             self._file,
-            open_.line,
+            self._number,
             prefix,
-            head.stamp_ms,
-            head.resolution_ms,
-            head.zone or self._zone,
-            open_.outer_ms,
-            head.level,
-            head.thread,
-            head.logger,
-            head.writer,
+            stamp_ms,
+            resolution_ms,
+            zone or self._zone,
+            outer_ms,
+            level,
+            thread,
+            logger,
+            writer,
             event,
             fields,
         )
-        if event in COUNTED and fields.get("row", "null") == "null":
-            yield from self._run(prefix, row)
-        else:
-            yield row
 
-    def _run(self, prefix: str | None, row: LogRow) -> Iterator[LogRow]:
+    def _count_stamp(self, head: Head, prefix: str | None) -> None:
+        counts, stamp_ms = self.counts, head.stamp_ms
+        if stamp_ms is None:
+            counts.undated += head.stamp != "" and head.resolution_ms == 1000 and head.writer != GO
+            return
+        if counts.first_ms is None or stamp_ms < counts.first_ms:
+            counts.first_ms = stamp_ms
+        if counts.last_ms is None or stamp_ms > counts.last_ms:
+            counts.last_ms = stamp_ms
+        counts.backwards += stamp_ms < self._stamped_ms.get(prefix, 0) - RUN_MS
+        self._stamped_ms[prefix] = stamp_ms
+
+    def _closed(self, prefix: str | None, last: LogRow | _Open, more: list[str] | None) -> LogRow | None:
+        """The row of a record with what went on behind it; None: it has none, or it is one of a run."""
+        exception = exception_of(more) if more else None
+        if isinstance(last, _Open):
+            if exception is None or "rocketmq" not in exception["class"]:
+                self.counts.not_understood += 1
+                self._count_shape(last.head)
+                return None
+            self.counts.understood += 1
+            head = last.head
+            row = LogRow(
+                self._file,
+                last.line,
+                prefix,
+                head.stamp_ms,
+                head.resolution_ms,
+                head.zone or self._zone,
+                last.outer_ms,
+                head.level,
+                head.thread,
+                head.logger,
+                head.writer,
+                "client_exception",
+                {"text": head.text[:200]},
+            )
+        else:
+            row = last
+        if more:
+            told = {key: said for key, said in (exception or {}).items() if key != "class"}
+            row = row._replace(fields={**told, **row.fields, "more": "\n".join(more)[:MORE_MAX]})
+        if row.event in COUNTED and row.fields.get("row", "null") == "null":
+            return self._of_run(prefix, row)
+        return row
+
+    def _of_run(self, prefix: str | None, row: LogRow) -> LogRow | None:
+        """The run of lines alike that ended before this one."""
         self.counts.counted[row.event] += 1
         run = self._runs.get((prefix, row.event))
         if run is not None and 0 <= (row.stamp_ms or 0) - (run.stamp_ms or 0) <= RUN_MS:
             self._runs[prefix, row.event] = run._replace(times=run.times + 1, last_ms=row.stamp_ms)
-            return
-        if run is not None:
-            yield run
+            return None
         self._runs[prefix, row.event] = row
+        return run
 
     def _count_shape(self, head: Head) -> None:
         shape = _DIGITS.sub("#", _NAMES.sub("#", head.text[:160]))
@@ -312,35 +330,34 @@ class Reader:
             shapes[shape] += 1
 
 
+_NONE: tuple[None, Mapping[str, str]] = (None, {})
+_memory: dict[str, tuple[str | None, Mapping[str, str]]] = {}
+"""Most of what a log says it says again and again."""
+
+
+def _known(text: str) -> tuple[str | None, Mapping[str, str]]:
+    try:
+        return _memory[text]
+    except KeyError:
+        found = event_of(text) or _NONE
+        if len(_memory) >= MEMORY_MAX:
+            _memory.clear()
+        if len(text) < _REMEMBERED_MAX:
+            _memory[text] = found
+        return found
+
+
+def _otherwise(head: Head) -> tuple[str | None, Mapping[str, str]]:
+    """What a text of no known shape may be: a setting, Netty's own words, or one that somebody edited."""
+    if head.logger is not None and head.logger.startswith("io.netty"):
+        return "housekeeping", {}
+    found = setting_of(head.text) if head.thread == "main" and head.writer == JAVA_SERVER else None
+    return found or edited_event_of(head.text) or _NONE
+
+
 def _utc_ms(found: re.Match[str]) -> int | None:
     second, digits, zone = second_of(found["stamp"]), found["digits"], found["zone"]
     if second is None:
         return None
     offset = 0 if zone == "Z" else (int(zone[1:3]) * 60 + int(zone[4:6])) * 60_000 * (-1 if zone[0] == "-" else 1)
     return second + (int(digits[1:4].ljust(3, "0")) if digits else 0) - offset
-
-
-def _exception_of(more: Iterable[str]) -> dict[str, str] | None:
-    """The exception that a record's next lines tell of: RocketMQ's own where there is one, else the first."""
-    chosen: re.Match[str] | None = None
-    at = 0
-    lines = list(more)
-    for number, line in enumerate(lines):
-        if line[0] in " \t" or (found := _EXCEPTION.fullmatch(line)) is None:
-            continue
-        if chosen is None or ("rocketmq" in found["exception"] and "rocketmq" not in chosen["exception"]):
-            chosen, at = found, number
-    if chosen is None:
-        return None
-    said = chosen["said"] or ""
-    fields = {"class": chosen["exception"], "exception": chosen["name"], "said": said}
-    told = said
-    for line in lines[at + 1 :]:  # a remark of several lines goes on
-        if line[0] in " \t" or line.startswith(("See ", "For more", "Caused by")):
-            break
-        told += f" {line}"
-    if (code := _CODE.search(told)) is not None:
-        fields |= {key: value for key, value in code.groupdict().items() if value}
-    if (topic := _TOPIC.search(told)) is not None:
-        fields["topic"] = topic["topic"].rstrip(".,")
-    return fields
