@@ -17,7 +17,7 @@ from ...remoting.node.node import NodeContext
 from ..errors import HarnessError, ScenarioError
 from ..faults.ports import PortHolder
 from ..preflight import require_java
-from . import checks, clients, collecting, fronts, namesrv, recorder, virtual
+from . import checks, clients, collecting, fronts, logs, namesrv, recorder, virtual
 from .measure import BenchError, Server, cpus, pin
 
 
@@ -83,6 +83,11 @@ def _clients(_seconds: float, _events: Sequence[int]) -> None:
     clients.run()
 
 
+def _logs(_seconds: float, _events: Sequence[int]) -> None:
+    require_java()
+    logs.run()
+
+
 BENCHMARKS: Mapping[str, Callable[[float, Sequence[int]], None]] = {
     "namesrv": _look_ups,
     "recorder": _recorder,
@@ -90,5 +95,6 @@ BENCHMARKS: Mapping[str, Callable[[float, Sequence[int]], None]] = {
     "collect": _collect,
     "virtual": _virtual,
     "clients": _clients,
+    "logs": _logs,
     "checks": _checks,
 }

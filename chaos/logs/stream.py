@@ -150,7 +150,15 @@ class Reader:
             if line[-1:] == "\r":
                 line = line[:-1]
             prefix, outer_ms = None, None
-            head = None if line[:1] in " \t" else self._layout(line)
+            if line[:1] in " \t":
+                if not self._prefixes:
+                    counts.continued += 1
+                    if line:
+                        self._went_on(None, line)
+                    continue
+                head = None
+            else:
+                head = self._layout(line)
             if head is None:
                 head, prefix, outer_ms, line = self._slowly(line)
                 if head is None:
@@ -211,13 +219,14 @@ class Reader:
                 return head, prefix, None, line
             outer = None if stamp is None else _OUTER.match(f"{stamp} ")
             outer_ms, line = (None if outer is None else _utc_ms(outer)), head
-        for layout in _NARROW:
-            if line and line[0] not in " \t" and (narrow := layout(line)) is not None:
-                if outer_ms is None and prefix is None:
-                    self._layout = layout
-                return narrow, prefix, outer_ms, line
-        if (head_ := head_of(line)) is not None:
-            return head_, prefix, outer_ms, line
+        if not line[:1].islower() or line.startswith('time="'):  # no layout begins with a small letter but Go's
+            for layout in _NARROW:
+                if line and line[0] not in " \t" and (narrow := layout(line)) is not None:
+                    if outer_ms is None and prefix is None:
+                        self._layout = layout
+                    return narrow, prefix, outer_ms, line
+            if (head_ := head_of(line)) is not None:
+                return head_, prefix, outer_ms, line
         if prefix is None and (found := _PREFIX.match(line)) is not None:
             before, name = found[0], found["prefix"] or ""
             if found["number"] is None and len(self._prefixes) < 1_000:
