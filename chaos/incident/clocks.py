@@ -4,9 +4,9 @@
                 05:12:21 channelInactive [10.0.0.9:5511]            client  21:12:22 CLOSE 10.0.0.1:9876
     all differences of like marks ─► the commonest is what the two stamps are apart: zone (quarter hours) + offset
 
-Pairs are joined along the tree of the surest; a pair beside the tree that says otherwise is said. A difference of
-marks that recur each 30 s is as common 30 s further on: what does not recur (a first registration) counts more,
-and among equals the one nearest to a quarter of an hour.
+One log after the other is put beside those before it, the surest first; two that say otherwise are said. Differences of
+marks that recur each 30 s are as common 30 s further on: what does not recur (a first registration) counts more,
+and among equals the one nearest to a quarter of an hour. A NameServer is tried at each address that diallers had.
 """
 
 from __future__ import annotations
@@ -27,8 +27,14 @@ _MOST = 1_500
 """So many marks of a kind are compared; of more, those that do not recur."""
 _NEAR_MS = 1_500.0
 _SAME_CLOCK_MS = 1_000.0
-SET_ALIKE_MS = 700.0
+SET_ALIKE_MS = 300.0
 """Nearer than that two logs of whole seconds tell nothing of a difference."""
+AT, ANY = "@", "?"
+"""Behind a key: at the NameServer with that address, or at one whose address is not known."""
+_SAME_MS = 1_500.0
+_ORDER = ("unsure", "likely", "certain")
+_MANY = 40
+"""With more clocks than that not all are compared again and again."""
 SLOW = "~"
 """Begins the keys of what a client tells up to a poll (30 s) after a NameServer did."""
 _POLL_MS = 31_500.0
@@ -61,63 +67,100 @@ class Clock:
 
 
 class Pair(NamedTuple):
-    """`shift_ms` is how far the second is ahead of the first."""
+    """`shift_ms` is how far the second of two clocks is ahead of the first."""
 
-    first: int
-    second: int
     shift_ms: float
     bound_ms: float
     matched: float
     """Weight of the marks that agree."""
     events: int
     certainty: str
+    address: str = ANY
+    """Of a NameServer: under which address it fits."""
 
 
 def solve(clocks: Sequence[Clock]) -> list[str]:
-    """Sets each clock's shift, bound and certainty. What contradicts, one sentence each."""
-    pairs = [
-        pair
-        for first in range(len(clocks))
-        for second in range(first + 1, len(clocks))
-        if (pair := compared(clocks, first, second)) is not None
-    ]
-    rank = {"certain": 2, "likely": 1, "unsure": 0}
-    pairs.sort(key=lambda pair: (rank[pair.certainty], pair.matched), reverse=True)
-    group = list(range(len(clocks)))
-    edges: dict[int, list[Pair]] = defaultdict(list)
-    beside = []
-    for pair in pairs:
-        mine, other = group[pair.first], group[pair.second]
-        if mine == other:
-            beside.append(pair)
-            continue
-        group = [mine if one == other else one for one in group]
-        edges[pair.first].append(pair)
-        edges[pair.second].append(pair)
-    for members in {one: [n for n, of in enumerate(group) if of == one] for one in group}.values():
-        _spread(clocks, members, edges)
-    return [said for pair in beside if (said := _contradicts(clocks, pair))]
+    """Sets each clock's shift, bound and certainty. What contradicts, one sentence each.
 
-
-def _spread(clocks: Sequence[Clock], members: Sequence[int], edges: Mapping[int, Sequence[Pair]]) -> None:
-    """Shifts of clocks that hang together: against what was given, else against what most of them show."""
-    root = members[0]
-    shift, bound, certainty, via = {root: 0.0}, {root: 0.0}, {root: "certain"}, {root: ""}
-    waiting = [root]
-    order = ("unsure", "likely", "certain")
+    One after the other is put beside those that are told already, the surest first, by all that it shares with any of
+    them; those that share nothing with these begin anew.
+    """
+    waiting = set(range(len(clocks)))
+    said: list[str] = []
     while waiting:
-        at = waiting.pop()
-        for pair in edges.get(at, ()):
-            there, sign = (pair.second, 1) if pair.first == at else (pair.first, -1)
-            if there in shift:
-                continue
-            shift[there] = shift[at] + sign * pair.shift_ms
-            bound[there] = math.hypot(bound[at], pair.bound_ms)
-            certainty[there] = min(certainty[at], pair.certainty, key=order.index)
-            via[there] = f"{pair.events} events that it shares with {clocks[at].name}"
-            waiting.append(there)
+        said += _group(clocks, waiting)
+    return said
+
+
+def _group(clocks: Sequence[Clock], waiting: set[int]) -> list[str]:
+    """Those that hang together with one of the waiting; they wait no longer."""
+    root = _root(clocks, waiting)
+    waiting.discard(root)
+    shift, placed = {root: 0.0}, dict[int, Pair]()
+    whole = Clock("those before it", clocks[root].resolution_ms, list(clocks[root].marks))
+    told: dict[int, Pair | None] = {}
+    while waiting:
+        for one in waiting - told.keys():
+            told[one] = compared(whole, clocks[one])
+        best = max(waiting, key=lambda one: _rank(told[one]))
+        pair = told[best]
+        if pair is None:
+            break
+        shift[best], placed[best] = pair.shift_ms, pair
+        waiting.discard(best)
+        moved = [mark._replace(at_ms=mark.at_ms - pair.shift_ms) for mark in _at(clocks[best].marks, pair.address)]
+        keys = {mark.key for mark in moved}
+        whole.marks = _once([*whole.marks, *moved])
+        whole.resolution_ms = max(whole.resolution_ms, clocks[best].resolution_ms)
+        told = {
+            one: pair
+            for one, pair in told.items()
+            if one in waiting and len(waiting) > _MANY and not any(mark.key in keys for mark in clocks[one].marks)
+        }
+    _set(clocks, shift, placed, root)
+    return _contradictions(clocks, shift)
+
+
+def _at(marks: Iterable[Mark], address: str) -> list[Mark]:
+    """A NameServer's marks, now that its address is known."""
+    any_ = f"{AT}{ANY}"
+    return [mark._replace(key=mark.key[:-1] + address) if mark.key.endswith(any_) else mark for mark in marks]
+
+
+def _once(marks: list[Mark]) -> list[Mark]:
+    """What several logs tell of one moment is one mark."""
+    kept: list[Mark] = []
+    last: dict[str, float] = {}
+    for mark in sorted(marks, key=lambda one: one.at_ms):
+        if mark.at_ms - last.get(mark.key, -1e18) > _SAME_MS or mark.key.startswith(SLOW):
+            kept.append(mark)
+            last[mark.key] = mark.at_ms
+    return kept
+
+
+def _root(clocks: Sequence[Clock], waiting: set[int]) -> int:
+    """The one that shares most kinds of marks with others; a given one first, then one that knows addresses."""
+    sharing: dict[str, set[int]] = defaultdict(set)
+    for one in waiting:
+        for mark in clocks[one].marks:
+            sharing[mark.key.partition(AT)[0]].add(one)
+    counts = {one: 0 for one in waiting}
+    for members in sharing.values():
+        for one in members:
+            counts[one] += len(members) - 1
+    knows = {one: any(AT in mark.key and not mark.key.endswith(ANY) for mark in clocks[one].marks) for one in waiting}
+    return max(sorted(waiting), key=lambda one: (clocks[one].given, knows[one] and counts[one] > 0, counts[one]))
+
+
+def _rank(pair: Pair | None) -> tuple[int, float]:
+    return (-1, 0.0) if pair is None else (_ORDER.index(pair.certainty), pair.matched)
+
+
+def _set(clocks: Sequence[Clock], shift: Mapping[int, float], placed: Mapping[int, Pair], root: int) -> None:
+    """Shifts against what was given, else against what most of them show."""
+    members = list(shift)
     fixed = [one for one in members if clocks[one].given]
-    zero = shift[fixed[0]] if fixed else _commonest([shift[one] for one in members])
+    zero = shift[fixed[0]] if fixed else _commonest([shift[one] for one in sorted(members)])
     for one in members:
         clock = clocks[one]
         clock.shift_ms = shift[one] - zero
@@ -131,10 +174,14 @@ def _spread(clocks: Sequence[Clock], members: Sequence[int], edges: Mapping[int,
             continue
         if len(members) == 1:
             continue
-        clock.bound_ms = max(bound[one], 1.0)
-        clock.certainty = certainty[one]
-        clock.why = via[one] or f"the others are told by it: {sum(p.events for p in edges.get(one, ()))} shared events"
-        if abs(clock.shift_ms) <= max(clock.bound_ms, SET_ALIKE_MS):
+        if one == root:
+            clock.bound_ms, clock.certainty = clock.resolution_ms / 2, placed[members[1]].certainty
+            clock.why = "the others are told by it"
+        else:
+            pair = placed[one]
+            clock.bound_ms, clock.certainty = max(pair.bound_ms, 1.0), pair.certainty
+            clock.why = f"{pair.events} events that it shares with others"
+        if abs(clock.shift_ms) <= min(clock.bound_ms, SET_ALIKE_MS):
             clock.shift_ms = 0.0  # as clocks are that one server sets
 
 
@@ -145,29 +192,50 @@ def _commonest(shifts: Sequence[float]) -> float:
     return statistics.median(other for other in shifts if abs(other - shifts[at]) <= _SAME_CLOCK_MS)
 
 
-def _contradicts(clocks: Sequence[Clock], pair: Pair) -> str:
-    first, second = clocks[pair.first], clocks[pair.second]
-    if first.given or second.given:
-        return ""
-    apart_ms = second.shift_ms - first.shift_ms
-    off_ms = abs(pair.shift_ms - apart_ms)
-    if pair.certainty != "certain" or off_ms <= 3_000 + pair.bound_ms:
-        return ""
-    said = (
-        f"{second.name} is {apart_ms / 1000:+.1f} s against {first.name} by way of others, and "
-        f"{pair.shift_ms / 1000:+.1f} s by the {pair.events} events that the two share"
-    )
-    first.contradicts.append(said)
-    second.contradicts.append(said)
+def _contradictions(clocks: Sequence[Clock], shift: Mapping[int, float]) -> list[str]:
+    """Pairs that are sure of something else than all together came to."""
+    said = []
+    members = sorted(shift)
+    for number, first in enumerate(members if len(members) <= _MANY else ()):
+        for second in members[number + 1 :]:
+            one, other = clocks[first], clocks[second]
+            pair = compared(one, other)
+            apart_ms = shift[second] - shift[first]
+            if one.given or other.given or pair is None or pair.certainty != "certain":
+                continue
+            if abs(pair.shift_ms - apart_ms) > 3_000 + pair.bound_ms:
+                sentence = (
+                    f"{other.name} is {apart_ms / 1000:+.1f} s against {one.name} by all logs together, and "
+                    f"{pair.shift_ms / 1000:+.1f} s by the {pair.events} events that the two share"
+                )
+                one.contradicts.append(sentence)
+                other.contradicts.append(sentence)
+                said.append(sentence)
     return said
 
 
-def compared(clocks: Sequence[Clock], first: int, second: int) -> Pair | None:
-    """By how much the second clock is ahead of the first; None where they share nothing."""
+def compared(one: Clock, other: Clock) -> Pair | None:
+    """By how much the other clock is ahead of the one; None where they share nothing.
+
+    Of a NameServer whose address nobody knows yet: as it fits best, at any of the addresses at which diallers were.
+    """
+    mine, theirs = _by_key(one.marks), _by_key(other.marks)
+    if not any(key.endswith(ANY) for key in theirs):
+        return _compared(one, other, mine, theirs)
+    addresses = sorted({key.partition(AT)[2] for key in mine if AT in key} - {ANY})
+    found = [
+        pair._replace(address=address)
+        for address in addresses or [ANY]
+        if (pair := _compared(one, other, mine, _by_key(_at(other.marks, address)))) is not None
+    ]
+    return max(found, key=_rank, default=None)
+
+
+def _compared(
+    one: Clock, other: Clock, mine: Mapping[str, Sequence[Mark]], theirs: Mapping[str, Sequence[Mark]]
+) -> Pair | None:
     import numpy as np
 
-    one, other = clocks[first], clocks[second]
-    mine, theirs = _by_key(one.marks), _by_key(other.marks)
     diffs: list[npt.NDArray[np.float64]] = []
     weights: list[npt.NDArray[np.float64]] = []
     for key in mine.keys() & theirs.keys():
@@ -178,15 +246,13 @@ def compared(clocks: Sequence[Clock], first: int, second: int) -> Pair | None:
         weights.append(np.minimum.outer(b[:, 1], a[:, 1]).ravel())
     found = None
     if diffs:
-        found = _commonest_of(np.concatenate(diffs), np.concatenate(weights), first, second, one, other)
+        found = _commonest_of(np.concatenate(diffs), np.concatenate(weights), one, other)
     if found is None or found.certainty == "unsure":
-        return _by_polls(mine, theirs, first, second) or found
+        return _by_polls(mine, theirs) or found
     return found
 
 
-def _by_polls(
-    mine: Mapping[str, Sequence[Mark]], theirs: Mapping[str, Sequence[Mark]], first: int, second: int
-) -> Pair | None:
+def _by_polls(mine: Mapping[str, Sequence[Mark]], theirs: Mapping[str, Sequence[Mark]]) -> Pair | None:
     """What a client learnt up to a poll after a NameServer: enough for a zone."""
     import numpy as np
 
@@ -209,11 +275,11 @@ def _by_polls(
         return None
     rival = max(count for shift, count in counts.items() if shift != best)
     certainty = "likely" if counts[best] >= 2 and rival < counts[best] else "unsure"
-    return Pair(first, second, best, _POLL_MS, 0.5 * counts[best], counts[best], certainty)
+    return Pair(best, _POLL_MS, 0.5 * counts[best], counts[best], certainty)
 
 
 def _commonest_of(
-    apart: npt.NDArray[np.float64], weight: npt.NDArray[np.float64], first: int, second: int, one: Clock, other: Clock
+    apart: npt.NDArray[np.float64], weight: npt.NDArray[np.float64], one: Clock, other: Clock
 ) -> Pair | None:
     import numpy as np
 
@@ -245,7 +311,7 @@ def _commonest_of(
         certainty = "likely"
     else:
         certainty = "unsure"
-    return Pair(first, second, shift, bound, matched, count, certainty)
+    return Pair(shift, bound, matched, count, certainty)
 
 
 def _distance(shift_ms: float) -> float:

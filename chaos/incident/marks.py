@@ -18,12 +18,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .book import Book, broker_identity
-from .clocks import SLOW, Mark
+from .clocks import ANY, AT, SLOW, Mark
 from .routes import route_of
 from .sources import BROKER, NAME_SERVER, Source
 
 _RECURS_MS = 45_000.0
 """A registration so long after the one before is no turn of the timer."""
+_APART = 0.3
+"""What a mark counts between NameServers, of whom each may have heard of something else."""
 _CLIENT_ID = re.compile(r"clientId=([^,\]\s]+)")
 
 
@@ -47,36 +49,48 @@ def client_id(source: Source) -> str | None:
 
 def _of_name_server(source: Source) -> Iterator[Mark]:
     last: dict[str, float] = {}
+    first_ms = -1e18
     for line in source.lines:
         fields, at_ms = line.fields, line.middle_ms
         match line.event:
             case "master_address" | "broker_registered":
                 address = fields["address"]
                 before = last.get(address)
-                is_new = before is None or at_ms - before > _RECURS_MS or fields.get("old") == "null"
-                if before is None or at_ms - before >= 1_500 or is_new:
-                    yield Mark(
-                        f"reg {address}", at_ms, 5.0 if is_new and before is not None else 2.0 if is_new else 1.0
-                    )
-                if is_new:
+                is_first = before is None and (line.event == "broker_registered" or fields.get("old") == "null")
+                if before is None or at_ms - before >= 1_500:
+                    yield from _here(f"reg {address}", at_ms, 1.0)
+                if is_first or (before is not None and at_ms - before > _RECURS_MS):
+                    yield from _here(f"first {address}", at_ms, 5.0)
                     yield Mark(f"{SLOW}+{address}", at_ms)
+                    first_ms = at_ms
                 last[address] = at_ms
             case "live_removed":
-                yield Mark(f"unreg {fields['address']}", at_ms, 3.0)
+                yield from _here(f"unreg {fields['address']}", at_ms, 3.0)
             case "address_removed" if fields.get("result") != "Failed":
                 yield Mark(f"gone {fields['address']}", at_ms, 2.0)
                 yield Mark(f"{SLOW}-{fields['address']}", at_ms)
                 last.pop(fields["address"], None)
             case "channel_active":
-                yield Mark(f"conn {host_of(fields['address'])}", at_ms, _weight(fields["address"]))
+                yield from _here(f"conn {host_of(fields['address'])}", at_ms, _weight(fields["address"]))
             case "channel_inactive":
-                yield Mark(f"disc {host_of(fields['address'])}", at_ms, _weight(fields["address"]))
-            case "topic_registered":
+                yield from _here(f"disc {host_of(fields['address'])}", at_ms, _weight(fields["address"]))
+            case "topic_registered" if at_ms - first_ms >= 1_500:  # else its broker brought it
                 yield Mark(f"topic {fields['topic']}", at_ms, 2.0)
             case "write_perm_wiped" | "write_perm_added":
                 yield Mark(f"{line.event} {fields['broker']}", at_ms, 3.0)
             case _:
                 pass
+
+
+def _here(key: str, at_ms: float, weight: float) -> Iterator[Mark]:
+    """At a NameServer, nobody knows yet under which address diallers have it; and as other NameServers tell it."""
+    yield Mark(f"{key}{AT}{ANY}", at_ms, weight)
+    yield Mark(key, at_ms, _APART * weight)
+
+
+def _there(key: str, address: str, at_ms: float, weight: float) -> Iterator[Mark]:
+    """At the NameServer that the dialler has under this address."""
+    yield Mark(f"{key}{AT}{address}", at_ms, weight)
 
 
 def _followed(fields: Mapping[str, str], at_ms: float) -> Iterator[Mark]:
@@ -93,7 +107,7 @@ def _addresses(route: Mapping[str, Any]) -> set[str]:
 
 
 def _weight(address: str) -> float:
-    return 0.2 if host_of(address).startswith("127.") else 1.5
+    return 0.2 if host_of(address).startswith("127.") else 3.0
 
 
 def _of_dialler(source: Source, book: Book) -> Iterator[Mark]:
@@ -103,19 +117,18 @@ def _of_dialler(source: Source, book: Book) -> Iterator[Mark]:
     host = host_of(own) if own else client.partition("@")[0] if client and "@" in client else "?"
     last: dict[str, float] = {}
     lost: dict[str, float] = {}
-    recent_ms = -1e18
+    dialled: dict[str, float] = {}
     for line in source.lines:
         fields, at_ms = line.fields, line.middle_ms
         match line.event:
             case "registered":
                 before = last.get(fields["name_server"])
-                is_new = before is None or at_ms - before > _RECURS_MS
-                if at_ms - recent_ms >= 1_500 or is_new:
-                    weight = 5.0 if is_new and before is not None else 2.0 if is_new else 1.0
-                    yield Mark(f"reg {own}", at_ms, weight)
-                last[fields["name_server"]] = recent_ms = at_ms
+                yield from _there(f"reg {own}", fields["name_server"], at_ms, 1.0)
+                if before is None or at_ms - before > _RECURS_MS:
+                    yield from _there(f"first {own}", fields["name_server"], at_ms, 5.0)
+                last[fields["name_server"]] = at_ms
             case "unregistered":
-                yield Mark(f"unreg {own}", at_ms, 3.0)
+                yield from _there(f"unreg {own}", fields["name_server"], at_ms, 3.0)
             case "topic_created":
                 name = re.search(r"topicName=([^,\]]+)", fields.get("config", ""))
                 if name is not None:
@@ -128,17 +141,21 @@ def _of_dialler(source: Source, book: Book) -> Iterator[Mark]:
                 yield Mark(f"conn {host_of(fields['address'])}>{own}", at_ms, _weight(fields["address"]))
             case "connected" | "connecting":
                 address = fields["address"]
-                if address in book.names:
-                    yield Mark(f"conn {host}>{address}", at_ms, 1.5)
-                elif line.event == "connected":
-                    yield Mark(f"conn {host}", at_ms, 1.5)
+                before_ms = dialled.get(address, -1e18)
+                if line.event == "connecting":
+                    dialled[address] = at_ms
+                if line.event == "connected" or at_ms - before_ms > _RECURS_MS:  # not each try of many in vain
+                    if address in book.names:
+                        yield Mark(f"conn {host}>{address}", at_ms, 3.0)
+                    else:
+                        yield from _there(f"conn {host}", address, at_ms, 3.0)
             case "closed":
                 address = fields.get("address", "")
                 if at_ms - lost.get(address, -1e18) > _RECURS_MS:
                     yield Mark(f"lost {address}", at_ms, 0.5)
                 lost[address] = at_ms
                 if address not in book.names:
-                    yield Mark(f"disc {host}", at_ms, 1.5)
+                    yield from _there(f"disc {host}", address, at_ms, 3.0)
             case "client_heartbeat_sent":
                 if client and fields.get("address"):
                     yield Mark(f"client {client}>{fields['address']}", at_ms, 1.0)

@@ -174,6 +174,8 @@ class NameServerLog:
 
     def _drop(self, line: Line, address: str) -> None:
         who = self._book.broker(address)
+        if address not in self._alive:  # it is removed by its id, whoever stands there
+            address = next((one for one in self._alive if who is not None and self._book.broker(one) == who), address)
         was_there = self._alive.pop(address, None) is not None
         self._registered_ms.pop(address, None)
         if who is None:
