@@ -35,9 +35,11 @@ _SAME_MS = 1_500.0
 _ORDER = ("unsure", "likely", "certain")
 _MANY = 40
 """With more clocks than that not all are compared again and again."""
+TOLD, HEARD = "~told", "~heard"
+"""Begin the keys of what a NameServer tells, and a client hears up to a poll (30 s) later."""
 SLOW = "~"
-"""Begins the keys of what a client tells up to a poll (30 s) after a NameServer did."""
 _POLL_MS = 31_500.0
+_HEARD_COUNTS = 1.5
 
 
 class Mark(NamedTuple):
@@ -244,42 +246,66 @@ def _compared(
         a, b = _few(mine[key]), _few(theirs[key])
         diffs.append(np.subtract.outer(b[:, 0], a[:, 0]).ravel())
         weights.append(np.minimum.outer(b[:, 1], a[:, 1]).ravel())
+    polls = _polls(mine, theirs)
     found = None
     if diffs:
-        found = _commonest_of(np.concatenate(diffs), np.concatenate(weights), one, other)
-    if found is None or found.certainty == "unsure":
-        return _by_polls(mine, theirs) or found
+        found = _commonest_of(np.concatenate(diffs), np.concatenate(weights), polls, one, other)
+    if (found is None or found.certainty == "unsure") and polls is not None:
+        return _by_polls(polls) or found
     return found
 
 
-def _by_polls(mine: Mapping[str, Sequence[Mark]], theirs: Mapping[str, Sequence[Mark]]) -> Pair | None:
+class _Polls(NamedTuple):
+    """For each thing that a NameServer told and a client heard, how far apart that was by the two clocks; in order."""
+
+    apart: npt.NDArray[np.float64]
+    late: bool
+    """Whether it is the second clock's log that heard of it."""
+    heard: int
+    """How much was heard."""
+
+    def fitting(self, shifts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """How much of that is right by each of these shifts: heard within a poll."""
+        import numpy as np
+
+        low, high = (-_SAME_MS, _POLL_MS) if self.late else (-_POLL_MS, _SAME_MS)
+        first = np.searchsorted(self.apart, shifts + low, side="left")
+        last = np.searchsorted(self.apart, shifts + high, side="right")
+        found: npt.NDArray[np.float64] = np.minimum(last - first, self.heard).astype(np.float64)
+        return found
+
+
+def _polls(mine: Mapping[str, Sequence[Mark]], theirs: Mapping[str, Sequence[Mark]]) -> _Polls | None:
+    import numpy as np
+
+    for first, second, late in ((TOLD, HEARD, True), (HEARD, TOLD, False)):
+        pairs = [
+            (marks, theirs[f"{second}{key.removeprefix(first)}"])
+            for key, marks in mine.items()
+            if key.startswith(first) and f"{second}{key.removeprefix(first)}" in theirs
+        ]
+        if pairs:
+            diffs = [np.subtract.outer(_few(b)[:, 0], _few(a)[:, 0]).ravel() for a, b in pairs]
+            return _Polls(np.sort(np.concatenate(diffs)), late, sum(len(b if late else a) for a, b in pairs))
+    return None
+
+
+def _by_polls(polls: _Polls) -> Pair | None:
     """What a client learnt up to a poll after a NameServer: enough for a zone."""
     import numpy as np
 
-    diffs = [
-        np.subtract.outer(_few(theirs[key])[:, 0], _few(mine[key])[:, 0]).ravel()
-        for key in mine.keys() & theirs.keys()
-        if key.startswith(SLOW)
-    ]
-    if not diffs:
-        return None
-    apart = np.sort(np.concatenate(diffs))
-
-    def counted(shift: float) -> int:
-        return int(np.searchsorted(apart, shift + _POLL_MS, "right") - np.searchsorted(apart, shift - 1_500, "left"))
-
-    zones = sorted((quarter * QUARTER_MS for quarter in range(-60, 61)), key=abs)
-    counts = {shift: max(counted(shift), counted(shift - _POLL_MS + 1_500)) for shift in zones}
-    best = max(zones, key=lambda shift: counts[shift])
+    zones = np.array(sorted((quarter * QUARTER_MS for quarter in range(-60, 61)), key=abs))
+    counts = polls.fitting(zones)
+    best = int(np.argmax(counts))
     if not counts[best]:
         return None
-    rival = max(count for shift, count in counts.items() if shift != best)
+    rival = float(np.delete(counts, best).max())
     certainty = "likely" if counts[best] >= 2 and rival < counts[best] else "unsure"
-    return Pair(best, _POLL_MS, 0.5 * counts[best], counts[best], certainty)
+    return Pair(float(zones[best]), _POLL_MS, 0.5 * float(counts[best]), int(counts[best]), certainty)
 
 
 def _commonest_of(
-    apart: npt.NDArray[np.float64], weight: npt.NDArray[np.float64], one: Clock, other: Clock
+    apart: npt.NDArray[np.float64], weight: npt.NDArray[np.float64], polls: _Polls | None, one: Clock, other: Clock
 ) -> Pair | None:
     import numpy as np
 
@@ -291,6 +317,8 @@ def _commonest_of(
     low = np.searchsorted(apart, apart - reach, side="left")
     high = np.searchsorted(apart, apart + reach, side="right")
     found = total[high] - total[low]
+    if polls is not None:
+        found = found + _HEARD_COUNTS * polls.fitting(apart)
     best = float(found.max())
     good = np.flatnonzero(found >= 0.97 * best)
     near = [_distance(float(apart[at])) for at in good]
@@ -305,9 +333,9 @@ def _commonest_of(
     spread = 0.41 * math.hypot(one.resolution_ms, other.resolution_ms) if whole else 60.0
     bound = max(spread / math.sqrt(max(count, 1)) * 2, 5.0)
     round_ = _distance(shift) <= 2_000 and abs(shift) <= 15 * 3_600_000
-    if matched >= 6 and count >= 2 and rival <= 0.6 * matched:
+    if matched >= 9 and count >= 3 and rival <= 0.6 * matched:
         certainty = "certain"
-    elif (matched >= 3 and count >= 2 and rival < 0.95 * matched) or (round_ and matched >= 3 and count >= 2):
+    elif (matched >= 3 and count >= 2 and rival < 0.9 * matched) or (round_ and matched >= 3 and count >= 2):
         certainty = "likely"
     else:
         certainty = "unsure"

@@ -2,21 +2,85 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..logs.reading import FileRead, read_logs
-from ..logs.stream import LogRow
 from .line import FileAbout, Line
-from .plain import line_of
+from .plain import about_of, lines_of_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-
-FIELDS = LogRow._fields.index("fields")
+USED = (
+    "address_removed",
+    "broker_boot",
+    "broker_expired",
+    "broker_offline",
+    "broker_registered",
+    "channel_active",
+    "channel_destroyed",
+    "channel_failed",
+    "channel_idle",
+    "channel_inactive",
+    "client_created",
+    "client_started",
+    "client_stopped",
+    "closed",
+    "closed_on_timeout",
+    "conflict_ignored",
+    "connect_failed",
+    "connect_timeout",
+    "connected",
+    "connecting",
+    "consumer_connected",
+    "consumer_expired",
+    "heartbeat",
+    "live_removed",
+    "master_address",
+    "name_removed",
+    "name_server_boot",
+    "name_server_chosen",
+    "name_servers_said",
+    "name_servers_set",
+    "producer_connected",
+    "producer_expired",
+    "rebalanced",
+    "register_failed",
+    "registered",
+    "request_timeout",
+    "route_changed",
+    "route_error",
+    "scanned",
+    "send_retried",
+    "setting",
+    "topic_changed",
+    "topic_created",
+    "topic_deleted",
+    "topic_gone",
+    "topic_registered",
+    "topic_removed",
+    "unregister_failed",
+    "unregistered",
+    "write_perm_added",
+    "write_perm_wiped",
+)
+"""What sources, clocks and rows are made of."""
+_COLUMNS = (
+    "file",
+    "prefix",
+    "line",
+    "stamp_ms",
+    "resolution_ms",
+    "zone",
+    "outer_ms",
+    "thread",
+    "writer",
+    "event",
+    "fields",
+)
 
 
 class Gathered(NamedTuple):
@@ -28,21 +92,27 @@ class Gathered(NamedTuple):
 
 
 def gather(spark: SparkSession, places: Sequence[Path | str]) -> Gathered:
-    """The lines with a time of all logs there, by file and number. LogError where no log is."""
-    logs = read_logs(spark, places)
+    """The lines that matter of all logs there. LogError where there is none."""
+    from pyspark.sql import functions as F
+
+    read = read_logs(spark, places)
     try:
-        events = logs.events.where("stamp_ms IS NOT NULL").orderBy("file", "line")
-        columns = (column.to_pylist() for column in events.toArrow().columns)
-        rows = (LogRow(*row)._replace(fields=dict(row[FIELDS])) for row in zip(*columns, strict=True))
-        lines = [line_of(row) for row in rows]
+        kept = read.events.where(F.col("event").isin(*USED)).select(*_COLUMNS)
+        lines = [line for line in lines_of_rows(_rows(kept)) if line.is_whole]
     finally:
-        logs.close()
-    shapes: Counter[str] = Counter()
-    for file in logs.files:
-        shapes.update({shape: count for count, shape in file.shapes})
-    return Gathered(lines, list(map(_about, logs.files)), logs.notes, [(n, shape) for shape, n in shapes.most_common()])
+        read.close()
+    return Gathered(lines, [about_of(one) for one in read.files], list(read.notes), _shapes(read.files))
 
 
-def _about(file: FileRead) -> FileAbout:
-    counts = (file.lines, file.understood, file.not_understood, file.continued)
-    return FileAbout(file.file, file.writer or "unknown", *counts)
+def _rows(events: Any) -> Iterator[Any]:
+    for batch in events.toArrow().to_batches(max_chunksize=20_000):
+        for row in batch.to_pylist(maps_as_pydicts="lossy"):
+            yield SimpleNamespace(**row)
+
+
+def _shapes(files: Sequence[FileRead]) -> list[tuple[int, str]]:
+    counted: dict[str, int] = {}
+    for one in files:
+        for count, shape in one.shapes:
+            counted[shape] = counted.get(shape, 0) + count
+    return sorted(((count, shape) for shape, count in counted.items()), reverse=True)[:10]

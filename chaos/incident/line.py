@@ -31,6 +31,45 @@ class Line(NamedTuple):
         """The middle of what the stamp may mean."""
         return self.stamp_ms + (self.resolution_ms / 2 if self.resolution_ms > 1 else 0.0)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has what its event needs: of a line that was cut short some may be missing."""
+        return _NEEDS.get(self.event, frozenset()) <= self.fields.keys()
+
+
+_NEEDS: dict[str, frozenset[str]] = {
+    "setting": frozenset({"key", "value"}),
+    "master_address": frozenset({"cluster", "broker", "old", "address"}),
+    "conflict_ignored": frozenset({"broker", "old", "address"}),
+    "topic_registered": frozenset({"topic", "row"}),
+    "topic_changed": frozenset({"topic", "row"}),
+    "topic_removed": frozenset({"topic"}),
+    "topic_deleted": frozenset({"topic", "broker"}),
+    "topic_gone": frozenset({"topic"}),
+    "name_removed": frozenset({"broker"}),
+    "broker_boot": frozenset({"broker", "address"}),
+    "name_server_chosen": frozenset({"old", "new"}),
+    "write_perm_wiped": frozenset({"broker"}),
+    "write_perm_added": frozenset({"broker"}),
+    "route_changed": frozenset({"topic", "new"}),
+    **dict.fromkeys(("registered", "register_failed", "unregistered", "unregister_failed"), frozenset({"name_server"})),
+    **dict.fromkeys(("consumer_expired", "producer_expired"), frozenset({"group"})),
+    **dict.fromkeys(
+        (
+            "broker_registered",
+            "broker_expired",
+            "address_removed",
+            "live_removed",
+            "channel_active",
+            "channel_inactive",
+            "connected",
+            "connecting",
+            "broker_offline",
+        ),
+        frozenset({"address"}),
+    ),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class FileAbout:

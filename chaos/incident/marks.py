@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .book import Book, broker_identity
-from .clocks import ANY, AT, SLOW, Mark
+from .clocks import ANY, AT, HEARD, TOLD, Mark
 from .routes import route_of
 from .sources import BROKER, NAME_SERVER, Source
 
@@ -61,14 +61,14 @@ def _of_name_server(source: Source) -> Iterator[Mark]:
                     yield from _here(f"reg {address}", at_ms, 1.0)
                 if is_first or (before is not None and at_ms - before > _RECURS_MS):
                     yield from _here(f"first {address}", at_ms, 5.0)
-                    yield Mark(f"{SLOW}+{address}", at_ms)
+                    yield Mark(f"{TOLD}+{address}", at_ms)
                     first_ms = at_ms
                 last[address] = at_ms
             case "live_removed":
                 yield from _here(f"unreg {fields['address']}", at_ms, 3.0)
             case "address_removed" if fields.get("result") != "Failed":
                 yield Mark(f"gone {fields['address']}", at_ms, 2.0)
-                yield Mark(f"{SLOW}-{fields['address']}", at_ms)
+                yield Mark(f"{TOLD}-{fields['address']}", at_ms)
                 last.pop(fields["address"], None)
             case "channel_active":
                 yield from _here(f"conn {host_of(fields['address'])}", at_ms, _weight(fields["address"]))
@@ -98,8 +98,8 @@ def _followed(fields: Mapping[str, str], at_ms: float) -> Iterator[Mark]:
     old, new = (route_of(fields.get(which) or "") or {} for which in ("old", "new"))
     before, after = _addresses(old), _addresses(new)
     if before:
-        yield from (Mark(f"{SLOW}-{address}", at_ms) for address in before - after)
-        yield from (Mark(f"{SLOW}+{address}", at_ms) for address in after - before)
+        yield from (Mark(f"{HEARD}-{address}", at_ms) for address in before - after)
+        yield from (Mark(f"{HEARD}+{address}", at_ms) for address in after - before)
 
 
 def _addresses(route: Mapping[str, Any]) -> set[str]:
@@ -139,6 +139,8 @@ def _of_dialler(source: Source, book: Book) -> Iterator[Mark]:
                     yield Mark(f"client {known[1]}>{own}", at_ms, 1.0)
             case "channel_active" if own:
                 yield Mark(f"conn {host_of(fields['address'])}>{own}", at_ms, _weight(fields["address"]))
+            case "channel_inactive" if own:
+                yield Mark(f"disc {host_of(fields['address'])}>{own}", at_ms, _weight(fields["address"]))
             case "connected" | "connecting":
                 address = fields["address"]
                 before_ms = dialled.get(address, -1e18)
@@ -153,11 +155,14 @@ def _of_dialler(source: Source, book: Book) -> Iterator[Mark]:
                 address = fields.get("address", "")
                 if at_ms - lost.get(address, -1e18) > _RECURS_MS:
                     yield Mark(f"lost {address}", at_ms, 0.5)
+                    if address in book.names:
+                        yield Mark(f"disc {host}>{address}", at_ms, 3.0)
+                        yield Mark(f"gone {address}", at_ms, 2.0)
                 lost[address] = at_ms
                 if address not in book.names:
                     yield from _there(f"disc {host}", address, at_ms, 3.0)
-            case "client_heartbeat_sent":
-                if client and fields.get("address"):
+            case "heartbeat":
+                if client and fields.get("address") and fields.get("result") == "success":
                     yield Mark(f"client {client}>{fields['address']}", at_ms, 1.0)
             case "route_changed":
                 yield from _followed(fields, at_ms)

@@ -37,7 +37,7 @@ _SAYS: dict[str, str] = {
     **dict.fromkeys(
         (
             "client_created", "client_started", "client_stopped", "route_changed", "route_error", "rebalanced",
-            "broker_offline", "client_heartbeat_sent", "send_retried",
+            "broker_offline", "heartbeat", "send_retried",
         ),
         CLIENT,
     ),
