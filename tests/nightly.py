@@ -353,6 +353,11 @@ NIGHTLY = (
         (f"{_APACHE}::test_a_crash_among_servers_of_both_versions_is_judged", "tests/apache_matrix/test_table.py"),
     ),
     Nightly(
+        f"{_APACHE}::test_what_brokers_of_a_role_do_is_valid",
+        "a DLedger group that elects its leader, and a SYNC_MASTER without its slave",
+        ("tests/chaos/checkers/test_one_master.py", "tests/chaos/scenarios/test_elections.py"),
+    ),
+    Nightly(
         f"{_APACHE}::test_servers_are_upgraded_one_by_one_under_load",
         "Apache's servers from 4.9.7 to 5.3.3, one by one",
         (

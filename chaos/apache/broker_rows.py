@@ -79,6 +79,7 @@ class _Sent(NamedTuple):
     name_server: str
     topics: int
     version: float
+    id_: int
 
 
 class _Pull(NamedTuple):
@@ -100,6 +101,8 @@ class BrokerRows:
         self._version = 0.0
         self._pulls: dict[tuple[int, int], _Pull] = {}
         self._sent: dict[tuple[int, int], _Sent] = {}
+        self._id = about.broker_id
+        """With which it registered last: where brokers elect their master it changes."""
         self._registered_ms: dict[str, float] = {}
         """NameServer → when the last row said how a registration there ended."""
         self._told_ms: dict[str, float] = {}
@@ -157,14 +160,21 @@ class BrokerRows:
             topics, version = self._said(one)
         except RocketMQError:
             return
-        is_whole = _ALWAYS in topics
+        is_whole, id_ = _ALWAYS in topics, one.fields.get("brokerId", "")
+        if is_whole and id_.lstrip("-").isdigit() and int(id_) != self._id:
+            self._id = int(id_)
+            self._topics.clear()  # a master brings what it has, whoever it was before
         for topic, row in topics.items():
             if self._topics.get(topic) != row:
                 self._topic(one.at_ms, topic, row, version)
         for topic in [topic for topic in self._topics if is_whole and topic not in topics]:
             self._topic(one.at_ms, topic, None, version)
         self._version = max(self._version, version)
-        self._sent[one.connection, one.opaque] = _Sent(one.at_ms, name_server, len(topics), version)
+        sent = _Sent(one.at_ms, name_server, len(topics), version, self._id)
+        if one.oneway:
+            self._register(one.at_ms, "info", sent)
+        else:
+            self._sent[one.connection, one.opaque] = sent
 
     def _said(self, one: Asked) -> tuple[dict[str, tuple[int, int, int]], float]:
         """Topic → its row, and the version of that."""
@@ -189,7 +199,7 @@ class BrokerRows:
                 "version": _plain(version),
                 "learnt": "wire",
             }
-        if self._about.broker_id == MASTER_ID:  # of a slave NameServers take no topics
+        if self._id == MASTER_ID:  # of a slave NameServers take no topics
             self._put(at_ms, "topic", topic=topic, value=value)
 
     def _register(self, at_ms: float, type_: str, sent: _Sent, code: int | None = None, learnt: str = "wire") -> None:
@@ -201,7 +211,7 @@ class BrokerRows:
             name_server=self._about.name_servers[sent.name_server],
             code=code,
             duration_ms=at_ms - sent.at_ms,
-            value={"topics": sent.topics, "version": _plain(sent.version), "learnt": learnt},
+            value={"topics": sent.topics, "version": _plain(sent.version), "id": sent.id_, "learnt": learnt},
         )
 
     # --- its clients --------------------------------------------------------------------------------------------------
@@ -236,7 +246,7 @@ class BrokerRows:
         try:
             if one.code in _PULLS:
                 pull = PullMessageRequestHeader.from_ext_fields(one.fields)
-                if pull.sys_flag & _COMMIT_OFFSET and pull.commit_offset >= 0 and self._about.broker_id == MASTER_ID:
+                if pull.sys_flag & _COMMIT_OFFSET and pull.commit_offset >= 0 and self._id == MASTER_ID:
                     place = pull.consumer_group, pull.topic, pull.queue_id
                     self._pulls[one.connection, one.opaque] = _Pull(one.at_ms, place, pull.commit_offset)
             elif one.code == RequestCode.UPDATE_CONSUMER_OFFSET and one.oneway:
@@ -367,7 +377,7 @@ class BrokerRows:
         name = self._about.fronts.get(said) or next((n for n, at in self._about.name_servers.items() if at == said), "")
         is_sent = any(sent.name_server == name for sent in self._sent.values())
         if name and not is_sent and at_ms - self._registered_ms.get(name, -math.inf) > _SAME_MS * self._about.scale:
-            sent = _Sent(at_ms, name, len(self._topics), self._version)
+            sent = _Sent(at_ms, name, len(self._topics), self._version, self._id)
             self._register(at_ms, "fail", sent, learnt="log")
 
     def _put(self, at_ms: float, event: str, **fields: Any) -> None:

@@ -163,6 +163,8 @@ class NameServerRows:
             connection.waiting[one.opaque] = one
         if one.code == RequestCode.REGISTER_BROKER:
             self._know_topics(one)
+            if one.oneway:  # of a broker whose role has changed: nobody is told how it went
+                self._is_registered(one.at_ms, ResponseCode.SUCCESS, one, connection)
         elif one.code == _ROUTE:
             self._topics.setdefault(one.fields.get("topic", ""), one.at_ms)
         elif one.code == RequestCode.UNREGISTER_BROKER:
@@ -181,7 +183,7 @@ class NameServerRows:
             if is_known:
                 self._sightings.append(_Sighting(one.at_ms, asked.at_ms, fields.get("topic", ""), route, "wire"))
         elif code == RequestCode.REGISTER_BROKER:
-            self._registered(one, asked, connection)
+            self._is_registered(one.at_ms, one.code, asked, connection)
         elif code == RequestCode.UNREGISTER_BROKER:
             self._unregistered(one, asked, fields.get("brokerAddr", ""))
         elif code in _PERMS and one.code == ResponseCode.SUCCESS:
@@ -189,16 +191,16 @@ class NameServerRows:
             value = {how: _number(one.fields.get(count)), "learnt": "wire"}
             self._put(one.at_ms, "write_perm", broker_name=fields.get("brokerName"), value=value)
 
-    def _registered(self, one: Answered, asked: Asked, connection: _Connection) -> None:
+    def _is_registered(self, at_ms: float, code: int, asked: Asked, connection: _Connection) -> None:
         name, address = asked.fields.get("brokerName", ""), asked.fields.get("brokerAddr", "")
         id_ = _number(asked.fields.get("brokerId")) or 0
-        if one.code == ResponseCode.SUCCESS:
+        if code == ResponseCode.SUCCESS:
             for other in self._connections.values():
                 other.brokers.discard(address)
             connection.brokers.add(address)
             self._who[address] = name, id_
         who = {"broker_name": name, "broker_id": id_, "address": address}
-        self._put(one.at_ms, "registration", **who, code=one.code, value={"learnt": "wire"})
+        self._put(at_ms, "registration", **who, code=code, value={"learnt": "wire"})
 
     def _unregistered(self, one: Answered, asked: Asked, address: str) -> None:
         for connection in self._connections.values():
@@ -306,6 +308,8 @@ class NameServerRows:
             if change.is_there:
                 self._who[change.address] = change.broker, change.id_
                 self._gone.pop(change.address, None)
+            elif table.brokers.get(change.broker, {}).get(change.id_, change.address) != change.address:
+                pass  # another has registered with its id
             elif self._dropped_ms.get(change.address, -math.inf) < asked_ms - self._settles_ms and not any(
                 change.address in ids.values() for ids in table.brokers.values()
             ):

@@ -32,7 +32,7 @@ from ..fronts.front import Front
 from ..fronts.observed import Asked, Observation
 from ..fronts.rows import Row
 from ..logs.tail import Tail
-from ..topology import NodeKind
+from ..topology import NodeKind, broker_id
 from . import bypass, properties, roles
 from .dialler import Dialler
 from .distribution import Part, distribution
@@ -94,7 +94,7 @@ class ApacheServer:
         )
         self._front = Front(context.name, self._upstream, self._saw, context.clock)
         if plan.members:
-            self._front.leads = self._led
+            self._front.leads, self._front.tells_by = self._led, roles.tells
         self._up = asyncio.Event()
         self._port = 0
         self._held: list[socket.socket] = []
@@ -240,6 +240,10 @@ class ApacheServer:
         patient = {name: round(value * scale) for name, value in _ROUTINE.items()}
         own = {"brokerClusterName": plan.cluster_name, **(patient if scale > 1 else {}), **plan.settings}
         own |= roles.role(plan.broker_id, plan.settings)
+        if roles.elects(plan.settings):
+            members = {broker_id(name): self._dialler.address(name) for name in plan.members}
+            members[plan.broker_id] = Address("127.0.0.1", self._port + roles.DLEDGER)
+            own |= roles.dledger_group(plan.broker_id, plan.broker_name, members)
         return properties.broker(self._port, home, plan.broker_name, self._dialler.namesrv_addr.split(";"), own)
 
     def _write_topics(self, file: Path) -> None:
@@ -302,7 +306,7 @@ class ApacheServer:
     async def _led(self, first: bytes) -> Address | None:
         """The same for one of several brokers of a name: the door that who dials is at."""
         at = await self._upstream()
-        return Address(at.host, at.port + roles.HA) if at is not None and roles.is_slaves(first) else at
+        return None if at is None else Address(at.host, at.port + roles.door(first))
 
     async def _keep_looking(self) -> None:
         assert self._rows is not None
@@ -349,12 +353,13 @@ def _size(file: Path) -> int:
 
 
 def hold_ports(rng: random.Random, *, tries: int = 200) -> tuple[int, list[socket.socket]]:
-    """A port of 127.0.0.1, free with those two below (a broker's VIP port) and one above (its slaves'), and what holds
-    them for a program that binds them with SO_REUSEADDR, as Java's servers do. OSError when there are none."""
+    """A port of 127.0.0.1, free with that two below (a broker's VIP port) and those one and two above (its slaves', its
+    DLedger group's), and what holds them for a program that binds them with SO_REUSEADDR, as Java's servers do. OSError
+    when there are none."""
     for _ in range(tries):
         port, held = rng.randrange(_FIRST, _LAST), list[socket.socket]()
         try:
-            for each in (port, port - 2, port + 1):
+            for each in (port, port - 2, port + roles.HA, port + roles.DLEDGER):
                 held.append(socket.socket())
                 held[-1].bind(("127.0.0.1", each))
         except OSError:

@@ -23,7 +23,7 @@ from ..oracle.lists import certainly_off
 from ..oracle.lost_brokers import absences, alive
 from ..oracle.reach import cut_off_until, failed_calls
 from ..oracle.recorded import Life
-from ..oracle.roles import shown_ids
+from ..oracle.roles import elected_ids, shown_ids
 from ..oracle.windows import Window, client_leave_window
 from ..oracle.world import World
 from ..verdict import Finding, Verdict
@@ -247,7 +247,10 @@ class _Judged:
                 if client[0] != a.client or not life.start_ms <= a.start_ms or not has[topic] & set(a.others):
                     continue
                 there = self._addresses
-                kept = [t for t in self.routes[client, topic] if has_broker(decoded(t.value) or {}, a.broker, there)]
+                ids = elected_ids(self._world, a.broker)
+                kept = [
+                    t for t in self.routes[client, topic] if has_broker(decoded(t.value) or {}, a.broker, there, ids)
+                ]
                 bound_ms = a.route_from_ms - a.start_ms
                 formula = a.window.formula.replace(" + Qr", "")  # a consumer's queues follow later, its routes do not
                 window = a.window._replace(latest_ms=bound_ms, formula=formula, row=_LOST_ROW)

@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from ..oracle.intervals import Stretch, merged, without
 from ..oracle.obligations import Obligation, ObligationKind, obligations
+from ..oracle.roles import elects
 from ..oracle.slaves import Table, held_names, table_of
 from ..oracle.told_by_hand import told_by_hand
 from ..oracle.windows import Window, topic_window
 from ..oracle.world import World
-from ..topology import is_slave
+from ..topology import broker_name, is_slave
 from .control import Control
 from .lateness import LagWindow
 from .route_tables import Process, RouteTables
@@ -73,6 +74,9 @@ class Demands:
         if o.demand is ObligationKind.DROP:
             yield from (Demand(topic, o.from_ms, o.to_ms, o.at_ms, own, o) for topic in self._tables.topics)
             return
+        if elects(self._world, o.broker):
+            yield from self._of_elected(o)
+            return
         if is_slave(o.broker):
             yield from self._of_slave(o)
             return
@@ -102,6 +106,24 @@ class Demands:
                 due = Demand(topic, max(from_ms, first.from_ms), to_ms, at_ms, window, o)
                 for start_ms, end_ms in self._but_deleted(o.name_server, due):
                     yield due._replace(from_ms=start_ms, to_ms=end_ms)
+
+    def _of_elected(self, o: Obligation) -> Iterator[Demand]:
+        """Where brokers elect their master each is in the route of each topic that any of them brought as master."""
+        own, window = o.window._replace(latest_ms=o.from_ms - o.at_ms), topic_window(self._world.timers)
+        for held in held_names(self._world).get(table_of(o), ()):
+            for topic, made_ms in self._made_by(broker_name(o.broker)).items():
+                due_ms, from_ms = made_ms + window.latest_ms, max(o.from_ms, held.start_ms)
+                late = due_ms > from_ms
+                due = Demand(topic, max(due_ms, from_ms), min(o.to_ms, held.end_ms), o.at_ms, own, o)
+                due = due._replace(at_ms=made_ms, window=window) if late else due
+                for start_ms, end_ms in self._but_deleted(o.name_server, due) if due.from_ms < due.to_ms else ():
+                    yield due._replace(from_ms=start_ms, to_ms=end_ms)
+
+    def _made_by(self, name: str) -> Mapping[str, float]:
+        """Topic → when a broker of the name had it first; none that one of them deleted."""
+        of = sorted((c for c in self._tables.topic_changes if broker_name(c.broker) == name), key=lambda c: -c.time_ms)
+        made = {change.topic: change.time_ms for change in of if change.is_there}
+        return {topic: at_ms for topic, at_ms in made.items() if all(c.is_there for c in of if c.topic == topic)}
 
     def _brought(self, table: Table) -> Mapping[str, Sequence[Demand]]:
         """Topic → what is demanded of its master there, in order of time; none of a topic that the master deleted."""

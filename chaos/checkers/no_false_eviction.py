@@ -18,8 +18,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..oracle.obligations import Obligation, ObligationKind, obligations
+from ..oracle.roles import member_at
 from ..oracle.windows import Timers
 from ..oracle.world import World
+from ..topology import is_slave
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
 from .control import Control
@@ -100,8 +102,8 @@ def _seen(control: Control, world: World) -> dict[_Pair, _Seen]:
     accepted: dict[_Pair, float] = {}
     slaves = {node.name for node in world.of_kind("slave")}
     for row in sorted(control.rows("registration", "broker_dropped"), key=lambda row: (row.time_ms, row.seq)):
-        broker = f"{row.broker_name}/{row.broker_id}" if row.broker_id else row.broker_name or ""
-        if row.time_ms >= world.end_ms or (row.broker_id and broker not in slaves):
+        broker = member_at(world, row.broker_name or "", row.broker_id, row.address)
+        if row.time_ms >= world.end_ms or (is_slave(broker) and broker not in slaves):
             continue
         pair = row.node, row.incarnation, broker
         seen = found[pair]

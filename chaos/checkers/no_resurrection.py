@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from ..oracle.lost_brokers import Absence, absences
 from ..oracle.obligations import Down, downs
+from ..oracle.roles import elected_ids
 from ..oracle.world import World
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
@@ -134,7 +135,7 @@ def _in_clients(control: Control, world: World, lost: Iterable[Absence]) -> Iter
         for topic, changes in routes[a.client].items():
             taken: list[tuple[float, bool]] = []
             for at_ms, route in changes:
-                named = has_broker(route, a.broker, known)
+                named = has_broker(route, a.broker, known, elected_ids(world, a.broker))
                 if at_ms < a.end_ms and (not taken or taken[-1][1] != named):
                     taken.append((at_ms, named))
             if not taken:

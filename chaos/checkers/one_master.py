@@ -5,7 +5,8 @@
                begins meanwhile, both are masters until one of them claims no more.
     id 0       in a table or an answer it is who may be master (oracle/roles.py); a slave that acts as one has no write
                permission, and no other id is smaller
-    no id 0    where a slave may act as master, nobody may write to what the name has
+    no id 0    where a slave may act as master, nobody may write to what the name has; where brokers elect their master,
+               there is one again in time (elected_masters.py)
     other ids  some broker of the name has them; -1 is nobody's, but for a short time of one that waits for an election
     addresses  one address has one id
 
@@ -36,6 +37,7 @@ from ..oracle.world import World
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
 from .control import Control, Row, decoded, order
+from .elected_masters import NO_MASTER, NOT_TOLD, of_elections
 from .findings import NEVER, counted, rounded, tolerated, verdict_of
 from .known_brokers import MASTER_ID, words
 from .lateness import LagWindow
@@ -75,34 +77,55 @@ class _Wrong(NamedTuple):
 def judge(control: Control, world: World) -> Verdict:
     """Examined: names that masters claimed at each NameServer, and routes. Violations: two masters, and ids that nobody
     has."""
-    findings = [*_of_claims(control, world), *_of_routes(control, world)]
+    findings = [*_of_claims(control, world), *_of_routes(control, world), *of_elections(control, world)]
     return verdict_of(
         NAME,
         findings,
         measured={
             "claims": sum(f.examined for f in findings if f.kind == "two masters"),
-            "routes": sum(f.examined for f in findings if f.kind != "two masters"),
+            "routes": sum(f.examined for f in findings if f.kind not in ("two masters", NO_MASTER, NOT_TOLD)),
+            **_elections(findings),
             "longest_two_masters_ms": rounded(
                 max((f.measured_ms or 0.0 for f in findings if f.kind == "two masters"), default=0.0)
             ),
         },
         nothing="no broker registered as master, and no route was seen",
-        noun="names had two masters, or an id that is nobody's",
+        noun="names had two masters, none, or an id that is nobody's",
     )
 
 
 CHECK = Check(
     name=NAME,
-    says="no broker name had two masters, a slave for its master, or an id that none of its brokers has",
+    says="no broker name had two masters, none for longer than an election takes, a slave for its master, or an id "
+    "that none of its brokers has",
     section=Section.ROUTES,
     reads=Reads.CONTROL,
     gather=lambda gathering, _world: gathering.control,
     judge=judge,
-    tells=lambda measured: (
+    tells=lambda measured: _told(measured),
+)
+
+
+def _told(measured: Mapping[str, Any]) -> str:
+    said = (
         f"{measured.get('claims', 0):,} registrations as master, "
         f"two at once for {(measured.get('longest_two_masters_ms') or 0) / 1000:.1f} s at most"
-    ),
-)
+    )
+    if "longest_without_master_ms" in measured:
+        said += f"; none for {measured['longest_without_master_ms'] / 1000:.1f} s at most"
+        if (told_ms := measured.get("longest_until_told_ms")) is not None:
+            said += f", clients told after {told_ms / 1000:.1f} s"
+    return said
+
+
+def _elections(findings: Sequence[Finding]) -> dict[str, float | None]:
+    """Of names that elect their masters: for how long after a change NameServers had none, and clients; the longest."""
+    found: dict[str, float | None] = {}
+    for key, kind in (("longest_without_master_ms", NO_MASTER), ("longest_until_told_ms", NOT_TOLD)):
+        times = [f.measured_ms for f in findings if f.kind == kind and f.measured_ms is not None]
+        if times:
+            found[key] = rounded(max(times))
+    return found
 
 
 # -- who registers as master -----------------------------------------------------------------------------------------

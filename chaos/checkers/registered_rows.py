@@ -50,6 +50,8 @@ class Sent(NamedTuple):
     """The broker's process, and the version that it sent."""
     topics: int = 0
     """How many topics it sent; 0 where nobody said."""
+    id_: int = 0
+    """As whom, where that changes: of a name that elects its master."""
 
 
 class RegisteredRows:
@@ -189,7 +191,8 @@ def _sent(control: Control, world: World) -> Mapping[tuple[str, str], Sequence[S
         name_server = names.get(row.name_server, row.name_server or "")
         said = row.decoded
         topics = int(said.get("topics") or 0) if isinstance(said, Mapping) else 0
-        found[row.node, name_server].append(Sent(began_ms, row.time_ms, row.type == "ok", version, topics))
+        id_ = int(said.get("id") or 0) if isinstance(said, Mapping) else 0
+        found[row.node, name_server].append(Sent(began_ms, row.time_ms, row.type == "ok", version, topics, id_))
     for sent in found.values():
         sent.sort()
     return found

@@ -27,6 +27,7 @@ from ...remoting.node.profile import Profile
 from ..faults.losses import Loss
 from ..oracle.causes import Cause, link_causes, process_causes, resend_ms
 from ..oracle.recorded import OURS, Life
+from ..oracle.roles import elects, taken_over
 from ..oracle.slaves import slaves_of
 from ..oracle.timers import Timers
 from ..oracle.told_by_hand import told_by_hand
@@ -119,6 +120,8 @@ class _Pair:
         ]
         pauses = [c for c in process_causes(world, life.node, "name_server") if not c.loss.closes]
         causes = [*process_causes(world, broker), *link_causes(world, broker, life.node), *pauses]
+        self.elected = elects(world, broker)
+        causes += [Cause(*one, "link", Loss.OTHER, "") for one in taken_over(world, broker)]
         self.causes = sorted((c for c in causes if c.start_ms < c.end_ms), key=lambda cause: cause.start_ms)
 
     # -- acknowledged
@@ -127,7 +130,7 @@ class _Pair:
         """The stretches that acknowledged registrations cover, those that touch as one."""
         found: list[_Hold] = []
         for number, one in enumerate(self.sent):
-            if not one.is_ok:
+            if not one.is_ok or (self.elected and one.id_):  # topics are taken of a master only
                 continue
             from_ms, to_ms = self._from_ms(one), self._until_ms(one, number)
             later = next((other.ended_ms for other in self.sent[number + 1 :] if other.is_ok), math.inf)
@@ -162,7 +165,9 @@ class _Pair:
             if cause.start_ms >= to_ms:
                 break
             # A silent broker, or a silent link, lets no close through; what its end lets out may be one.
-            to_ms = min(to_ms, cause.end_ms if cause.loss is Loss.SILENT else cause.start_ms)
+            # Who was elected meanwhile has its id.
+            is_kept = cause.loss is Loss.SILENT and not self.elected
+            to_ms = min(to_ms, cause.end_ms if is_kept else cause.start_ms)
         for other in self.sent[number + 1 :]:
             if other.is_ok or other.ended_ms >= to_ms:
                 break

@@ -50,6 +50,19 @@ def _registers_with_one(node: Any) -> None:
     replace_part(node, "_said", said_of_one)
 
 
+def _elects_itself(node: Any) -> None:
+    """It is told of no other member of its DLedger group, so that it is the most of it by itself."""
+    said = node._said
+
+    def said_of_itself() -> dict[str, object]:
+        settings: dict[str, object] = said()
+        own = f"{settings['dLegerSelfId']}-"
+        peers = [one for one in str(settings["dLegerPeers"]).split(";") if one.startswith(own)]
+        return {**settings, "dLegerPeers": ";".join(peers)}
+
+    replace_part(node, "_said", said_of_itself)
+
+
 def _is_emptied(node: Any) -> None:
     """Its JVM is killed and another one started behind the same front; its process, and so the run, knows nothing."""
     saw, seen = node._saw, list[Asked]()
@@ -109,6 +122,16 @@ OF_APACHE: dict[str, Defect] = {
             caught_by=checks("routes_are_true", "routes_converge"),
             also=_OF_ROUTES - {"routes_converge"},
             plant=_registers_with_one,
+        ),
+        Defect(
+            name="apache-member-elects-itself",
+            what="a member of a DLedger group is told of no other member, and elects itself beside the others' leader",
+            kinds=(NodeKind.SLAVE,),
+            nodes=("broker-a/2",),
+            scenario="leader-election",
+            caught_by=checks("one_master"),
+            also=_OF_ROUTES | checks("no_acknowledged_loss", "no_resurrection", "routes_are_true"),
+            plant=_elects_itself,
         ),
         Defect(
             name="apache-name-server-is-emptied",

@@ -41,6 +41,7 @@ from ..history.merge import to_parquet
 from ..oracle.client_profiles import ClientProfile, profile_of
 from ..scenarios.action import ActionModel
 from ..scenarios.by_hand import replaced_by, said_by_hand
+from ..scenarios.elections import elected
 from ..scenarios.model import Scenario, parse
 from ..shapes import Stream
 from ..topology import ADDRESS_SERVER, ADMIN, Link, NodeKind
@@ -216,15 +217,14 @@ class Experiment:
                 self._processes.begin(Absent(), name)  # nobody can dial it before it joins
         first = (NodeKind.NAME_SERVER, NodeKind.ADDRESS_SERVER)
         for group in (first, (NodeKind.BROKER, NodeKind.SLAVE, NodeKind.PROBER, NodeKind.ADMIN)):
-            if NodeKind.BROKER in group and scenario.workload.topics:
-                others = {topic: n for topic, n in scenario.topics().items() if topic != scenario.workload.topic}
-                for broker in self._there(self._brokers()):
-                    self._cluster.call(broker, "have_topics", others)
+            if NodeKind.BROKER in group:
+                self._give_topics()
             self._start(*self._there(topology.of(*group)))
         if scenario.workload.prober:
             brokers = {name: at for name, at in self._brokers().items() if name in self._there(self._brokers())}
             with self._or_not_done(PROBER, "create_topic"):
-                self._cluster.call(PROBER, "create_topic", brokers)
+                begin_without = {name: at for name, at in brokers.items() if name not in elected(scenario)}
+                self._cluster.call(PROBER, "create_topic", begin_without)
             self._await_routes(brokers)
         self._start(*self._there(topology.of(NodeKind.CONSUMER, NodeKind.PRODUCER)))
 
@@ -281,6 +281,18 @@ class Experiment:
 
     def _brokers(self) -> dict[str, Address]:
         return {name: self._advertised[name] for name in self.scenario.topology().of(NodeKind.BROKER)}
+
+    def _give_topics(self) -> None:
+        """Brokers begin with their topics, but for the workload's, which the prober makes at each master. Of those who
+        elect one nobody knows which that is: they all begin with it."""
+        own, topics = self.scenario.workload.topic, self.scenario.topics()
+        others = {topic: queues for topic, queues in topics.items() if topic != own}
+        groups = elected(self.scenario)
+        for broker in self._there(self._brokers()):
+            if others and broker not in groups:
+                self._cluster.call(broker, "have_topics", others)
+        for broker in self._there(node for nodes in groups.values() for node in nodes):
+            self._cluster.call(broker, "have_topics", topics)
 
     def _await_routes(self, brokers: dict[str, Address]) -> None:
         # The first registrations may come later than a start by R + C, and look-ups may be refused for W.
@@ -455,7 +467,8 @@ class Experiment:
             self._phase("final_reads", "final reads")
             with self._or_not_done(PROBER, "read_all"):
                 masters = {name: self._advertised[now] for name, now in replaced_by(scenario.timeline).items()}
-                cluster.call(PROBER, "read_all", {**self._brokers(), **masters}, timeout_s=120)
+                brokers, groups = {**self._brokers(), **masters}, tuple(elected(scenario))
+                cluster.call(PROBER, "read_all", brokers, groups, timeout_s=120)
         self.end()
 
     def _finish_producers(self) -> None:

@@ -31,7 +31,6 @@ _WITH_ADDRESSES = frozenset((ROUTE, int(RequestCode.GET_BROKER_CLUSTER_INFO), in
 _EXCHANGE_BROKER_HA_INFO = 906
 _NAMES_A_MASTER = frozenset((int(RequestCode.REGISTER_BROKER), _EXCHANGE_BROKER_HA_INFO))
 """Whose answers name addresses in their header."""
-_FIRST = 4
 HELD_MAX = 1 << 20
 """Bytes that wait in a front (for their delay, or for the server's end) before it reads no more."""
 
@@ -135,8 +134,8 @@ class Connection:
                 self.client.pause()
 
     async def first_bytes(self) -> bytes:
-        """The first of what the client says, four bytes at least, as soon as they are there; fewer where it ends."""
-        while not self.ended and not self.client.is_done and sum(map(len, self._early)) < _FIRST:
+        """The first of what the client says, as much as the front needs to tell by it who dials; less where it ends."""
+        while not self.ended and not self.client.is_done and not self._front.tells_by(b"".join(self._early)):
             self._begun = asyncio.get_running_loop().create_future()
             await self._begun
         return b"".join(self._early)

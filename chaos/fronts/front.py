@@ -41,6 +41,7 @@ class Front:
     addresses   host:port in route answers to the host:port that is given out in its place
     said        host:port in what the client says of itself to the host:port that the server hears in its place
     leads       asked with the first bytes of a connection where it dials on, in place of `upstream`
+    tells_by    whether these are enough of them
     process     whose connection it is, by the client's end and ours; asked at each accept
     """
 
@@ -61,6 +62,7 @@ class Front:
         self.addresses: Mapping[str, str] = dict(addresses or {})
         self.said: Mapping[str, str] = {}
         self.leads: Callable[[bytes], Awaitable[Address | None]] | None = None
+        self.tells_by: Callable[[bytes], bool] = bool
         self.behaviour = PASSES
         self._process, self._numbers = process, connections
         self._connections: set[Connection] = set()

@@ -211,7 +211,7 @@ class RecorderSpec:
 
     def for_incarnation(self, incarnation: int) -> RecorderSpec:
         """The spec of the process that follows: the same folder and node, a file of its own."""
-        path = self.path.with_name(f"{self.node}.{incarnation}.jsonl")
+        path = self.path.with_name(raw_name(self.node, incarnation))
         return RecorderSpec(path, self.node, self.role, incarnation, self.clock, self.rotate_bytes)
 
     def open(self) -> HistoryWriter:

@@ -24,6 +24,7 @@ from typing import NamedTuple
 from ..faults.losses import Loss
 from .causes import Cause, healed_from_ms, leave_ms, link_causes, process_causes, resend_ms
 from .recorded import Life
+from .roles import elects, taken_over
 from .windows import NEVER, Flapping, Timers, Window, drop_window, flapping_of, return_window
 from .world import World
 
@@ -137,6 +138,8 @@ class RouteObligations:
         self.end_ms = min(life.end_ms, world.end_ms)
         self.pauses = [c for c in process_causes(world, life.node, "name_server") if not c.loss.closes]
         causes = [*process_causes(world, broker), *link_causes(world, broker, life.node), *self.pauses]
+        self.elected = elects(world, broker)
+        causes += [Cause(*one, "link", Loss.OTHER, "") for one in taken_over(world, broker)]
         causes = [c for c in causes if c.start_ms < c.end_ms and not _changes_nothing(c, self.timers)]
         self.causes = sorted(causes, key=lambda cause: cause.start_ms)
         self._starting: dict[float, list[Cause]] = defaultdict(list)
@@ -243,7 +246,8 @@ class RouteObligations:
                 break
             if begin_ms <= cause.start_ms < until_ms:
                 drop = self._drop(cause, cause.start_ms)
-                earliest_ms = 0.0 if cause.on == "name_server" else drop.earliest_ms
+                # Whoever is elected in its place has its id.
+                earliest_ms = 0.0 if cause.on == "name_server" or self.elected else drop.earliest_ms
                 if cause.start_ms + earliest_ms < until_ms:
                     until_ms, window = cause.start_ms + earliest_ms, drop
         for state in run[1:]:  # what a link held, or a stopped process missed, arrives when that ends

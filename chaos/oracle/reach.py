@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 from ..faults.losses import Dial, Loss
 from ..faults.process_faults import Absent
-from ..topology import ADDRESS_SERVER
+from ..topology import ADDRESS_SERVER, broker_name
 from .intervals import Stretch, without
 from .lists import may_have, must_have, off
 from .recorded import Fault
+from .roles import elects, members_of
 from .windows import NEVER, Window, commit_delay_ms, staleness_window
 from .world import World
 
@@ -48,8 +49,10 @@ def moments(world: World) -> list[Moment]:
 
 
 def faults_between(world: World, client: str, target: str) -> tuple[Fault, ...]:
-    """Whatever keeps `client` from reaching `target` at some time: of the process, or of the link."""
-    found = (*world.process_faults(target), *world.link_faults(client, target))
+    """Whatever keeps `client` from reaching `target` at some time: of the process, or of the link. Of a name that
+    elects its master: of any of its brokers, for each may be the one."""
+    nodes = members_of(world)[broker_name(target)].nodes if elects(world, target) else (target,)
+    found = [fault for node in nodes for fault in (*world.process_faults(node), *world.link_faults(client, node))]
     timers = world.timers_of(client)
     return tuple(fault for fault in found if not fault.harmless(timers))
 

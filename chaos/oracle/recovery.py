@@ -32,12 +32,12 @@ from .named_brokers import named_to, unnamed
 from .quiet import changed_by_hand, joined_in_trouble, settle_ms
 from .reach import Moment, delayed_by_commits, failed_calls, lost, sticks, told_ms, unlearnt_since_ms
 from .recorded import OURS
+from .roles import removal
 from .unrouted import unrouted_window
 from .windows import (
     NEVER,
     Window,
     client_leave_window,
-    drop_window,
     poll_delay_ms,
     serves_window,
     staleness_window,
@@ -94,7 +94,7 @@ def bound(world: World, client: str, operation: str, moment: Moment, *, routed: 
         if unrouted.latest_ms == NEVER:
             return unrouted
         waits = max(waits, unrouted, key=lambda window: window.latest_ms)
-    leaving = [_leaving(world, client, moment, drop_window(world.timers, loss), hung, k) for loss in missing.values()]
+    leaving = [_leaving(world, client, moment, removal(world, one, loss), hung, k) for one, loss in missing.items()]
     leave = max(leaving, key=lambda window: window.latest_ms, default=None)
     workload = world.workload
     queues = world.queues_of(client) or 4

@@ -12,19 +12,29 @@ RocketMQ's changes:
     leader lost   followers miss maxHeartBeatLeak (3) heartbeats of heartBeatTimeIntervalMs (2 s), vote after 0.3 to 1 s
                   for at most 3 s, once more where the vote was split; the new leader registers at once
     cut off       a leader that has not heard of most for 3 heartbeats is one no longer, and registers so at once
+    runs on       a leader that was stopped does not know yet that another was elected: where it was to register
+                  meanwhile it takes id 0 back, leaves it as soon as it has heard, and the name has nobody there until
+                  the new leader's own next tick
+
+    leader     ── id 0 ──┤ lost
+    others     ── 1, 2 ──┼── 3 heartbeats ─ votes ─┤ id 0 ──────────── a table shows it as 0, and 3; the lost one,
+    table      ── 0,1,2 ─┴── 1, 2 (crash), 0,1,2 (hang) ┴── 0, 2 ────  whose id it was, no more
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from ...remoting.node.profile import Profile
+from ..faults.losses import Loss
 from ..topology import broker_name
 from .intervals import Stretch, merged
+from .recorded import Fault
 from .timers import Timers
-from .windows import Window
+from .windows import Window, drop_window
 from .world import World
 
 NO_ID = -1
@@ -65,6 +75,112 @@ def _members(world: World, nodes: Mapping[str, str | None]) -> Members:
 
     acting = world.timers.profile is Profile.V5_X and says("enableSlaveActingMaster")
     return Members(nodes, says("enableDLegerCommitLog") or says("enableControllerMode"), acting)
+
+
+def elects(world: World, node: str) -> bool:
+    """Whether the broker is one of a name that elects its master."""
+    members = members_of(world).get(broker_name(node))
+    return members is not None and members.elects
+
+
+def elected_ids(world: World, node: str) -> tuple[int, ...] | None:
+    """Under which ids routes may show a broker of a name that elects its master; None for any other."""
+    return shown_ids(world, node, -math.inf, math.inf) if elects(world, node) else None
+
+
+def member_at(world: World, name: str, id_: int | None, address: str | None) -> str:
+    """The node that registers so: of a name that elects its master its address says which, else its id."""
+    members = members_of(world).get(name)
+    if members is not None and members.elects:
+        return members.owner(address or "") or f"{name} at {address}"
+    return f"{name}/{id_}" if id_ else name
+
+
+def removal(world: World, broker: str, loss: Loss) -> Window:
+    """When NameServers name the broker no more, lost in this way: where another is elected in its place by then."""
+    dropped = drop_window(world.timers, loss)
+    return min(dropped, election(world.timers), key=_latest_ms) if elects(world, broker) else dropped
+
+
+def _latest_ms(window: Window) -> float:
+    return window.latest_ms
+
+
+def taken_over(world: World, node: str) -> Sequence[Stretch]:
+    """When tables may lack a broker that nothing is wrong with: another of its name was silent, and may take id 0 from
+    it as it is heard again; it is back on its own tick."""
+    if not elects(world, node):
+        return ()
+    timers = world.timers
+    late_ms = two_masters(timers, members_of(world)[broker_name(node)]).latest_ms + timers.R_ms + timers.B_ms
+    others = (one for one in members_of(world)[broker_name(node)].nodes if one != node)
+    ends = (fault.end_ms for one in others for fault in _silences(world, one) if fault.end_ms < math.inf)
+    return merged(Stretch(end_ms, end_ms + late_ms + timers.C_ms) for end_ms in ends)
+
+
+def _silences(world: World, node: str) -> Sequence[Fault]:
+    """Faults through which it goes on without knowing what the others did."""
+    links = [fault for fault in world.faults if fault.target is not None and node in (fault.source, fault.target)]
+    faults = (*world.process_faults(node), *links)
+    return [fault for fault in faults if not fault.loss(world.timers).closes]
+
+
+class Settled(NamedTuple):
+    """In [from_ms, to_ms) nothing happens to the name's brokers, nor to who is told, and most of them are there."""
+
+    at_ms: float
+    """The change that was last."""
+    from_ms: float
+    """From then on there must be a master; not before the change and its window."""
+    to_ms: float
+    after: str
+    window: Window
+
+
+def settled(world: World, name: str, name_server: str) -> Sequence[Settled]:
+    """The stretches in which the NameServer must show a master of a name that elects it, who is at work."""
+    members = members_of(world)[name]
+    if not members.elects:
+        return ()
+    most = len(members.nodes) // 2 + 1
+    near = {*members.nodes, name_server}
+    hit = [fault for fault in world.faults if fault.source in near and (fault.target is None or fault.target in near)]
+    changes = {world.timeline_ms: ("", election(world.timers))}
+    for fault in hit:
+        if not fault.loss(world.timers).closes:
+            changes[fault.end_ms] = (f"{fault.fault_id} end", _again(world.timers))
+        elif sum(at_work(world, node, fault.end_ms - 1.0) for node in members.nodes) < most:
+            changes[fault.end_ms] = (f"{fault.fault_id} end", election(world.timers))
+    for fault in hit:
+        changes[fault.start_ms] = (f"{fault.fault_id} start", election(world.timers))
+    found: list[Settled] = []
+    times = sorted(at_ms for at_ms in changes if world.timeline_ms <= at_ms < world.end_ms)
+    for at_ms, to_ms in pairwise([*times, world.end_ms]):
+        after, window = changes[at_ms]
+        # What an earlier change needs its time for goes on through the next.
+        from_ms = max([at_ms + window.latest_ms, *(at + changes[at][1].latest_ms for at in times if at < at_ms)])
+        away = {f.source for f in hit if f.target is None and f.overlaps(at_ms, to_ms)}
+        parted = any(f.target is not None and f.overlaps(at_ms, to_ms) for f in hit)
+        there = [node for node in members.nodes if node not in away and _lives(world, node, at_ms, to_ms)]
+        if from_ms < to_ms and len(there) >= most and not parted and _lives(world, name_server, at_ms, to_ms, away):
+            found.append(Settled(at_ms, from_ms, to_ms, after, window._replace(latest_ms=from_ms - at_ms)))
+    return found
+
+
+def _again(timers: Timers) -> Window:
+    """From when a broker is heard again until there is a master for good: it may take id 0 back, and leave it."""
+    return election(timers).plus(timers.R_ms + timers.C_ms, "R + C")
+
+
+def _lives(world: World, node: str, from_ms: float, to_ms: float, away: Collection[str] = ()) -> bool:
+    lives = world.lives_of(node)
+    return node not in away and (not lives or any(one.start_ms <= from_ms and one.end_ms >= to_ms for one in lives))
+
+
+def at_work(world: World, node: str, at_ms: float) -> bool:
+    """Whether the broker's process is there then, and runs."""
+    stopped = any(fault.start_ms <= at_ms < fault.end_ms for fault in world.process_faults(node))
+    return not stopped and _lives(world, node, at_ms, at_ms)
 
 
 def may_be_master(world: World, node: str, to_ms: float) -> bool:

@@ -29,6 +29,7 @@ from ..topology import EXTERNAL, GROUPS, NodeKind, Topology, listed
 from .action import STRICT, ActionModel, Name
 from .by_hand import check_by_hand
 from .clocks import check_clocks
+from .elections import check_elections
 from .host_actions import told_of_entries, unfolded
 from .implementations import check_implementations, implementations_of, said_by_command, with_defaults
 from .lists import check_lists
@@ -328,6 +329,7 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
     check_by_hand(scenario, file=file)
     check_implementations(scenario, file=file)
     check_in_order(scenario.nodes, scenario.topology(), scenario.implementations(), file=file)
+    check_elections(scenario, file=file)
     check_upgrades(scenario, file=file)
     check_clocks(scenario, file=file)
     if scenario.defect is not None:
@@ -488,9 +490,14 @@ def version_changes() -> dict[str, Path]:
     return {path.stem: path for path in sorted((SHIPPED_DIR / "upgrades").glob("*.yaml"))}
 
 
+def roles() -> dict[str, Path]:
+    """The same of those in which brokers have a role that Apache's alone can have."""
+    return {path.stem: path for path in sorted((SHIPPED_DIR / "roles").glob("*.yaml"))}
+
+
 def find(name_or_path: str, sets: Sequence[str] = (), implementation: str | None = None) -> Scenario:
     """A shipped scenario by name, or the scenario of a YAML file; with what `--set` and `--implementation` change."""
-    known = {**shipped(), **drills(), **version_changes()}
+    known = {**shipped(), **drills(), **version_changes(), **roles()}
     if name_or_path in known:
         return load(known[name_or_path], sets, implementation)
     path = Path(name_or_path)

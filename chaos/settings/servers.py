@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...actors.namesrv.config import Constants
-from .setting import BROKERS, CONSTANTS, COUNT, MS, NAME_SERVERS, V4_9, V5_X, Setting, number, truth, truth_5
+from .setting import BOTH, BROKERS, CONSTANTS, COUNT, MS, NAME_SERVERS, V4_9, V5_X, Setting, number, truth, truth_5
 from .values import DelayLevels, OneOf, Truth, Whole
 
 OF_NAME_SERVERS = (
@@ -123,6 +123,26 @@ OF_BROKERS = (
         allowed=Whole(100, 60_000, "ms"),
         says="with enableSlaveActingMaster: how often it says that it lives (904)",
         profiles=(V5_X,),
+    ),
+    Setting(
+        name="brokerRole",
+        upstream="MessageStoreConfig",
+        taken_by=BROKERS,
+        fields="",
+        allowed=OneOf(("ASYNC_MASTER", "SYNC_MASTER")),
+        says="whether a master answers a send before a slave has it, or after; a slave is SLAVE",
+        defaults=dict.fromkeys(BOTH, "ASYNC_MASTER"),
+        of_apache=True,
+    ),
+    Setting(
+        name="enableDLegerCommitLog",
+        upstream="MessageStoreConfig",
+        taken_by=BROKERS,
+        fields="",
+        allowed=Truth(),
+        says="whether the brokers of a name are a DLedger group, which elects its master (docs/apache.md)",
+        defaults=dict.fromkeys(BOTH, False),
+        of_apache=True,
     ),
     Setting(
         name="connectTimeoutMillis",

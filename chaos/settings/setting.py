@@ -42,6 +42,8 @@ class Setting:
     profiles: tuple[Profile, ...] = BOTH
     constant: tuple[Profile, ...] = ()
     defaults: Mapping[Profile, Value] = field(default_factory=dict)
+    of_apache: bool = False
+    """Whether Apache's programs alone have it: nodes of ours that are told of it are refused (`fields` is empty)."""
 
     def default(self, profile: Profile) -> Value:
         """RocketMQ's own value in this profile."""

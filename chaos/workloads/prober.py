@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ...clients.admin import AdminClient
 from ...clients.config import ClientConfig
 from ...clients.name_server_client import LastAnswers, NameServerClient
-from ...remoting.codes import LanguageCode
+from ...remoting.codes import MASTER_ID, LanguageCode
 from ...remoting.errors import RocketMQError
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
@@ -59,7 +59,7 @@ class ProberNode:
         return AdminClient(context, config.namesrv_addr, profile=config.profile)
 
     async def create_topic(self, brokers: Mapping[str, Address]) -> None:
-        """Create the workload's topic at each broker (name to address)."""
+        """Create the workload's topic at each broker (by node, its address)."""
         topic, queues = self._workload.topic, self._workload.queues
         async with self._admin() as admin:
             for address in brokers.values():
@@ -124,19 +124,33 @@ class ProberNode:
         finally:
             await remoting.close()
 
-    async def read_all(self, brokers: Mapping[str, Address]) -> int:
+    async def read_all(self, brokers: Mapping[str, Address], elected: Collection[str] = ()) -> int:
         """Read every queue of each topic that was sent to, at each broker (name to address); record each message once.
+        Whose name is in `elected` is read at its master of now.
 
         `read_done` is recorded for each queue that was read whole; a queue that could not be leaves none, so that
         the checkers know. Returns how many messages were read.
         """
         read = 0
         async with self._admin() as admin:
-            for broker_name, address in brokers.items():
+            for broker_name, begun in brokers.items():
+                address = await self._master(admin, broker_name) or begun if broker_name in elected else begun
                 for topic, queues in ((self._workload.topic, self._workload.queues), *self._workload.others):
                     for queue_id in range(queues):
                         read += await self._read_queue(admin, topic, broker_name, address, queue_id)
         return read
+
+    async def _master(self, admin: AdminClient, broker_name: str) -> Address | None:
+        """Where a NameServer says that the name's master is."""
+        for name_server in self._workload.config.namesrv_addr:
+            try:
+                route = await admin.topic_route(self._workload.topic, name_server=name_server)
+            except RocketMQError:
+                continue
+            for data in route.broker_datas:
+                if data.broker_name == broker_name and (at := data.broker_addrs.get(MASTER_ID)) is not None:
+                    return Address.parse(str(at))
+        return None
 
     async def _read_queue(
         self, admin: AdminClient, topic: str, broker_name: str, address: Address, queue_id: int

@@ -9,6 +9,7 @@ import pytest
 
 from nemesrv.chaos.apache import libfaketime
 from nemesrv.chaos.history.rows import read_rows
+from nemesrv.chaos.scenarios.model import roles
 from tests.chaos.programs import nemesrv
 from tests.chaos.test_end_to_end import decided
 from tests.interop.conftest import need
@@ -58,6 +59,11 @@ def test_a_crash_among_servers_of_both_versions_is_judged(tmp_path: Path) -> Non
 @pytest.mark.parametrize("scenario", ["smoke", "broker-crash"])
 def test_a_shipped_scenario_is_valid_on_apaches_servers(scenario: str, implementation: str, tmp_path: Path) -> None:
     run(scenario, tmp_path, "--implementation", implementation)
+
+
+@pytest.mark.parametrize("scenario", roles())
+def test_what_brokers_of_a_role_do_is_valid(scenario: str, tmp_path: Path) -> None:
+    run(scenario, tmp_path)
 
 
 def test_servers_are_upgraded_one_by_one_under_load(tmp_path: Path) -> None:

@@ -120,6 +120,28 @@ def test_a_topic_is_had_from_when_it_is_registered_first_until_all_others_are_wi
     ]
 
 
+def test_of_a_broker_that_was_elected_topics_and_commits_are_those_of_its_time_as_master() -> None:
+    seen = Seen()
+
+    def registers(at_ms: float, id_: int) -> None:
+        version = DataVersion(timestamp=1, counter=1)
+        wrapper = TopicConfigSerializeWrapper.of(
+            (TopicConfig(topic_name="SELF_TEST_TOPIC"), TopicConfig(topic_name="T")), version
+        )
+        body = RegisterBrokerBody(topic_config_serialize_wrapper=wrapper, filter_server_list=()).encode(compressed=True)
+        seen.asked(at_ms, 100, 103, int(at_ms), body, oneway=True, brokerName="broker-a", brokerId=str(id_))
+
+    registers(1000, -1)
+    registers(2000, 2)
+    assert seen.of("topic") == []
+    registers(3000, 0)
+    registers(4000, 0)
+    registers(5000, 2)
+    registers(6000, 0)
+    assert [at_ms for at_ms, of in seen.of("topic") if of["topic"] == "T"] == [3000, 6000]
+    assert [of["type"] for _, of in seen.of("register")] == ["info"] * 6  # nobody tells it how they went
+
+
 def test_one_topic_by_itself_has_a_version_between_two() -> None:
     seen = Seen()
     seen.registered(1000, 1, 5, "SELF_TEST_TOPIC")

@@ -67,6 +67,27 @@ class Seen:
         self.rows.passed(at_ms)
 
 
+def test_who_says_oneway_what_it_is_now_is_registered_without_an_answer() -> None:
+    seen = Seen()
+    seen.opened(997, 1)
+    who = {"brokerName": "broker-a", "brokerAddr": A, "brokerId": "2", "clusterName": "c"}
+    where: dict[str, Any] = {"front": "ns-0", "connection": 1, "version": 409, "body": registration("T")}
+    seen.saw(Asked(at_ms=1000, code=103, opaque=1, fields=who, oneway=True, **where))
+    (row,) = [row for row in seen.all if row.event == "registration"]
+    assert (row.at_ms, row.fields["broker_id"], row.fields["address"], row.fields["code"]) == (1000, 2, A, 0)
+
+
+def test_whose_id_another_has_taken_was_not_dropped() -> None:
+    seen = Seen()
+    seen.rows.polled(996, 1000, Table(brokers={"broker-a": {0: A, 2: B}}))
+    seen.rows.polled(1246, 1250, Table(brokers={"broker-a": {0: B}}))  # it was 2, and is the master now
+    seen.until(60_000)
+    assert seen.of("broker_dropped") == []
+    seen.rows.polled(60_246, 60_250, Table(brokers={}))
+    seen.until(120_000)
+    assert len(seen.of("broker_dropped")) == 1
+
+
 def registration(*topics: str) -> bytes:
     version = DataVersion(timestamp=1, counter=1)
     wrapper = TopicConfigSerializeWrapper.of(tuple(TopicConfig(topic_name=topic) for topic in topics), version)

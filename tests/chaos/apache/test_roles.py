@@ -31,6 +31,30 @@ def test_a_slave_is_told_apart_by_the_first_it_says() -> None:
     assert not roles.is_slaves(b"\0\0")  # too little to tell
 
 
+def test_a_member_of_its_dledger_group_is_told_apart_by_the_code_of_its_first_frame() -> None:
+    heartbeat = request(50_002, 1, group="broker-a")
+    assert [roles.door(heartbeat), roles.door(request(103, 1)), roles.door(bytes(8))] == [roles.DLEDGER, 0, roles.HA]
+    assert roles.door(request(105, 50_001, topic='"code":50001')) == 0  # said in another place
+    needed = next(n for n in range(len(heartbeat) + 1) if roles.tells(heartbeat[:n]))
+    assert roles.door(heartbeat[:needed]) == roles.DLEDGER
+    assert not any(roles.tells(heartbeat[:n]) for n in range(needed))
+
+
+def test_what_is_no_frame_is_led_to_the_brokers_port() -> None:
+    assert roles.tells(b"GET / HTTP/1.1\r\n" * 10_000)
+    assert roles.door(b"GET / HTTP/1.1\r\n" * 10_000) == 0
+
+
+def test_a_member_knows_itself_at_its_own_port_and_the_others_where_it_dials_them() -> None:
+    members = {1: Address("127.0.0.1", 10_102), 0: Address("127.0.0.1", 40_001), 2: Address("127.0.0.1", 40_002)}
+    assert roles.dledger_group(1, "broker-a", members) == {
+        "dLegerGroup": "broker-a",
+        "dLegerSelfId": "n1",
+        "dLegerPeers": "n0-127.0.0.1:40001;n1-127.0.0.1:10102;n2-127.0.0.1:40002",
+    }
+    assert roles.role(1, {"enableDLegerCommitLog": True})["brokerRole"] == "ASYNC_MASTER"  # and not SLAVE
+
+
 def test_all_doors_of_a_broker_are_one_address_for_its_peers() -> None:
     doors = roles.doors(Address("127.0.0.1", 10_100), Address("127.0.0.1", 20_000))
     assert doors == {"127.0.0.1:10100": "127.0.0.1:20000", "127.0.0.1:10101": "127.0.0.1:20000"}
@@ -66,7 +90,7 @@ def test_a_dial_waits_for_its_first_bytes_and_is_led_by_them(first: bytes) -> No
             return upstream
 
         upstream = world.front.upstream
-        world.front.leads = leads
+        world.front.leads, world.front.tells_by = leads, roles.tells
         client = await world.dial()
         assert world.accepted.empty()
         client.say(first[:2])

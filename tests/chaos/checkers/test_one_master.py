@@ -89,8 +89,9 @@ def test_what_a_link_gave_when_its_broker_was_dead_is_nobodys_claim() -> None:
 
 def elected(*old_leader_says_s: float) -> HistoryBuilder:
     """The leader stands still from 43 to 100 s, and another is elected at 52 s."""
-    of = registers(cluster(brokers=GROUP, **ELECTS), "broker-a", 0, 10, 40)
+    of = registers(cluster(name_servers=1, brokers=GROUP, **ELECTS), "broker-a", 0, 10, 40)
     registers(of, "broker-a/1", 2, 11, 41)
+    shown(of, 52, {"0": address_of("broker-a/1")})
     of.at(43).fault("pause-1", "pause", "sigstop", "broker-a")
     registers(of, "broker-a/1", 0, 52, 82, 112, 142)
     of.at(100).fault("pause-1", "pause", "sigstop", "broker-a", end=True)
@@ -155,6 +156,89 @@ def test_what_a_route_may_never_show_is_found(wrong: Callable[[HistoryBuilder], 
     found = verdict(of)
     assert found.verdict is Validity.INVALID
     assert [one.more["kind"] for one in found.examples] == [kind]
+
+
+def loses_its_leader(*, told_s: float | None = None, client_s: float | None = None) -> HistoryBuilder:
+    """The leader is killed at 100 s; ns-0 has the new one at `told_s`, and the client at `client_s`."""
+    of = cluster(name_servers=1, brokers=GROUP, clients=("producer-0",), **ELECTS)
+    of.at(1).event("harness", "phase", phase="steady")
+    before, after = {"0": address_of("broker-a"), "2": address_of("broker-a/1")}, {"0": address_of("broker-a/1")}
+    shown(of, 10, before)
+    shown(of, 15, before, node="producer-0")
+    of.at(100).fault("kill-1", "kill", "sigkill", "broker-a")
+    shown(of, 100.1, {"2": address_of("broker-a/1")})
+    if told_s is not None:
+        shown(of, told_s, after)
+    if client_s is not None:
+        shown(of, client_s, after, node="producer-0")
+    return of
+
+
+def test_a_name_that_elects_its_master_has_one_again_in_time() -> None:
+    found = verdict(loses_its_leader(told_s=109, client_s=130))
+    assert found.verdict is Validity.VALID
+    assert (found.measured["longest_without_master_ms"], found.measured["longest_until_told_ms"]) == (9_000, 30_000)
+
+
+def test_a_name_that_stays_without_a_master_is_found() -> None:
+    found = verdict(loses_its_leader(told_s=160, client_s=165))
+    (one, *_) = (one for one in found.examples if one.more["kind"] == "without a master")
+    assert found.verdict is Validity.INVALID
+    assert (one.who, one.what, one.measured_ms, one.after) == ("ns-0", "broker-a", 60_000, "kill-1 start")
+    assert found.allowed["formula"] == "3 heartbeats of 2 s + 2 votes of 4 s + B"
+    assert verdict(loses_its_leader()).verdict is Validity.INVALID
+
+
+def test_a_table_that_goes_on_showing_the_dead_leader_has_no_master() -> None:
+    of = loses_its_leader(told_s=109, client_s=130)
+    shown(of, 110, {"0": address_of("broker-a")})
+    assert verdict(of).verdict is Validity.INVALID
+
+
+def test_a_client_that_is_not_told_of_the_new_master_is_found() -> None:
+    found = verdict(loses_its_leader(told_s=109, client_s=400))
+    assert [one.more["kind"] for one in found.examples] == ["a client without its master"]
+    assert found.examples[0].who == "producer-0"
+
+
+def test_a_little_too_late_where_the_machine_was_is_unknown() -> None:
+    assert verdict(loses_its_leader(told_s=125, client_s=130), lag_ms=2_500).verdict is Validity.UNKNOWN
+
+
+def test_a_poll_that_saw_the_next_leader_gone_before_its_kill_was_told_of_says_nothing() -> None:
+    of = loses_its_leader(told_s=109, client_s=130)
+    shown(of, 299.98, {"2": address_of("broker-a/2")})
+    of.at(300).fault("kill-2", "kill", "sigkill", "broker-a/1")
+    of.at(299).fault("kill-1", "kill", "sigkill", "broker-a", end=True)
+    of.restarted("broker-a")
+    shown(of, 308, {"0": address_of("broker-a")})
+    shown(of, 320, {"0": address_of("broker-a")}, node="producer-0")
+    assert verdict(of).verdict is Validity.VALID
+
+
+def test_without_most_of_its_brokers_nobody_must_be_elected() -> None:
+    of = loses_its_leader()
+    of.at(101).fault("kill-2", "kill", "sigkill", "broker-a/2")
+    assert verdict(of).verdict is Validity.VALID
+
+
+def runs_on(back_s: float) -> HistoryBuilder:
+    """The leader stands still from 100 to 140 s, takes id 0 back as it runs on, and leaves it 2 s later."""
+    of = cluster(name_servers=1, brokers=GROUP, **ELECTS)
+    of.at(1).event("harness", "phase", phase="steady")
+    old, new = address_of("broker-a"), address_of("broker-a/1")
+    shown(of, 10, {"0": old, "2": new})
+    of.at(100).fault("pause-1", "pause", "sigstop", "broker-a")
+    shown(of, 108, {"0": new})
+    of.at(140).fault("pause-1", "pause", "sigstop", "broker-a", end=True)
+    shown(of, 140.1, {"0": old})
+    shown(of, 142, {"1": old})
+    return shown(of, back_s, {"0": new, "1": old})
+
+
+def test_who_runs_on_may_take_the_name_until_the_new_leaders_next_tick() -> None:
+    assert verdict(runs_on(168)).verdict is Validity.VALID
+    assert verdict(runs_on(230)).verdict is Validity.INVALID
 
 
 def waits(until_s: float) -> HistoryBuilder:

@@ -43,7 +43,7 @@ def test_one_is_refused_where_its_node_is_ours(name: str) -> None:
     defect = found_defect(name, file="--defect")
     refuse_nowhere(defect, scenario(defect.scenario), "--defect")
     with pytest.raises(ScenarioError, match="of Apache's"):
-        refuse_nowhere(defect, scenario(defect.scenario, None), "--defect")
+        refuse_nowhere(defect, scenario(defect.scenario, "ours"), "--defect")
 
 
 class _Front:
@@ -87,7 +87,8 @@ class _Node:
         pass
 
     def _said(self) -> Mapping[str, object]:
-        return {"brokerName": "broker-a", "namesrvAddr": "127.0.0.1:1;127.0.0.1:2"}
+        group = {"dLegerSelfId": "n2", "dLegerPeers": "n0-127.0.0.1:1;n1-127.0.0.1:2;n2-127.0.0.1:3"}
+        return {"brokerName": "broker-a", "namesrvAddr": "127.0.0.1:1;127.0.0.1:2", **group}
 
     def _begin(self, work: Any) -> None:
         self._tasks.append(asyncio.get_running_loop().create_task(work))
@@ -100,7 +101,13 @@ def planted(name: str, node: _Node) -> _Node:
 
 def test_the_one_list_entry_is_the_first() -> None:
     node = planted("apache-broker-registers-with-one", _Node())
-    assert node._said() == {"brokerName": "broker-a", "namesrvAddr": "127.0.0.1:1"}
+    assert node._said()["namesrvAddr"] == "127.0.0.1:1"
+
+
+def test_who_elects_itself_knows_nobody_else() -> None:
+    node = planted("apache-member-elects-itself", _Node())
+    assert node._said()["dLegerPeers"] == "n2-127.0.0.1:3"
+    assert node._said()["brokerName"] == "broker-a"
 
 
 def test_a_registration_is_answered_and_never_passed_on_for_its_time_after_a_restart_only() -> None:
@@ -152,7 +159,8 @@ def test_it_is_found_on_the_real_thing_and_its_clean_twin_is_not(name: str, tmp_
 
 def _run(of: str, folder: Path, *more: str) -> set[str]:
     """The checks that say INVALID of a run on Apache's servers."""
-    words = ["run", of, "--implementation", APACHE, "--time-scale", "3", "--seed", "1", "--out", str(folder), "-q"]
+    made_by = [] if scenario(of, None).implementations() else ["--implementation", APACHE]
+    words = ["run", of, *made_by, "--time-scale", "3", "--seed", "1", "--out", str(folder), "-q"]
     environment = {**os.environ, "RAY_memory_monitor_refresh_ms": "0"}
     command = [sys.executable, "-m", "nemesrv.chaos", *words, *more]
     subprocess.run(command, env=environment, timeout=1_500, check=False)

@@ -280,6 +280,11 @@ def test_a_spec_travels_to_another_process(tmp_path: Path) -> None:
     assert pickle.loads(pickle.dumps(spec)) == spec
 
 
+def test_the_next_process_of_a_slave_has_a_file_of_its_own() -> None:
+    spec = RecorderSpec.for_run("run", "broker-a/1", "slave", 0, CLOCK)
+    assert spec.for_incarnation(1) == RecorderSpec.for_run("run", "broker-a/1", "slave", 1, CLOCK)
+
+
 async def rows_come(rows: list[dict[str, object]], count: int) -> None:
     async with asyncio.timeout(5):
         while len(rows) < count:  # noqa: ASYNC110

@@ -30,6 +30,7 @@ CONFIGURATIONS: dict[NodeKind, Any] = {
 CASES = [
     pytest.param(setting, kind, profile, id=f"{setting.name}-{kind}-{profile}")
     for setting in CATALOGUE
+    if not setting.of_apache
     for kind in setting.taken_by
     for profile in setting.profiles
 ]

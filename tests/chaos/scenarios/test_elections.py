@@ -1,0 +1,54 @@
+"""Brokers that elect their master: who they are in a scenario, and which groups could not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos.errors import ScenarioError
+from nemesrv.chaos.scenarios.elections import elected
+from nemesrv.chaos.scenarios.model import Scenario, find, parse
+
+DLEDGER = {"brokers": {"enableDLegerCommitLog": True}}
+
+
+def scenario(config: dict[str, Any] = DLEDGER, slaves: int = 2, implementation: str = "apache-4.9.7") -> Scenario:
+    cluster = {"name_servers": 1, "brokers": 2, "slaves": slaves, "implementation": implementation}
+    return parse({"cluster": cluster, "config": config, "checks": ["one_master"]}, file="x.yaml")
+
+
+def test_a_group_is_all_brokers_of_a_name() -> None:
+    groups = {name: (name, f"{name}/1", f"{name}/2") for name in ("broker-a", "broker-b")}
+    assert {name: tuple(nodes) for name, nodes in elected(scenario()).items()} == groups
+
+
+def test_what_ships_has_a_group_beside_another_broker() -> None:
+    found = find("leader-election")
+    assert list(elected(found)) == ["broker-a"]
+    assert "broker-b" in found.topology().nodes
+    assert "one_master" in found.checks
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"implementation": "ours"}, "set of a broker of Apache's: broker-a is ours"),
+        ({"slaves": 1}, "a name of 3 brokers or more (slaves: 2); broker-a has 2"),
+        ({"config": {"broker-a": {"enableDLegerCommitLog": True}}}, "all brokers of broker-a: broker-a/1 is not told"),
+        ({"config": {"brokers": {"enableDLegerCommitLog": 1}}}, "true or false"),
+    ],
+)
+def test_what_could_not_elect_is_refused_in_a_sentence(changed: dict[str, Any], said: str) -> None:
+    with pytest.raises(ScenarioError) as refused:
+        scenario(**changed)
+    assert said in str(refused.value)
+
+
+def test_a_role_is_said_of_apaches_masters_only() -> None:
+    role = {"brokers": {"brokerRole": "SYNC_MASTER"}}
+    assert scenario(role, 1).settings()["broker-a"]["brokerRole"] == "SYNC_MASTER"
+    with pytest.raises(ScenarioError, match="of a broker of Apache's"):
+        scenario(role, 1, "ours")
+    with pytest.raises(ScenarioError, match="one of ASYNC_MASTER, SYNC_MASTER"):
+        scenario({"brokers": {"brokerRole": "SLAVE"}}, 1)
