@@ -25,6 +25,8 @@ class ServerAbout:
     profile: Profile
     broker_name: str = ""
     broker_id: int = 0
+    elects: bool = False
+    """Of a broker: whether it is one of a name that elects its master, so that its id changes."""
     name_servers: Mapping[str, str] = field(default_factory=dict)
     """Of a broker: NameServer → host:port. What a dialler's front of that name shows is a broker's doing there."""
     fronts: Mapping[str, str] = field(default_factory=dict)

@@ -211,7 +211,12 @@ class BrokerRows:
             name_server=self._about.name_servers[sent.name_server],
             code=code,
             duration_ms=at_ms - sent.at_ms,
-            value={"topics": sent.topics, "version": _plain(sent.version), "id": sent.id_, "learnt": learnt},
+            value={
+                "topics": sent.topics,
+                "version": _plain(sent.version),
+                **({"id": sent.id_} if self._about.elects else {}),
+                "learnt": learnt,
+            },
         )
 
     # --- its clients --------------------------------------------------------------------------------------------------

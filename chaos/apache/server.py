@@ -287,6 +287,7 @@ class ApacheServer:
             profile=self._profile,
             broker_name=plan.broker_name,
             broker_id=plan.broker_id,
+            elects=roles.elects(plan.settings),
             scale=self._real_clock().scale,
             name_servers={name: str(address) for name, address in plan.name_servers.items()},
             fronts={str(self._dialler.address(name)): name for name in plan.name_servers},

@@ -467,8 +467,8 @@ class Experiment:
             self._phase("final_reads", "final reads")
             with self._or_not_done(PROBER, "read_all"):
                 masters = {name: self._advertised[now] for name, now in replaced_by(scenario.timeline).items()}
-                brokers, groups = {**self._brokers(), **masters}, tuple(elected(scenario))
-                cluster.call(PROBER, "read_all", brokers, groups, timeout_s=120)
+                groups = [tuple(found)] if (found := elected(scenario)) else []
+                cluster.call(PROBER, "read_all", {**self._brokers(), **masters}, *groups, timeout_s=120)
         self.end()
 
     def _finish_producers(self) -> None:

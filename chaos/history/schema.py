@@ -315,7 +315,7 @@ _CATALOGUE: tuple[Event, ...] = (
         "broker",
         ("type", "name_server", "code", "duration_ms", "value"),
         "how its registration at one NameServer ended; value: topics (how many it sent) and version (the counter of "
-        "their dataVersion)",
+        "their dataVersion), and, of Apache's that are elected, id",
     ),
     Event(
         "topic",
