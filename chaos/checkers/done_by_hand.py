@@ -31,6 +31,7 @@ from .control import Control, decoded
 from .findings import NEVER, counted, lasted, tolerated, verdict_of
 from .known_brokers import words
 from .lateness import LagWindow
+from .promised import wipes_last
 from .registered_rows import READ, WRITE, RegisteredRows, Sent, registered_rows, row_of
 from .route_tables import route_tables
 from .tolerance import Tolerance, tolerance
@@ -56,6 +57,7 @@ def judge(control: Control, world: World) -> Verdict:
     """Examined: acts that were answered with success. Violations: what their nodes then held instead."""
     judged = _Judged(control, world)
     findings = [finding for act in world.acts if act.is_done for finding in judged.of(act)]
+    findings += wipes_last(route_tables(control, world), world)
     return verdict_of(
         NAME,
         findings,

@@ -31,7 +31,10 @@ if TYPE_CHECKING:
     from .dataframes.gathering import Gathering
 
 NAME = "messages_delivered"
+PROMISED = "delivered_within_s"
 _ROW = "a held pull is woken by a message, and looked at every 5 s"
+_FORMULAS = {"passed over": "received before it is committed", PROMISED: f"{PROMISED}, promised by the scenario"}
+"""By the rule that made a message due; the others count D."""
 _CHAINED = 3
 """The send's answer, the broker's look at its held pulls, the consumer's turn."""
 _COUNTS = ("acknowledged", "prompt", "waited", "waiting", "late", "not_received", "changed")
@@ -90,6 +93,7 @@ def judged(
     heard, routes = control.rows("client_heartbeat", "client_gone"), control.rows("route_changed")
     due_by = dues(world, held, control.rows("assigned"), heard, routes)
     counts = dict.fromkeys(_COUNTS, 0)
+    promised_ms = world.promised_ms(PROMISED)
     overdue: list[tuple[Slow, Due, float]] = []
     found: list[Undelivered] = []
     for message in slow:
@@ -100,8 +104,10 @@ def judged(
             found.append(Undelivered(message, "not as it was sent", None, end_ms, None, True))
             continue
         queue = message.topic, message.broker_name, message.queue_id
-        due = due_by.of(queue, message.offset, message.acked_ms, groups[message.group])
         end_ms = world.end_ms if message.received_ms is None else message.received_ms
+        due = due_by.of(queue, message.offset, message.acked_ms, groups[message.group])
+        if promised_ms is not None and (due is None or due.at_ms > message.acked_ms + promised_ms):
+            due = Due(message.acked_ms + promised_ms, message.acked_ms, PROMISED)
         if due is None or end_ms <= due.at_ms:
             counts["waiting" if message.received_ms is None else "waited"] += 1
         else:
@@ -224,7 +230,7 @@ def _finding(one: Undelivered, tolerance_: Tolerance) -> Finding:
             "bound_ms": due.at_ms - due.from_ms,
             "measured_ms": one.end_ms - due.from_ms,
             "over_ms": over_ms,
-            "formula": "D" if due.rule != "passed over" else "received before it is committed",
+            "formula": _FORMULAS.get(due.rule, "D"),
             **counted(over_ms, tolerance_),
         }
     return Finding(

@@ -10,7 +10,8 @@
     other ids  some broker of the name has them; -1 is nobody's, but for a short time of one that waits for an election
     addresses  one address has one id
 
-Names that the run has no broker of, and what somebody registered by hand, are nobody's to judge here.
+Names that the run has no broker of, and what somebody registered by hand, are nobody's to judge here, but where the
+scenario promises that `masters_stay` (promised.py).
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from .elected_masters import NO_MASTER, NOT_TOLD, of_elections
 from .findings import NEVER, counted, rounded, tolerated, verdict_of
 from .known_brokers import MASTER_ID, words
 from .lateness import LagWindow
+from .promised import masters_stay
 from .tolerance import tolerance
 
 NAME = "one_master"
@@ -78,6 +80,7 @@ def judge(control: Control, world: World) -> Verdict:
     """Examined: names that masters claimed at each NameServer, and routes. Violations: two masters, and ids that nobody
     has."""
     findings = [*_of_claims(control, world), *_of_routes(control, world), *of_elections(control, world)]
+    findings += masters_stay(control, world)
     return verdict_of(
         NAME,
         findings,

@@ -7,7 +7,8 @@ The run is cut into segments at every change of what a NameServer process can ho
 that the same live brokers can reach form a class. A segment shorter than its window judges nothing. A topic made or
 changed inside a segment opens a window of its own, R + B. From the moment that somebody has a broker's write permission
 wiped or added at a NameServer, the permissions of its queues there are not compared: that NameServer keeps what it was
-told until the broker registers a change. Measured is when each class had converged after each change.
+told until the broker registers a change. Measured is when each class had converged after each change. Where a
+scenario promises `tables_agree_within_s`, any two NameServers are held to that besides (promised.py).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from .check import Check, Reads, Section
 from .control import Control, decoded
 from .findings import lasted, rounded, tolerated, verdict_of, wrongs
 from .lateness import LagWindow, Missing
+from .promised import tables_agree
 from .route_tables import Process, RouteStretch, RouteTables, route_tables
 from .tolerance import Tolerance, tolerance
 
@@ -90,8 +92,9 @@ class _Seen:
 
 def judge(control: Control, world: World) -> Verdict:
     """Examined: (segment, class, topic). Violations: those that differed inside the judged stretch."""
-    found = segments(world)
-    if not found:
+    found, tables = segments(world), route_tables(control, world)
+    promised = [*tables_agree(control, tables, world)]
+    if not found and not promised:
         return Verdict.nothing_examined(NAME, "never could the same brokers reach two NameServers at once")
     windows = [
         LagWindow(segment.id, node, segment.latest.at_ms - world.timers.R_ms, max(segment.from_ms, segment.start_ms))
@@ -100,7 +103,6 @@ def judge(control: Control, world: World) -> Verdict:
     ]
     lags = control.lateness.measured(world, windows)
     tolerances = {s.id: tolerance(world.timers, lags.get(s.id), s.latest.window.timers) for s in found}
-    tables = route_tables(control, world)
     changes = _changes(tables)
     seen = {segment.id: _look(segment, tables, changes, world, tolerances[segment.id]) for segment in found}
     for id_ in _stalled(control, world, found, seen):
@@ -108,10 +110,10 @@ def judge(control: Control, world: World) -> Verdict:
     findings = [_finding(segment, tolerances[segment.id], seen[segment.id], tables, world) for segment in found]
     return verdict_of(
         NAME,
-        findings,
+        [*findings, *promised],
         measured={"converged": _converged(found, seen), **wrongs(findings)},
         nothing="no segment between two changes was longer than its window",
-        noun="topics differed between NameServers that the same brokers reach",
+        noun="topics differed between NameServers" + ("" if promised else " that the same brokers reach"),
     )
 
 

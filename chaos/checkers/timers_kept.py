@@ -41,6 +41,7 @@ from .check import Check, Reads, Section
 from .control import Control
 from .findings import NEVER, lasted, verdict_of
 from .lateness import RESUME_GRACE_MS
+from .promised import polls_within
 from .timed_waits import Waits
 from .timer_acts import Act, Process, Run, by_process
 
@@ -73,6 +74,7 @@ def judge(control: Control, world: World) -> Verdict:
             process, calls = (life.node, life.incarnation), registered if kind == "broker" else asked
             one = _Tasks(control, world, life, kind, runs.get(process, ()), calls.get(process, ()))
             findings += [*one.findings(), *Waits(control, world, life, kind).findings()]
+    findings += polls_within(control, world)
     verdict = verdict_of(
         NAME,
         findings,

@@ -23,6 +23,7 @@ from . import (
     waits,
 )
 from .apache import OF_APACHE as OF_APACHE
+from .incidents import OF_INCIDENTS as OF_INCIDENTS
 from .model import Defect as Defect
 
 _ALL = (
@@ -44,5 +45,5 @@ _ALL = (
 DEFECTS: dict[str, Defect] = {defect.name: defect for defect in _ALL}
 """By name, in the order of the table. No two have one name: a test counts."""
 
-EVERY: dict[str, Defect] = DEFECTS | OF_APACHE
-"""The self-test's, and those of Apache's own servers."""
+EVERY: dict[str, Defect] = DEFECTS | OF_APACHE | OF_INCIDENTS
+"""The self-test's, those of Apache's own servers, and those of reported incidents."""

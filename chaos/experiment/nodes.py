@@ -277,6 +277,7 @@ def about(scenario: Scenario) -> dict[str, Any]:
         "workload": scenario.workload.model_dump(mode="json", exclude={"topics"}),
         "timeline": [action.do for action in scenario.timeline],
         "availability_floor": scenario.availability_floor,
+        **({"promises": promises} if (promises := scenario.promises.model_dump(exclude_defaults=True)) else {}),
         "prove_faults": scenario.prove_faults,
         **({"nodes": nodes_of(scenario)} if scenario.nodes else {}),
         **({"name_server_list": list(served)} if (served := scenario.cluster.name_server_list) else {}),

@@ -127,8 +127,8 @@ _CATALOGUE: tuple[Event, ...] = (
         "harness",
         ("value",),
         "value: scenario, seed, profile, time_scale, timers (symbol_ms), workload, timeline (what it does), "
-        "availability_floor, defect (planted), clock (real or virtual), origin_wall_ms (the wall clock at the origin, "
-        "in milliseconds since 1970)",
+        "availability_floor, promises, defect (planted), clock (real or virtual), origin_wall_ms (the wall clock at "
+        "the origin, in milliseconds since 1970)",
     ),
     Event("run_end", Group.ENVIRONMENT, "harness", (), "nothing after this row is judged"),
     Event(

@@ -113,6 +113,15 @@ class World:
         """What the run says of its workload; empty where it says nothing."""
         return self.run.get("workload") or {}
 
+    def promised(self, name: str) -> Any:
+        """What the scenario promises beyond RocketMQ's windows (`promises`); None where it promises nothing."""
+        return (self.run.get("promises") or {}).get(name)
+
+    def promised_ms(self, name: str) -> float | None:
+        """The same of a time, which the scenario has in seconds."""
+        promised_s = self.promised(name)
+        return None if promised_s is None else float(promised_s) * 1000
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "_index", _Index(self))
 

@@ -23,7 +23,9 @@ def happened(e: Example) -> str:
     return f"{tell(e)}; {allowed(e)}{_after(e)}"
 
 
-SAID = frozenset(("kind", "reason", "registered_before_ms", "name_servers", "queue_id", "clients", "group", "routes"))
+SAID = frozenset(
+    ("kind", "masters", "reason", "registered_before_ms", "name_servers", "queue_id", "clients", "group", "routes")
+)
 """What of an example's `more` the sentences say, or only a program wants."""
 
 
@@ -158,6 +160,13 @@ _OF_KIND: Mapping[str, Callable[[Example], str]] = {
     "held too long": lambda e: f"{e.who} held {_about(e)} from {_at(e)} on, for {_measured(e)}",
     "missing too long": lambda e: f"{e.who} missed {_about(e)} from {_at(e)} on, for {_measured(e)}",
     "must be equal": _differed,
+    "promised to agree": _differed,
+    "promised to stay": lambda e: (
+        f"the master of {e.what} at {e.who} changed its address from {_at(e)} on, for {_measured(e)} "
+        f"({e.more.get('masters')})"
+    ),
+    "promised to last": lambda e: f"{e.what} could be written to at {e.who} {_until(e)}",
+    "promised to poll": lambda e: f"{e.who} asked for no route {_until(e)}",
     "must own": _owned,
     "must alone own": _owned,
     "must not come back": _came_back,

@@ -7,6 +7,7 @@ raises ScenarioError naming file, key, value and what is allowed. Nothing here s
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -32,6 +33,7 @@ from .clocks import check_clocks
 from .elections import check_elections
 from .host_actions import told_of_entries, unfolded
 from .implementations import check_implementations, implementations_of, said_by_command, with_defaults
+from .incident import IncidentModel, PromisesModel, check_incident
 from .lists import check_lists
 from .nodes import check_in_order, check_nodes, slaves_of
 from .placement import Offer, PlacementModel, check_placement, placed
@@ -172,6 +174,9 @@ class Scenario(_Model):
     """Whether every link is dialled after each action, and what it meets held against what was asked for."""
     availability_floor: float | None = Field(None, ge=0, le=1)
     """The least part of operations that must succeed from the first fault to the end; None asks nothing then."""
+    promises: PromisesModel = PromisesModel()
+    incident: IncidentModel | None = None
+    """The reported incident that this repeats."""
     checks: tuple[str, ...] = Field(min_length=1)
     seed: int | None = Field(None, ge=0)
     clock: Literal["real", "virtual"] | None = None
@@ -298,7 +303,8 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
     document = with_defaults({"name": Path(file).stem, **document}, file)
     if document.get("checks") == "all":
         document["checks"] = list(CHECK_NAMES)
-    rest = {key: value for key, value in document.items() if key != "config"}  # there every setting says its own
+    # There every setting says its own, and here what is set is refused by the scenario that it makes.
+    rest = {key: value for key, value in document.items() if key not in ("config", "incident")}
     if isinstance(entries := document.get("timeline"), list | tuple):  # and so it does in an entry's
         rest["timeline"] = [_but(entry, "settings") if isinstance(entry, dict) else entry for entry in entries]
     refuse_booleans(rest, _TRUE_OR_FALSE, file=file)
@@ -336,7 +342,30 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
         defect = found_defect(scenario.defect, file=file, key="defect", beside=Path(file).parent)
         scenario = scenario.model_copy(update={"defect": str(defect.source or defect.name)})
         refuse_nowhere(defect, scenario, file)
+    if scenario.incident is not None:
+        check_incident(scenario.incident, scenario.checks, file=file)
+        _without_incident(document, scenario.incident, file=file)
     return scenario
+
+
+def _without_incident(document: Mapping[str, Any], incident: IncidentModel, *, file: str) -> Scenario:
+    """The scenario of the document with what its incident is fixed by. ScenarioError naming the key of `fixed`."""
+    changed = deepcopy({key: value for key, value in document.items() if key != "incident"})
+    try:
+        for one in incident.sets:
+            change(one, changed, Scenario.model_fields)
+        changed["name"] = f"{changed['name']}-fixed"
+        return parse(changed, file=file)
+    except ScenarioError as exc:
+        raise ScenarioError(file, f"incident.fixed.sets.{exc.key}".rstrip("."), exc.value, exc.allowed) from exc
+
+
+def fixed(path: Path) -> Scenario:
+    """The scenario of the file with what its incident is fixed by."""
+    scenario = load(path)
+    assert scenario.incident is not None
+    document = with_defaults({"name": path.stem, **read(path.read_text(encoding="utf-8"), file=str(path))}, str(path))
+    return _without_incident(document, scenario.incident, file=str(path))
 
 
 def found_defect(name: str, *, file: str, key: str = "", beside: Path | None = None) -> Defect:
@@ -377,7 +406,7 @@ def refuse_nowhere(defect: Defect, scenario: Scenario, file: str) -> None:
 
 _TRUE_OR_FALSE = frozenset(
     name
-    for model in (ClusterModel, NodeModel, PlacementModel, WorkloadModel, Scenario)
+    for model in (ClusterModel, NodeModel, PlacementModel, PromisesModel, WorkloadModel, Scenario)
     for name, field in model.model_fields.items()
     if field.annotation is bool
 ) | {name for kind in ACTIONS.values() for name, field in kind.model_fields.items() if field.annotation is bool}
@@ -495,9 +524,14 @@ def roles() -> dict[str, Path]:
     return {path.stem: path for path in sorted((SHIPPED_DIR / "roles").glob("*.yaml"))}
 
 
+def incidents() -> dict[str, Path]:
+    """The same of those that repeat a reported incident (docs/incidents.md)."""
+    return {path.stem: path for path in sorted((SHIPPED_DIR / "incidents").glob("*.yaml"))}
+
+
 def find(name_or_path: str, sets: Sequence[str] = (), implementation: str | None = None) -> Scenario:
     """A shipped scenario by name, or the scenario of a YAML file; with what `--set` and `--implementation` change."""
-    known = {**shipped(), **drills(), **version_changes(), **roles()}
+    known = {**shipped(), **drills(), **version_changes(), **roles(), **incidents()}
     if name_or_path in known:
         return load(known[name_or_path], sets, implementation)
     path = Path(name_or_path)
