@@ -25,6 +25,7 @@ from .commands.explain import explain
 from .commands.fault import fault
 from .commands.generate import generate
 from .commands.import_ import import_logs
+from .commands.museum import museum
 from .commands.nodes import broker, namesrv
 from .commands.predict import predict
 from .commands.preflight import preflight
@@ -66,6 +67,7 @@ def cli(context: click.Context) -> None:
     nemesrv up --json                         a cluster that stays up for your own clients
     nemesrv conform -- ./my-client            how any client chooses, and leaves what is dead
     nemesrv scenarios                         what ships
+    nemesrv museum                            reported incidents, as they were and with their fix
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
@@ -110,6 +112,7 @@ for command in (
     namesrv,
     broker,
     selftest,
+    museum,
     compare,
     power,
     generate,

@@ -58,6 +58,7 @@ def explanation(scenario: Scenario) -> dict[str, Any]:
         "name_servers": _holdings(world),
         "clients": _clients(world),
         "recovery": _recoveries(world),
+        "promises": dict(world.run.get("promises") or {}),
         "too_short": too_short({name: CHECKS[name] for name in scenario.checks}, world),
         "quiet": [[max(0.0, from_ms) / 1000, to_ms / 1000] for from_ms, to_ms in calm(world) if to_ms > 0],
     }
@@ -198,6 +199,8 @@ def _lines(told: Mapping[str, Any], scenario: Scenario) -> list[str]:
     steps += [(one.at_s, action_told(one)) for one in scenario.timeline]
     lines += [f"{at_s:9.1f}  {what}" for at_s, what in sorted(steps, key=lambda step: step[0])]
     lines.append(f"{told['end_s']:9.1f}  end")
+    lines += [f"promised: {name} {value:g}" for name, value in told["promises"].items() if value is not True]
+    lines += [f"promised: {name}" for name, value in told["promises"].items() if value is True]
     lines += [f"not told here, because only a run can tell: {text}" for text in told["only_a_run_can_tell"]]
     lines += ["", "NameServers"]
     lines += _merged(

@@ -1,8 +1,8 @@
 """What is written from the code itself: `python -m tests.generated` writes it anew, a test compares.
 
-In README.md, CONTRIBUTING.md, docs/apache.md, docs/conform.md and docs/oracle.md the text between `<!-- NAME -->` and
-`<!-- end NAME -->`; docs/clients.md, docs/drills.md, docs/history.md, docs/defects.md and docs/settings.md as whole
-files.
+In README.md, CONTRIBUTING.md, docs/apache.md, docs/conform.md, docs/incidents.md and docs/oracle.md the text between
+`<!-- NAME -->` and `<!-- end NAME -->`; docs/clients.md, docs/drills.md, docs/history.md, docs/defects.md and
+docs/settings.md as whole files.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from nemesrv.chaos.defects.__main__ import render as defects
 from nemesrv.chaos.faults import kinds
 from nemesrv.chaos.history.docs import render as history
 from nemesrv.chaos.oracle.legend import SYMBOLS
+from nemesrv.chaos.scenarios.model import incidents, load
 from nemesrv.chaos.settings.docs import render as settings
 from tests.apache_matrix.table import kept
 from tests.apache_matrix.table import matrix as apache_matrix
@@ -56,11 +57,33 @@ def situations() -> str:
     return "\n".join(["| situation | what happens | seconds |", "|---|---|---:|", *rows])
 
 
+def worked_incidents() -> str:
+    """The table of worked incidents in docs/incidents.md, from their files; that each is so a test runs."""
+    rows = []
+    for name, path in incidents().items():
+        one = load(path).incident
+        assert one is not None
+        where = ", ".join(map(_linked, one.upstream))
+        by = ", ".join(f"`{check}`" for check in one.found_by)
+        rows.append(f"| `{name}` | {where} | {one.reported} | {one.breaks} | {by} | {one.fixed.by} |")
+    head = "| incident | upstream | what was reported | what breaks | found by | VALID with |"
+    return "\n".join([head, "|---|---|---|---|---|---|", *rows])
+
+
+def _linked(upstream: str) -> str:
+    """`apache/rocketmq#7056` as a link to it; an address as one by its host."""
+    repository, number = upstream.partition("#")[::2]
+    if not number:
+        return f"[{upstream.split('/')[2]}]({upstream})"
+    return f"[{upstream}](https://github.com/{repository}/issues/{number})"
+
+
 BLOCKS = {
     "README.md": {"checks": checks, "faults": lambda: kinds.table().strip(), "legend": legend},
     "CONTRIBUTING.md": {"nightly": nightly},
     "docs/apache.md": {"matrix": lambda: apache_matrix(kept()), "windows": lambda: apache_windows(kept())},
     "docs/conform.md": {"situations": situations, "rules": rules},
+    "docs/incidents.md": {"worked incidents": worked_incidents},
     "docs/oracle.md": {"edges": edges},
 }
 

@@ -29,7 +29,8 @@ _STOPPING = "tests/chaos/test_stopping.py"
 _CLIENTS = "tests/clients_matrix/test_drivers.py::test_a_client_sends_and_receives_and_ends_at_sigterm"
 _APACHE = "tests/apache_matrix/test_runs.py"
 _DRILLS = "tests/drills/test_drills.py::test_a_drill_on_our_nodes_gives_the_fields_intervals"
-_INCIDENTS = "tests/chaos/incidents/test_incidents.py::test_what_was_reported_happens"
+_MUSEUM = "tests/chaos/museum/test_incidents.py"
+_INCIDENTS = f"{_MUSEUM}::test_what_was_reported_happens_and_is_found_and_with_its_fix_does_not"
 _BENCH = "tests/chaos/bench/test_namesrv_bench.py"
 _ADMIN, _ADMIN_COMMANDS = "tests/interop/test_mqadmin.py", "tests/chaos/commands/test_admin.py"
 _SHIPPED = f"{_VIRTUAL}/test_runs.py::test_a_shipped_scenario_is_valid"
@@ -340,12 +341,9 @@ NIGHTLY = (
     ),
     Nightly(
         _INCIDENTS,
-        "those of the reported incidents that are not about brokers' names, permissions and lists",
-        (
-            "tests/chaos/incidents/test_incidents.py::test_every_incident_is_a_scenario",
-            _INCIDENTS,
-        ),
-        ("i07_topic_before_the_first_tick", "i11_two_claim_one_name", "i12_wiped_and_restored", "i13_part_of_the_list"),
+        "those of the worked incidents that are not about topics, members of groups and permissions",
+        (f"{_MUSEUM}::test_every_incident_has_an_outcome", _INCIDENTS),
+        ("i07-topic-before-the-first-tick", "i20-members-counted-twice", "i23-permission-comes-back"),
     ),
     Nightly(
         f"{_APACHE}::test_a_shipped_scenario_is_valid_on_apaches_servers",

@@ -186,7 +186,7 @@ def wipes_last(tables: RouteTables, world: World) -> Iterator[Finding]:
             if _is_writable(st.value, act.broker)
         )
         longest = max(wrong, default=Stretch(0.0, 0.0), key=lambda one: one.end_ms - one.start_ms)
-        over_ms = longest.end_ms - longest.start_ms
+        over_ms, allowed = longest.end_ms - longest.start_ms, tolerance(world.timers, 0.0, 1)
         yield Finding(
             subject=act.node,
             object=act.broker,
@@ -198,7 +198,8 @@ def wipes_last(tables: RouteTables, world: World) -> Iterator[Finding]:
             row=_ROW,
             measured_ms=over_ms if over_ms else None,
             over_ms=over_ms,
-            **counted(over_ms, tolerance(world.timers, 0.0, 1)),
+            **tolerated(allowed),
+            **counted(over_ms, allowed),
             wrong_from_ms=longest.start_ms if over_ms else None,
             wrong_to_ms=longest.end_ms if over_ms else None,
             after=f"{act.act_id} start",

@@ -10,11 +10,11 @@ from .values import AppendedFile, RayAddress
 
 def scenario_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """For a shell: shipped scenarios, and files."""
-    from ..scenarios.model import drills, roles, shipped, version_changes
+    from ..scenarios.model import drills, incidents, roles, shipped, version_changes
 
     names = [
         CompletionItem(name)
-        for name in (*shipped(), *drills(), *version_changes(), *roles(), "all")
+        for name in (*shipped(), *drills(), *version_changes(), *roles(), *incidents(), "all")
         if name.startswith(incomplete)
     ]
     return names or [CompletionItem(incomplete, type="file")]

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from pathlib import Path
 
 import click
 
+from ..errors import ScenarioError
 from .options import json_option, scenario_names
 
 
 @click.command()
 @click.argument("name", required=False, shell_complete=scenario_names)
+@click.option("--incidents", "of_incidents", is_flag=True, help="Reported incidents, with their upstream numbers.")
 @json_option
-def scenarios(name: str | None, as_json: bool) -> None:
+def scenarios(name: str | None, of_incidents: bool, as_json: bool) -> None:
     """List the scenarios that ship, one line each, and the field drills apart; with a NAME, show that file."""
-    from ..scenarios.model import drills, find, load, roles, shipped, version_changes
+    from ..scenarios.model import drills, find, incidents, load, roles, shipped, version_changes
 
+    if of_incidents and name is not None:
+        raise ScenarioError("scenarios", "--incidents", name, "no NAME beside it")
+    if of_incidents:
+        _list_incidents(incidents(), as_json=as_json)
+        return
     apart, changes, apaches = drills(), version_changes(), roles()
     known = {**shipped(), **apart, **changes, **apaches}
     if as_json and name is None:
@@ -36,7 +45,26 @@ def scenarios(name: str | None, as_json: bool) -> None:
             if each == next(iter(apaches)):
                 click.echo("\nRoles that Apache's brokers alone have (docs/apache.md):")
             click.echo(f"{each:<{width}}  {load(path).description}")
-    elif name in known:
-        click.echo(known[name].read_text(encoding="utf-8"), nl=False)
+        click.echo(f"\n{len(incidents())} reported incidents: nemesrv scenarios --incidents")
+    elif name in (files := {**known, **incidents()}):
+        click.echo(files[name].read_text(encoding="utf-8"), nl=False)
     else:
         click.echo(find(name).to_yaml(), nl=False)
+
+
+def _list_incidents(files: Mapping[str, Path], *, as_json: bool) -> None:
+    from ..scenarios.model import load
+
+    known = {name: load(path) for name, path in files.items()}
+    if as_json:
+        told = [
+            {"name": name, "description": one.description, **one.incident.model_dump(mode="json")}
+            for name, one in known.items()
+            if one.incident is not None
+        ]
+        click.echo(json.dumps(told, ensure_ascii=False))
+        return
+    width = max(map(len, known))
+    for name, one in known.items():
+        if one.incident is not None:
+            click.echo(f"{name:<{width}}  {one.description} ({', '.join(one.incident.upstream)})")

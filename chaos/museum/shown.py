@@ -8,6 +8,7 @@ Runs are independent, so they are spread over processes. Nothing needs Spark: al
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -15,10 +16,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ..checkers.plain.verdicts import verdicts
+from ..errors import ScenarioError, nearest
+from ..experiment.run_folder import refuse_used
 from ..reports.sentences import wrong_sentence
 from ..runner import record_virtual
 from ..scenarios.incident import IncidentModel
-from ..scenarios.model import fixed, load
+from ..scenarios.model import fixed, incidents, load
 from ..verdict import Validity, Verdict
 
 SEED = 1
@@ -67,14 +70,35 @@ class Shown:
 
     @property
     def finding(self) -> str:
-        """What the named check found, in words; "" where it found nothing."""
+        """What the first of the named checks found, in words; "" where it found nothing."""
         found = self.buggy.of(Validity.INVALID)
-        return next((wrong_sentence(found[name]) for name in self.incident.found_by if name in found), "")
+        first = next((found[name] for name in self.incident.found_by if name in found), None)
+        return "" if first is None else wrong_sentence(first) or first.why
+
+
+def chosen(names: Sequence[str]) -> list[Path]:
+    """The files of these incidents, by name or by number (i03), in their order; of all where none is named.
+
+    ScenarioError for one that does not ship.
+    """
+    known, found = incidents(), set[Path]()
+    for name in names:
+        file = known.get(name) or next((path for each, path in known.items() if each.partition("-")[0] == name), None)
+        if file is None:
+            raise ScenarioError("museum", "NAME", repr(name), f"one of {', '.join(known)}{nearest(name, known)}")
+        found.add(file)
+    return [path for path in known.values() if path in found or not names]
+
+
+def processors() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def show(files: Sequence[Path], processes: int, out: Path | None = None) -> Iterator[Shown]:
     """Each file's incident, in this order, as soon as it and those before it are done. The run folders are `out`'s
-    NAME/buggy and NAME/fixed; None: they are deleted."""
+    NAME/buggy and NAME/fixed; None: they are deleted. ScenarioError for an `out` that is there and not empty."""
+    refuse_used(out)
     with TemporaryDirectory(prefix="nemesrv-museum-") as place, ProcessPoolExecutor(processes) as pool:
         runs = [
             (pool.submit(_ran, file, False, _at(out or Path(place), file, "buggy")),

@@ -13,7 +13,6 @@ from pydantic import BaseModel, Field
 
 from ..checkers import CHECKS
 from ..errors import ScenarioError, nearest
-from ..oracle.deliveries import PROMPT_MS
 from .action import STRICT
 
 
@@ -24,7 +23,7 @@ class PromisesModel(BaseModel):
 
     tables_agree_within_s: float | None = Field(None, gt=0, le=100_000)
     """`routes_converge`: two NameServers differ in a topic for no longer, whoever can reach them."""
-    delivered_within_s: float | None = Field(None, ge=PROMPT_MS / 1000, le=100_000)
+    delivered_within_s: float | None = Field(None, ge=5, le=100_000)
     """`messages_delivered`: an acknowledged message is with each group by then, whoever can reach its broker."""
 
     masters_stay: bool = False

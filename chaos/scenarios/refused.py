@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args, get_origin
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -67,12 +68,19 @@ def _fields_at(place: Sequence[str | int], root: type[BaseModel]) -> Mapping[str
     for part in place:
         if isinstance(at, type) and issubclass(at, BaseModel):
             found = at.model_fields.get(str(part))
-            at = None if found is None else found.annotation
+            at = None if found is None else _but_none(found.annotation)
         elif get_origin(at) in (dict, tuple):  # of which each value, or entry, is one
             at = get_args(at)[1 if get_origin(at) is dict else 0]
         else:
             return {}
     return at.model_fields if isinstance(at, type) and issubclass(at, BaseModel) else {}
+
+
+def _but_none(annotation: Any) -> Any:
+    """`Model | None` without its None."""
+    if get_origin(annotation) not in (Union, UnionType):
+        return annotation
+    return next(part for part in get_args(annotation) if part is not type(None))
 
 
 def _field_of(place: tuple[str | int, ...], root: type[BaseModel]) -> FieldInfo | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,8 @@ def verdicts_of_rows(rows: list[dict[str, Any]]) -> list[Verdict]:
         commits.verdict_of(rows, control, world),
         uses.verdict_of(rows, control, world),
     ]
-    return [with_blind(CHECKS[verdict.name], verdict, world) for verdict in found]
+    blind = [with_blind(CHECKS[verdict.name], verdict, world) for verdict in found]
+    return [replace(verdict, timeline_ms=world.timeline_ms) for verdict in blind]
 
 
 def found_wrong(folder: Path) -> dict[str, Verdict]:

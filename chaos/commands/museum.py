@@ -1,0 +1,46 @@
+"""`nemesrv museum`: reported incidents, each as it was and with its fix (chaos/museum)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+from click.shell_completion import CompletionItem
+
+from .ending import supervised
+from .options import json_option
+from .values import WholeNumber
+
+
+def _incidents(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from ..scenarios.model import incidents
+
+    return [CompletionItem(name) for name in incidents() if name.startswith(incomplete)]
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=_incidents)
+@click.option("--out", type=click.Path(path_type=Path), help="Keep the run folders here, NAME/buggy and NAME/fixed.")
+@click.option(
+    "--processes", "at_once", type=WholeNumber(1, 256), help="How many runs at once; default: one a processor."
+)
+@json_option
+@supervised
+def museum(names: tuple[str, ...], out: Path | None, at_once: int | None, as_json: bool) -> None:
+    """Run reported incidents on the virtual clock, each as it was reported and with what fixed it.
+
+    NAME is one of `nemesrv scenarios --incidents`, or its number (i03); all of them where none is named.
+
+    Exit status: 0 when each is INVALID by the checks that are to find it and VALID with its fix, 1 when one is not.
+    """
+    from ..museum.shown import chosen, processors, show
+    from ..museum.table import document, museum_table, print_museum
+
+    shown = list(show(chosen(names), at_once or processors(), out))
+    if as_json:
+        click.echo(json.dumps([document(one) for one in shown], ensure_ascii=False))
+    else:
+        print_museum(museum_table(shown))
+    sys.exit(0 if all(one.as_meant for one in shown) else 1)
