@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.defects import DEFECTS, EVERY, OF_APACHE
+from nemesrv.chaos.defects import DEFECTS, EVERY, OF_APACHE, OF_INCIDENTS
 from nemesrv.chaos.defects.apache import UNHEARD_S
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.fronts.behaviour import PASSES, Behaviour
@@ -27,7 +27,7 @@ APACHE = "apache-5.3.3"
 
 def test_they_are_named_beside_the_self_tests_and_are_none_of_these() -> None:
     assert not OF_APACHE.keys() & DEFECTS.keys()
-    assert OF_APACHE.keys() | DEFECTS.keys() == EVERY.keys()
+    assert OF_APACHE.keys() | OF_INCIDENTS.keys() | DEFECTS.keys() == EVERY.keys()
     for defect in OF_APACHE.values():
         assert defect.caught_by
         assert defect.caught_by | defect.also <= set(CHECK_NAMES)
