@@ -106,11 +106,10 @@ def drawn(seed: int, of: Cluster, sources: Sequence[Source], level: str = "all")
         return found
     edits = ("shortened", "spaces", "crlf", "halves", "twice", "rolled", "one-file")
     found.edits = [edit for edit in edits if rng.random() < 0.25]
-    faults = [row["time_ms"] for row in of.rows if row["event"] in ("fault", "admin", "served_list")] or [0.0]
     if rng.random() < 0.5:
-        begin = min(faults[-2:]) - 1000 * rng.uniform(MARGIN_S, 3 * MARGIN_S)
-        end = max(faults) + 1000 * rng.uniform(MARGIN_S, 3 * MARGIN_S)
-        found.cut_ms = (begin, end)
+        first_ms, last_ms = of.acted_ms()
+        begin_ms = first_ms - 1000 * rng.uniform(MARGIN_S, 3 * MARGIN_S)
+        found.cut_ms = (begin_ms, last_ms + 1000 * rng.uniform(MARGIN_S, 3 * MARGIN_S))
     touched = {row[key] for row in of.rows if row["event"] in ("fault", "admin") for key in ("source", "target")}
     clients = [source.file for source in sources if of.kinds[source.node] in ("producer", "consumer")]
     spare = [source.file for source in sources if source.file.endswith("namesrv.log") and source.node not in touched]

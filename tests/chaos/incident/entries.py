@@ -63,6 +63,13 @@ class Cluster:
     def nodes(self, *kinds: str) -> list[str]:
         return sorted(node for node, kind in self.kinds.items() if kind in kinds)
 
+    def acted_ms(self) -> tuple[float, float]:
+        """When the first and the last of what was done was done."""
+        rows = [row for row in self.rows if row["event"] in ("fault", "admin", "served_list")]
+        steady_ms = next(row["time_ms"] for row in self.rows if row["event"] == "phase" and row["phase"] == "steady")
+        at_ms = [row["time_ms"] for row in rows if row["time_ms"] >= steady_ms]
+        return min(at_ms), max(at_ms)
+
     def name_servers(self) -> list[str]:
         return [self.addresses[node] for node in self.nodes("name_server")]
 

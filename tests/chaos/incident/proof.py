@@ -49,6 +49,8 @@ class Compared:
     """Transitions that the import has and that did not happen."""
     offsets: int = 0
     offsets_found: int = 0
+    offsets_unsure: int = 0
+    """Of the others, those that the import does not claim to know: `unsure`, or within the bound that it gives."""
     named_first: bool = False
     wrongly_certain: list[str] = field(default_factory=list)
     others: int = 0
@@ -113,7 +115,10 @@ def _offsets(
         off_ms = said_ms - (true_ms - reference)
         if abs(off_ms) <= OFFSET_WITHIN_MS:
             found.offsets_found += 1
-        else:
+            continue
+        is_unsure = one["certainty"] == "unsure" or abs(off_ms) <= one["bound_ms"]
+        found.offsets_unsure += is_unsure
+        if not is_unsure:
             told_as = f"{one['offset_ms'] / 1000:+.1f} s {one['zone']} ±{one['bound_ms'] / 1000:.1f} s"
             found.missed.append(f"clock of {node}: {told_as}, {one['certainty']}; wrong by {off_ms / 1000:+.1f} s")
     return reference or 0.0
@@ -192,18 +197,26 @@ def _faults(
 
 def table(all_of: list[Compared]) -> Iterator[str]:
     """A row a kind, and one of all."""
-    titles = ("transitions within 1 s", "offsets found", "true fault first", "told beside it", "certain and wrong")
+    titles = (
+        "transitions within 1 s",
+        "offsets found",
+        "unsure",
+        "true fault first",
+        "told beside it",
+        "certain and wrong",
+    )
     yield f"| kind | incidents | {' | '.join(titles)} |"
-    yield "|---|---:|---:|---:|---:|---:|---:|"
+    yield "|---|---:|---:|---:|---:|---:|---:|---:|"
     for kind in (*KINDS, "all"):
         own = [one for one in all_of if kind in ("all", one.kind)]
         if own:
             within = _share(sum(one.within for one in own), sum(one.transitions for one in own))
             offsets = _share(sum(one.offsets_found for one in own), sum(one.offsets for one in own))
             first = _share(sum(one.named_first for one in own), len(own))
+            unsure = sum(one.offsets_unsure for one in own)
             others = sum(one.others for one in own)
             wrong = sum(bool(one.wrongly_certain) for one in own)
-            yield f"| {kind} | {len(own)} | {within} | {offsets} | {first} | {others} | {wrong} |"
+            yield f"| {kind} | {len(own)} | {within} | {offsets} | {unsure} | {first} | {others} | {wrong} |"
 
 
 def _share(part: int, whole: int) -> str:
