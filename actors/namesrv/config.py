@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from ...remoting.frame import FRAME_MAX
 from ...remoting.node.profile import Profile
 from ..config_error import ConfigError
 from .tables import BROKER_CHANNEL_EXPIRED_MS, RouteOptions
@@ -48,6 +49,8 @@ class Constants:
     """`RouteInfoManager.BROKER_CHANNEL_EXPIRED_TIME`; a 5.x broker's registration may say otherwise."""
     scan_4_9_ms: int = 10_000
     """How often 4.9 looks for silent brokers (`NamesrvController.initialize`)."""
+    frame_max: int = FRAME_MAX
+    """`NettyDecoder.FRAME_MAX_LENGTH`, of the JVM's property com.rocketmq.remoting.frameMaxLength."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,6 +82,7 @@ class NameServer:
             on_open=self._channels.opened,
             on_close=self._closed,
             idle_s=config.server_channel_max_idle_time_seconds,
+            frame_max=config.constants.frame_max,
             fast_path=None if config.cluster_test else self._fast_path,
             language=LanguageCode.JAVA,
             version=config.profile.version,

@@ -38,6 +38,16 @@ OF_NAME_SERVERS = (
         says="how long a channel may be idle until it is closed and its broker dropped",
         symbol="I",
     ),
+    Setting(
+        name="frameMaxLength",
+        upstream="NettyDecoder",
+        taken_by=NAME_SERVERS,
+        fields=CONSTANTS + "frame_max",
+        allowed=Whole(1_024, 16_777_216, "B"),
+        says="the largest frame that it reads; a longer one closes the channel (a literal, but for the JVM's property "
+        "com.rocketmq.remoting.frameMaxLength)",
+        constant=BOTH,
+    ),
     truth_5(
         "needWaitForService",
         "need_wait_for_service",

@@ -347,6 +347,15 @@ def fixed_i24_two_masters_of_one_name(run: Incident) -> None:
     assert {row["value"]["brokers"]["broker-x"]["0"] for row in routes} == {"10.9.9.8:10911"}
 
 
+def i25_registration_too_large(run: Incident) -> None:
+    """Each registration of all topics closes the channel that it comes on, so that broker-a is nowhere."""
+    dropped = run.of("broker_dropped", "ns", 45, broker_name="broker-a")
+    assert {row["node"] for row in dropped} == {"ns-0", "ns-1"}
+    assert [run.brokers(name_server, 190) for name_server in ("ns-0", "ns-1")] == [{"broker-b"}] * 2
+    assert {row["type"] for row in run.of("register", "broker-a", 90, 190)} == {"info"}
+    assert {"routes_are_true", "no_false_eviction"} <= run.wrong
+
+
 OUTCOMES: dict[str, Callable[[Incident], None]] = {
     name.replace("_", "-"): outcome for name, outcome in globals().items() if name[0] == "i" and name[1:3].isdigit()
 }
