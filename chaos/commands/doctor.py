@@ -1,8 +1,9 @@
-"""`nemesrv doctor`: why a client finds no route of a topic (chaos/audit/)."""
+"""`nemesrv doctor`: why a client finds no route of a topic, asked of the servers or read from logs (chaos/audit/)."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import click
 
@@ -12,34 +13,91 @@ from .values import AddressList
 
 
 @click.command()
-@click.argument("topic")
-@click.option("-n", "name_servers", type=AddressList(), required=True, help='NameServers, "host:port;host:port".')
+@click.argument("what", metavar="TOPIC | LOGS...", nargs=-1, required=True)
+@click.option("-n", "name_servers", type=AddressList(), help='NameServers to ask, "host:port;host:port".')
 @click.option(
     "-b", "brokers", type=AddressList(), default="", help="Brokers to ask though no NameServer names them, host:port."
 )
 @click.option("-g", "--group", help="A consumer group, whose members' own NameServer lists are asked for.")
+@click.option("--topic", help="Of logs: only this topic's look-ups.")
+@click.option(
+    "--zone",
+    "zones",
+    multiple=True,
+    metavar="[SOURCE=]+08:00",
+    help="Of logs, as of `nemesrv import`; default: inferred.",
+)
+@click.option("--offset", "offsets", multiple=True, metavar="SOURCE=+1.5s", help="Of logs, as of `nemesrv import`.")
 @json_option
 def doctor(
-    topic: str, name_servers: tuple[Address, ...], brokers: tuple[Address, ...], group: str | None, as_json: bool
+    what: tuple[str, ...],
+    name_servers: tuple[Address, ...] | None,
+    brokers: tuple[Address, ...],
+    group: str | None,
+    topic: str | None,
+    zones: tuple[str, ...],
+    offsets: tuple[str, ...],
+    as_json: bool,
 ) -> None:
-    """Why a client gets "No route info of this topic" (code 17) for TOPIC. Asks the servers, and changes nothing.
+    """Why a client gets "No route info of this topic" (code 17): asks the servers about TOPIC (-n), or reads LOGS.
+    Changes nothing.
 
     \b
     nemesrv doctor orders -n "10.0.0.1:9876;10.0.0.2:9876"
     nemesrv doctor orders -n 10.0.0.1:9876 -g orders-readers -b 10.0.1.1:10911
+    nemesrv doctor collected/ client.log.gz --topic orders
 
-    Exit status: 0 nothing is wrong, 1 a certain cause, 3 likely ones only, 4 no NameServer answers.
+    Exit status: 0 nothing is wrong, 1 a certain cause, 3 likely ones only (or, of logs, a failed look-up that they do
+    not explain), 4 no NameServer answers.
     """
+    if name_servers is not None:
+        if not name_servers:
+            raise click.BadParameter("it is empty; allowed is host:port, several with ; between them", param_hint="-n")
+        for option, given in (("--topic", topic), ("--zone", zones), ("--offset", offsets)):
+            if given:
+                raise click.BadParameter("is of logs, and -n asks servers", param_hint=option)
+        if len(what) != 1 or not what[0].strip():
+            raise click.BadParameter(
+                "with -n one TOPIC is asked for" if len(what) > 1 else "it is empty", param_hint="TOPIC"
+            )
+        sys.exit(_asked(what[0].strip(), name_servers, brokers, group, as_json=as_json))
+    if brokers or group is not None:
+        raise click.BadParameter("asks servers: name NameServers with -n", param_hint="-b" if brokers else "-g")
+    sys.exit(_read(what, topic, zones, offsets, as_json=as_json))
+
+
+def _asked(
+    topic: str, name_servers: tuple[Address, ...], brokers: tuple[Address, ...], group: str | None, *, as_json: bool
+) -> int:
     from ..audit import doctor as it
     from ..audit.causes import causes_of
 
-    if not topic.strip():
-        raise click.BadParameter("it is empty", param_hint="TOPIC")
-    seen = it.look(topic.strip(), name_servers, brokers=brokers, group=group)
+    seen = it.look(topic, name_servers, brokers=brokers, group=group)
     causes = causes_of(seen)
     if as_json:
         click.echo(it.as_json(seen, causes))
     else:
         for line in it.lines_of(seen, causes):
             click.echo(line)
-    sys.exit(it.status_of(seen, causes))
+    return it.status_of(seen, causes)
+
+
+def _read(
+    places: Sequence[str], topic: str | None, zones: Sequence[str], offsets: Sequence[str], *, as_json: bool
+) -> int:
+    from ..audit import log_doctor as it
+    from ..incident.importing import offsets_given, zones_given
+    from ..logs.files import LogError
+
+    given_zones, given_offsets = zones_given(zones), offsets_given(offsets)
+    try:
+        one = it.diagnosed(places, topic, zones=given_zones, offsets=given_offsets)
+    except LogError as exc:
+        hint = f"; to ask servers about topic {places[0]}, name them with -n" if len(places) == 1 else ""
+        raise click.BadParameter(f"{exc}{hint}", param_hint="LOGS") from exc
+    if as_json:
+        click.echo(it.as_json(one))
+    else:
+        for line in it.lines_of(one):
+            click.echo(line)
+    return one.status

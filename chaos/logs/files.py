@@ -25,7 +25,7 @@ from typing import IO, Any, cast
 
 import zstandard
 
-from ..errors import HarnessError
+from ..errors import HarnessError, ScenarioError
 from .stream import Counts, LogRow, Reader
 
 RANGE = 32 << 20
@@ -52,8 +52,12 @@ _CANNOT = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, zs
            RuntimeError, NotImplementedError)  # fmt: skip
 
 
-class LogError(HarnessError):
+class LogError(ScenarioError):
     """No logs where they were looked for (exit status 2)."""
+
+    def __init__(self, said: str) -> None:
+        HarnessError.__init__(self, said)
+        self.file, self.key, self.value, self.allowed = "", "", "", said
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +124,8 @@ def _files(place: str, plan: Plan) -> Iterator[tuple[str, Path]]:
         for each in sorted(path.rglob("*")):
             name = str(each.relative_to(path))
             if not each.is_file():
+                if each.is_symlink() and not each.exists() and _is_log(each.name):
+                    plan.notes.append(f"{name} is a link to nowhere")
                 continue
             if _is_log(each.name):
                 yield name, each

@@ -144,6 +144,12 @@ def test_an_empty_file_is_said_and_the_others_are_read(tmp_path: Path) -> None:
     assert len(logs.rows) == 40
 
 
+def test_a_link_to_nowhere_is_said(tmp_path: Path) -> None:
+    (tmp_path / "a.log").symlink_to(tmp_path / "gone.log")
+    (tmp_path / "b.log").write_text(LOG)
+    assert read_plain([tmp_path]).notes == ["a.log is a link to nowhere"]
+
+
 def test_a_binary_file_is_said(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_bytes(b"\x7fELF\0\0\0")
     assert read_plain([tmp_path]).notes == ["a.log is not text and was not read"]
