@@ -420,8 +420,13 @@ NIGHTLY = (
         ("tests/actors/broker/test_consumer_calls.py",),
     ),
     Nightly(
+        f"{_VIRTUAL}/test_odd_scenarios.py::test_it_is_no_alarm_with_other_phases",
+        "the odd scenarios with the phases of another seed",
+        (f"{_VIRTUAL}/test_odd_scenarios.py::test_it_is_no_alarm", _RANDOM),
+    ),
+    Nightly(
         "tests/chaos/predict/test_runs.py::test_model_and_runs_differ_by_no_more_than_chance",
-        "the window model of `nemesrv predict` beside 24 virtual runs of every fault that it names",
+        "the window model of `nemesrv predict` beside 12 virtual runs of every fault that it names",
         (
             "tests/chaos/predict/test_runs.py::test_a_run_with_fixed_phases_recovers_when_they_say",
             "tests/chaos/predict/test_field_drills.py",

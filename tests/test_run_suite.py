@@ -79,17 +79,15 @@ def test_every_test_is_in_one_part_whatever_it_starts(nightly: bool) -> None:
 
 
 MEETING = """
-import time
-from pathlib import Path
+import signal
 import pytest
 
 pytestmark = [{marks}]
 
 def test_the_other_is_there_too():
-    Path("{mine}-is-here").touch()
-    limit_s = time.monotonic() + 600
-    while not Path("{other}-is-here").exists():
-        assert time.monotonic() < limit_s
+    signal.alarm(600)
+    with open("{pipe}", "{mode}"):  # waits until the other opens its end
+        signal.alarm(0)
 """
 
 
@@ -97,9 +95,11 @@ def test_plain_tests_run_beside_ray_and_spark_beside_java_and_plain_and_spark_in
     folder: Path,
 ) -> None:
     for pair in (("plain", "ray"), ("java", "spark")):
-        for mine, other in (pair, pair[::-1]):
+        pipe = "-meets-".join(pair)
+        os.mkfifo(folder / pipe)
+        for mine, mode in zip(pair, "rw", strict=True):
             marks = "" if mine == "plain" else f"pytest.mark.{mine}"
-            (folder / f"test_meeting_{mine}.py").write_text(MEETING.format(mine=mine, other=other, marks=marks))
+            (folder / f"test_meeting_{mine}.py").write_text(MEETING.format(pipe=pipe, mode=mode, marks=marks))
     (folder / "test_spark.py").write_text(TEST.format(name="spark", marks="pytest.mark.spark"))
     done = suite(folder)
     assert (done.returncode, last_line(done)) == (0, "22 passed, 0 failed, 0 skipped"), done.stdout + done.stderr

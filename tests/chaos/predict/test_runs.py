@@ -46,9 +46,9 @@ def test_who_sat_on_a_name_server_that_hangs_leaves_it_at_its_second_poll() -> N
 
 @pytest.mark.parametrize("fault", list(KINDS))
 def test_model_and_runs_differ_by_no_more_than_chance(fault: str) -> None:
-    """And their medians by a tenth of the poll period and what 24 runs scatter."""
+    """And their medians by a tenth of the poll period and what 12 runs scatter."""
     scenario = scenario_of(Asked(fault=fault, retries=0))
-    (prediction,) = predict(fault, scenario, runs=24).predictions
+    (prediction,) = predict(fault, scenario, runs=12).predictions
     assert prediction.model is not None
     assert prediction.runs is not None
     assert prediction.disagreements() == []
