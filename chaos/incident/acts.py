@@ -37,8 +37,9 @@ def acts_in(seen: Seen) -> tuple[list[Episode], dict[Sign, float]]:
         *_strangers(seen, taken),
         *_topics(seen),
         *_lists(seen, taken),
-        *_parts_of_the_list(seen),
     ]
+    if not any(one.hypotheses[0].fault == "name_server_list" for one in found):
+        found += _parts_of_the_list(seen)
     return found, taken
 
 

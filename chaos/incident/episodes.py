@@ -17,7 +17,7 @@ from .acts import acts_in
 from .candidates import Candidate, candidates_for, hosts_of, of_nodes
 from .explains import Fit, fits
 from .hypotheses import Episode, Hypothesis, Inferred
-from .joining import joined, shapes_of, unions
+from .joining import joined, shapes_of, unions, variants
 from .modes import normal
 from .signs import Row, Seen, Sign
 from .symptoms import seen_of
@@ -90,13 +90,15 @@ def _told(
     for other in chosen:
         if other is not fit:
             explained |= dict(other.signs)
-    more = [one for one in unions(seen, [fit]) if one not in pool]
+    more = [*unions(seen, [fit]), *variants(fit.candidate, seen)]
     ranked = alternatives(seen, fit, [*pool, *more], explained)[:HYPOTHESES]
     shares = [math.exp(min(0.0, one.net - ranked[0].net)) for one in ranked]
     total = sum(shares) + math.exp(min(0.0, -ranked[0].net))
     certainty = certainty_of(seen, ranked)
     if certainty == "certain" and any(
-        one.candidate != fit.candidate for one in alternatives(seen, fit, pool, taken) if one.net > fit.net - CERTAIN
+        one.candidate != fit.candidate
+        for one in alternatives(seen, fit, [*pool, *more], taken)
+        if one.net > fit.net - CERTAIN
     ):
         certainty = "likely"  # something else would account for it, and for more
     hypotheses: list[Hypothesis] = []

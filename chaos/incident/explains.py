@@ -120,7 +120,7 @@ def fits(candidate: Candidate, seen: Seen, taken: Mapping[Sign, float] | None = 
     for position, (sign, mode, worth) in enumerate(marked):
         if run and candidate.instant and sign.at_ms > run[0][0].at_ms + _moment_ms(candidate, seen, tolerance):
             close(position, sign.at_ms)
-        if booted_ms is not None and (sign.at_ms > booted_ms or worth <= CANNOT):
+        if booted_ms is not None and (sign.at_ms > booted_ms + tolerance / 2 or worth <= CANNOT):
             close(position, booted_ms)
             before_ms, booted_ms = max(before_ms, booted_ms), None
         first_ms = run[0][0].at_ms if run else None
@@ -241,6 +241,7 @@ def _fit(
     start = _start(candidate, seen, kept, max(before_ms, seen.first_ms), first_ms, tolerance, against)
     if boot is not None and candidate.ends_process:
         end: Bounds | None = Bounds(max(start.from_ms, boot - tolerance), boot)
+        signs += _aftermath(candidate, rest, boot, tolerance)
     elif after_ms is None:
         end = None
     else:
@@ -314,8 +315,9 @@ def _aftermath(
     for sign, mode, _ in rest:
         if sign.at_ms > heal_ms + AFTER_MS + tolerance + 24_000.0:
             break
+        refused = sign.kind in (Kind.REFUSED, Kind.FAILED) and sign.at_ms <= heal_ms + tolerance
         if (
-            mode in _ENDING
+            (mode in _ENDING and not refused)
             or not normal(sign.kind)
             or sign.kind in (Kind.BOOT, Kind.MISSED, Kind.OWN_MISSED, Kind.EARLY)
         ):
@@ -326,7 +328,7 @@ def _aftermath(
     often: Counter[tuple[Edge, Kind]] = Counter()
     for position, (sign, worth) in enumerate(found):
         often[sign.edge, sign.kind] += 1
-        if often[sign.edge, sign.kind] > 1:
+        if often[sign.edge, sign.kind] > OFTEN:
             found[position] = sign, worth * SAYS_AGAIN
     return found
 

@@ -161,6 +161,20 @@ def unions(seen: Seen, members: Sequence[Fit]) -> Iterable[Candidate]:
                 yield from _shapes(name, members, edges, seen)
 
 
+def variants(candidate: Candidate, seen: Seen) -> list[Candidate]:
+    """Every other fault of the same links, or of the same nodes."""
+    edges = [edge for edge, _ in candidate.edges if edge.peer]
+    if candidate.name in LINK_MODES:
+        found = [of_links(name, candidate.links, edges) for name in LINK_MODES]
+        ends = set.intersection(*({*edge} for edge in edges)) if edges else set()
+        return found + [of_nodes(name, [node], seen) for node in sorted(ends) for name in NODE_MODES]
+    if candidate.name in NODE_MODES:
+        found = [of_nodes(name, candidate.nodes, seen) for name in NODE_MODES]
+        apart = f"isolate {' '.join(candidate.nodes)}"
+        return found + [one for name in LINK_MODES if (one := shaped(name, apart, seen)) is not None]
+    return []
+
+
 def _shapes(name: str, members: Sequence[Fit], edges: set[Edge], seen: Seen) -> Iterable[Candidate]:
     said = ["halves", "majority", *(f"isolate {node}" for node in sorted({n for edge in edges for n in edge}))]
     if len(edges) >= PARTED and (groups := _groups(members, edges, seen)) is not None:

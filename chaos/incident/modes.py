@@ -145,7 +145,7 @@ MODES: Mapping[Mode, Mapping[Kind, float]] = {
         Kind.CLOSED_BY_DIALLER_SEEN: 0.3,
         Kind.MISSED: 0.2,
         Kind.CLOSED_AFTER: 1,
-        Kind.SILENCE: 8,
+        Kind.SILENCE: 14,
         Kind.LEFT: 12,
     },
     Mode.SLOW: {

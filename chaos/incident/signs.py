@@ -101,6 +101,8 @@ class Seen:
     """In order of time; the edge of a node alone has no peer."""
     chosen: dict[str, list[tuple[float, str]]] = field(default_factory=dict)
     """Client to the NameServer it sat on from then on."""
+    idle: dict[Edge, list[float]] = field(default_factory=dict)
+    """When the dialler closed a channel that nobody used."""
     arrivals: dict[Edge, list[float]] = field(default_factory=dict)
     """Of a NameServer whose log tells every registration."""
     rows: Sequence[Row] = ()
@@ -115,6 +117,10 @@ class Seen:
     def is_written(self, node: str) -> bool:
         """Whether there is a log of its own."""
         return bool(self.own.get(node))
+
+    def own_from(self, node: str) -> float:
+        """From when on there are lines of its own; inf: never."""
+        return next(iter(self.own.get(node, ())), INFINITE)
 
     def covers(self, node: str, from_ms: float, to_ms: float) -> bool:
         """Whether its own log has lines before and after."""

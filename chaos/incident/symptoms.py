@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from ..history.schema import Group, named
 from ..oracle.timers import Timers
 from .signs import HARNESS, Edge, Gathered, Kind, Row, Seen, Sign, gathered, value_of
 
-NOT_OWN = frozenset({"timer_lag", "node", "run_begin", "run_end", "fault", "host_clock", "phase", "link"})
+NOT_OWN = frozenset({"timer_lag", "node", "run_begin", "run_end", "fault", "host_clock", "phase", "link", "boot"})
 """Rows that are no line of the node that they name."""
 
+STARTS_WITHIN_MS = 15_000.0
+"""What a process writes before it says that it has started."""
+IDLE_MS = 119_000.0
+"""Of a channel of a client: the broker's serverChannelMaxIdleTimeSeconds."""
 SHORT_MS = 500.0
 """A failure that took no longer met no time-out."""
 TELLS_ARRIVALS = 3
@@ -78,28 +82,29 @@ def _broker_of(row: Row) -> str:
 
 
 def _of_rows(seen: Seen, told: Iterable[Row], found: Gathered) -> None:
-    begun: dict[str, bool] = {}
     chosen: dict[str, list[tuple[float, str]]] = defaultdict(list)
+    ends = _ends_of_dials(seen, told)
     for row in told:
         node, event, at_ms = str(row["node"]), row["event"], float(row["time_ms"])
-        if event == "started":
-            if begun.get(node):
+        if event == "started" and value_of(row).get("learnt") != "inferred":
+            if _wrote_before(seen, node, at_ms):
                 found.add(Kind.BOOT, Edge(node, ""), row, at_ms=at_ms, observer=node)
-            begun[node] = True
         elif event == "stopped":
             found.add(Kind.STOPPED, Edge(node, ""), row, at_ms=at_ms, observer=node)
         elif event == "registration" and row.get("broker_name") and row.get("code") in (0, None):
+            if value_of(row).get("learnt") == "inferred":
+                continue
             broker = _broker_of(row)
             if seen.addresses.get(str(row.get("address")), broker) == broker:
                 found.add(Kind.ARRIVED, Edge(broker, node), row, at_ms=at_ms, observer=node)
         elif event == "broker_dropped":
             _dropped(seen, row, found)
         elif event == "register":
-            _register(seen, row, found)
+            _register(seen, row, ends, found)
         elif event == "timed_out":
             _timed_out(seen, row, found)
         elif event == "channel":
-            _channel(seen, row, found)
+            _channel(seen, row, ends, found)
         elif event == "name_server_chosen" and (server := seen.addresses.get(str(row.get("name_server")))):
             chosen[node].append((at_ms, server))
         elif event == "name_server_call" and (server := seen.addresses.get(str(row.get("name_server")))):
@@ -110,6 +115,12 @@ def _of_rows(seen: Seen, told: Iterable[Row], found: Gathered) -> None:
         elif event in ("client_heartbeat", "client_gone"):
             _client(seen, row, found)
     seen.chosen = dict(chosen)
+
+
+def _wrote_before(seen: Seen, node: str, at_ms: float) -> bool:
+    """Whether there are lines of a process before this one."""
+    own = seen.own.get(node, [])
+    return bool(own) and own[0] < at_ms - STARTS_WITHIN_MS
 
 
 def _dropped(seen: Seen, row: Row, found: Gathered) -> None:
@@ -124,7 +135,37 @@ def _dropped(seen: Seen, row: Row, found: Gathered) -> None:
     found.add(kind, Edge(broker, node), row, at_ms=at_ms, observer=node, value=reason)
 
 
-def _register(seen: Seen, row: Row, found: Gathered) -> None:
+def _ends_of_dials(seen: Seen, told: Iterable[Row]) -> dict[Edge, list[tuple[float, Kind, float]]]:
+    """What a node's own log says of its calls and dials that failed: when, how they ended, after how long."""
+    found: dict[Edge, list[tuple[float, Kind, float]]] = defaultdict(list)
+    for row in told:
+        peer = seen.addresses.get(str(row.get("address")))
+        if peer is None:
+            continue
+        at_ms, took_ms = float(row["time_ms"]), row.get("duration_ms")
+        if row["event"] == "timed_out":
+            kind = Kind.NO_DIAL if row.get("f") == "connect" else Kind.NO_ANSWER
+            usual_ms = seen.timers.C_ms if kind is Kind.NO_DIAL else seen.timers.B_ms
+            found[Edge(str(row["node"]), peer)].append((at_ms, kind, float(took_ms or usual_ms)))
+        elif row["event"] == "channel" and row.get("f") == "connect_failed":
+            found[Edge(str(row["node"]), peer)].append((at_ms, Kind.REFUSED, 0.0))
+    return found
+
+
+def _failed(
+    seen: Seen, edge: Edge, at_ms: float, ends: dict[Edge, list[tuple[float, Kind, float]]]
+) -> tuple[Kind, float]:
+    """How a registration failed of which the row does not say how long it took, and when it began."""
+    tolerance = seen.tolerance_ms(edge.dialler)
+    near = [one for one in ends.get(edge, ()) if abs(one[0] - at_ms) <= tolerance]
+    for kind in (Kind.NO_DIAL, Kind.NO_ANSWER, Kind.REFUSED):
+        for one in near:
+            if one[1] is kind:
+                return kind, at_ms - one[2]
+    return Kind.FAILED, at_ms
+
+
+def _register(seen: Seen, row: Row, ends: dict[Edge, list[tuple[float, Kind, float]]], found: Gathered) -> None:
     server = seen.addresses.get(str(row.get("name_server")))
     if server is None:
         return
@@ -133,11 +174,10 @@ def _register(seen: Seen, row: Row, found: Gathered) -> None:
     if row.get("type") == "ok":
         late = took_ms is not None and took_ms > SHORT_MS
         kind = Kind.LATE if late else Kind.OK
-    elif row.get("type") == "info":
-        took = seen.timers.B_ms if took_ms is None else float(took_ms)
-        kind, began_ms = (Kind.BROKEN, at_ms) if took < SHORT_MS else (Kind.NO_ANSWER, at_ms - took)
     elif took_ms is None:
-        kind = Kind.FAILED
+        kind, began_ms = _failed(seen, edge, at_ms, ends)
+    elif row.get("type") == "info":
+        kind = Kind.BROKEN if took_ms < SHORT_MS else Kind.NO_ANSWER
     else:
         kind = Kind.REFUSED if took_ms < SHORT_MS else Kind.NO_DIAL
     found.add(kind, edge, row, at_ms=at_ms, from_ms=began_ms, observer=edge.dialler)
@@ -158,7 +198,7 @@ def _timed_out(seen: Seen, row: Row, found: Gathered) -> None:
     )  # fmt: skip
 
 
-def _channel(seen: Seen, row: Row, found: Gathered) -> None:
+def _channel(seen: Seen, row: Row, ends: dict[Edge, list[tuple[float, Kind, float]]], found: Gathered) -> None:
     peer, node = seen.addresses.get(str(row.get("address"))), str(row["node"])
     if peer is None:
         return
@@ -166,10 +206,17 @@ def _channel(seen: Seen, row: Row, found: Gathered) -> None:
     if row.get("f") == "open":
         found.add(Kind.OPEN, Edge(node, peer), row, at_ms=at_ms, observer=node)
     elif row.get("f") == "connect_failed":
-        slow = "time" in reason.lower() or float(row.get("duration_ms") or 0.0) > SHORT_MS
+        if seen.kinds.get(node) in ("broker", "slave") and seen.kinds.get(peer) == "name_server":
+            return  # its `register` row says it
+        near = (one for one in ends.get(Edge(node, peer), ()) if abs(one[0] - at_ms) <= seen.tolerance_ms(node))
+        slow = any(one[1] is Kind.NO_DIAL for one in near) or any(
+            word in reason.lower() for word in ("time", "no answer")
+        )
         if not slow:  # what was not answered has a timed_out row of its own
             found.add(Kind.REFUSED, Edge(node, peer), row, at_ms=at_ms, observer=node)
-    elif row.get("f") == "close" and reason != "idle":
+    elif row.get("f") == "close" and reason == "idle":
+        seen.idle.setdefault(Edge(node, peer), []).append(at_ms)
+    elif row.get("f") == "close":
         found.add(Kind.CLOSED_BY_DIALLER_SEEN, Edge(node, peer), row, at_ms=at_ms, observer=node)
 
 
@@ -181,6 +228,8 @@ def _client(seen: Seen, row: Row, found: Gathered) -> None:
         found.add(Kind.ARRIVED, Edge(client, broker), row, at_ms=at_ms, observer=broker)
         return
     kind = {"closed": Kind.CLOSED_BY_PEER_SEEN, "unregistered": Kind.LEFT}.get(str(row.get("f")), Kind.SILENCE)
+    if kind is Kind.CLOSED_BY_PEER_SEEN and float(row.get("duration_ms") or 0.0) >= IDLE_MS:
+        kind = Kind.SILENCE  # the broker closed it itself, because nothing came
     last_ms = at_ms - float(row.get("duration_ms") or 120_000.0)
     began_ms = min(at_ms, last_ms + seen.timers.H_ms) if kind is Kind.SILENCE else at_ms
     found.add(kind, Edge(client, broker), row, at_ms=at_ms, from_ms=began_ms, observer=broker)
@@ -203,7 +252,9 @@ def _arrivals(seen: Seen) -> None:
             continue
         tolerance = seen.tolerance_ms(*edge)
         came = [s.at_ms for s in signs if s.kind is Kind.ARRIVED]
-        told = sum(abs(b - a - R) <= tolerance for a, b in pairwise(came)) >= TELLS_ARRIVALS
+        ends = sorted(s.at_ms for s in signs if s.kind in _DROPS)
+        again = [(a, b) for a, b in pairwise(came) if bisect_left(ends, a - tolerance) == bisect_right(ends, b)]
+        told = sum(abs(b - a - R) <= tolerance for a, b in again) >= TELLS_ARRIVALS
         log_ends = seen.own[edge.peer][-1] if seen.is_written(edge.peer) else 0.0
         more: list[Sign] = []
         if told:
@@ -214,8 +265,16 @@ def _arrivals(seen: Seen) -> None:
                     more.append(Sign(Kind.MISSED, edge, due, due, edge.peer, None))
                     due += R
         changed = []
+        lived = [s.at_ms for s in signs if s.kind in (Kind.ARRIVED, Kind.OK)]
         for sign in signs:
-            if sign.kind is Kind.SILENCE and sign.value in ("expired", "idle") and told:
+            at = bisect_left(lived, sign.at_ms)
+            if sign.kind is Kind.SILENCE and sign.value == "expired" and at and not told:
+                if sign.at_ms - lived[at - 1] < E - R - tolerance:
+                    sign = Sign(Kind.EARLY, edge, sign.at_ms, sign.at_ms, sign.observer, sign.row, sign.value)
+                else:
+                    began = max(sign.at_ms - E - seen.timers.S_ms, lived[at - 1]) + R
+                    sign = Sign(Kind.SILENCE, edge, sign.at_ms, began, sign.observer, sign.row, sign.value)
+            elif sign.kind is Kind.SILENCE and sign.value in ("expired", "idle") and told:
                 at = bisect_left(came, sign.at_ms - tolerance)
                 last_ms = came[at - 1] if at else None
                 if last_ms is not None and sign.at_ms - last_ms < E - R - tolerance:
@@ -276,16 +335,16 @@ def _paired(seen: Seen) -> None:
         gone: set[Sign] = set()
         more: list[Sign] = []
         for one in given_up:
-            if seen.kinds.get(edge.peer) != "name_server" or edge not in seen.arrivals:
+            if seen.kinds.get(edge.peer) != "name_server":
                 break
             at = bisect_left(times, one.from_ms - tolerance)
-            end = bisect_right(times, one.at_ms + tolerance)
+            end = bisect_right(times, max(one.from_ms + tolerance, one.at_ms - tolerance / 2))
             if at < end and arrived[at] not in gone:
                 late = times[at] - one.from_ms > max(1_500.0, tolerance)
                 kind = Kind.HALF_LATE if late else Kind.HALF
                 more.append(Sign(kind, edge, one.at_ms, one.from_ms, one.observer, one.row))
                 gone |= {arrived[at], one}
-        ends = sorted(one.at_ms for one in given_up)
+        ends = sorted([*(one.at_ms for one in given_up), *seen.idle.get(edge, ())])
         kept = []
         for sign in signs:
             if sign in gone:
@@ -307,9 +366,10 @@ def _routes_gone(seen: Seen) -> None:
     for edge, signs in seen.by_edge.items():
         if seen.kinds.get(edge.peer) == "name_server":
             lost[edge.dialler] += [s.at_ms for s in signs if s.kind in _DROPS]
+    own_lost = _lost_to_clients(seen)
     later_ms = 120_000.0 + seen.timers.P_ms + 20_000.0
     for edge, signs in seen.by_edge.items():
-        drops = sorted(lost.get(edge.peer, ()))
+        drops = sorted([*lost.get(edge.peer, ()), *own_lost.get(edge, ())])
         if not drops or seen.kinds.get(edge.peer) not in ("broker", "slave"):
             continue
         expired = [s.at_ms for s in signs if s.kind is Kind.SILENCE]
@@ -318,13 +378,27 @@ def _routes_gone(seen: Seen) -> None:
         def follows(
             sign: Sign, drops: list[float] = drops, expired: list[float] = expired, tolerance: float = tolerance
         ) -> bool:
-            at = bisect_right(drops, sign.at_ms - 100_000.0)
+            at = bisect_right(drops, sign.at_ms - 85_000.0)
             after_route = at > 0 and sign.at_ms - drops[at - 1] <= later_ms
-            if sign.kind is Kind.SILENCE:
+            if sign.kind is Kind.SILENCE or not seen.is_written(sign.edge.dialler):
                 return after_route
             return sign.kind in _ENDS and any(abs(sign.at_ms - e) <= tolerance for e in expired) and after_route
 
         signs[:] = [s for s in signs if not follows(s)]
+
+
+def _lost_to_clients(seen: Seen) -> dict[Edge, list[float]]:
+    """Client and broker, and when the client took a route without the broker that its route had before."""
+    had: dict[tuple[str, str], frozenset[str]] = {}
+    lost: dict[Edge, list[float]] = defaultdict(list)
+    for row in seen.rows:
+        brokers = value_of(row).get("brokers") if row["event"] == "route_changed" else None
+        if isinstance(brokers, Mapping):
+            key, now = (str(row["node"]), str(row.get("topic"))), frozenset(map(str, brokers))
+            for broker in had.get(key, frozenset()) - now:
+                lost[Edge(str(row["node"]), broker)].append(float(row["time_ms"]))
+            had[key] = now
+    return lost
 
 
 _DROPS = (Kind.SILENCE, Kind.EARLY, Kind.LEFT, Kind.CLOSED_BY_PEER_SEEN, Kind.CLOSED_AFTER)

@@ -13,10 +13,15 @@ from .signs import Kind, Seen, Sign, where_of
 
 SAME_LINES, SAME_PRICE = 0.5, 2.0
 """Alternatives that differ by less have one rank."""
-CERTAIN, LIKELY = 5.0, 1.5
-"""By how many nats the first must be ahead of what else would fit."""
+CERTAIN = 5.0
+"""By so many nats must the first be ahead of what else would fit."""
 GAINED = 10.0
 """And so much must speak for it."""
+LIKELY, SAID, ALIKE = 0.7, 5.0, 2
+"""Likely: the share of all likelihood that those of rank 1 have, what speaks for the first, and how many share its
+rank."""
+DOUBT = 3.0
+"""Nothing is certain of which so much speaks against it."""
 HYPOTHESES = 6
 SPOKEN = 12
 LATENCY_MS = 4_000.0
@@ -84,20 +89,24 @@ def same_rank(first: Fit, other: Fit) -> bool:
 def certainty_of(seen: Seen, ranked: Sequence[Fit]) -> str:
     """`certain` only where nothing else known fits, and every log that would show something else is there."""
     first = ranked[0]
-    ahead = min((first.evidence - other.evidence for other in ranked[1:]), default=math.inf)
+    alike = [other for other in ranked[1:] if same_rank(first, other)]
     margin = min((first.net - other.net for other in ranked[1:]), default=first.net)
-    spread = seen.timers.R_ms
-    end_ms = seen.last_ms if first.end is None else first.end.to_ms
-    from_ms, to_ms = max(seen.first_ms, first.start.from_ms - spread), min(seen.last_ms - spread, end_ms + spread)
-    servers = [n for n in first.candidate.about if seen.kinds.get(n) in ("name_server", "broker", "slave")]
-    watched = all(seen.covers(node, max(from_ms, seen.own[node][0]), to_ms) if seen.is_written(node) else False
-                  for node in servers)  # fmt: skip
-    late_log = any(seen.own[node][0] > first.start.from_ms for node in servers if seen.is_written(node))
-    doubts = any(one.cost >= 3 for one in first.against)
-    if margin >= CERTAIN and ahead >= CERTAIN and first.evidence >= GAINED and watched and not late_log and not doubts:
+    ahead = min((first.evidence - other.evidence for other in ranked[1:]), default=first.evidence)
+    enough = min(margin, ahead) >= CERTAIN and first.evidence >= GAINED
+    if enough and not alike and _watched(seen, first) and not any(one.cost >= DOUBT for one in first.against):
         return "certain"
-    shared = sum(math.exp(-(first.net - other.net)) for other in ranked[1:])
-    return "likely" if margin >= LIKELY and shared < 0.6 and first.evidence >= 5 else "unsure"
+    total = sum(math.exp(other.net - first.net) for other in ranked) + math.exp(-first.net)
+    shared = (1 + sum(math.exp(other.net - first.net) for other in alike)) / total
+    return "likely" if shared >= LIKELY and first.evidence >= SAID and len(alike) <= ALIKE else "unsure"
+
+
+def _watched(seen: Seen, first: Fit) -> bool:
+    """Whether each server that the fault is about has a log from before it to after it."""
+    end_ms = seen.last_ms if first.end is None else first.end.to_ms
+    from_ms = max(seen.first_ms, first.start.from_ms)
+    to_ms = min(seen.last_ms - seen.timers.R_ms, end_ms + seen.timers.R_ms)
+    servers = [one for one in first.candidate.about if seen.kinds.get(one) in ("name_server", "broker", "slave")]
+    return all(seen.covers(one, max(from_ms, min(first.start.to_ms, seen.own_from(one))), to_ms) for one in servers)
 
 
 def seconds(ms: float) -> str:
