@@ -184,19 +184,18 @@ def _strangers(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
 
 
 def _topics(seen: Seen) -> list[Episode]:
-    drops: dict[str, list[float]] = defaultdict(list)
-    for row in seen.rows:
-        if row["event"] == "broker_dropped":
-            drops[row["node"]].append(float(row["time_ms"]))
+    drops = sorted(float(row["time_ms"]) for row in seen.rows if row["event"] == "broker_dropped")
     servers, brokers = set(seen.name_servers), set(seen.brokers)
     gone: dict[str, list[Row]] = defaultdict(list)
     changed: dict[tuple[str, str], list[Row]] = defaultdict(list)
     has: dict[tuple[str, str], Any] = {}
     for row in seen.rows:
         node, topic = str(row["node"]), str(row.get("topic"))
-        if row["event"] == "route" and node in servers and _is_nothing(row):
-            at = bisect_left(drops[node], row["time_ms"] - SAID_MS)
-            if at == len(drops[node]) or drops[node][at] > row["time_ms"] + SAID_MS:
+        if value_of(row).get("learnt") == "inferred":
+            continue
+        if row["event"] == "route" and node in servers and topic not in brokers and _is_nothing(row):
+            at = bisect_left(drops, row["time_ms"] - SAID_MS)  # with its last broker a topic goes by itself
+            if at == len(drops) or drops[at] > row["time_ms"] + SAID_MS:
                 gone[topic].append(row)
         elif row["event"] == "topic" and node in brokers:
             before = has.get((node, topic))
@@ -213,7 +212,10 @@ def _topics(seen: Seen) -> list[Episode]:
         for bundle in _bundles(rows):
             entry = {"at_s": _at_s(bundle), "do": "delete_topic", "nodes": _nodes(bundle), "topic": topic}
             sentence = f"topic {topic} was deleted at {', '.join(_nodes(bundle))} at {_at_s(bundle):.1f} s"
-            found.append(_act("delete_topic", sentence, [entry], bundle, from_ms=bundle[0]["time_ms"]))
+            certainty = "certain" if all(row["event"] == "topic" for row in bundle) else "likely"
+            found.append(
+                _act("delete_topic", sentence, [entry], bundle, from_ms=bundle[0]["time_ms"], certainty=certainty)
+            )
     for (topic, _), rows in changed.items():
         for bundle in _bundles(rows):
             is_ = value_of(bundle[0])

@@ -32,7 +32,11 @@ AFTER_MS = 2_000.0
 """What a heal lets through comes within this."""
 CLOSES_WITHIN_MS = 1_000.0
 LEAVES_MS = 3_000.0
+CLOCKS_MS, LATE_WORTH = 10_000.0, 0.5
+"""A close that is told later than all that, but not by more than clocks may be wrong, speaks for hardly anything."""
 CONFLICT = 6.0
+NOT_LEFT = 10.0
+"""Of a clean stop whose unregistration a NameServer's log does not have: it cannot be left out."""
 BEARS = -8.0
 """So much of what hardly goes with a fault, one behind the other, ends a fit, too."""
 
@@ -230,6 +234,10 @@ def _fit(
         began_ms = min(sign.at_ms for sign, _, _ in kept)
         early = seen.timers.S_ms if candidate.name == "clock_step" else 0.0
         start = Bounds(began_ms - early - tolerance / 2, began_ms + tolerance / 2)
+        says_so = {sign.edge for sign, _, _ in kept}
+        for edge, mode in candidate.edges:
+            if mode is Mode.BY_HAND and edge not in says_so and seen.covers(edge.peer, start.from_ms, start.to_ms):
+                against.append(Missing(f"{edge.peer} says nothing of it", NOT_LEFT))
         return Fit(candidate, signs, start, start, against)
     boot = next((sign.at_ms for sign, _, _ in reversed(kept) if sign.kind is Kind.BOOT), None)
     if own:
@@ -274,15 +282,22 @@ def _anchored(
     if not anchors:
         return kept
     first_ms = min(one[0].at_ms for one in anchors)
-    within = LEAVES_MS * len(seen.name_servers) if candidate.name == "stop" else CLOSES_WITHIN_MS
+    takes_leave = candidate.name == "stop" and any(one[0].kind is Kind.LEFT for one in anchors)
+    within = LEAVES_MS * len(seen.name_servers) if takes_leave else CLOSES_WITHIN_MS
     others = [one for one in kept if one not in anchors]
     early = [one for one in others if one[0].from_ms < first_ms - tolerance]
     if sum(one[2] for one in early) > sum(one[2] for one in anchors):
         return others
-    return [
-        one for one in kept
-        if one not in early and (one not in anchors or one[0].at_ms <= first_ms + tolerance + within)
-    ]  # fmt: skip
+    found = []
+    for one in kept:
+        if one in early:
+            continue
+        if one in anchors and one[0].at_ms > first_ms + tolerance + within:
+            if one[0].at_ms > first_ms + CLOCKS_MS:
+                continue
+            one = one[0], one[1], LATE_WORTH
+        found.append(one)
+    return found
 
 
 def _start(
@@ -351,10 +366,10 @@ def _missing(fit: Fit, seen: Seen, tolerance: float) -> None:
         if is_server and seen.kinds.get(edge.dialler) in ("broker", "slave"):
             if not watches or not _was_there(seen, edge, start.to_ms, tolerance):
                 continue
-            if mode in _ENDING and not kinds & {*CLOSES, Kind.LEFT}:
+            if mode in _ENDING and mode is not Mode.DIALLER_LEFT and not kinds & {*CLOSES, Kind.LEFT}:
                 fit.against.append(Missing(f"{edge.peer} saw no channel of {edge.dialler} end", 5.0))
             if mode is Mode.DIALLER_LEFT and Kind.LEFT not in kinds:
-                fit.against.append(Missing(f"{edge.dialler} did not unregister at {edge.peer}", 5.0))
+                fit.against.append(Missing(f"{edge.dialler} did not unregister at {edge.peer}", NOT_LEFT))
             late = seen.timers.E_ms + seen.timers.S_ms + tolerance
             if mode in _SILENT and sure_ms > late and not kinds & {Kind.SILENCE, Kind.CLOSED_BY_PEER_SEEN}:
                 fit.against.append(Missing(f"{edge.peer} did not drop {edge.dialler} in {sure_ms / 1000:.0f} s", 6.0))
@@ -365,6 +380,11 @@ def _missing(fit: Fit, seen: Seen, tolerance: float) -> None:
                 if unfelt <= 12.0:
                     says = f"{edge.dialler} noticed nothing of {edge.peer}"
                     fit.against.append(Missing(says, 4.0))
+    if candidate.name == "stop":
+        for node in candidate.nodes:
+            parted = any(sign.kind is Kind.STOPPED and sign.edge.dialler == node for sign, _ in fit.signs)
+            if node in seen.brokers and seen.covers(node, start.from_ms, start.from_ms) and not parted:
+                fit.against.append(Missing(f"{node}'s log does not say that it takes its leave", 3.0))
     if candidate.ends_process and end is not None:
         for node in candidate.nodes:
             booted = any(sign.kind is Kind.BOOT and sign.edge.dialler == node for sign, _ in fit.signs)

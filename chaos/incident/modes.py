@@ -78,7 +78,7 @@ _HELD = _SHUT | {
     Kind.CLOSED_AFTER: 4,
     Kind.SILENCE: 0.2,
     Kind.MISSED: 0.1,
-    Kind.LEFT: 12,
+    Kind.LEFT: 9,
     Kind.EARLY: 11,
 }
 _LOST = _HELD | {Kind.OPEN: 8, Kind.NO_ANSWER: 0.5, Kind.NO_DIAL: 0.1, Kind.LATE: 1}
@@ -93,7 +93,7 @@ _GONE = _SHUT | {
     Kind.CLOSED_AFTER: 2,
     Kind.MISSED: 0.1,
     Kind.SILENCE: 9,
-    Kind.LEFT: 12,
+    Kind.LEFT: 9,
     Kind.HALF: 9,
     Kind.BROKEN: 3,
     Kind.EARLY: 11,

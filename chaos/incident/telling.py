@@ -93,11 +93,25 @@ def certainty_of(seen: Seen, ranked: Sequence[Fit]) -> str:
     margin = min((first.net - other.net for other in ranked[1:]), default=first.net)
     ahead = min((first.evidence - other.evidence for other in ranked[1:]), default=first.evidence)
     enough = min(margin, ahead) >= CERTAIN and first.evidence >= GAINED
-    if enough and not alike and _watched(seen, first) and not any(one.cost >= DOUBT for one in first.against):
+    if (
+        enough
+        and not alike
+        and _watched(seen, first)
+        and _says_how(seen, first)
+        and not any(one.cost >= DOUBT for one in first.against)
+    ):
         return "certain"
     total = sum(math.exp(other.net - first.net) for other in ranked) + math.exp(-first.net)
     shared = (1 + sum(math.exp(other.net - first.net) for other in alike)) / total
     return "likely" if shared >= LIKELY and first.evidence >= SAID and len(alike) <= ALIKE else "unsure"
+
+
+def _says_how(seen: Seen, first: Fit) -> bool:
+    """Whether it shows how a process ended: a broker takes its leave, of others only a line of their own says it."""
+    if first.candidate.name not in ("kill", "stop"):
+        return True
+    stopped = {sign.edge.dialler for sign, _ in first.signs if sign.kind is Kind.STOPPED}
+    return all(node in seen.brokers or node in stopped for node in first.candidate.nodes)
 
 
 def _watched(seen: Seen, first: Fit) -> bool:

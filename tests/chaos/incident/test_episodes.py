@@ -288,3 +288,33 @@ def test_each_hypothesis_names_lines_by_file_and_number_where_rows_have_them() -
             row["value"] = {**row["value"], "learnt": "log", "file": "namesrv.log", "line": number}
     said = only(incident).to_json()["hypotheses"][0]["for"]
     assert {one.get("file") for one in said} == {"namesrv.log", None}
+
+
+def test_a_death_of_which_one_name_server_says_unregistered_is_no_clean_stop() -> None:
+    incident = killed()
+    for row in incident.rows:
+        if row["event"] == "broker_dropped" and row["node"] == "ns-1":
+            row["value"] = {"reason": "unregistered"}  # as 5.x says of a channel that was destroyed, too
+    assert first(incident).fault == "kill"
+
+
+def test_the_topic_by_a_brokers_own_name_goes_with_it_and_nobody_deleted_it() -> None:
+    incident = Incident()
+    incident.well("broker-a", "broker-b")
+    incident.put(100.0, "ns-0", "route", topic="broker-a", value=None)
+    assert episodes_of(incident.rows).episodes == []
+
+
+def test_how_a_name_server_ended_is_never_certain_without_a_line_of_its_own() -> None:
+    incident = Incident()
+    incident.well("broker-a", "broker-b", but=[(200.0, 260.0)], with_=["ns-0"])
+    incident.well("broker-a", "broker-b", with_=["ns-1"])
+    for broker in ("broker-a", "broker-b"):
+        for at in incident.ticks(broker, 200.0, 260.0):
+            incident.fails(broker, "ns-0", at, how="refused")
+    for broker, at in (("broker-a", 201.0), ("broker-b", 204.0)):  # by clocks that are 3 s apart
+        incident.put(at, broker, "channel", f="close", address=ADDRESSES["ns-0"], value={"reason": "closed"})
+    incident.put(258.0, "ns-0", "started", address=ADDRESSES["ns-0"])
+    one = first(incident)
+    assert one.fault in ("kill", "stop")
+    assert one.certainty == "likely"
