@@ -42,6 +42,8 @@ BEARS = -8.0
 
 _ENDING = frozenset({Mode.CUT, Mode.DIALLER_GONE, Mode.PEER_GONE, Mode.DIALLER_LEFT, Mode.PEER_LEFT})
 _SILENT = frozenset({Mode.HELD, Mode.LOST, Mode.DIALLER_HUNG, Mode.PEER_HUNG, Mode.PEER_OFF})
+_HOLDS = frozenset({Mode.HELD, Mode.DOWN_HELD, Mode.DIALLER_HUNG, Mode.PEER_HUNG})
+"""What was held comes through at the very end, closes too."""
 _DEAD = frozenset({
     Mode.DIALLER_GONE, Mode.PEER_GONE, Mode.DIALLER_LEFT, Mode.PEER_LEFT, Mode.DIALLER_HUNG, Mode.PEER_HUNG,
     Mode.PEER_OFF,
@@ -254,7 +256,11 @@ def _fit(
         end = None
     else:
         end = Bounds(min(max(last_ms, start.from_ms), after_ms), after_ms)
-        signs += _aftermath(candidate, rest, after_ms, tolerance)
+        after = _aftermath(candidate, rest, after_ms, tolerance)
+        signs += after
+        let_through = [s.at_ms for s, _ in after if s.kind in CLOSES and abs(s.at_ms - after_ms) <= tolerance]
+        if let_through and any(mode in _HOLDS for _, mode in candidate.edges):
+            end = Bounds(max(end.from_ms, min(let_through) - tolerance / 2), max(end.from_ms, min(let_through)))
     fit = Fit(candidate, signs, start, end, against)
     _missing(fit, seen, tolerance)
     return fit

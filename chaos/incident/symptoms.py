@@ -247,18 +247,18 @@ def client_of(seen: Seen, row: Row) -> str | None:
 def _arrivals(seen: Seen) -> None:
     """Registrations that were due and did not come, at NameServers that tell of each; and what expired too early."""
     R, E = seen.timers.R_ms, seen.timers.silence_ms
+    again = {edge: _came_again(seen, edge) for edge in seen.by_edge if seen.kinds.get(edge.peer) == "name_server"}
     for edge, signs in [*seen.by_edge.items()]:
         if not edge.peer or seen.kinds.get(edge.peer) != "name_server":
             continue
         tolerance = seen.tolerance_ms(*edge)
         came = [s.at_ms for s in signs if s.kind is Kind.ARRIVED]
-        ends = sorted(s.at_ms for s in signs if s.kind in _DROPS)
-        again = [(a, b) for a, b in pairwise(came) if bisect_left(ends, a - tolerance) == bisect_right(ends, b)]
-        told = sum(abs(b - a - R) <= tolerance for a, b in again) >= TELLS_ARRIVALS
+        told = again[edge] > 0 and sum(again[one] for one in again if one.peer == edge.peer) >= TELLS_ARRIVALS
         log_ends = seen.own[edge.peer][-1] if seen.is_written(edge.peer) else 0.0
         more: list[Sign] = []
         if told:
             seen.arrivals[edge] = came
+            signs = [s for s in signs if s.kind is not Kind.OK or _heard(seen, s, came, tolerance)]
             for last, following in zip(came, [*came[1:], log_ends], strict=True):
                 due = last + R
                 while due + tolerance < following:
@@ -287,6 +287,22 @@ def _arrivals(seen: Seen) -> None:
             changed.append(sign)
         seen.by_edge[edge] = sorted([*changed, *more], key=_in_time)
     _own_missed(seen)
+
+
+def _came_again(seen: Seen, edge: Edge) -> int:
+    """How often the NameServer tells of a registration that was due, of a broker that it had already."""
+    tolerance, signs = seen.tolerance_ms(*edge), seen.by_edge[edge]
+    came = [s.at_ms for s in signs if s.kind is Kind.ARRIVED]
+    ends = sorted(s.at_ms for s in signs if s.kind in _DROPS)
+    kept = [(a, b) for a, b in pairwise(came) if bisect_left(ends, a - tolerance) == bisect_right(ends, b)]
+    return sum(abs(b - a - seen.timers.R_ms) <= tolerance for a, b in kept)
+
+
+def _heard(seen: Seen, sign: Sign, came: list[float], tolerance: float) -> bool:
+    """Whether a registration that a broker calls OK came: 4.9 says so of those for a new topic without any answer."""
+    at = bisect_left(came, sign.at_ms - tolerance)
+    unseen = not seen.covers(sign.edge.peer, sign.at_ms - tolerance, sign.at_ms + tolerance)
+    return unseen or (at < len(came) and came[at] <= sign.at_ms + tolerance)
 
 
 def _own_missed(seen: Seen) -> None:
