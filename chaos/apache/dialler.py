@@ -93,6 +93,22 @@ class Dialler:
         """What waits goes on, and everything from now on."""
         self._free.set()
 
+    def tells(self, addresses: Mapping[str, str]) -> None:
+        """What is said to the JVM of these addresses (host:port) is of those for it."""
+        for fronts in self._fronts.values():
+            for front in fronts:
+                front.addresses = dict(addresses)
+
+    @property
+    def told(self) -> Mapping[str, str]:
+        """Brokers' addresses as everybody is told them, to those at which the JVM dials them."""
+        return self._told
+
+    @property
+    def told_of_name_servers(self) -> Mapping[str, str]:
+        """The same of NameServers."""
+        return {str(at): str(self.address(name)) for name, at in self._name_servers.items()}
+
     def says(self, own: Mapping[str, str]) -> None:
         """What the JVM says of its own address in requests (host:port) is this for who hears it."""
         for fronts in self._fronts.values():

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 from ...remoting.node.network import Address
 
@@ -26,6 +27,10 @@ FIRST_BYTES = 4
 _SHORTEST_FRAME = 16
 _HEADER = 8
 """Before a frame's header: its length, and that of the header."""
+CONTROLLER = 1
+"""How far above a NameServer's port that of the controller inside it is."""
+_OF_CONTROLLER = range(1_001, 1_015)
+_HEARTBEAT = 904
 _LONGEST_HEADER = 64 * 1024
 _CODES = range(50_000, 52_000)
 """Of DLedger's requests (DLedgerRequestCode)."""
@@ -59,13 +64,13 @@ def doors(own: Address, told: Address) -> Mapping[str, str]:
     return {str(own): str(told), str(Address(own.host, own.port + HA)): str(told)}
 
 
-ELECTS = ("enableDLegerCommitLog",)
+ELECTS = ("enableDLegerCommitLog", "enableControllerMode")
 """Settings of brokers that elect the master of their name."""
 
 
 def elects(settings: Mapping[str, object]) -> bool:
     """Whether the brokers of the name elect their master."""
-    return settings.get("enableDLegerCommitLog") is True
+    return any(settings.get(key) is True for key in ELECTS)
 
 
 def role(broker_id: int, settings: Mapping[str, object]) -> dict[str, object]:
@@ -78,6 +83,29 @@ def role(broker_id: int, settings: Mapping[str, object]) -> dict[str, object]:
     if broker_id:
         return {"brokerId": broker_id, "brokerRole": "SLAVE"}
     return {"brokerId": 0, "brokerRole": settings.get("brokerRole", "ASYNC_MASTER")}
+
+
+def is_controllers(first: bytes) -> int:
+    """How far above a NameServer's port the door is of who says this first: at the controller's, for a request that is
+    none to a NameServer, or a heartbeat that says which epoch its broker is of."""
+    header = first[_HEADER : _HEADER + _header_bytes(first)]
+    code = _CODE.search(header)
+    if code is None:
+        return 0
+    return CONTROLLER if int(code[1]) in _OF_CONTROLLER or (int(code[1]) == _HEARTBEAT and b'"epoch"' in header) else 0
+
+
+def controller(port: int, folder: Path) -> dict[str, object]:
+    """Of a NameServer that is the only controller, too, at the port above its own; it keeps its log in `folder`. It
+    tells brokers of a new master when they ask: here no NameServer dials anybody."""
+    return {
+        "controllerDLegerGroup": "controllers",
+        "controllerDLegerPeers": f"n0-127.0.0.1:{port + CONTROLLER}",
+        "controllerDLegerSelfId": "n0",
+        "controllerStorePath": folder / "controller",
+        "mappedFileSize": 16 * 1024 * 1024,
+        "notifyBrokerRoleChanged": False,
+    }
 
 
 def dledger_group(own: int, name: str, members: Mapping[int, Address]) -> dict[str, object]:

@@ -75,6 +75,8 @@ class ServerPlan:
     broker_id: int = 0
     members: Mapping[str, Address] = field(default_factory=dict)
     """Of a broker: the others of its name."""
+    controllers: Mapping[str, Address] = field(default_factory=dict)
+    """Of a broker under a controller: the NameServers that are one."""
     cluster_name: str = "DefaultCluster"
     logs: Path | None = None
     """The folder for what the JVM writes; None: in the node's own."""
@@ -93,7 +95,13 @@ class ApacheServer:
             context, name_servers=plan.name_servers, brokers=plan.members, vip=plan.members, see=self._saw
         )
         self._front = Front(context.name, self._upstream, self._saw, context.clock)
-        if plan.members:
+        self._to_controller: Dialler | None = None
+        """Of a broker under a controller: to that one, by the link to the NameServer that it is part of. It waits for
+        nothing: of that a broker's registrations come."""
+        if plan.controllers:
+            self._to_controller = Dialler(context, name_servers=plan.controllers, brokers={}, see=_unseen)
+        self._is_controller = not self._is_broker and plan.settings.get("enableControllerInNamesrv") is True
+        if plan.members or self._is_controller:
             self._front.leads, self._front.tells_by = self._led, roles.tells
         self._up = asyncio.Event()
         self._port = 0
@@ -113,6 +121,8 @@ class ApacheServer:
         """The front accepts; the address that peers may be told. JavaDied, JavaMissing or OSError where it cannot."""
         await self._dialler.open()
         self._dialler.hold()
+        if self._to_controller is not None:
+            await self._to_controller.open()
         await self._front.open(self._plan.listen)
         if not self._is_broker or self._context.incarnation:
             await self._boot()
@@ -145,6 +155,8 @@ class ApacheServer:
             await self._poller.close()
         await self._front.close()
         await self._dialler.close()
+        if self._to_controller is not None:
+            await self._to_controller.close()
         if self._rows is not None:
             self._read_logs()
             self._rows.end(self._now_ms())
@@ -158,6 +170,8 @@ class ApacheServer:
     async def faulted(self, meets: Mapping[str, str]) -> None:
         """What its dials of servers meet from now on, of those that do not accept: its fronts do it."""
         await self._dialler.faulted(meets)
+        if self._to_controller is not None:
+            await self._to_controller.faulted(meets)
 
     # -- the JVM -----------------------------------------------------------------------------------------------------
 
@@ -171,6 +185,11 @@ class ApacheServer:
         self._dialler.says(doors)
         if self._plan.members:
             self._front.addresses = doors
+        if self._is_controller:
+            self._front.addresses = {str(Address(own.host, own.port + roles.CONTROLLER)): str(self._plan.advertised)}
+        if self._to_controller is not None:
+            self._to_controller.says(doors)
+            self._to_controller.tells({**self._dialler.told, **self._to_controller.told_of_name_servers})
         self._rows = self._rows or ServerRows(self._put, self._about())  # a defect may put another JVM in its place
         self._faked = FakedTime(clock, f"{file_name(context.name)}-{context.incarnation}")
         self._tails = {file: (Tail(file), _size(self._logs_folder / file)) for file in LOG_FILES}
@@ -235,12 +254,15 @@ class ApacheServer:
         """RocketMQ's configuration file."""
         plan, home = self._plan, self._folder.resolve() / "home"
         if not self._is_broker:
-            return properties.name_server(self._port, home, plan.settings)
+            own = roles.controller(self._port, home) if self._is_controller else {}
+            return properties.name_server(self._port, home, {**own, **plan.settings})
         scale = self._real_clock().scale
         patient = {name: round(value * scale) for name, value in _ROUTINE.items()}
         own = {"brokerClusterName": plan.cluster_name, **(patient if scale > 1 else {}), **plan.settings}
         own |= roles.role(plan.broker_id, plan.settings)
-        if roles.elects(plan.settings):
+        if self._to_controller is not None:
+            own |= {"controllerAddr": self._to_controller.namesrv_addr}
+        if plan.settings.get("enableDLegerCommitLog") is True:
             members = {broker_id(name): self._dialler.address(name) for name in plan.members}
             members[plan.broker_id] = Address("127.0.0.1", self._port + roles.DLEDGER)
             own |= roles.dledger_group(plan.broker_id, plan.broker_name, members)
@@ -307,7 +329,8 @@ class ApacheServer:
     async def _led(self, first: bytes) -> Address | None:
         """The same for one of several brokers of a name: the door that who dials is at."""
         at = await self._upstream()
-        return None if at is None else Address(at.host, at.port + roles.door(first))
+        door = roles.door(first) if self._is_broker else roles.is_controllers(first)
+        return None if at is None else Address(at.host, at.port + door)
 
     async def _keep_looking(self) -> None:
         assert self._rows is not None
@@ -328,7 +351,10 @@ class ApacheServer:
                     self._rows.logged(now_ms, file, line)
 
     async def _look_round(self) -> None:
-        await bypass.keep_looking(lambda: self.children, self._dialler.own_addresses, self._folder, self._context.log)
+        fronts = self._dialler.own_addresses
+        if self._to_controller is not None:
+            fronts |= self._to_controller.own_addresses
+        await bypass.keep_looking(lambda: self.children, fronts, self._folder, self._context.log)
 
     @property
     def _logs_folder(self) -> Path:
@@ -344,6 +370,10 @@ class ApacheServer:
         if not isinstance(clock, RealClock):
             raise JavaDied(f"{self._context.name} is {self._plan.implementation}, which goes by the real clock only")
         return clock
+
+
+def _unseen(_: Observation) -> None:
+    """What a broker and its controller say to each other is nothing of the history's."""
 
 
 def _size(file: Path) -> int:

@@ -338,7 +338,7 @@ def _finding(
     window = Window(0, 0, NEVER, _ROW)
     stretches = merged(Stretch(shown.from_ms, max(shown.to_ms, shown.from_ms + 1.0)) for shown, _ in seen)
     if kind == _WAITS:
-        window = election(world.timers)
+        window = election(world.timers, members_of(world)[broker])
         away = unsettled(world, broker)
         stretches = [left for one in stretches for left in without(*one, away)]
     longest = max(stretches, default=Stretch(0.0, 0.0), key=lambda one: one.end_ms - one.start_ms)

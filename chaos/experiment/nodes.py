@@ -138,9 +138,18 @@ class NodePlan:
             broker_name=broker_name(name) if is_broker else "",
             broker_id=broker_id(name) if is_broker else 0,
             members=self._members(name) if is_broker else {},
+            controllers=self._controllers(name) if is_broker else {},
             cluster_name=(own.cluster_name if own is not None else None) or "DefaultCluster",
             logs=None if self.logs is None else self.logs / file_name(name),
         )
+
+    def _controllers(self, name: str) -> dict[str, Address]:
+        """The NameServers that are controllers, for a broker that is under one."""
+        if self.settings.get(name, {}).get("enableControllerMode") is not True:
+            return {}
+        servers = self.scenario.topology().of(NodeKind.NAME_SERVER)
+        told = (one for one in servers if self.settings.get(one, {}).get("enableControllerInNamesrv") is True)
+        return {one: self.advertised[one] for one in told}
 
     def _members(self, name: str) -> dict[str, Address]:
         """The other brokers of its name, and what everybody is told of them."""

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 _WITH_ADDRESSES = frozenset((ROUTE, int(RequestCode.GET_BROKER_CLUSTER_INFO), int(RequestCode.GET_BROKER_MEMBER_GROUP)))
 
 _EXCHANGE_BROKER_HA_INFO = 906
-_NAMES_A_MASTER = frozenset((int(RequestCode.REGISTER_BROKER), _EXCHANGE_BROKER_HA_INFO))
+_CONTROLLERS = range(1_002, 1_006)
+"""A controller is asked to elect, told of a broker, asked who is master, and which controller leads."""
+_NAMES_A_MASTER = frozenset((int(RequestCode.REGISTER_BROKER), _EXCHANGE_BROKER_HA_INFO, *_CONTROLLERS))
 """Whose answers name addresses in their header."""
 HELD_MAX = 1 << 20
 """Bytes that wait in a front (for their delay, or for the server's end) before it reads no more."""

@@ -16,6 +16,10 @@ RocketMQ's changes:
                   meanwhile it takes id 0 back, leaves it as soon as it has heard, and the name has nobody there until
                   the new leader's own next tick
 
+Under a controller (5.x) a master's closed channel, or 10 s of silence and a scan, has another of those in step elected,
+which hears of it at its next question. A master that was stopped takes nothing back: its state version is the older
+one, and NameServers leave its registrations out.
+
     leader     ── id 0 ──┤ lost
     others     ── 1, 2 ──┼── 3 heartbeats ─ votes ─┤ id 0 ──────────── a table shows it as 0, and 3; the lost one,
     table      ── 0,1,2 ─┴── 1, 2 (crash), 0,1,2 (hang) ┴── 0, 2 ────  whose id it was, no more
@@ -37,9 +41,14 @@ from .timers import Timers
 from .windows import Window, drop_window
 from .world import World
 
+DLEDGER, CONTROLLER = "enableDLegerCommitLog", "enableControllerMode"
 NO_ID = -1
 """The brokerId of one that has not been told yet what it is."""
 HEARTBEAT_MS, MISSED = 2_000.0, 3
+SILENT_MS, SCAN_MS, ASKS_MS = 10_000.0, 5_000.0, 5_000.0
+"""Under a controller: how long it bears a broker's silence (controllerHeartBeatTimeoutMills), how often it looks for
+that (scanNotActiveBrokerInterval), and how often brokers ask who is master (syncBrokerMetadataPeriod)."""
+_ELECTED = "a master is elected"
 VOTE_MS, VOTES = 1_000.0 + 3_000.0, 2
 
 
@@ -48,9 +57,14 @@ class Members(NamedTuple):
 
     nodes: Mapping[str, str | None]
     """Node to address."""
-    elects: bool
-    """Whether they elect their master."""
+    elected_by: str
+    """Who elects their master: DLEDGER, CONTROLLER, or "" for nobody."""
     has_acting_master: bool
+
+    @property
+    def elects(self) -> bool:
+        """Whether they have their master elected."""
+        return bool(self.elected_by)
 
     def owner(self, address: str) -> str | None:
         return next((node for node, at in self.nodes.items() if at == address), None)
@@ -74,7 +88,7 @@ def _members(world: World, nodes: Mapping[str, str | None]) -> Members:
         return any(str((said.get(node) or {}).get(setting)).lower() == "true" for node in nodes)
 
     acting = world.timers.profile is Profile.V5_X and says("enableSlaveActingMaster")
-    return Members(nodes, says("enableDLegerCommitLog") or says("enableControllerMode"), acting)
+    return Members(nodes, next((setting for setting in (DLEDGER, CONTROLLER) if says(setting)), ""), acting)
 
 
 def elects(world: World, node: str) -> bool:
@@ -99,7 +113,8 @@ def member_at(world: World, name: str, id_: int | None, address: str | None) -> 
 def removal(world: World, broker: str, loss: Loss) -> Window:
     """When NameServers name the broker no more, lost in this way: where another is elected in its place by then."""
     dropped = drop_window(world.timers, loss)
-    return min(dropped, election(world.timers), key=_latest_ms) if elects(world, broker) else dropped
+    members = members_of(world)[broker_name(broker)]
+    return min(dropped, election(world.timers, members), key=_latest_ms) if members.elects else dropped
 
 
 def _latest_ms(window: Window) -> float:
@@ -145,14 +160,15 @@ def settled(world: World, name: str, name_server: str) -> Sequence[Settled]:
     most = len(members.nodes) // 2 + 1
     near = {*members.nodes, name_server}
     hit = [fault for fault in world.faults if fault.source in near and (fault.target is None or fault.target in near)]
-    changes = {world.timeline_ms: ("", election(world.timers))}
+    elected = election(world.timers, members)
+    changes = {world.timeline_ms: ("", elected)}
     for fault in hit:
         if not fault.loss(world.timers).closes:
-            changes[fault.end_ms] = (f"{fault.fault_id} end", _again(world.timers))
+            changes[fault.end_ms] = (f"{fault.fault_id} end", _again(world.timers, members))
         elif sum(at_work(world, node, fault.end_ms - 1.0) for node in members.nodes) < most:
-            changes[fault.end_ms] = (f"{fault.fault_id} end", election(world.timers))
+            changes[fault.end_ms] = (f"{fault.fault_id} end", elected)
     for fault in hit:
-        changes[fault.start_ms] = (f"{fault.fault_id} start", election(world.timers))
+        changes[fault.start_ms] = (f"{fault.fault_id} start", elected)
     found: list[Settled] = []
     times = sorted(at_ms for at_ms in changes if world.timeline_ms <= at_ms < world.end_ms)
     for at_ms, to_ms in pairwise([*times, world.end_ms]):
@@ -167,9 +183,9 @@ def settled(world: World, name: str, name_server: str) -> Sequence[Settled]:
     return found
 
 
-def _again(timers: Timers) -> Window:
+def _again(timers: Timers, members: Members) -> Window:
     """From when a broker is heard again until there is a master for good: it may take id 0 back, and leave it."""
-    return election(timers).plus(timers.R_ms + timers.C_ms, "R + C")
+    return election(timers, members).plus(timers.R_ms + timers.C_ms, "R + C")
 
 
 def _lives(world: World, node: str, from_ms: float, to_ms: float, away: Collection[str] = ()) -> bool:
@@ -215,10 +231,13 @@ def has_id(world: World, name: str, id_: int, from_ms: float, to_ms: float) -> b
     return any(id_ in world.ids_of(node, from_ms, to_ms) for node in members.nodes)
 
 
-def election(timers: Timers) -> Window:
+def election(timers: Timers, members: Members) -> Window:
     """From when a leader is lost, or most of a group are there, until a NameServer has heard of the new one."""
+    if members.elected_by == CONTROLLER:
+        latest_ms = SILENT_MS + SCAN_MS + ASKS_MS + timers.B_ms
+        return Window(0, latest_ms, "10 s without a heartbeat + a scan each 5 s + a question each 5 s + B", _ELECTED, 4)
     latest_ms = MISSED * HEARTBEAT_MS + VOTES * VOTE_MS + timers.B_ms
-    return Window(0, latest_ms, "3 heartbeats of 2 s + 2 votes of 4 s + B", "a master is elected", 3)
+    return Window(0, latest_ms, "3 heartbeats of 2 s + 2 votes of 4 s + B", _ELECTED, 3)
 
 
 def two_masters(timers: Timers, members: Members) -> Window:
@@ -226,6 +245,8 @@ def two_masters(timers: Timers, members: Members) -> Window:
     row = "one master"
     if not members.elects:
         return Window(0, 0, "never", row)
+    if members.elected_by == CONTROLLER:
+        return Window(0, ASKS_MS + timers.B_ms, "a question each 5 s + B", row, 2)
     return Window(0, MISSED * HEARTBEAT_MS + timers.B_ms, "3 heartbeats of 2 s + B", row, 2)
 
 
@@ -233,7 +254,7 @@ def unsettled(world: World, name: str) -> Sequence[Stretch]:
     """When the name's brokers may be unable to elect, or to tell it: a fault of one, or between them, and the election
     after it."""
     nodes = members_of(world)[name].nodes
-    late_ms = election(world.timers).latest_ms
+    late_ms = election(world.timers, members_of(world)[name]).latest_ms
     hit = [fault for node in nodes for fault in world.process_faults(node)]
     hit += [fault for fault in world.faults if fault.target is not None and {fault.source, fault.target} & nodes.keys()]
     return merged(Stretch(fault.start_ms, fault.end_ms + late_ms) for fault in hit)

@@ -38,6 +38,17 @@ def check_elections(scenario: OfScenario, *, file: str) -> None:
             if known[key].of_apache and node not in made_by:
                 allowed = f"set of a broker of Apache's: {node} is ours (say implementation: apache-4.9.7)"
                 raise ScenarioError(file, f"config: {key} of {node}", str(value), allowed)
+    controllers = [node for node, values in settings.items() if values.get("enableControllerInNamesrv")]
+    under = [node for node, values in settings.items() if values.get("enableControllerMode")]
+    if len(controllers) > 1:
+        allowed = f"said of one NameServer: {' and '.join(controllers)} would have to dial each other"
+        raise ScenarioError(file, f"config: enableControllerInNamesrv of {controllers[1]}", "True", allowed)
+    if under and not controllers:
+        allowed = "set where a NameServer is the controller (config: {ns-0: {enableControllerInNamesrv: true}})"
+        raise ScenarioError(file, f"config: enableControllerMode of {under[0]}", "True", allowed)
+    if both := [node for node in under if settings[node].get("enableDLegerCommitLog")]:
+        allowed = f"one of enableControllerMode and enableDLegerCommitLog of {both[0]}"
+        raise ScenarioError(file, f"config: enableControllerMode of {both[0]}", "True", allowed)
     for name, nodes in elected(scenario).items():
         for key in ELECTS:
             said = [node for node in nodes if settings.get(node, {}).get(key)]

@@ -34,7 +34,6 @@ _NOT_OBEYED = frozenset(
         "consumerFallbehindThreshold",
         "deleteWhen",
         "diskMaxUsedSpaceRatio",
-        "enableControllerMode",
         "enableSingleTopicRegister",
         "enableSplitRegistration",
         "fetchNamesrvAddrByAddressServer",

@@ -8,6 +8,17 @@ from .values import DelayLevels, OneOf, Truth, Whole
 
 OF_NAME_SERVERS = (
     Setting(
+        name="enableControllerInNamesrv",
+        upstream="NamesrvConfig",
+        taken_by=NAME_SERVERS,
+        fields="",
+        allowed=Truth(),
+        says="whether it is the controller, too, of brokers with enableControllerMode",
+        profiles=(V5_X,),
+        defaults={V5_X: False},
+        of_apache=True,
+    ),
+    Setting(
         name="brokerChannelExpiredTime",
         upstream="RouteInfoManager",
         taken_by=NAME_SERVERS,
@@ -142,6 +153,17 @@ OF_BROKERS = (
         allowed=OneOf(("ASYNC_MASTER", "SYNC_MASTER")),
         says="whether a master answers a send before a slave has it, or after; a slave is SLAVE",
         defaults=dict.fromkeys(BOTH, "ASYNC_MASTER"),
+        of_apache=True,
+    ),
+    Setting(
+        name="enableControllerMode",
+        upstream="BrokerConfig",
+        taken_by=BROKERS,
+        fields="",
+        allowed=Truth(),
+        says="whether a controller gives the brokers of a name their ids, and elects its master (docs/apache.md)",
+        profiles=(V5_X,),
+        defaults={V5_X: False},
         of_apache=True,
     ),
     Setting(

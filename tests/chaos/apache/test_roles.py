@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -38,6 +39,40 @@ def test_a_member_of_its_dledger_group_is_told_apart_by_the_code_of_its_first_fr
     needed = next(n for n in range(len(heartbeat) + 1) if roles.tells(heartbeat[:n]))
     assert roles.door(heartbeat[:needed]) == roles.DLEDGER
     assert not any(roles.tells(heartbeat[:n]) for n in range(needed))
+
+
+def test_what_a_controller_is_asked_is_told_apart_from_what_its_name_server_is() -> None:
+    beat = {"clusterName": "c", "brokerAddr": "127.0.0.1:1", "brokerName": "broker-a"}
+    assert roles.is_controllers(request(1_005, 1)) == roles.CONTROLLER
+    assert roles.is_controllers(request(904, 1, **beat, brokerId="1", epoch="2")) == roles.CONTROLLER
+    assert [roles.is_controllers(one) for one in (request(904, 1, **beat), request(103, 1), request(105, 1))] == [
+        0,
+        0,
+        0,
+    ]
+
+
+def test_a_name_server_that_is_the_controller_is_so_alone() -> None:
+    said = roles.controller(10_200, Path("home"))
+    assert (said["controllerDLegerSelfId"], said["controllerDLegerPeers"]) == ("n0", "n0-127.0.0.1:10201")
+    assert said["controllerStorePath"] == Path("home/controller")
+
+
+def test_a_broker_under_a_controller_is_told_where_it_dials_that(tmp_path: Path) -> None:
+    scenario = parse(
+        {
+            "cluster": {"name_servers": 2, "brokers": 1, "slaves": 2, "implementation": "apache-5.3.3"},
+            "config": {"ns-1": {"enableControllerInNamesrv": True}, "brokers": {"enableControllerMode": True}},
+            "checks": ["one_master"],
+        },
+        file="x.yaml",
+    )
+    at = {name: Address("127.0.0.1", 20_000 + n) for n, name in enumerate(scenario.topology().servers)}
+    plan = NodePlan(scenario=scenario, listen=at, advertised=at)
+    (of_broker,) = (plan.factory("broker-a/1", NodeKind.SLAVE).args,)  # type: ignore[attr-defined]
+    assert of_broker[0].controllers == {"ns-1": at["ns-1"]}
+    (of_server,) = (plan.factory("ns-1", NodeKind.NAME_SERVER).args,)  # type: ignore[attr-defined]
+    assert of_server[0].controllers == {}
 
 
 def test_what_is_no_frame_is_led_to_the_brokers_port() -> None:

@@ -158,9 +158,12 @@ def test_what_a_route_may_never_show_is_found(wrong: Callable[[HistoryBuilder], 
     assert [one.more["kind"] for one in found.examples] == [kind]
 
 
-def loses_its_leader(*, told_s: float | None = None, client_s: float | None = None) -> HistoryBuilder:
+def loses_its_leader(
+    *, told_s: float | None = None, client_s: float | None = None, by: str = "enableDLegerCommitLog"
+) -> HistoryBuilder:
     """The leader is killed at 100 s; ns-0 has the new one at `told_s`, and the client at `client_s`."""
-    of = cluster(name_servers=1, brokers=GROUP, clients=("producer-0",), **ELECTS)
+    elects: dict[str, Any] = {"settings": {node: {by: True} for node in GROUP}}
+    of = cluster(name_servers=1, brokers=GROUP, clients=("producer-0",), **elects)
     of.at(1).event("harness", "phase", phase="steady")
     before, after = {"0": address_of("broker-a"), "2": address_of("broker-a/1")}, {"0": address_of("broker-a/1")}
     shown(of, 10, before)
@@ -178,6 +181,13 @@ def test_a_name_that_elects_its_master_has_one_again_in_time() -> None:
     found = verdict(loses_its_leader(told_s=109, client_s=130))
     assert found.verdict is Validity.VALID
     assert (found.measured["longest_without_master_ms"], found.measured["longest_until_told_ms"]) == (9_000, 30_000)
+
+
+def test_a_controller_has_a_time_of_its_own() -> None:
+    assert verdict(loses_its_leader(told_s=124, client_s=150, by="enableControllerMode")).verdict is Validity.VALID
+    found = verdict(loses_its_leader(told_s=160, client_s=165, by="enableControllerMode"))
+    assert found.verdict is Validity.INVALID
+    assert found.allowed["bound_ms"] == 26_000  # 10 + 5 + 5 + B
 
 
 def test_a_name_that_stays_without_a_master_is_found() -> None:

@@ -45,6 +45,29 @@ def test_what_could_not_elect_is_refused_in_a_sentence(changed: dict[str, Any], 
     assert said in str(refused.value)
 
 
+CONTROLLED = {"ns-0": {"enableControllerInNamesrv": True}, "brokers": {"enableControllerMode": True}}
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"brokers": {"enableControllerMode": True}}, "where a NameServer is the controller"),
+        ({**CONTROLLED, "ns-1": {"enableControllerInNamesrv": True}}, "ns-0 and ns-1 would have to dial each other"),
+        (
+            {**CONTROLLED, "brokers": {"enableControllerMode": True, **DLEDGER["brokers"]}},
+            "one of enableControllerMode",
+        ),
+    ],
+)
+def test_what_no_controller_could_elect_is_refused_in_a_sentence(changed: dict[str, Any], said: str) -> None:
+    cluster = {"name_servers": 2, "brokers": 1, "slaves": 2, "implementation": "apache-5.3.3"}
+    document = {"cluster": cluster, "checks": ["one_master"]}
+    assert list(elected(parse({**document, "config": CONTROLLED}, file="x.yaml"))) == ["broker-a"]
+    with pytest.raises(ScenarioError) as refused:
+        parse({**document, "config": changed}, file="x.yaml")
+    assert said in str(refused.value)
+
+
 def test_a_role_is_said_of_apaches_masters_only() -> None:
     role = {"brokers": {"brokerRole": "SYNC_MASTER"}}
     assert scenario(role, 1).settings()["broker-a"]["brokerRole"] == "SYNC_MASTER"

@@ -75,7 +75,7 @@ def test_a_name_stands_once_for_each_kind_of_node() -> None:
 
 def test_what_cannot_be_set_is_told_and_is_no_setting() -> None:
     names = not_obeyed() | said_elsewhere().keys()
-    assert {"aclEnable", "serverWorkerThreads", "enableControllerMode", "messageModel"} <= names
+    assert {"aclEnable", "serverWorkerThreads", "enableStreamRequestType", "messageModel"} <= names
     assert not names & {one.name for one in CATALOGUE}
     assert all(why_not(name) for name in names)
     assert why_not("noSuchSetting") is None
