@@ -352,7 +352,7 @@ NIGHTLY = (
     ),
     Nightly(
         f"{_APACHE}::test_what_brokers_of_a_role_do_is_valid",
-        "a DLedger group that elects its leader, and a SYNC_MASTER without its slave",
+        "groups with an elected master (DLedger, controller), and a SYNC_MASTER without its slave",
         ("tests/chaos/checkers/test_one_master.py", "tests/chaos/scenarios/test_elections.py"),
     ),
     Nightly(

@@ -19,7 +19,11 @@ def test_scenarios_lists_what_ships_one_line_each_and_the_field_drills_apart(tmp
     upgrades, roles = upgrades.split("\n\nRoles that Apache's brokers alone have (docs/apache.md):\n")
     assert [line.split()[0] for line in upgrades.splitlines()] == ["upgrade-servers"]
     roles, more = roles.split("\n\n")
-    assert [line.split()[0] for line in roles.splitlines()] == ["leader-election", "sync-master-loses-its-slave"]
+    assert [line.split()[0] for line in roles.splitlines()] == [
+        "controller-switches-master",
+        "leader-election",
+        "sync-master-loses-its-slave",
+    ]
     assert more.endswith("reported incidents: nemesrv scenarios --incidents\n")
     assert [line.split()[0] for line in drills.splitlines()] == [
         "drill-1-hang",

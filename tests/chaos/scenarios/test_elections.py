@@ -23,8 +23,9 @@ def test_a_group_is_all_brokers_of_a_name() -> None:
     assert {name: tuple(nodes) for name, nodes in elected(scenario()).items()} == groups
 
 
-def test_what_ships_has_a_group_beside_another_broker() -> None:
-    found = find("leader-election")
+@pytest.mark.parametrize("name", ["controller-switches-master", "leader-election"])
+def test_what_ships_has_a_group_beside_another_broker(name: str) -> None:
+    found = find(name)
     assert list(elected(found)) == ["broker-a"]
     assert "broker-b" in found.topology().nodes
     assert "one_master" in found.checks
