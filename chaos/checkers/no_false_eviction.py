@@ -26,7 +26,7 @@ from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
 from .control import Control
 from .findings import NEVER, counted, lasted, rounded, tolerated, verdict_of
-from .lateness import LagWindow, may_time_out
+from .lateness import LagWindow, may_time_out, patience_ms
 from .tolerance import Tolerance, tolerance
 
 NAME = "no_false_eviction"
@@ -155,13 +155,13 @@ class _Stalls:
     def explains(self, nodes: Sequence[str], drop: _Drop) -> bool:
         """Whether the machine stood still so long that a time-out of a healthy pair may have run out."""
         timers = self._world.timers_of(nodes[1], nodes[0])
-        patience_ms = {
-            "closed": timers.B_ms,
-            "exception": timers.B_ms,
+        patient_ms = {
+            "closed": patience_ms(self._world, *nodes),
+            "exception": patience_ms(self._world, *nodes),
             "expired": timers.E_ms - timers.beat_ms,
             "idle": timers.I_ms - timers.R_ms,
         }.get(drop.reason)
-        return patience_ms is not None and may_time_out(timers, self.around(nodes, drop.time_ms), patience_ms)
+        return patient_ms is not None and may_time_out(timers, self.around(nodes, drop.time_ms), patient_ms)
 
 
 def _registered(obligation: Obligation, pairs: Mapping[_Pair, _Seen]) -> bool:

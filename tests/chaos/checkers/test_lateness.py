@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nemesrv.chaos.checkers.lateness import LagWindow
-from tests.chaos.builder import HistoryBuilder
+from nemesrv.chaos.checkers.lateness import LagWindow, Missing
+from tests.chaos.builder import HistoryBuilder, address_of
 
 
 def lateness(builder: HistoryBuilder) -> dict[int, float]:
@@ -58,3 +58,24 @@ def test_a_death_that_nobody_timed_may_have_taken_what_any_node_was_late_just_th
 def test_a_death_before_the_window_does_not_count_in_it() -> None:
     control, world = killed(gone_s=16.25).facts()
     assert control.lateness.measured(world, [LagWindow(0, "ns-0", 10_000, 14_500)]) == {0: 2.0}
+
+
+def of_broker(implementation: str | None, profile: str = "5.x") -> HistoryBuilder:
+    """A broker of that implementation beside ns-0, each 1.6 s late at 15 s."""
+    builder = HistoryBuilder(profile=profile, time_scale=1).node("ns-0")
+    value = {"kind": "broker", **({} if implementation is None else {"implementation": implementation})}
+    builder.event("harness", "node", source="broker-a", address=address_of("broker-a"), value=value)
+    for node in ("ns-0", "broker-a"):
+        builder.at(15).event(node, "timer_lag", lag_ms=1_600.0, duration_ms=1_000.0)
+    return builder
+
+
+def explained(builder: HistoryBuilder) -> bool:
+    control, world = builder.facts()
+    return bool(control.lateness.stalled(world, {7: Missing(("ns-0", "broker-a"), 16_000, 20_000)}))
+
+
+def test_apaches_5_x_broker_gives_up_what_it_asks_its_name_server_after_3_s_and_closes_the_channel() -> None:
+    assert explained(of_broker("apache-5.3.3"))
+    assert not explained(of_broker("apache-4.9.7", "4.9"))  # it asks nothing but to be registered: 6 s
+    assert not explained(of_broker(None))
