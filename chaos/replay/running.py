@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import shlex
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -81,7 +82,7 @@ def read_original(folder: Path, wanted: Wanted) -> Original:
     return recorded(folder, rows, virtual=wanted.virtual)
 
 
-def scenario_of(original: Original, sets: Sequence[str], *, file: str) -> Scenario:
+def scenario_of(original: Original, sets: Sequence[str], *, file: str, option: str = "--set") -> Scenario:
     """The scenario of the original with what `--set` or `--vary` change. ScenarioError as of any scenario."""
     document = json.loads(json.dumps(original.document, default=list))
     changes = [change(one, document, Scenario.model_fields) for one in sets]
@@ -90,7 +91,7 @@ def scenario_of(original: Original, sets: Sequence[str], *, file: str) -> Scenar
         return parse(document, file=file)
     except ScenarioError as exc:
         if any(exc.key == key or exc.key.startswith(f"{key}.") for key in changes):
-            raise ScenarioError("--set", exc.key, exc.value, exc.allowed) from exc
+            raise ScenarioError(option, exc.key, exc.value, exc.allowed) from exc
         part, _, rest = exc.key.removeprefix("timeline.").partition(".")
         if part.isdigit() and exc.key.startswith("timeline.") and int(part) in original.places:
             at = f"{original.places[int(part)]}.{rest}".rstrip(".")
@@ -110,7 +111,7 @@ def replay(original: Original, wanted: Wanted) -> Replayed:
     """The scenario of the original, run once, and held against it; its folder has scenario.yaml and a history."""
     refuse_used(wanted.out)
     for vary in wanted.varied:  # what is wrong is said before anything runs
-        scenario_of(original, (*wanted.sets, *_settings(vary)), file=f"--vary {vary}")
+        scenario_of(original, (*wanted.sets, *_settings(vary)), file=f"--vary {vary}", option="--vary")
     scenario = scenario_of(original, wanted.sets, file=f"the scenario of {original.folder}")
     folder = ran(scenario, wanted.out, wanted)
     return held_against(original, scenario, folder)
@@ -194,12 +195,12 @@ def varied(replayed: Replayed, wanted: Wanted) -> list[dict[str, Any]]:
     found = []
     for number, vary in enumerate(wanted.varied, start=1):
         sets = (*wanted.sets, *_settings(vary))
-        scenario = scenario_of(replayed.original, sets, file=f"--vary {vary}")
+        scenario = scenario_of(replayed.original, sets, file=f"--vary {vary}", option="--vary")
         folder = ran(scenario, replayed.folder.path / f"vary-{number}", replace(wanted, seed=seed))
         again = held_against(replayed.original, scenario, folder)
         was, now = _clients(replayed), _clients(again)
-        count = len(replayed.held[1].transitions), len(again.held[1].transitions)
-        found.append(beside(vary, was, now, count, again.similarity.happens) | {"run_dir": folder.path.name})
+        changes = replayed.held[1].transitions, again.held[1].transitions
+        found.append(beside(vary, was, now, changes, again.similarity.happens) | {"run_dir": folder.path.name})
     return found
 
 
@@ -272,11 +273,22 @@ def _faults(replayed: Replayed) -> list[dict[str, Any]]:
     return list(by_id.values())
 
 
+def _head(replayed: Replayed) -> None:
+    """scenario.yaml begins with what it was made from, for who edits it."""
+    original, file = replayed.original, replayed.folder.scenario_file
+    said = [f"replay of {original.folder}: `nemesrv run` on this file runs it again"]
+    said += [f"{ours} is {theirs} there" for ours, theirs in sorted(original.names.items())]
+    said += original.notes
+    head = "".join(f"# {line}\n" for text in said for line in textwrap.wrap(text, 110))
+    file.write_text(head + file.read_text(encoding="utf-8"), encoding="utf-8")
+
+
 def write(replayed: Replayed, variants: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
     """replay.json is in the replay's folder, and report.html where it can be drawn; the document."""
     document = document_of(replayed, variants)
     text = json.dumps(document, indent=1, ensure_ascii=False)
     (replayed.folder.path / REPLAY_FILE).write_text(text + "\n", encoding="utf-8")
+    _head(replayed)
     if has("report"):
         write_replay(replayed.folder)
     return document

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .matching import matched
 from .transitions import Transition
 
 EVENTS = ("send", "receive", "route_changed", "name_server_chosen", "fault", "phase")
@@ -85,23 +86,31 @@ def beside(
     vary: str,
     was: Mapping[str, Client],
     now: Mapping[str, Client],
-    transitions: tuple[int, int],
+    transitions: tuple[Sequence[Transition], Sequence[Transition]],
     happens: str,
 ) -> dict[str, Any]:
     """One variant of replay.json: both sides of each client, and what it comes to in a sentence."""
+    pairs = matched(*transitions)
+    changes = {
+        "was": len(transitions[0]),
+        "now": len(transitions[1]),
+        "gone": sum(pair.replay is None for pair in pairs),
+        "new": sum(pair.original is None for pair in pairs),
+        "moved": sum(abs(pair.apart_ms or 0.0) > _APART_MS for pair in pairs),
+    }
     clients = {
         name: (was.get(name, Client()).to_json(), now.get(name, Client()).to_json()) for name in sorted({*was, *now})
     }
     return {
         "vary": vary,
-        "transitions": list(transitions),
+        "transitions": changes,
         "happens": happens,
         "clients": clients,
-        "sentence": _sentence(vary, was, now, transitions),
+        "sentence": _sentence(vary, was, now, changes),
     }
 
 
-def _sentence(vary: str, was: Mapping[str, Client], now: Mapping[str, Client], transitions: tuple[int, int]) -> str:
+def _sentence(vary: str, was: Mapping[str, Client], now: Mapping[str, Client], changes: Mapping[str, int]) -> str:
     """What differs; what does not is left out."""
     failed = sum(one.failed for one in was.values()), sum(one.failed for one in now.values())
     sends = sum(one.sends for one in was.values()), sum(one.sends for one in now.values())
@@ -118,10 +127,13 @@ def _sentence(vary: str, was: Mapping[str, Client], now: Mapping[str, Client], t
         if then is not None and since is not None and abs(since - then) > max(_APART_MS, _FAR * max(since, then)):
             word = less if since < then else more
             parts.append(f"the {said} {word}, {_s(since)} in place of {_s(then)}")
-    if transitions[0] != transitions[1]:
-        parts.append(f"{transitions[1]} transitions in place of {transitions[0]}")
+    if any(changes[name] for name in ("gone", "moved", "new")):
+        told = [f"{changes['gone']} would not have come"] if changes["gone"] else []
+        told += [f"{changes['moved']} at another time"] if changes["moved"] else []
+        told += [f"{changes['new']} others would"] if changes["new"] else []
+        parts.append(f"of {changes['was']} transitions {', '.join(told)}")
     if not parts:
-        return f"With {vary}: nothing that clients see would have been different."
+        return f"With {vary}: nothing would have been different."
     return f"With {vary}: {'; '.join(parts)}."
 
 

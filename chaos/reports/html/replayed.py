@@ -213,6 +213,9 @@ def note(document: Mapping[str, Any]) -> str:
     text = "In each lane the original is above and the replay beneath; a line joins what is the same change in both."
     if document["compared_from_ms"] > 0:
         text += f" Compared from {seconds(document['compared_from_ms'])} on, shortly before the first fault."
+    if names := document.get("names"):
+        said = [f"{ours} is {theirs}" for ours, theirs in sorted(names.items())]
+        text += f" In the run below {', '.join(said[:12])}{' …' if len(said) > 12 else ''}."
     if more:
         text += f" {more} more lanes are in the table only."
     if document.get("not_compared"):

@@ -10,7 +10,7 @@ import pytest
 
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.history.rows import read_rows, write_parquet
-from nemesrv.chaos.replay.running import Wanted, read_original, replay, scenario_of
+from nemesrv.chaos.replay.running import Wanted, read_original, replay, scenario_of, write
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import parse
 
@@ -117,6 +117,12 @@ def test_the_first_hypothesis_happens_again_and_the_second_does_not(folder: Path
     assert found.similarity.similarity is not None
     assert found.similarity.similarity > 0.9, [p for p in found.similarity.pairs if abs(p.apart_ms or 9e9) > 1000]
     assert {pair.what.node for pair in found.similarity.pairs} >= {"ns-3", "trade-1", "client-7"}
+    document = write(found)
+    assert document["original"] == str(folder)
+    assert document["names"]["broker-a"] == "trade-1"
+    scenario = found.folder.scenario_file.read_text(encoding="utf-8")
+    assert scenario.startswith(f"# replay of {folder}"[:100])
+    assert "# broker-a is trade-1 there\n" in scenario
     other = replay(read_original(folder, Wanted(hypotheses={1: 2})), Wanted(out=tmp_path / "second"))
     assert other.similarity.similarity is not None
     assert other.similarity.similarity < 0.6, other.similarity.sentence

@@ -46,11 +46,15 @@ def test_a_gap_lasts_until_the_end_where_nothing_succeeds_any_more() -> None:
 def test_a_sentence_says_what_differs_and_nothing_else() -> None:
     was = {"producer-0": Client(sends=100, failed=40, longest_gap_ms=3_000, recovered_ms=120_000)}
     now = {"producer-0": Client(sends=100, failed=1, longest_gap_ms=3_200, recovered_ms=3_000)}
-    said = beside("x=1", was, now, (30, 30), "again")["sentence"]
+    lost, came = Transition(5.0, "ns-0", "lost", "broker-a", "silent"), Transition(9.0, "ns-0", "came", "broker-a")
+    same = [lost, came], [lost, came]
+    said = beside("x=1", was, now, same, "again")["sentence"]
     assert said == (
         "With x=1: fewer failed sends, 1 in place of 40 (40.0 % and 1.0 % of all, then and now); "
         "the last failed send after the fault earlier, 3.0 s in place of 120.0 s."
     )
-    assert "nothing that clients see" in beside("x=1", was, was, (30, 30), "again")["sentence"]
-    assert "31 transitions in place of 30" in beside("x=1", was, was, (30, 31), "in part")["sentence"]
-    assert "more failed sends, 40 in place of 1" in beside("x=1", now, was, (30, 30), "in part")["sentence"]
+    assert beside("x=1", was, was, same, "again")["sentence"] == "With x=1: nothing would have been different."
+    other = [lost, came], [came._replace(at_ms=3000.0), lost._replace(how="closed")]
+    said = beside("x=1", was, was, other, "in part")["sentence"]
+    assert said == "With x=1: of 2 transitions 1 would not have come, 1 at another time, 1 others would."
+    assert "more failed sends, 40 in place of 1" in beside("x=1", now, was, same, "in part")["sentence"]
