@@ -23,7 +23,7 @@ from tests.commands_here import Shell
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "docs" / "tutorial").glob("*.md"))
-RUN_TOO = [ROOT / "docs" / "scenarios.md", ROOT / "docs" / "settings.md"]
+RUN_TOO = [ROOT / "docs" / "scenarios.md", ROOT / "docs" / "settings.md", ROOT / "docs" / "incidents.md"]
 """Pages beside the tutorial whose examples are run as written."""
 Runs = Callable[[str, Path], str]
 """Commands and a folder to what they print."""
@@ -88,6 +88,7 @@ def runs(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_page_of_the_tutorial_does_what_it_says(page: Path, tmp_path: Path, runs: Runs) -> None:
     folder, output = tmp_path / "mine", ""
     folder.mkdir()
+    (folder / "docs").symlink_to(ROOT / "docs")
     for block in blocks(page):
         if block.kind in ("yaml", "python") and block.about:
             (folder / block.about).write_text(block.text, encoding="utf-8")
