@@ -6,7 +6,7 @@ raises ScenarioError naming file, key, value and what is allowed. Nothing here s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -21,12 +21,9 @@ from ..checkers import CHECKS
 from ..errors import ScenarioError, nearest
 from ..faults.by_hand import ByHand
 from ..faults.kinds import ACTIONS
-from ..faults.link_faults import Cut, HalfOpen, SynDrop
-from ..faults.process_faults import Remove, RestartStorm, RollingRestart
-from ..oracle.client_profiles import PROFILES
 from ..settings.resolve import SettingError, settings_of
 from ..settings.values import Value
-from ..topology import EXTERNAL, GROUPS, NodeKind, Topology, listed
+from ..topology import Topology
 from .action import STRICT, ActionModel, Name
 from .by_hand import check_by_hand
 from .clocks import check_clocks
@@ -35,6 +32,7 @@ from .host_actions import told_of_entries, unfolded
 from .implementations import check_implementations, implementations_of, said_by_command, with_defaults
 from .incident import IncidentModel, PromisesModel, check_incident
 from .lists import check_lists
+from .named import check_names, refuse_kept_channels
 from .nodes import check_in_order, check_nodes, slaves_of
 from .placement import Offer, PlacementModel, check_placement, placed
 from .reading import read, refuse_booleans
@@ -42,7 +40,7 @@ from .refused import allowed_at, key_of, shown_of
 from .series import Plan, planned, refuse_series
 from .setting import change
 from .shared_processes import check_processes
-from .timeline import is_chosen, refuse_idle_heals, refuse_impossible
+from .timeline import refuse_idle_heals, refuse_impossible
 from .topics import all_topics, check_topics, group_of, topic_of
 from .upgrades import check_upgrades, upgrades_of
 from .zones import check_zones, nodes_of_zones
@@ -52,8 +50,6 @@ if TYPE_CHECKING:
 
 SHIPPED_DIR = Path(__file__).parent
 CHECK_NAMES = tuple(CHECKS)
-_RECORDS_TOO = ("harness", "toxiproxy")
-"""Who has rows in a history besides the nodes."""
 
 
 ClientProfileName = Literal["java-4.9", "java-5.3", "go", "cpp", "cpp-1", "cpp-2.1", "cpp-3", "node"]
@@ -317,7 +313,7 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
     check_zones(scenario.zones, scenario.topology(), file=file)
     check_placement(scenario.placement, scenario.topology(), file=file)
     check_processes(scenario.topology(), scenario.timeline, file=file)
-    _check_names(scenario, file)
+    check_names(scenario, file)
     try:
         settings = scenario.settings()
     except SettingError as exc:
@@ -325,7 +321,7 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
     topics = all_topics(scenario.workload, file)
     check_nodes(scenario.nodes, scenario.topology(), scenario.timeline, scenario.steady_s, file=file)
     check_topics(scenario.nodes, scenario.topology(), scenario.workload.topic, topics, file=file)
-    _refuse_kept_channels(scenario, settings, file)
+    refuse_kept_channels(scenario, settings, file)
     timeline = scenario.unfolded(file)
     with told_of_entries(scenario.timeline, scenario.topology(), scenario.hosts()):
         refuse_impossible(timeline, file=file)
@@ -415,93 +411,6 @@ _TRUE_OR_FALSE = frozenset(
 
 def _but(entry: Mapping[str, Any], key: str) -> dict[str, Any]:
     return {name: value for name, value in entry.items() if name != key}
-
-
-def _check_clients(scenario: Scenario, file: str) -> None:
-    if not (clients := scenario.cluster.clients):
-        return
-    inside = replace(scenario.topology(), outside=())
-    taken = {*GROUPS, *inside.kinds, *inside.processes, *_RECORDS_TOO, EXTERNAL}
-    for name, profile in clients.items():
-        if name in taken or any(name.startswith(f"{other}-") for other in clients if other != name):
-            allowed = "a name that no node, no group and no other client of the run has, nor begins with"
-            raise ScenarioError(file, f"cluster.clients.{name}", repr(name), allowed)
-        if profile is not None and profile not in PROFILES:
-            allowed = f"one of {', '.join(PROFILES)}{nearest(profile, PROFILES)}"
-            raise ScenarioError(file, f"cluster.clients.{name}", repr(profile), allowed)
-    if scenario.timers.time_scale != 1:
-        allowed = "1 where there are clients under test, whose timers go as the machine's clock does"
-        raise ScenarioError(file, "timers.time_scale", f"{scenario.timers.time_scale:g}", allowed)
-    if scenario.clock == "virtual":
-        raise ScenarioError(file, "clock", "virtual", "real where there are clients under test")
-
-
-def _check_names(scenario: Scenario, file: str) -> None:
-    topology = scenario.topology()
-    phased = topology.of(NodeKind.NAME_SERVER, NodeKind.BROKER, NodeKind.SLAVE, NodeKind.PRODUCER, NodeKind.CONSUMER)
-    for node in scenario.phases:
-        if node not in phased:
-            allowed = f"one of {listed(phased)}{nearest(node, phased)}"
-            raise ScenarioError(file, "phases", repr(node), allowed)
-    _check_clients(scenario, file)
-    for index, check in enumerate(scenario.checks):
-        if check not in CHECK_NAMES:
-            raise ScenarioError(
-                file, f"checks.{index}", repr(check), f"one of {', '.join(CHECK_NAMES)}{nearest(check, CHECK_NAMES)}"
-            )
-    for index, action in enumerate(scenario.timeline):
-        for expression in action.links:
-            try:
-                if not is_chosen(expression):
-                    streams = topology.parse_streams(expression)
-                    _refuse_stream(action, expression, streams.values())
-                    if isinstance(action.what, HalfOpen | SynDrop) and any(link.node == EXTERNAL for link in streams):
-                        raise ValueError(
-                            "links of the experiment's own nodes: nobody can tell an outside dialler where else to dial"
-                        )
-                elif not topology.of(NodeKind.PRODUCER, NodeKind.CONSUMER):
-                    raise ValueError("a link of nodes, for there are no clients that choose")
-            except ValueError as exc:
-                raise ScenarioError(file, f"timeline.{index}.links", repr(expression), str(exc)) from exc
-        hit = (*phased, *topology.of(NodeKind.ADDRESS_SERVER))  # not the harness's own client
-        may_be = topology.of(NodeKind.NAME_SERVER) if isinstance(action.what, Remove) else hit
-        for node in action.nodes:
-            groups = ("name_servers", "brokers", "masters", "slaves", "producers", "consumers")
-            wide = isinstance(action.what, RollingRestart | RestartStorm)
-            known = (*may_be, *(one for one in groups if topology.members(one))) if wide else may_be
-            if node not in known or not topology.members(node):
-                allowed = f"one of {listed(known)}{nearest(node, known)}"
-                raise ScenarioError(file, f"timeline.{index}.nodes", repr(node), allowed)
-        if index and action.at_s < scenario.timeline[index - 1].at_s:
-            raise ScenarioError(file, f"timeline.{index}.at_s", str(action.at_s), "times in ascending order")
-
-
-def _refuse_stream(action: ActionModel, expression: str, streams: Iterable[str]) -> None:
-    """ValueError for a shape of one direction under a fault of none, or of one of its own."""
-    whole = isinstance(action.what, Cut | HalfOpen | SynDrop)
-    if whole and not isinstance(action.what, Cut) and getattr(action.what, "stream", "both") != "both":
-        raise ValueError(f"no `stream` of {action.do}, which is of both directions")
-    if any(stream != "both" for stream in streams):
-        if whole:
-            raise ValueError(f"black_hole in place of {action.do}, which is of both directions: {expression} is of one")
-        if getattr(action.what, "stream", "both") != "both":
-            raise ValueError(f"no `stream` beside it: {expression} says the direction itself")
-
-
-def _refuse_kept_channels(scenario: Scenario, settings: Mapping[str, Mapping[str, Value]], file: str) -> None:
-    """ScenarioError for packet loss on clients whose channels outlast a time-out: when a kernel sends again after it
-    nothing bounds, so no check could judge what follows."""
-    kept = [
-        node
-        for node in scenario.topology().clients
-        if settings.get(node, {}).get("clientCloseSocketIfTimeout") is False
-    ]
-    for index, action in enumerate(scenario.timeline):
-        if kept and action.do == "packet_loss":
-            allowed = (
-                f"black_hole instead: {kept[0]} has clientCloseSocketIfTimeout=false, and no window is made for both"
-            )
-            raise ScenarioError(file, f"timeline.{index}.do", action.do, allowed)
 
 
 def shipped() -> dict[str, Path]:
