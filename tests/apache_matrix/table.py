@@ -21,6 +21,7 @@ SCENARIOS = (
     "name-server-crash",
     "name-server-partition",
     "slave-reads",
+    "starts",
 )
 IMPLEMENTATIONS = ("apache-4.9.7", "apache-5.3.3")
 WINDOWS = (
