@@ -31,6 +31,7 @@ _APACHE = "tests/apache_matrix/test_runs.py"
 _DRILLS = "tests/drills/test_drills.py::test_a_drill_on_our_nodes_gives_the_fields_intervals"
 _MUSEUM = "tests/chaos/museum/test_incidents.py"
 _INCIDENTS = f"{_MUSEUM}::test_what_was_reported_happens_and_is_found_and_with_its_fix_does_not"
+_PROOF = "tests/chaos/incident/test_proof.py"
 _BENCH = "tests/chaos/bench/test_namesrv_bench.py"
 _ADMIN, _ADMIN_COMMANDS = "tests/interop/test_mqadmin.py", "tests/chaos/commands/test_admin.py"
 _SHIPPED = f"{_VIRTUAL}/test_runs.py::test_a_shipped_scenario_is_valid"
@@ -344,6 +345,11 @@ NIGHTLY = (
         "those of the worked incidents that are not about topics, members of groups and permissions",
         (f"{_MUSEUM}::test_every_incident_has_an_outcome", _INCIDENTS),
         ("i07-topic-before-the-first-tick", "i20-members-counted-twice", "i23-permission-comes-back"),
+    ),
+    Nightly(
+        f"{_PROOF}::test_a_hundred_incidents_of_ten_kinds_are_found",
+        "what is found again in the logs of a hundred incidents, with wrong clocks, and cut and edited too",
+        (f"{_PROOF}::test_a_crash_and_a_pair_partition_are_found_in_logs_with_wrong_clocks",),
     ),
     Nightly(
         f"{_APACHE}::test_a_shipped_scenario_is_valid_on_apaches_servers",
