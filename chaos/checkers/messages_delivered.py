@@ -141,7 +141,7 @@ def judge(seen: Deliveries, world: World) -> Verdict:
         measured["max_ms"] = rounded(seen.prompt_ms)
     allowed = {
         "bound_ms": rounded(PROMPT_MS),
-        "formula": "D = 5 s, from when nothing keeps its consumer from pulling its queue",
+        "formula": "D = 5 s, from when nothing keeps its consumer from pulling its queue" + _promised(world),
         "tolerance_ms": rounded(tolerance(world.timers, seen.lag_ms or 0.0, _CHAINED).valid_up_to_ms),
         "row": _ROW,
     }
@@ -193,6 +193,11 @@ def _told(measured: Mapping[str, Any]) -> str:
     few = [name for name in ("waited", "waiting", "late", "changed") if measured.get(name)]
     said += [f"{measured[name]:,} {name}" for name in few]
     return ", ".join([*said, f"{measured.get('not_received', 0):,} not received"])
+
+
+def _promised(world: World) -> str:
+    promised_s = world.promised(PROMISED)
+    return "" if promised_s is None else f"; {promised_s:g} s at most, promised by the scenario"
 
 
 def _what(message: Slow, due: Due) -> str:
