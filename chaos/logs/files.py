@@ -181,20 +181,20 @@ def _parts(name: str, path: Path, zone: str | None, plan: Plan, range_size: int)
         plan.notes.append(f"{name}: it cannot be read: {_why(exc)}")
         return
     for member, length in sorted(members):
-        yield Part(f"{name}/{member}", str(path), member, 0, None, length, zone)
+        yield Part(f"{name}/{member}", str(path.absolute()), member, 0, None, length, zone)
 
 
 def _ranges(name: str, path: Path, size: int, zone: str | None, range_size: int) -> Iterator[Part]:
     if path.suffix in _OPENERS or size <= range_size * 3 // 2:
         end = None if path.suffix in _OPENERS else size
-        yield Part(name, str(path), "", 0, end, size, zone)
+        yield Part(name, str(path.absolute()), "", 0, end, size, zone)
         return
     with path.open("rb") as file:
         if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            yield Part(name, str(path), "", 0, None, size, zone)
+            yield Part(name, str(path.absolute()), "", 0, None, size, zone)
             return
     for start in range(0, size, range_size):
-        yield Part(name, str(path), "", start, min(start + range_size, size), size, zone)
+        yield Part(name, str(path.absolute()), "", start, min(start + range_size, size), size, zone)
 
 
 _DATED = re.compile(r"[._-]?\d{4}-?\d\d-?\d\d(?:[T_-]?\d\d[-:.]?\d\d[-:.]?\d\d(?:\.\d+)?)?")
