@@ -35,6 +35,8 @@ def spoken(told: Told, failure: Failure) -> str:
     day = f"{datetime.fromtimestamp(failure.first.ms / 1000, UTC):%Y-%m-%d}"
     asked = "a NameServer" if failure.name_server is None else called(told, failure.name_server)
     if failure.kind == NO_ANSWER:
-        return f"{failure.client}: {failure.times} look-ups without an answer of {asked}, {day} {span(failure)} UTC"
-    what = f"{failure.topic} looked up {failure.times} times at {asked}, code 17"
+        look_ups = "1 look-up" if failure.times == 1 else f"{failure.times} look-ups"
+        return f"{failure.client}: {look_ups} without an answer of {asked}, {day} {span(failure)} UTC"
+    times = "once" if failure.times == 1 else f"{failure.times} times"
+    what = f"{failure.topic} looked up {times} at {asked}, code 17"
     return f"{failure.client}: {what}, {day} {span(failure)} UTC"
