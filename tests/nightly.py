@@ -236,8 +236,8 @@ NIGHTLY = (
     Nightly(
         _SHIPPED,
         "every shipped scenario on the virtual clock",
-        (_SHIPPED, _PARTITION, _DEFECT),
-        ("broker-crash-4.9", "name-server-crash-5.x"),
+        (_SHIPPED, _PARTITION, _DEFECT, _RANDOM),
+        ("name-server-crash-5.x",),
     ),
     Nightly(
         f"{_KNOWN}::test_a_clean_history_of_any_size_is_valid_to_every_check",
