@@ -30,6 +30,7 @@ _CLIENTS = "tests/clients_matrix/test_drivers.py::test_a_client_sends_and_receiv
 _APACHE = "tests/apache_matrix/test_runs.py"
 _DRILLS = "tests/drills/test_drills.py::test_a_drill_on_our_nodes_gives_the_fields_intervals"
 _MUSEUM = "tests/chaos/museum/test_incidents.py"
+_INFERENCE = "tests/chaos/incident/test_inference.py::test_what_was_done"
 _INCIDENTS = f"{_MUSEUM}::test_what_was_reported_happens_and_is_found_and_with_its_fix_does_not"
 _PROOF = "tests/chaos/incident/test_proof.py"
 _BENCH = "tests/chaos/bench/test_namesrv_bench.py"
@@ -230,6 +231,17 @@ NIGHTLY = (
         f"{_END_TO_END}::test_up_announces_addresses_that_a_client_can_dial_and_ends_on_ctrl_c",
         "a cluster that stays up, with Spark at hand",
         (_UP,),
+    ),
+    Nightly(
+        f"{_INFERENCE}_is_named_first_and_nothing_wrong_is_certain",
+        "recorded incidents of 26 kinds, told by what logs would have of them",
+        (f"{_INFERENCE}_is_named_first_and_nothing_wrong_is_certain", "tests/chaos/incident/test_episodes.py"),
+        ("broker killed",),
+    ),
+    Nightly(
+        "tests/chaos/incident/test_inference.py::test_without_one_servers_log_nothing_wrong_is_certain",
+        "the same without one server's log",
+        ("tests/chaos/incident/test_episodes.py",),
     ),
     Nightly(_RANDOM, "more random scenarios on the virtual clock", (_RANDOM,), ("1", "2")),
     Nightly(f"{_RANDOM}_that_spark_has_read", "random scenarios, judged in Spark", (_RANDOM, _SHIPPED)),

@@ -6,6 +6,7 @@ seldom a little dearer, in nats; so one fault that accounts for everything beats
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -147,6 +148,31 @@ def unregistered(edges: Iterable[Edge]) -> Candidate:
     return Candidate(
         "unregister", nodes=tuple(edge.peer for edge in which), edges=tuple((one, Mode.BY_HAND) for one in which)
     )
+
+
+AT_ONCE_MS = 2_000.0
+
+
+def together(seen: Seen) -> list[Candidate]:
+    """Several brokers, or NameServers, that ended in one moment."""
+    ends: list[tuple[float, str]] = []
+    for edge, signs in seen.by_edge.items():
+        for sign in signs:
+            if sign.kind in (Kind.CLOSED_BY_PEER_SEEN, Kind.LEFT) and edge.peer in seen.name_servers:
+                ends.append((sign.at_ms, edge.dialler))
+            elif sign.kind is Kind.CLOSED_BY_DIALLER_SEEN and edge.peer in seen.name_servers:
+                ends.append((sign.at_ms, edge.peer))
+    found: dict[tuple[str, ...], None] = {}
+    bundle: list[tuple[float, str]] = []
+    for at_ms, node in [*sorted(ends), (math.inf, "")]:
+        if bundle and at_ms - bundle[0][0] > AT_ONCE_MS:
+            for members in (seen.brokers, seen.name_servers):
+                nodes = tuple(sorted({one for _, one in bundle if one in members}))
+                if len(nodes) > 1:
+                    found.setdefault(nodes)
+            bundle = []
+        bundle.append((at_ms, node))
+    return [of_nodes(name, nodes, seen) for nodes in found for name in ("kill", "stop")]
 
 
 def hosts_of(seen: Seen) -> dict[str, list[str]]:

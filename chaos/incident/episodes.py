@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 
 from ..oracle.timers import Timers
 from .acts import acts_in
-from .candidates import Candidate, candidates_for, hosts_of, of_nodes
+from .candidates import Candidate, candidates_for, hosts_of, of_nodes, together
 from .explains import Fit, fits
 from .hypotheses import Episode, Hypothesis, Inferred
 from .joining import joined, shapes_of, unions, variants
@@ -57,7 +57,7 @@ def _pool(seen: Seen, taken: dict[Sign, float]) -> list[Candidate]:
             for candidate in candidates_for(sign, seen):
                 found.setdefault(candidate)
     if found:
-        for candidate in shapes_of(seen):
+        for candidate in (*shapes_of(seen), *together(seen)):
             found.setdefault(candidate)
     for nodes in hosts_of(seen).values():
         for name in ("pause", "kill", "host_lost"):
@@ -97,7 +97,7 @@ def _told(
     certainty = certainty_of(seen, ranked)
     if certainty == "certain" and any(
         one.candidate != fit.candidate
-        for one in alternatives(seen, fit, [*pool, *more], taken)
+        for one in alternatives(seen, fit, [*pool, *more, *(other.candidate for other in chosen)], taken)
         if one.net > fit.net - CERTAIN
     ):
         certainty = "likely"  # something else would account for it, and for more

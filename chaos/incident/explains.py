@@ -37,6 +37,7 @@ CLOCKS_MS, LATE_WORTH = 10_000.0, 0.5
 CONFLICT = 6.0
 NOT_LEFT = 10.0
 """Of a clean stop whose unregistration a NameServer's log does not have: it cannot be left out."""
+RESTARTS_MS = 60_000.0
 BEARS = -8.0
 """So much of what hardly goes with a fault, one behind the other, ends a fit, too."""
 
@@ -240,6 +241,11 @@ def _fit(
         for edge, mode in candidate.edges:
             if mode is Mode.BY_HAND and edge not in says_so and seen.covers(edge.peer, start.from_ms, start.to_ms):
                 against.append(Missing(f"{edge.peer} says nothing of it", NOT_LEFT))
+        if candidate.name == "unregister":
+            broker = candidate.edges[0][0].dialler
+            ended = [s for s in seen.by_edge.get(Edge(broker, ""), ()) if s.kind in (Kind.BOOT, Kind.STOPPED)]
+            if any(abs(sign.at_ms - start.to_ms) <= RESTARTS_MS for sign in ended):
+                against.append(Missing(f"{broker} was stopped, or started again, at that time", NOT_LEFT))
         return Fit(candidate, signs, start, start, against)
     boot = next((sign.at_ms for sign, _, _ in reversed(kept) if sign.kind is Kind.BOOT), None)
     if own:

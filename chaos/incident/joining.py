@@ -61,7 +61,28 @@ def joined(seen: Seen, chosen: Sequence[Fit], taken: dict[Sign, float]) -> list[
     while (better := _one_join(seen, left, taken) or _one_cover(seen, left, taken)) is not None:
         members, fit = better
         left = [one for one in left if one not in members] + [fit]
+    return _without_idle(seen, left, taken)
+
+
+def _without_idle(seen: Seen, left: list[Fit], taken: dict[Sign, float]) -> list[Fit]:
+    """The same without those that the others, told anew, account for as well by themselves."""
+    for one in sorted(left, key=lambda fit: fit.net):
+        others = [fit for fit in left if fit is not one]
+        again = [_anew(seen, fit, others, taken) for fit in others]
+        if others and sum(fit.net for fit in again) >= sum(fit.net for fit in left) - 0.01:
+            return _without_idle(seen, again, taken)
     return left
+
+
+def _anew(seen: Seen, fit: Fit, among: Sequence[Fit], taken: dict[Sign, float]) -> Fit:
+    """The fault with all that it accounts for and none of the others does."""
+    rest = dict(taken)
+    for other in among:
+        if other is not fit:
+            rest |= {sign: worth for sign, worth in other.signs}
+    own = {sign for sign, _ in fit.signs}
+    found = [one for one in fits(fit.candidate, seen, rest) if any(sign in own for sign, _ in one.signs)]
+    return max([fit, *found], key=lambda one: one.net)
 
 
 COVERED = 0.7
