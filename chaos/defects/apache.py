@@ -130,7 +130,17 @@ OF_APACHE: dict[str, Defect] = {
             nodes=("broker-a/2",),
             scenario="leader-election",
             caught_by=checks("one_master"),
-            also=_OF_ROUTES | checks("no_acknowledged_loss", "no_resurrection", "routes_are_true"),
+            also=_OF_ROUTES
+            | checks(
+                "commits_follow_work",
+                "dead_brokers_avoided",
+                "duplicates",
+                "no_acknowledged_loss",
+                "no_resurrection",
+                "order_kept",
+                "routes_are_true",
+                "routes_as_registered",
+            ),
             plant=_elects_itself,
         ),
         Defect(
