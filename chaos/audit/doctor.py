@@ -12,7 +12,7 @@ import json
 from collections.abc import Sequence
 
 from ...remoting.node.network import Address
-from ...remoting.node.node import on_this_machine
+from ...remoting.node.this_machine import on_this_machine
 from ..errors import HarnessError
 from .causes import Cause, causes_of, is_routed_everywhere
 from .reading import Reader

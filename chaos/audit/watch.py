@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ...remoting.node.network import Address
-from ...remoting.node.node import on_this_machine
+from ...remoting.node.this_machine import on_this_machine
 from ..errors import HarnessError
 from .auditor import Change
 from .looks import Look

@@ -23,7 +23,7 @@ from ...remoting.codes import MASTER_ID, ResponseCode
 from ...remoting.errors import ClientError, ResponseError, RocketMQError
 from ...remoting.node.clock import Clock
 from ...remoting.node.network import Address
-from ...remoting.node.node import on_this_machine
+from ...remoting.node.this_machine import on_this_machine
 from ..errors import HarnessError
 
 T = TypeVar("T")

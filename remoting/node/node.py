@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from .clock import Clock, RealClock
-from .network import Address, Network, TcpNetwork
+from .clock import Clock
+from .network import Address, Network
 from .recording import Recorder, ignore
 
 _LOG = logging.getLogger("nemesrv")
@@ -31,11 +31,6 @@ class NodeContext:
     """Where this node may keep files; the same folder after a restart."""
     incarnation: int = 0
     """How many processes of this node there were before."""
-
-
-def on_this_machine(name: str) -> NodeContext:
-    """Of a program that a person runs here: this machine's clock, its sockets, and chance without a seed."""
-    return NodeContext(name=name, clock=RealClock.starting_now(), network=TcpNetwork(), rng=random.Random())
 
 
 class Node(Protocol):

@@ -18,6 +18,7 @@ FOLDERS = ("remoting", "actors", "clients", "chaos/workloads")
 EXCEPTIONS = {
     "remoting/node/clock.py": "it is the seam to time",
     "remoting/node/network.py": "it is the seam to connections",
+    "remoting/node/this_machine.py": "makes the context of a program that a person runs",
     "actors/actor.py": "the Ray shell, which makes a node's context",
     "actors/cluster.py": "the driver's side of the Ray shells, no node",
     "actors/ray_host.py": "starts and ends the driver's Ray, no node",
