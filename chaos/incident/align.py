@@ -39,7 +39,8 @@ def aligned(
         shift = source.zone_ms + source.offset_ms
         marks = [mark._replace(at_ms=mark.at_ms - shift) for mark in marks_of(source, book)]
         resolution = min((line.resolution_ms for line in source.lines), default=1000)
-        clocks.append(Clock(source.name or source.key, resolution, marks, given=fixed))
+        ends = [line.middle_ms - shift for line in (source.lines[0], source.lines[-1])]
+        clocks.append(Clock(source.name or source.key, resolution, marks, ends[0], ends[1], given=fixed))
     said = solve(clocks)
     for source, clock in zip(sources, clocks, strict=True):
         _set(source, clock, offset_given=chosen(source, offsets) is not None)

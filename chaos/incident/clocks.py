@@ -89,9 +89,30 @@ def solve(clocks: Sequence[Clock]) -> list[str]:
     """
     waiting = set(range(len(clocks)))
     said: list[str] = []
+    middles: list[float] = []
     while waiting:
+        before = set(waiting)
         said += _group(clocks, waiting)
+        members = before - waiting
+        middle = statistics.median(
+            (clocks[one].first_ms + clocks[one].last_ms) / 2 - clocks[one].shift_ms for one in members
+        )
+        if middles and not any(clocks[one].given for one in members):
+            _over(clocks, members, middle - middles[0])
+        middles.append(middle)
     return said
+
+
+def _over(clocks: Sequence[Clock], members: Iterable[int], apart_ms: float) -> None:
+    """What shares nothing with the others is of the same incident: in the zone in which it lies over them."""
+    far = abs(apart_ms) > 15 * 3_600_000
+    shift = apart_ms if far else round(apart_ms / QUARTER_MS) * QUARTER_MS
+    for one in members:
+        clocks[one].shift_ms += shift
+        clocks[one].certainty = "unsure"
+        clocks[one].bound_ms = max(min(clocks[one].bound_ms, 1e12), QUARTER_MS / 2) if shift else clocks[one].bound_ms
+        if shift:
+            clocks[one].why = "it shares nothing with the others: so that it lies over them in time"
 
 
 def _group(clocks: Sequence[Clock], waiting: set[int]) -> list[str]:

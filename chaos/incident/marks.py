@@ -26,6 +26,7 @@ _RECURS_MS = 45_000.0
 """A registration so long after the one before is no turn of the timer."""
 _APART = 0.3
 """What a mark counts between NameServers, of whom each may have heard of something else."""
+_BOOT_MS = 60_000.0
 _CLIENT_ID = re.compile(r"clientId=([^,\]\s]+)")
 
 
@@ -118,13 +119,17 @@ def _of_dialler(source: Source, book: Book) -> Iterator[Mark]:
     last: dict[str, float] = {}
     lost: dict[str, float] = {}
     dialled: dict[str, float] = {}
+    known_ms = source.lines[0].middle_ms if source.lines else 0.0
+    """Since when there would be a registration in the log, if there was one before."""
+    boots = {line.middle_ms for line in source.lines if line.event in ("broker_boot", "setting")}
     for line in source.lines:
         fields, at_ms = line.fields, line.middle_ms
         match line.event:
             case "registered":
                 before = last.get(fields["name_server"])
                 yield from _there(f"reg {own}", fields["name_server"], at_ms, 1.0)
-                if before is None or at_ms - before > _RECURS_MS:
+                begins = before is None and any(abs(at_ms - boot) < _BOOT_MS for boot in boots)
+                if begins or at_ms - (known_ms if before is None else before) > _RECURS_MS:
                     yield from _there(f"first {own}", fields["name_server"], at_ms, 5.0)
                 last[fields["name_server"]] = at_ms
             case "unregistered":
