@@ -353,6 +353,10 @@ def _commonest_of(
     rival = float(rivals.max()) if len(rivals) else 0.0
     spread = 0.41 * math.hypot(one.resolution_ms, other.resolution_ms) if whole else 60.0
     bound = max(spread / math.sqrt(max(count, 1)) * 2, 5.0)
+    half = 500.0 * ((one.resolution_ms >= 1000) + (other.resolution_ms >= 1000))
+    low_ms, high_ms = float(apart[chosen].max()) - half, float(apart[chosen].min()) + half
+    if half and high_ms > low_ms:  # events that recur in one phase of their second say one thing many times
+        shift, bound = (low_ms + high_ms) / 2, max((high_ms - low_ms) / 2, 50.0)
     round_ = _distance(shift) <= 2_000 and abs(shift) <= 15 * 3_600_000
     if matched >= 9 and count >= 3 and rival <= 0.6 * matched:
         certainty = "certain"

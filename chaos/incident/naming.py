@@ -21,6 +21,7 @@ from .sources import BROKER, CLIENT, NAME_SERVER, Source
 _OWN_NAME = re.compile(r"(?:^|[/_.\-])(ns|namesrv|nameserver|name-server)[-_]?(\d+)(?=$|[/_.])", re.IGNORECASE)
 _CLIENT_NAME = re.compile(r"(?:^|/)((?:producer|consumer|client)-\d+)(?=$|[/_.\-])", re.IGNORECASE)
 _NEAR_MS = 2_000.0
+_CHANNELS = {"connected": "conn", "closed": "disc"}
 _APART = 0.4
 """Scores nearer than that tell nothing apart: the order of the lists decides."""
 _MOST = 6
@@ -90,7 +91,7 @@ def nodes_of(sources: Sequence[Source], book: Book) -> Nodes:
     nodes = Nodes()
     servers = [source for source in sources if source.kind == NAME_SERVER]
     addresses = _name_server_addresses(book, servers)
-    matched = _matched(servers, addresses, sources)
+    matched = _matched(servers, addresses, sources, book)
     for source in servers:
         address, how = matched.get(source.name, (None, "no log says it"))
         nodes.name_servers[source.name] = [address] if address else []
@@ -152,10 +153,10 @@ def _port(source: Source) -> str | None:
 
 
 def _matched(
-    servers: Sequence[Source], addresses: Sequence[str], sources: Sequence[Source]
+    servers: Sequence[Source], addresses: Sequence[str], sources: Sequence[Source], book: Book
 ) -> Mapping[str, tuple[str, str]]:
     """NameServer's name → its address and how that is known; the best pairs first."""
-    seen = {address: _seen_at(address, sources) for address in addresses}
+    seen = {address: _seen_at(address, sources, book) for address in addresses}
     told = {source.name: _tells(source) for source in servers}
     scores = {
         (source.name, address): _score(source, address, seen[address], told[source.name])
@@ -234,25 +235,32 @@ def _tells(source: Source) -> dict[str, list[float]]:
     for line in source.lines:
         if line.event in ("master_address", "broker_registered"):
             found.setdefault(f"reg {line.fields['address']}", []).append(source.wall_ms(line))
-        elif line.event == "channel_active":
-            found.setdefault(f"conn {host_of(line.fields['address'])}", []).append(source.wall_ms(line))
+        elif line.event in ("channel_active", "channel_inactive"):
+            what = "conn" if line.event == "channel_active" else "disc"
+            found.setdefault(f"{what} {host_of(line.fields['address'])}", []).append(source.wall_ms(line))
     return {key: sorted(times) for key, times in found.items()}
 
 
-def _seen_at(address: str, sources: Sequence[Source]) -> dict[str, list[float]]:
+def _seen_at(address: str, sources: Sequence[Source], book: Book) -> dict[str, list[float]]:
+    """What diallers say of that address alone: registered, connected, closed."""
     found: dict[str, list[float]] = {}
     for source in sources:
-        own = None
+        own, host = None, None
         if source.kind == BROKER:
-            own = next((line.fields["address"] for line in source.lines if line.event == "broker_boot"), None)
+            identity = broker_identity(source, book)
+            own = identity[2] if identity is not None else None
+            host = host_of(own) if own else None
         elif source.kind == CLIENT:
             host = ident(source)["address"]
-            for line in source.lines:
-                if line.event == "connected" and line.fields.get("address") == address and host:
-                    found.setdefault(f"conn {host}", []).append(source.wall_ms(line))
+        last: dict[str, float] = {}
         for line in source.lines:
             if line.event == "registered" and line.fields["name_server"] == address and own:
                 found.setdefault(f"reg {own}", []).append(source.wall_ms(line))
+            elif line.event in _CHANNELS and line.fields.get("address") == address and host:
+                at_ms = source.wall_ms(line)
+                if at_ms - last.get(line.event, -1e18) > _NEAR_MS:  # one end of a channel prints several lines
+                    found.setdefault(f"{_CHANNELS[line.event]} {host}", []).append(at_ms)
+                last[line.event] = at_ms
     return {key: sorted(times) for key, times in found.items()}
 
 

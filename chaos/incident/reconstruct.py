@@ -231,6 +231,8 @@ def _framed(
         said: dict[str, Any] = {"kind": role, "learnt": "log" if node in named else "inferred"}
         if len(found) > 1:
             said["addresses"] = found
+        if nodes.sure.get(node, "").startswith("a guess"):
+            said["address_by"] = "guess"
         framed.put(origin, "harness", "harness", "node", source=node, address=next(iter(found), None), value=said)
     framed.put(origin, "harness", "harness", "phase", phase="steady")
     for node, role in nodes.roles.items():
