@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from .book import Book
 from .clocks import QUARTER_MS, SET_ALIKE_MS, Clock, solve
 from .line import HOUR_MS, SERVERS_ZONE_MS, zone_text
-from .marks import marks_of
+from .marks import known_hosts, marks_of
 from .sources import NAME_SERVER, Source
 
 UNSET_MS = 1_000.0 * 60 * 60 * 24 * 200
@@ -29,7 +29,8 @@ def aligned(
     """
     zones, offsets = zones or {}, offsets or {}
     clocks = []
-    for source in sources:
+    all_marks = known_hosts([marks_of(source, book) for source in sources], sources)
+    for source, told in zip(sources, all_marks, strict=True):
         zone, offset = chosen(source, zones), chosen(source, offsets)
         own = next((line.zone_ms for line in source.lines if line.zone_ms is not None), None)
         source.zone_ms = int(zone) if zone is not None else own if own is not None else SERVERS_ZONE_MS
@@ -37,7 +38,7 @@ def aligned(
         source.offset_ms = offset or 0.0
         fixed = (zone is not None or own is not None) and offset is not None
         shift = source.zone_ms + source.offset_ms
-        marks = [mark._replace(at_ms=mark.at_ms - shift) for mark in marks_of(source, book)]
+        marks = [mark._replace(at_ms=mark.at_ms - shift) for mark in told]
         resolution = min((line.resolution_ms for line in source.lines), default=1000)
         ends = [line.middle_ms - shift for line in (source.lines[0], source.lines[-1])]
         clocks.append(Clock(source.name or source.key, resolution, marks, ends[0], ends[1], given=fixed))

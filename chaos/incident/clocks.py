@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 QUARTER_MS = 900_000.0
-_MOST = 1_500
+_MOST = 400
 """So many marks of a kind are compared; of more, those that do not recur."""
 _NEAR_MS = 1_500.0
 _SAME_CLOCK_MS = 1_000.0
@@ -40,6 +40,8 @@ TOLD, HEARD = "~told", "~heard"
 SLOW = "~"
 _POLL_MS = 31_500.0
 _HEARD_COUNTS = 1.5
+_RECURRING = 1.0
+"""What recurs weighs no more."""
 
 
 class Mark(NamedTuple):
@@ -342,10 +344,10 @@ def _commonest_of(
         found = found + _HEARD_COUNTS * polls.fitting(apart)
     best = float(found.max())
     good = np.flatnonzero(found >= 0.97 * best)
-    near = [_distance(float(apart[at])) for at in good]
+    near = _distances(apart[good])
     # of those nearly as common, the nearest to a quarter of an hour; of these the commonest
-    nearest = min(near)
-    at = max((n for n, d in zip(good, near, strict=True) if d <= nearest + 2_000), key=lambda n: float(found[n]))
+    nearest = good[near <= near.min() + 2_000]
+    at = int(nearest[np.argmax(found[nearest])])
     chosen = (apart >= apart[at] - reach) & (apart <= apart[at] + reach)
     shift = float(np.average(apart[chosen], weights=weight[chosen]))
     matched, count = float(found[at]), int(chosen.sum())
@@ -358,7 +360,10 @@ def _commonest_of(
     if half and high_ms > low_ms:  # events that recur in one phase of their second say one thing many times
         shift, bound = (low_ms + high_ms) / 2, max((high_ms - low_ms) / 2, 50.0)
     round_ = _distance(shift) <= 2_000 and abs(shift) <= 15 * 3_600_000
-    if matched >= 9 and count >= 3 and rival <= 0.6 * matched:
+    recurs_only = float(weight[chosen].max()) <= _RECURRING and polls is None
+    if recurs_only and not round_:
+        certainty = "unsure"  # it would be as right a period further on
+    elif matched >= 9 and count >= 3 and rival <= 0.6 * matched:
         certainty = "certain"
     elif (matched >= 3 and count >= 2 and rival < 0.9 * matched) or (round_ and matched >= 3 and count >= 2):
         certainty = "likely"
@@ -368,11 +373,19 @@ def _commonest_of(
 
 
 def _distance(shift_ms: float) -> float:
-    """How far it is from a whole quarter of an hour; years off is no zone."""
-    off = abs(shift_ms - round(shift_ms / QUARTER_MS) * QUARTER_MS)
-    if abs(shift_ms) <= 2_000:
-        return 0.0
-    return off if abs(shift_ms) <= 15 * 3_600_000 else QUARTER_MS
+    import numpy as np
+
+    return float(_distances(np.array([shift_ms]))[0])
+
+
+def _distances(shifts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """How far each is from a whole quarter of an hour; years off is no zone."""
+    import numpy as np
+
+    off = np.abs(shifts - np.round(shifts / QUARTER_MS) * QUARTER_MS)
+    far = np.where(np.abs(shifts) <= 15 * 3_600_000, off, QUARTER_MS)
+    found: npt.NDArray[np.float64] = np.where(np.abs(shifts) <= 2_000, 0.0, far)
+    return found
 
 
 def _by_key(marks: Iterable[Mark]) -> dict[str, list[Mark]]:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from ...remoting.node.profile import Profile
 from ..checkers import CHECKS
-from ..errors import HarnessError, ScenarioError
+from ..errors import ScenarioError
 from ..experiment.run_folder import RunFolder, refuse_used
 from ..history.rows import write_parquet
 from ..history.schema import Row
+from ..logs.files import LogError
 from ..scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel
 from .episodes import episodes_of
 from .fault_rows import fault_rows, unknown_rows
@@ -139,9 +140,11 @@ def written(
     name = name if name[:1].isalpha() else f"imported-{name}".strip("-")
     found = reconstruct(lines, files, zones=zones, offsets=offsets, configs=configs, name=name[:60])
     if not found.found:
-        raise HarnessError(
-            "no line of these logs is one that a RocketMQ server or client writes of itself: allowed are namesrv.log, "
-            "broker.log, remoting.log, rocketmq_client.log and logs of programs that have RocketMQ's loggers"
+        raise LogError(
+            " ".join(f"{note}." if not note.endswith(".") else note for note in reading)
+            + (" " if reading else "")
+            + "no line of these logs is one that a RocketMQ server or client writes of itself: allowed are "
+            "namesrv.log, broker.log, remoting.log, rocketmq_client.log and logs of programs with RocketMQ's loggers"
         )
     inferred = episodes_of(found.rows, timers=found.timers_used).to_json()
     end_ms = max(row["time_ms"] for row in found.rows)

@@ -14,13 +14,13 @@ new topic           topic created                             topic NAME
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .book import Book, broker_identity
 from .clocks import ANY, AT, HEARD, TOLD, Mark
 from .routes import route_of
-from .sources import BROKER, NAME_SERVER, Source
+from .sources import BROKER, CLIENT, NAME_SERVER, Source
 
 _RECURS_MS = 45_000.0
 """A registration so long after the one before is no turn of the timer."""
@@ -34,6 +34,25 @@ def marks_of(source: Source, book: Book) -> list[Mark]:
     """The marks of one log; their times are its stamps as if they were UTC."""
     found = _of_name_server(source) if source.kind == NAME_SERVER else _of_dialler(source, book)
     return list(found)
+
+
+def known_hosts(marks: Sequence[list[Mark]], sources: Sequence[Source]) -> list[list[Mark]]:
+    """Without channels of strangers: a probe or a tool, whose log is not here, says nothing to any other log."""
+    hosts = {
+        _host_in(mark.key)
+        for source, found in zip(sources, marks, strict=True)
+        if source.kind != NAME_SERVER
+        for mark in found
+        if mark.key.startswith(("conn ", "disc ")) and (AT in mark.key or source.kind == CLIENT)
+    }
+    return [
+        [mark for mark in found if not mark.key.startswith(("conn ", "disc ")) or _host_in(mark.key) in hosts]
+        for found in marks
+    ]
+
+
+def _host_in(key: str) -> str:
+    return key.partition(" ")[2].partition(AT)[0].partition(">")[0]
 
 
 def host_of(address: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -93,7 +93,7 @@ def reconstruct(
         else:
             address = _first(nodes, source.name) if source.kind == BROKER else None
             DiallerLog(source, nodes.roles.get(source.name, "producer"), book, rows, address).read()
-    _heard(rows, nodes)
+    _heard(rows, nodes, {one.name for one in sources if any(line.event == "master_address" for line in one.lines)})
     stamps = [row["time_ms"] for row in rows.made] or [0.0]
     origin, last = math.floor(min(stamps) / 1000) * 1000.0, max(stamps)
     for source in sources:
@@ -145,7 +145,7 @@ def _topics_each(book: Book) -> int:
     return MOST_TOPICS if sum(map(len, book.topics.values())) > 20_000 else 20_000
 
 
-def _heard(rows: Rows, nodes: Nodes) -> None:
+def _heard(rows: Rows, nodes: Nodes, tells_all: Collection[str]) -> None:
     """What a broker's log says that a NameServer took, where its own does not: 5.x prints the first only."""
     own: dict[tuple[str, str], list[float]] = defaultdict(list)
     has_log = set[str]()
@@ -163,6 +163,8 @@ def _heard(rows: Rows, nodes: Nodes) -> None:
             continue
         server = nodes.of_address.get(str(row.get("name_server")))
         address = next(iter(nodes.brokers.get(row["node"], ())), None)
+        if server in tells_all and "/" not in row["node"]:
+            continue  # 4.9 prints each registration of a master: what it does not, did not arrive
         if server is None or server not in has_log or address is None:
             continue
         at_ms = row["time_ms"]
