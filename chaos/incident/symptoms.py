@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from ..history.schema import Group, named
+from ..oracle.intervals import Stretch, merged
 from ..oracle.timers import Timers
-from .signs import HARNESS, Edge, Gathered, Kind, Row, Seen, Sign, gathered, value_of
+from .signs import HARNESS, WORKS, Edge, Gathered, Kind, Row, Seen, Sign, gathered, value_of
 
 NOT_OWN = frozenset({"timer_lag", "node", "run_begin", "run_end", "fault", "host_clock", "phase", "link", "boot"})
 """Rows that are no line of the node that they name."""
@@ -18,6 +19,7 @@ STARTS_WITHIN_MS = 15_000.0
 """What a process writes before it says that it has started."""
 IDLE_MS = 119_000.0
 """Of a channel of a client: the broker's serverChannelMaxIdleTimeSeconds."""
+NEAR_PERIODS, FIRST_KEPT = 8, 3
 SHORT_MS = 500.0
 """A failure that took no longer met no time-out."""
 TELLS_ARRIVALS = 3
@@ -43,7 +45,33 @@ def seen_of(rows: Iterable[Row], timers: Timers | None = None) -> Seen:
         seen.by_edge[edge] = sorted(signs, key=_in_time)
     _arrivals(seen)
     _paired(seen)
+    _thinned(seen)
     return seen
+
+
+def _thinned(seen: Seen) -> None:
+    """Of what worked, what is near to something that did not, and the next on either side: the rest bounds nothing."""
+    near_ms = NEAR_PERIODS * seen.timers.R_ms
+    around = merged(Stretch(sign.at_ms - near_ms, sign.at_ms + near_ms) for sign in seen.bad())
+    begins = [one.start_ms for one in around]
+    for signs in seen.by_edge.values():
+        kept: list[Sign] = []
+        last: Sign | None = None
+        at_before = -1
+        for sign in signs:
+            at = bisect_right(begins, sign.at_ms) - 1
+            inside = at >= 0 and sign.at_ms <= around[at].end_ms
+            if sign.kind not in WORKS or inside:
+                if last is not None:
+                    kept.append(last)
+                    last = None
+                kept.append(sign)
+            elif at != at_before or len(kept) < FIRST_KEPT:
+                kept.append(sign)
+            else:
+                last = sign
+            at_before = at
+        signs[:] = kept
 
 
 def _in_time(sign: Sign) -> tuple[float, int]:
