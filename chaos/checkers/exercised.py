@@ -89,6 +89,8 @@ def gather(gathering: Gathering, world: World) -> Evidence:
 
 def judge(evidence: Evidence, world: World) -> Verdict:
     """Examined: faults and clients. None is a violation: what did not happen makes it UNKNOWN."""
+    if world.run.get("imported"):
+        return Verdict.nothing_examined(NAME, "it was no experiment: nobody injected these faults")
     by_id: dict[str, list[Fault]] = defaultdict(list)
     for fault in world.faults:
         if not fault.by_hand:

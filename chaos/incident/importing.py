@@ -19,6 +19,7 @@ from ..experiment.run_folder import RunFolder, refuse_used
 from ..history.rows import write_parquet
 from ..history.schema import Row
 from ..logs.files import LogError
+from ..reports.summary import INCIDENT
 from ..scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel
 from .episodes import episodes_of
 from .fault_rows import fault_rows, unknown_rows
@@ -29,8 +30,6 @@ from .timeline import wall_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-INCIDENT = "incident.json"
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,8 @@ from .timeline import timeline_of, wall_text
 from .writing import Rows, lag_rows
 
 MOST_TOPICS = 400
+AS_LOGGED = "as logged"
+"""Whose programs the nodes are: nobody's of ours, so that what only ours do is not asked of them."""
 _FAR_MS = 1_000.0 * 60 * 60 * 24 * 30
 _JOINS_MS = 1_500.0
 
@@ -231,6 +233,8 @@ def _framed(
     for node, role in nodes.roles.items():
         found = nodes.name_servers.get(node) or nodes.brokers.get(node) or []
         said: dict[str, Any] = {"kind": role, "learnt": "log" if node in named else "inferred"}
+        if role != "harness":
+            said["implementation"] = AS_LOGGED
         if len(found) > 1:
             said["addresses"] = found
         if nodes.sure.get(node, "").startswith("a guess"):

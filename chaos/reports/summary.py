@@ -9,12 +9,16 @@ from ..verdict import Validity, Verdict, worst
 from .sentences import example_sentence
 from .table import allowed, left_out_line, measured
 
+INCIDENT = "incident.json"
+"""Beside the history of an import."""
 _NONE: Mapping[str, str] = {}
 _SIGN = {Validity.VALID: "✅", Validity.INVALID: "❌", Validity.UNKNOWN: "❔"}
 
 
 def replay_line(scenario_file: Path | str, seed: int, *, virtual: bool = False) -> str:
-    """The command that repeats a run."""
+    """The command that repeats a run, or an import's incident."""
+    if (folder := Path(scenario_file).parent).joinpath(INCIDENT).is_file():
+        return f"nemesrv replay {folder}"
     return f"nemesrv run {scenario_file} --seed {seed}" + (" --clock virtual" if virtual else "")
 
 

@@ -26,7 +26,7 @@ from bokeh.resources import Resources
 from ...oracle.legend import SYMBOLS
 from ...verdict import Verdict, worst
 from ..table import left_out_line
-from . import events, replayed, sections
+from . import events, from_logs, replayed, sections
 from .canvas import Canvas
 from .told import Run, Told
 from .verdict_table import HEAD, HEAD_OF_TWO, rows_of_two, verdict_rows
@@ -38,10 +38,12 @@ _PREFIXES = ("a-", "b-")
 def html_report(run: Run, verdicts: Sequence[Verdict], run_dir: Path) -> str:
     """The page of the run whose history is in `run_dir`; without a history, the verdicts alone."""
     told = Told(run, verdicts, run_dir)
-    replay = replayed.read_replay(run_dir)
+    replay, incident = replayed.read_replay(run_dir), from_logs.read_incident(run_dir)
     rows = "".join(verdict_rows(v, told.of_verdict[v.name], told.of_examples[v.name]) for v in told.verdicts)
     said = escape(told.names(sentence(told.verdicts, told.world))) if verdicts or replay is None else ""
     said = _defect(told) + said + _left_out(run)
+    if incident is not None:
+        said = told.names(from_logs.said(incident, verdicts, len(run.left_out)))
     if replay is not None:
         said = f"{replayed.said(replay)} {said}"
     return _page(
@@ -52,7 +54,7 @@ def html_report(run: Run, verdicts: Sequence[Verdict], run_dir: Path) -> str:
         rows=told.names(rows) or _UNJUDGED,
         sentence=said,
         description=escape(run.description),
-        facts=_facts(told),
+        facts=_facts(told, incident),
         again=escape(run.again or f"nemesrv run scenario.yaml --seed {run.seed}"),
     )
 
@@ -188,10 +190,18 @@ def _left_out(run: Run) -> str:
     return f" {escape(said[:1].upper() + said[1:])}." if said else ""
 
 
-def _facts(told: Told) -> str:
+def _facts(told: Told, incident: Mapping[str, Any] | None = None) -> str:
     run = told.run
-    facts = [("seed", run.seed), ("profile", run.profile), ("time scale", run.time_scale)]
-    facts += [("clock", told.world.run.get("clock")), ("events", f"{told.recorded.events:,}")]
+    facts: list[tuple[str, object]] = [("profile", run.profile), ("events", f"{told.recorded.events:,}")]
+    if incident is None:
+        facts[:1] = [
+            ("seed", run.seed),
+            *facts[:1],
+            ("time scale", run.time_scale),
+            ("clock", told.world.run.get("clock")),
+        ]
+    else:
+        facts += from_logs.facts(incident)
     facts += [(f"zone {zone}", ", ".join(nodes)) for zone, nodes in (told.world.run.get("zones") or {}).items()]
     facts += [*((run.versions or {}).items())]
     return " ".join(f"<span><b>{escape(k)}</b> {escape(str(v))}</span>" for k, v in facts if v not in (None, ""))

@@ -7,7 +7,7 @@ from html import escape
 from itertools import pairwise
 from typing import Any
 
-from . import changes, flow_plots, lanes, plots, series
+from . import changes, flow_plots, from_logs, lanes, plots, series
 from .canvas import Canvas
 from .told import ROWS_MAX, Told
 
@@ -89,7 +89,8 @@ def drawn(told: Told, canvas: Canvas) -> tuple[dict[str, Any], dict[str, Mapping
 
 def section(name: str, divs: Mapping[str, str], told: Mapping[str, Told]) -> str:
     """The section with the plot of each run, by the run's prefix."""
-    title, note = SECTIONS[name]
+    of_logs = all(one.world.run.get("imported") for one in told.values())
+    title, note = (from_logs.HEADINGS if of_logs else {}).get(name) or SECTIONS[name]
     hidden = sum(len(one.lanes[name]) - len(one.shown[name]) for one in told.values() if name in one.lanes)
     if hidden:
         note += f" {hidden} more rows are not shown; nothing in them was over."
