@@ -321,7 +321,13 @@ class WindowModel:
     def _round_of(self, producer: str, lost: frozenset[str]) -> list[Attempt]:
         """What a producer meets at one queue after the other."""
         queues, meets = self._scenario.topics()[self._scenario.workload.topic], self._attempt(producer)
-        return [meets if b in lost else Attempt(takes_ms=QUICK_MS) for b in self._masters for _ in range(queues)]
+        retries = int(str(self._setting(producer, "retryTimesWhenSendFailed") or 0)) > 0 and len(self._masters) > 1
+        retried = retries and (self._subject.delay is None or meets.fails)
+        return [
+            replace(meets, skips=queues - number if retried else 0) if broker in lost else Attempt(takes_ms=QUICK_MS)
+            for broker in self._masters
+            for number in range(queues)
+        ]
 
     @property
     def _released_ms(self) -> float:

@@ -30,6 +30,9 @@ class Attempt:
     fails: bool = False
     isolates_ms: float = 0.0
     """For how long its producer then sends to other brokers only (sendLatencyFaultEnable)."""
+    skips: int = 0
+    """How many queues the next send leaves out: those of the same broker that follow, and the one that a retry took, or
+    took too late (`TopicPublishInfo.selectOneMessageQueue`: the place in the round moves on with every choice)."""
 
 
 def sends(
@@ -50,31 +53,50 @@ def sends(
         return found
     if any(each.isolates_ms for each in round_):
         return _with_isolation(round_, from_ms, to_ms, period_ms, first, released_ms)
-    steps = [max(period_ms, each.takes_ms) for each in round_]
-    round_ms, fails = sum(steps), sum(each.fails for each in round_)
-    whole = max(0, int((to_ms - from_ms) // round_ms) - 1)
-    at_ms = from_ms + whole * round_ms
-    found.begun, found.failed = whole * len(round_), whole * fails
-    if found.failed:  # where the last of the whole rounds was given up, unless a later one is
-        walk_ms = at_ms - round_ms
-        for number in range(len(round_)):
-            place = (first + number) % len(round_)
-            if round_[place].fails:
-                found.last_failed_ms = walk_ms + round_[place].takes_ms
-            walk_ms += steps[place]
-    number = 0
+    before, turns = _turns(round_, first)
+    at_ms = _walked(before, from_ms, to_ms, period_ms, released_ms, found)
+    steps = [max(period_ms, each.takes_ms) for each in turns]
+    round_ms, fails = sum(steps), sum(each.fails for each in turns)
+    whole = max(0, int((to_ms - at_ms) // round_ms) - 1)
+    if whole:
+        found.begun += whole * len(turns)
+        found.failed += whole * fails
+        walk_ms = at_ms + (whole - 1) * round_ms
+        for each, step_ms in zip(turns, steps, strict=True):  # when the last of them was given up
+            if each.fails:
+                found.last_failed_ms = walk_ms + each.takes_ms
+            walk_ms += step_ms
+        at_ms += whole * round_ms
     while at_ms < to_ms:
-        each = round_[(first + number) % len(round_)]
+        at_ms = _walked(turns, at_ms, to_ms, period_ms, released_ms, found)
+    return found
+
+
+def _turns(round_: Sequence[Attempt], first: int) -> tuple[list[Attempt], list[Attempt]]:
+    """The queues in the order in which sends take them from `first` on: those before it repeats, and those that do."""
+    met: dict[int, int] = {}
+    place = first % len(round_)
+    while place not in met:
+        met[place] = len(met)
+        place = (place + 1 + round_[place].skips) % len(round_)
+    order = [round_[each] for each in met]
+    return order[: met[place]], order[met[place] :]
+
+
+def _walked(
+    turns: Sequence[Attempt], at_ms: float, to_ms: float, period_ms: float, released_ms: float, found: Sends
+) -> float:
+    """When the send after these begins; what came of those that began before `to_ms` is added to `found`."""
+    for each in turns:
+        if at_ms >= to_ms:
+            break
         found.begun += 1
         done_ms = at_ms + each.takes_ms
         if each.fails and done_ms <= released_ms:
             found.failed += 1
             found.last_failed_ms = done_ms
-        at_ms += (
-            steps[(first + number) % len(round_)] if done_ms <= released_ms else max(period_ms, released_ms - at_ms)
-        )
-        number += 1
-    return found
+        at_ms += max(period_ms, each.takes_ms if done_ms <= released_ms else released_ms - at_ms)
+    return at_ms
 
 
 def _with_isolation(

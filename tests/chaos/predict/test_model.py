@@ -171,6 +171,15 @@ def test_whole_rounds_are_counted_as_if_they_were_walked() -> None:
             assert (quick.begun, quick.failed, quick.last_failed_ms) == (begun, failed, last_ms), (to_ms, first)
 
 
+def test_a_retry_that_comes_too_late_leaves_out_the_lost_brokers_other_queues() -> None:
+    lost, good = [Attempt(takes_ms=3000, fails=True, skips=4 - number) for number in range(4)], Attempt(takes_ms=2)
+    found = sends([*lost, *[good] * 8], from_ms=0, to_ms=47_500, period_ms=250, first=0)
+    assert (found.begun, found.failed) == (80, 10), "seven in between: one of the next broker's was the late retry's"
+    assert found.last_failed_ms == 9 * 4_750 + 3_000
+    late = sends([*lost, *[good] * 8], from_ms=0, to_ms=4_751, period_ms=250, first=2)
+    assert (late.begun, late.failed) == (9, 2), "who stands within the lost broker's queues leaves out fewer"
+
+
 def test_a_thread_runs_one_job_at_a_time_and_catches_up() -> None:
     jobs = [Job("poll", 0, 30_000), Job("persist", 9_990, 5_000)]
     assert first_run_ms(jobs, "poll", 1, 100_000, lambda job, at_ms: 0) == 30_000
