@@ -16,6 +16,7 @@ from ..history.schema import Row
 from ..oracle.timers import Timers
 from .align import aligned, reference
 from .book import Book, book_of
+from .clusters import one_cluster
 from .dialler_log import DiallerLog, ident
 from .line import FileAbout, Line, zone_text
 from .name_server_log import NameServerLog
@@ -79,11 +80,11 @@ def reconstruct(
     name: str = "imported",
 ) -> Reconstructed:
     """`zones` (ms ahead of UTC) and `offsets` (ms ahead) by source: its node, a file, a folder, or `*`."""
-    sources = [source for source in sources_of(lines, files) if source.lines]
+    sources, apart = one_cluster([source for source in sources_of(lines, files) if source.lines])
     settings = _config_sources(configs)
     book = book_of([*sources, *settings])
     first_names(sources, book)
-    notes = aligned(sources, book, zones, offsets)
+    notes = [*apart, *aligned(sources, book, zones, offsets)]
     sources, nowhere = _in_time(sources)
     notes += nowhere
     nodes = nodes_of(sources, book)
