@@ -15,6 +15,7 @@ from typing import Any
 
 from .hypotheses import Episode, Hypothesis
 from .signs import Edge, Kind, Row, Seen, Sign, value_of, where_of
+from .telling import GAINED, doubted, named_in
 
 TOGETHER_MS = 10_000.0
 """Lines of several servers so close are of one act."""
@@ -22,6 +23,7 @@ LIST_PERIOD_MS = 120_000.0
 """fetchNameServerAddr's, of brokers and clients."""
 SAID_MS = 2_500.0
 TWICE = 2
+LIKELY_SCORE = 0.8
 ROUTES_MS = 180_000.0
 """So long after a stranger is gone clients may still go by routes that named it."""
 REPLACED_MS = 125_000.0
@@ -38,9 +40,19 @@ def acts_in(seen: Seen) -> tuple[list[Episode], dict[Sign, float]]:
         *_topics(seen),
         *_lists(seen, taken),
     ]
+    for episode in found:
+        _doubt(seen, episode.hypotheses[0])
     if not any(one.hypotheses[0].fault == "name_server_list" for one in found):
         found += _parts_of_the_list(seen)
     return found, taken
+
+
+def _doubt(seen: Seen, one: Hypothesis) -> None:
+    """A line says the act; when it was, its log's clock does, and of lists, which log is whose."""
+    worth = dict.fromkeys(one.observers, GAINED)
+    certainty = doubted(seen, one.certainty, worth, named_in(one.timeline) - one.observers)
+    if certainty != one.certainty:
+        one.certainty, one.score = certainty, min(one.score, LIKELY_SCORE)
 
 
 def _act(
@@ -55,12 +67,13 @@ def _act(
         fault=fault,
         sentence=sentence,
         certainty=certainty,
-        score={"certain": 0.99, "likely": 0.8}.get(certainty, 0.5),
+        score={"certain": 0.99, "likely": LIKELY_SCORE}.get(certainty, 0.5),
         timeline=timeline,
         bounds_ms=[bounds, *ended],
         speaks_for=said,
         speaks_against=[{"says": says} for says in against],
         nodes=nodes or {},
+        observers=frozenset(_nodes(rows)),
     )
     return Episode(from_ms=from_ms, to_ms=to_ms, hypotheses=[one])
 

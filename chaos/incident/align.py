@@ -62,7 +62,7 @@ def _is_in(file: str, name: str) -> bool:
 
 def _set(source: Source, clock: Clock, *, offset_given: bool) -> None:
     source.bound_ms = clock.bound_ms if clock.bound_ms < 1e12 else 0.0
-    source.certainty, source.why = clock.certainty, clock.why
+    source.certainty, source.why, source.pinned = clock.certainty, clock.why, clock.pinned
     shift = clock.shift_ms
     if offset_given or not shift:
         source.offset_ms += shift

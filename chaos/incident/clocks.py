@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,6 +33,7 @@ AT, ANY = "@", "?"
 """Behind a key: at the NameServer with that address, or at one whose address is not known."""
 _SAME_MS = 1_500.0
 _ORDER = ("unsure", "likely", "certain")
+_ELSEWHEN_MS = 2_200.0
 _MANY = 40
 """With more clocks than that not all are compared again and again."""
 TOLD, HEARD = "~told", "~heard"
@@ -67,6 +68,8 @@ class Clock:
     bound_ms: float = math.inf
     certainty: str = "unsure"
     why: str = "nothing in it is told by another log, too"
+    pinned: bool = False
+    """Whether something that does not recur says so: what recurs says it but for whole periods."""
     contradicts: list[str] = field(default_factory=list)
 
 
@@ -81,6 +84,7 @@ class Pair(NamedTuple):
     certainty: str
     address: str = ANY
     """Of a NameServer: under which address it fits."""
+    pinned: bool = False
 
 
 def solve(clocks: Sequence[Clock]) -> list[str]:
@@ -124,14 +128,16 @@ def _group(clocks: Sequence[Clock], waiting: set[int]) -> list[str]:
     shift, placed = {root: 0.0}, dict[int, Pair]()
     whole = Clock("those before it", clocks[root].resolution_ms, list(clocks[root].marks))
     told: dict[int, Pair | None] = {}
+    taken = set[str]()
     while waiting:
         for one in waiting - told.keys():
-            told[one] = compared(whole, clocks[one])
+            told[one] = compared(whole, clocks[one], taken)
         best = max(waiting, key=lambda one: _rank(told[one]))
         pair = told[best]
         if pair is None:
             break
         shift[best], placed[best] = pair.shift_ms, pair
+        taken.add(pair.address)
         waiting.discard(best)
         moved = [mark._replace(at_ms=mark.at_ms - pair.shift_ms) for mark in _at(clocks[best].marks, pair.address)]
         keys = {mark.key for mark in moved}
@@ -196,16 +202,17 @@ def _set(clocks: Sequence[Clock], shift: Mapping[int, float], placed: Mapping[in
                 "certain",
                 "given",
             )
+            clock.pinned = True
             continue
         if len(members) == 1:
             continue
         if one == root:
             clock.bound_ms, clock.certainty = clock.resolution_ms / 2, placed[members[1]].certainty
-            clock.why = "the others are told by it"
+            clock.why, clock.pinned = "the others are told by it", True
         else:
             pair = placed[one]
             clock.bound_ms, clock.certainty = max(pair.bound_ms, 1.0), pair.certainty
-            clock.why = f"{pair.events} events that it shares with others"
+            clock.why, clock.pinned = f"{pair.events} events that it shares with others", pair.pinned
         if abs(clock.shift_ms) <= min(clock.bound_ms, SET_ALIKE_MS):
             clock.shift_ms = 0.0  # as clocks are that one server sets
 
@@ -239,10 +246,11 @@ def _contradictions(clocks: Sequence[Clock], shift: Mapping[int, float]) -> list
     return said
 
 
-def compared(one: Clock, other: Clock) -> Pair | None:
+def compared(one: Clock, other: Clock, taken: Collection[str] = ()) -> Pair | None:
     """By how much the other clock is ahead of the one; None where they share nothing.
 
-    Of a NameServer whose address nobody knows yet: as it fits best, at any of the addresses at which diallers were.
+    Of a NameServer whose address nobody knows yet: as it fits best, at any of the addresses at which diallers were;
+    where it fits at two of them as well, by different clocks, neither is sure. `taken`: addresses that have a log.
     """
     mine, theirs = _by_key(one.marks), _by_key(other.marks)
     if not any(key.endswith(ANY) for key in theirs):
@@ -253,7 +261,15 @@ def compared(one: Clock, other: Clock) -> Pair | None:
         for address in addresses or [ANY]
         if (pair := _compared(one, other, mine, _by_key(_at(other.marks, address)))) is not None
     ]
-    return max(found, key=_rank, default=None)
+    found = [pair for pair in found if pair.address not in taken] or found
+    best = max(found, key=_rank, default=None)
+    if best is None:
+        return None
+    others = [pair.matched for pair in found if abs(pair.shift_ms - best.shift_ms) > _ELSEWHEN_MS]
+    rival = max(others, default=0.0)
+    if rival > 0.9 * best.matched:
+        return best._replace(certainty="unsure")
+    return best._replace(certainty="likely") if rival > 0.6 * best.matched and best.certainty == "certain" else best
 
 
 def _compared(
@@ -369,7 +385,7 @@ def _commonest_of(
         certainty = "likely"
     else:
         certainty = "unsure"
-    return Pair(shift, bound, matched, count, certainty)
+    return Pair(shift, bound, matched, count, certainty, pinned=float(weight[chosen].max()) > _RECURRING)
 
 
 def _distance(shift_ms: float) -> float:

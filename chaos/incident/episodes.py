@@ -27,11 +27,14 @@ from .telling import (
     alternatives,
     apart,
     certainty_of,
+    doubted,
+    named_in,
     same_rank,
     sentence_of,
     spoken_against,
     spoken_for,
     timeline_of,
+    worth_of,
 )
 
 ENOUGH = 2.0
@@ -101,6 +104,7 @@ def _told(
         if one.net > fit.net - CERTAIN
     ):
         certainty = "likely"  # something else would account for it, and for more
+    certainty = doubted(seen, certainty, worth_of(ranked[0]), named_in(timeline_of(ranked[0])))
     hypotheses: list[Hypothesis] = []
     rank = 0
     for position, (one, share) in enumerate(zip(ranked, shares, strict=True)):

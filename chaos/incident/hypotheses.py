@@ -23,6 +23,8 @@ class Hypothesis:
     speaks_against: list[dict[str, Any]] = field(default_factory=list)
     nodes: dict[str, Any] = field(default_factory=dict)
     """What single nodes have of their own, in the scenario's `nodes:`, where that is the fault."""
+    observers: frozenset[str] = frozenset()
+    """Whose lines say it; of acts only."""
 
     def to_json(self) -> dict[str, Any]:
         told: dict[str, Any] = {

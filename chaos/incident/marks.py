@@ -14,6 +14,7 @@ new topic           topic created                             topic NAME
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -27,6 +28,8 @@ _RECURS_MS = 45_000.0
 _APART = 0.3
 """What a mark counts between NameServers, of whom each may have heard of something else."""
 _BOOT_MS = 60_000.0
+_BROUGHT_MS = 1_500.0
+"""Topics that a NameServer hears of so near to a broker's first registration came with it: nobody created them then."""
 _CLIENT_ID = re.compile(r"clientId=([^,\]\s]+)")
 
 
@@ -69,7 +72,8 @@ def client_id(source: Source) -> str | None:
 
 def _of_name_server(source: Source) -> Iterator[Mark]:
     last: dict[str, float] = {}
-    first_ms = -1e18
+    firsts: list[float] = []
+    topics: list[Mark] = []
     for line in source.lines:
         fields, at_ms = line.fields, line.middle_ms
         match line.event:
@@ -82,7 +86,7 @@ def _of_name_server(source: Source) -> Iterator[Mark]:
                 if is_first or (before is not None and at_ms - before > _RECURS_MS):
                     yield from _here(f"first {address}", at_ms, 5.0)
                     yield Mark(f"{TOLD}+{address}", at_ms)
-                    first_ms = at_ms
+                    firsts.append(at_ms)
                 last[address] = at_ms
             case "live_removed":
                 yield from _here(f"unreg {fields['address']}", at_ms, 3.0)
@@ -94,12 +98,20 @@ def _of_name_server(source: Source) -> Iterator[Mark]:
                 yield from _here(f"conn {host_of(fields['address'])}", at_ms, _weight(fields["address"]))
             case "channel_inactive":
                 yield from _here(f"disc {host_of(fields['address'])}", at_ms, _weight(fields["address"]))
-            case "topic_registered" if at_ms - first_ms >= 1_500:  # else its broker brought it
-                yield Mark(f"topic {fields['topic']}", at_ms, 2.0)
+            case "topic_registered":
+                topics.append(Mark(f"topic {fields['topic']}", at_ms, 2.0))
             case "write_perm_wiped" | "write_perm_added":
                 yield Mark(f"{line.event} {fields['broker']}", at_ms, 3.0)
             case _:
                 pass
+    for mark in topics:  # those that a broker brought with it are written before it is, or after
+        if not _is_near(firsts, mark.at_ms):
+            yield mark
+
+
+def _is_near(times: Sequence[float], at_ms: float) -> bool:
+    at = bisect_left(times, at_ms - _BROUGHT_MS)
+    return at < len(times) and times[at] <= at_ms + _BROUGHT_MS
 
 
 def _here(key: str, at_ms: float, weight: float) -> Iterator[Mark]:

@@ -261,7 +261,10 @@ def _beginnings(lines: Sequence[Line]) -> set[int]:
 
 
 def _stops_from(lines: Sequence[Line], end: int) -> int | None:
-    """Where a process's log ends with it closing all its channels: the first of those lines; else None."""
+    """Where a process's log ends with it closing all its channels: the first of those lines; else None.
+
+    What it gives up after silence it does not close by stopping, and who stops scans no more.
+    """
     last_ms = lines[end].stamp_ms
     dropped, known = set[str](), set[str]()
     since = None
@@ -269,6 +272,8 @@ def _stops_from(lines: Sequence[Line], end: int) -> int | None:
         line = lines[number]
         address = line.fields.get("address", "")
         if line.stamp_ms >= last_ms - _LED_TO_MS:
+            if line.event in ("channel_idle", "broker_expired") or (line.event == "scanned" and not dropped):
+                return None
             if line.event == "address_removed":
                 dropped.add(address)
                 since = number

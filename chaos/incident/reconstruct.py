@@ -227,6 +227,7 @@ def _framed(
         "origin_wall_ms": origin,
         "imported": True,
         "logs_of": sorted(named),
+        "doubts": _doubts(nodes, sources),
         "nodes": {node: {"name_servers": found} for node, found in lists.items()},
     }
     framed = Rows()
@@ -249,6 +250,16 @@ def _framed(
     framed.incarnations = rows.incarnations
     framed.put(last + 1_000.0, "harness", "harness", "run_end")
     return framed
+
+
+def _doubts(nodes: Nodes, sources: Sequence[Source]) -> dict[str, list[str]]:
+    """Whose clocks, and which NameServers' addresses, are not known so well that anything is certain by them alone."""
+    many = len(sources) > 1  # of one log alone the clock is by its own right
+    return {
+        "clocks": sorted(one.name for one in sources if many and one.certainty == "unsure"),
+        "periods": sorted(one.name for one in sources if many and not one.pinned),
+        "addresses": sorted(node for node, how in nodes.sure.items() if how.startswith("a guess")),
+    }
 
 
 def _first(nodes: Nodes, node: str) -> str | None:

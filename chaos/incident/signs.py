@@ -105,6 +105,12 @@ class Seen:
     """When the dialler closed a channel that nobody used."""
     arrivals: dict[Edge, list[float]] = field(default_factory=dict)
     """Of a NameServer whose log tells every registration."""
+    unsure: frozenset[str] = frozenset()
+    """Nodes whose clocks nobody knows."""
+    unpinned: frozenset[str] = frozenset()
+    """Nodes whose clocks are known by what recurs only, so but for whole periods."""
+    guessed: frozenset[str] = frozenset()
+    """NameServers of which it is a guess that a log and an address are one's."""
     rows: Sequence[Row] = ()
     first_ms: float = 0.0
     last_ms: float = 0.0

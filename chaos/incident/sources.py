@@ -82,6 +82,8 @@ class Source:
     certainty: str = "unsure"
     why: str = ""
     """What its clock was told by."""
+    pinned: bool = False
+    """Whether that has something that does not recur."""
 
     @property
     def hint(self) -> str:

@@ -34,6 +34,10 @@ def seen_of(rows: Iterable[Row], timers: Timers | None = None) -> Seen:
     )
     begin = next((row for row in ordered if row["event"] == "run_begin"), None)
     seen = Seen(timers or (Timers.from_json(value_of(begin)) if begin else Timers()), rows=ordered)
+    doubts = value_of(begin).get("doubts", {}) if begin else {}
+    seen.unsure, seen.unpinned, seen.guessed = (
+        frozenset(doubts.get(kind, ())) for kind in ("clocks", "periods", "addresses")
+    )
     traffic = named(Group.TRAFFIC)
     told = [row for row in ordered if row["node"] not in HARNESS and row["event"] not in traffic]
     seen.first_ms = min((row["time_ms"] for row in told), default=0.0)

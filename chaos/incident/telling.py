@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..oracle.windows import return_window
@@ -104,6 +104,33 @@ def certainty_of(seen: Seen, ranked: Sequence[Fit]) -> str:
     total = sum(math.exp(other.net - first.net) for other in ranked) + math.exp(-first.net)
     shared = (1 + sum(math.exp(other.net - first.net) for other in alike)) / total
     return "likely" if shared >= LIKELY and first.evidence >= SAID and len(alike) <= ALIKE else "unsure"
+
+
+def doubted(seen: Seen, certainty: str, worth: Mapping[str, float], names: Iterable[str]) -> str:
+    """`likely` in place of `certain`, where logs whose clocks are known do not say enough of it, where one log says it
+    alone whose clock may be off by whole periods, or where a NameServer that it names may be another.
+
+    `worth`: what the lines of each node speak for it; `names`: who it says it was done to.
+    """
+    if certainty != "certain" or not worth:
+        return certainty
+    known = sum(nats for node, nats in worth.items() if node not in seen.unsure)
+    alone = len(worth) == 1 and not seen.unpinned.isdisjoint(worth)
+    return "likely" if known < GAINED or alone or not seen.guessed.isdisjoint(names) else certainty
+
+
+def worth_of(fit: Fit) -> dict[str, float]:
+    """What each node's log speaks for the fault."""
+    found: dict[str, float] = {}
+    for sign, nats in fit.signs:
+        found[sign.observer] = found.get(sign.observer, 0.0) + nats
+    return found
+
+
+def named_in(timeline: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """The nodes that a timeline names."""
+    said = (entry.get(key) or () for entry in timeline for key in ("nodes", "links", "name_servers"))
+    return frozenset(word for words in said for text in words for word in str(text).split())
 
 
 def _says_how(seen: Seen, first: Fit) -> bool:

@@ -177,3 +177,26 @@ def test_no_logs_at_all_are_no_incident() -> None:
     found = reconstruct([])
     assert found.sources == []
     assert found.timeline == []
+
+
+def test_a_name_server_that_gives_up_everybody_after_silence_was_not_stopped(tmp_path: Path) -> None:
+    """As one that nobody lists any more: its log ends so, and it lives."""
+    said = [(20.2, "The Name Server boot success. serializeType=JSON")]
+    for number in (1, 2):
+        address = f"10.0.2.{number}:10911"
+        said += [
+            (30.2, f"new broker registered, {address} HAServer: 10.0.2.{number}:10912"),
+            (30.2, f"cluster [C] brokerName [broker-{number}] master address change from null to {address}"),
+            (150.4, f"NETTY SERVER PIPELINE: IDLE exception [10.0.2.{number}:5511]"),
+            (150.4, f"the broker's channel destroyed, {address}, clean it's data structure at once"),
+            (150.4, f"remove brokerAddr[0, {address}] from brokerAddrTable, {DESTROYED}"),
+            (150.4, f"remove brokerName[broker-{number}] from brokerAddrTable, {DESTROYED}"),
+        ]
+    said.sort(key=lambda line: line[0])
+    for silent, name in ((True, "silent"), (False, "closed")):
+        (tmp_path / name).mkdir()
+        kept = [line for line in said if silent or "IDLE" not in line[1]]
+        (tmp_path / name / "namesrv.log").write_text(stamped(kept))
+        rows = reconstruct(plain_lines([tmp_path / name])).rows
+        assert [row["event"] for row in rows].count("stopped") == (not silent), name
+        assert [row["event"] for row in rows].count("broker_dropped") == 2 * silent, name

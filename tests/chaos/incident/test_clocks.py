@@ -1,0 +1,56 @@
+"""NameServers that have one another's address at first sight: the clock tells, where it can, which is which."""
+
+from __future__ import annotations
+
+import pytest
+
+from nemesrv.chaos.incident.clocks import ANY, AT, Clock, Mark, compared, solve
+
+OLD, NEW = "10.0.1.1:9876", "10.0.1.2:9876"
+STARTED_S = {"broker-a": 0.0, "broker-b": 11.0, "broker-c": 19.0}
+CHANGED_S = {"broker-a": 240.0, "broker-b": 221.0, "broker-c": 259.0}
+"""A list that changed: each hears of it at a time of its own, and registers with the other NameServer."""
+
+
+def first(node: str, at_s: float, address: str) -> Mark:
+    return Mark(f"first {node}{AT}{address}", at_s * 1000, 5.0)
+
+
+def clock(name: str, marks: list[Mark]) -> Clock:
+    return Clock(name, 1, marks, min(mark.at_ms for mark in marks), max(mark.at_ms for mark in marks))
+
+
+def broker(node: str) -> Clock:
+    shared = [Mark(f"client {client}", at_s * 1000, 3.0) for client, at_s in (("p", 33.0), ("q", 90.5), ("r", 127.0))]
+    return clock(node, [first(node, STARTED_S[node], OLD), first(node, CHANGED_S[node], NEW), *shared])
+
+
+def name_server(name: str, times: dict[str, float]) -> Clock:
+    return clock(name, [first(node, at_s, ANY) for node, at_s in times.items()])
+
+
+def test_a_name_server_that_fits_at_two_addresses_by_two_clocks_is_unsure() -> None:
+    one = compared(broker("broker-a"), name_server("ns-1", {"broker-a": CHANGED_S["broker-a"]}))
+    assert one is not None
+    assert one.certainty == "unsure"
+
+
+def test_who_is_listed_only_after_the_change_is_not_put_to_the_start() -> None:
+    clocks = [*map(broker, STARTED_S), name_server("ns-0", STARTED_S), name_server("ns-1", CHANGED_S)]
+    assert solve(clocks) == []
+    assert {one.name: one.shift_ms for one in clocks} == pytest.approx(dict.fromkeys([*STARTED_S, "ns-0", "ns-1"], 0.0))
+
+
+def test_an_address_has_one_log() -> None:
+    one = compared(broker("broker-a"), name_server("ns-1", {"broker-a": CHANGED_S["broker-a"]}), taken={OLD})
+    assert one is not None
+    assert (one.address, one.shift_ms) == (NEW, 0.0)
+
+
+def test_a_clock_is_pinned_by_what_does_not_recur() -> None:
+    recurring = [Mark("reg", at_s * 1000, 1.0) for at_s in range(0, 300, 30)]
+    pinned = [*recurring, Mark("first", 17_000.0, 5.0)]
+    for marks, is_pinned in ((recurring, False), (pinned, True)):
+        pair = compared(clock("one", marks), clock("other", marks))
+        assert pair is not None
+        assert pair.pinned is is_pinned
