@@ -4,7 +4,7 @@ eu/ns-0 ─ 10.0.2.1:10911 ─ eu/broker-a ─ 10.0.1.1:9876 ─ eu/producer-0  
 us/ns-0 ─ 10.7.2.1:10911 ─ us/broker-a ─ 10.7.1.1:9876                      another: left out, and said so
 
 Names join nothing: every cluster may have a broker-a. A log that names neither a broker nor a NameServer that others
-know is of the cluster in whose folder it stands.
+know is of the cluster in whose folder it stands; logs of NameServers that are nobody's else, of those who list some.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from .book import addresses_in
+from .book import addresses_in, book_of
 from .marks import client_id, host_of
 from .sources import BROKER, CLIENT, NAME_SERVER, Source
 
@@ -61,15 +61,45 @@ def clusters_of(sources: Sequence[Source]) -> list[list[Source]]:
         if any(said[one].brokers for one in members)
         and any(said[one].name_servers or sources[one].kind == NAME_SERVER for one in members)
     ]
+    groups.sort(key=lambda members: -sum(len(sources[one].lines) for one in members))
+    groups = _with_their_own(groups, sources, said)
     if len(groups) < 2:
         return [list(sources)]
-    groups.sort(key=lambda members: -sum(len(sources[one].lines) for one in members))
     placed = {one for members in groups for one in members}
     near = [list(members) for members in groups]
     for one in sorted(set(range(len(sources))) - placed):
         shared = [max(_shared(sources[one], sources[other]) for other in members) for members in groups]
         near[shared.index(max(shared))].append(one)
     return [[sources[one] for one in sorted(members)] for members in near]
+
+
+def _with_their_own(
+    groups: Sequence[list[int]], sources: Sequence[Source], said: Sequence[_Said]
+) -> list[list[int]]:  # fmt: skip
+    """NameServers' logs do not say their own address: they are with those who list NameServers that have no log yet,
+    unless the two call different addresses by one broker's name."""
+    alone = [members for members in groups if all(sources[one].kind == NAME_SERVER for one in members)]
+    found = [list(members) for members in groups if members not in alone]
+    for members in alone:
+        names = _names(sources, members)
+        for group in found:
+            listed = frozenset[str]().union(*(said[one].name_servers for one in group))
+            own = sum(sources[one].kind == NAME_SERVER for one in group)
+            theirs = _names(sources, group)
+            if len(listed) >= own + len(members) and all(
+                names[node] & theirs[node] for node in names.keys() & theirs.keys()
+            ):
+                group += members
+                break
+        else:
+            found.append(members)
+    return found
+
+
+def _names(sources: Sequence[Source], members: Iterable[int]) -> dict[str, set[str]]:
+    """Brokers' nodes, and their addresses."""
+    book = book_of([sources[one] for one in members])
+    return {node: set(addresses) for node, addresses in book.addresses().items()}
 
 
 def _joined(said: Sequence[_Said]) -> list[list[int]]:

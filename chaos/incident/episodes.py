@@ -47,7 +47,7 @@ def episodes_of(rows: Iterable[Row], *, timers: Timers | None = None) -> Inferre
     seen = seen_of(rows, timers)
     acts, taken = acts_in(seen)
     pool = _pool(seen, taken)
-    chosen = _chosen(seen, pool, taken)
+    chosen = [fit for fit in _chosen(seen, pool, taken) if not _rests_on_ends(fit)]
     found = [*acts, *(_told(seen, fit, chosen, pool, taken) for fit in chosen)]
     found.sort(key=lambda one: one.from_ms)
     return Inferred(episodes=found, not_seen=_not_seen(seen, found))
@@ -84,6 +84,11 @@ def _chosen(seen: Seen, pool: Sequence[Candidate], taken: dict[Sign, float]) -> 
             if any(edge in touched for edge, _ in candidate.edges):
                 all_fits[candidate] = fits(candidate, seen, explained)
     return joined(seen, chosen, taken)
+
+
+def _rests_on_ends(fit: Fit) -> bool:
+    """Whether all that is said of it is that nothing came any more until the logs end: so do logs that were cut."""
+    return fit.end is None and all(sign.row is None for sign, _ in fit.signs)
 
 
 def _told(

@@ -318,3 +318,15 @@ def test_how_a_name_server_ended_is_never_certain_without_a_line_of_its_own() ->
     one = first(incident)
     assert one.fault in ("kill", "stop")
     assert one.certainty == "likely"
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_who_is_not_heard_of_until_the_logs_end_is_no_episode_unless_a_line_says_so(closed: bool) -> None:
+    incident = Incident()
+    incident.well("broker-b")
+    incident.well("broker-a", but=[(500.0, 600.0)])
+    if closed:
+        for server in ("ns-0", "ns-1"):
+            incident.drops(server, "broker-a", 497.0, "closed")
+    faults = [one.hypotheses[0].fault for one in episodes_of(incident.rows).episodes]
+    assert faults == (["kill"] if closed else [])
