@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from ..conform.result import Result
 
 OPEN_FILES = 16_384
-FIRST_GUESS_S = 200.0
-"""Until the first process has shown how long it takes to start."""
+START_GUESS_S, AT_ONCE_GUESS = 2.0, 64
+"""Until the first process has shown how long it takes to start, and how much memory."""
 
 
 def _profiles(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -93,10 +93,11 @@ def conform(
     """
     from ..conform.histories import write_histories
     from ..conform.judging import hindered_in, judge_all, situations_of
+    from ..conform.pace import cores, planned_s
     from ..conform.profile import profile_of, written
     from ..conform.result import Result as Found
     from ..conform.result import hindered, tidy, with_reasons, write
-    from ..conform.run import run
+    from ..conform.run import jobs_of, run
     from ..conform.scene import Plan
     from ..conform.situations import SITUATIONS
     from ..conform.subject import Program
@@ -121,7 +122,9 @@ def conform(
         seed=seed,
     )
     folder = RunFolder.create("conform", out)
-    progress = Progress(f"conform {Path(cmd[0]).name}", FIRST_GUESS_S, quiet=as_json)
+    jobs = jobs_of([SITUATIONS[name] for name in plan.situations], starts)
+    expected_s = planned_s([situation for situation, _ in jobs], START_GUESS_S, AT_ONCE_GUESS, cores())
+    progress = Progress(f"conform {Path(cmd[0]).name}", START_GUESS_S + expected_s, quiet=as_json)
     try:
         trial = run(
             plan,

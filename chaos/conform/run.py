@@ -135,14 +135,12 @@ class Conducting:
 
     async def _all(self, chosen: Sequence[Situation], started_s: float, which: str = "") -> list[Watched]:
         self._done = 0
-        lasting = sorted((each for each in chosen if not each.many), key=lambda each: -each.for_s)
-        jobs = [(each, 0) for each in lasting]
-        jobs += [(each, number) for each in chosen if each.many for number in range(1, self._plan.starts)]
+        jobs = jobs_of(chosen, self._plan.starts)
         expected_s = planned_s([each for each, _ in jobs], started_s, self._places.free, cores())
         if self._progress is not None:
             self._progress.expect(expected_s)
         many = sum(each.many for each, _ in jobs)
-        what = " and ".join(filter(None, (_counted(len(lasting), "situation"), _counted(many, "start"))))
+        what = " and ".join(filter(None, (_counted(len(jobs) - many, "situation"), _counted(many, "start"))))
         what = f"{which}{what}"
         self._say(what)
         watched: list[Watched] = []
@@ -212,6 +210,13 @@ class Conducting:
         for each in found:
             self._elsewhere |= dict.fromkeys(elsewhere(each.watched))
         return found
+
+
+def jobs_of(chosen: Sequence[Situation], starts: int) -> list[tuple[Situation, int]]:
+    """What follows the first process, with a number each: the longest first, then the other starts."""
+    lasting = sorted((each for each in chosen if not each.many), key=lambda each: -each.for_s)
+    jobs = [(each, 0) for each in lasting]
+    return jobs + [(each, number) for each in chosen if each.many for number in range(1, starts)]
 
 
 def _in_order(watched: Sequence[Watched]) -> list[Watched]:

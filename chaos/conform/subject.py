@@ -12,6 +12,7 @@ Nothing is asked of the program. What it writes that is no JSON line of the prot
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import re
@@ -22,6 +23,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import IO, Any
 
@@ -40,6 +42,8 @@ SEND_EVERY_S = 0.2
 LINE_MAX, LOG_MAX = 16 * 1024, 4 * 1024 * 1024
 """Of a longer line the rest is dropped, and so is what comes after so much of one process's output."""
 LAST_LINES = 6
+_NO_PROGRAM = frozenset((errno.ENOEXEC, errno.ENOENT, errno.EACCES, errno.ENOTDIR))
+"""Errors of exec that are about the file, or about the interpreter in its first line."""
 
 WORDS = ("started", "send", "sent", "received")
 PLACEHOLDERS = ("namesrv", "namesrv_file", "namesrv_http", "namesrv_domain", "topic", "group", "role")
@@ -208,10 +212,11 @@ class Subject:
                 raise self._not_started(dials.not_started)
 
     def _not_started(self, exc: OSError) -> HarnessError:
-        return HarnessError(
-            f"{self._program.words[0]} cannot be started: {exc.strerror or exc}; a script needs a first line such as "
-            "#!/bin/sh, or its interpreter as the first word"
-        )
+        cmd, why = self._program.words[0], exc.strerror or str(exc)
+        if exc.errno in _NO_PROGRAM:
+            allowed = "a script needs a first line such as #!/bin/sh, or its interpreter as the first word"
+            return ScenarioError("conform", "CMD", repr(cmd), f"a program that can be started ({why}); {allowed}")
+        return HarnessError(f"{cmd} cannot be started: {why}")
 
     def _run(self, arguments: list[str], environment: dict[str, str]) -> None:
         dials = self._dials
@@ -420,5 +425,5 @@ def how(code: int) -> str:
 
 
 def told_of(lines: Sequence[str]) -> str:
-    """`; its last output: a | b`, for a sentence; "" where it wrote nothing."""
-    return f"; its last output: {' | '.join(lines)}" if lines else "; it wrote nothing"
+    """`; its last output: a | b`, for a sentence, a line that comes again and again once; `; it wrote nothing`."""
+    return f"; its last output: {' | '.join(line for line, _ in groupby(lines))}" if lines else "; it wrote nothing"

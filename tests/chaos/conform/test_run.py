@@ -23,7 +23,7 @@ from nemesrv.chaos.conform.scene import Plan
 from nemesrv.chaos.conform.situations import SITUATIONS, Act, Situation, Step, Whom
 from nemesrv.chaos.conform.subject import Program
 from nemesrv.chaos.conform.watched import Watched
-from nemesrv.chaos.errors import HarnessError
+from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.fronts.behaviour import REFUSES
 from nemesrv.chaos.fronts.observed import Answered, Asked, Behaved, Closed, Dialled, Happened, Opened, Told
 
@@ -213,11 +213,11 @@ def test_a_client_of_another_protocol_is_told_so(tmp_path: Path, begin: bytes, w
     assert re.search(why, trial.hindered), trial.hindered
 
 
-def test_a_program_that_the_system_does_not_start_is_a_failure_of_the_harness(tmp_path: Path) -> None:
+def test_a_file_that_the_system_does_not_execute_is_wrong_input(tmp_path: Path) -> None:
     client = tmp_path / "client"
     client.write_text("no first line that names an interpreter\n")
     client.chmod(0o755)
-    with pytest.raises(HarnessError, match="cannot be started: Exec format error"):
+    with pytest.raises(ScenarioError, match=r"a program that can be started \(Exec format error\)"):
         conducted(tmp_path, str(client))
 
 

@@ -16,7 +16,7 @@ from nemesrv.actors.processes import Process
 from nemesrv.chaos.conform import subject as subject_module
 from nemesrv.chaos.conform.situations import Role
 from nemesrv.chaos.conform.subject import Instructions, Program, Subject, parse, told_of
-from nemesrv.chaos.errors import HarnessError, ScenarioError
+from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.fronts.dials import Dials
 from nemesrv.chaos.fronts.observed import Dialled, Told
 from nemesrv.remoting.node.clock import RealClock
@@ -236,7 +236,7 @@ def test_a_file_that_is_no_program_is_told_by_name(tmp_path: Path) -> None:
     script.chmod(0o755)
     Program((str(script),)).check()
     subject = Subject(Program((str(script),)), TOLD, log=tmp_path / "log", saw=lambda told: None, now_ms=lambda: 0.0)
-    with pytest.raises(HarnessError, match="Exec format error; a script needs a first line"):
+    with pytest.raises(ScenarioError, match=r"\(Exec format error\); a script needs a first line"):
         done(subject.start)
 
 
@@ -328,5 +328,5 @@ def test_where_its_dials_are_seen_a_file_that_is_no_program_is_told_all_the_same
         program = Program((str(script),))
         await Subject(program, TOLD, log=log, saw=lambda told: None, now_ms=lambda: 0.0, dials=dials).start()
 
-    with pytest.raises(HarnessError, match="cannot be started: Exec format error"):
+    with pytest.raises(ScenarioError, match=r"a program that can be started \(Exec format error\); a script needs"):
         done(work)
