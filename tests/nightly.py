@@ -27,6 +27,7 @@ _END_TO_END = "tests/chaos/test_end_to_end.py"
 _SELFTEST = "tests/chaos/test_selftest.py"
 _STOPPING = "tests/chaos/test_stopping.py"
 _CLIENTS = "tests/clients_matrix/test_drivers.py::test_a_client_sends_and_receives_and_ends_at_sigterm"
+_FINDINGS, _SABOTAGE = "tests/clients_matrix/test_findings.py", "tests/chaos/conform/test_sabotage.py"
 _APACHE = "tests/apache_matrix/test_runs.py"
 _DRILLS = "tests/drills/test_drills.py::test_a_drill_on_our_nodes_gives_the_fields_intervals"
 _MUSEUM = "tests/chaos/museum/test_incidents.py"
@@ -397,6 +398,16 @@ NIGHTLY = (
         "tests/clients_matrix/test_twice.py::test_two_runs_of_a_client_agree",
         "two whole profiles of Java 4.9.8 (`python -m tests.clients_matrix --twice CLIENT`)",
         ("tests/clients_matrix/test_twice.py", "tests/chaos/conform/test_sabotage.py"),
+    ),
+    Nightly(
+        f"{_FINDINGS}::test_7056_is_red_on_java_4_9_8_and_green_on_5_3_3_within_a_minute",
+        "apache/rocketmq#7056 found by `nemesrv conform` in Java 4.9.8, and not in 5.3.3 (40 s each)",
+        (f"{_FINDINGS}::test_javas_client_says_its_language_and_version_and_each_start_is_seen", _SABOTAGE),
+    ),
+    Nightly(
+        f"{_FINDINGS}::test_the_phase_lock_of_ali_ons_is_one_look_up_in_n_minus_one",
+        "the phase lock found by `nemesrv conform` in Node's `ali-ons` (2 min 15 s)",
+        (f"{_FINDINGS}::test_ali_ons_begins_at_the_second_name_server", _SABOTAGE),
     ),
     Nightly(
         "tests/clients_matrix/test_hour.py::test_our_client_has_no_errors",

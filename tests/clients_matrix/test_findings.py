@@ -1,0 +1,73 @@
+"""What `nemesrv conform` finds unaided of clients as their registries have them, and who they are."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nemesrv.remoting.codes import V4_9_8
+
+from .catalogue import CLIENTS
+from .install import ClientMissing, command
+
+LIMIT_S = 60.0
+"""What #7056 may take to be found, the start of everything included."""
+
+
+def found(name: str, folder: Path, rule: str, *options: str) -> tuple[dict[str, Any], Mapping[str, Any]]:
+    """Its conform.json and of that the rule, held against the client's profile."""
+    client = CLIENTS[name]
+    try:
+        words = command(client)
+    except ClientMissing as exc:
+        pytest.skip(str(exc))
+    against = ("--profile", client.profile, "--profile-rocketmq", client.servers)
+    run = ("--rules", rule, *options, "--out", str(folder / name), "--", *words)
+    done = subprocess.run(
+        [sys.executable, "-m", "nemesrv.chaos", "conform", *against, *run], capture_output=True, text=True, check=False
+    )
+    told = folder / name / "conform.json"
+    assert told.exists(), done.stderr
+    document: dict[str, Any] = json.loads(told.read_text(encoding="utf-8"))
+    (one,) = document["rules"]
+    return document, one
+
+
+@pytest.mark.java
+@pytest.mark.parametrize(
+    ("name", "measured", "verdict"), [("java-4.9.8", "never", "INVALID"), ("java-5.3.3", "recovers", "VALID")]
+)
+def test_7056_is_red_on_java_4_9_8_and_green_on_5_3_3_within_a_minute(
+    name: str, measured: str, verdict: str, tmp_path: Path
+) -> None:
+    began_s = time.monotonic()
+    _document, rule = found(name, tmp_path, "failover")
+    assert (rule["measured"], rule["verdict"]) == (measured, verdict), rule
+    assert time.monotonic() - began_s <= LIMIT_S
+
+
+def test_the_phase_lock_of_ali_ons_is_one_look_up_in_n_minus_one(tmp_path: Path) -> None:
+    _document, rule = found("node-3.12.0", tmp_path, "phase_lock")
+    assert (rule["measured"], rule["verdict"]) == ("1/(N-1)", "VALID"), rule
+    assert rule["count"] >= 3, "polls each 30 s"
+    assert f"{rule['count']} of {rule['count']} look-ups with 2 NameServers met the dead one first" in rule["why"]
+
+
+def test_ali_ons_begins_at_the_second_name_server(tmp_path: Path) -> None:
+    document, rule = found("node-3.12.0", tmp_path, "start", "--starts", "12")
+    assert (rule["measured"], rule["count"], rule["verdict"]) == ("1", 12, "VALID"), rule
+    assert document["hindered"] == ""
+
+
+@pytest.mark.java
+def test_javas_client_says_its_language_and_version_and_each_start_is_seen(tmp_path: Path) -> None:
+    document, rule = found("java-4.9.8", tmp_path, "start", "--starts", "3")
+    assert (document["versions"]["client_language"], document["versions"]["client_version"]) == ("JAVA", V4_9_8)
+    assert (rule["count"], rule["verdict"]) == (3, "UNKNOWN"), "three starts say nothing about chance"
