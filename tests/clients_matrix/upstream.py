@@ -22,6 +22,13 @@ class Concern:
 
 CONCERNS = (
     Concern(
+        "failover",
+        ("never",),
+        "where one of two NameServers drops SYNs and the connection to the other is lost, no look-up is answered any "
+        "more, though the other accepts again after a second: waiting for the first takes the whole call "
+        "(apache/rocketmq#7056)",
+    ),
+    Concern(
         "send_retries",
         ("the same broker",),
         "a send that a broker refused with SERVICE_NOT_AVAILABLE 14 is tried again on the same broker",

@@ -154,6 +154,25 @@ def test_the_lock_of_7056_never_recovers() -> None:
     assert found("failover", unreachable(0)).why == "it never dialled the NameServer that drops SYNs"
 
 
+def dialled_once(late: int, *, answered: bool = False) -> Watched:
+    """As C++ 3.0.0: the dial to ns-0 stays under way, and each call waits for it before it turns to ns-1."""
+    story = Story("one_unreachable", name_servers=2, for_s=29.0, at_work_s=None).ask("ns-1", 0.05, code=17)
+    story.behave("ns-0", DROPS_SYNS, 5.0).behave("ns-1", REFUSES, 5.0).behave("ns-1", PASSES, 6.0)
+    story.dial("ns-0", 5.3, opens=False, gave_up_after_s=3.0)
+    for call in range(late):
+        story.dial("ns-1", 8.301 + 3.2 * call).close("ns-1", 8.302 + 3.2 * call)
+    if answered:
+        story.ask("ns-1", 8.301 + 3.2 * late, code=17)
+    return story.watched()
+
+
+def test_calls_that_wait_for_the_first_dial_are_locked_as_well() -> None:
+    assert verdict("failover", "recovers", dialled_once(7)) is Validity.INVALID
+    assert found("failover", dialled_once(7)).why == "none of 3 calls got an answer"
+    assert verdict("failover", "recovers", dialled_once(1, answered=True)) is Validity.VALID
+    assert verdict("failover", "recovers", dialled_once(2)) is Validity.UNKNOWN
+
+
 def test_of_sends_that_ask_one_after_the_other_each_has_its_own_time() -> None:
     assert verdict("timeouts_add", "one deadline", unreachable(3)) is Validity.VALID
     assert verdict("timeouts_add", "added", unreachable(1, answered_after=1, at_once=True)) is Validity.VALID
