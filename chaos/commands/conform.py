@@ -93,11 +93,11 @@ def conform(
     """
     from ..conform.histories import write_histories
     from ..conform.judging import hindered_in, judge_all, situations_of
-    from ..conform.pace import cores, planned_s
+    from ..conform.pace import cores, planned
     from ..conform.profile import profile_of, written
     from ..conform.result import Result as Found
     from ..conform.result import hindered, tidy, with_reasons, write
-    from ..conform.run import jobs_of, run
+    from ..conform.run import run
     from ..conform.scene import Plan
     from ..conform.situations import SITUATIONS
     from ..conform.subject import Program
@@ -122,8 +122,8 @@ def conform(
         seed=seed,
     )
     folder = RunFolder.create("conform", out)
-    jobs = jobs_of([SITUATIONS[name] for name in plan.situations], starts)
-    expected_s = planned_s([situation for situation, _ in jobs], START_GUESS_S, AT_ONCE_GUESS, cores())
+    chosen = [SITUATIONS[name] for name in plan.situations]
+    _jobs, expected_s = planned(chosen, starts, START_GUESS_S, AT_ONCE_GUESS, cores())
     progress = Progress(f"conform {Path(cmd[0]).name}", START_GUESS_S + expected_s, quiet=as_json)
     try:
         trial = run(

@@ -113,6 +113,25 @@ def planned_s(jobs: Sequence[Situation], start_s: float, places: int, lanes: int
     return end_s
 
 
+Job = tuple[Situation, int]
+"""A situation, and which of its starts."""
+
+
+def planned(
+    chosen: Sequence[Situation], starts: int, start_s: float, places: int, lanes: int
+) -> tuple[list[Job], float]:
+    """What follows the first process, in the order in which it shall begin, and about how long it takes.
+
+    The longest first, then the many starts; but where it takes no longer what is fine comes last, all others started.
+    """
+    lasting = sorted(((each, 0) for each in chosen if not each.many), key=lambda job: -job[0].for_s)
+    many = [(each, number) for each in chosen if each.many for number in range(1, starts)]
+    fine = [job for job in lasting if job[0].is_fine]
+    orders = [*lasting, *many], [*(job for job in lasting if job not in fine), *many, *fine]
+    by_length_s, fine_last_s = (planned_s([each for each, _ in order], start_s, places, lanes) for order in orders)
+    return (orders[1], fine_last_s) if fine_last_s <= by_length_s + 1.0 else (orders[0], by_length_s)
+
+
 def cores() -> int:
     """How many this process may use."""
     return len(os.sched_getaffinity(0))

@@ -1,6 +1,6 @@
 """All situations, each on a stand of its own, side by side: what was watched in them.
 
-    first process (is it at work at all?) ─► situations, the longest first ─┬─► again? ─► Trial: watched, left out, …
+    first process (is it at work at all?) ─► situations, in pace.py's order ─┬─► again? ─► Trial: watched, left out, …
                                              `--starts` processes in lanes ─┘
 
 At once: as many starts as there are cores, for a start is what takes CPU, and as many processes as there is memory for
@@ -26,7 +26,7 @@ from ...remoting.node.network import Address
 from ..errors import HarnessError
 from ..experiment.progress import Progress
 from .hindered import asked_by_http, elsewhere, hindered
-from .pace import Lane, Lateness, Places, at_once, cores, planned_s
+from .pace import Lane, Lateness, Places, at_once, cores, planned
 from .scene import Found, Plan, Scene
 from .situations import SITUATIONS, Situation
 from .subject import told_of
@@ -135,8 +135,7 @@ class Conducting:
 
     async def _all(self, chosen: Sequence[Situation], started_s: float, which: str = "") -> list[Watched]:
         self._done = 0
-        jobs = jobs_of(chosen, self._plan.starts)
-        expected_s = planned_s([each for each, _ in jobs], started_s, self._places.free, cores())
+        jobs, expected_s = planned(chosen, self._plan.starts, started_s, self._places.free, cores())
         if self._progress is not None:
             self._progress.expect(expected_s)
         many = sum(each.many for each, _ in jobs)
@@ -210,13 +209,6 @@ class Conducting:
         for each in found:
             self._elsewhere |= dict.fromkeys(elsewhere(each.watched))
         return found
-
-
-def jobs_of(chosen: Sequence[Situation], starts: int) -> list[tuple[Situation, int]]:
-    """What follows the first process, with a number each: the longest first, then the other starts."""
-    lasting = sorted((each for each in chosen if not each.many), key=lambda each: -each.for_s)
-    jobs = [(each, 0) for each in lasting]
-    return jobs + [(each, number) for each in chosen if each.many for number in range(1, starts)]
 
 
 def _in_order(watched: Sequence[Watched]) -> list[Watched]:

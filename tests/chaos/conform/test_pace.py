@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from nemesrv.chaos.conform.pace import LOOK_S, Lane, Lateness, Places, at_once, planned_s
+from nemesrv.chaos.conform.pace import LOOK_S, Lane, Lateness, Places, at_once, planned, planned_s
 from nemesrv.chaos.conform.situations import SITUATIONS, Situation
 
 
@@ -30,9 +30,19 @@ def test_how_long_jobs_take(lengths: list[float], places: int, lanes: int, takes
 
 @pytest.mark.parametrize("start_s", [0.5, 2.0])
 def test_a_full_profile_of_a_client_takes_four_minutes_or_less_on_two_cores(start_s: float) -> None:
-    lasting = sorted((each for each in SITUATIONS.values() if not each.many), key=lambda each: -each.for_s)
-    jobs = [*lasting, *[SITUATIONS["starts"]] * 60]
-    assert planned_s(jobs, start_s, 48, 2) <= 240.0
+    _jobs, takes_s = planned(tuple(SITUATIONS.values()), 60, start_s, 48, 2)
+    assert takes_s <= 240.0
+
+
+def test_what_is_fine_begins_when_all_others_have_started_where_that_takes_no_longer() -> None:
+    names = [situation.name for situation, _ in planned(tuple(SITUATIONS.values()), 60, 1.0, 48, 2)[0]]
+    assert names[:3] == ["all_gone", "list_changes", "one_dead"]
+    assert names[-3:] == ["starts", "quiet", "slow"]
+    assert names.count("starts") == 59
+    slow_to_start = [situation.name for situation, _ in planned(tuple(SITUATIONS.values()), 60, 5.0, 48, 2)[0]]
+    assert slow_to_start[-1] == "starts", "a quiet end would make the whole longer"
+    alone = planned([SITUATIONS["quiet"]], 60, 1.0, 48, 2)
+    assert alone == ([(SITUATIONS["quiet"], 0)], pytest.approx(101.2))
 
 
 def test_sixty_starts_take_a_minute_or_less_for_a_client_that_starts_in_half_a_second() -> None:
