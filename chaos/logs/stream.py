@@ -120,6 +120,8 @@ _PREFIX = re.compile(
     + _BEGINS
 )
 """`ns1: `, `ns-0 | `, `[pod/ns-0/main] `, grep's `namesrv.log:12:`."""
+_STAMPED = re.compile(r"[ \t]+(?=\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[ ,.])")
+"""What somebody's tool, or hand, put before a record; the layouts whose lines begin with a stamp alone."""
 _SYSLOG = re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?P<host>\S+) [\w./-]+(?:\[\d+\])?: ")
 _DIGITS = re.compile(r"\d+")
 _NAMES = re.compile(r"\b[0-9a-fA-F]{8,}\b")
@@ -150,7 +152,7 @@ class Reader:
             if line[-1:] == "\r":
                 line = line[:-1]
             prefix, outer_ms = None, None
-            if line[:1] in " \t":
+            if line[:1] in " \t" and not (line := _not_indented(line))[:1].isdigit():
                 if not self._prefixes:
                     counts.continued += 1
                     if line:
@@ -209,6 +211,7 @@ class Reader:
         if line[:1].isupper() and (found := _SYSLOG.match(line)) is not None:
             prefix, line = found["host"], line[found.end() :]
             self.counts.prefixes.add(prefix)
+        line = _not_indented(line)
         if not line or line[0] in " \t" or line.startswith(("Caused by: ", "at ", "... ")):
             return None, prefix, outer_ms, line
         if line[0].isdigit() and (found := _OUTER.match(line)) is not None and self._is_outer(found):
@@ -362,6 +365,11 @@ def _otherwise(head: Head) -> tuple[str | None, Mapping[str, str]]:
         return "housekeeping", {}
     found = setting_of(head.text) if head.thread == "main" and head.writer == JAVA_SERVER else None
     return found or edited_event_of(head.text) or _NONE
+
+
+def _not_indented(line: str) -> str:
+    """Without the spaces before its stamp; where no stamp stands behind them it goes on with the record before."""
+    return line.lstrip(" \t") if line[:1] in (" ", "\t") and _STAMPED.match(line) is not None else line
 
 
 def _utc_ms(found: re.Match[str]) -> int | None:

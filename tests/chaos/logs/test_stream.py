@@ -167,3 +167,21 @@ def test_a_stamp_that_is_no_time_and_one_that_goes_back_are_counted() -> None:
 def test_windows_line_ends_are_no_matter() -> None:
     rows, _ = read(f"{AT} INFO t - register broker[0]to name server 10.0.0.9:9876 OK\r", "\r")
     assert rows[0].fields == {"id": "0", "name_server": "10.0.0.9:9876"}
+
+
+@pytest.mark.parametrize("before", ["", "  ", "\t", "ns-0 | ", "ns-0 |   "])
+def test_an_indented_line_that_has_a_stamp_is_a_record_of_its_own(before: str) -> None:
+    text = f"{AT} INFO main - listenPort="
+    rows, reader = read(f"{before.lstrip()}{text}1", f"{before}{text}2", f"{before.lstrip()}{text}3")
+    assert [row.fields["value"] for row in rows] == ["1", "2", "3"]
+    assert reader.counts.continued == 0
+
+
+def test_an_indented_line_without_a_stamp_goes_on_with_the_record() -> None:
+    rows, reader = read(
+        f"{AT} WARN main - registerBroker Exception, 10.0.0.1:9876",
+        "  2 of 3 NameServers answered",
+        "\tat org.apache.rocketmq.x(y)",
+    )
+    assert len(rows) == 1
+    assert reader.counts.continued == 2
