@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
+from ...remoting.node.profile import Profile
 from ..faults.losses import Dial, Loss
 from ..faults.process_faults import Absent
 from ..topology import ADDRESS_SERVER, broker_name
-from .intervals import Stretch, without
+from .intervals import Stretch, merged, without
 from .lists import may_have, must_have, off
 from .recorded import Fault
 from .roles import elects, members_of
@@ -104,7 +106,8 @@ def failed_calls(world: World, clients: Collection[str], from_ms: float, to_ms: 
 
 
 def cut_offs(world: World, client: str) -> Sequence[Stretch]:
-    """The stretches in which every NameServer of the client's list is lost to it, in order of time."""
+    """The stretches in which every NameServer of the client's list is lost to it, or those are too few that it may
+    reach in time, in order of time."""
 
     def found() -> Sequence[Stretch]:
         reached = [
@@ -116,9 +119,42 @@ def cut_offs(world: World, client: str) -> Sequence[Stretch]:
                 _out_of_reach(world, client, server.name),
             )
         ]
-        return without(-math.inf, math.inf, reached) if world.listed(client) else []
+        if not world.listed(client):
+            return []
+        return merged([*without(-math.inf, math.inf, reached), *_reached_too_late(world, client)])
 
     return world.memoized(("cut offs", client), found)
+
+
+def _reached_too_late(world: World, client: str) -> list[Stretch]:
+    """When a client of 4.9 may reach nobody, though some NameServers live: dials to as many of its list are unanswered.
+
+    Such a dial takes the whole of a call's time, so that the live one behind it is opened, judged timed out and closed
+    again; only one behind another live one is kept. In some order of the list each live one is behind a lost one.
+    """
+    timers = world.timers_of(client)
+    if timers.profile is not Profile.V4_9 or not timers.Z:
+        return []
+    servers = world.listed(client)
+    gone = {server.name: _out_of_reach(world, client, server.name) for server in servers}
+    unanswered = {
+        server.name: [
+            Stretch(fault.start_ms, fault.end_ms)
+            for fault in faults_between(world, client, server.name)
+            if fault.kind.dial is Dial.DROPPED
+        ]
+        for server in servers
+    }
+    edges = sorted({edge for of in gone.values() for stretch in of for edge in stretch})
+
+    def count(of: Mapping[str, Sequence[Stretch]], at_ms: float) -> int:
+        return sum(any(start_ms <= at_ms < end_ms for start_ms, end_ms in stretches) for stretches in of.values())
+
+    return [
+        Stretch(start_ms, end_ms)
+        for start_ms, end_ms in pairwise(edges)
+        if (dropped := count(unanswered, start_ms)) and len(servers) - count(gone, start_ms) <= dropped
+    ]
 
 
 def cut_off_until(world: World, client: str, from_ms: float, to_ms: float) -> float:

@@ -30,7 +30,7 @@ from .lists import changing, fetch_ms, without_list
 from .lost_queues import share_lost, turns_lost
 from .named_brokers import named_to, unnamed
 from .quiet import changed_by_hand, joined_in_trouble, settle_ms
-from .reach import Moment, delayed_by_commits, failed_calls, lost, sticks, told_ms, unlearnt_since_ms
+from .reach import Moment, cut_offs, delayed_by_commits, failed_calls, lost, sticks, told_ms, unlearnt_since_ms
 from .recorded import OURS
 from .roles import removal
 from .unrouted import unrouted_window
@@ -295,6 +295,8 @@ def _look_up_bound(world: World, client: str, moment: Moment) -> Window:
     now = lost(world, client, "name_server", moment.at_ms)
     if servers and len(now) == len(servers):
         return Window(0, NEVER, "never", "every NameServer is lost to the client")
+    if any(one.start_ms <= moment.at_ms < one.end_ms for one in cut_offs(world, client)):
+        return Window(0, NEVER, "never", "dials to so many NameServers are unanswered that it may reach none in time")
     calls = failed_calls(world, (client,), moment.at_ms - timers.P_ms - timers.A_ms, moment.at_ms)
     stale = staleness_window(timers, calls)
     hung = hung_brokers(world, client, moment.at_ms - timers.P_ms, moment.at_ms + timers.P_ms)

@@ -1,10 +1,12 @@
-"""What holds up a client's thread: offset commits whose dials nobody answers."""
+"""What holds up a client's thread, and when it can ask no NameServer: offset commits and calls whose dials nobody
+answers."""
 
 from __future__ import annotations
 
 import pytest
 
-from nemesrv.chaos.oracle.reach import delayed_by_commits
+from nemesrv.chaos.oracle.intervals import Stretch
+from nemesrv.chaos.oracle.reach import cut_offs, delayed_by_commits
 from nemesrv.chaos.oracle.windows import Window
 from nemesrv.chaos.oracle.world import World
 from tests.chaos.builder import cluster
@@ -44,3 +46,28 @@ def test_commits_are_of_the_queues_of_the_consumers_own_topic() -> None:
         return delayed_by_commits(world, "consumer-0", PLAIN, 150_000).latest_ms
 
     assert held_up_ms(4) > held_up_ms(1) > PLAIN.latest_ms
+
+
+PACKETS, BYTES = ("packet_loss", "packet_drop"), ("black_hole", "timeout")
+
+
+@pytest.mark.parametrize(
+    ("fault", "lost", "profile", "cut_off"),
+    [
+        (PACKETS, 2, "4.9", [Stretch(100_000, 300_000)]),
+        (PACKETS, 1, "4.9", []),  # of three, two live ones are neighbours in every order
+        (BYTES, 2, "4.9", []),  # a proxy accepts, so that a dial costs nothing
+        (BYTES, 3, "4.9", [Stretch(100_000, 300_000)]),
+        (PACKETS, 2, "5.x", []),  # one candidate a call, which has all of its time
+    ],
+)
+def test_a_client_of_4_9_may_reach_nobody_while_dials_to_as_many_are_unanswered_as_live(
+    fault: tuple[str, str], lost: int, profile: str, cut_off: list[Stretch]
+) -> None:
+    builder = cluster(name_servers=3, clients=("producer-0",))
+    builder.rows[0]["value"]["profile"] = profile
+    for at_s, end in ((100, False), (300, True)):
+        builder.at(at_s)
+        for number in range(lost):
+            builder.fault("f1", *fault, "producer-0", f"ns-{number}", end=end)
+    assert list(cut_offs(World.of_rows(builder.end(400).rows), "producer-0")) == cut_off

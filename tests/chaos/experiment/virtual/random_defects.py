@@ -1,11 +1,12 @@
 """Random defects in random scenarios: `python -m tests.chaos.experiment.virtual.random_defects --pairs 500 --out DIR`.
 
 Each number is a random scenario (random_scenarios.py) and a random planted defect, recorded on the virtual clock with
-the defect and, from the same seed, without. Four things may come of it:
+the defect and, from the same seed, without. Five things may come of it:
 
 | idle | both histories are the same row by row: the defect had nothing to do there |
+| at once | nothing in them differs for longer than 50 ms, which every check allows (near_histories.py) |
 | found | a check says INVALID, plainly judged or, where none does, by all checks with Spark |
-| missed | the histories differ, and no check says INVALID |
+| missed | the histories differ by more, and no check says INVALID |
 | false alarm | a check calls the run without the defect INVALID, so the pair tells nothing |
 
 What is missed keeps both run folders below `--out`. It is either a hole in the checks or a defect that did there
@@ -29,9 +30,11 @@ import click
 from nemesrv.chaos.checkers.plain.verdicts import found_wrong
 from nemesrv.chaos.defects import DEFECTS, Defect
 from nemesrv.chaos.experiment.rehearsal import same
+from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import CHECK_NAMES, Scenario
 from nemesrv.chaos.verdict import Validity
+from tests.chaos.experiment.virtual.near_histories import near
 from tests.chaos.experiment.virtual.random_scenarios import random_scenario, told
 
 _SHARING = ("consumer-takes-all-queues", "consumer-sorts-members-otherwise", "brokers-tell-nobody")
@@ -40,7 +43,7 @@ _OF_BROADCASTS = ("consumer-commits-a-broadcast", "consumer-misses-a-broadcast")
 _OF_THREE = ("client-never-starts-at-the-last",)
 """By fewer NameServers than three: which of two is asked first is as even as it was."""
 
-IDLE, FOUND, MISSED, FALSE_ALARM = "idle", "found", "missed", "false alarm"
+IDLE, AT_ONCE, FOUND, MISSED, FALSE_ALARM = "idle", "at once", "found", "missed", "false alarm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,8 @@ def plainly(number: int, out: Path) -> Pair:
     elif found := tuple(sorted(found_wrong(wrong.path))):
         alarms = tuple(sorted(found_wrong(without.path)))
         what, by = (FALSE_ALARM, alarms) if alarms else (FOUND, found)
+    elif near(read_rows(without.path), read_rows(wrong.path)):
+        what, by = AT_ONCE, ()
     else:
         what, by = MISSED, ()
     if what != MISSED:
@@ -140,8 +145,8 @@ def main(pairs: int, first: int, processes: int, plain: bool, out: Path) -> None
     acted = sums[FOUND] + sums[MISSED]
     share = f"{sums[FOUND] / acted:.1%}" if acted else "none"
     click.echo(
-        f"{len(results)} pairs: {sums[IDLE]} idle, {sums[FALSE_ALARM]} false alarms; of {acted} that acted "
-        f"{sums[FOUND]} were found: {share}"
+        f"{len(results)} pairs: {sums[IDLE]} idle, {sums[AT_ONCE]} over at once, {sums[FALSE_ALARM]} false alarms; "
+        f"of {acted} that acted {sums[FOUND]} were found: {share}"
     )
     sys.exit(1 if sums[MISSED] or sums[FALSE_ALARM] else 0)
 

@@ -159,6 +159,17 @@ ODD = {
         "client-stops-polling-after-a-failure",
         "client_routes_are_true",
     ),
+    "dials to two of three NameServers are unanswered, and a call ends before the third is asked": Odd(
+        [
+            {"at_s": 5, "do": "packet_loss", "links": ["clients <-> ns-1", "clients <-> ns-2"]},
+            {"at_s": 40, "do": "kill", "nodes": ["broker-a"]},
+            {"at_s": 200, "do": "heal"},
+            {"at_s": 300, "do": "restart", "nodes": ["broker-a"]},
+        ],
+        "client-stops-polling-after-a-failure",
+        "client_routes_are_true",
+        cluster={"name_servers": 3},
+    ),
     "a stop while the other broker is not back at one NameServer": Odd(
         [
             {"at_s": 5, "do": "black_hole", "links": ["broker-a <-> ns-0"]},
