@@ -59,8 +59,8 @@ live-differential: setup ## 1,000 random histories judged whole and in parts (ho
 random-scenarios: setup ## 400 random scenarios with nothing planted, in which no check may find anything (about 40 minutes on 2 cores)
 	@$(PY) -m tests.chaos.experiment.virtual.random_scenarios --scenarios $${SCENARIOS:-400}
 
-hosts: setup ## every shipped scenario on three hosts, which are network namespaces of this machine (needs root and iproute2; about 15 minutes; make hosts SELFTEST=1: the self-test there, too)
-	@$(PY) -m tests.hosts $(if $(SELFTEST),--selftest)
+hosts: setup ## every shipped scenario on three hosts, which are network namespaces of this machine (needs root and iproute2; about 12 minutes; make hosts SELFTEST=1: the self-test there, too; make hosts SEEDS=1..20: one scenario a seed)
+	@$(PY) -m tests.hosts $(if $(SEEDS),--mix --seeds $(SEEDS)) && $(if $(SELFTEST),$(PY) -m tests.hosts --selftest,true)
 
 fuzz: setup ## ten million wrong inputs to everything that reads bytes (about 15 minutes on 2 cores)
 	@$(PY) -m tests.fuzz

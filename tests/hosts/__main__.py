@@ -1,11 +1,13 @@
 """python -m tests.hosts [SCENARIO...]: scenarios on three hosts of this machine, and a table.
 
-    scenario          seed   seconds  beside one host  verdict
-    broker-partition     1      52.1           × 1.04  VALID
+    scenario          seed    up s  seconds  beside one host  verdict
+    broker-partition     1     6.1     52.1           × 1.04  VALID
 
-Every shipped scenario where none is named, with every one of `--seeds 1..3`. `--compare` runs each on one host, too, in
-the same minute; `--selftest` the self-test's real-clock part afterwards. Exit status 0 where every verdict is VALID.
-Needs root and iproute2.
+`up s`: from the command to the moment when all nodes work. Every shipped scenario where none is named, with every one
+of `--seeds 1..3`; `--mix`: each seed with one of them in turn. `--at-once 2`: so many runs beside each other on one Ray
+cluster. `--compare` runs each on one host, too, in the same minute. `--selftest`: the self-test in place of scenarios,
+`--only DEFECT` these of it. Exit status 0 where every verdict is VALID and every defect is killed. Needs root and
+iproute2.
 """
 
 from __future__ import annotations
@@ -13,60 +15,137 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from nemesrv.chaos.commands.values import Seeds
+from nemesrv.chaos.defects import DEFECTS
 from nemesrv.chaos.scenarios.model import shipped
+from nemesrv.chaos.selftest import plan_of
 from tests.hosts.bench import Bench, missing
 
+LIMIT_S = 1200
+SELFTEST_LIMIT_S = 4 * 3600
+WORKS = "steady"
+"""What a run says when all its nodes work."""
 
-def run(bench: Bench, scenario: str, seed: int, out: Path, *, near: bool = False) -> tuple[str, float]:
-    """The verdict of one run, and how long it took."""
+
+class Ran(NamedTuple):
+    verdict: str
+    up_s: float
+    """From the command to the moment when all nodes worked."""
+    took_s: float
+
+
+def run(bench: Bench, scenario: str, seed: int, out: Path, *, near: bool = False) -> Ran:
+    """One run, on the hosts or, `near`, on one alone."""
     began_s = time.monotonic()
     where = [] if near else ["--ray", bench.head]
-    asked = ["run", scenario, *where, "--seed", str(seed), "--out", str(out), "--json", "-q"]
-    done = bench.nemesrv(*asked, limit_s=1200)
+    up_s, said = float("nan"), []
+    with (
+        bench.started("run", scenario, *where, "--seed", str(seed), "--out", str(out), "--json") as running,
+        ThreadPoolExecutor(1) as reader,
+    ):
+        assert running.stderr is not None
+        assert running.stdout is not None
+        shown = reader.submit(running.stdout.read)
+        for line in running.stderr:
+            said.append(line.strip())
+            if WORKS in line and up_s != up_s:
+                up_s = time.monotonic() - began_s
+        status = running.wait(LIMIT_S)
     took_s = time.monotonic() - began_s
-    if done.returncode in (0, 1, 3):
-        judged = json.loads(done.stdout.splitlines()[-1])
-        wrong = [name for name, check in _checks(judged).items() if check["verdict"] != "VALID"]
-        return judged["verdict"] + (f" ({', '.join(wrong)})" if wrong else ""), took_s
-    return f"status {done.returncode}: {done.stderr.strip().splitlines()[-1:]}", took_s
+    if status not in (0, 1, 3):
+        return Ran(f"status {status}: {said[-1:]}", up_s, took_s)
+    judged = json.loads(shown.result().splitlines()[-1])
+    wrong = [f"{c['name']} {c['verdict']}" for c in judged["checks"] if c["verdict"] != "VALID"]
+    return Ran(judged["verdict"] + (f" ({', '.join(wrong)})" if wrong else ""), up_s, took_s)
 
 
-def _checks(judged: dict[str, object]) -> dict[str, dict[str, str]]:
-    checks = judged.get("checks") or judged.get("verdicts") or {}
-    return {each["name"]: each for each in checks} if isinstance(checks, list) else {}
+def plan(scenarios: Sequence[str], seeds: Sequence[int], *, mix: bool) -> Iterator[tuple[str, int]]:
+    if mix:
+        return zip(cycle(scenarios), seeds, strict=False)
+    return ((scenario, seed) for scenario in scenarios for seed in seeds)
+
+
+def run_all(bench: Bench, runs: Sequence[tuple[str, int]], out: Path, *, compare: bool, at_once: int) -> bool:
+    """Whether all were VALID; prints a line each."""
+    print(f"{'scenario':<24} {'seed':>5}  {'up s':>6}  {'seconds':>8}  {'beside one host':>15}  verdict", flush=True)
+
+    def one(asked: tuple[str, int]) -> bool:
+        name, seed = asked
+        folder = out / f"{time.strftime('%m%d-%H%M%S')}-{Path(name).stem}-{seed}"
+        ran, beside = run(bench, name, seed, folder), ""
+        if compare:
+            beside = f"× {ran.took_s / run(bench, name, seed, Path(f'{folder}-near'), near=True).took_s:.2f}"
+        line = f"{Path(name).stem:<24} {seed:>5}  {ran.up_s:6.1f}  {ran.took_s:8.1f}  {beside:>15}  {ran.verdict}"
+        print(line, flush=True)
+        return ran.verdict == "VALID"
+
+    with ThreadPoolExecutor(at_once) as pool:
+        return all([*pool.map(one, runs)])
+
+
+def selftest(bench: Bench, names: Sequence[str], out: Path, *, at_once: int) -> bool:
+    """Whether every defect was killed and every twin clean; prints a line each."""
+    scenarios: dict[str, list[str]] = {}
+    for defect, scenario in plan_of(names):
+        scenarios.setdefault(scenario, []).extend([] if defect is None else [defect.name])
+
+    def one(defects: list[str]) -> bool:
+        only = [word for name in defects for word in ("--only", name)]
+        done = bench.nemesrv(
+            "selftest", "--ray", bench.head, "-q", "--json", *only, limit_s=SELFTEST_LIMIT_S, folder=out
+        )
+        if done.returncode not in (0, 1):
+            print(f"status {done.returncode}: {done.stderr.strip().splitlines()[-1:]}", flush=True)
+            return False
+        for outcome in json.loads(done.stdout.splitlines()[-1]):
+            found = f"INVALID: {', '.join(outcome['found']) or '-'}; UNKNOWN: {', '.join(outcome['unknown']) or '-'}"
+            planted = outcome["defect"] or "none (clean twin)"
+            where = "" if outcome["passed"] else f"  {outcome['run_dir']}"
+            print(f"{outcome['scenario']:<24} {planted:<44} {outcome['result']:<8} {found}{where}", flush=True)
+        return done.returncode == 0
+
+    with ThreadPoolExecutor(at_once) as pool:
+        return all([*pool.map(one, scenarios.values())])
 
 
 @click.command()
 @click.argument("scenarios", nargs=-1)
 @click.option("--seeds", type=Seeds(), default="1")
+@click.option("--mix", is_flag=True)
+@click.option("--at-once", type=click.IntRange(1), default=1)
 @click.option("--compare", is_flag=True)
-@click.option("--selftest", is_flag=True)
+@click.option("--selftest", "defects", is_flag=True)
+@click.option("--only", type=click.Choice([*DEFECTS]), multiple=True)
 @click.option("--out", type=click.Path(path_type=Path), default=Path("runs/hosts"))
-def main(scenarios: tuple[str, ...], seeds: tuple[int, ...], compare: bool, selftest: bool, out: Path) -> None:
+def main(
+    scenarios: tuple[str, ...],
+    seeds: tuple[int, ...],
+    mix: bool,
+    at_once: int,
+    compare: bool,
+    defects: bool,
+    only: tuple[str, ...],
+    out: Path,
+) -> None:
     if reason := missing():
         sys.exit(f"no hosts can be had here: {reason}")
-    valid = True
+    out = out.resolve()
+    out.mkdir(parents=True, exist_ok=True)
     with Bench() as bench:
-        print(f"{'scenario':<20} {'seed':>5}  {'seconds':>8}  {'beside one host':>15}  verdict", flush=True)
-        for name in scenarios or tuple(shipped()):
-            for seed in seeds:
-                folder = out.resolve() / f"{time.strftime('%m%d-%H%M%S')}-{Path(name).stem}-{seed}"
-                verdict, took_s = run(bench, name, seed, folder)
-                beside = ""
-                if compare:
-                    beside = f"× {took_s / run(bench, name, seed, Path(f'{folder}-near'), near=True)[1]:.2f}"
-                valid &= verdict == "VALID"
-                print(f"{Path(name).stem:<20} {seed:>5}  {took_s:8.1f}  {beside:>15}  {verdict}", flush=True)
-        if selftest:
-            done = bench.nemesrv("selftest", "--ray", bench.head, limit_s=3 * 3600)
-            print(done.stdout)
-            valid &= done.returncode == 0
-    sys.exit(0 if valid else 1)
+        if defects:
+            passed = selftest(bench, only or tuple(DEFECTS), out, at_once=at_once)
+        else:
+            runs = [*plan(scenarios or tuple(shipped()), seeds, mix=mix)]
+            passed = run_all(bench, runs, out, compare=compare, at_once=at_once)
+    sys.exit(0 if passed else 1)
 
 
 if __name__ == "__main__":

@@ -198,8 +198,10 @@ class Bench:
                 cwd=self.folder,
             )
 
-    def run(self, command: list[str], *, limit_s: float = 300.0) -> subprocess.CompletedProcess[str]:
-        """Run to its end where the driver is."""
+    def run(
+        self, command: list[str], *, limit_s: float = 300.0, folder: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run to its end where the driver is, in that folder."""
         return subprocess.run(
             ["ip", "netns", "exec", self.space(self.hosts[0]), *command],
             stdin=subprocess.DEVNULL,
@@ -208,12 +210,26 @@ class Bench:
             env=dict(self.environment),
             timeout=limit_s,
             check=False,
-            cwd=self.folder,
+            cwd=folder or self.folder,
         )
 
-    def nemesrv(self, *arguments: str, limit_s: float = 300.0) -> subprocess.CompletedProcess[str]:
+    def nemesrv(
+        self, *arguments: str, limit_s: float = 300.0, folder: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
         """The command, where the driver is."""
-        return self.run([sys.executable, "-m", "nemesrv.chaos", *arguments], limit_s=limit_s)
+        return self.run([sys.executable, "-m", "nemesrv.chaos", *arguments], limit_s=limit_s, folder=folder)
+
+    def started(self, *arguments: str) -> subprocess.Popen[str]:
+        """The command, where the driver is, under way: its stdout and stderr are pipes."""
+        return subprocess.Popen(
+            ["ip", "netns", "exec", self.space(self.hosts[0]), sys.executable, "-m", "nemesrv.chaos", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=dict(self.environment),
+            cwd=self.folder,
+        )
 
     def pids(self, host: str) -> dict[int, str]:
         """What runs there, with its command line."""
