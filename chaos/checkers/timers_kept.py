@@ -225,7 +225,10 @@ class _Tasks(Process):
         """Rounds in which every peer answered; one that may have met a time-out may meet one for each queue."""
         for run in self.runs:
             if run.row.f == REBALANCE and not self._any_trouble(run.began_ms, run.ended_ms):
-                yield self._length(run, self._bound_ms(REBALANCE, run.began_ms, run.ended_ms), "its calls")
+                bound_ms = self._bound_ms(REBALANCE, run.began_ms, run.ended_ms)
+                queues = self._queues()  # of each topic the members are asked for, then one queue after the other
+                calls = len({topic for _, topic, _ in queues}) + len(queues)
+                yield self._length(run, bound_ms, "its calls", max(calls, 1))
 
     def _length(self, run: Run, bound_ms: float, formula: str, calls: int = 1) -> Act:
         if self.held(run.began_ms, run.ended_ms):

@@ -238,6 +238,21 @@ def test_a_heartbeat_may_meet_the_machines_lateness_at_one_broker_after_the_othe
     assert heartbeat(10, "abcdefgh", 1_000) is Validity.INVALID
 
 
+def test_a_rebalance_may_meet_the_machines_lateness_at_one_call_after_the_other() -> None:
+    def rebalance(took_s: float, queues: int, lag_ms: float) -> Validity:
+        told = cluster(name_servers=1, brokers=("broker-a",), clients=("consumer-0",))
+        for queue in range(queues):
+            told.at(1).event("consumer-0", "queue_taken", topic="orders", broker_name="broker-a", queue_id=queue)
+        runs(told, REBALANCE, [1, 61, 81])
+        found = check(runs(told, REBALANCE, [31], took_s=took_s), lag_ms)
+        (mine,) = (one for one in found.findings if one.object == REBALANCE and one.kind.startswith("takes"))
+        return mine.validity
+
+    assert (rebalance(6, 5, 1_000), rebalance(6, 1, 1_000)) == (Validity.UNKNOWN, Validity.INVALID)
+    assert (rebalance(6, 5, 100), rebalance(0.4, 5, 100)) == (Validity.INVALID, Validity.VALID)
+    assert rebalance(10, 5, 1_000) is Validity.INVALID
+
+
 def test_nothing_recorded_is_unknown() -> None:
     verdict = check(cluster(clients=("consumer-0",)))
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
