@@ -21,7 +21,7 @@ CALL_LIMIT_S = 120.0
 
 @click.command()
 @click.argument("do", metavar="DO")
-@click.argument("targets", nargs=-1, metavar="[LINK|NODE|FAULT]...")
+@click.argument("targets", nargs=-1, metavar="[LINK|NODE|HOST|FAULT]...")
 @click.option("--for", "for_s", type=Number(min=0, min_open=True), help="Seconds of RocketMQ time it lasts.")
 @click.option("--stream", help="upstream, downstream or both: which way a link is hit; default both.")
 @click.option("--latency-ms", type=Number(), help="With latency.")
@@ -41,6 +41,7 @@ def fault(
     nemesrv fault black_hole "broker-a <-> ns-0" --for 155
     nemesrv fault latency "external <-> ns-1" --latency-ms 500
     nemesrv fault kill ns-1            (stop, pause; and restart, resume)
+    nemesrv fault lose_host b --for 90 (isolate_host, pause_host; and return_host: of `up --ray`)
     nemesrv fault heal                 (every link; or a link's, or `heal black_hole-1`; --for ends its own fault only)
     nemesrv fault list
 
@@ -49,7 +50,8 @@ def fault(
     request: dict[str, Any] = {"do": do, **{name: value for name, value in numbers.items() if value is not None}}
     links = [target for target in targets if "->" in target or "<-" in target or is_shape(target)]
     others = [target for target in targets if target not in links]
-    named = (("links", links), ("faults" if do == "heal" else "nodes", others))
+    kind = "faults" if do == "heal" else "hosts" if do.endswith("_host") else "nodes"
+    named = (("links", links), (kind, others))
     request |= {name: targets for name, targets in named if targets}
     if for_s is not None:
         request["for_s"] = for_s

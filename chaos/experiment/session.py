@@ -14,6 +14,7 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -81,6 +82,8 @@ class RunningCluster:
         self._begin_s = experiment.now_s
         self._scenario = experiment.scenario
         self._timeline: list[ActionModel] = []
+        self._of_hosts: list[dict[str, Any]] = []
+        """What was done to whole hosts, as entries of a timeline; `_timeline` has what that consists of."""
         self._over = False
         self.verdicts: Sequence[Verdict] | None = None
         """What was judged; None while the experiment runs."""
@@ -225,18 +228,53 @@ class RunningCluster:
         if of_memory and not by_packets and self._scenario.clock == "real":
             packets = ', injection="packet" at time_scale 1' if do == "packet_loss" else ""
             raise ScenarioError(of, "do", do, f'a fault that a proxy can inject{packets}, or clock="virtual"')
+        if do in HOST_ACTIONS:
+            return self._act_on_hosts(entry, of)
         document = self.scenario.model_dump(mode="json")
-        if do in ("rolling_restart", "restart_storm", *HOST_ACTIONS) or settings.get("period_s") is not None:
-            allowed = (
-                "an action of one moment: restarts in a row, what flaps, and whole hosts, are for a scenario's timeline"
-            )
+        if do in ("rolling_restart", "restart_storm") or settings.get("period_s") is not None:
+            allowed = "an action of one moment: restarts in a row, and what flaps, are for a scenario's timeline"
             raise ScenarioError(of, "do", do, allowed)
         if do in BY_HAND and ADMIN not in self._scenario.topology().nodes:
             raise ScenarioError(of, "do", do, "an entry of a scenario's timeline: only there somebody acts by hand")
         action = named(parse({**document, "timeline": [*document["timeline"], entry]}, file=of).timeline)[-1]
+        return self._done(action)
+
+    def _done(self, action: ActionModel) -> tuple[str, ...]:
         begun = self._experiment.act(action)
         self._timeline.append(action)
-        return begun
+        return begun or ()
+
+    def _hosts(self) -> dict[str, list[str]]:
+        """Host to the nodes on it, as the placement says, or as they were placed; nothing where there is one host."""
+        found = self._scenario.hosts()
+        if not found:
+            for node in self._scenario.topology().nodes:
+                if (host := self._experiment.stage.host_name(node)) is not None:
+                    found.setdefault(host, []).append(node)
+        return found
+
+    def _act_on_hosts(self, entry: dict[str, Any], of: str) -> tuple[str, ...]:
+        """Each of the ordinary actions that it consists of is a step of its own; what of them is over is none."""
+        hosts = self._hosts()
+        if not hosts:
+            allowed = "for a cluster on several hosts of a Ray cluster, or with `placement: {hosts: […]}`"
+            raise ScenarioError(of, "do", entry["do"], allowed)
+        document = self.scenario.model_dump(mode="json")
+        where = {node: {"host": host} for host, nodes in hosts.items() for node in nodes}
+        placed = {**document, "placement": {"hosts": [*hosts], **where}}
+        in_turn = [{**done, "at_s": turn} for turn, done in enumerate([*self._of_hosts, entry])]
+        before, after = (
+            parse({**placed, "timeline": of_hosts}, file=of).unfolded(of) for of_hosts in (in_turn[:-1], in_turn)
+        )
+        steps = [
+            {**part.model_dump(mode="json"), "at_s": entry["at_s"]}
+            for part in after[len(before) :]
+            if not (isinstance(part.what, Heal) and not self._experiment.links.active.keys() & {*part.what.faults})
+        ]
+        timeline = parse({**document, "timeline": [*document["timeline"], *steps]}, file=of).timeline
+        begun = [self._done(action) for action in named(timeline)[len(document["timeline"]) :]]
+        self._of_hosts.append(entry)
+        return tuple(chain.from_iterable(begun))
 
     @property
     def _scale(self) -> float:

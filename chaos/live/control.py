@@ -29,6 +29,7 @@ from ...actors.cluster import ClusterError
 from ..errors import HarnessError, ScenarioError, ToxiproxyError
 from ..experiment.session import RunningCluster
 from ..faults.fault import Fault
+from ..faults.host_faults import HOST_ACTIONS, IsolateHost, LoseHost, PauseHost
 from ..faults.kinds import ACTIONS
 from ..faults.outside import OutsideFaults
 from ..faults.process_faults import PROCESS_FAULTS
@@ -94,12 +95,16 @@ class Control:
         do, for_s = request["do"], request.get("for_s")
         if do == "list":
             return {"faults": self.faults()}
-        if for_s is not None and do in ACTIONS and not issubclass(ACTIONS[do], Fault):
+        if (
+            for_s is not None
+            and do in ACTIONS
+            and not issubclass(ACTIONS[do], Fault | LoseHost | IsolateHost | PauseHost)
+        ):
             raise ScenarioError("nemesrv fault", "--for", str(for_s), f"given with what lasts, which {do} does not")
-        nodes = tuple(settings.get("nodes", ()))
+        on = tuple(settings.get("nodes", ()) or settings.get("hosts", ()))
         begun = self._cluster.act(do, of="nemesrv fault", **settings)
         if for_s is not None:
-            self._after(float(for_s), do, nodes, begun)
+            self._after(float(for_s), do, on, begun)
         return {"begun": list(begun)}
 
     def faults(self) -> list[dict[str, str]]:
@@ -117,11 +122,11 @@ class Control:
                 found.append({"fault_id": ids.get(node, ""), "fault": fault.do, "on": node})
         return found + [{"fault_id": fault_id, "fault": fault, "on": on} for fault_id, fault, on in theirs]
 
-    def _after(self, for_s: float, do: str, nodes: tuple[str, ...], begun: tuple[str, ...]) -> None:
+    def _after(self, for_s: float, do: str, on: tuple[str, ...], begun: tuple[str, ...]) -> None:
         def end() -> None:
             try:
                 with self._acting:
-                    self._end(do, nodes, begun)
+                    self._end(do, on, begun)
             except HarnessError as exc:
                 log.error("%s could not be ended: %s", ", ".join(begun), exc)
             finally:
@@ -132,14 +137,18 @@ class Control:
         self._timers.add(timer)
         timer.start()
 
-    def _end(self, do: str, nodes: tuple[str, ...], begun: tuple[str, ...]) -> None:
-        """What of these faults is still in force is over."""
-        if not nodes:
+    def _end(self, do: str, on: tuple[str, ...], begun: tuple[str, ...]) -> None:
+        """What of these faults, `on` nodes or hosts, is still in force is over."""
+        still = self._cluster.experiment.processes.ids
+        if do in HOST_ACTIONS:
+            if {*begun} & {*still.values(), *self._cluster.experiment.links.active}:
+                self._cluster.act("return_host", hosts=on)
+            return
+        if not on:
             for fault_id in begun:
                 self._cluster.end_link_fault(fault_id)
             return
-        still = self._cluster.experiment.processes.ids
-        left = [node for node, fault_id in zip(nodes, begun, strict=True) if still.get(node) == fault_id]
+        left = [node for node, fault_id in zip(on, begun, strict=True) if still.get(node) == fault_id]
         ended_by = PROCESS_FAULTS[do].ended_by
         if left and ended_by:
             self._cluster.act(ended_by, nodes=left)

@@ -259,13 +259,17 @@ def test_a_cluster_stays_up_on_three_hosts_and_sees_what_others_do_to_it(clean: 
             paused = clean.nemesrv("fault", "--run", str(out), "list")
         os.kill(shown["pids"]["ns-1"], signal.SIGCONT)
         cut = clean.nemesrv("fault", "--run", str(out), "cut", "broker-a <-> ns-1", "--for", "20")
+        lost = clean.nemesrv("fault", "--run", str(out), "lose_host", "c")
+        back = clean.nemesrv("fault", "--run", str(out), "return_host", "c")
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
     assert "ns-1" in paused.stdout, paused
+    assert ("lose_host-1, kill-" in lost.stdout, back.returncode) == (True, 0), (lost, back)
     assert cut.returncode == 0, cut
     assert process.returncode == 0, said
     faults = {(row["fault"], row["source"], row["phase"]) for row in read_rows(out) if row["event"] == "fault"}
     assert {("pause", "ns-1", "start"), ("pause", "ns-1", "end"), ("cut", "broker-a", "start")} <= faults
+    assert {("black_hole", "broker-a", "start"), ("kill", "ns-2", "start"), ("kill", "ns-2", "end")} <= faults
 
 
 def test_a_host_that_a_scenario_names_and_the_cluster_has_not_is_refused(clean: Bench, tmp_path: Path):

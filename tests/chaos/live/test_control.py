@@ -136,6 +136,71 @@ def test_what_cannot_be_is_one_sentence_and_changes_nothing(up: Up, request_: di
     assert up.cluster.scenario.timeline == ()
 
 
+class ThreeHosts(VirtualStage):
+    """Nodes of a kind are on a, b and c in turn, as a Ray cluster would have them."""
+
+    def host_name(self, node: str) -> str | None:
+        kind, _, which = node.rpartition("-")
+        return {"0": "a", "a": "a", "1": "b", "b": "b"}.get(which, "c") if kind in ("ns", "broker") else None
+
+
+@pytest.fixture
+def on_hosts(tmp_path: Path) -> Iterator[Up]:
+    scenario, folder = scenario_of(name_servers=3, brokers=2, profile="4.9", time_scale=1), tmp_path / "run"
+    running = session(scenario, RunFolder.create("up", folder), ThreeHosts(), lambda _run, _as_run: [])
+    with running as cluster, Control(cluster) as control:
+        yield Up(cluster, control)
+
+
+def test_a_whole_host_is_lost_and_returns_as_the_ordinary_faults_that_this_consists_of(on_hosts: Up) -> None:
+    lost = on_hosts.ask("lose_host", hosts=["b"])
+    assert lost == {"begun": ["lose_host-1", "kill-1", "kill-2"]}
+    hit = {each["fault_id"]: set(each["on"].split(", ")) for each in on_hosts.ask("list")["faults"]}
+    assert hit["lose_host-1"] >= {"broker-a->ns-1", "broker-b->ns-0", "external->broker-b"}
+    assert not hit["lose_host-1"] & {"broker-b->ns-1", "broker-a->ns-0"}
+    assert (hit["kill-1"], hit["kill-2"]) == ({"ns-1"}, {"broker-b"})
+    assert on_hosts.ask("return_host", hosts=["b"]) == {"begun": []}
+    assert on_hosts.ask("list")["faults"] == []
+    done = [(action.do, action.nodes) for action in on_hosts.cluster.scenario.timeline]
+    on_b = ("ns-1", "broker-b")
+    assert done == [("black_hole", ()), ("kill", on_b), ("heal", ()), ("restart", on_b)]
+
+
+def test_a_host_that_was_healed_by_hand_returns_with_what_is_left(on_hosts: Up) -> None:
+    on_hosts.ask("lose_host", hosts=["b"])
+    on_hosts.ask("heal")
+    on_hosts.ask("return_host", hosts=["b"])
+    assert [action.do for action in on_hosts.cluster.scenario.timeline] == ["black_hole", "kill", "heal", "restart"]
+    assert on_hosts.ask("isolate_host", hosts=["c"], for_s=0.01) == {"begun": ["isolate_host-3"]}
+    on_hosts.ask("pause_host", hosts=["a"], for_s=0.01)
+    on_hosts.timers()
+    assert on_hosts.ask("list")["faults"] == []
+    assert on_hosts.cluster.scenario.timeline[-1].do in ("heal", "resume")
+
+
+@pytest.mark.parametrize(
+    ("do", "request_", "said"),
+    [
+        ("lose_host", {"hosts": ["d"]}, "hosts.0: d is not allowed: one of a, b, c"),
+        ("return_host", {"hosts": ["b"]}, "b is not allowed: a host that was lost, isolated or paused before"),
+        ("return_host", {"hosts": ["b"], "for_s": 3}, "given with what lasts, which return_host does not"),
+        ("lose_host", {"nodes": ["ns-1"]}, "`do: lose_host` needs `hosts`"),
+    ],
+)
+def test_what_cannot_be_done_to_a_host_is_one_sentence(
+    on_hosts: Up, do: str, request_: dict[str, Any], said: str
+) -> None:
+    answer = on_hosts.ask(do, **request_)
+    assert said in answer["error"]
+    assert "timeline" not in answer["error"]
+    assert on_hosts.cluster.scenario.timeline == ()
+
+
+def test_where_there_is_one_host_only_none_can_be_lost(up: Up) -> None:
+    said = "do: lose_host is not allowed: for a cluster on several hosts of a Ray cluster"
+    assert said in up.ask("lose_host", hosts=["b"])["error"]
+
+
 def test_a_node_that_somebody_else_killed_is_started_again_as_one_of_ours(up: Up) -> None:
     experiment = up.cluster.experiment
     experiment._cluster.kill("ns-1")
