@@ -98,8 +98,8 @@ def pytest_configure() -> None:
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m looks at the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    from tests.nightly import is_nightly
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    from tests.nightly import COLLECTED, is_nightly
 
     for item in items:
         unsaid = [m for m in STARTS_SOMETHING if item.get_closest_marker(m) and not _says(item.path, m)]
@@ -112,6 +112,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker in ("spark", "toxiproxy", "e2e", "browser"):
             if item.get_closest_marker(marker) and (reason := _missing(marker)):
                 item.add_marker(pytest.mark.skip(reason=reason))
+    config.stash[COLLECTED] = {item.nodeid: item.get_closest_marker("nightly") is not None for item in items}
 
 
 def pytest_collection_finish() -> None:

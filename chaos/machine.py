@@ -26,6 +26,11 @@ PORTS_TRIED = 100
 _UNLIMITED = 1 << 60
 
 
+def processors() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
     """The `java` that Spark will start: that of JAVA_HOME, else the first on PATH."""

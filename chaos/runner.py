@@ -170,13 +170,17 @@ def record(
         experiment.run()
 
 
-def record_virtual(scenario: Scenario, seed: int, out: Path, defect: Defect | None = None) -> RunFolder:
-    """The run folder `out` with one run's history on the virtual clock, for `nemesrv check`; no Spark is started.
+def record_virtual(
+    scenario: Scenario, seed: int, out: Path | None, defect: Defect | None = None, *, latest: bool = True
+) -> RunFolder:
+    """The run folder `out` (None: one of runs/) with one run's history on the virtual clock, for `nemesrv check`.
+
+    No Spark is started.
 
     For many at once: call it in a pool of processes, and judge all folders in one session.
     """
     as_run = as_run_with(scenario, Options(seed=seed, virtual=True), defect)
-    folder = RunFolder.create(as_run.name, out)
+    folder = RunFolder.create(as_run.name, out, latest=latest)
     found = planted(as_run, defect)
     record(with_file_beside(as_run, found), folder, VirtualStage(), found, lambda _text: None)
     return folder

@@ -4,28 +4,41 @@ For each defect its scenario is run with the defect planted and, once per scenar
 A defect is killed when every check named for it says INVALID, and no other does but those that may see the same wrong
 from another side; a twin is clean when no check says INVALID. Anything else fails the self-test, which is what makes
 the checks' VALID worth something.
+
+    real clock      one run after the other; Spark judges
+    virtual clock   as many at once as there are processors; judged plainly (checkers/plain): the same verdicts without
+                    Spark. `by_spark`: as on the real clock
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import click
 from rich.console import Console
 from rich.table import Table
 
+from .checkers import CHECKS
 from .defects import DEFECTS, Defect
 from .errors import ScenarioError, nearest
 from .experiment.harness import Harness
-from .judging import Judged
-from .runner import Options, require_parts, run_one
+from .experiment.progress import Progress
+from .installation import require_extras
+from .judging import Judged, keep, of_run
+from .runner import Options, record_virtual, require_parts, run_one
 from .scenarios.model import CHECK_NAMES, SHIPPED_DIR, Scenario, find, load
 from .verdict import Validity
 
 OWN_DIR = SHIPPED_DIR / "selftest"
 """Scenarios that only the self-test needs; they are not listed with those that ship."""
+_PLAINLY = "judged without Spark, whose verdicts are the same (--spark: by Spark)"
+PLAIN_RUN_S = 2.5
+"""A run on the virtual clock that is judged plainly takes about so long, of the machine's time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,23 +103,37 @@ def scenario_of(name: str) -> Scenario:
     return scenario.model_copy(update={"checks": CHECK_NAMES})
 
 
-def run_selftest(only: Sequence[str], options: Options, seeds: Sequence[int] = (1,)) -> int:
-    """0 when every defect is killed and every twin is clean with every seed, else 1; prints the table."""
+class Asked(NamedTuple):
+    """One run that the self-test wants; by names, so that another process may be told."""
+
+    scenario: str
+    defect: str | None
+    seed: int
+
+
+def run_selftest(
+    only: Sequence[str],
+    options: Options,
+    seeds: Sequence[int] = (1,),
+    *,
+    by_spark: bool = False,
+    at_once: int = 1,
+) -> int:
+    """0 when every defect is killed and every twin is clean with every seed, else 1; prints the table.
+
+    `at_once`: how many runs are judged plainly at the same time.
+    """
     for name in only:
         if name not in DEFECTS:
             raise ScenarioError(
                 "selftest", "--only", repr(name), f"one of {', '.join(DEFECTS)}{nearest(name, DEFECTS)}"
             )
     plan = plan_of(only or tuple(DEFECTS))
-    scenarios = [scenario_of(scenario) for _, scenario in plan]
-    require_parts("nemesrv selftest", scenarios, virtual=bool(options.virtual), joins=options.ray is not None)
-    outcomes = []
-    with Harness(gentle=not options.virtual, ray=options.ray) as harness:
-        for seed in seeds:
-            with_seed = replace(options, seed=seed)
-            for defect, scenario in plan:
-                judged = run_one(scenario_of(scenario), with_seed, harness, defect)
-                outcomes.append(Outcome.of(judged, defect, seed))
+    asked = [
+        Asked(scenario, None if defect is None else defect.name, seed) for seed in seeds for defect, scenario in plan
+    ]
+    plainly = bool(options.virtual) and not by_spark
+    outcomes = list(_plainly(asked, at_once, quiet=options.quiet) if plainly else _by_spark(asked, options))
     if options.as_json:
         click.echo(json.dumps([outcome.to_json() for outcome in outcomes]))
     else:
@@ -114,7 +141,45 @@ def run_selftest(only: Sequence[str], options: Options, seeds: Sequence[int] = (
         if not console.is_terminal:
             console = Console(width=180)
         console.print(selftest_table(outcomes) if len(seeds) == 1 else seeds_table(outcomes))
+        if plainly:
+            click.echo(_PLAINLY)
     return 0 if all(outcome.passed for outcome in outcomes) else 1
+
+
+def _by_spark(asked: Sequence[Asked], options: Options) -> Iterator[Outcome]:
+    scenarios = [scenario_of(each.scenario) for each in asked]
+    require_parts("nemesrv selftest", scenarios, virtual=bool(options.virtual), joins=options.ray is not None)
+    with Harness(gentle=not options.virtual, ray=options.ray) as harness:
+        for each, scenario in zip(asked, scenarios, strict=True):
+            defect = None if each.defect is None else DEFECTS[each.defect]
+            judged = run_one(scenario, replace(options, seed=each.seed), harness, defect)
+            yield Outcome.of(judged, defect, each.seed)
+
+
+def _plainly(asked: Sequence[Asked], at_once: int, *, quiet: bool) -> Iterator[Outcome]:
+    """In the order asked."""
+    require_extras("nemesrv selftest", *(extra for check in CHECKS.values() for extra in check.extras))
+    progress = Progress("self-test", PLAIN_RUN_S * math.ceil(len(asked) / at_once), quiet=quiet)
+    tenth = math.ceil(len(asked) / 10)
+    try:
+        with ProcessPoolExecutor(at_once) as pool:
+            for number, outcome in enumerate(pool.map(_one_plainly, asked)):
+                if progress.is_terminal or number % tenth == 0:
+                    progress.say(f"{number} of {len(asked)} runs judged")
+                yield outcome
+    finally:
+        progress.clear()
+
+
+def _one_plainly(asked: Asked) -> Outcome:
+    """Recorded and judged; the run folder has its verdicts, and `nemesrv report` draws them."""
+    from .checkers.plain.verdicts import verdicts
+
+    scenario = scenario_of(asked.scenario)
+    defect = None if asked.defect is None else DEFECTS[asked.defect]
+    folder = record_virtual(scenario, asked.seed, None, defect, latest=False)
+    history = replace(of_run(folder, folder.scenario()), drawn=False)
+    return Outcome.of(keep(history, verdicts(folder.path)), defect, asked.seed)
 
 
 def plan_of(names: Iterable[str]) -> list[tuple[Defect | None, str]]:

@@ -1,9 +1,10 @@
-"""Shell scripts whose `nemesrv` and `pytest` run in this very process, with the one Spark session of its tests.
+"""Shell scripts whose `nemesrv` and `pytest` run in this very process, and judge there plainly, without Spark.
 
     bash ─► bin/nemesrv: its words, its folder, its stdout and stderr ─► a socket ─► this process ─► exit status
 
 Each command would start a JVM of its own otherwise, which costs more than all that it judges. That the installed
-command does the same in a process of its own is proven where chaos/programs.py is used.
+command does the same in a process of its own is proven where chaos/programs.py is used, and that Spark comes to the
+same verdicts in test_plain_judging.py.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import pytest
+
+from nemesrv.chaos.checkers.plain.verdicts import verdicts
+from nemesrv.chaos.verdict import Verdict
 
 _ASKS = """#!{python} -SE
 import json, os, socket, sys
@@ -34,13 +38,14 @@ _OF_OTHERS = ("xdist", "timeout", "cacheprovider", "faulthandler")
 
 
 class Shell:
-    """`run` does what bash does. Context manager; `folder` gets the commands, `spark` judges."""
+    """`run` does what bash does. Context manager; `folder` gets the commands."""
 
-    def __init__(self, folder: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._folder = folder
         self._listener = socket.socket(socket.AF_UNIX)
-        monkeypatch.setattr("nemesrv.chaos.spark.session.session", lambda *_args, **_options: spark)
+        monkeypatch.setattr("nemesrv.chaos.spark.session.session", lambda *_args, **_options: None)
         monkeypatch.setattr("nemesrv.chaos.spark.session.stop", lambda _spark: None)
+        monkeypatch.setattr("nemesrv.chaos.spark.judge.check_run", _judged_plainly)
 
     def __enter__(self) -> Shell:
         self._listener.bind("")  # an address of the kernel's choice, which is no file
@@ -80,6 +85,11 @@ class Shell:
             with _as_in(cwd), _printing_to(files):
                 status = _nemesrv(words) if name == "nemesrv" else _pytest(words)
             asked.sendall(str(status).encode())
+
+
+def _judged_plainly(run_dir: str, checks: Iterable[str], _spark: object) -> list[Verdict]:
+    found = {verdict.name: verdict for verdict in verdicts(Path(run_dir))}
+    return [found[name] for name in checks]
 
 
 def _nemesrv(words: Sequence[str]) -> int:

@@ -7,6 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pytest
+
+COLLECTED = pytest.StashKey[dict[str, bool]]()
+"""Of pytest's configuration: the id of each test that was collected, before -m chose among them, to whether it is
+nightly (conftest.py)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Nightly:
@@ -46,7 +52,9 @@ _UP = (
 )
 _TUTORIAL = "tests/test_tutorial.py::test_a_page_of_the_tutorial_does_what_it_says"
 _OPEN_FILES = "tests/chaos/test_preflight.py::test_too_few_open_files_are_told_in_the_first_second_by_every_command"
-_DEFECT = f"{_SELFTEST}::test_a_planted_defect_is_killed_and_its_clean_twin_is_clean"
+_DEFECT = f"{_SELFTEST}::test_planted_defects_are_killed_and_their_clean_twin_is_clean"
+_LINKS = "tests/chaos/reports/test_links.py::test_every_link_leads_to_a_lane_and_a_time_that_contain_the_event"
+_HAND_WRITTEN = "tests/chaos/checkers/test_order_kept.py"
 
 _TOOLS, _RECIPES = "tests/deploy/test_tools.py", "tests/deploy/test_recipes.py"
 _HOSTS = "tests/hosts/test_hosts.py"
@@ -155,7 +163,7 @@ NIGHTLY = (
         _BY_HAND,
         "more defects of acts by hand and of clocks",
         (_BY_HAND, "tests/chaos/checkers/test_done_by_hand.py"),
-        ("name-server-takes-out-nobody", "name-server-goes-by-another-clock"),
+        ("name-server-takes-out-nobody",),
     ),
     Nightly(
         _SHAPES,
@@ -187,9 +195,14 @@ NIGHTLY = (
         ),
     ),
     Nightly(
-        f"{_SELFTEST}::test_no_verdict_on_a_defect_or_its_clean_twin_contradicts_its_own_figures",
-        "figures beside bounds in the verdicts of every planted defect and clean twin",
-        (_DEFECT,),
+        f"{_SELFTEST}::test_spark_judges_a_defect_and_its_twin_as_plain_python_does_and_contradicts_no_figure",
+        "every planted defect and clean twin, judged by Spark",
+        (_DEFECT, _HAND_WRITTEN),
+    ),
+    Nightly(
+        "tests/chaos/checkers/test_by_spark_too.py::test_spark_comes_to_the_same_in_every_history_that_is_told_here",
+        "hand-written histories that are judged plainly, judged by Spark",
+        (_HAND_WRITTEN, "tests/chaos/checkers/test_duplicates.py", "tests/chaos/checkers/test_exercised.py"),
     ),
     Nightly(
         f"{_BENCH}::test_everything_is_measured_and_every_aim_judged",
@@ -200,6 +213,44 @@ NIGHTLY = (
             f"{_BENCH}::test_a_paced_load_sends_so_many_and_frames_in_turn",
         ),
         ("True",),
+    ),
+    Nightly(
+        "tests/chaos/bench/test_fronts_bench.py::test_a_front_is_measured_beside_toxiproxy_and_nothing_and_judged",
+        "`nemesrv bench fronts`",
+        ("tests/chaos/fronts", "tests/chaos/bench"),
+    ),
+    Nightly(
+        "tests/chaos/bench/test_logs_bench.py::test_each_reader_has_its_figure_and_sparks_is_judged",
+        "`nemesrv bench logs`",
+        ("tests/chaos/bench/test_logs_bench.py::test_the_logs_have_what_such_logs_are_full_of",),
+    ),
+    Nightly(
+        "tests/chaos/test_pytest_plugin.py::test_with_xdist_a_wrong_marker_is_its_tests_own_error",
+        "a wrong marker where pytest-xdist spreads the tests",
+        ("tests/chaos/test_pytest_plugin.py::test_a_wrong_marker_is_a_line_at_collection_and_nothing_is_started",),
+    ),
+    Nightly(
+        "tests/chaos/conform/test_sabotage_over_tcp.py"
+        "::test_programs_with_a_defect_are_invalid_by_its_rule_alone_and_the_twin_is_valid",
+        "sabotaged client programs and their twin under `nemesrv conform`, in real time",
+        ("tests/chaos/conform/test_sabotage.py", "tests/chaos/conform/test_command.py"),
+    ),
+    *(
+        Nightly(
+            f"tests/chaos/live/test_clients_under_test.py::{test}",
+            f"a client under test in `up`: {says}",
+            ("tests/chaos/live/test_clients_under_test.py::test_wrong_clients_are_one_line", _UP),
+        )
+        for test, says in (
+            ("test_a_client_that_is_bin_false_makes_its_checks_unknown", "one that does nothing"),
+            ("test_a_program_is_judged_by_its_profile_without_a_line_in_it", "judged by its profile"),
+        )
+    ),
+    Nightly(
+        _LINKS,
+        "the links of the planted defects of all checks but three",
+        (_LINKS,),
+        ("answers_asked_for", "no_false_eviction", "routes_converge"),
     ),
     Nightly(
         f"{_TOOLS}::test_kubeconform_takes_every_manifest_by_kubernetes_and_kuberays_schemas",
@@ -244,19 +295,28 @@ NIGHTLY = (
         "the same without one server's log",
         ("tests/chaos/incident/test_episodes.py",),
     ),
-    Nightly(_RANDOM, "more random scenarios on the virtual clock", (_RANDOM,), ("1", "2")),
+    Nightly(_RANDOM, "more random scenarios on the virtual clock", (_RANDOM,), ("1",)),
     Nightly(f"{_RANDOM}_that_spark_has_read", "random scenarios, judged in Spark", (_RANDOM, _SHIPPED)),
     Nightly(
         _SHIPPED,
         "every shipped scenario on the virtual clock",
         (_SHIPPED, _PARTITION, _DEFECT, _RANDOM),
-        ("name-server-crash-5.x",),
+        ("broker-crash-4.9", "name-server-crash-5.x"),
+    ),
+    Nightly(
+        f"{_VIRTUAL}/test_runs.py::test_spark_says_valid_of_a_shipped_scenario",
+        "every shipped scenario on the virtual clock, judged by Spark",
+        (_SHIPPED, _PARTITION, _HEALTHY),
+    ),
+    Nightly(
+        "tests/chaos/test_plain_judging.py::test_a_check_says_the_same_without_spark",
+        "random scenarios, judged by Spark and without it",
+        (_HAND_WRITTEN, _KNOWN, _HEALTHY),
     ),
     Nightly(
         f"{_KNOWN}::test_a_clean_history_of_any_size_is_valid_to_every_check",
-        "clean generated histories of more sizes and seeds",
-        (_HEALTHY, f"{_KNOWN}::test_a_clean_history_of_any_size_is_valid_to_every_check"),
-        ("6100-1-4.9",),
+        "clean generated histories of more sizes and seeds, through Spark",
+        (_HEALTHY, f"{_KNOWN}::test_a_small_clean_history_is_valid_to_every_check"),
     ),
     Nightly(
         f"{_KNOWN}::test_no_check_finds_a_fault_in_a_random_history",
@@ -266,8 +326,8 @@ NIGHTLY = (
     Nightly(
         f"{_KNOWN}::test_a_planted_defect_is_found_by_its_checks",
         "every defect of the history generator, through Spark",
-        (f"{_KNOWN}::test_a_planted_defect_is_found_by_its_checks", "tests/chaos/checkers", "tests/chaos/defects"),
-        ("stale_route", "biased_choice", "lost_message", "slow_recovery"),
+        (f"{_KNOWN}::test_a_planted_defect_is_found_by_its_checks_without_spark", _HEALTHY, "tests/chaos/checkers"),
+        ("stale_route", "lost_message"),
     ),
     Nightly(
         f"{_PAGES}::test_a_history_read_by_pages_gets_the_verdicts_of_one_read_by_messages",
@@ -285,13 +345,7 @@ NIGHTLY = (
             f"{_PAGES}::test_one_message_that_is_not_plain_makes_its_page_looked_into",
             f"{_PAGES}::test_a_page_is_plain_when_its_three_sets_are_one",
         ),
-        ("lost", "read as another", "unsure"),
-    ),
-    Nightly(
-        f"{_SELFTEST}::test_a_planted_defect_is_killed_and_its_clean_twin_is_clean",
-        "a second planted defect (`make selftest` plants all)",
-        (_DEFECT, "tests/chaos/defects"),
-        ("None-smoke", "broker-answers-oneway-smoke"),
+        ("read as another",),
     ),
     Nightly(
         f"{_END_TO_END}::test_a_planted_defect_is_caught_by_its_checks_and_its_clean_twin_by_none",
@@ -314,9 +368,8 @@ NIGHTLY = (
     ),
     Nightly(
         "tests/chaos/live/test_differential.py::test_parts_come_to_the_verdict_of_the_whole",
-        "a second random history judged whole and in parts (`make live-differential` does 1,000)",
-        ("tests/chaos/live/test_differential.py::test_parts_come_to_the_verdict_of_the_whole", "tests/chaos/live"),
-        ("0",),
+        "random histories judged whole and in parts (`make live-differential` does 1,000)",
+        ("tests/chaos/live/test_carry.py", "tests/chaos/live/test_stream.py", "tests/chaos/checkers"),
     ),
     Nightly(
         "tests/packaging/test_example_project.py"
@@ -384,9 +437,8 @@ NIGHTLY = (
     ),
     Nightly(
         _DRILLS,
-        "the field drills but the first (`python -m tests.drills` measures all with ten seeds)",
-        ("tests/drills/test_drills.py::test_what_was_measured_here_is_inside_too", _DRILLS),
-        ("drill-1-hang",),
+        "the field drills (`python -m tests.drills` measures all with ten seeds)",
+        ("tests/drills/test_drills.py::test_what_was_measured_here_is_inside_too", _SHIPPED),
     ),
     Nightly(
         _CLIENTS,

@@ -2,19 +2,21 @@
 
     python -m tests.run_suite [--all | --fast] [--prepare] [PYTEST ARGUMENT ...]
 
-Two lanes beside each other, each with one part behind the other:
+Three lanes beside each other, the last with one part behind the other:
 
     side by side            as many processes as there are cores: tests that need this process and the network only
-    Spark and the browser   two processes: whatever is done when it is done
 
     on the machine's clock  what starts Ray or Toxiproxy: it would be late among many others, so that these give way
-    Apache's programs       what starts Java's NameServers, brokers and clients, once a folder; mostly it waits for them
 
-The first lane has the lowest priority (nice 19): the cores are busy from the first test to the last, and what goes by
-the machine's clock finds one free whenever it wants it. What the first part prints comes at once; each other part is
-shown when it and the first have ended. `--all` runs what is marked nightly, too; `--fast` the first part only.
-`--prepare` makes, beside the first parts, what the second ones find slow to make (`make test` does). Every other
-argument but -m goes to all parts; one that leaves some of them nothing to run (a file, `-k`) is no failure.
+    Apache's programs       what starts Java's NameServers, brokers and clients, once a folder; mostly it waits for them
+    Spark and the browser   one process, one session: whatever is done when it is done
+
+Tests that compute have the lowest priority (nice 19), Apache's programs one between: the cores are busy from the first
+test to the last, and what goes by the machine's clock finds one free whenever it wants it. What the first part prints
+comes at once; each other part is shown when it and the first have ended. `--all` runs what is marked nightly, too;
+`--fast` the first part only. `--prepare` makes beside them what the last lane finds slow to make, which waits for it
+(`make test` does). Every other argument but -m goes to all parts; one that leaves some of them nothing to run (a file,
+`-k`) is no failure.
 """
 
 from __future__ import annotations
@@ -40,8 +42,8 @@ INTERRUPTED, NO_TESTS = 2, 5
 PREPARED = ("nemesrv.chaos.spark.make_class_archive", "--if-missing"), ("tests.interop.jars",)
 """Modules and their arguments; what one cannot make, the tests do without, or say why not."""
 PREPARED_LIMIT_S = 120
-"""How much longer than the first parts each may take."""
-GIVES_WAY = 19
+"""How long the last lane may wait for each."""
+GIVES_WAY, GIVES_SOME_WAY = 19, 10
 ONLY = "NEMESRV_TESTS_WITH"
 """A variable that conftest.py reads: a part's `only`."""
 
@@ -86,13 +88,12 @@ def lanes(*, nightly: bool, fast: bool) -> list[list[Part]]:
     spark = Part(
         "Spark and the browser",
         f"(spark or browser) and not ({real_time} or java){of_time}",
-        ("-n", str(min(cores, 2)), "--dist", "worksteal"),
-        GIVES_WAY,
+        niceness=GIVES_WAY,
         only=("spark", "browser"),
     )
     clock = Part("on the machine's clock", f"({real_time}){of_time}", only=REAL_TIME)
-    java = Part("Apache's programs", f"java and not ({real_time}){of_time}", only=("java",))
-    return [[plain, spark], [clock, java]]
+    java = Part("Apache's programs", f"java and not ({real_time}){of_time}", niceness=GIVES_SOME_WAY, only=("java",))
+    return [[plain], [clock], [java, spark]]
 
 
 class Running:
@@ -132,10 +133,10 @@ class Running:
 
 
 class Suite:
-    """Lanes at work. `between` is waited for before a lane's second part."""
+    """Lanes at work. `prepared` is waited for before a lane of several parts."""
 
-    def __init__(self, chosen: Sequence[Sequence[Part]], arguments: Sequence[str], between: Making) -> None:
-        self._lanes, self._arguments, self._between = chosen, arguments, between
+    def __init__(self, chosen: Sequence[Sequence[Part]], arguments: Sequence[str], prepared: Making) -> None:
+        self._lanes, self._arguments, self._prepared = chosen, arguments, prepared
         self._running: list[subprocess.Popen[bytes]] = []
         self._stopped = False
 
@@ -166,6 +167,8 @@ class Suite:
     ) -> None:
         """Its parts one behind the other; each but the very first is told of when it has ended."""
         try:
+            if len(parts) > 1:
+                self._prepared.wait()
             for number, part in enumerate(parts):
                 if self._stopped:
                     return
@@ -174,8 +177,6 @@ class Suite:
                 if running is not first:
                     ended.put(running)
                 self._stopped = self._stopped or status < 0 or status == INTERRUPTED
-                if number == 0 and len(parts) > 1:
-                    self._between.wait()
         finally:
             ended.put(None)
 
@@ -190,7 +191,7 @@ class Suite:
 
         def pass_on(number: int, _: FrameType | None) -> None:
             self._stopped = True
-            self._between.end()
+            self._prepared.end()
             for process in self._running:
                 if number != signal.SIGINT:  # which a terminal sends to all
                     process.send_signal(number)

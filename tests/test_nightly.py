@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from tests.nightly import NIGHTLY, Nightly
+from tests.nightly import COLLECTED, NIGHTLY, Nightly
 
 ROOT = Path(__file__).parents[1]
 
@@ -28,9 +29,18 @@ sys.exit(pytest.main(["-p", "no:cacheprovider", "--collect-only", "-qq", *sys.ar
 
 
 @pytest.fixture(scope="module")
-def collected() -> dict[str, set[str]]:
-    """Pytest's ids of the tests in the files that the table names: those that are nightly, and those of every time."""
-    named = {test.partition("::")[0] for one in NIGHTLY for test in (one.test, *one.instead)}
+def collected(request: pytest.FixtureRequest) -> dict[str, set[str]]:
+    """Pytest's ids of the tests in the files that the table names: those that are nightly, and those of every time.
+
+    Of a whole suite's own collection, where these tests run in one; else these files are collected for it.
+    """
+    named = named_files(test for one in NIGHTLY for test in (one.test, *one.instead))
+    here = request.config.stash[COLLECTED]
+    if named_files(here) >= {file for file in named if file.endswith(".py")}:
+        return {
+            "nightly": {test for test, is_nightly in here.items() if is_nightly},
+            "every-time": {test for test, is_nightly in here.items() if not is_nightly},
+        }
     done = subprocess.run(
         [sys.executable, "-c", COLLECT, *(file for file in sorted(named) if file.endswith(".py"))],
         cwd=ROOT,
@@ -45,6 +55,10 @@ def collected() -> dict[str, set[str]]:
         if test:
             found[when].add(test)
     return found
+
+
+def named_files(tests: Iterable[str]) -> set[str]:
+    return {test.partition("::")[0] for test in tests}
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,8 @@
 
     ```yaml NAME   ```python NAME   a file      ```sh   commands (`nightly`: only there)      ```text   what they print
 
-A line of a text block must come in the output, in that order; `…` stands for anything. Pages that start no Ray are
-judged in one Spark session, this process's (commands_here.py).
+A line of a text block must come in the output, in that order; `…` stands for anything. What pages that start no Ray
+record is judged in this process (commands_here.py).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def blocks(page: Path) -> list[Block]:
 def cases() -> Iterator[object]:
     for page in (*PAGES, *RUN_TOO):
         nightly = any(block.about == "nightly" for block in blocks(page))
-        marks = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.toxiproxy] if nightly else [pytest.mark.spark]
+        marks = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.toxiproxy] if nightly else []
         yield pytest.param(page, marks=marks, id=page.stem)
 
 
@@ -80,7 +80,7 @@ def runs(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     if request.node.get_closest_marker("ray"):
         yield run
         return
-    with Shell(tmp_path / "bin", request.getfixturevalue("spark"), monkeypatch) as shell:
+    with Shell(tmp_path / "bin", monkeypatch) as shell:
         yield shell.run
 
 

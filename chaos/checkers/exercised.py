@@ -61,7 +61,7 @@ class Evidence:
     """Clients that had a success."""
 
 
-class _Asked(NamedTuple):
+class Asked(NamedTuple):
     """What of a fault a row may show."""
 
     fault_id: str
@@ -82,7 +82,7 @@ def gather(gathering: Gathering, world: World) -> Evidence:
     from .dataframes.effects import effects_on_calls
     from .dataframes.operations import slots_of
 
-    asked = [(a.fault_id, a.address, a.by, a.start_ms, a.until_ms, a.slow_ms) for a in _asked(world) if not a.only]
+    asked = [(a.fault_id, a.address, a.by, a.start_ms, a.until_ms, a.slow_ms) for a in asked_of_calls(world)]
     worked = frozenset(slot.node for slot in slots_of(gathering, world).slots if slot.good)
     return Evidence(gathering.control, effects_on_calls(gathering.history, asked), worked)
 
@@ -234,20 +234,25 @@ def _forces_a_switch(world: World, fault: Fault) -> bool:
     return not fault.harmless(world.timers) and lasts_ms > world.timers.P_ms + 2 * world.timers.A_ms
 
 
-def _asked(world: World) -> list[_Asked]:
+def asked_of_calls(world: World) -> list[Asked]:
+    """What tries and pulls may show; some faults show in other rows only."""
+    return [one for one in _asked(world) if not one.only]
+
+
+def _asked(world: World) -> list[Asked]:
     """One entry for each fault of a process, two for one of a link: who dialled it, and who dropped the dialler."""
     addresses, grace_ms = {node.name: node.address for node in world.nodes}, world.timers.A_ms + world.timers.T_ms
-    found: list[_Asked] = []
+    found: list[Asked] = []
     for fault in world.faults:
         if not fault.kind.shows_in_rows:
             continue  # no row tells a narrow link from a busy one, and acts have rows of their own
         when = fault.start_ms, min(fault.end_ms, world.end_ms) + grace_ms, fault.kind.call_takes_ms
         source, target = addresses.get(fault.source) or fault.source, fault.target  # a client has no address
         if target is None:
-            found.append(_Asked(fault.fault_id, source, None, "", *when))
+            found.append(Asked(fault.fault_id, source, None, "", *when))
         else:
-            found.append(_Asked(fault.fault_id, addresses.get(target), fault.source, "", *when))
-            found.append(_Asked(fault.fault_id, source, target, "broker_dropped", *when))
+            found.append(Asked(fault.fault_id, addresses.get(target), fault.source, "", *when))
+            found.append(Asked(fault.fault_id, source, target, "broker_dropped", *when))
     return found
 
 
@@ -256,7 +261,7 @@ def _effects(evidence: Evidence, world: World) -> dict[str, dict[str, int]]:
     found: dict[str, Counter[str]] = defaultdict(Counter)
     for fault_id, kinds in evidence.calls.items():
         found[fault_id].update(kinds)
-    asked: dict[str, list[_Asked]] = defaultdict(list)
+    asked: dict[str, list[Asked]] = defaultdict(list)
     for one in _asked(world):
         if one.address is not None:
             asked[one.address].append(one)
@@ -286,7 +291,7 @@ def _effects(evidence: Evidence, world: World) -> dict[str, dict[str, int]]:
     return {fault_id: dict(kinds) for fault_id, kinds in found.items()}
 
 
-def _shows(row: Row, asked: _Asked) -> str:
+def _shows(row: Row, asked: Asked) -> str:
     """The kind of effect that this row, which speaks of the address, shows of the fault; empty: none."""
     took_ms = row.duration_ms or 0.0
     if not asked.start_ms <= row.time_ms <= asked.until_ms or row.time_ms - took_ms > asked.until_ms:

@@ -26,16 +26,12 @@ class RunFolder:
 
         ScenarioError for an `out` that is a file, or that holds something.
         """
-        if out is None:
-            base = root / scenario_name / datetime.now().strftime("%Y%m%d-%H%M%S")
-            path, turn = base, 1
-            while path.exists():
-                turn += 1
-                path = base.with_name(f"{base.name}-{turn}")
-        else:
+        if out is not None:
             refuse_used(out)
-            path = out
+        path = out or root / scenario_name / datetime.now().strftime("%Y%m%d-%H%M%S")
         try:
+            if out is None:
+                path = _new(path)
             for inner in ("history/_raw", "logs", "data"):
                 (path / inner).mkdir(parents=True, exist_ok=True)
         except OSError as exc:
@@ -87,6 +83,21 @@ class RunFolder:
             missing = "it has no scenario.yaml" if self.path.is_dir() else "there is no such folder"
             raise ScenarioError(str(self.path), "", "", f"a run folder, which `nemesrv run` leaves; {missing}")
         return load(self.scenario_file)
+
+
+def _new(wanted: Path) -> Path:
+    """This folder, made, or the first of NAME-2, NAME-3 … that nobody has: others start runs in this second."""
+    path, turn = wanted, 1
+    while True:
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError:
+            if not wanted.parent.is_dir():
+                raise
+            turn += 1
+            path = wanted.with_name(f"{wanted.name}-{turn}")
+        else:
+            return path
 
 
 def refuse_used(out: Path | None) -> None:

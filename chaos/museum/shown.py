@@ -3,12 +3,11 @@
     scenarios/incidents/NAME.yaml ─┬─ as it stands ────────────► recorded, judged plainly ─► red by `found_by`?
                                    └─ with `incident.fixed` ───► recorded, judged plainly ─► green?
 
-Runs are independent, so they are spread over processes. Nothing needs Spark: all checks but `exercised` judge.
+Runs are independent, so they are spread over processes. Nothing needs Spark.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -88,11 +87,6 @@ def chosen(names: Sequence[str]) -> list[Path]:
             raise ScenarioError("museum", "NAME", repr(name), f"one of {', '.join(known)}{nearest(name, known)}")
         found.add(file)
     return [path for path in known.values() if path in found or not names]
-
-
-def processors() -> int:
-    """How many this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def show(files: Sequence[Path], processes: int, out: Path | None = None) -> Iterator[Shown]:

@@ -7,18 +7,23 @@ story.at(20).route("ns-0", "orders", "broker-b")
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
-from typing import Any
-
-from pyspark.sql import DataFrame, SparkSession
+from typing import TYPE_CHECKING, Any
 
 from nemesrv.chaos.checkers.check import Check
 from nemesrv.chaos.checkers.control import Control
+from nemesrv.chaos.checkers.plain.verdicts import unblinded
 from nemesrv.chaos.history.rows import to_table
+from nemesrv.chaos.history.schema import COLUMNS
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.topology import CONSUMER_GROUP, broker_id, broker_name, is_slave
 from nemesrv.chaos.verdict import Verdict
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+BY_SPARK_TOO = "NEMESRV_TESTS_BY_SPARK_TOO"
 ROLES = {"ns": "name_server"}
 
 
@@ -138,9 +143,33 @@ class HistoryBuilder:
     def frame(self, spark: SparkSession) -> DataFrame:
         return frame(spark, self.rows)
 
-    def judged(self, check: Check[Any], spark: SparkSession) -> Verdict:
-        """The check's verdict of what Spark gathers."""
-        return judged(check, self.frame(spark))
+    def judged(self, check: Check[Any], spark: SparkSession | None = None) -> Verdict:
+        """The check's verdict of what Spark gathers; without Spark, of what plain Python does.
+
+        Where BY_SPARK_TOO is set Spark must come to the same.
+        """
+        if spark is not None:
+            return judged(check, self.frame(spark))
+        rows = self.in_order()
+        plain = next(verdict for verdict in unblinded(rows, World.of_rows(rows)) if verdict.name == check.name)
+        if os.environ.get(BY_SPARK_TOO):
+            from nemesrv.chaos.spark.session import session
+
+            by_spark = self.judged(check, session())
+            assert said(plain) == said(by_spark)
+        return plain
+
+    def in_order(self) -> list[dict[str, Any]]:
+        """The rows as a reader of the recorded history gets them."""
+        return sorted(
+            (dict.fromkeys(COLUMNS) | row for row in self.rows),
+            key=lambda row: (row["time_ms"], row["node"], row["incarnation"], row["seq"]),
+        )
+
+
+def said(verdict: Verdict) -> tuple[object, ...]:
+    """All but the first examples of what is wrong, which nobody keeps without Spark."""
+    return verdict.verdict, verdict.examined, verdict.violations, verdict.why, dict(verdict.measured)
 
 
 def frame(spark: SparkSession, rows: Sequence[dict[str, Any]]) -> DataFrame:

@@ -1,6 +1,6 @@
 """The plugin in somebody else's project: what is wrong is one sentence, and a failing test leaves its verdict.
 
-What is judged is judged in this process's Spark session; in a process of its own tests/packaging does it.
+What is judged is judged in this process, without Spark; with it, in a process of its own, tests/packaging does it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -129,10 +128,10 @@ def test_with_xdist_a_wrong_marker_is_its_tests_own_error(tmp_path: Path) -> Non
 
 
 @pytest.fixture(scope="module")
-def failed(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> tuple[Path, str]:
-    """The folder and pytest's output, from the first failure on; judged in this process's Spark session."""
+def failed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The folder and pytest's output, from the first failure on; judged in this process."""
     folder = write(tmp_path_factory.mktemp("mine"), FAILING)
-    with pytest.MonkeyPatch.context() as monkeypatch, Shell(folder / "bin", spark, monkeypatch) as shell:
+    with pytest.MonkeyPatch.context() as monkeypatch, Shell(folder / "bin", monkeypatch) as shell:
         output = shell.run("pytest -p no:cacheprovider test_mine.py; echo exit status $?", folder)
     assert f"exit status {pytest.ExitCode.TESTS_FAILED:d}" in output, output
     assert "4 failed, 1 skipped" in output, output
@@ -144,7 +143,6 @@ def of_test(output: str, name: str) -> str:
     return re.split(r"\n_{3,} ", output.partition(f"_ {name} _")[2])[0]
 
 
-@pytest.mark.spark
 def test_a_test_that_fails_by_itself_leaves_verdict_and_report(failed: tuple[Path, str]) -> None:
     folder, output = failed
     shown = of_test(output, "test_own_assert")
@@ -157,7 +155,6 @@ def test_a_test_that_fails_by_itself_leaves_verdict_and_report(failed: tuple[Pat
     assert json.loads((run / "verdicts.json").read_text())["verdict"] == "VALID"
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
     ("name", "line", "sentence"),
     [
@@ -185,7 +182,6 @@ def test_a_wrong_step_is_its_own_line_and_a_sentence(
     assert len([each for each in source if each.strip()]) <= 4, source
 
 
-@pytest.mark.spark
 def test_a_test_that_looks_at_nothing_fails_by_its_markers_checks(failed: tuple[Path, str]) -> None:
     shown = of_test(failed[1], "test_that_looks_at_nothing")
     assert "NotValid: no_acknowledged_loss is UNKNOWN" in shown

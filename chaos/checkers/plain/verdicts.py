@@ -1,4 +1,4 @@
-"""Verdicts of a recorded run without Spark: of all checks but `exercised`."""
+"""Verdicts of a recorded run without Spark: of every check."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any
 from ...history.rows import read_rows
 from ...oracle.world import World
 from ...verdict import Validity, Verdict
-from .. import CHECKS, availability, recovery_time
+from .. import CHECKS, availability, exercised, recovery_time
 from ..blind import with_blind
 from ..control import Control
 from ..slots import Slots, edges
 from . import commits, deliveries, uses
+from .effects import effects_of_rows
 from .slots import slots_of_rows
 from .traffic import verdicts_of_traffic
 
@@ -42,10 +43,17 @@ def verdicts(folder: Path) -> list[Verdict]:
 
 def verdicts_of_rows(rows: list[dict[str, Any]]) -> list[Verdict]:
     """One a check, of these rows in the history's order."""
-    control, world = Control.of_rows(rows), World.of_rows(rows)
+    world = World.of_rows(rows)
+    blind = [with_blind(CHECKS[verdict.name], verdict, world) for verdict in unblinded(rows, world)]
+    return [replace(verdict, timeline_ms=world.timeline_ms) for verdict in blind]
+
+
+def unblinded(rows: list[dict[str, Any]], world: World) -> list[Verdict]:
+    """What each check alone says, before it is looked at what of the history is missing."""
+    control = Control.of_rows(rows)
     between = edges(world)
     slots = Slots(between, slots_of_rows(rows, world, between), control.lateness)
-    found = [
+    return [
         *(CHECKS[name].judge(control, world) for name in CONTROL_CHECKS),
         availability.judge(availability.tallies(slots, world), world),
         recovery_time.judge(slots, world),
@@ -53,9 +61,15 @@ def verdicts_of_rows(rows: list[dict[str, Any]]) -> list[Verdict]:
         *verdicts_of_traffic(rows, control, world),
         commits.verdict_of(rows, control, world),
         uses.verdict_of(rows, control, world),
+        exercised.judge(
+            exercised.Evidence(
+                control,
+                effects_of_rows(rows, exercised.asked_of_calls(world)),
+                frozenset(slot.node for slot in slots.slots if slot.good),
+            ),
+            world,
+        ),
     ]
-    blind = [with_blind(CHECKS[verdict.name], verdict, world) for verdict in found]
-    return [replace(verdict, timeline_ms=world.timeline_ms) for verdict in blind]
 
 
 def found_wrong(folder: Path) -> dict[str, Verdict]:

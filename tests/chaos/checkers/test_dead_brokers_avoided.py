@@ -21,9 +21,8 @@ PRODUCER = ("producer-0", "broker-a", 100_000.0)
 """It lost broker-a at 100 s."""
 
 
-def check(builder: HistoryBuilder, spark: SparkSession) -> Verdict:
-    gathering, world = gather(builder.frame(spark))
-    return judge(CHECK.gather(gathering, world), world)
+def check(builder: HistoryBuilder, spark: SparkSession | None = None) -> Verdict:
+    return builder.judged(CHECK, spark)
 
 
 def send(
@@ -103,17 +102,15 @@ def test_a_producer_that_keeps_using_it_is_invalid(spark: SparkSession) -> None:
     )
 
 
-@pytest.mark.spark
-def test_a_consumer_that_keeps_pulling_from_it_is_invalid(spark: SparkSession) -> None:
-    verdict = check(crash(last_send_s=129, last_pull_s=170), spark)
+def test_a_consumer_that_keeps_pulling_from_it_is_invalid() -> None:
+    verdict = check(crash(last_send_s=129, last_pull_s=170))
     assert [example.who for example in verdict.examples] == ["consumer-0"]
     assert verdict.verdict is Validity.INVALID
 
 
-@pytest.mark.spark
-def test_a_retry_may_use_the_route_its_send_began_with(spark: SparkSession) -> None:
-    assert check(crash(last_send_s=132, last_pull_s=149, attempt=1), spark).verdict is Validity.VALID
-    assert check(crash(last_send_s=132, last_pull_s=149, attempt=0), spark).verdict is Validity.INVALID
+def test_a_retry_may_use_the_route_its_send_began_with() -> None:
+    assert check(crash(last_send_s=132, last_pull_s=149, attempt=1)).verdict is Validity.VALID
+    assert check(crash(last_send_s=132, last_pull_s=149, attempt=0)).verdict is Validity.INVALID
 
 
 @pytest.mark.parametrize(("lag_ms", "expected"), [(4000.0, Validity.UNKNOWN), (10.0, Validity.INVALID)])
@@ -130,18 +127,16 @@ def test_without_a_lost_broker_or_without_anything_at_all_nothing_is_examined() 
         assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
 
 
-@pytest.mark.spark
-def test_a_client_that_did_nothing_after_the_window_proves_nothing(spark: SparkSession) -> None:
+def test_a_client_that_did_nothing_after_the_window_proves_nothing() -> None:
     builder = cluster(clients=("producer-0",)).at(100).fault(*KILL)
-    verdict = check(send(builder, 110, "broker-b").end(200), spark)
+    verdict = check(send(builder, 110, "broker-b").end(200))
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
 
 
-@pytest.mark.spark
-def test_the_last_broker_of_a_topic_may_be_used_for_ever(spark: SparkSession) -> None:
+def test_the_last_broker_of_a_topic_may_be_used_for_ever() -> None:
     builder = cluster(clients=("producer-0",)).at(50).topic("broker-a", "only-here").at(100).fault(*KILL)
     send(builder, 180, "broker-a", topic="only-here")
-    verdict = check(send(builder, 190, "broker-b").end(220), spark)
+    verdict = check(send(builder, 190, "broker-b").end(220))
     assert (verdict.verdict, verdict.examined) == (Validity.VALID, 1)
 
 
@@ -153,25 +148,23 @@ def test_a_broker_that_only_this_client_cannot_reach_is_not_judged() -> None:
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(("last_s", "expected"), [(262, Validity.VALID), (270, Validity.INVALID)])
 def test_a_hung_broker_is_left_after_expiry_and_a_poll_that_its_heartbeat_holds_up(
-    spark: SparkSession, last_s: float, expected: Validity
+    last_s: float, expected: Validity
 ) -> None:
     """E + S + P + J = 120 + 10 + 30 + 3 s."""
     builder = cluster(clients=("producer-0",)).at(100).fault(*PAUSE)
     send(builder, last_s, "broker-a")
     send(builder, 300, "broker-b").at(320).fault(*PAUSE, end=True)
-    verdict = check(builder.end(400), spark)
+    verdict = check(builder.end(400))
     assert (verdict.verdict, verdict.examined) == (expected, 1)
     assert verdict.allowed["bound_ms"] == 163_000
 
 
-@pytest.mark.spark
-def test_a_client_whose_name_server_failed_too_has_a_failed_call_more(spark: SparkSession) -> None:
+def test_a_client_whose_name_server_failed_too_has_a_failed_call_more() -> None:
     builder = cluster(clients=("producer-0",)).at(90).fault("f0", "kill", "sigkill", "ns-0").at(100).fault(*KILL)
     send(builder, 160, "broker-a")
-    verdict = check(send(builder, 190, "broker-b").end(220), spark)
+    verdict = check(send(builder, 190, "broker-b").end(220))
     assert verdict.verdict is Validity.VALID
     assert verdict.allowed["bound_ms"] == 63_000  # P + (1·P + A)
 

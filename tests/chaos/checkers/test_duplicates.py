@@ -15,7 +15,7 @@ AT = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
 KILL = ("f1", "kill", "sigkill", "broker-a")
 
 
-def check(builder: HistoryBuilder, spark: SparkSession) -> Verdict:
+def check(builder: HistoryBuilder, spark: SparkSession | None = None) -> Verdict:
     return builder.judged(CHECK, spark)
 
 
@@ -83,30 +83,27 @@ def test_what_was_received_long_before_the_queue_changed_hands_must_not_come_aga
     )
 
 
-@pytest.mark.spark
-def test_what_an_operator_sent_the_group_back_to_comes_again_once_for_each_time(spark: SparkSession) -> None:
+def test_what_an_operator_sent_the_group_back_to_comes_again_once_for_each_time() -> None:
     builder = take(group(), 2, "consumer-0")
     for offset in (0, 1):
         received(sent(builder, 50, offset), 50, "consumer-0", offset)
     builder.at(100).offset_reset("orders", "broker-a", 1)
     take(builder, 101, "consumer-0", "take-1")
     received(builder, 102, "consumer-0", 1, "take-1")
-    assert check(builder.end(400), spark).verdict is Validity.VALID
+    assert check(builder.end(400)).verdict is Validity.VALID
     again = received(take(builder, 200, "consumer-1"), 201, "consumer-1", 1)
-    assert check(again, spark).violations == 1
-    assert check(received(again, 202, "consumer-1", 0), spark).violations == 2  # it was not sent back to that
+    assert check(again).violations == 1
+    assert check(received(again, 202, "consumer-1", 0)).violations == 2  # it was not sent back to that
 
 
-@pytest.mark.spark
-def test_two_owners_may_both_receive_only_until_the_next_rebalance(spark: SparkSession) -> None:
-    assert check(handed_over(first_s=222, taken_s=200), spark).verdict is Validity.VALID  # Qr + A = 23 s
-    assert check(handed_over(first_s=230, taken_s=200), spark).verdict is Validity.INVALID
+def test_two_owners_may_both_receive_only_until_the_next_rebalance() -> None:
+    assert check(handed_over(first_s=222, taken_s=200)).verdict is Validity.VALID  # Qr + A = 23 s
+    assert check(handed_over(first_s=230, taken_s=200)).verdict is Validity.INVALID
 
 
-@pytest.mark.spark
-def test_on_a_machine_later_than_the_cap_nobody_knows(spark: SparkSession) -> None:
+def test_on_a_machine_later_than_the_cap_nobody_knows() -> None:
     builder = handed_over(first_s=185, taken_s=200)
-    verdict = check(builder.at(190).lag(4000, "consumer-0", until_s=195), spark)
+    verdict = check(builder.at(190).lag(4000, "consumer-0", until_s=195))
     assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
 
 
@@ -119,41 +116,35 @@ def test_twice_within_one_holding_is_never_right(spark: SparkSession) -> None:
     assert verdict.examples[0].more["kind"] == "received twice from one holding of its queue"
 
 
-@pytest.mark.spark
-def test_a_receipt_from_a_holding_that_nobody_recorded_is_unknown(spark: SparkSession) -> None:
+def test_a_receipt_from_a_holding_that_nobody_recorded_is_unknown() -> None:
     builder = take(group(), 2, "consumer-0")
     received(received(sent(builder, 50), 50, "consumer-0"), 51, "consumer-1", op_id=None)
-    verdict = check(builder.end(100), spark)
+    verdict = check(builder.end(100))
     assert (verdict.verdict, verdict.violations) == (Validity.UNKNOWN, 0)
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(("first_s", "expected"), [(90, Validity.VALID), (80, Validity.INVALID)])
-def test_a_killed_broker_forgets_the_commits_of_its_last_flush_too(
-    spark: SparkSession, first_s: float, expected: Validity
-) -> None:
+def test_a_killed_broker_forgets_the_commits_of_its_last_flush_too(first_s: float, expected: Validity) -> None:
     builder = take(group(), 2, "consumer-0")
     received(sent(builder, first_s), first_s, "consumer-0")
     builder.at(100).fault(*KILL).at(180).fault(*KILL, end=True).restarted("broker-a")
     received(take(builder, 220, "consumer-1"), 221, "consumer-1")
-    assert check(builder.end(400), spark).verdict is expected
+    assert check(builder.end(400)).verdict is expected
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(("tries", "expected"), [(2, Validity.VALID), (1, Validity.INVALID)])
-def test_a_message_is_stored_no_oftener_than_it_was_tried(spark: SparkSession, tries: int, expected: Validity) -> None:
+def test_a_message_is_stored_no_oftener_than_it_was_tried(tries: int, expected: Validity) -> None:
     builder = received(sent(take(group(), 2, "consumer-0"), 50, tries=tries), 50, "consumer-0")
     for offset in (0, 7):
         builder.at(99).event("prober", "read", msg_key="k-0", offset=offset, **AT)
-    verdict = check(builder.end(100), spark)
+    verdict = check(builder.end(100))
     assert (verdict.verdict, verdict.measured["stored_again"]) == (expected, 1)
 
 
-@pytest.mark.spark
-def test_with_broadcasting_each_consumer_receives_a_message_once(spark: SparkSession) -> None:
+def test_with_broadcasting_each_consumer_receives_a_message_once() -> None:
     builder = take(take(group(workload={"broadcasting": True}), 2, "consumer-0"), 2, "consumer-1")
     received(received(sent(builder, 50), 50, "consumer-0"), 50, "consumer-1")
-    verdict = check(builder.end(100), spark)
+    verdict = check(builder.end(100))
     assert (verdict.verdict, verdict.measured["received_again"]) == (Validity.VALID, 0)
 
 

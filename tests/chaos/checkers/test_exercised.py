@@ -100,14 +100,13 @@ def test_without_faults_every_client_must_have_worked() -> None:
     assert verdict.examples[0].who == "consumer-0"
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(("took_ms", "expected"), [(260, Validity.VALID), (100, Validity.UNKNOWN)])
-def test_a_slow_link_shows_in_a_call_over_it(spark: SparkSession, took_ms: float, expected: Validity) -> None:
+def test_a_slow_link_shows_in_a_call_over_it(took_ms: float, expected: Validity) -> None:
     latency = ("f1", "latency", "toxiproxy.latency", "producer-0", "broker-a")
     builder = during(worked(), latency, latency_ms=250, jitter_ms=0)
     at = {"address": address_of("broker-a"), "duration_ms": took_ms}
     builder.event("producer-0", "send_attempt", type="ok", code=0, **at)
-    assert builder.end(300).judged(CHECK, spark).verdict is expected
+    assert builder.end(300).judged(CHECK).verdict is expected
 
 
 @pytest.mark.spark

@@ -49,23 +49,20 @@ def test_a_later_send_with_a_lower_offset_is_invalid(spark: SparkSession) -> Non
     )
 
 
-@pytest.mark.spark
-def test_an_offset_given_twice_is_invalid(spark: SparkSession) -> None:
-    assert sends((10, 11, 5), (12, 13, 5)).judged(CHECK, spark).violations == 1
+def test_an_offset_given_twice_is_invalid() -> None:
+    assert sends((10, 11, 5), (12, 13, 5)).judged(CHECK).violations == 1
 
 
-@pytest.mark.spark
-def test_sends_that_overlap_may_be_stored_in_either_order(spark: SparkSession) -> None:
-    assert sends((10, 13, 9), (12, 14, 4)).judged(CHECK, spark).verdict is Validity.VALID
+def test_sends_that_overlap_may_be_stored_in_either_order() -> None:
+    assert sends((10, 13, 9), (12, 14, 4)).judged(CHECK).verdict is Validity.VALID
 
 
-@pytest.mark.spark
-def test_queues_and_producers_are_in_no_order_with_each_other(spark: SparkSession) -> None:
+def test_queues_and_producers_are_in_no_order_with_each_other() -> None:
     builder = sends((10, 11, 9))
     for number, (node, queue_id) in enumerate((("producer-0", 1), ("producer-1", 0))):
         where = {**AT, "queue_id": queue_id}
         builder.at(20).event(node, "send", type="ok", msg_key=f"x-{number}", offset=0, duration_ms=1, **where)
-    assert builder.judged(CHECK, spark).verdict is Validity.VALID
+    assert builder.judged(CHECK).verdict is Validity.VALID
 
 
 @pytest.mark.spark

@@ -147,7 +147,6 @@ def sent(builder: HistoryBuilder, at_s: float, number: int, ack_ms: float, arriv
         builder.event("consumer-0", "receive", msg_key=f"k-{number}", topic="orders", offset=number, **where)
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
     ("ack_ms", "arrives_ms", "kinds"),
     [
@@ -158,13 +157,13 @@ def sent(builder: HistoryBuilder, at_s: float, number: int, ack_ms: float, arriv
     ],
 )
 def test_a_broker_that_acknowledges_late_or_wakes_no_pull_is_invalid(
-    ack_ms: float, arrives_ms: float, kinds: set[str], spark: SparkSession
+    ack_ms: float, arrives_ms: float, kinds: set[str]
 ) -> None:
     builder = story()
     for number in range(20):
         sent(builder, 40 + number, number, ack_ms, arrives_ms)
     sent(builder, 5, 99, 2.0, 9000.0)  # before every queue had its consumer
-    verdict = builder.end(120).judged(CHECK, spark)
+    verdict = builder.end(120).judged(CHECK)
     assert verdict.verdict is (Validity.INVALID if kinds else Validity.VALID)
     assert {example.more["kind"] for example in verdict.examples} == kinds
     assert {(example.who, example.more["slow"]) for example in verdict.examples} <= {("broker-a", 20)}

@@ -1,6 +1,7 @@
 """What a made-up history is said to come to, the checks find: clean ones nothing, planted ones what was planted.
 
-That a clean one of real size is VALID to every check, test_spark.py says.
+Each is judged without Spark; through Spark some are every time, and all nightly (tests/nightly.py). That a clean one of
+real size is VALID to every check, spark/test_judge.py says.
 """
 
 from __future__ import annotations
@@ -12,13 +13,11 @@ import pytest
 
 from nemesrv.chaos import generate
 from nemesrv.chaos.checkers import CHECKS
+from nemesrv.chaos.checkers.plain.verdicts import verdicts
 from nemesrv.chaos.history import rows as history
 from nemesrv.chaos.spark import settings as spark_settings
 from nemesrv.chaos.verdict import Validity
 from nemesrv.remoting.node.profile import Profile
-
-pytestmark = pytest.mark.spark
-
 
 NOTHING_BY_HAND = {"done_by_hand": Validity.UNKNOWN}
 """Nobody does anything by hand in a history that is made up."""
@@ -29,6 +28,22 @@ def test_every_check_but_exercised_has_a_defect() -> None:
     assert found == set(CHECKS) - {"exercised", *NOTHING_BY_HAND}  # exercised is never INVALID
 
 
+def test_a_small_clean_history_is_valid_to_every_check(tmp_path: Path) -> None:
+    generate.write(tmp_path, events=6_100, seed=1)  # a message a minute for each queue
+    assert {v.name: v.verdict for v in verdicts(tmp_path)} == {
+        **dict.fromkeys(CHECKS, Validity.VALID),
+        **NOTHING_BY_HAND,
+    }
+
+
+@pytest.mark.parametrize("defect", generate.DEFECTS)
+def test_a_planted_defect_is_found_by_its_checks_without_spark(defect: str, tmp_path: Path) -> None:
+    history.write_parquet(generate.random_rows(3, defect), tmp_path)
+    wrong = {v.name for v in verdicts(tmp_path) if v.verdict is Validity.INVALID}
+    assert generate.DEFECTS[defect].found_by <= wrong
+
+
+@pytest.mark.spark
 @pytest.mark.parametrize("seed", [10, 11])  # 10: a message of a queue in 15 to 20 s, just before its pull would end
 def test_no_check_finds_a_fault_in_a_random_history(seed: int, spark: Any, tmp_path: Path) -> None:
     from nemesrv.chaos.spark.judge import check_run
@@ -37,6 +52,7 @@ def test_no_check_finds_a_fault_in_a_random_history(seed: int, spark: Any, tmp_p
     assert [v for v in check_run(tmp_path, CHECKS, spark) if v.verdict is Validity.INVALID] == []
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize(
     ("events", "seed", "profile"),
     [
@@ -59,6 +75,7 @@ def test_a_clean_history_of_any_size_is_valid_to_every_check(
     }
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("defect", generate.DEFECTS)
 def test_a_planted_defect_is_found_by_its_checks(defect: str, spark: Any, tmp_path: Path) -> None:
     from nemesrv.chaos.spark.judge import check_run
@@ -68,6 +85,7 @@ def test_a_planted_defect_is_found_by_its_checks(defect: str, spark: Any, tmp_pa
     assert {v.name: v.verdict for v in check_run(tmp_path, names, spark)} == dict.fromkeys(names, Validity.INVALID)
 
 
+@pytest.mark.spark
 def test_a_history_planned_as_a_large_one_gets_the_same_verdicts(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

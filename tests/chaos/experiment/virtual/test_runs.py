@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from nemesrv.actors.cluster import ClusterError
+from nemesrv.chaos.checkers.plain.verdicts import verdicts
 from nemesrv.chaos.errors import HarnessError, ScenarioError
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.runner import Options, record_virtual, run_all
@@ -173,16 +174,28 @@ def test_a_run_that_fails_leaves_what_was_recorded_readable(tmp_path: Path, monk
     assert "run_end" not in {row["event"] for row in rows}
 
 
+SHIPPED = [(name, "5.x" if name in AT_5_X else "4.9") for name in shipped()]
+
+
+@pytest.mark.parametrize(("name", "profile"), SHIPPED)
+def test_a_shipped_scenario_is_valid(name: str, profile: str, tmp_path: Path) -> None:
+    scenario = of_profile(name, profile)
+    folder = record_virtual(scenario, 1, tmp_path / "run")
+    found = {verdict.name: verdict.verdict for verdict in verdicts(folder.path)}
+    assert {name: found[name] for name in scenario.checks} == dict.fromkeys(scenario.checks, Validity.VALID)
+
+
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    ("name", "profile"),
-    [(name, "5.x" if name in AT_5_X else "4.9") for name in shipped()],
-)
-def test_a_shipped_scenario_is_valid(name: str, profile: str, tmp_path: Path, spark: Any) -> None:
+@pytest.mark.parametrize(("name", "profile"), SHIPPED)
+def test_spark_says_valid_of_a_shipped_scenario(name: str, profile: str, tmp_path: Path, spark: Any) -> None:
     from nemesrv.chaos.spark.judge import check_run
 
-    scenario = find(name)
-    scenario = scenario.model_copy(update={"cluster": scenario.cluster.model_copy(update={"profile": profile})})
+    scenario = of_profile(name, profile)
     folder = record_virtual(scenario, 1, tmp_path / "run")
-    verdicts = check_run(folder.path, scenario.checks, spark)
-    assert {v.name: v.verdict for v in verdicts} == dict.fromkeys(scenario.checks, Validity.VALID)
+    by_spark = check_run(folder.path, scenario.checks, spark)
+    assert {verdict.name: verdict.verdict for verdict in by_spark} == dict.fromkeys(scenario.checks, Validity.VALID)
+
+
+def of_profile(name: str, profile: str) -> Scenario:
+    scenario = find(name)
+    return scenario.model_copy(update={"cluster": scenario.cluster.model_copy(update={"profile": profile})})
