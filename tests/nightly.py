@@ -247,6 +247,12 @@ NIGHTLY = (
         )
     ),
     Nightly(
+        "tests/clients_matrix/test_as_without_a_proxy.py"
+        "::test_clients_meet_behind_toxiproxy_what_they_meet_on_a_direct_connection",
+        "clients of other makes behind Toxiproxy and on a direct connection",
+        (_CLIENTS, "tests/chaos/faults"),
+    ),
+    Nightly(
         _LINKS,
         "the links of the planted defects of all checks but three",
         (_LINKS,),
