@@ -76,11 +76,11 @@ def write(folder: Path, text: str) -> Path:
     return folder
 
 
-def project(folder: Path, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def project(folder: Path, text: str, *arguments: str, within_s: float = 280) -> subprocess.CompletedProcess[str]:
     """pytest in a folder with one test file, test_mine.py."""
     write(folder, text)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=280)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=within_s)
 
 
 def test_a_wrong_marker_is_a_line_at_collection_and_nothing_is_started(tmp_path: Path) -> None:
