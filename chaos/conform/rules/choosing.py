@@ -88,7 +88,9 @@ def _example(watched: Watched, **what: Any) -> Mapping[str, Any]:
 def _order(watched: Sequence[Watched]) -> Measured | LeftOut:
     if all(len(one.name_servers) < 2 for one in watched):
         return ONE_NAME_SERVER
-    seen = [(one, made) for one, made in _in_order(watched) if _is_in_turn(made, len(one.name_servers))]
+    made_two = list(_in_order(watched))
+    seen = [(one, made) for one, made in made_two if _is_in_turn(made, len(one.name_servers))]
+    has_turns = 2 * len(seen) >= len(made_two)
     places: Counter[int] = Counter()
     chance = 1.0
     for one, made in seen:
@@ -97,7 +99,7 @@ def _order(watched: Sequence[Watched]) -> Measured | LeftOut:
         chance *= _chance_of_cycle(len(pairs), len(one.name_servers))
     count = len(seen)
     examples = tuple(_example(one, chosen=made[:8]) for one, made in seen[:EXAMPLES_MAX])
-    if len(places) > 1:
+    if len(places) > 1 and has_turns:
         return Measured(value="shuffled", count=count, p=chance, examples=examples)
     same, firsts = _chance_of_firsts(watched)
     if firsts:
@@ -105,6 +107,8 @@ def _order(watched: Sequence[Watched]) -> Measured | LeftOut:
     p = min(chance, same if len(firsts) == 1 else 1.0)
     if p <= ENOUGH:
         return Measured(value="as given", count=count, p=p, doubt=p, examples=examples)
+    if not has_turns:
+        return LeftOut(why="it turns to NameServers out of turn, which shows nothing of its list's order")
     if not firsts and not seen:
         return Measured.undecided("no process chose a NameServer")
     why = (

@@ -82,6 +82,13 @@ def test_a_list_as_given_is_known_by_its_starts_or_by_what_follows_what() -> Non
     assert verdict("list_order", "shuffled", *in_order, *starts(30, 0, 0)) is Validity.INVALID
 
 
+def test_of_who_turns_to_name_servers_out_of_turn_no_list_is_known() -> None:
+    back_and_forth = [goes_through([k % 4, (k + 1) % 4, k % 4, (k + 2) % 4], k) for k in range(3)]
+    assert isinstance(RULES["list_order"].measure([*back_and_forth, goes_through([0, 2, 1, 3], 3)]), LeftOut)
+    shuffled = [goes_through([3, 1, 0, 2], 3), goes_through([0, 2, 1, 3], 4), goes_through([0, 3, 1, 2], 5)]
+    assert found("list_order", *back_and_forth, *shuffled).value == "shuffled", "half of them is not most of them"
+
+
 def test_a_shuffled_list_is_known_by_what_follows_what() -> None:
     rng = random.Random(5)
     shuffled = [goes_through(rng.sample(range(4), 4), k) for k in range(4)]
