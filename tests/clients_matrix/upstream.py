@@ -26,7 +26,7 @@ CONCERNS = (
         ("never",),
         "where one of two NameServers drops SYNs and the connection to the other is lost, no look-up is answered any "
         "more, though the other accepts again after a second: waiting for the first takes the whole call "
-        "(apache/rocketmq#7056)",
+        "(Java's is apache/rocketmq#7056)",
     ),
     Concern(
         "send_retries",
