@@ -13,7 +13,7 @@ from nemesrv.chaos.defects import timers as planted
 from nemesrv.chaos.defects import waits
 from nemesrv.chaos.defects.client import instance_of
 from nemesrv.chaos.defects.model import in_its_parts, replace_part
-from nemesrv.chaos.oracle.schedules import HEARTBEAT, PERSIST, POLL, REBALANCE, REGISTER, SCAN
+from nemesrv.chaos.oracle.schedules import FETCH, HEARTBEAT, PERSIST, POLL, REBALANCE, REGISTER, SCAN
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.chaos.workloads.producer import ProducerNode
 from nemesrv.clients.route_cache import TopicPublishInfo
@@ -155,6 +155,21 @@ def leaves_brokers_after(factor: float) -> Callable[[ProducerNode], None]:
     return plant
 
 
+def fetches_lists_every(factor: float) -> Callable[[Node], None]:
+    """A client that asks for its list by HTTP every so much of N."""
+
+    def plant(node: Node) -> None:
+        scheduler = instance_of(node)._scheduler
+        add = scheduler.add
+
+        def add_task(task: str, run: Any, *, initial_s: float, period_s: float) -> None:
+            add(task, run, initial_s=initial_s, period_s=period_s * factor if task == FETCH else period_s)
+
+        replace_part(scheduler, "add", add_task)
+
+    return plant
+
+
 _LOST_FROM_CLIENTS = ({"at_s": 40, "do": "black_hole", "links": ["clients <-> chosen"]}, {"at_s": RUN_S, "do": "heal"})
 _HUNG = ({"at_s": 40, "do": "pause", "nodes": ["broker-a"]}, {"at_s": 100, "do": "resume", "nodes": ["broker-a"]})
 _CRASHED = ({"at_s": 40, "do": "kill", "nodes": ["broker-a"]}, {"at_s": 100, "do": "restart", "nodes": ["broker-a"]})
@@ -236,6 +251,16 @@ TIMERS: tuple[Timer, ...] = (
         task=POLL,
         period_ms=30_000,
         plant=_of_client("poll_name_server_interval_ms"),
+    ),
+    Timer(
+        name="N: list of NameServers by HTTP",
+        node="consumer-0",
+        kind=NodeKind.CONSUMER,
+        task=FETCH,
+        period_ms=120_000,
+        plant=fetches_lists_every,
+        base={**QUIET, "cluster": {"name_servers": 2, "brokers": 1, "name_server_list": ["ns-0", "ns-1"]}},
+        more={"steady_s": 140},
     ),
     Timer(
         name="route taken by a client, of P",

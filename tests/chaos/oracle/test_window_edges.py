@@ -9,6 +9,7 @@ import pytest
 
 from nemesrv.chaos.checkers.plain.verdicts import verdicts
 from nemesrv.chaos.defects import Defect
+from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import parse
 from nemesrv.chaos.topology import NodeKind
@@ -42,6 +43,9 @@ def test_just_inside_is_valid_and_just_outside_is_invalid(edge: Edge, tmp_path: 
     inside = judged(edge, tmp_path / "inside", None)
     assert {name for name, verdict in inside.items() if verdict.verdict is Validity.INVALID} == set()
     assert not edge.is_measured or any(is_near(edge, finding) for finding in inside[edge.check].findings)
+    if edge.measured is not None:
+        near_ms = edge.measured(read_rows(tmp_path / "inside" / "run"))
+        assert any(abs(of - edge.window_ms) <= SHARE * edge.window_ms for of in near_ms)
     outside = judged(edge, tmp_path / "outside", planted(edge.node, edge.of, edge.plant(edge.factor)))
     assert outside[edge.check].verdict is Validity.INVALID
 

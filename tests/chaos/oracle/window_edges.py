@@ -7,8 +7,8 @@ without an edge stand in NOT_APPROACHED, each with its reason.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nemesrv.actors.namesrv.server import NameServer
@@ -41,6 +41,8 @@ class Edge:
     """Whether it is the early end."""
     is_measured: bool = True
     """Whether the inside has a finding with this bound; not where nothing at all may happen."""
+    measured: Callable[[Sequence[Mapping[str, Any]]], Iterable[float]] | None = None
+    """What comes near to it in the inside's rows, where the check has no finding of it."""
     base: Mapping[str, Any] = field(default_factory=lambda: QUIET)
     timeline: Sequence[Mapping[str, Any]] = ()
     more: Mapping[str, Any] = field(default_factory=dict)
@@ -88,12 +90,40 @@ def _asks_another_after(late_s: float) -> Callable[[ProducerNode], None]:
     return plant
 
 
+def _waits_for_service(factor: float) -> Callable[[NameServer], None]:
+    """A NameServer that waits so many times W before it answers look-ups."""
+
+    def plant(server: NameServer) -> None:
+        config = server.processor.config
+        longer_s: Any = config.wait_seconds_for_service * factor
+        replace_part(server.processor, "config", replace(config, wait_seconds_for_service=longer_s))
+
+    return plant
+
+
+def _code_1_after(rows: Sequence[Mapping[str, Any]]) -> Iterable[float]:
+    """How long after the NameServer's last start each look-up was answered with code 1."""
+    started_ms = max(row["time_ms"] for row in rows if (row["node"], row["event"]) == ("ns-0", "started"))
+    return (row["time_ms"] - started_ms for row in rows if row["event"] == "name_server_call" and row["code"] == 1)
+
+
 def _cut(links: Sequence[str], at_s: float, heal_s: float, **more: Any) -> list[dict[str, Any]]:
     return [{"at_s": at_s, "do": "black_hole", "links": list(links), **more}, {"at_s": heal_s, "do": "heal"}]
 
 
 _A_FROM_NS = ["broker-a <-> name_servers"]
 _KILLED = [{"at_s": 40, "do": "kill", "nodes": ["broker-a"]}, {"at_s": 110, "do": "restart", "nodes": ["broker-a"]}]
+_FROZEN = [{"at_s": 40, "do": "pause", "nodes": ["broker-a"]}, {"at_s": 90, "do": "resume", "nodes": ["broker-a"]}]
+_ACTING: Mapping[str, Any] = {
+    "base": {**_ONE_5X, "cluster": {"name_servers": 1, "brokers": 2, "slaves": 1, "profile": "5.x"}},
+    "timeline": _FROZEN,
+    "more": {
+        "settle_s": 60,
+        "config": {"name_servers": {"supportActingMaster": True}, "brokers": {"enableSlaveActingMaster": True}},
+    },
+    "node": "ns-0",
+    "of": NodeKind.NAME_SERVER,
+}
 _HUNG = [{"at_s": 40, "do": "pause", "nodes": ["broker-a"]}, {"at_s": 260, "do": "resume", "nodes": ["broker-a"]}]
 
 EDGES: tuple[Edge, ...] = (
@@ -199,6 +229,44 @@ EDGES: tuple[Edge, ...] = (
         plant=lambda _: expires_after(0.74),  # 88.8 s: within 2 % of the gap
     ),
     Edge(
+        name="acting-master-latest",
+        row="1: h, and 2: slave-acting-master: at most E + S = 15 s",
+        check="routes_are_true",
+        window_ms=15_000,
+        inside={"broker-a": 9.9, "ns-0": 4.8},
+        outside={"broker-a": 9.9, "ns-0": 0.1},
+        plant=lambda factor: expires_after(1 + (factor - 1) * 15 / 120),
+        **_ACTING,
+    ),
+    Edge(
+        name="acting-master-earliest",
+        row="1: h, and 2: slave-acting-master: not before E - h = 9 s",
+        check="no_false_eviction",
+        window_ms=10_000,
+        early=True,
+        inside={"broker-a": 9.9, "ns-0": 0.05},  # the last heartbeat 0.1 s before
+        outside={"broker-a": 9.9, "ns-0": 4.75},
+        plant=lambda factor: expires_after(1 + (factor - 1) * 10 / 120),
+        factor=1 - SHARE,
+        **_ACTING,
+    ),
+    Edge(
+        name="waits-for-service",
+        row="1: W: code 1 for at most W = 45 s after its start",
+        check="answers_are_true",
+        window_ms=45_000,
+        is_measured=False,
+        measured=_code_1_after,
+        base=_ONE_5X,
+        timeline=[{"at_s": 55.4, "do": "restart", "nodes": ["ns-0"]}],
+        more={"settle_s": 60, "config": {"name_servers": {"needWaitForService": True}}},
+        inside={"producer-0": 9.9},  # polls 44.5 s after
+        outside={"producer-0": 10.9},
+        node="ns-0",
+        of=NodeKind.NAME_SERVER,
+        plant=_waits_for_service,
+    ),
+    Edge(
         name="producer-leaves-a-crash",
         row="3: crash: producer leaves within P = 30 s",
         check="dead_brokers_avoided",
@@ -259,6 +327,7 @@ OF_TIMERS: Mapping[str, str] = {
     "1: S": "S: scan",
     "1: I": "I: idle close of a broker's channel",
     "1: P": "P: route poll",
+    "1: N": "N: list of NameServers by HTTP",
     "1: A": "A: patience with a NameServer, of a client",
     "1: C": "C: connect",
     "1: H": "H: heartbeat",
@@ -272,11 +341,8 @@ OF_TIMERS: Mapping[str, str] = {
 TIMER_OF: Mapping[str, Timer] = {timer.name: timer for timer in TIMERS}
 
 NOT_APPROACHED: Mapping[str, str] = {
-    "1: h, 904 and slave-acting-master (also 2 and 3)": "at its edge by no test; from 9 to 15 s: test_acting_master.py",
     "1: m": "our brokers do not poll for each other's metadata",
     "1: L": "a lock is waited for within a call, whose own time-out is measured",
-    "1: W": "how long a NameServer says code 1 has only a latest end; no route is asked for before it in these runs",
-    "1: N": "lists of NameServers by HTTP are not in the scenario language",
     "1: Z, SO_KEEPALIVE": "no window: true or false",
     "2: graceful shutdown, 3 s for each dead NameServer": "the time-out of each (3 s) is judged by timers_kept",
     "2: NameServer to broker loss, byte proxy, Z = false": "never dropped: no window",
@@ -285,10 +351,13 @@ NOT_APPROACHED: Mapping[str, str] = {
     "2: NameServer pause of 90 s and more": "may be dropped, and need not",
     "2: partitions over 60 s": "phases decide; each end is an edge of E, above",
     "3: last broker of a topic": "never left: no window",
-    "3: consumer releases dead queues, P + Qr": "a client's polls and rebalances have one phase",
+    "3: slave-acting-master: E + S + P": "its ends are edges: E + S, and P after a removal",
+    "3: consumer releases dead queues, P + Qr": "our consumers pull no broker whose address their routes have lost, so "
+    "they leave at P; Apache's may keep an address until the rebalance",
     "3: pull to a dead master: backs off 1 s": "2 % are 20 ms, and 50 ms are always allowed: 5 % are found",
     "3: consumer reads from a slave": "that a slave is read is living_are_used's; nothing here bounds how soon",
-    "4: SYN dropped, C more": "needs two lost in a row of the client's shuffled list; C itself is an edge",
+    "4: SYN dropped, C more": "another one counts as left for when it is chosen, before it is dialled: 59.9 s of 63; C "
+    "itself is an edge",
     "4: other clients and versions": "our clients are those of the profiles 4.9 and 5.x",
     "5": "what a fault looks like, no window: tests/chaos/oracle/test_dials.py",
 }

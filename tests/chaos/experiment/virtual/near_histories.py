@@ -1,10 +1,11 @@
-"""Whether two histories of one seed differ for longer than "at once": 50 ms of the machine's time, which every check
-allows.
+"""Whether two histories of one seed differ in anything that a peer could see, for longer than "at once": 50 ms of the
+machine's time, which every check allows.
 
-Of a topic's table at a NameServer what is undone within that is left out, and so is a drop whose broker registers again
-within it: nobody can be asked to see it. Of all that is left each row of one history must be in the other, of the same
-process, in the same order among its like, and no more than that earlier or later. How long a call took is the time of
-its row, and not asked for again.
+What only the node itself knows of (when its timers fired, whom it means to avoid) is left out: the windows are about
+what peers see. Of a topic's table at a NameServer what is undone within that is left out, and so is a drop whose broker
+registers again within it: nobody can be asked to see it. Of all that is left each row of one history must be in the
+other, of the same process, in the same order among its like, and no more than that earlier or later. How long a call
+took is the time of its row, and not asked for again.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from nemesrv.chaos.oracle.world import World
 
 Row = Mapping[str, Any]
 _OF_MOMENTS = ("time_ms", "seq", "duration_ms", "lag_ms")
+_OF_ITSELF = ("broker_isolated", "pull_delayed", "run_begin", "scheduled_task", "timed_out", "timer_lag")
 
 
 def near(one: Sequence[Row], other: Sequence[Row]) -> bool:
-    """Whether nothing in them differs for longer than "at once"."""
+    """Whether nothing that a peer could see differs in them for longer than "at once"."""
     at_once_ms = World.of_rows(one).timers.at_once_ms
     times, others = (_times(_lasting(rows, at_once_ms)) for rows in (one, other))
     return times.keys() == others.keys() and all(
@@ -35,7 +37,7 @@ def _times(rows: Iterable[Row]) -> dict[Hashable, list[float]]:
     """What happened to when it did, in order of time."""
     found: dict[Hashable, list[float]] = defaultdict(list)
     for row in rows:
-        if row["event"] not in ("timer_lag", "run_begin"):
+        if row["event"] not in _OF_ITSELF:
             what = {name: value for name, value in row.items() if name not in _OF_MOMENTS and value is not None}
             found[orjson.dumps(what, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)].append(row["time_ms"])
     return {what: sorted(of) for what, of in found.items()}

@@ -1,4 +1,4 @@
-"""What differs for no longer than "at once" is no difference between two histories; all else is."""
+"""What differs for no longer than "at once", or what no peer sees, is no difference between two histories."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ def _polled(story: HistoryBuilder, at_s: float, took_ms: float) -> None:
         (lambda story: _polled(story, 20, 1), lambda story: _polled(story, 20.06, 61), False),
         (lambda story: _polled(story, 20, 1), lambda _story: None, False),
         (lambda story: story.at(20).route("ns-0", "orders", "broker-b"), lambda _story: None, False),
+        (lambda story: story.at(20).event("producer-0", "broker_isolated", f="selected"), lambda _story: None, True),
     ],
 )
 def test_histories_are_near_when_nothing_differs_for_longer_than_at_once(
