@@ -340,7 +340,9 @@ DEFECTS = (
         kinds=_LASTING,
         scenario="name-servers-restart",
         caught_by=checks("availability"),
-        also=checks("client_routes_are_true", "queue_ownership", "recovery_time"),
+        also=checks(
+            "client_routes_are_true", "commits_follow_work", "messages_delivered", "queue_ownership", "recovery_time"
+        ),
         plant=_clears_routes_that_are_not_there,
     ),
 )

@@ -6,7 +6,7 @@ import logging
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +15,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ..checkers import CHECKS
-from ..checkers.blind import with_blind
 from ..checkers.check import Reads
 from ..checkers.control import Control
 from ..checkers.dataframes.gathering import Gathering, gather
 from ..checkers.dataframes.shared import TRAFFIC, shared_scan
 from ..checkers.exercised import NAME as EXERCISED
-from ..checkers.settling import with_settling
-from ..checkers.under_test import with_clients_under_test
+from ..checkers.finishing import finished, seen_by
 from ..errors import HarnessError
-from ..oracle.makes import clients_of
 from ..oracle.world import World
 from ..verdict import Verdict
 from .session import jvm_death
@@ -102,7 +99,7 @@ def facts_of(name: str, gathering: Gathering, world: World, plans: Mapping[str, 
     # However large the history, a check that reads no traffic is planned as for a small one.
     use(gathering.history.sparkSession, SMALL_PLANS if check.reads is Reads.CONTROL else plans)
     try:
-        return check.gather(gathering, world if check.outside else world.of_ours())
+        return check.gather(gathering, seen_by(check, world))
     except Exception as exc:
         log.info("check %s failed", name, exc_info=True)  # its verdict says so to the person
         return Failed(exc)
@@ -148,10 +145,7 @@ def verdict_of(name: str, facts: Any, world: World) -> Verdict:
         return Verdict.of_failed_check(name, facts.error)
     try:
         check = CHECKS[name]
-        whole, world = world, world if check.outside else world.of_ours()
-        verdict = with_clients_under_test(check, with_settling(check, check.judge(facts, world), world), whole)
-        verdict = with_blind(check, verdict, world)
-        return replace(verdict, timeline_ms=world.timeline_ms, clients=clients_of(world, check.looks_at))
+        return finished(check, check.judge(facts, seen_by(check, world)), world)
     except Exception as exc:
         log.info("check %s failed", name, exc_info=True)
         return Verdict.of_failed_check(name, exc)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from nemesrv.chaos.checkers.check import Check
 from nemesrv.chaos.checkers.control import Control
-from nemesrv.chaos.checkers.plain.verdicts import unblinded
+from nemesrv.chaos.checkers.plain.verdicts import unfinished
 from nemesrv.chaos.history.rows import to_table
 from nemesrv.chaos.history.schema import COLUMNS
 from nemesrv.chaos.oracle.world import World
@@ -151,7 +151,7 @@ class HistoryBuilder:
         if spark is not None:
             return judged(check, self.frame(spark))
         rows = self.in_order()
-        plain = next(verdict for verdict in unblinded(rows, World.of_rows(rows)) if verdict.name == check.name)
+        plain = next(verdict for verdict in unfinished(rows, World.of_rows(rows)) if verdict.name == check.name)
         if os.environ.get(BY_SPARK_TOO):
             from nemesrv.chaos.spark.session import session
 

@@ -41,8 +41,8 @@ def verdicts_of_traffic(rows: Rows, control: Control, world: World) -> list[Verd
 
 def _answers(rows: Rows) -> Answers:
     answered = sum(row["event"] in ("send_attempt", "pull", "name_server_call") and row["type"] == "ok" for row in rows)
-    unasked = sum(row["event"] == "unasked_answer" for row in rows)
-    return Answers(answered, unasked)
+    unasked = [row for row in rows if row["event"] == "unasked_answer"]
+    return Answers(answered, len(unasked), tuple(sorted({row["address"] for row in unasked if row["address"]})))
 
 
 def _uses(rows: Rows, control: Control, world: World) -> BrokerUses:

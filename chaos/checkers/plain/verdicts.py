@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,8 @@ from ...history.rows import read_rows
 from ...oracle.world import World
 from ...verdict import Validity, Verdict
 from .. import CHECKS, availability, exercised, recovery_time
-from ..blind import with_blind
 from ..control import Control
+from ..finishing import finished
 from ..slots import Slots, edges
 from . import commits, deliveries, uses
 from .effects import effects_of_rows
@@ -44,12 +43,11 @@ def verdicts(folder: Path) -> list[Verdict]:
 def verdicts_of_rows(rows: list[dict[str, Any]]) -> list[Verdict]:
     """One a check, of these rows in the history's order."""
     world = World.of_rows(rows)
-    blind = [with_blind(CHECKS[verdict.name], verdict, world) for verdict in unblinded(rows, world)]
-    return [replace(verdict, timeline_ms=world.timeline_ms) for verdict in blind]
+    return [finished(CHECKS[verdict.name], verdict, world) for verdict in unfinished(rows, world)]
 
 
-def unblinded(rows: list[dict[str, Any]], world: World) -> list[Verdict]:
-    """What each check alone says, before it is looked at what of the history is missing."""
+def unfinished(rows: list[dict[str, Any]], world: World) -> list[Verdict]:
+    """What each check alone says."""
     control = Control.of_rows(rows)
     between = edges(world)
     slots = Slots(between, slots_of_rows(rows, world, between), control.lateness)
