@@ -24,7 +24,7 @@ from .experiment.stage import Stage
 from .experiment.virtual.garbage import seldom_collected
 from .experiment.virtual.stage import VirtualStage
 from .faults.link_faults import LinkFault
-from .history.store import HistoryStore
+from .history.store import HistoryStore, is_hadoops
 from .installation import require_extras
 from .judging import Judged, exit_status, extras_of, find, judge, of_run, show
 from .preflight import Needs, require, require_programs
@@ -72,7 +72,7 @@ def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
     for scenario in scenarios:
         _require_injectable(scenario, options)
     virtual = all(map(options.is_virtual, scenarios))
-    if options.history is not None:
+    if options.history is not None and not is_hadoops(options.history):
         HistoryStore(options.history)
     require_parts("nemesrv run", scenarios, options.out, virtual=virtual, joins=options.ray is not None)
     for scenario in scenarios:
@@ -81,11 +81,22 @@ def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
     workers = max(map(processes_of, scenarios), default=1)
     ray = None if virtual else options.ray
     with Harness(spark_master=options.spark_master, gentle=not virtual, workers=workers, ray=ray) as harness:
+        if options.history is not None and is_hadoops(options.history):
+            _store(options.history, harness)
         for number, scenario in enumerate(scenarios, 1):
             result = run_one(scenario, options, harness, is_last=number == len(scenarios))
             judged.append(result)
             show(result, options.summary, as_json=options.as_json)
     return exit_status(judged)
+
+
+def _store(where: str, harness: Harness) -> HistoryStore:
+    if not is_hadoops(where):
+        return HistoryStore(where)
+    from .spark.hadoop_files import opened_by
+
+    harness.start_spark()
+    return HistoryStore(where, opened_by(harness.spark()))
 
 
 def require_parts(
@@ -134,7 +145,7 @@ def run_one(
             harness.end_ray()
         history = of_run(folder, as_run)
         if options.history is not None:
-            copy = HistoryStore(options.history).keep(folder.path, f"{as_run.name}/{folder.path.resolve().name}")
+            copy = _store(options.history, harness).keep(folder.path, f"{as_run.name}/{folder.path.resolve().name}")
             history = replace(history, copy=copy)
         return judge(history, harness.spark())
     except ClusterError as exc:

@@ -102,6 +102,11 @@ NIGHTLY = (
         ("tests/chaos/hosts/test_collect.py",),
     ),
     Nightly(
+        "tests/chaos/spark/test_hadoop_files.py::test_a_history_is_written_to_hdfs_and_read_from_there",
+        "a NameNode and a DataNode of Hadoop's own, by Maven: a history written there and read again (20 s)",
+        ("tests/chaos/spark/test_hadoop_files.py::test_what_hadoop_writes_is_in_place_of_what_was",),
+    ),
+    Nightly(
         "tests/hosts/test_clocks.py::test_the_offset_of_a_host_is_within_its_bound_of_the_truth",
         "what is measured of three hosts, one of whose clocks is 700 ms ahead",
         ("tests/chaos/hosts/test_clocks.py", "tests/chaos/history/test_host_clocks.py"),
@@ -142,6 +147,10 @@ NIGHTLY = (
             ("test_a_host_that_joins_late_has_no_part_in_this_run_but_in_the_next", "a host that joins late"),
             ("test_when_rays_head_is_gone_the_run_says_so_and_nothing_is_left", "Ray's head gone"),
             ("test_a_host_that_a_scenario_names_and_the_cluster_has_not_is_refused", "a host that there is not"),
+            (
+                "test_on_a_host_whose_network_is_gone_nothing_is_left_and_the_run_ends_with_its_name",
+                "a host whose network is gone",
+            ),
             ("test_a_cluster_stays_up_on_three_hosts_and_sees_what_others_do_to_it", "`nemesrv up`"),
         )
     ),

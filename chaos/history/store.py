@@ -4,13 +4,15 @@
                                                                    /history/part-00000.parquet …
 
 `nemesrv check` of that place judges it, on a Spark cluster too. Written with Arrow's file systems: rights and endpoints
-are taken from the environment, as they say (AWS_*, HADOOP_HOME, …), or from the URI's query.
+are taken from the environment, as they say (AWS_*, …), or from the URI's query. HDFS is written by the client that
+Spark brings along (spark/hadoop_files.py), with the settings by which it is read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 from ..errors import HarnessError, ScenarioError
@@ -24,14 +26,61 @@ ALLOWED = "a folder, file:///…, s3://BUCKET/…, hdfs://HOST:PORT/… or gs://
 _COPY_BYTES = 8 * 1024 * 1024
 
 
+def is_hadoops(where: str) -> bool:
+    """Whether Spark's Hadoop client writes there."""
+    return urlsplit(where).scheme == "hdfs"
+
+
+class Files(Protocol):
+    """A file system. What cannot be done is an OSError."""
+
+    def make(self, folder: str) -> None:
+        """The folder is there, and all above it."""
+
+    def empty(self, folder: str) -> None:
+        """Nothing is in it."""
+
+    def put(self, path: Path, to: str) -> None:
+        """A file of this machine is there, too."""
+
+
+class ArrowFiles:
+    """Of this machine, and those that Arrow knows."""
+
+    def __init__(self, system: fs.FileSystem) -> None:
+        self._system = system
+
+    @classmethod
+    def opened(cls, where: str) -> tuple[Files, str]:
+        """The file system of that place, and the place's path in it."""
+        from pyarrow import fs
+
+        if not urlsplit(where).scheme:
+            return cls(fs.LocalFileSystem()), str(Path(where).resolve())
+        uri = where.replace("s3a://", "s3://", 1) if where.startswith("s3a://") else where
+        found: tuple[Any, str] = fs.FileSystem.from_uri(uri)
+        return cls(found[0]), found[1]
+
+    def make(self, folder: str) -> None:
+        self._system.create_dir(folder, recursive=True)
+
+    def empty(self, folder: str) -> None:
+        self._system.delete_dir_contents(folder)
+
+    def put(self, path: Path, to: str) -> None:
+        with path.open("rb") as source, self._system.open_output_stream(to) as target:
+            while data := source.read(_COPY_BYTES):
+                target.write(data)
+
+
 class HistoryStore:
     """A place that histories are copied to. ScenarioError, in one sentence, for one that cannot be written."""
 
-    def __init__(self, where: str) -> None:
+    def __init__(self, where: str, opened: Callable[[str], tuple[Files, str]] = ArrowFiles.opened) -> None:
         self._where = where
         try:
-            self._system, self._folder = _opened(where)
-            self._system.create_dir(self._folder, recursive=True)
+            self._files, self._folder = opened(where)
+            self._files.make(self._folder)
         except (OSError, ValueError, TypeError, NotImplementedError, ImportError) as exc:
             raise ScenarioError(OPTION, "", repr(where), f"{ALLOWED} ({_said(exc)})") from exc
 
@@ -45,29 +94,14 @@ class HistoryStore:
         copies = [(path, f"{folder}/history/{path.name}") for path in parts]
         copies += [(path, f"{folder}/{path.name}") for path in [run_dir / "scenario.yaml"] if path.is_file()]
         try:
-            self._system.create_dir(f"{folder}/history", recursive=True)
-            self._system.delete_dir_contents(f"{folder}/history")
+            self._files.make(f"{folder}/history")
+            self._files.empty(f"{folder}/history")
             for path, to in copies:
-                self._copy(path, to)
+                self._files.put(path, to)
         except OSError as exc:
             why = f"the history is in {run_dir} only, for {self._where} could not be written: {_said(exc)}"
             raise HarnessError(why) from exc
         return _below(self._where, name)
-
-    def _copy(self, path: Path, to: str) -> None:
-        with path.open("rb") as source, self._system.open_output_stream(to) as target:
-            while data := source.read(_COPY_BYTES):
-                target.write(data)
-
-
-def _opened(where: str) -> tuple[fs.FileSystem, str]:
-    from pyarrow import fs
-
-    if not urlsplit(where).scheme:
-        return fs.LocalFileSystem(), str(Path(where).resolve())
-    uri = where.replace("s3a://", "s3://", 1) if where.startswith("s3a://") else where
-    found: tuple[Any, str] = fs.FileSystem.from_uri(uri)
-    return found
 
 
 def _below(where: str, name: str) -> str:
