@@ -255,6 +255,10 @@ class Bench:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
 
+    def unplug(self, host: str) -> None:
+        """No packet comes to it or from it any more, and nobody is told."""
+        self._ip("link", "set", f"{self._bridge}{host}", "down")
+
     def kill_raylet(self, host: str) -> None:
         """SIGKILL to the raylet there, and to nothing else."""
         (raylet,) = (pid for pid, command in self.pids(host).items() if "raylet/raylet" in command.split(" ", 1)[0])

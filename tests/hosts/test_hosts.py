@@ -237,6 +237,16 @@ def test_when_rays_head_is_gone_the_run_says_so_and_nothing_is_left(tmp_path: Pa
         assert_nothing_is_left(bench, within_s=FORGOTTEN_S + 15)
 
 
+def test_on_a_host_whose_network_is_gone_nothing_is_left_and_the_run_ends_with_its_name(tmp_path: Path):
+    with Bench() as bench, Running(bench, written(tmp_path, LONG), tmp_path / "run") as run:
+        run.until(STEADY)
+        assert bench.ours("c")
+        bench.unplug("c")
+        assert run.ended(90) == 4
+        assert f"the host c ({bench.address('c')}) is lost" in run.said.splitlines()[-1]
+        assert_nothing_is_left(bench, within_s=FORGOTTEN_S + 15)
+
+
 def test_a_cluster_stays_up_on_three_hosts_and_sees_what_others_do_to_it(clean: Bench, tmp_path: Path):
     out = tmp_path / "up"
     up = [sys.executable, "-m", "nemesrv.chaos", "up", "--ray", clean.head, "--json", "--out", str(out)]
