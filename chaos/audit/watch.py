@@ -1,5 +1,7 @@
 """`nemesrv watch`: looks until Ctrl-C, or, with `once`, until it is decided whether something is wrong.
 
+    look ─► auditor ─► changes ─► said at once        record ─► each so often (chaos/pace.py) ─► faults, verdicts ─► RUN
+
 Exit status with `once`: 0 nothing is wrong, 1 something is, 4 no NameServer answers. A disagreement is waited for until
 it is over or has lasted for its window, some 40 s at most.
 """
@@ -8,17 +10,26 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from ...remoting.node.network import Address
 from ...remoting.node.this_machine import on_this_machine
 from ..errors import HarnessError
+from ..judging import Judged, exit_status, show
+from ..pace import Pace
+from ..verdict import Verdict
 from .auditor import Change
+from .judging import Explained, explained, judged, lines_of, new_folder, verdicts_of, write_folder
 from .looks import Look
 from .metrics import Metrics
+from .record import Record
 from .watching import INTERVAL_S, Watcher
 
 WRONG, RIGHT = 1, 0
@@ -35,40 +46,147 @@ def run(
     as_json: bool = False,
     metrics_port: int | None = None,
     interval_s: float = INTERVAL_S,
+    checks: tuple[str, ...] | None = None,
+    out: Path | None = None,
+    for_s: float | None = None,
 ) -> int:
-    """The exit status. HarnessError when no NameServer answers the first look, or the port for metrics is taken."""
+    """The exit status: with `checks` that of the verdict. HarnessError when no NameServer answers the first look, or
+    the port for metrics is taken.
+
+    `checks`: judged by these while it goes on, and at its end; `out`: the run folder of what is seen; `for_s`: it ends
+    by itself after so long.
+    """
+    folder = None if out is None else new_folder(out)
     metrics = None if metrics_port is None else Metrics(metrics_port)
+    telling = _Telling(say, as_json, checks or (), None if folder is None else folder.path)
     try:
-        return _run(_watch(name_servers, say, once, as_json, metrics, interval_s))
+        status = _run(_watch(name_servers, telling, once, metrics, interval_s, for_s))
+        return telling.conclude(status)
     finally:
         if metrics is not None:
             metrics.close()
 
 
+@dataclass(slots=True)
+class _Telling:
+    """What is said of changes and verdicts, and what is kept of them."""
+
+    say: Say
+    as_json: bool
+    checks: tuple[str, ...]
+    out: Path | None
+    record: Record | None = None
+    pace: Pace = field(default_factory=Pace)
+    _said: dict[str, tuple[str, int]] = field(default_factory=dict)
+    _changed_ms: float = 0.0
+
+    @property
+    def records(self) -> bool:
+        return bool(self.checks) or self.out is not None
+
+    def looked(self, now_s: float) -> None:
+        """Judge what was seen, where it is time."""
+        record = self.record
+        if record is None:
+            return
+        if record.changed_ms > self._changed_ms:
+            self._changed_ms = record.changed_ms
+            self.pace.changed(now_s)
+        if not self.pace.due(now_s):
+            return
+        one = explained(record)
+        if self.out is not None:
+            write_folder(self.out, record, one)
+        for verdict in verdicts_of(one, self.checks) if self.checks else ():
+            now = str(verdict.verdict), verdict.violations
+            if self._said.get(verdict.name) != now:
+                self._said[verdict.name] = now
+                self.say(verdict_line(verdict, as_json=self.as_json))
+
+    def conclude(self, status: int) -> int:
+        """The faults that account for what was seen, and the verdicts; the exit status."""
+        if self.record is None:
+            return status
+        one = explained(self.record)
+        found = judged(self.record, one, self.checks, self.out)
+        self._show(one, found)
+        return exit_status([found]) if self.checks else status
+
+    def _show(self, one: Explained, found: Judged) -> None:
+        if self.as_json:
+            self.say(json.dumps({"phase": "faults", "episodes": list(one.episodes)}, ensure_ascii=False))
+            for verdict in found.verdicts:
+                self.say(verdict_line(verdict, as_json=True))
+            return
+        for line in lines_of(one):
+            self.say(line)
+        show(found)
+
+
+def verdict_line(verdict: Verdict, *, as_json: bool = False) -> str:
+    """One verdict that is not as it was."""
+    at = datetime.fromtimestamp(time.time(), UTC)
+    if as_json:
+        said = {"time": f"{at:%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z", "phase": "judged", **verdict.to_json()}
+        return json.dumps(said, ensure_ascii=False, default=str)
+    why = f"   {verdict.why}" if verdict.why else ""
+    return f"{at:%Y-%m-%dT%H:%M:%SZ}  {verdict.name}  {verdict.verdict} ({verdict.examined} examined){why}"
+
+
 async def _watch(
-    name_servers: Sequence[Address], say: Say, once: bool, as_json: bool, metrics: Metrics | None, interval_s: float
+    name_servers: Sequence[Address],
+    telling: _Telling,
+    once: bool,
+    metrics: Metrics | None,
+    interval_s: float,
+    for_s: float | None,
 ) -> int:
-    context = on_this_machine("watch")
-    watcher = Watcher(context, name_servers, interval_s)
+    context, say, as_json = on_this_machine("watch"), telling.say, telling.as_json
     began_s, first = context.clock.monotonic_s(), True
+    record = None
+    if telling.records:
+        clock = context.clock.monotonic_s
+        record = Record([*map(str, name_servers)], now_s=began_s, wall_ms=time.time() * 1000, clock=clock)
+    watcher = Watcher(context, name_servers, interval_s, record)
     try:
-        async for look, changes in watcher.looks():
-            if first:
-                _require_an_answer(look)
-                if not once and not as_json:
-                    say(_begin(look, watcher))
-            first = False
-            if metrics is not None:
-                metrics.looked(look, watcher)
-            for change in changes:
-                say(line_of(change, as_json=as_json))
-            if once and (is_decided(watcher) or look.at_s - began_s > ONCE_AT_MOST_S):
-                if not as_json and not watcher.auditor.problems:
-                    say(_begin(look, watcher))
-                return WRONG if watcher.auditor.problems else RIGHT
+        with _ended_by_a_signal(telling.records) as ended:
+            async for look, changes in watcher.looks():
+                if first:
+                    _require_an_answer(look)
+                    telling.record = record
+                    if not once and not as_json:
+                        say(_begin(look, watcher))
+                first = False
+                telling.looked(look.at_s)
+                if metrics is not None:
+                    metrics.looked(look, watcher)
+                for change in changes:
+                    say(line_of(change, as_json=as_json))
+                if once and (is_decided(watcher) or look.at_s - began_s > ONCE_AT_MOST_S):
+                    if not as_json and not watcher.auditor.problems:
+                        say(_begin(look, watcher))
+                    return WRONG if watcher.auditor.problems else RIGHT
+                if ended.is_set() or (for_s is not None and look.at_s - began_s >= for_s):
+                    break
         return RIGHT
     finally:
         await watcher.close()
+
+
+@contextmanager
+def _ended_by_a_signal(wanted: bool) -> Iterator[asyncio.Event]:
+    """Set by Ctrl-C or SIGTERM, where that is to be a regular end: what was seen is to be written down."""
+    ended, loop = asyncio.Event(), asyncio.get_running_loop()
+    numbers = (signal.SIGINT, signal.SIGTERM) if wanted else ()
+    for number in numbers:
+        with suppress(NotImplementedError, RuntimeError, ValueError):  # not in the main thread
+            loop.add_signal_handler(number, ended.set)
+    try:
+        yield ended
+    finally:
+        for number in numbers:
+            with suppress(NotImplementedError, RuntimeError, ValueError):
+                loop.remove_signal_handler(number)
 
 
 def _run(work: Coroutine[Any, Any, int]) -> int:

@@ -3,6 +3,7 @@
     each look (2 s):   106 of every NameServer; 206 each 10 s; 105 of the next topics in turn; 26 of a broker or two;
                        of one group in turn, each 10 s, who is in it (203) and the members' own lists (307)
     ─► auditor.py ─► changes ─► whoever listens (console, JSON lines, metrics)
+    ─► record.py ─► a history, where one is wanted: 28 of the brokers that are asked, 319 of each NameServer once
 
 At most REQUESTS_PER_S requests a second go to one NameServer, whatever the cluster's size. Nothing that a request here
 does is remembered by a server: 322 and 904, which refresh a broker's life, are not among them.
@@ -17,9 +18,10 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from ...actors.namesrv.route_table import canonical
 from ...clients.broker_calls import success
 from ...remoting.bodies.client import ConsumerConnection, SubscriptionGroupWrapper
-from ...remoting.bodies.route import ClusterInfo, DataVersion, TopicList, TopicRouteData
+from ...remoting.bodies.route import ClusterInfo, DataVersion, KVTable, TopicList, TopicRouteData
 from ...remoting.codes import MASTER_ID, LanguageCode, RequestCode, ResponseCode
 from ...remoting.command import Header, RemotingCommand
 from ...remoting.errors import RemoteProtocolError, RocketMQError
@@ -31,8 +33,9 @@ from ...remoting.node.profile import Profile
 from ...remoting.properties import parse_properties
 from ...remoting.transport import RemotingClient
 from .auditor import Auditor, Change
-from .looks import BrokerId, BrokerLook, Look, Member, NameServerLook, Route, TopicRow, broker_look
+from .looks import BrokerId, BrokerLook, Look, Member, NameServerLook, RecordedRoute, Route, TopicRow, broker_look
 from .reading import list_of_consumer
+from .record import Record
 
 INTERVAL_S = 2.0
 REQUESTS_PER_S = 10.0
@@ -46,6 +49,8 @@ MEMBERS_MAX = 5
 QUESTIONS_MAX = 50
 """Groups without members (each broker has some from the start) cost no turn, until brokers were asked so often."""
 SUSPECTS_MAX = 5
+ASKED_ON_S = 60.0
+"""For so long a broker that is in no table any more is asked on, where what is seen is recorded."""
 UNASKED_MAX = 20
 TIMEOUT_S = 3.0
 
@@ -59,6 +64,8 @@ class Watcher:
     context: NodeContext
     name_servers: Sequence[Address]
     interval_s: float = INTERVAL_S
+    record: Record | None = None
+    """Where what is seen is written down; None: nowhere."""
     asked_of: Counter[str] = field(default_factory=Counter, init=False)
     """Address to how many requests went there."""
     auditor: Auditor = field(init=False)
@@ -70,6 +77,10 @@ class Watcher:
     _last: dict[str, tuple[bytes, Any]] = field(init=False, default_factory=dict)
     _asked: dict[str, float] = field(init=False, default_factory=dict)
     """Broker's address to when it was asked last."""
+    _gone: dict[str, float] = field(init=False, default_factory=dict)
+    """Address of a broker that no table has any more, and is asked on, to since when."""
+    _told: set[str] = field(init=False, default_factory=set)
+    """NameServers whose configuration was asked for since their table was empty."""
     _masters: list[str] = field(init=False, default_factory=list)
     _groups: dict[str, dict[str, None]] = field(init=False, default_factory=dict)
     """Group to the masters that have it."""
@@ -85,6 +96,8 @@ class Watcher:
             language=LanguageCode.PYTHON,
             version=Profile.V5_X.version,
             log=self.context.log,
+            on_event=None if self.record is None else self.record.channel,
+            on_timed_out=None if self.record is None else self.record.timed_out,
         )
 
     @property
@@ -119,7 +132,8 @@ class Watcher:
         if asks_topics:
             self._topics_at_s = now_s
         self._last = {what: last for what, last in self._last.items() if not what.startswith("105")}
-        topics = self._next_topics(int(REQUESTS_PER_S * self.interval_s) - 1 - asks_topics)
+        room = int(REQUESTS_PER_S * self.interval_s) - 1 - asks_topics - (self.record is not None)
+        topics = self._next_topics(room)
         servers, brokers, (clients, gone) = await asyncio.gather(
             asyncio.gather(*(self._name_server(at, topics, asks_topics) for at in self.name_servers)),
             asyncio.gather(*(self._broker(address) for address in self._next_brokers(now_s))),
@@ -127,6 +141,7 @@ class Watcher:
         )
         look = Look(
             at_s=self.context.clock.monotonic_s(),
+            began_s=now_s,
             name_servers=dict(zip(map(str, self.name_servers), servers, strict=True)),
             brokers=dict(brokers),
             clients=clients,
@@ -135,13 +150,18 @@ class Watcher:
         if asks_topics:
             self._topics = sorted({topic for server in servers for topic in server.topics or ()})
         self._keep_brokers(look)
+        if self.record is not None:
+            self.record.looked(look)
         return look, self.auditor.looked(look)
 
     # --- who is asked what -------------------------------------------------------------------------------------------
 
     def _next_topics(self, room: int) -> list[str]:
-        """Disputed topics, then the next in turn; as many as the limit of requests leaves room for."""
-        chosen = sorted(self.auditor.disputed)[: max(0, room // 2)]
+        """Those that are recorded, disputed ones, then the next in turn; as many as the limit of requests leaves room
+        for."""
+        recorded = () if self.record is None else self.record.topics
+        disputed = sorted(self.auditor.disputed - {*recorded})[: max(0, room - len(recorded)) // 2]
+        chosen = [*recorded, *disputed][: max(0, room)]
         while len(chosen) < min(room, len(self._topics)) and self._topics:
             topic = self._topics[self._turn % len(self._topics)]
             self._turn += 1
@@ -151,7 +171,9 @@ class Watcher:
         return chosen
 
     def _next_brokers(self, now_s: float) -> list[str]:
-        suspects = sorted(self.auditor.suspects & self._asked.keys(), key=self._asked.__getitem__)[:SUSPECTS_MAX]
+        suspected = self.auditor.suspects & self._asked.keys()
+        suspected |= {address for address in self._gone if now_s - self._asked[address] >= BROKERS_EACH_S}
+        suspects = sorted(suspected, key=self._asked.__getitem__)[:SUSPECTS_MAX]
         unasked = [address for address, at_s in self._asked.items() if at_s == float("-inf")][:UNASKED_MAX]
         chosen = list(dict.fromkeys((*suspects, *unasked)))
         if now_s - self._brokers_at_s >= BROKERS_EACH_S and self._asked:
@@ -165,8 +187,13 @@ class Watcher:
         held = {address for server in look.name_servers.values() for address in server.brokers.values()}
         for address in held - self._asked.keys():
             self._asked[address] = float("-inf")
+        for address in held & self._gone.keys():
+            del self._gone[address]
         for address in self._asked.keys() - held:
+            if self.record is not None and self._gone.setdefault(address, look.at_s) > look.at_s - ASKED_ON_S:
+                continue  # whether it answers now tells a dead process from one that is cut off
             del self._asked[address]
+            self._gone.pop(address, None)
         masters = {
             address
             for server in look.name_servers.values()
@@ -181,22 +208,48 @@ class Watcher:
     async def _name_server(self, at: Address, topics: Sequence[str], asks_topics: bool) -> NameServerLook:
         try:
             body = (await self._ok(at, RequestCode.GET_BROKER_CLUSTER_INFO)).body
-            brokers = self._read(f"{at} 106", body, _brokers)
+            brokers, clusters = self._read(f"{at} 106", body, _brokers)
             listed: frozenset[str] | None = None
             if asks_topics:
                 answer = await self._ask(at, RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
                 if answer.code == ResponseCode.SUCCESS:
                     listed = self._read("206", answer.body, _topics)
-            routes = {topic: await self._route(at, topic) for topic in topics}
+            recorded = frozenset(() if self.record is None else self.record.topics)
+            routes: dict[str, Route | None] = {}
+            tables: dict[str, RecordedRoute | None] = {}
+            for topic in topics:
+                found = await self._route(at, topic)
+                routes[topic] = None if found is None else self._read(f"105 {topic}", found, _route)
+                if topic in recorded:
+                    tables[topic] = None if found is None else self._read(f"105 {topic} whole", found, _table)
+            settings = await self._settings(at)
         except RocketMQError as exc:
+            self._told.discard(str(at))
             return NameServerLook(why=str(exc))
-        return NameServerLook(brokers=brokers, topics=listed, routes=routes)
+        return NameServerLook(
+            brokers=brokers,
+            clusters=clusters,
+            topics=listed,
+            routes=routes,
+            tables=tables,
+            answered_s=self.context.clock.monotonic_s(),
+            settings=settings,
+        )
 
-    async def _route(self, at: Address, topic: str) -> Route | None:
-        answer = await self._ask(at, RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoRequestHeader(topic=topic))
-        if answer.code != ResponseCode.SUCCESS:
+    async def _settings(self, at: Address) -> Mapping[str, str] | None:
+        """Its own, asked for once where what is seen is recorded; None: not this time, or it does not tell."""
+        if self.record is None or str(at) in self._told:
             return None
-        return self._read(f"105 {topic}", answer.body, _route)
+        self._told.add(str(at))
+        answer = await self._ask(at, RequestCode.GET_NAMESRV_CONFIG)
+        with contextlib.suppress(ValueError):
+            return parse_properties(answer.body) if answer.code == ResponseCode.SUCCESS else None
+        return None
+
+    async def _route(self, at: Address, topic: str) -> bytes | None:
+        """The answer's body; None: code 17."""
+        answer = await self._ask(at, RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoRequestHeader(topic=topic))
+        return answer.body if answer.code == ResponseCode.SUCCESS else None
 
     def _read(self, what: str, body: bytes, read: Callable[[bytes], T]) -> T:
         """The answer, read again only where it is another than the last one of its kind: mostly all say the same."""
@@ -213,9 +266,19 @@ class Watcher:
             with contextlib.suppress(RemoteProtocolError):
                 said = DataVersion.decode((answer.ext_fields or {}).get("version", "").encode())
                 version = said.state_version, said.timestamp, said.counter
-            return address, broker_look(parse_properties(answer.body), version)
+            booted_ms = None if self.record is None else await self._booted_ms(address)
+            settings = parse_properties(answer.body)
+            return address, broker_look(settings, version, answered_by=answer.version, booted_ms=booted_ms)
         except (RocketMQError, ValueError) as exc:
             return address, BrokerLook(why=str(exc))
+
+    async def _booted_ms(self, address: str) -> int | None:
+        """When its process was started, by its own clock; None where it does not tell."""
+        answer = await self._ask(Address.parse(address), RequestCode.GET_BROKER_RUNTIME_INFO)
+        if answer.code != ResponseCode.SUCCESS:
+            return None
+        said = KVTable.decode(answer.body).table.get("bootTimestamp") or ""
+        return int(said) if said.isdigit() else None
 
     # --- consumers' own lists ----------------------------------------------------------------------------------------
 
@@ -295,16 +358,22 @@ class Watcher:
         return await self._remoting.invoke(address, request, timeout_s=TIMEOUT_S)
 
 
-def _brokers(body: bytes) -> dict[BrokerId, str]:
-    return {
+def _brokers(body: bytes) -> tuple[dict[BrokerId, str], frozenset[str]]:
+    info = ClusterInfo.decode(body)
+    brokers = {
         BrokerId(data.broker_name, number): address
-        for data in ClusterInfo.decode(body).broker_addr_table.values()
+        for data in info.broker_addr_table.values()
         for number, address in data.broker_addrs.items()
     }
+    return brokers, frozenset(info.cluster_addr_table)
 
 
 def _topics(body: bytes) -> frozenset[str]:
     return frozenset(TopicList.decode(body).topic_list)
+
+
+def _table(body: bytes) -> RecordedRoute:
+    return canonical(TopicRouteData.decode(body)) or {}
 
 
 def _route(body: bytes) -> Route:

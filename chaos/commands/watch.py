@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import click
 
@@ -18,19 +19,47 @@ from .values import AddressList, Number, WholeNumber
 @click.option(
     "--interval", "interval_s", type=Number(0.2), default=2.0, show_default=True, help="Seconds between looks."
 )
+@click.option(
+    "--check",
+    "checks",
+    metavar="default|NAMES",
+    help="Judge what is seen by these checks of runs, while it goes on; the exit status is the verdict's.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Keep what is seen as a run folder, for `nemesrv check`, `report` and `replay`.",
+)
+@click.option("--for", "for_s", type=Number(min=0, min_open=True), help="End by itself after so many seconds.")
 @json_option
 def watch(
-    name_servers: tuple[Address, ...], once: bool, metrics_port: int | None, interval_s: float, as_json: bool
+    name_servers: tuple[Address, ...],
+    once: bool,
+    metrics_port: int | None,
+    interval_s: float,
+    checks: str | None,
+    out: Path | None,
+    for_s: float | None,
+    as_json: bool,
 ) -> None:
     """Compare all NameServers of a live cluster, ours or Apache's, and say what is wrong and since when. Read-only.
 
     \b
     nemesrv watch -n "10.0.0.1:9876;10.0.0.2:9876;10.0.0.3:9876" --metrics 9880
     nemesrv watch -n "10.0.0.1:9876;10.0.0.2:9876" --once        for cron
+    nemesrv watch -n "10.0.0.1:9876;10.0.0.2:9876" --check default --out night
 
-    With --once: exit status 0 nothing is wrong, 1 something is, 4 no NameServer answers.
+    With --once: exit status 0 nothing is wrong, 1 something is, 4 no NameServer answers. With --check: the verdict's,
+    as of `nemesrv check`. With --check or --out it says at its end which faults explain what it saw.
     """
+    from ..audit.judging import watched_checks
     from ..audit.watch import run
+    from ..errors import ScenarioError
+
+    if once and (checks is not None or out is not None or for_s is not None):
+        raise ScenarioError(
+            "--once", "", "with --check, --out or --for", "either: --once ends as soon as it is decided"
+        )
 
     sys.exit(
         run(
@@ -40,5 +69,8 @@ def watch(
             as_json=as_json,
             metrics_port=metrics_port,
             interval_s=interval_s,
+            checks=watched_checks(checks),
+            out=out,
+            for_s=for_s,
         )
     )

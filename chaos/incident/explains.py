@@ -41,6 +41,8 @@ RESTARTS_MS = 60_000.0
 BEARS = -8.0
 """So much of what hardly goes with a fault, one behind the other, ends a fit, too."""
 
+_ANCHORS = (*CLOSES, Kind.LEFT, Kind.GONE)
+"""What shows at once that a fault of these modes has begun."""
 _ENDING = frozenset({Mode.CUT, Mode.DIALLER_GONE, Mode.PEER_GONE, Mode.DIALLER_LEFT, Mode.PEER_LEFT})
 _SILENT = frozenset({Mode.HELD, Mode.LOST, Mode.DIALLER_HUNG, Mode.PEER_HUNG, Mode.PEER_OFF})
 _HOLDS = frozenset({Mode.HELD, Mode.DOWN_HELD, Mode.DIALLER_HUNG, Mode.PEER_HUNG})
@@ -132,7 +134,7 @@ def fits(candidate: Candidate, seen: Seen, taken: Mapping[Sign, float] | None = 
             before_ms, booted_ms = max(before_ms, booted_ms), None
         first_ms = run[0][0].at_ms if run else None
         if worth <= CANNOT:
-            if first_ms is not None and sign.at_ms <= first_ms + tolerance and run[0][0].kind in (*CLOSES, Kind.LEFT):
+            if first_ms is not None and sign.at_ms <= first_ms + tolerance and run[0][0].kind in _ANCHORS:
                 continue  # of the same second as what began it
             close(position, sign.at_ms)
             before_ms = sign.at_ms
@@ -174,7 +176,7 @@ _OF_THE_DEAD = frozenset({Kind.BOOT, Kind.STOPPED, Kind.OWN_MISSED, Kind.MISSED}
 
 def _order(sign: Sign, tolerance: float) -> tuple[float, int]:
     """In order of time; of one moment, as exact as times are: what ends, then starts, then works again."""
-    if sign.kind in (*CLOSES, Kind.LEFT):
+    if sign.kind in _ANCHORS:
         return sign.at_ms - 2 * tolerance, 0
     if sign.kind is Kind.BOOT:
         return sign.at_ms - tolerance, 1
@@ -274,7 +276,8 @@ def _fit(
 
 def _lasts_until(sign: Sign, seen: Seen) -> float:
     """Until when the fault was there at least, by this sign."""
-    return max(sign.from_ms, sign.at_ms - seen.timers.R_ms) if sign.kind is Kind.SILENCE else sign.at_ms
+    silent = sign.kind in (Kind.SILENCE, Kind.GONE)
+    return max(sign.from_ms, sign.at_ms - seen.timers.R_ms) if silent else sign.at_ms
 
 
 def _counted(kept: Sequence[tuple[Sign, Mode, float]]) -> list[tuple[Sign, float]]:
@@ -290,7 +293,7 @@ def _anchored(
     candidate: Candidate, seen: Seen, kept: list[tuple[Sign, Mode, float]], tolerance: float
 ) -> list[tuple[Sign, Mode, float]]:
     """Closes and leaves come when such a fault begins, and at no other time: those that do not are not its."""
-    anchors = [one for one in kept if one[1] in _ENDING and one[0].kind in (*CLOSES, Kind.LEFT)]
+    anchors = [one for one in kept if one[1] in _ENDING and one[0].kind in _ANCHORS]
     if not anchors:
         return kept
     first_ms = min(one[0].at_ms for one in anchors)
@@ -316,13 +319,14 @@ def _start(
     candidate: Candidate, seen: Seen, kept: Sequence[tuple[Sign, Mode, float]], before_ms: float, first_ms: float,
     tolerance: float, against: list[Missing],
 ) -> Bounds:  # fmt: skip
-    anchors = [s.at_ms for s, mode, _ in kept if mode in _ENDING and s.kind in (*CLOSES, Kind.LEFT)]
+    anchors = [s.at_ms for s, mode, _ in kept if mode in _ENDING and s.kind in _ANCHORS]
     if anchors:
         exact = tolerance / 2
         return Bounds(min(anchors) - exact, min(anchors) + exact)
     from_ms, to_ms = before_ms, first_ms
     for sign, mode, _ in kept:
-        if sign.kind is not Kind.SILENCE or not sign.value or mode not in (*_SILENT, Mode.DOWN_LOST):
+        dropped = sign.kind is Kind.GONE or (sign.kind is Kind.SILENCE and sign.value)
+        if not dropped or mode not in (*_SILENT, Mode.DOWN_LOST):
             continue
         window = drop_window(seen.timers, Loss.BACKWARD_PACKETS if mode is Mode.DOWN_LOST else Loss.SILENT)
         from_ms = max(from_ms, sign.at_ms - window.latest_ms - tolerance)
@@ -378,12 +382,12 @@ def _missing(fit: Fit, seen: Seen, tolerance: float) -> None:
         if is_server and seen.kinds.get(edge.dialler) in ("broker", "slave"):
             if not watches or not _was_there(seen, edge, start.to_ms, tolerance):
                 continue
-            if mode in _ENDING and mode is not Mode.DIALLER_LEFT and not kinds & {*CLOSES, Kind.LEFT}:
+            if mode in _ENDING and mode is not Mode.DIALLER_LEFT and not kinds & {*_ANCHORS}:
                 fit.against.append(Missing(f"{edge.peer} saw no channel of {edge.dialler} end", 5.0))
-            if mode is Mode.DIALLER_LEFT and Kind.LEFT not in kinds:
+            if mode is Mode.DIALLER_LEFT and not kinds & {Kind.LEFT, Kind.GONE}:
                 fit.against.append(Missing(f"{edge.dialler} did not unregister at {edge.peer}", NOT_LEFT))
             late = seen.timers.E_ms + seen.timers.S_ms + tolerance
-            if mode in _SILENT and sure_ms > late and not kinds & {Kind.SILENCE, Kind.CLOSED_BY_PEER_SEEN}:
+            if mode in _SILENT and sure_ms > late and not kinds & {Kind.SILENCE, Kind.CLOSED_BY_PEER_SEEN, Kind.GONE}:
                 fit.against.append(Missing(f"{edge.peer} did not drop {edge.dialler} in {sure_ms / 1000:.0f} s", 6.0))
         elif edge.dialler not in dead and seen.is_written(edge.dialler) and not kinds:
             felt_ms = seen.timers.P_ms if is_server else seen.timers.H_ms
@@ -405,7 +409,9 @@ def _missing(fit: Fit, seen: Seen, tolerance: float) -> None:
 
 
 def _was_there(seen: Seen, edge: Edge, at_ms: float, tolerance: float) -> bool:
-    """Whether the broker had registered at the NameServer within the period before."""
+    """Whether the broker had registered at the NameServer within the period before, or was in its table then."""
+    if any(from_ms <= at_ms - tolerance and at_ms <= to_ms + tolerance for from_ms, to_ms in seen.held.get(edge, ())):
+        return True
     period = seen.timers.R_ms + seen.timers.B_ms + 2 * tolerance
     return any(
         sign.kind in (Kind.ARRIVED, Kind.OK) and at_ms - period <= sign.at_ms <= at_ms + tolerance

@@ -41,9 +41,9 @@ class Stretch(NamedTuple):
 
 
 def fault_rows(
-    one: Reconstructed, episodes: Sequence[Mapping[str, Any]], end_ms: float
+    roles: Mapping[str, str], episodes: Sequence[Mapping[str, Any]], end_ms: float
 ) -> tuple[list[Row], list[Stretch]]:
-    """The rows of the chosen faults, and when each was."""
+    """The rows of the chosen faults, and when each was. `roles`: node to its kind."""
     rows: list[Row] = []
     stretches: list[Stretch] = []
     for number, episode in enumerate(episodes):
@@ -64,7 +64,7 @@ def fault_rows(
             from_ms = float(entry["at_s"]) * 1000
             to_ms = _until(entry, entries[position + 1 :])
             fault_id = f"{entry['do']}-{number + 1}"
-            places = list(_places(entry, one.nodes.roles))
+            places = list(_places(entry, roles))
             for source, target, stream in places:
                 rows += _rows(entry, fault_id, (source, target, stream), from_ms, to_ms, about)
             named = frozenset(node for source, target, _ in places for node in (source, target) if node)
@@ -185,20 +185,21 @@ def unknown_rows(one: Reconstructed, faults: Sequence[Stretch], end_ms: float) -
     for node, guess in one.nodes.sure.items():
         if guess.startswith("a guess"):
             found.append((node, f"which address {node} had is a guess", 0.0, end_ms))
-    found += _unexplained(one, faults, timers, end_ms)
-    rows: list[Row] = [
-        {
-            "time_ms": max(from_ms, 0.0),
-            "node": "harness",
-            "role": "harness",
-            "incarnation": 0,
-            "event": "rows_missing",
-            "source": node,
-            "value": {"says": says, "since_ms": max(from_ms, 0.001), "until_ms": to_ms},
-        }
-        for node, says, from_ms, to_ms in found
-    ]
-    return rows
+    found += unexplained(one.timeline, one.nodes.roles, faults, timers, end_ms)
+    return [missing_row(*each) for each in found]
+
+
+def missing_row(node: str, says: str, from_ms: float, to_ms: float) -> Row:
+    """That nobody knows what the node did in that time, and why."""
+    return {
+        "time_ms": max(from_ms, 0.0),
+        "node": "harness",
+        "role": "harness",
+        "incarnation": 0,
+        "event": "rows_missing",
+        "source": node,
+        "value": {"says": says, "since_ms": max(from_ms, 0.001), "until_ms": to_ms},
+    }
 
 
 def _relisted(one: Reconstructed) -> list[str]:
@@ -214,48 +215,52 @@ def _article(role: str) -> str:
     return {"name_server": "NameServer", "broker": "broker", "slave": "slave"}.get(role, "client")
 
 
-def _unexplained(
-    one: Reconstructed, faults: Sequence[Stretch], timers: Timers, end_ms: float
+def unexplained(
+    timeline: Sequence[Mapping[str, Any]],
+    roles: Mapping[str, str],
+    faults: Sequence[Stretch],
+    timers: Timers,
+    end_ms: float,
 ) -> Iterator[tuple[str, str, float, float]]:
     """(node, sentence, from, to) of each loss that no chosen fault explains: both ends of it are nobody's to judge."""
     before_ms = timers.E_ms + timers.S_ms + timers.R_ms
     after_ms = timers.R_ms + 2 * timers.P_ms + timers.B_ms
     reach_ms = timers.E_ms + timers.S_ms + timers.lateness_cap_ms
     open_: dict[tuple[str, str], tuple[str, float, float]] = {}
-    for entry in one.timeline:
+    for entry in timeline:
         if entry["what"] not in _LOST or entry["how"] == "unregistered":
             continue
         at_ms, node, subject = entry["time_ms"], entry["node"], entry["subject"]
-        pair = {name for name in (node, subject) if name in one.nodes.roles}
+        pair = {name for name in (node, subject) if name in roles}
         if any(fault.from_ms - 2_000 <= at_ms <= fault.to_ms + reach_ms and pair & fault.nodes for fault in faults):
             continue
         key = min(node, subject), max(node, subject)
-        until_ms = min((_back(one, entry) or at_ms) + after_ms, end_ms)
+        until_ms = min((_back(timeline, entry) or at_ms) + after_ms, end_ms)
         if key in open_ and at_ms - before_ms <= open_[key][2]:
             says, from_ms, to_ms = open_[key]
             open_[key] = says, from_ms, max(until_ms, to_ms)
             continue
         if key in open_:
-            yield from _both(key, open_[key], one)
+            yield from _both(key, open_[key], roles)
         says = f"nobody knows why {node} {_LOST[entry['what']]} {subject} at {entry['wall'][11:19]}"
         open_[key] = says, at_ms - before_ms, until_ms
     for key, found in open_.items():
-        yield from _both(key, found, one)
+        yield from _both(key, found, roles)
 
 
 def _both(
-    pair: tuple[str, str], found: tuple[str, float, float], one: Reconstructed
+    pair: tuple[str, str], found: tuple[str, float, float], roles: Mapping[str, str]
 ) -> Iterator[tuple[str, str, float, float]]:
     for name in pair:
-        if name in one.nodes.roles:
+        if name in roles:
             yield name, *found
 
 
 _LOST = {"lost": "lost", "failed": "failed at", "timed_out": "waited in vain for"}
 
 
-def _back(one: Reconstructed, lost: Mapping[str, Any]) -> float | None:
-    for entry in one.timeline:
+def _back(timeline: Sequence[Mapping[str, Any]], lost: Mapping[str, Any]) -> float | None:
+    for entry in timeline:
         if (
             entry["time_ms"] > lost["time_ms"]
             and entry["node"] == lost["node"]

@@ -147,7 +147,7 @@ def written(
         )
     inferred = episodes_of(found.rows, timers=found.timers_used).to_json()
     end_ms = max(row["time_ms"] for row in found.rows)
-    faults, stretches = fault_rows(found, inferred["episodes"], end_ms)
+    faults, stretches = fault_rows(found.nodes.roles, inferred["episodes"], end_ms)
     unknown = unknown_rows(found, stretches, end_ms)
     rows = _numbered([*found.rows, *faults, *unknown])
     document = {

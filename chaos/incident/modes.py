@@ -34,6 +34,7 @@ NORMAL: Mapping[Kind, float] = {
     Kind.EARLY: 10,
     Kind.MISSED: 5,
     Kind.LEFT: 12,
+    Kind.GONE: 9,
     Kind.BOOT: 8,
     Kind.STOPPED: 8,
     Kind.OWN_MISSED: 5,
@@ -77,6 +78,7 @@ _HELD = _SHUT | {
     Kind.CLOSED_BY_PEER_SEEN: 8,
     Kind.CLOSED_AFTER: 4,
     Kind.SILENCE: 0.2,
+    Kind.GONE: 0.7,
     Kind.MISSED: 0.1,
     Kind.LEFT: 9,
     Kind.EARLY: 11,
@@ -93,6 +95,7 @@ _GONE = _SHUT | {
     Kind.CLOSED_AFTER: 2,
     Kind.MISSED: 0.1,
     Kind.SILENCE: 9,
+    Kind.GONE: 0.7,
     Kind.LEFT: 9,
     Kind.HALF: 9,
     Kind.BROKEN: 3,
@@ -130,6 +133,7 @@ MODES: Mapping[Mode, Mapping[Kind, float]] = {
         Kind.OPEN: 8,
         Kind.MISSED: 0.3,
         Kind.SILENCE: 0.3,
+        Kind.GONE: 1.0,
         Kind.CLOSED_AFTER: 4,
         Kind.CLOSED_BY_PEER_SEEN: 7,
         Kind.NO_ANSWER: 1.0,
@@ -141,6 +145,7 @@ MODES: Mapping[Mode, Mapping[Kind, float]] = {
         Kind.OPEN: 0.5,
         Kind.BROKEN: 0.1,
         Kind.CLOSED_BY_PEER_SEEN: 0.3,
+        Kind.GONE: 1,
         Kind.FAILED: 1,
         Kind.CLOSED_BY_DIALLER_SEEN: 0.3,
         Kind.MISSED: 0.2,
@@ -161,13 +166,14 @@ MODES: Mapping[Mode, Mapping[Kind, float]] = {
         Kind.FAILED: 3,
         Kind.CLOSED_BY_PEER_SEEN: 3,
     },
-    Mode.STALE: _HELD | {Kind.SILENCE: 8},
+    Mode.STALE: _HELD | {Kind.SILENCE: 8, Kind.GONE: 8},
     Mode.DIALLER_GONE: _GONE
     | {Kind.NO_ANSWER: CERTAINLY_NOT, Kind.REFUSED: CERTAINLY_NOT, Kind.NO_DIAL: CERTAINLY_NOT},
     Mode.PEER_GONE: _GONE | {Kind.BOOT: 0.1, Kind.OWN_MISSED: 0.1},
     Mode.DIALLER_LEFT: _GONE
     | {
         Kind.LEFT: 0.1,
+        Kind.GONE: 0.7,
         Kind.CLOSED_BY_PEER_SEEN: 1.5,
         Kind.NO_ANSWER: CERTAINLY_NOT,
         Kind.REFUSED: CERTAINLY_NOT,
@@ -177,8 +183,8 @@ MODES: Mapping[Mode, Mapping[Kind, float]] = {
     Mode.DIALLER_HUNG: _HELD | {Kind.NO_ANSWER: 6, Kind.NO_DIAL: 6, Kind.FAILED: 6, Kind.OPEN: CERTAINLY_NOT},
     Mode.PEER_HUNG: _HELD | {Kind.OWN_MISSED: 0.1},
     Mode.PEER_OFF: _LOST | {Kind.BOOT: 0.1, Kind.OWN_MISSED: 0.1},
-    Mode.BY_HAND: {Kind.LEFT: 0.1},
-    Mode.CLOCK: {Kind.OK: 0, Kind.ARRIVED: 0, Kind.OPEN: 0, Kind.EARLY: 0.1, Kind.SILENCE: 3},
+    Mode.BY_HAND: {Kind.LEFT: 0.1, Kind.GONE: 2},
+    Mode.CLOCK: {Kind.OK: 0, Kind.ARRIVED: 0, Kind.OPEN: 0, Kind.EARLY: 0.1, Kind.SILENCE: 3, Kind.GONE: 4},
 }
 
 

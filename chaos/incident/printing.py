@@ -32,7 +32,7 @@ def lines_of(one: Imported) -> Iterator[str]:
     yield from _timeline(document["timeline"])
     yield ""
     yield "faults that explain it"
-    yield from _episodes(document["episodes"])
+    yield from episode_lines(document["episodes"])
     for sentence in document.get("not_seen") or ():
         yield f"  ? {sentence}"
     yield ""
@@ -108,9 +108,12 @@ def _entry(entry: Mapping[str, Any]) -> str:
     return f"  {entry['wall'][11:19]}  {entry['node']} {entry['what']}{subject}{how}  {entry['file']}:{entry['line']}"
 
 
-def _episodes(episodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def episode_lines(
+    episodes: Sequence[Mapping[str, Any]], none: str = "nothing in these logs needs one"
+) -> Iterator[str]:
+    """Each episode's likeliest faults, with what speaks for and against the first."""
     if not episodes:
-        yield "  none: nothing in these logs needs one"
+        yield f"  none: {none}"
     for number, episode in enumerate(episodes, 1):
         for hypothesis in episode["hypotheses"][:3]:
             head = f"  {number}." if hypothesis is episode["hypotheses"][0] else "    or"

@@ -46,6 +46,7 @@ class Kind(StrEnum):
     EARLY = "expired although it had registered"
     MISSED = "a registration that was due did not come"
     LEFT = "unregistered"
+    GONE = "no longer held, and nobody says why"
     BOOT = "started again"  # of a node
     STOPPED = "stopped cleanly"  # of a node
     OWN_MISSED = "its own log says nothing where a line was due"  # of a node
@@ -103,6 +104,8 @@ class Seen:
     """Client to the NameServer it sat on from then on."""
     idle: dict[Edge, list[float]] = field(default_factory=dict)
     """When the dialler closed a channel that nobody used."""
+    held: dict[Edge, list[tuple[float, float]]] = field(default_factory=dict)
+    """When the NameServer's table had the broker, of one whose table was looked at all the time."""
     arrivals: dict[Edge, list[float]] = field(default_factory=dict)
     """Of a NameServer whose log tells every registration."""
     unsure: frozenset[str] = frozenset()

@@ -10,7 +10,7 @@ from itertools import pairwise
 from ..history.schema import Group, named
 from ..oracle.intervals import Stretch, merged
 from ..oracle.timers import Timers
-from .signs import HARNESS, WORKS, Edge, Gathered, Kind, Row, Seen, Sign, gathered, value_of
+from .signs import HARNESS, INFINITE, WORKS, Edge, Gathered, Kind, Row, Seen, Sign, gathered, value_of
 
 NOT_OWN = frozenset({"timer_lag", "node", "run_begin", "run_end", "fault", "host_clock", "phase", "link", "boot"})
 """Rows that are no line of the node that they name."""
@@ -99,6 +99,10 @@ def _who(seen: Seen, ordered: Iterable[Row], told: Iterable[Row]) -> None:
         if row["event"] == "started" and row.get("address"):
             seen.addresses.setdefault(str(row["address"]), node)
         if row["event"] not in NOT_OWN and value_of(row).get("learnt") != "inferred":
+            if value_of(row).get("learnt") == "poll" and row["event"] == "started":
+                continue  # it is no line of its own
+            if row["event"] == "probe" and row.get("target"):
+                own[str(row["target"])].append(row["time_ms"])  # its table was looked at
             own[node].append(row["time_ms"])
             if node not in seen.kinds and row.get("role"):
                 seen.kinds[node] = str(row["role"])
@@ -119,7 +123,7 @@ def _of_rows(seen: Seen, told: Iterable[Row], found: Gathered) -> None:
     for row in told:
         node, event, at_ms = str(row["node"]), row["event"], float(row["time_ms"])
         if event == "started" and value_of(row).get("learnt") != "inferred":
-            if _wrote_before(seen, node, at_ms):
+            if value_of(row).get("learnt") == "poll" or _wrote_before(seen, node, at_ms):
                 found.add(Kind.BOOT, Edge(node, ""), row, at_ms=at_ms, observer=node)
         elif event == "stopped":
             found.add(Kind.STOPPED, Edge(node, ""), row, at_ms=at_ms, observer=node)
@@ -142,11 +146,32 @@ def _of_rows(seen: Seen, told: Iterable[Row], found: Gathered) -> None:
         elif event == "name_server_call" and (server := seen.addresses.get(str(row.get("name_server")))):
             if row.get("code") is not None:
                 found.add(Kind.OK, Edge(node, server), row, at_ms=at_ms, observer=node)
+        elif event == "probe" and value_of(row).get("met") == "answered":
+            found.add(Kind.OK, Edge(node, str(row["target"])), row, at_ms=at_ms, observer=node)
         elif event == "route_changed" and chosen.get(node):
             found.add(Kind.OK, Edge(node, chosen[node][-1][1]), row, at_ms=at_ms, observer=node)
         elif event in ("client_heartbeat", "client_gone"):
             _client(seen, row, found)
     seen.chosen = dict(chosen)
+    _held(seen, told)
+
+
+def _held(seen: Seen, told: Iterable[Row]) -> None:
+    since: dict[Edge, float] = {}
+    found: dict[Edge, list[tuple[float, float]]] = defaultdict(list)
+    for row in told:
+        if row["event"] in ("registration", "broker_dropped") and value_of(row).get("learnt") == "poll":
+            edge = Edge(_broker_of(row), str(row["node"]))
+            if row["event"] == "registration":
+                since.setdefault(edge, row["time_ms"])
+            elif edge in since:
+                found[edge].append((since.pop(edge), row["time_ms"]))
+        elif row["event"] == "started" and value_of(row).get("learnt") == "poll":
+            for edge in [edge for edge in since if edge.peer == row["node"]]:
+                found[edge].append((since.pop(edge), row["time_ms"]))
+    for edge, from_ms in since.items():
+        found[edge].append((from_ms, INFINITE))
+    seen.held = dict(found)
 
 
 def _wrote_before(seen: Seen, node: str, at_ms: float) -> bool:
@@ -162,7 +187,7 @@ def _dropped(seen: Seen, row: Row, found: Gathered) -> None:
         return
     kind = {
         "unregistered": Kind.LEFT, "closed": Kind.CLOSED_BY_PEER_SEEN, "exception": Kind.CLOSED_BY_PEER_SEEN,
-        "idle": Kind.SILENCE, "expired": Kind.SILENCE,
+        "idle": Kind.SILENCE, "expired": Kind.SILENCE, "unknown": Kind.GONE,
     }.get(reason, Kind.SILENCE if reason == "silence" else Kind.CLOSED_BY_PEER_SEEN)  # fmt: skip
     found.add(kind, Edge(broker, node), row, at_ms=at_ms, observer=node, value=reason)
 
@@ -449,5 +474,5 @@ def _lost_to_clients(seen: Seen) -> dict[Edge, list[float]]:
     return lost
 
 
-_DROPS = (Kind.SILENCE, Kind.EARLY, Kind.LEFT, Kind.CLOSED_BY_PEER_SEEN, Kind.CLOSED_AFTER)
+_DROPS = (Kind.SILENCE, Kind.EARLY, Kind.LEFT, Kind.GONE, Kind.CLOSED_BY_PEER_SEEN, Kind.CLOSED_AFTER)
 _ENDS = (Kind.CLOSED_BY_DIALLER_SEEN, Kind.CLOSED_BY_PEER_SEEN)

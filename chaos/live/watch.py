@@ -1,6 +1,6 @@
 """A cluster's history while it grows: kept in parts, and, where checks are named, judged by Spark in the background.
 
-    each STEP_S: read what was recorded ─► is it time (pace.py)? ─► a part ─► streaming query ─► verdicts that changed
+    each STEP_S: read what was recorded ─► time (../pace.py)? ─► a part ─► streaming query ─► verdicts that changed
     finish:      the rest of it is in parts ───────────────────────────────► verdicts of everything
 
 Spark judges at the lowest priority in threads of its own, because the cluster's timers share the machine. Rows may come
@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Self
 
 from ..errors import HarnessError
 from ..experiment.stage import StageClock
+from ..pace import Pace
 from ..verdict import Verdict
-from .pace import Pace
 from .segments import SegmentWriter, live_dir
 
 if TYPE_CHECKING:

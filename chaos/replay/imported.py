@@ -64,9 +64,11 @@ class _Chosen(NamedTuple):
     """Where it stands in incident.json."""
 
 
-def imported(folder: Path, rows: list[Row], hypotheses: Mapping[int, int], episodes: Sequence[int]) -> Original:
+def imported(
+    folder: Path, rows: list[Row], hypotheses: Mapping[int, int], episodes: Sequence[int], *, virtual: bool = True
+) -> Original:
     """The incident in this folder as it is to be replayed. ScenarioError where no fault is known, or one is named that
-    is not there."""
+    is not there. Phases are the machine's where the replay is not `virtual`."""
     file = incident_file(folder)
     incident = read_incident(file)
     world = World.of_rows(rows)
@@ -99,8 +101,9 @@ def imported(folder: Path, rows: list[Row], hypotheses: Mapping[int, int], episo
         "checks": list(CHECK_NAMES),
         "seed": 1,
     }
-    phases = phases_in(rows, world, from_ms)
-    document["phases"] = {names.ours[node]: phase for node, phase in phases.items() if node in names.ours}
+    if virtual:
+        phases = phases_in(rows, world, from_ms)
+        document["phases"] = {names.ours[node]: phase for node, phase in phases.items() if node in names.ours}
     bounds = {one.source: one.bound_ms for one in incident.sources}
     exact = exactness(rows)
     return Original(

@@ -71,7 +71,7 @@ def read_original(folder: Path, wanted: Wanted) -> Original:
     """ScenarioError where there is nothing to replay, or no fault is known."""
     rows = rows_of(folder)
     if incident_file(folder).is_file():
-        return imported(folder, rows, wanted.hypotheses or {}, wanted.episodes)
+        return imported(folder, rows, wanted.hypotheses or {}, wanted.episodes, virtual=wanted.virtual)
     if wanted.hypotheses or wanted.episodes:
         option = "--hypothesis" if wanted.hypotheses else "--episode"
         allowed = f"said of an import, which has an incident.json; {folder} has none"
