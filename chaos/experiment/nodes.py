@@ -7,7 +7,7 @@ workloads/ and settings, nothing of this module.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -71,10 +71,23 @@ class NodePlan:
             return server
         if (version := distribution(self.scenario.implementation_of(name))) is not None and kind in _CLIENTS:
             return self._apache_client(name, kind, version)
-        made = _MAKERS[kind](self, name)
+        made = self._in_turn(name, kind)
         if self.defect is not None and self.defect.is_for(name, kind):
             return partial(programs.planted, made, self.defect.plant if self.defect.source else self.defect.name)
         return made
+
+    def _in_turn(self, name: str, kind: NodeKind) -> Factory:
+        """The program of the node; where its later processes have their list in another order, that of each."""
+        said = self.scenario.nodes.get(name)
+        made = _MAKERS[kind](self, name)
+        if said is None or not said.later_orders:
+            return made
+        later = []
+        for order in said.later_orders:
+            nodes = {**self.scenario.nodes, name: said.model_copy(update={"name_servers": order})}
+            then = replace(self, scenario=self.scenario.model_copy(update={"nodes": nodes}))
+            later.append(_MAKERS[kind](then, name))
+        return partial(programs.in_turn, (made, *later))
 
     @property
     def profile(self) -> Profile:

@@ -44,6 +44,11 @@ def upgraded_server(plans: tuple[ServerPlan, ...], context: NodeContext) -> Node
     return apache_server(plans[min(context.incarnation, len(plans) - 1)], context)
 
 
+def in_turn(factories: tuple[Factory, ...], context: NodeContext) -> Node:
+    """What this process of the node is: the last of these where it was started again oftener."""
+    return factories[min(context.incarnation, len(factories) - 1)](context)
+
+
 def apache_client(config: JavaClientConfig, context: NodeContext) -> Node:
     from ..apache.client import JavaClient
 

@@ -22,7 +22,7 @@ from ..scenarios.model import CHECK_NAMES
 from ..settings.catalogue import GROUPS, settings_for
 from .incident import Entry, Episode, Hypothesis, Incident, read_incident
 from .original import Original, compared_to_ms, exactness, phases_in
-from .transitions import is_system, lists_of
+from .transitions import is_system, later_lists_of, lists_of
 
 LEAD_S = 60.0
 """Of steady work before the first fault."""
@@ -309,7 +309,7 @@ class _Names(NamedTuple):
         found: dict[str, dict[str, Any]] = {ours: {} for ours in self.ours.values() if "/" in ours}
         said = world.run.get("nodes") or {}
         every = [name for name in self.ours.values() if name.startswith("ns-")]
-        in_use = lists_of(rows, from_ms)
+        in_use, later = lists_of(rows, from_ms), later_lists_of(rows, from_ms)
         for theirs, ours in self.ours.items():
             own = dict(found.get(ours, {}))
             client = incident.topology.clients.get(theirs)
@@ -322,6 +322,9 @@ class _Names(NamedTuple):
             if any(entry in every for entry in entries):
                 if is_client:
                     own |= {"name_servers": entries, "in_order": True}
+                    orders = [[self.ours.get(entry, entry) for entry in order] for order in later.get(theirs, ())]
+                    if orders and all(sorted(order) == sorted(entries) for order in orders):
+                        own["later_orders"] = orders
                 elif ours.startswith("broker-") and set(entries) != set(every):
                     own["name_servers"] = entries
             if ours in self.clusters:

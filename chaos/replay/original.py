@@ -22,7 +22,7 @@ from ..oracle.world import World
 from ..scenarios.reading import read as read_document
 from .phases import EVENTS as OF_PHASES
 from .phases import phases_of
-from .transitions import EVENTS, lists_of
+from .transitions import EVENTS, later_lists_of, lists_of
 
 _WORLD = ("run_begin", "run_end", "phase", "fault", "gone", "node", "stopped", "timer_lag", "admin", "served_list")
 WANTED = frozenset((*EVENTS, *OF_PHASES, *_WORLD))
@@ -103,13 +103,14 @@ def recorded(folder: Path, rows: list[Row], *, virtual: bool) -> Original:
         document.pop("phases", None)
     by_http = bool((document.get("cluster") or {}).get("name_server_list"))
     javas = (document.get("workload") or {}).get("implementation") not in (None, "ours")
+    later = later_lists_of(rows)
     for client, listed in lists_of(rows).items():
         if client.startswith("broker-"):
             continue
         own = nodes.get(client, {})
         of_its_own = own.get("client_profile") or own.get("implementation") or javas
         if len(listed) > 1 and not of_its_own and not (by_http and own.get("name_servers") is None):
-            nodes[client] = {**own, "name_servers": listed, "in_order": True}
+            nodes[client] = {**own, "name_servers": listed, "in_order": True, "later_orders": later.get(client, [])}
     document["nodes"] = nodes
     return Original(
         folder=folder,

@@ -105,6 +105,7 @@ def _drop_order(document: dict[str, Any]) -> None:
     for own in (document.get("nodes") or {}).values():
         if javas or own.get("client_profile") or own.get("implementation") not in (None, "ours"):
             own.pop("in_order", None)
+            own.pop("later_orders", None)
 
 
 def replay(original: Original, wanted: Wanted) -> Replayed:

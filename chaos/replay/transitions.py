@@ -328,6 +328,23 @@ def lists_of(rows: Iterable[Mapping[str, Any]], at_ms: float = -math.inf) -> dic
     return found
 
 
+def later_lists_of(rows: Sequence[Mapping[str, Any]], at_ms: float = -math.inf) -> dict[str, list[list[str]]]:
+    """Client to the same of each of its processes that began after `at_ms` and its first, where any is another."""
+    lives: dict[str, dict[int, list[Mapping[str, Any]]]] = defaultdict(dict)
+    for row in rows:
+        if row["role"] in ("producer", "consumer") and row["event"] in ("name_server_list", "name_server_chosen"):
+            lives[row["node"]].setdefault(int(row.get("incarnation") or 0), []).append(row)
+    nodes = [row for row in rows if row["event"] == "node"]
+    first, found = lists_of(rows, at_ms), dict[str, list[list[str]]]()
+    for client, of in lives.items():
+        began = [life for _, life in sorted(of.items())]
+        later = [lists_of([*nodes, *life]).get(client, []) for life in began[1:] if life[0]["time_ms"] > at_ms]
+        orders = [order for order in later if sorted(order) == sorted(first.get(client, []))]
+        if len(orders) == len(later) and any(order != first[client] for order in orders):
+            found[client] = orders
+    return found
+
+
 def _lasting(found: Iterable[Transition]) -> list[Transition]:
     """Without states that lasted less than BLINK_MS, and without what then is no change any more."""
     of: dict[tuple[str, str, str], list[Transition]] = defaultdict(list)

@@ -134,6 +134,8 @@ class NodeModel(_Model):
     """Its own list: NameServers by name, in this order, or `host:port` where nobody listens; None: all of them."""
     in_order: bool = False
     """Of a client of ours: it takes that list as it stands, and its first entry first; else it shuffles it."""
+    later_orders: tuple[tuple[str, ...], ...] = ()
+    """Beside `in_order`: the order of each later process of it, the last for all that follow; none: the same."""
     topic: Name | None = None
     """Of a client: the topic that it sends to, or reads; None: the workload's."""
     group: Name | None = None

@@ -22,6 +22,8 @@ class OfNode(Protocol):
     @property
     def in_order(self) -> bool: ...
     @property
+    def later_orders(self) -> tuple[tuple[str, ...], ...]: ...
+    @property
     def cluster_name(self) -> str | None: ...
     @property
     def client_profile(self) -> str | None: ...
@@ -80,6 +82,10 @@ def check_in_order(
     """ScenarioError where there is no list to keep to, or a program or profile that goes about it in its own way."""
     for name, node in nodes.items():
         place = f"nodes.{name}.in_order"
+        for index, order in enumerate(node.later_orders):
+            if not node.in_order or sorted(order) != sorted(node.name_servers or ()):
+                allowed = "the entries of `name_servers` in another order, beside `in_order: true`"
+                raise ScenarioError(file, f"nodes.{name}.later_orders.{index}", str([*order]), allowed)
         if not node.in_order:
             continue
         ours = topology.kinds[name] in (NodeKind.PRODUCER, NodeKind.CONSUMER) and name not in implementations
