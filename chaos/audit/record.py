@@ -34,9 +34,11 @@ WATCH = "watch"
 AS_WATCHED = "as watched"
 TOPICS_MAX = 6
 """The routes of so many topics are recorded: those by the clusters' names, which every broker has, first."""
-ANSWERED_EACH_MS, NEAR_MS = 15_000.0, 60_000.0
-"""So often a row says that somebody answers; each time, so near to what failed anywhere."""
-LAG_EACH_MS = 60_000.0
+ANSWERED_EACH_MS, NEAR_MS = 600_000.0, 60_000.0
+"""So often a row says that a NameServer answers; of anybody each time, so near to what failed anywhere."""
+SILENT_MS = 15_000.0
+"""Who gave no answer for longer may have done anything meanwhile."""
+LAG_EACH_MS = 300_000.0
 OWN_CLOSE_MS, SHORT_GAP_MS = 500.0, 4_000.0
 _SYSTEM = ("%RETRY%", "%DLQ%", "RMQ_SYS", "TBW102", "SCHEDULE_TOPIC", "BenchmarkTest", "OFFSET_MOVED", "SELF_TEST")
 
@@ -78,10 +80,7 @@ class _Broker:
 
 
 class Record:
-    """`looked` with each look, `channel` and `timed_out` as they happen; `rows` is all of it so far.
-
-    `keep` is handed each row as it is made, for who writes them down at once.
-    """
+    """`looked` with each look, `channel` and `timed_out` as they happen; `framed` is all of it so far."""
 
     def __init__(
         self,
@@ -89,7 +88,6 @@ class Record:
         *,
         now_s: float,
         wall_ms: float,
-        keep: Callable[[Row], None] = lambda _row: None,
         clock: Callable[[], float] | None = None,
     ) -> None:
         self.origin_wall_ms = wall_ms
@@ -103,7 +101,7 @@ class Record:
         self.changed_ms = 0.0
         """When something was seen last that is not as it was."""
         self.now_ms = 0.0
-        self._origin_s, self._keep, self._clock = now_s, keep, clock
+        self._origin_s, self._clock = now_s, clock
         self._made: list[Row] = []
         self._incarnations: dict[str, int] = defaultdict(int)
         self._servers = {address: _Server(f"ns-{at}") for at, address in enumerate(watched)}
@@ -187,10 +185,10 @@ class Record:
     def _server(self, one: _Server, look: NameServerLook, began_ms: float) -> None:
         first, since_ms = one.asked_ms == -math.inf, one.asked_ms
         # Who gave no answer for longer did nothing meanwhile, or nobody knows it (`blind`): what is new is of its end.
-        silent = not first and self.now_ms - since_ms > ANSWERED_EACH_MS
+        silent = not first and self.now_ms - since_ms > SILENT_MS
         from_ms = max(since_ms, one.refused_ms, self.now_ms - SHORT_GAP_MS if silent else 0.0)
         at_ms = 0.0 if first else (from_ms + self.now_ms) / 2
-        if first and self.now_ms > LAG_EACH_MS:
+        if first and self.now_ms > NEAR_MS:
             self.blind.append(Blind(one.node, 0.0, self.now_ms, f"{one.node} gave no answer until then"))
         gap_ms = self.now_ms - from_ms
         restarted = one.is_lost and not first and bool(one.table.keys() - look.brokers.keys())
@@ -338,15 +336,15 @@ class Record:
     def _answers(self, node: str, at_ms: float) -> None:
         _, said_ms = self._answered.get(node, (-math.inf, -math.inf))
         self._answered[node] = at_ms, said_ms
-        if self.now_ms - said_ms >= ANSWERED_EACH_MS or self.now_ms - self._failed_ms <= NEAR_MS:
+        each_ms = ANSWERED_EACH_MS if self.roles.get(node) == NodeKind.NAME_SERVER else math.inf
+        if self.now_ms - said_ms >= each_ms or self.now_ms - self._failed_ms <= NEAR_MS:
             self._say_answered(node)
 
     def _say_answered(self, node: str) -> None:
         """A row of the last answer, where none has told of it."""
         last_ms, said_ms = self._answered.get(node, (-math.inf, -math.inf))
         if last_ms > said_ms:
-            met = {"met": "answered", "learnt": "watched"}
-            self._put(last_ms, WATCH, "probe", source=WATCH, target=node, value=met)
+            self._put(last_ms, WATCH, "probe", **_answered_row(node))
             self._answered[node] = last_ms, last_ms
 
     def _lag(self, one: _Server, gap_ms: float) -> None:
@@ -356,16 +354,19 @@ class Record:
             self._put_lag(one, lasted_ms)
 
     def _put_lag(self, one: _Server, lasted_ms: float) -> None:
-        said = {"lag_ms": one.lag_ms, "duration_ms": lasted_ms, "value": {"learnt": "watched"}}
-        self._put(self.now_ms, one.node, "timer_lag", **said)
+        self._made.append(self._lag_row(one, lasted_ms))
         one.lag_ms, one.lag_since_ms = 0.0, self.now_ms
 
     def _put(self, at_ms: float, node: str, event: str, **fields: Any) -> None:
+        self._made.append(self._row(at_ms, node, event, **fields))
+
+    def _lag_row(self, one: _Server, lasted_ms: float) -> Row:
+        said = {"lag_ms": one.lag_ms, "duration_ms": lasted_ms, "value": {"learnt": "watched"}}
+        return self._row(self.now_ms, one.node, "timer_lag", **said)
+
+    def _row(self, at_ms: float, node: str, event: str, **fields: Any) -> Row:
         row: Row = {"time_ms": max(at_ms, 0.0), "node": node, "role": self._role(node), "event": event}
-        row["incarnation"] = self._incarnations[node]
-        row |= fields
-        self._made.append(row)
-        self._keep(row)
+        return row | {"incarnation": self._incarnations[node], **fields}
 
     def _role(self, node: str) -> str:
         return "client" if node == WATCH else self.roles.get(node, "harness")
@@ -382,23 +383,19 @@ class Record:
 
     def framed(self, name: str = "watched") -> list[Row]:
         """All rows so far, with those that a harness would have, in the history's order and numbered."""
-        rows = [*self._frame(name), *self._made, *(self._open_lags())]
+        rows = [*self._frame(name), *self._made, *self._open_lags(), *self._last_answers()]
         rows.append(_harness(self.now_ms + 1.0, "run_end"))
         return numbered(rows)
+
+    def _last_answers(self) -> Iterator[Row]:
+        for node, (last_ms, said_ms) in self._answered.items():
+            if last_ms > said_ms:
+                yield self._row(last_ms, WATCH, "probe", **_answered_row(node))
 
     def _open_lags(self) -> Iterator[Row]:
         for one in self._servers.values():
             if self.now_ms > one.lag_since_ms and one.lag_ms:
-                yield {
-                    "time_ms": self.now_ms,
-                    "node": one.node,
-                    "role": str(NodeKind.NAME_SERVER),
-                    "incarnation": self._incarnations[one.node],
-                    "event": "timer_lag",
-                    "lag_ms": one.lag_ms,
-                    "duration_ms": self.now_ms - one.lag_since_ms,
-                    "value": {"learnt": "watched"},
-                }
+                yield self._lag_row(one, self.now_ms - one.lag_since_ms)
 
     def _frame(self, name: str) -> Iterator[Row]:
         profile = Profile.V5_X if self._is_5 else Profile.V4_9
@@ -434,6 +431,10 @@ class Record:
             if role != NodeKind.CONSUMER:
                 row = _harness(self._joined.get(node, 0.0), "started", address=self.addresses.get(node))
                 yield row | {"node": node, "role": role, "value": {"learnt": "inferred"}}
+
+
+def _answered_row(node: str) -> Row:
+    return {"source": WATCH, "target": node, "value": {"met": "answered", "learnt": "watched"}}
 
 
 def timers_in(rows: Iterable[Mapping[str, Any]]) -> Timers:
