@@ -269,12 +269,23 @@ def test_a_broker_may_refuse_transactions(tmp_path: Path) -> None:
     run(body)
 
 
-def test_a_broker_that_never_saw_a_transaction_has_no_topic_for_them_in_4_9(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("profile", "made_s"), [(Profile.V4_9, 60), (Profile.V5_X, 0)])
+def test_the_first_check_makes_the_topic_of_half_messages_in_4_9_and_5_x_begins_with_it(
+    tmp_path: Path, profile: Profile, made_s: int
+) -> None:
+    """Seen at Apache's 4.9.7 (`nemesrv compare`) and read in `TopicConfigManager.init` of 5.3.3."""
+
     async def body() -> None:
         async with World(tmp_path) as world:
-            broker = await world.broker()
+            broker = await world.broker(profile=profile)
+            if made_s:
+                await asyncio.sleep(made_s - 1)
+                assert HALF_TOPIC not in broker.services.topics
+                await asyncio.sleep(2)
+            made = broker.services.topics.topic_config_table[HALF_TOPIC]
+            assert (made.read_queue_nums, made.write_queue_nums, made.perm) == (1, 1, 6)
             await asyncio.sleep(130)
-            assert HALF_TOPIC not in broker.services.topics
+            assert OP_TOPIC in broker.services.topics or profile is Profile.V4_9
             assert GROUP not in broker.services.offsets.encode().decode()
 
     run(body)
