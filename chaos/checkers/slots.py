@@ -5,8 +5,9 @@ Buckets are equal parts of the run, at most 200. Segments lie between the edges 
 heal, the bounds of a quiet time): an operation belongs to the segment in which it began. Each client adds at most
 buckets + segments slots an operation, so they are collected and the rest is plain Python (dataframes/operations.py).
 
-Good is an answer: a send that ended ok, a pull or a look-up that was answered at all, for a broker that says "not yet"
-or a NameServer that says "no such topic" serves. Operations without an end are not counted.
+Good is an answer: a send that ended ok, or was stored on no slave while there may have been none
+(oracle/unreplicated.py); a pull or a look-up that was answered at all, for a broker that says "not yet" or a NameServer
+that says "no such topic" serves. Operations without an end are not counted.
 """
 
 from __future__ import annotations

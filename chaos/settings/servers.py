@@ -149,11 +149,9 @@ OF_BROKERS = (
         name="brokerRole",
         upstream="MessageStoreConfig",
         taken_by=BROKERS,
-        fields="",
+        fields="broker_role",
         allowed=OneOf(("ASYNC_MASTER", "SYNC_MASTER")),
         says="whether a master answers a send before a slave has it, or after; a slave is SLAVE",
-        defaults=dict.fromkeys(BOTH, "ASYNC_MASTER"),
-        of_apache=True,
     ),
     Setting(
         name="enableControllerMode",

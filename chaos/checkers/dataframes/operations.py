@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from ...oracle.unreplicated import CODES as STORED_ALONE
+from ...oracle.unreplicated import unreplicated
 from ...oracle.world import World
 from ..slots import OPERATIONS, Slot, Slots, bucket_ms, edges
 from .gathering import Gathering
@@ -34,7 +36,7 @@ def slots(history: DataFrame, world: World, between: Sequence[float]) -> list[Sl
         return []
     event, type_ = F.col("event"), F.col("type")
     begun_ms = F.col("time_ms") - F.coalesce("duration_ms", F.lit(0.0))
-    good = (type_ == "ok") | ((event != "send") & F.col("code").isNotNull())
+    good = (type_ == "ok") | ((event != "send") & F.col("code").isNotNull()) | _stored_alone(world, begun_ms)
     ended = type_.isin("ok", "fail", "info") & F.col("node").isin(*clients) & (F.col("time_ms") <= world.end_ms)
     columns = (
         "node",
@@ -58,6 +60,17 @@ def slots(history: DataFrame, world: World, between: Sequence[float]) -> list[Sl
         for part in parts_of(history, *OPERATIONS)
     ]
     return [Slot(**row.asDict()) for part in counted for row in part.collect()]
+
+
+def _stored_alone(world: World, begun_ms: Column) -> Column:
+    """A send that was stored on no slave, while its broker may have had none."""
+    found = F.lit(False)
+    for name, stretches in unreplicated(world).items():
+        for start_ms, end_ms in stretches:
+            within = (F.col("time_ms") > start_ms) & (begun_ms < end_ms)
+            found = found | ((F.col("broker_name") == name) & within)
+    said = (F.col("event") == "send") & F.col("code").isin(*STORED_ALONE)
+    return F.coalesce(said & found, F.lit(False))
 
 
 def passed(at_ms: Column, edges: Sequence[float]) -> Column:

@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...oracle.unreplicated import CODES as STORED_ALONE
+from ...oracle.unreplicated import unreplicated
 from ...oracle.world import World
 from ..slots import OPERATIONS, Slot, bucket_ms
 
@@ -22,12 +24,12 @@ def slots_of_rows(rows: Sequence[Mapping[str, Any]], world: World, found: Sequen
         began_ms = row["time_ms"] - (row.get("duration_ms") or 0.0)
         passed = bisect_right(found, began_ms), bisect_right(found, row["time_ms"])
         groups[row["node"], row["event"], int(row["time_ms"] // bucket_ms(world)), *passed].append(row)
-    return [_slot(key, those) for key, those in sorted(groups.items())]
+    return [_slot(key, those, world) for key, those in sorted(groups.items())]
 
 
-def _slot(key: tuple[str, str, int, int, int], rows: Sequence[Mapping[str, Any]]) -> Slot:
-    good = [row for row in rows if _is_good(row)]
-    bad_ms = [row["time_ms"] for row in rows if not _is_good(row)]
+def _slot(key: tuple[str, str, int, int, int], rows: Sequence[Mapping[str, Any]], world: World) -> Slot:
+    good = [row for row in rows if _is_good(row, world)]
+    bad_ms = [row["time_ms"] for row in rows if not _is_good(row, world)]
     return Slot(
         *key,
         good=len(good),
@@ -39,5 +41,13 @@ def _slot(key: tuple[str, str, int, int, int], rows: Sequence[Mapping[str, Any]]
     )
 
 
-def _is_good(row: Mapping[str, Any]) -> bool:
-    return row["type"] == "ok" or (row["event"] != "send" and row.get("code") is not None)
+def _is_good(row: Mapping[str, Any], world: World) -> bool:
+    if row["event"] != "send":
+        return row["type"] == "ok" or row.get("code") is not None
+    return row["type"] == "ok" or (row.get("code") in STORED_ALONE and _may_be_alone(row, world))
+
+
+def _may_be_alone(row: Mapping[str, Any], world: World) -> bool:
+    began_ms, ended_ms = row["time_ms"] - (row.get("duration_ms") or 0.0), row["time_ms"]
+    stretches = unreplicated(world).get(row.get("broker_name") or "", ())
+    return any(ended_ms > start_ms and began_ms < end_ms for start_ms, end_ms in stretches)

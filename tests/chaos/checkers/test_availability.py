@@ -78,6 +78,42 @@ def test_who_begins_while_a_name_server_of_its_list_is_not_there_may_fail_once(
     assert check(builder).verdict is expected
 
 
+SLAVE_KILLED = ("kill-1", "kill", "sigkill", "broker-a/1")
+SYNC = {"settings": {"broker-a": {"brokerRole": "SYNC_MASTER"}}, "workload": WORKLOAD}
+
+
+def without_its_slave(alone: range, **run: Any) -> HistoryBuilder:
+    """A send a second to broker-a, whose slave is gone from 100 to 200 s; those of `alone` are stored on no slave."""
+    builder = cluster(brokers=("broker-a", "broker-a/1", "broker-b"), clients=("producer-0",), **run)
+    builder.at(100).fault(*SLAVE_KILLED).at(200).fault(*SLAVE_KILLED, end=True).restarted("broker-a/1")
+    for second in range(50, 400):
+        type_, code = ("info", 11) if second in alone else ("ok", 0)
+        builder.at(second + 0.1).event(
+            "producer-0", "send", type=type_, code=code, broker_name="broker-a", duration_ms=100
+        )
+    return builder.end(400)
+
+
+def test_what_a_sync_master_stored_while_its_slave_was_gone_was_answered_well() -> None:
+    """SLAVE_NOT_AVAILABLE is a result to a producer, and no exception."""
+    verdict = check(without_its_slave(range(100, 210), **SYNC))
+    assert (verdict.verdict, verdict.violations, verdict.measured["send"]) == (Validity.VALID, 0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("alone", "run"),
+    [
+        (range(100, 330), SYNC),  # it goes on with it though its slave has been there for two minutes
+        (range(60, 70), SYNC),  # it has its slave
+        (range(100, 210), {"workload": WORKLOAD}),  # ASYNC_MASTER waits for nobody
+    ],
+)
+def test_a_broker_that_says_so_though_it_has_its_slave_or_waits_for_none_is_no_good_one(
+    alone: range, run: dict[str, Any]
+) -> None:
+    assert check(without_its_slave(alone, **run)).verdict is Validity.INVALID
+
+
 def test_more_failures_than_the_lost_queues_explain_are_invalid() -> None:
     verdict = check(sends(set(range(110, 190))))
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 80)

@@ -20,12 +20,16 @@ pytestmark = pytest.mark.spark
 
 def at_random(seed: int) -> HistoryBuilder:
     """Operations of all kinds and ends, with and without a duration, some of nobody's, around a fault."""
-    rng, builder = random.Random(seed), cluster(clients=("producer-0", "consumer-0"))
+    settings = {name: {"brokerRole": "SYNC_MASTER"} for name in ("broker-a", "broker-b")}
+    brokers = ("broker-a", "broker-a/1", "broker-b")
+    clients = ("producer-0", "consumer-0")
+    rng, builder = random.Random(seed), cluster(brokers=brokers, clients=clients, settings=settings)
     kill = ("f1", "kill", "sigkill", "broker-a")
     builder.at(100).fault(*kill).at(200).fault(*kill, end=True).restarted("broker-a")
     for _ in range(300):
         node = rng.choice(("producer-0", "consumer-0", "prober"))
-        fields = {"type": rng.choice(("invoke", "ok", "ok", "fail", "info")), "code": rng.choice((None, 0, 17))}
+        fields = {"type": rng.choice(("invoke", "ok", "ok", "fail", "info")), "code": rng.choice((None, 0, 11, 17))}
+        fields["broker_name"] = rng.choice((None, "broker-a", "broker-b"))
         fields["duration_ms"] = rng.choice((None, 0.0, 10.0, 3_000.0, 120_000.0))
         builder.at(rng.choice((100.0, 200.0, rng.uniform(1, 420)))).event(
             node, rng.choice(("send", "pull", "name_server_call", "send_attempt")), **fields

@@ -1,0 +1,58 @@
+"""When a SYNC_MASTER may say that it stored a message on no slave."""
+
+from __future__ import annotations
+
+import math
+
+from nemesrv.chaos.oracle.intervals import Stretch
+from nemesrv.chaos.oracle.unreplicated import unreplicated
+from tests.chaos.builder import HistoryBuilder, cluster
+
+SYNC = {"broker-a": {"brokerRole": "SYNC_MASTER"}}
+BROKERS = ("broker-a", "broker-a/1", "broker-b", "broker-b/1")
+AGAIN_S = 20 + 5 + 3
+"""Housekeeping, a dial each 5 s, and its connecting."""
+
+
+def told(builder: HistoryBuilder) -> dict[str, list[Stretch]]:
+    _, world = builder.end(600).facts()
+    return {name: list(stretches) for name, stretches in unreplicated(world).items()}
+
+
+def seconds(found: list[Stretch]) -> list[tuple[float, float]]:
+    return [(round(start_ms / 1000, 1), round(end_ms / 1000, 1)) for start_ms, end_ms in found]
+
+
+def test_only_a_sync_master_waits_for_slaves() -> None:
+    assert told(cluster(brokers=BROKERS, settings=SYNC)).keys() == {"broker-a"}
+    assert told(cluster(brokers=BROKERS)) == {}
+
+
+def test_without_any_slave_it_never_has_one() -> None:
+    assert told(cluster(brokers=("broker-a",), settings=SYNC)) == {"broker-a": [Stretch(-math.inf, math.inf)]}
+
+
+def test_until_its_slave_has_begun_to_copy_and_from_its_death_until_it_copies_again() -> None:
+    kill = ("kill-1", "kill", "sigkill", "broker-a/1")
+    builder = cluster(brokers=BROKERS, settings=SYNC)
+    builder.at(100).fault(*kill).at(200).fault(*kill, end=True).restarted("broker-a/1")
+    found = seconds(told(builder)["broker-a"])
+    assert found[:2] == [(-math.inf, AGAIN_S), (99, 200 + AGAIN_S)]
+    assert all(start_s >= 599 for start_s, _ in found[2:])  # the run is over
+
+
+def test_a_cut_between_the_two_counts_and_one_to_others_does_not() -> None:
+    between = ("cut-1", "black_hole", "toxiproxy", "broker-a/1", "broker-a")
+    beside = ("cut-2", "black_hole", "toxiproxy", "broker-a/1", "ns-0")
+    builder = cluster(brokers=BROKERS, settings=SYNC)
+    for fault, at_s in ((between, 100), (beside, 300)):
+        builder.at(at_s).fault(*fault).at(at_s + 50).fault(*fault, end=True)
+    assert (99, 150 + AGAIN_S) in seconds(told(builder)["broker-a"])
+    assert not any(start_s < 340 < end_s for start_s, end_s in seconds(told(builder)["broker-a"]))
+
+
+def test_of_two_slaves_one_is_enough() -> None:
+    kill = ("kill-1", "kill", "sigkill", "broker-a/1")
+    builder = cluster(brokers=(*BROKERS, "broker-a/2"), settings=SYNC)
+    builder.at(100).fault(*kill).at(200).fault(*kill, end=True).restarted("broker-a/1")
+    assert not any(start_s < 150 < end_s for start_s, end_s in seconds(told(builder)["broker-a"]))
