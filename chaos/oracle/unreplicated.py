@@ -48,8 +48,7 @@ def unreplicated(world: World) -> Mapping[str, Sequence[Stretch]]:
 
 def _waits(world: World, name: str) -> bool:
     """Whether whoever is master of the name answers once others have the message, too."""
-    nodes = members_of(world)[name].nodes
-    return elects(world, name) or any(world.setting(node, "brokerRole") == "SYNC_MASTER" for node in nodes)
+    return elects(world, name) or world.setting(name, "brokerRole") == "SYNC_MASTER"
 
 
 def _of(world: World, name: str) -> Sequence[Stretch]:

@@ -173,8 +173,8 @@ def config_fields(
     constants = Constants()
     for name, value in values.items():
         setting = known[name]
-        if setting.of_apache or (kind is NodeKind.SLAVE and name == "brokerRole"):
-            continue  # said of all of a name's brokers it is the master's
+        if setting.of_apache:
+            continue
         if setting.fields.startswith(CONSTANTS):
             constants = replace(constants, **{setting.fields.removeprefix(CONSTANTS): int(str(value))})
         elif name == "scanNotActiveBrokerInterval" and profile is Profile.V4_9:

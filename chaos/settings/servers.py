@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...actors.namesrv.config import Constants
+from ..topology import NodeKind
 from .setting import BOTH, BROKERS, CONSTANTS, COUNT, MS, NAME_SERVERS, V4_9, V5_X, Setting, number, truth, truth_5
 from .values import DelayLevels, OneOf, Truth, Whole
 
@@ -148,7 +149,7 @@ OF_BROKERS = (
     Setting(
         name="brokerRole",
         upstream="MessageStoreConfig",
-        taken_by=BROKERS,
+        taken_by=(NodeKind.BROKER,),
         fields="broker_role",
         allowed=OneOf(("ASYNC_MASTER", "SYNC_MASTER")),
         says="whether a master answers a send before a slave has it, or after; a slave is SLAVE",
