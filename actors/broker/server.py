@@ -48,7 +48,7 @@ from .send_processor import SendProcessor
 from .services import Services
 from .slave_synchronize import SlaveSynchronize
 from .store import MessageStore, scheduled_tags_code
-from .topics import SCHEDULE_TOPIC, TopicTable
+from .topics import HALF_TOPIC, SCHEDULE_TOPIC, TopicTable
 from .transaction_processor import TransactionProcessor
 from .transactions import Transactions
 
@@ -314,7 +314,11 @@ class Broker:
 
     def _topic_changed(self, name: str, topic: TopicConfig | None) -> None:
         self._record_topic(name, topic)
-        if topic is not None:
+        if topic is None:
+            return
+        if name == HALF_TOPIC and self.services.config.profile is Profile.V4_9:
+            self._registration.changed()  # what its check of half messages makes 4.9 tells with all else
+        else:
             self._registration.topic_changed(topic, self.services.topics.data_version)
 
     def _record_topic(self, name: str, topic: TopicConfig | None) -> None:

@@ -19,6 +19,7 @@ from .by_hand import OfTimeline
 SERVERS = (NodeKind.NAME_SERVER, NodeKind.BROKER, NodeKind.SLAVE)
 CLIENTS = (NodeKind.PRODUCER, NodeKind.CONSUMER)
 _NEVER_SENT = {"brokerNotActiveTimeoutMillis": "Java sends it with enableSlaveActingMaster only"}
+_DIALS = {"notifyMinBrokerIdChanged": "it would dial brokers to tell them (905), where no link of a NameServer leads"}
 
 
 TIME_SCALE = 3.0
@@ -164,6 +165,8 @@ def _check_settings(scenario: OfScenario, found: Mapping[str, str], kinds: Mappi
                 why = "it has no such setting"
             elif name in _NEVER_SENT:
                 why = _NEVER_SENT[name]
+            elif value is True and name in _DIALS:
+                why = _DIALS[name]
             if why:
                 allowed = f"set of a node of ours: {node} is {found[node]}, and {why}"
                 raise ScenarioError(file, f"config: {name} of {node}", str(value), allowed)

@@ -104,6 +104,11 @@ def test_the_command_says_it_over_the_file_and_the_profile_follows() -> None:
         ),
         (
             {"implementation": "apache-5.3.3"},
+            {"config": {"name_servers": {"notifyMinBrokerIdChanged": True}}},
+            "ns-0 is apache-5.3.3, and it would dial brokers to tell them (905), where no link of a NameServer leads",
+        ),
+        (
+            {"implementation": "apache-5.3.3"},
             {"config": {"brokers": {"brokerNotActiveTimeoutMillis": 60_000}}},
             "Java sends it with enableSlaveActingMaster only",
         ),
