@@ -443,8 +443,8 @@ NIGHTLY = (
         ("tests/chaos/checkers/test_one_master.py", "tests/chaos/scenarios/test_elections.py"),
     ),
     Nightly(
-        f"{_APACHE}::test_servers_are_upgraded_one_by_one_under_load",
-        "Apache's servers from 4.9.7 to 5.3.3, one by one",
+        f"{_APACHE}::test_servers_are_upgraded_one_by_one_under_load_and_clients_after_them",
+        "Apache's servers from 4.9.7 to 5.3.3, one by one, and its clients from 4.9.8 to 5.3.3 beside each other",
         (
             f"{_APACHE}::test_a_crash_among_servers_of_both_versions_is_judged",
             "tests/chaos/scenarios/test_upgrades.py",

@@ -41,7 +41,7 @@ def scenarios(name: str | None, of_incidents: bool, as_json: bool) -> None:
             if each == next(iter(apart)):
                 click.echo("\nField drills, beside what was measured on real clusters (docs/drills.md):")
             if each == next(iter(changes)):
-                click.echo("\nUpgrades of Apache's servers (docs/apache.md):")
+                click.echo("\nUpgrades of Apache's servers and clients (docs/apache.md):")
             if each == next(iter(apaches)):
                 click.echo("\nRoles that Apache's brokers alone have (docs/apache.md):")
             click.echo(f"{each:<{width}}  {load(path).description}")

@@ -9,7 +9,7 @@ import pytest
 
 from nemesrv.chaos.apache import libfaketime
 from nemesrv.chaos.history.rows import read_rows
-from nemesrv.chaos.scenarios.model import roles
+from nemesrv.chaos.scenarios.model import roles, version_changes
 from tests.chaos.programs import nemesrv
 from tests.chaos.test_end_to_end import decided
 from tests.interop.conftest import need
@@ -66,5 +66,7 @@ def test_what_brokers_of_a_role_do_is_valid(scenario: str, tmp_path: Path) -> No
     run(scenario, tmp_path)
 
 
-def test_servers_are_upgraded_one_by_one_under_load(tmp_path: Path) -> None:
-    run("upgrade-servers", tmp_path)
+@pytest.mark.parametrize("scenario", version_changes())
+def test_servers_are_upgraded_one_by_one_under_load_and_clients_after_them(scenario: str, tmp_path: Path) -> None:
+    need(Jars.CLIENTS_4_9, Jars.CLIENTS_5_X)
+    run(scenario, tmp_path)

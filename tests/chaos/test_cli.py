@@ -15,9 +15,9 @@ def test_scenarios_lists_what_ships_one_line_each_and_the_field_drills_apart(tmp
     done = nemesrv("scenarios", cwd=tmp_path)
     assert done.returncode == 0
     shipped, rest = done.stdout.split("\n\nField drills, beside what was measured on real clusters (docs/drills.md):\n")
-    drills, upgrades = rest.split("\n\nUpgrades of Apache's servers (docs/apache.md):\n")
+    drills, upgrades = rest.split("\n\nUpgrades of Apache's servers and clients (docs/apache.md):\n")
     upgrades, roles = upgrades.split("\n\nRoles that Apache's brokers alone have (docs/apache.md):\n")
-    assert [line.split()[0] for line in upgrades.splitlines()] == ["upgrade-servers"]
+    assert [line.split()[0] for line in upgrades.splitlines()] == ["upgrade-clients", "upgrade-servers"]
     roles, more = roles.split("\n\n")
     assert [line.split()[0] for line in roles.splitlines()] == [
         "controller-switches-master",
