@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from ..errors import ScenarioError, nearest
-from ..settings.catalogue import GROUPS, settings_for
+from ..settings.catalogue import GROUPS, group_of, settings_for
 
 _NODE = re.compile(r"(ns|broker|producer|consumer)-\w+|prober")
 
@@ -48,7 +48,7 @@ def _of_config(path: list[str]) -> list[str]:
     """Where a short name of a setting leads; any other path as it is."""
     if len(path) == 2 and (path[0] in GROUPS or _NODE.fullmatch(path[0])):
         return ["config", *path]
-    groups = [group for group, kinds in GROUPS.items() if any(one.taken_by == kinds for one in _named(path[0]))]
+    groups = [group for group, kinds in GROUPS.items() if any(group_of(one) == kinds for one in _named(path[0]))]
     return ["config", groups[0], path[0]] if len(path) == 1 and len(groups) == 1 else path
 
 

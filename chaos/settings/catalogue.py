@@ -27,6 +27,11 @@ GROUPS: Mapping[str, tuple[NodeKind, ...]] = {
 """What `config:` may name beside single nodes; what a smaller group says comes before what a larger one says."""
 
 
+def group_of(setting: Setting) -> tuple[NodeKind, ...]:
+    """The smallest group that has every kind of node that takes it."""
+    return min((kinds for kinds in GROUPS.values() if set(setting.taken_by) <= set(kinds)), key=len)
+
+
 def settings_for(*kinds: NodeKind) -> dict[str, Setting]:
     """Name to setting, of those that any node of these kinds takes."""
     return {one.name: one for one in CATALOGUE if set(one.taken_by) & set(kinds)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...remoting.node.profile import Profile
-from .catalogue import CATALOGUE, GROUPS
+from .catalogue import CATALOGUE, GROUPS, group_of
 from .elsewhere import not_obeyed, said_elsewhere
 from .setting import CLIENTS, Setting
 from .values import Value
@@ -62,7 +62,7 @@ def render() -> str:
     """The whole of docs/settings.md."""
     parts = [_HEAD, _WINDOW, "\n\n"]
     for group, kinds in sorted(GROUPS.items(), key=lambda entry: list(GROUPS).index(entry[0])):
-        rows = [one for one in CATALOGUE if one.taken_by == kinds]
+        rows = [one for one in CATALOGUE if group_of(one) == kinds]
         title = "producers, consumers and the prober" if kinds == CLIENTS else group.replace("_", " ")
         parts.append(f"## Of {title}\n\n")
         parts.append(
