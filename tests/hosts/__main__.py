@@ -13,6 +13,7 @@ iproute2.
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -140,6 +141,13 @@ def main(
     out = out.resolve()
     out.mkdir(parents=True, exist_ok=True)
     with Bench() as bench:
+
+        def ended(*_of: object) -> None:
+            """Nothing is left then, either; and whoever waits for a run has its end."""
+            bench.__exit__()
+            sys.exit(143)
+
+        signal.signal(signal.SIGTERM, ended)
         if defects:
             passed = selftest(bench, only or tuple(DEFECTS), out, at_once=at_once)
         else:
