@@ -130,7 +130,8 @@ def _reached_too_late(world: World, client: str) -> list[Stretch]:
     """When a client of 4.9 may reach nobody, though some NameServers live: dials to as many of its list are unanswered.
 
     Such a dial takes the whole of a call's time, so that the live one behind it is opened, judged timed out and closed
-    again; only one behind another live one is kept. In some order of the list each live one is behind a lost one.
+    again; only one behind another live one is kept. In some order of the list each live one is behind a lost one. Where
+    one alone is lost, its channel times out first, and the call after that begins at the next entry, a live one.
     """
     timers = world.timers_of(client)
     if timers.profile is not Profile.V4_9 or not timers.Z:
@@ -147,13 +148,24 @@ def _reached_too_late(world: World, client: str) -> list[Stretch]:
     }
     edges = sorted({edge for of in gone.values() for stretch in of for edge in stretch})
 
-    def count(of: Mapping[str, Sequence[Stretch]], at_ms: float) -> int:
-        return sum(any(start_ms <= at_ms < end_ms for start_ms, end_ms in stretches) for stretches in of.values())
+    def at(of: Mapping[str, Sequence[Stretch]], at_ms: float) -> list[Stretch]:
+        """The first stretch of each that this time lies in."""
+        found = (
+            next((one for one in stretches if one.start_ms <= at_ms < one.end_ms), None) for stretches in of.values()
+        )
+        return [one for one in found if one is not None]
+
+    def is_alone(lost_: Stretch) -> bool:
+        others = [one for stretches in gone.values() for one in stretches if one != lost_]
+        meets = any(one.start_ms < lost_.end_ms and one.end_ms > lost_.start_ms for one in others)
+        return not meets and undisturbed(world, client, *lost_) and not world.asks_for_list(client)
 
     return [
         Stretch(start_ms, end_ms)
         for start_ms, end_ms in pairwise(edges)
-        if (dropped := count(unanswered, start_ms)) and len(servers) - count(gone, start_ms) <= dropped
+        if (dropped := at(unanswered, start_ms))
+        and len(servers) - len(at(gone, start_ms)) <= len(dropped)
+        and not (len(dropped) == 1 and is_alone(dropped[0]))
     ]
 
 

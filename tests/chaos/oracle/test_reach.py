@@ -71,3 +71,15 @@ def test_a_client_of_4_9_may_reach_nobody_while_dials_to_as_many_are_unanswered_
         for number in range(lost):
             builder.fault("f1", *fault, "producer-0", f"ns-{number}", end=end)
     assert list(cut_offs(World.of_rows(builder.end(400).rows), "producer-0")) == cut_off
+
+
+@pytest.mark.parametrize(("closed", "cut_off"), [(False, []), (True, [Stretch(100_000, 300_000)])])
+def test_of_two_name_servers_it_leaves_the_one_behind_lost_packets_unless_it_must_dial_that_one_first(
+    closed: bool, cut_off: list[Stretch]
+) -> None:
+    builder = cluster(clients=("producer-0",)).at(100).fault("f1", *PACKETS, "producer-0", "ns-1")
+    if closed:  # the channel to the live one, so that the call begins at the other entry
+        builder.at(150).fault("f2", "cut", "toxiproxy.disabled", "producer-0", "ns-0")
+        builder.at(151).fault("f2", "cut", "toxiproxy.disabled", "producer-0", "ns-0", end=True)
+    world = World.of_rows(builder.at(300).fault("f1", *PACKETS, "producer-0", "ns-1", end=True).end(400).rows)
+    assert list(cut_offs(world, "producer-0")) == cut_off
