@@ -285,6 +285,8 @@ class Waits(Process):
         if not heard or not rounds:
             return
         routed = [run.ended_ms for run in self._rows("route_changed")]
+        # A round's row is stamped after it was measured: a process that stood still between seems to have begun late.
+        late_ms = self.timers.lateness_cap_ms
         examined, missed = 0, []
         for before, run in pairwise(rounds):
             until_ms = run.ended_ms + self.timers.delivery_ms
@@ -294,9 +296,9 @@ class Waits(Process):
             if changed or trouble or until_ms > self.end_ms or self.held(before.began_ms, until_ms):
                 continue
             for at_ms in heard.values():
-                if self._within(at_ms, before.began_ms, before.ended_ms + self.timers.delivery_ms):
+                if self._within(at_ms, before.began_ms - late_ms, before.ended_ms + self.timers.delivery_ms):
                     examined += 1
-                    if not self._within(at_ms, run.began_ms, until_ms):
+                    if not self._within(at_ms, run.began_ms - late_ms, until_ms):
                         missed.append(run.began_ms)
         if examined:
             out = lasted(missed[0], self.end_ms) if missed else {"bound_ms": 0.0, "formula": NEVER}

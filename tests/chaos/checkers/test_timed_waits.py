@@ -239,12 +239,12 @@ def test_an_isolated_broker_may_be_used_when_every_other_is_isolated_too() -> No
     assert isolation(selected(told, 30)) == []
 
 
-def heartbeats(*missing_s: float) -> Verdict:
+def heartbeats(*missing_s: float, early_s: float = 0.0) -> Verdict:
     told = story()
     for at_s in (1, 31, 61, 91):
         if at_s not in missing_s:
             value = {"client": "127.0.0.1@consumer-0#1"}
-            told.at(at_s).event("broker-a", "client_heartbeat", op_id="7", value=value)
+            told.at(at_s - early_s).event("broker-a", "client_heartbeat", op_id="7", value=value)
     return check(told)
 
 
@@ -252,6 +252,13 @@ def test_a_round_of_heartbeats_reaches_every_broker_that_the_one_before_did() ->
     assert heartbeats().verdict is Validity.VALID
     (found,) = wrong(heartbeats(61))
     assert (found.object, found.kind, found.wrong) == ("sendHeartbeatToAllBroker", "reaches every broker", 1)
+
+
+def test_a_round_may_seem_to_begin_after_its_heartbeats_came_where_its_process_stood_still_before_it_was_recorded() -> (
+    None
+):
+    assert heartbeats(early_s=0.041).verdict is Validity.VALID
+    assert len(wrong(heartbeats(61, early_s=0.041))) == 1
 
 
 def consumers_left(woken_s: float, **setting: Any) -> Verdict:
