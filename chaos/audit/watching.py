@@ -131,7 +131,7 @@ class Watcher:
         asks_topics = now_s - self._topics_at_s >= TOPICS_EACH_S
         if asks_topics:
             self._topics_at_s = now_s
-        self._last = {what: last for what, last in self._last.items() if not what.startswith("105")}
+        self._forget_routes()
         room = int(REQUESTS_PER_S * self.interval_s) - 1 - asks_topics - (self.record is not None)
         topics = self._next_topics(room)
         servers, brokers, (clients, gone) = await asyncio.gather(
@@ -258,6 +258,12 @@ class Watcher:
             last = self._last[what] = body, read(body)
         value: T = last[1]
         return value
+
+    def _forget_routes(self) -> None:
+        """Answers about topics whose turn comes in minutes; of the recorded ones the next is mostly the same."""
+        topics = () if self.record is None else self.record.topics
+        kept = {f"105 {topic}{whole}" for topic in topics for whole in ("", " whole")}
+        self._last = {what: last for what, last in self._last.items() if not what.startswith("105") or what in kept}
 
     async def _broker(self, address: str) -> tuple[str, BrokerLook]:
         try:
