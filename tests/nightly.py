@@ -377,8 +377,8 @@ NIGHTLY = (
         ("SIGTERM",),
     ),
     Nightly(
-        f"{_STOPPING}::test_at_forty_random_moments",
-        "a run stopped at forty random moments",
+        f"{_STOPPING}::test_at_twenty_random_moments",
+        "a run stopped at twice twenty random moments",
         (f"{_STOPPING}::test_in_its_first_moments", f"{_STOPPING}::test_while_ray_starts"),
     ),
     Nightly(

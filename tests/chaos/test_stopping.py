@@ -151,12 +151,13 @@ def test_in_its_first_moments(tmp_path: Path) -> None:
             must_be_gone(command.stop(signum), signum, tmp_path / f"run-{number}")
 
 
-@pytest.mark.nightly
-@pytest.mark.timeout(7200)
-def test_at_forty_random_moments(tmp_path: Path) -> None:
-    rng = random.Random(40)
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("seed", [40, 41])
+def test_at_twenty_random_moments(tmp_path: Path, seed: int) -> None:
+    """Some six minutes each."""
+    rng = random.Random(seed)
     found: list[Stopped] = []
-    while len(found) < 40:
+    while len(found) < 20:
         number = len(found)
         signum = (signal.SIGTERM, signal.SIGINT)[number % 2]
         twice = number % 8 >= 6
@@ -170,4 +171,4 @@ def test_at_forty_random_moments(tmp_path: Path) -> None:
                 print(found[-1], flush=True)
                 must_be_gone(found[-1], signum, run, within_s=AT_ONCE_S if twice else GONE_S)
     gone = sorted(stopped.gone_s for stopped in found)
-    print(f"said within {max(s.said_s for s in found):.2f} s; gone: median {gone[20]:.1f} s, longest {gone[-1]:.1f} s")
+    print(f"said within {max(s.said_s for s in found):.2f} s; gone: median {gone[10]:.1f} s, longest {gone[-1]:.1f} s")
