@@ -243,7 +243,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("routes_converge", "routes_are_true"),
-        also=checks("answers_are_true", "client_routes_are_true", "messages_delivered"),
+        also=checks("answers_are_true", "client_routes_are_true", "duplicates", "messages_delivered", "prompt_answers"),
         plant=_skips_one_name_server,
     ),
     Defect(

@@ -164,6 +164,7 @@ DEFECTS = (
             "duplicates",
             "messages_delivered",
             "one_master",
+            "prompt_answers",
             "queue_ownership",
             "registrations_are_kept",
             "routes_as_registered",

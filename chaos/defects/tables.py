@@ -127,6 +127,7 @@ DEFECTS = (
             "answers_are_true",
             "availability",
             "duplicates",
+            "living_are_used",
             "queue_ownership",
             "routes_converge",
         ),
