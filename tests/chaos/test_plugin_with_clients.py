@@ -23,7 +23,7 @@ def test_bin_false(nemesrv_cluster):
     nemesrv_cluster.wait(5)
     nemesrv_cluster.must_be_valid("name_server_selection")
 """
-pytestmark = [pytest.mark.nightly, *(getattr(pytest.mark, each) for each in ("e2e", "ray", "spark", "toxiproxy"))]
+pytestmark = [pytest.mark.nightly, pytest.mark.e2e, pytest.mark.ray, pytest.mark.spark, pytest.mark.toxiproxy]
 
 
 @pytest.mark.timeout(900)
