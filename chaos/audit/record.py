@@ -101,6 +101,8 @@ class Record:
         self.changed_ms = 0.0
         """When something was seen last that is not as it was."""
         self.now_ms = 0.0
+        self.is_over = False
+        """From then on the watch closes its own channels, which says nothing of anybody."""
         self._origin_s, self._clock = now_s, clock
         self._made: list[Row] = []
         self._incarnations: dict[str, int] = defaultdict(int)
@@ -122,7 +124,7 @@ class Record:
     def channel(self, event: str, address: Address, reason: str) -> None:
         """As RemotingClient tells it."""
         node = self.of_address.get(str(address))
-        if node is None or event == "unasked":
+        if node is None or event == "unasked" or self.is_over:
             return
         at_ms = self._clock_ms()
         if event in ("close", "connect_failed"):

@@ -170,6 +170,8 @@ async def _watch(
                     break
         return RIGHT
     finally:
+        if record is not None:
+            record.is_over = True
         await watcher.close()
 
 

@@ -133,6 +133,14 @@ def test_the_folder_of_a_watch_is_a_run_that_says_the_same(tmp_path: Path) -> No
     assert [row["event"] for row in read_rows(folder)][-1] == "run_end"
 
 
+def test_that_the_watch_closes_its_own_channels_at_its_end_is_no_fault() -> None:
+    record = recorded(lambda _at_s, _at: {A: 8, B: 8}, until_s=200)
+    record.is_over = True
+    for address in NS:
+        record.channel("close", Address.parse(address), "closed")
+    assert explained(record).episodes == []
+
+
 def test_every_check_is_supported_or_left_out_with_a_reason() -> None:
     assert set(SUPPORTED) | LEFT_OUT.keys() == set(CHECKS)
     assert not set(SUPPORTED) & LEFT_OUT.keys()
