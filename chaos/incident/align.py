@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from .book import Book
-from .clocks import QUARTER_MS, SET_ALIKE_MS, Clock, solve
+from .clocks import SET_ALIKE_MS, Clock, solve
 from .line import HOUR_MS, SERVERS_ZONE_MS, zone_text
 from .marks import known_hosts, marks_of
+from .refined import QUARTER_MS
 from .sources import NAME_SERVER, Source
 
 UNSET_MS = 1_000.0 * 60 * 60 * 24 * 200
@@ -73,7 +74,7 @@ def _set(source: Source, clock: Clock, *, offset_given: bool) -> None:
         source.zone_ms += int(whole)
         source.zone_by = "inferred"
         shift -= whole
-        if abs(shift) <= max(source.bound_ms, SET_ALIKE_MS):
+        if abs(shift) <= SET_ALIKE_MS:
             shift = 0.0
     source.offset_ms += shift
 

@@ -12,6 +12,7 @@ from .sources import BROKER, NAME_SERVER, Source
 
 _SPLIT = re.compile(r"[;,\s\[\]]+")
 _HOST_PORT = re.compile(r"[\w.\-]+:\d{2,5}")
+CLIENT_ID = re.compile(r"clientId=([^,\]\s]+)")
 _NEAR_LINES_MS = 2_000.0
 
 
@@ -25,6 +26,8 @@ class Book:
     lists: list[tuple[str, ...]] = field(default_factory=list)
     topics: dict[str, dict[str, list[int]]] = field(default_factory=lambda: defaultdict(dict))
     """Broker name → topic → its row, the last that was said."""
+    client_ids: set[str] = field(default_factory=set)
+    """Of clients that brokers tell of."""
 
     def broker(self, address: str) -> tuple[str, int] | None:
         """Name and id under which the address was registered."""
@@ -129,6 +132,9 @@ def _of_dialler(source: Source, book: Book) -> None:
             case "registered" | "register_failed" | "unregistered" | "unregister_failed":
                 if _HOST_PORT.fullmatch(fields["name_server"]):
                     book.name_servers[fields["name_server"]] += 1
+            case "producer_connected" | "consumer_connected":
+                if (told := CLIENT_ID.search(fields.get("channel", ""))) is not None:
+                    book.client_ids.add(told[1])
             case "route_changed":
                 for said in (fields.get("old"), fields.get("new")):
                     _of_route(book, fields["topic"], said or "")
@@ -190,6 +196,16 @@ def _by_path(source: Source, book: Book) -> tuple[str, int, str | None] | None:
                 return name, int(id_ or 0), address
     last = hint.rpartition("/")[2]
     return (last, 0, None) if source.kind == BROKER and last else None
+
+
+def client_by_path(source: Source, book: Book) -> str | None:
+    """The ClientID that brokers tell of, and of which the log's path has the host or the instance; of no two."""
+    found = [
+        known
+        for known in sorted(book.client_ids)
+        if "@" in known and any(_has_word(source.hint, word.lower()) for word in re.split("[@#]", known)[:2])
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def _has_word(text: str, word: str) -> bool:

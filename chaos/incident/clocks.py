@@ -18,15 +18,17 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from .refined import QUARTER_MS, commonest, refined
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-QUARTER_MS = 900_000.0
 _MOST = 400
 """So many marks of a kind are compared; of more, those that do not recur."""
 _NEAR_MS = 1_500.0
-_SAME_CLOCK_MS = 1_000.0
+LEAST_MS = 50.0
+"""More exact no clock is told."""
 SET_ALIKE_MS = 300.0
 """Nearer than that two logs of whole seconds tell nothing of a difference."""
 AT, ANY = "@", "?"
@@ -40,7 +42,9 @@ TOLD, HEARD = "~told", "~heard"
 """Begin the keys of what a NameServer tells, and a client hears up to a poll (30 s) later."""
 SLOW = "~"
 _POLL_MS = 31_500.0
-_HEARD_COUNTS = 1.5
+_HEARD_COUNTS = 3.0
+_FIRST = 5.0
+"""What a first registration weighs: channels come and go in tries, and two of them are soon alike."""
 _RECURRING = 1.0
 """What recurs weighs no more."""
 
@@ -93,6 +97,8 @@ def solve(clocks: Sequence[Clock]) -> list[str]:
     One after the other is put beside those that are told already, the surest first, by all that it shares with any of
     them; those that share nothing with these begin anew.
     """
+    for clock in clocks:
+        clock.marks = _once(clock.marks)  # what was held comes all at once: many lines, and one moment
     waiting = set(range(len(clocks)))
     said: list[str] = []
     middles: list[float] = []
@@ -126,7 +132,8 @@ def _group(clocks: Sequence[Clock], waiting: set[int]) -> list[str]:
     root = _root(clocks, waiting)
     waiting.discard(root)
     shift, placed = {root: 0.0}, dict[int, Pair]()
-    whole = Clock("those before it", clocks[root].resolution_ms, list(clocks[root].marks))
+    first = clocks[root]
+    whole = Clock("those before it", first.resolution_ms, list(first.marks), first.first_ms, first.last_ms)
     told: dict[int, Pair | None] = {}
     taken = set[str]()
     while waiting:
@@ -142,12 +149,21 @@ def _group(clocks: Sequence[Clock], waiting: set[int]) -> list[str]:
         moved = [mark._replace(at_ms=mark.at_ms - pair.shift_ms) for mark in _at(clocks[best].marks, pair.address)]
         keys = {mark.key for mark in moved}
         whole.marks = _once([*whole.marks, *moved])
+        whole.first_ms = min(whole.first_ms, clocks[best].first_ms - pair.shift_ms)
+        whole.last_ms = max(whole.last_ms, clocks[best].last_ms - pair.shift_ms)
         whole.resolution_ms = max(whole.resolution_ms, clocks[best].resolution_ms)
         told = {
             one: pair
             for one, pair in told.items()
             if one in waiting and len(waiting) > _MANY and not any(mark.key in keys for mark in clocks[one].marks)
         }
+    marks = {root: _at(clocks[root].marks, ANY)} | {
+        one: _at(clocks[one].marks, pair.address) if pair.bound_ms < _POLL_MS else [] for one, pair in placed.items()
+    }
+    shift, exact = refined(clocks, marks, shift)
+    for one, bound_ms in exact.items():
+        if one in placed:
+            placed[one] = placed[one]._replace(bound_ms=max(bound_ms, LEAST_MS))
     _set(clocks, shift, placed, root)
     return _contradictions(clocks, shift)
 
@@ -158,8 +174,8 @@ def _at(marks: Iterable[Mark], address: str) -> list[Mark]:
     return [mark._replace(key=mark.key[:-1] + address) if mark.key.endswith(any_) else mark for mark in marks]
 
 
-def _once(marks: list[Mark]) -> list[Mark]:
-    """What several logs tell of one moment is one mark."""
+def _once(marks: Iterable[Mark]) -> list[Mark]:
+    """What is told of one moment several times, by one log or by several, is one mark."""
     kept: list[Mark] = []
     last: dict[str, float] = {}
     for mark in sorted(marks, key=lambda one: one.at_ms):
@@ -191,7 +207,7 @@ def _set(clocks: Sequence[Clock], shift: Mapping[int, float], placed: Mapping[in
     """Shifts against what was given, else against what most of them show."""
     members = list(shift)
     fixed = [one for one in members if clocks[one].given]
-    zero = shift[fixed[0]] if fixed else _commonest([shift[one] for one in sorted(members)])
+    zero = shift[fixed[0]] if fixed else commonest([shift[one] for one in sorted(members)])
     for one in members:
         clock = clocks[one]
         clock.shift_ms = shift[one] - zero
@@ -211,17 +227,10 @@ def _set(clocks: Sequence[Clock], shift: Mapping[int, float], placed: Mapping[in
             clock.why, clock.pinned = "the others are told by it", True
         else:
             pair = placed[one]
-            clock.bound_ms, clock.certainty = max(pair.bound_ms, 1.0), pair.certainty
+            clock.bound_ms, clock.certainty = pair.bound_ms, pair.certainty
             clock.why, clock.pinned = f"{pair.events} events that it shares with others", pair.pinned
         if abs(clock.shift_ms) <= min(clock.bound_ms, SET_ALIKE_MS):
             clock.shift_ms = 0.0  # as clocks are that one server sets
-
-
-def _commonest(shifts: Sequence[float]) -> float:
-    """The shift that most have, to a second; of as many, that of the first."""
-    near = [sum(abs(other - one) <= _SAME_CLOCK_MS for other in shifts) for one in shifts]
-    at = max(range(len(shifts)), key=lambda number: (near[number], -number))
-    return statistics.median(other for other in shifts if abs(other - shifts[at]) <= _SAME_CLOCK_MS)
 
 
 def _contradictions(clocks: Sequence[Clock], shift: Mapping[int, float]) -> list[str]:
@@ -265,11 +274,20 @@ def compared(one: Clock, other: Clock, taken: Collection[str] = ()) -> Pair | No
     best = max(found, key=_rank, default=None)
     if best is None:
         return None
+    if not _is_whole(best.shift_ms):
+        # of several that fit nearly as well: by which the clock is right, else by which the logs begin and end together
+        near = [pair for pair in found if pair.matched > 0.6 * best.matched]
+        best = min(near, key=lambda pair: (not _is_whole(pair.shift_ms), _beside(one, other, pair.shift_ms)))
     others = [pair.matched for pair in found if abs(pair.shift_ms - best.shift_ms) > _ELSEWHEN_MS]
     rival = max(others, default=0.0)
     if rival > 0.9 * best.matched:
         return best._replace(certainty="unsure")
     return best._replace(certainty="likely") if rival > 0.6 * best.matched and best.certainty == "certain" else best
+
+
+def _beside(one: Clock, other: Clock, shift_ms: float) -> float:
+    """How far their beginnings and ends are apart by this shift: logs are collected in one go."""
+    return abs(other.first_ms - shift_ms - one.first_ms) + abs(other.last_ms - shift_ms - one.last_ms)
 
 
 def _compared(
@@ -279,16 +297,18 @@ def _compared(
 
     diffs: list[npt.NDArray[np.float64]] = []
     weights: list[npt.NDArray[np.float64]] = []
+    times: list[npt.NDArray[np.float64]] = []
     for key in mine.keys() & theirs.keys():
         if key.startswith(SLOW):
             continue
         a, b = _few(mine[key]), _few(theirs[key])
         diffs.append(np.subtract.outer(b[:, 0], a[:, 0]).ravel())
         weights.append(np.minimum.outer(b[:, 1], a[:, 1]).ravel())
+        times.append(np.stack([np.repeat(b[:, 0], len(a)), np.tile(a[:, 0], len(b))], axis=1))
     polls = _polls(mine, theirs)
     found = None
     if diffs:
-        found = _commonest_of(np.concatenate(diffs), np.concatenate(weights), polls, one, other)
+        found = _commonest_of(np.concatenate(diffs), np.concatenate(weights), np.concatenate(times), polls, one, other)
     if (found is None or found.certainty == "unsure") and polls is not None:
         return _by_polls(polls) or found
     return found
@@ -344,12 +364,17 @@ def _by_polls(polls: _Polls) -> Pair | None:
 
 
 def _commonest_of(
-    apart: npt.NDArray[np.float64], weight: npt.NDArray[np.float64], polls: _Polls | None, one: Clock, other: Clock
+    apart: npt.NDArray[np.float64],
+    weight: npt.NDArray[np.float64],
+    times: npt.NDArray[np.float64],
+    polls: _Polls | None,
+    one: Clock,
+    other: Clock,
 ) -> Pair | None:
     import numpy as np
 
     order = np.argsort(apart, kind="stable")
-    apart, weight = apart[order], weight[order]
+    apart, weight, times = apart[order], weight[order], times[order]
     whole = max(one.resolution_ms, other.resolution_ms) >= 1000
     reach = 1_050.0 if whole else 300.0
     total = np.concatenate(([0.0], np.cumsum(weight)))
@@ -366,7 +391,7 @@ def _commonest_of(
     at = int(nearest[np.argmax(found[nearest])])
     chosen = (apart >= apart[at] - reach) & (apart <= apart[at] + reach)
     shift = float(np.average(apart[chosen], weights=weight[chosen]))
-    matched, count = float(found[at]), int(chosen.sum())
+    matched, count, moments = float(found[at]), int(chosen.sum()), _moments(times[chosen])
     rivals = found[np.abs(apart - shift) > 2 * reach]
     rival = float(rivals.max()) if len(rivals) else 0.0
     spread = 0.41 * math.hypot(one.resolution_ms, other.resolution_ms) if whole else 60.0
@@ -375,23 +400,36 @@ def _commonest_of(
     low_ms, high_ms = float(apart[chosen].max()) - half, float(apart[chosen].min()) + half
     if half and high_ms > low_ms:  # events that recur in one phase of their second say one thing many times
         shift, bound = (low_ms + high_ms) / 2, max((high_ms - low_ms) / 2, 50.0)
-    round_ = _distance(shift) <= 2_000 and abs(shift) <= 15 * 3_600_000
-    recurs_only = float(weight[chosen].max()) <= _RECURRING and polls is None
+    round_ = _is_whole(shift)
+    heaviest = float(weight[chosen].max())
+    recurs_only, pinned = heaviest <= _RECURRING and polls is None, heaviest >= _FIRST
     if recurs_only and not round_:
         certainty = "unsure"  # it would be as right a period further on
-    elif matched >= 9 and count >= 3 and rival <= 0.6 * matched:
+    elif matched >= 9 and moments >= 3 and rival <= 0.6 * matched:
         certainty = "certain"
-    elif (matched >= 3 and count >= 2 and rival < 0.9 * matched) or (round_ and matched >= 3 and count >= 2):
+    elif (
+        matched >= 3
+        and count >= 2
+        and (round_ or (rival < 0.9 * matched and (moments >= 3 or (pinned and moments >= 2))))
+    ):
         certainty = "likely"
     else:
         certainty = "unsure"
-    return Pair(shift, bound, matched, count, certainty, pinned=float(weight[chosen].max()) > _RECURRING)
+    return Pair(shift, bound, matched, count, certainty, pinned=heaviest > _RECURRING)
 
 
-def _distance(shift_ms: float) -> float:
+def _moments(times: npt.NDArray[np.float64]) -> int:
+    """How many moments these are in either log: what was held comes all at once, and says one thing."""
     import numpy as np
 
-    return float(_distances(np.array([shift_ms]))[0])
+    return min(1 + int((np.diff(np.sort(times[:, which])) > _NEAR_MS).sum()) for which in (0, 1))
+
+
+def _is_whole(shift_ms: float) -> bool:
+    """Whether it is a difference of zones, or none."""
+    import numpy as np
+
+    return float(_distances(np.array([shift_ms]))[0]) <= 2_000 and abs(shift_ms) <= 15 * 3_600_000
 
 
 def _distances(shifts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

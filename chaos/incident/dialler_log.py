@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from .book import Book, addresses_in
+from .book import CLIENT_ID, Book, addresses_in
 from .line import Line
 from .marks import client_id, host_of
 from .routes import route_of
@@ -27,7 +27,6 @@ from .writing import Rows
 _BOOT_MS = 180_000.0
 _SAME_MS = 1_200.0
 _FIRST_MS = 10_000.0
-_CLIENT_ID = re.compile(r"clientId=([^,\]\s]+)")
 _REMOTE = re.compile(r"R:/?([\w.\-]+:\d+)")
 _NO_ANSWER = ("wait response", "timeout", "Timeout")
 _REFUSED = ("connect to", "Connect", "refused")
@@ -167,7 +166,7 @@ class DiallerLog:
                 pass
 
     def _client(self, line: Line, event: str, channel: str, f: str | None = None) -> None:
-        client, remote = _CLIENT_ID.search(channel), _REMOTE.search(channel)
+        client, remote = CLIENT_ID.search(channel), _REMOTE.search(channel)
         address = remote[1] if remote else channel if host_of(channel) else None
         value: dict[str, Any] = {"client": client[1] if client else None}
         if event == "client_gone":

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..logs.reading import FileRead, read_logs
+from .book import CLIENT_ID
 from .line import FileAbout, Line
+from .marks import host_of
 from .plain import about_of, lines_of_rows
 
 if TYPE_CHECKING:
@@ -68,6 +71,7 @@ USED = (
     "write_perm_wiped",
 )
 """What sources, clocks and rows are made of."""
+_ADDRESSES = re.compile(r"[\w.\-]+:\d{2,5}")
 _COLUMNS = (
     "file",
     "prefix",
@@ -81,6 +85,10 @@ _COLUMNS = (
     "event",
     "fields",
 )
+
+
+_CHANNELS = ("channel_active", "channel_inactive")
+"""Of which a server's log may be full: of probes and tools, whose logs nobody has."""
 
 
 class Gathered(NamedTuple):
@@ -98,10 +106,27 @@ def gather(spark: SparkSession, places: Sequence[Path | str]) -> Gathered:
     read = read_logs(spark, places)
     try:
         kept = read.events.where(F.col("event").isin(*USED)).select(*_COLUMNS)
-        lines = [line for line in lines_of_rows(_rows(kept)) if line.is_whole]
+        is_channel = F.col("event").isin(*_CHANNELS)
+        lines = [line for line in lines_of_rows(_rows(kept.where(~is_channel))) if line.is_whole]
+        peer = F.regexp_extract(F.col("fields")["address"], r"^/?(.*):[0-9]+$", 1)
+        known = kept.where(is_channel & peer.isin(*sorted(hosts_in(lines))))
+        lines += [line for line in lines_of_rows(_rows(known)) if line.is_whole]
     finally:
         read.close()
     return Gathered(lines, [about_of(one) for one in read.files], list(read.notes), _shapes(read.files))
+
+
+def hosts_in(lines: Iterable[Line]) -> set[str]:
+    """Of brokers and clients that any line tells of; who else connects says nothing to another log."""
+    addresses, clients = set[str](), set[str]()
+    for line in lines:
+        addresses.update(line.fields[key] for key in ("address", "old") if key in line.fields)
+        clients.add(line.fields.get("client", ""))
+        clients.update(CLIENT_ID.findall(line.fields.get("channel", "")))
+        if line.event == "route_changed":
+            addresses.update(_ADDRESSES.findall(line.fields["new"]))
+    found = {host_of(address) for address in addresses} | {client.partition("@")[0] for client in clients}
+    return found - {""}
 
 
 def _rows(events: Any) -> Iterator[Any]:

@@ -18,7 +18,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from .book import Book, broker_identity
+from .book import CLIENT_ID, Book, broker_identity
 from .clocks import ANY, AT, HEARD, TOLD, Mark
 from .routes import route_of
 from .sources import BROKER, CLIENT, NAME_SERVER, Source
@@ -30,7 +30,6 @@ _APART = 0.3
 _BOOT_MS = 60_000.0
 _BROUGHT_MS = 1_500.0
 """Topics that a NameServer hears of so near to a broker's first registration came with it: nobody created them then."""
-_CLIENT_ID = re.compile(r"clientId=([^,\]\s]+)")
 
 
 def marks_of(source: Source, book: Book) -> list[Mark]:
@@ -64,6 +63,8 @@ def host_of(address: str) -> str:
 
 def client_id(source: Source) -> str | None:
     """The ClientID of the program whose log it is."""
+    if source.client is not None:
+        return source.client
     for line in source.lines:
         if line.event in ("client_created", "client_started") and line.fields.get("client"):
             return line.fields["client"]
@@ -146,7 +147,7 @@ def _of_dialler(source: Source, book: Book) -> Iterator[Mark]:
     identity = broker_identity(source, book) if source.kind == BROKER else None
     own = identity[2] if identity is not None else None
     client = client_id(source) if source.kind != BROKER else None
-    host = host_of(own) if own else client.partition("@")[0] if client and "@" in client else "?"
+    host = host_of(own) if own else client.partition("@")[0] if client and "@" in client else source.name
     last: dict[str, float] = {}
     lost: dict[str, float] = {}
     dialled: dict[str, float] = {}
@@ -170,7 +171,7 @@ def _of_dialler(source: Source, book: Book) -> Iterator[Mark]:
                 if name is not None:
                     yield Mark(f"topic {name[1]}", at_ms, 2.0)
             case "producer_connected" | "consumer_connected":
-                known = _CLIENT_ID.search(fields.get("channel", ""))
+                known = CLIENT_ID.search(fields.get("channel", ""))
                 if known is not None:
                     yield Mark(f"client {known[1]}>{own}", at_ms, 1.0)
             case "channel_active" if own:

@@ -102,6 +102,9 @@ class NameServerLog:
         first = self._source.lines[0]
         for line in lines:
             address = line.fields.get("address", "")
+            if line.event == "master_address" and line.fields["old"] not in ("null", address):
+                seen.add(address)  # it came with this line, in the place of another
+                address = line.fields["old"]
             if address in seen or ":" not in address:
                 continue
             if line.event == "broker_registered" or (line.event == "master_address" and line.fields["old"] == "null"):
@@ -174,8 +177,12 @@ class NameServerLog:
 
     def _drop(self, line: Line, address: str) -> None:
         who = self._book.broker(address)
-        if address not in self._alive:  # it is removed by its id, whoever stands there
+        if address not in self._alive and "id" not in line.fields:  # it is removed by its id, whoever stands there
             address = next((one for one in self._alive if who is not None and self._book.broker(one) == who), address)
+        if address not in self._alive and "id" in line.fields and who is not None:
+            # the line says who stood there: that it came in the other's place is in a line that is not here
+            self._alive = {one: name for one, name in self._alive.items() if self._book.broker(one) != who}
+            self._alive[address] = who[0]
         was_there = self._alive.pop(address, None) is not None
         self._registered_ms.pop(address, None)
         if who is None:

@@ -13,9 +13,9 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .book import Book, _has_word, broker_identity, node_name
+from .book import Book, _has_word, broker_identity, client_by_path, node_name
 from .dialler_log import ident
-from .marks import host_of
+from .marks import client_id, host_of
 from .sources import BROKER, CLIENT, NAME_SERVER, Source
 
 _OWN_NAME = re.compile(r"(?:^|[/_.\-])(ns|namesrv|nameserver|name-server)[-_]?(\d+)(?=$|[/_.])", re.IGNORECASE)
@@ -24,6 +24,8 @@ _NEAR_MS = 2_000.0
 _CHANNELS = {"connected": "conn", "closed": "disc"}
 _APART = 0.4
 """Scores nearer than that tell nothing apart: the order of the lists decides."""
+_ENOUGH = 200
+"""Of so many moments three tell two addresses apart, and of more as well."""
 _MOST = 6
 """With more of them not every way of matching is tried."""
 
@@ -58,6 +60,9 @@ def first_names(sources: Sequence[Source], book: Book) -> None:
         for number, source in enumerate(servers):
             source.name = f"ns-{number}"
     clients = [source for source in sources if source.kind == CLIENT]
+    for source in clients:
+        if client_id(source) is None:
+            source.client = client_by_path(source, book)
     numbers: dict[str, int] = {}
     for source in clients:
         found = _CLIENT_NAME.search(source.key)
@@ -169,7 +174,7 @@ def _matched(
     found: dict[str, tuple[str, str]] = {}
     for name, address in best:
         score, why = scores[name, address]
-        if score < 0:
+        if score < 0 and len(addresses) != len(servers):
             continue
         rival = total - second.get((name, address), -1e9)
         is_clear = len(addresses) == len(servers) == 1 or rival > _APART
@@ -224,7 +229,7 @@ def _score(
     misses = sum(not _near(told.get(kind, ()), at_ms) for kind, times in seen.items() for at_ms in times)
     total = sum(map(len, told.values())) + sum(map(len, seen.values()))
     if total:
-        score += 30.0 * (hits - 0.5 * misses) / total
+        score += 30.0 * (hits - 0.5 * misses) / min(total, _ENOUGH)
         why.append(f"{hits} moments that others tell of that address")
     return score, "; ".join(why)
 

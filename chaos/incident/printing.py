@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .importing import Imported
@@ -90,7 +90,7 @@ def _timers(timers: Mapping[str, Any]) -> str:
 
 
 def _timeline(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    told = [entry for entry in entries if entry["what"] not in ("came", "changed", "chose") or entry["how"]]
+    told = _folded(entry for entry in entries if entry["what"] not in ("came", "changed", "chose") or entry["how"])
     first = told[: SHOWN // 2] if len(told) > SHOWN else told
     last = told[-(SHOWN - SHOWN // 2) :] if len(told) > SHOWN else []
     for entry in first:
@@ -102,10 +102,28 @@ def _timeline(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield "  nothing was lost, and nothing came back"
 
 
+def _folded(entries: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """What one node says of another again and again is one entry, with how often and until when."""
+    found: list[dict[str, Any]] = []
+    last: dict[tuple[str, str], dict[str, Any]] = {}
+    for entry in entries:
+        about = entry["node"], entry["subject"]
+        before = last.get(about)
+        if before is not None and (before["what"], before["how"]) == (entry["what"], entry["how"]):
+            before["times"] += 1
+            before["until"] = entry["wall"]
+            continue
+        last[about] = {**entry, "times": 1}
+        found.append(last[about])
+    return list(found)
+
+
 def _entry(entry: Mapping[str, Any]) -> str:
     how = f" ({entry['how']})" if entry["how"] else ""
     subject = "" if entry["subject"] == entry["node"] else f" {entry['subject']}"
-    return f"  {entry['wall'][11:19]}  {entry['node']} {entry['what']}{subject}{how}  {entry['file']}:{entry['line']}"
+    again = f"  {entry['times']} times until {entry['until'][11:19]}" if entry["times"] > 1 else ""
+    place = f"{entry['file']}:{entry['line']}"
+    return f"  {entry['wall'][11:19]}  {entry['node']} {entry['what']}{subject}{how}  {place}{again}"
 
 
 def episode_lines(

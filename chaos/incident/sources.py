@@ -84,6 +84,8 @@ class Source:
     """What its clock was told by."""
     pinned: bool = False
     """Whether that has something that does not recur."""
+    client: str | None = None
+    """Of a client whose own lines do not say it: the ClientID that brokers tell of who is named by its path."""
 
     @property
     def hint(self) -> str:
@@ -133,12 +135,29 @@ def sources_of(lines: Iterable[Line], files: Sequence[FileAbout] = ()) -> list[S
         found = [line for stream in streams for line in by_stream[stream]]
         position = {stream: number for number, stream in enumerate(_newest_last(streams))}
         found.sort(key=lambda line: (line.stamp_ms, position[line.file, line.prefix], line.line))
+        found = _without_copies(found)
         names = sorted({file for file, _ in streams})
         writer = Counter(line.writer for line in found).most_common(1)[0][0] if found else "unknown"
         source = Source(key, kind, files=names, writer=writer, lines=found)
         source.about = _added(key, writer, [about[name] for name in names if name in about], found)
         made.append(source)
     return made
+
+
+def _without_copies(lines: Sequence[Line]) -> list[Line]:
+    """A block that somebody pasted twice has each of its lines once: the same words of one thread in one second."""
+    seen: set[tuple[object, ...]] = set()
+    kept = []
+    last_ms = 0.0
+    for line in lines:
+        if line.stamp_ms != last_ms:
+            seen.clear()
+            last_ms = line.stamp_ms
+        key = (line.thread, line.event, *line.fields.values())
+        if key not in seen:
+            seen.add(key)
+            kept.append(line)
+    return kept
 
 
 def _kind_by_content(lines: Sequence[Line]) -> str:

@@ -33,6 +33,7 @@ from .writing import Source, sources_of
 WITHIN_MS = 1_000.0
 OFFSET_WITHIN_MS = 1_000.0
 """Stamps of whole seconds allow no better."""
+EXACT_MS = 2_000.0
 SETTLED_MS = 35_000.0
 """So long after a log's beginning, who is heard first was there before."""
 
@@ -97,9 +98,12 @@ def _offsets(
     distorted: Distortion,
     sources: list[Source],
 ) -> float:
-    """How far the reference's clock is ahead of the truth, zone included; the others are held against it."""
+    """How far the import's time is ahead of the truth, zone included: as most clocks have it that it calls known.
+
+    Clocks are told against each other; whose is right no log says.
+    """
     local = {source.node for source in sources if source.writer in ("client-4.9", "slf4j")}
-    reference: float | None = None
+    off: list[tuple[dict[str, Any], str, float]] = []
     for one in told:
         node = names.get(one["source"], one["source"])
         if node not in distorted.clocks or one["offset_ms"] is None:
@@ -108,11 +112,12 @@ def _offsets(
         clock = distorted.clocks[node]
         zone_h = clock.zone_h if node in local else clock.servers_zone_h
         true_ms = clock.offset_ms + zone_h * 3_600_000
-        said_ms = one["offset_ms"] + _zone_ms(one["zone"])
-        if reference is None:
-            reference = true_ms - said_ms
+        off.append((one, node, one["offset_ms"] + _zone_ms(one["zone"]) - true_ms))
+    known = [by for one, _, by in off if one["certainty"] != "unsure" and one["bound_ms"] <= EXACT_MS]
+    ahead_ms = median(known if len(known) > 1 else [by for _, _, by in off] or [0.0])
+    for one, node, by in off:
         found.offsets += 1
-        off_ms = said_ms - (true_ms - reference)
+        off_ms = by - ahead_ms
         if abs(off_ms) <= OFFSET_WITHIN_MS:
             found.offsets_found += 1
             continue
@@ -121,7 +126,7 @@ def _offsets(
         if not is_unsure:
             told_as = f"{one['offset_ms'] / 1000:+.1f} s {one['zone']} ±{one['bound_ms'] / 1000:.1f} s"
             found.missed.append(f"clock of {node}: {told_as}, {one['certainty']}; wrong by {off_ms / 1000:+.1f} s")
-    return reference or 0.0
+    return -ahead_ms
 
 
 def _zone_ms(zone: str | None) -> float:

@@ -54,3 +54,33 @@ def test_a_clock_is_pinned_by_what_does_not_recur() -> None:
         pair = compared(clock("one", marks), clock("other", marks))
         assert pair is not None
         assert pair.pinned is is_pinned
+
+
+def test_what_was_held_and_comes_all_at_once_says_one_thing() -> None:
+    """A broker that hung sees the channels of three minutes open and end in one second; the client's log has each."""
+    shared = [Mark("topic orders", 20_000.0, 5.0), Mark("topic bills", 61_000.0, 5.0), Mark("topic tax", 83_000.0, 5.0)]
+    tries = [Mark(key, (100 + 10 * n) * 1000, 3.0) for n in range(18) for key in ("conn h>b", "disc h>b")]
+    burst = [Mark(key, 290_000.0, 3.0) for _ in range(18) for key in ("conn h>b", "disc h>b")]
+    one, other = clock("broker-a", [*shared, *burst]), clock("producer-0", [*shared, *tries])
+    assert solve([one, other]) == []
+    assert other.shift_ms == one.shift_ms
+
+
+def test_two_tries_that_fall_together_make_no_clock_known() -> None:
+    tries = [Mark("conn h>b", at_s * 1000, 3.0) for at_s in (100, 131, 170)]
+    seen = [Mark("conn h>b", at_s * 1000, 3.0) for at_s in (417, 448)]
+    pair = compared(clock("producer-0", tries), clock("broker-a", seen))
+    assert pair is not None
+    assert pair.certainty == "unsure"
+
+
+def test_of_two_addresses_at_which_a_log_fits_it_has_that_by_which_its_clock_is_right() -> None:
+    """Its log has what the list of the start had, 120 s later."""
+    at_start = [first(node, at_s, OLD) for node, at_s in STARTED_S.items()]
+    later = [first(node, at_s + 120, NEW) for node, at_s in STARTED_S.items()]
+    diallers = clock("diallers", [*at_start, Mark(f"conn x{AT}{OLD}", 7_000.0, 3.0), *later])
+    server = clock("ns-1", [first(node, at_s + 120, ANY) for node, at_s in STARTED_S.items()])
+    server.marks = [*server.marks, Mark(f"conn x{AT}{ANY}", 127_000.0, 3.0)]
+    one = compared(diallers, server)
+    assert one is not None
+    assert (one.address, one.shift_ms) == (NEW, 0.0)

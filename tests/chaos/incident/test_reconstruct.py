@@ -200,3 +200,47 @@ def test_a_name_server_that_gives_up_everybody_after_silence_was_not_stopped(tmp
         rows = reconstruct(plain_lines([tmp_path / name])).rows
         assert [row["event"] for row in rows].count("stopped") == (not silent), name
         assert [row["event"] for row in rows].count("broker_dropped") == 2 * silent, name
+
+
+def _claimed(*, whole: bool) -> list[tuple[float, str]]:
+    """10.9.9.9 registers as broker-a, and goes: the line of its coming may be missing."""
+    change = "cluster [C] brokerName [broker-a] master address change from {} to {}"
+    stranger = "10.9.9.9:10911"
+    return [
+        (0.1, "The Name Server boot success. serializeType=JSON"),
+        (20.0, f"new topic registered, orders {ROW}"),
+        (20.0, f"new broker registered, {BROKER} HAServer: 10.0.2.1:10912"),
+        (20.0, change.format("null", BROKER)),
+        (50.0, change.format(BROKER, BROKER)),
+        *([(60.0, change.format(BROKER, stranger))] if whole else []),
+        (80.0, f"the broker's channel destroyed, {stranger}, clean it's data structure at once"),
+        (80.0, f"remove brokerAddr[0, {stranger}] from brokerAddrTable, {DESTROYED}"),
+        (110.0, change.format("null", BROKER)),
+    ]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_line_that_says_which_address_was_removed_is_believed(tmp_path: Path, whole: bool) -> None:
+    lines = [(5.0, "cluster [C] brokerName [broker-a] master address change from null to 10.9.9.9:10911")]
+    (tmp_path / "ns-1").mkdir()
+    (tmp_path / "ns-1" / "namesrv.log").write_text(stamped(lines))
+    (tmp_path / "ns-0").mkdir()
+    (tmp_path / "ns-0" / "namesrv.log").write_text(stamped(_claimed(whole=whole)))
+    rows = reconstruct(plain_lines([tmp_path])).rows
+    dropped = [row["address"] for row in rows if row["event"] == "broker_dropped" and row["node"] == "ns-0"]
+    assert dropped == ["10.9.9.9:10911"]
+
+
+def test_who_came_in_anothers_place_was_not_there_before(tmp_path: Path) -> None:
+    """A log that begins between: broker-a's own address was there from the first line on, the stranger's was not."""
+    (tmp_path / "namesrv.log").write_text(stamped([line for line in _claimed(whole=True) if line[0] > 30]))
+    rows = reconstruct(plain_lines([tmp_path])).rows
+    came = {row["address"]: row["time_ms"] for row in reversed(rows) if row["event"] == "registration"}
+    assert came["10.9.9.9:10911"] - came[BROKER] == pytest.approx(10_000.0)
+
+
+def test_a_block_that_was_pasted_twice_is_told_once(tmp_path: Path) -> None:
+    lines = _claimed(whole=True)
+    (tmp_path / "namesrv.log").write_text(stamped([*lines, *lines[4:]]))
+    rows = reconstruct(plain_lines([tmp_path])).rows
+    assert [row["address"] for row in rows if row["event"] == "broker_dropped"] == ["10.9.9.9:10911"]
