@@ -119,6 +119,7 @@ def sources_of(lines: Iterable[Line], files: Sequence[FileAbout] = ()) -> list[S
     by_stream: dict[tuple[str, str], list[Line]] = defaultdict(list)
     for line in lines:
         by_stream[line.file, line.prefix].append(line)
+    by_stream = {stream: _without_copies(found) for stream, found in by_stream.items()}
     kinds = {stream: _kind_by_content(found) for stream, found in by_stream.items()}
     grouped: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
     for stream in by_stream:
@@ -135,7 +136,6 @@ def sources_of(lines: Iterable[Line], files: Sequence[FileAbout] = ()) -> list[S
         found = [line for stream in streams for line in by_stream[stream]]
         position = {stream: number for number, stream in enumerate(_newest_last(streams))}
         found.sort(key=lambda line: (line.stamp_ms, position[line.file, line.prefix], line.line))
-        found = _without_copies(found)
         names = sorted({file for file, _ in streams})
         writer = Counter(line.writer for line in found).most_common(1)[0][0] if found else "unknown"
         source = Source(key, kind, files=names, writer=writer, lines=found)
@@ -144,19 +144,21 @@ def sources_of(lines: Iterable[Line], files: Sequence[FileAbout] = ()) -> list[S
     return made
 
 
-def _without_copies(lines: Sequence[Line]) -> list[Line]:
-    """A block that somebody pasted twice has each of its lines once: the same words of one thread in one second."""
-    seen: set[tuple[object, ...]] = set()
-    kept = []
-    last_ms = 0.0
-    for line in lines:
-        if line.stamp_ms != last_ms:
-            seen.clear()
-            last_ms = line.stamp_ms
-        key = (line.thread, line.event, *line.fields.values())
-        if key not in seen:
-            seen.add(key)
-            kept.append(line)
+def _without_copies(lines: Iterable[Line]) -> list[Line]:
+    """A block that somebody pasted twice is there once: where a log goes back in time to say the same again."""
+    kept: list[Line] = []
+    place: dict[tuple[object, ...], int] = {}
+    copied = -1
+    for line in sorted(lines, key=lambda one: one.line):
+        key = (line.stamp_ms, line.thread, line.event, *line.fields.values())
+        at = place.get(key)
+        goes_back = bool(kept) and line.stamp_ms < kept[-1].stamp_ms
+        if at is not None and (goes_back if copied < 0 else at > copied):
+            copied = at
+            continue
+        copied = -1
+        place[key] = len(kept)
+        kept.append(line)
     return kept
 
 
