@@ -122,6 +122,7 @@ class JavaClient:
         self._chosen: Address | None = None
         self._sends = 0
         self._began = False
+        self._leaves = False
 
     def _new_rows(self) -> ClientRows:
         """Of a client that has done nothing yet."""
@@ -204,6 +205,7 @@ class JavaClient:
 
     async def stop(self) -> None:
         """The client has left, and its JVM has ended."""
+        self._leaves = True
         if self._program is not None:
             await self._program.terminate(STOP_S)
         if self._faked is not None:
@@ -247,6 +249,8 @@ class JavaClient:
     def _put(self, row: Row) -> None:
         if row.event == "name_server_chosen":
             self._chosen = Address.parse(row.fields["name_server"])
+        if self._leaves and row.event == "pull" and row.fields.get("type") == "info":
+            return  # what its own leaving cuts off has no end, as of a client of ours
         recorded_at(self._context.record, row.at_ms, row.event, row.fields)
 
     def _see(self, one: Observation) -> None:

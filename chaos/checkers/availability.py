@@ -25,6 +25,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from ..faults.losses import Loss
 from ..oracle.lists import may_have
 from ..oracle.lost_queues import share_lost, turns_lost
 from ..oracle.named_brokers import unnamed
@@ -302,12 +303,14 @@ def _producers(tallied: Tallies, world: World) -> tuple[int, list[Shortfall]]:
 
 
 def _while_it_comes_on(world: World, client: str, start_ms: float, until_ms: float, rate: float) -> int:
-    """The sends that a fault of many links, which comes on link by link until `until_ms`, may hit before that."""
+    """The sends that a fault of many links, which comes on link by link until `until_ms`, or a clean stop of a broker,
+    which serves nobody on its way, may hit before that."""
     hit_ms = [
         earliest_effect_ms(world, fault)
         for broker in world.of_kind("broker")
-        for fault in world.link_faults(client, broker.name)
+        for fault in (*world.link_faults(client, broker.name), *world.process_faults(broker.name))
         if start_ms < fault.start_ms <= until_ms and not world.harmless(fault)
+        if fault.target is not None or fault.loss(world.timers) is Loss.GRACEFUL
     ]
     lasts_ms = until_ms - min(hit_ms, default=until_ms)
     return 1 + math.ceil(lasts_ms * rate / 1000) if lasts_ms > 0 else 0  # and the one under way

@@ -78,6 +78,26 @@ def test_who_begins_while_a_name_server_of_its_list_is_not_there_may_fail_once(
     assert check(builder).verdict is expected
 
 
+KILL, STOP = ("kill-1", "kill", "sigkill", "broker-b"), ("stop-1", "stop", "sigterm", "broker-a")
+
+
+@pytest.mark.parametrize(
+    ("failed", "expected"),
+    [
+        ({197, 198}, Validity.VALID),  # the stop's row comes when the process has ended: 3 s a NameServer later at most
+        ({150}, Validity.INVALID),  # nothing stopped yet
+        (set(range(185, 200)), Validity.INVALID),  # it takes no leave for so long
+    ],
+)
+def test_a_broker_that_stops_serves_nobody_on_its_way(failed: set[int], expected: Validity) -> None:
+    builder = cluster(clients=("producer-0",), workload=WORKLOAD)
+    builder.at(12).fault(*KILL).at(14).fault(*KILL, end=True).restarted("broker-b")
+    builder.at(200).fault(*STOP).at(210).fault(*STOP, end=True).restarted("broker-a")
+    for second in range(10, 400):
+        builder.at(second + 0.1).event("producer-0", "send", type="info" if second in failed else "ok", duration_ms=100)
+    assert check(builder.end(400)).verdict is expected
+
+
 SLAVE_KILLED = ("kill-1", "kill", "sigkill", "broker-a/1")
 SYNC = {"settings": {"broker-a": {"brokerRole": "SYNC_MASTER"}}, "workload": WORKLOAD}
 
