@@ -273,6 +273,7 @@ DEFECTS = (
         scenario="smoke",
         caught_by=checks("routes_are_true"),
         also=checks(
+            "living_are_used",
             "answers_are_true",
             "availability",
             "duplicates",
@@ -330,7 +331,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="broker-crash",
         caught_by=checks("no_acknowledged_loss"),
-        also=checks("duplicates", "messages_delivered", "order_kept", "timers_kept"),
+        also=checks("prompt_answers", "duplicates", "messages_delivered", "order_kept", "timers_kept"),
         plant=_acknowledges_before_it_stores,
     ),
     Defect(

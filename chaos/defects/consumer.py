@@ -287,7 +287,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("queue_ownership"),
-        also=checks("messages_delivered"),
+        also=checks("living_are_used", "messages_delivered"),
         plant=_leaves_a_queue_out,
     ),
     Defect(
@@ -297,7 +297,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("queue_ownership"),
-        also=checks("duplicates", "messages_delivered"),
+        also=checks("living_are_used", "duplicates", "messages_delivered"),
         plant=_sorts_members_otherwise,
     ),
     Defect(
@@ -395,6 +395,7 @@ DEFECTS = (
         kinds=_CONSUMER,
         scenario="broker-crash",
         caught_by=checks("commits_follow_work", "messages_delivered"),
+        also=checks("prompt_answers"),
         plant=_commits_ahead,
     ),
     Defect(

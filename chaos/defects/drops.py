@@ -196,6 +196,8 @@ DEFECTS = (
         scenario="smoke",
         caught_by=checks("no_false_eviction", "routes_are_true"),
         also=checks(
+            "living_are_used",
+            "prompt_answers",
             "answers_are_true",
             "availability",
             "client_routes_are_true",

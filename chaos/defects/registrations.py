@@ -178,7 +178,7 @@ DEFECTS = (
         nodes=_ONE,
         scenario="smoke",
         caught_by=checks("routes_converge"),
-        also=checks("answers_are_true", "messages_delivered", "routes_as_registered"),
+        also=checks("living_are_used", "answers_are_true", "messages_delivered", "routes_as_registered"),
         plant=_counts_a_queue_less,
     ),
 )

@@ -95,7 +95,7 @@ DEFECTS = (
         kinds=_NAME_SERVER,
         scenario="smoke",
         caught_by=checks("routes_as_registered"),
-        also=checks("answers_are_true", "messages_delivered"),
+        also=checks("living_are_used", "answers_are_true", "messages_delivered"),
         plant=_with_rows(lambda row: (row[0], replace(row[1], read_queue_nums=row[1].read_queue_nums - 1))),
     ),
     Defect(
