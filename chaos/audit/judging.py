@@ -153,6 +153,9 @@ def judged(record: Record, one: Explained, checks: Sequence[str], out: Path | No
     named = tuple(checks) or SUPPORTED
     found = verdicts_of(one, named)
     left_out = [Verdict.nothing_examined(name, LEFT_OUT[name]) for name in CHECKS if name not in SUPPORTED]
+    nothing = [one for one in found if not one.examined and not one.check_failed and not one.undecided]
+    if set(named) == set(SUPPORTED) and len(nothing) < len(found):  # nobody died, say: that is no reason for UNKNOWN
+        found, left_out = [one for one in found if one not in nothing], [*nothing, *left_out]
     scenario = _scenario(record, one)
     folder = None if out is None else write_folder(out, record, one)
     history = History(where="what was watched" if out is None else str(out), checks=named, scenario=scenario,
