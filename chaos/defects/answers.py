@@ -190,7 +190,12 @@ DEFECTS = (
         nodes=(),  # whom a client asks between the crash and 60 s later is the seed's choice
         scenario="broker-crash",
     ),
-    _defect("another-topic", "answers look-ups with the route of the next topic", _with_another_topic),
+    _defect(
+        "another-topic",
+        "answers look-ups with the route of the next topic",
+        _with_another_topic,
+        ("living_are_used",),
+    ),
     _defect(
         "a-queue-more",
         "tells of one write queue more than it holds",
