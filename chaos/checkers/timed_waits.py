@@ -290,7 +290,7 @@ class Waits(Process):
         examined, missed = 0, []
         for before, run in pairwise(rounds):
             until_ms = run.ended_ms + self.timers.delivery_ms
-            at = bisect_left(routed, before.began_ms - self.timers.delivery_ms)
+            at = bisect_left(routed, before.began_ms - late_ms - self.timers.delivery_ms)
             changed = at < len(routed) and routed[at] <= until_ms
             trouble = self.troubles.among([*self.name_servers, *self.brokers], before.began_ms, until_ms)
             if changed or trouble or until_ms > self.end_ms or self.held(before.began_ms, until_ms):

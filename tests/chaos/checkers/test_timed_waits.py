@@ -261,6 +261,21 @@ def test_a_round_may_seem_to_begin_after_its_heartbeats_came_where_its_process_s
     assert len(wrong(heartbeats(61, early_s=0.041))) == 1
 
 
+def test_a_heartbeat_shortly_before_its_broker_left_the_route_is_not_of_the_round_that_comes_then() -> None:
+    def judged(*changed_s: float) -> Verdict:
+        told = story()
+        for at_s in (1, 31, 60.1):
+            value = {"client": "127.0.0.1@consumer-0#1"}
+            told.at(at_s).event("broker-a", "client_heartbeat", op_id="7", value=value)
+        for at_s in changed_s:
+            value = {"brokers": {"broker-b": {"0": "10.0.2.2:10911"}}, "queues": {"broker-b": [4, 4, 6, 0]}}
+            told.at(at_s).event("consumer-0", "route_changed", topic="orders", value=value)
+        return check(told)
+
+    assert judged(60.2).verdict is Validity.VALID
+    assert len(wrong(judged())) == 1
+
+
 def consumers_left(woken_s: float, **setting: Any) -> Verdict:
     """Of two consumers one leaves at 45 s; the other rebalances then."""
     settings = {"broker-a": setting} if setting else {}
