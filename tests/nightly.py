@@ -256,6 +256,12 @@ NIGHTLY = (
         )
     ),
     Nightly(
+        "tests/chaos/test_plugin_with_clients.py::"
+        "test_a_client_under_test_is_judged_and_one_that_is_bin_false_cannot_pass",
+        "the pytest plugin's clients under test: Go's, and one that does nothing",
+        ("tests/chaos/live/test_clients_under_test.py::test_wrong_clients_are_one_line", _UP),
+    ),
+    Nightly(
         "tests/clients_matrix/test_as_without_a_proxy.py"
         "::test_clients_meet_behind_toxiproxy_what_they_meet_on_a_direct_connection",
         "clients of other makes behind Toxiproxy and on a direct connection",

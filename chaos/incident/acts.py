@@ -154,6 +154,10 @@ def _strangers(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
         gaps = sorted(b - a for a, b in pairwise(times) if b - a > SAID_MS)
         every_ms = gaps[len(gaps) // 2] if gaps else None
         nodes, from_ms, to_ms = _nodes(rows), times[0], times[-1]
+        was = seen.addresses.get(address, "")
+        if was != broker and was.partition("/")[0] == broker.partition("/")[0]:
+            found.append(_role_changed(was, broker, rows))
+            continue
         still = last_own.get(broker, 0.0) > from_ms + seen.timers.R_ms or broker not in own
         entry: dict[str, Any] = {
             "at_s": _at_s(rows),
@@ -194,6 +198,17 @@ def _strangers(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
             certainty = "likely"
         found.append(_act("register", sentence, timeline, rows, from_ms=from_ms, to_ms=ended, certainty=certainty))
     return found
+
+
+def _role_changed(was: str, broker: str, rows: Sequence[Row]) -> Episode:
+    """A broker of the same name took another id: by hand, by a controller, or by an election."""
+    made = "master" if "/" not in broker else f"id {broker.partition('/')[2]}"
+    sentence = (
+        f"{was} registers as {broker} at {', '.join(_nodes(rows))} from {_at_s(rows):.1f} s on: it was made {made}"
+    )
+    timeline = [] if "/" in broker else [{"at_s": _at_s(rows), "do": "switch", "nodes": [was]}]
+    from_ms = float(rows[0]["time_ms"])
+    return _act("switch", sentence, timeline, rows, from_ms=from_ms, certainty="likely")
 
 
 def _topics(seen: Seen) -> list[Episode]:

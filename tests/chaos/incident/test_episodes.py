@@ -330,3 +330,23 @@ def test_who_is_not_heard_of_until_the_logs_end_is_no_episode_unless_a_line_says
             incident.drops(server, "broker-a", 497.0, "closed")
     faults = [one.hypotheses[0].fault for one in episodes_of(incident.rows).episodes]
     assert faults == (["kill"] if closed else [])
+
+
+def test_a_slave_that_registers_as_the_master_was_made_the_master_and_is_no_stranger() -> None:
+    slave, name_servers = "10.0.2.9:10911", ("ns-0", "ns-1")
+    incident = Incident()
+    incident.well("broker-b")
+    incident.well("broker-a", but=[(200.0, 600.0)])
+    incident.put(0.0, "harness", "node", source="broker-a/1", address=slave, value={"kind": "broker"})
+    for server in name_servers:
+        for at_s in range(10, 600, 30):
+            is_master = at_s > 240
+            about = {"broker_name": "broker-a", "broker_id": 0 if is_master else 1, "address": slave}
+            incident.put(float(at_s), server, "registration", **about, code=0)
+        incident.drops(server, "broker-a", 205.0, "closed")
+    found = [one for episode in episodes_of(incident.rows).episodes for one in episode.hypotheses]
+    switched = [one for one in found if one.fault == "switch"]
+    assert [(told(one), one.certainty) for one in switched] == [([("switch", ["broker-a/1"])], "likely")]
+    assert "broker-a/1 registers as broker-a at ns-0, ns-1" in switched[0].sentence
+    assert not [one for one in found if one.fault == "register"]
+    assert not [one for one in found if one.certainty == "certain" and one.fault != "kill"]
