@@ -20,7 +20,7 @@ For how long is oracle/time_outs.py.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -268,13 +268,20 @@ class Waits(Process):
                 yield row
 
     def _is_known(self, broker: str, at_ms: float) -> bool:
-        """Whether the broker has a channel to this process then, and nothing is in the way."""
-        heard = self._heard().get(broker, ())
+        """Whether the broker has a channel to this process then, and nothing is in the way.
+
+        It has the one that the last heartbeat came on, unless it forgot it since; whatever was before that heartbeat
+        (its own start, a fault) kept nothing from coming through.
+        """
         near_ms = self.timers.delivery_ms
-        beats_ms = self.timers.H_ms + near_ms
-        if not self._within(heard, max(at_ms - beats_ms, self.start_ms), at_ms - near_ms):
+        from_ms, to_ms = max(at_ms - self.timers.H_ms - near_ms, self.start_ms), at_ms - near_ms
+        heard = self._heard().get(broker, ())
+        number = bisect_right(heard, to_ms) - 1
+        if number < 0 or heard[number] < from_ms - 1.0 - (self.timers.clocks_ms or 0.0):
             return False
-        return not self.troubles.among([broker], at_ms - beats_ms, at_ms + near_ms) and not self.held(
+        if self._within(self._forgotten().get(broker, ()), heard[number], at_ms + near_ms):
+            return False
+        return not self.troubles.between(broker, heard[number], at_ms + near_ms) and not self.held(
             at_ms - near_ms, at_ms + near_ms
         )
 
@@ -322,14 +329,20 @@ class Waits(Process):
 
     def _heard(self) -> Mapping[str, Sequence[float]]:
         """When each broker of ours handled a heartbeat of this node."""
+        return self._at_brokers("client_heartbeat")
 
+    def _forgotten(self) -> Mapping[str, Sequence[float]]:
+        """When each broker of ours forgot a channel of this node."""
+        return self._at_brokers("client_gone")
+
+    def _at_brokers(self, event: str) -> Mapping[str, Sequence[float]]:
         def found() -> Mapping[str, Mapping[str, Sequence[float]]]:
             of: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-            for row in self.control.rows("client_heartbeat"):
+            for row in self.control.rows(event):
                 of[node_of_client(row)][row.node].append(row.time_ms)
             return of
 
-        made: Mapping[str, Mapping[str, Sequence[float]]] = self.control.memoized(("heard",), found)
+        made: Mapping[str, Mapping[str, Sequence[float]]] = self.control.memoized(("at brokers", event), found)
         return made.get(self.life.node, {})
 
     # -- a producer's fault strategy

@@ -96,22 +96,30 @@ class Troubles:
 
     def __init__(self, world: World, node: str) -> None:
         self._world, self._node, self._timers = world, node, world.timers_of(node)
-        self._spans: dict[str, list[tuple[float, float]]] = {}
+        self._spans: dict[tuple[str, float], list[tuple[float, float]]] = {}
 
     def among(self, targets: Iterable[str], from_ms: float, to_ms: float) -> list[str]:
         """Those of the targets that something kept from answering at some time in [from_ms, to_ms]."""
-        return [name for name in targets if any(s <= to_ms and e >= from_ms for s, e in self._of(name))]
+        tail_ms = self._tail_ms(self._timers)
+        return [name for name in targets if any(s <= to_ms and e >= from_ms for s, e in self._of(name, tail_ms))]
 
-    def _of(self, target: str) -> list[tuple[float, float]]:
-        if target not in self._spans:
+    def between(self, target: str, from_ms: float, to_ms: float) -> bool:
+        """Whether what the target sends this node may be lost or late that it sends at some time in [from_ms, to_ms].
+
+        Older calls that still wait for their time-outs are no matter here.
+        """
+        return any(s <= to_ms and e >= from_ms for s, e in self._of(target, 0.0))
+
+    def _of(self, target: str, tail_ms: float) -> list[tuple[float, float]]:
+        """When the target, or a link to it, was not as it should be, and so much longer."""
+        if (target, tail_ms) not in self._spans:
             world, timers = self._world, self._timers
             links = [Cause.of(fault, "link", timers) for fault in world.link_faults(self._node, target)]
             causes = [*process_causes(world, target), *links]
-            tail_ms = self._tail_ms(timers)
-            self._spans[target] = [
+            self._spans[target, tail_ms] = [
                 (c.start_ms, max(c.end_ms + self._late_ms(c), c.end_ms + tail_ms)) for c in causes if c.end_ms > 0
             ]
-        return self._spans[target]
+        return self._spans[target, tail_ms]
 
     def _tail_ms(self, timers: Timers) -> float:
         """A call that began in the fault waits on: for its lock, and for its answer."""

@@ -319,6 +319,29 @@ def test_who_is_in_a_group_is_told_at_once_that_another_has_come() -> None:
     assert found(45.02, again=True) == ["consumer-0"]  # on a new channel at 75 s, and nobody is told
 
 
+def members_after_a_restart(told_s: float, heard_s: float = 31, forgot_s: float | None = None) -> list[str]:
+    """The broker is back at 25 s and hears consumer-0, then, at 45 s, of consumer-1; consumer-0 rebalances at `told_s`."""
+    told = cluster(1, ("broker-a",), ("consumer-0", "consumer-1"))
+    told.at(20).fault("f1", "kill", "sigkill", "broker-a").at(25).restarted("broker-a")
+    told.fault("f1", "kill", "sigkill", "broker-a", end=True)
+    for at_s in (0.1, 20.1, 40.1, told_s, told_s + 20, told_s + 40):
+        value = {"woken": at_s == told_s, "balanced": True}
+        told.at(at_s).event("consumer-0", "scheduled_task", f="doRebalance", duration_ms=0.0, value=value)
+    for node, at_s in (("consumer-0", heard_s), ("consumer-1", 45)):
+        told.at(at_s).event("broker-a", "client_heartbeat", op_id=node[-1], value={"client": f"h@{node}#1"})
+    if forgot_s is not None:
+        gone = {"client": "h@consumer-0#1", "groups": ["consumers"]}
+        told.at(forgot_s).event("broker-a", "client_gone", op_id="0", f="closed", duration_ms=1.0, value=gone)
+    verdict = judge(*told.end(END_S).facts())
+    return [one.subject for one in wrong(verdict) if one.kind == "when a group's members change"]
+
+
+def test_a_broker_tells_whom_it_has_heard_since_its_restart_and_nobody_else() -> None:
+    assert (members_after_a_restart(45.02), members_after_a_restart(46)) == ([], ["consumer-0"])
+    assert members_after_a_restart(46, heard_s=19) == []
+    assert members_after_a_restart(46, forgot_s=44) == []
+
+
 def test_a_send_has_its_budget_for_all_its_tries() -> None:
     def told(took_s: float, attempt: int) -> Verdict:
         about = {"op_id": "1", "attempt": attempt, "value": {"attempt_ms": 1_000.0}}
