@@ -27,6 +27,8 @@ TRIES_RULES = ("answers are final", "attempts", "in time")
 """What is judged of a call by the tries that it says it made."""
 ROUNDING_MS = 0.5
 """A call's beginning is its end less its duration; a choice made at once may seem to be before it."""
+LEAVES_MS = 3_000.0
+"""Who is told to end has closed its channels, and is gone, so long after; what is under way then is cut short."""
 CHAINED_TIMERS = 4
 """The timers that may each be late within one call: the wait for a choice, a connect, a time-out, a callback."""
 
@@ -329,7 +331,8 @@ class Tries:
         """How many calls said it so far."""
 
     def broken(self, of: Selection) -> Iterator[Broken]:
-        """The calls that made too many tries, gave up early, went on after an answer, or took too long."""
+        """The calls that made too many tries, gave up early though their client lived on, went on after an answer, or
+        took too long."""
         by_http, listed, since_ms = self._world.asks_for_list(of.who.node), 0, -math.inf
         for row in of.rows:
             if row.event == "name_server_list":
@@ -339,10 +342,21 @@ class Tries:
                 if by_http and _began_ms(row) <= since_ms:
                     continue  # its list changed under it
                 entries = listed if by_http else len(self._world.addresses_of(row.node))
-                rule = self._rule(row, outcomes, self._profile.attempts_max(entries))
+                most = self._profile.attempts_max(entries)
+                rule = self._rule(row, outcomes, most)
+                if rule == "attempts" and len(outcomes) < most and self._cut_short(row, of):
+                    continue
                 if rule is not None:
                     took = "" if row.duration_ms is None else f" in {math.floor(row.duration_ms + 0.5)} ms"
                     yield of.broken(rule, row, ", ".join(map(str, outcomes)) + took)
+
+    def _cut_short(self, row: Row, of: Selection) -> bool:
+        """Whether the end of its client (SIGTERM, its shutdown, the run's end) may have ended it: nothing came after."""
+        lives = (life.end_ms for life in self._world.lives_of(row.node) if life.incarnation == row.incarnation)
+        ends_ms = min(max(lives, default=math.inf), self._world.end_ms)
+        return row.time_ms >= ends_ms - LEAVES_MS - self._timers.delivery_ms and not any(
+            _began_ms(later) > row.time_ms for later in of.rows if later.event != "channel" or later.f != "close"
+        )
 
     def _rule(self, row: Row, outcomes: tuple[str | None, ...], most: int) -> str | None:
         number, earlier = len(outcomes), outcomes[:-1]

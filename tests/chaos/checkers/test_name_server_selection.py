@@ -210,6 +210,36 @@ def test_a_4_9_call_that_goes_round_the_whole_list_in_one_call_is_valid() -> Non
     assert broken(call(builder, 70.06, NS[1], took_s=0.06)) == {}
 
 
+def given_up(ended_s: float, *, next_s: float | None = None, killed: bool = False) -> dict[str, int]:
+    """A 4.9 producer's call of 60 s found two of three NameServers refused, and no more; its process ended then."""
+    tried = [{"name_server": NS[place], "outcome": "connect_failed"} for place in (1, 2)]
+    builder = channel(client(), 59, "close", NS[1]).at(50).fault("f0", "cut", "toxiproxy.disabled", "producer-0", "ns-1")
+    for place in (1, 2):
+        choice(builder.at(59.1 + place / 10), "producer-0", NS, (place + 1) % 3, NS[place])
+        channel(builder, 59.15 + place / 10, "connect_failed", NS[(place + 1) % 3])
+    call(builder, 60, NS[2], "fail", took_s=0.9, value={"tried": tried})
+    if next_s is not None:
+        call(builder, next_s, NS[0], "fail", value={"tried": [*tried, *tried[:1]]})
+    builder.at(ended_s)
+    if killed:
+        builder.fault("f1", "kill", "sigkill", "producer-0")
+    else:
+        builder.event("producer-0", "stopped")
+    return broken(builder)
+
+
+def test_a_look_up_that_its_clients_own_end_cut_short_has_not_given_up() -> None:
+    assert given_up(60.5) == given_up(62.9) == given_up(60.0, killed=True) == {}
+    assert given_up(90) == {"attempts": 1}
+    assert given_up(62.9, next_s=62) == {"attempts": 1}
+
+
+def test_a_look_up_that_the_runs_end_cut_short_has_not_given_up() -> None:
+    assert (given_up(200.5), given_up(61)) == ({"attempts": 1}, {})
+    tried = [{"name_server": NS[1], "outcome": "connect_failed"}]
+    assert broken(call(client(), 199.9, NS[1], "fail", value={"tried": tried})) == {}
+
+
 def test_a_list_that_is_no_permutation_of_the_configured_is_invalid() -> None:
     builder = starts().at(10).event("producer-0", "name_server_list", value=NS[:2])
     assert broken(choice(builder, "producer-0", NS[:2], 1)) == {"shuffled": 1}

@@ -183,6 +183,31 @@ def test_a_client_that_breaks_a_rule_of_its_profile_is_invalid_as_seen_from_outs
     assert rule in verdict.measured["broken_rules"], verdict.measured["broken_rules"]
 
 
+def closed_after(waited_s: float, gone_s: float) -> Verdict:
+    """A Go client asks once, and then, at a silent NameServer, until it closes its channel; its process ends later."""
+    rows: list[Row] = []
+    of = ClientRows(rows.append, rules_of(PROFILES["go"]), NS, BROKERS)
+    ends_ms = 33_000 + 1000 * waited_s
+    for connection, (name, at_ms) in enumerate((("ns-0", 3_000), ("ns-1", 33_000))):
+        where: dict[str, Any] = {"front": name, "connection": connection}
+        of.saw(Opened(at_ms=at_ms - 1.0, **where, peer=PEER))
+        of.saw(Asked(at_ms=at_ms, **where, opaque=1, code=105, fields={"topic": "orders"}))
+        if name == "ns-0":
+            of.saw(Answered(at_ms=at_ms + 5.0, **where, opaque=1, code=0, body=ROUTE))
+    of.saw(Closed(at_ms=ends_ms, front="ns-1", connection=1, by=By.CLIENT))
+    gone_ms = ends_ms + 1000 * gone_s
+    of.end(gone_ms)
+    builder = cluster(name_servers=3, clients=["producer-0"], workload={"client_profile": "go"})
+    with_rows(builder, "producer-0", [*rows, Row(gone_ms, "stopped", {})])
+    return judge(*builder.end(900).facts())
+
+
+def test_a_program_that_ends_while_it_asks_has_not_given_up_and_one_that_lives_on_has() -> None:
+    assert closed_after(0.4, gone_s=0.5).verdict is Validity.VALID
+    assert closed_after(0.4, gone_s=30).measured["broken_rules"] == {"attempts": 1}
+    assert closed_after(6, gone_s=30).measured["broken_rules"] == {"attempts": 1}
+
+
 def test_a_go_client_is_not_java_and_java_is_not_go() -> None:
     """A client held against another's rules is INVALID: what is inferred fits a profile only where the client does."""
     for is_, held in (("go", "java-4.9"), ("java-4.9", "go"), ("node", "cpp-2.1")):
