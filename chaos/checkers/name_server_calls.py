@@ -351,7 +351,7 @@ class Tries:
                     yield of.broken(rule, row, ", ".join(map(str, outcomes)) + took)
 
     def _cut_short(self, row: Row, of: Selection) -> bool:
-        """Whether the end of its client (SIGTERM, its shutdown, the run's end) may have ended it: nothing came after."""
+        """Whether the end of its client (SIGTERM, its shutdown) or of the run may have ended it: nothing came after."""
         lives = (life.end_ms for life in self._world.lives_of(row.node) if life.incarnation == row.incarnation)
         ends_ms = min(max(lives, default=math.inf), self._world.end_ms)
         return row.time_ms >= ends_ms - LEAVES_MS - self._timers.delivery_ms and not any(

@@ -213,7 +213,9 @@ def test_a_4_9_call_that_goes_round_the_whole_list_in_one_call_is_valid() -> Non
 def given_up(ended_s: float, *, next_s: float | None = None, killed: bool = False) -> dict[str, int]:
     """A 4.9 producer's call of 60 s found two of three NameServers refused, and no more; its process ended then."""
     tried = [{"name_server": NS[place], "outcome": "connect_failed"} for place in (1, 2)]
-    builder = channel(client(), 59, "close", NS[1]).at(50).fault("f0", "cut", "toxiproxy.disabled", "producer-0", "ns-1")
+    builder = (
+        channel(client(), 59, "close", NS[1]).at(50).fault("f0", "cut", "toxiproxy.disabled", "producer-0", "ns-1")
+    )
     for place in (1, 2):
         choice(builder.at(59.1 + place / 10), "producer-0", NS, (place + 1) % 3, NS[place])
         channel(builder, 59.15 + place / 10, "connect_failed", NS[(place + 1) % 3])

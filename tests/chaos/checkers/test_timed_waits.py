@@ -320,7 +320,7 @@ def test_who_is_in_a_group_is_told_at_once_that_another_has_come() -> None:
 
 
 def members_after_a_restart(told_s: float, heard_s: float = 31, forgot_s: float | None = None) -> list[str]:
-    """The broker is back at 25 s and hears consumer-0, then, at 45 s, of consumer-1; consumer-0 rebalances at `told_s`."""
+    """The broker is back at 25 s and hears consumer-0, and at 45 s consumer-1; consumer-0 rebalances at `told_s`."""
     told = cluster(1, ("broker-a",), ("consumer-0", "consumer-1"))
     told.at(20).fault("f1", "kill", "sigkill", "broker-a").at(25).restarted("broker-a")
     told.fault("f1", "kill", "sigkill", "broker-a", end=True)
