@@ -8,7 +8,6 @@ the watch goes on. The faults are inferred anew each time: what is likely may be
 
 from __future__ import annotations
 
-import json
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,18 +20,18 @@ from ..checkers import CHECKS
 from ..checkers.plain.verdicts import verdicts_of_rows
 from ..errors import ScenarioError
 from ..experiment.run_folder import RunFolder, refuse_used
-from ..history.rows import write_parquet
 from ..history.schema import Row
 from ..incident.episodes import episodes_of
 from ..incident.fault_rows import fault_rows, missing_row, unexplained
+from ..incident.folder import counted_scenario, write_folder
 from ..incident.printing import episode_lines
 from ..incident.timeline import timeline_of, wall_text
+from ..incident.writing import numbered
 from ..judging import History, Judged, keep, named_checks
-from ..reports.summary import INCIDENT
-from ..scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel
+from ..scenarios.model import Scenario
 from ..topology import NodeKind
 from ..verdict import Verdict
-from .record import Record, numbered, timers_in
+from .record import Record, timers_in
 
 SUPPORTED = (
     "routes_converge",
@@ -157,7 +156,7 @@ def judged(record: Record, one: Explained, checks: Sequence[str], out: Path | No
     if set(named) == set(SUPPORTED) and len(nothing) < len(found):  # nobody died, say: that is no reason for UNKNOWN
         found, left_out = [one for one in found if one not in nothing], [*nothing, *left_out]
     scenario = _scenario(record, one)
-    folder = None if out is None else write_folder(out, record, one)
+    folder = None if out is None else written(out, record, one)
     history = History(where="what was watched" if out is None else str(out), checks=named, scenario=scenario,
                       folder=folder)  # fmt: skip
     return replace(keep(history, found), left_out=left_out)
@@ -174,11 +173,9 @@ def watched_checks(text: str | None) -> tuple[str, ...] | None:
     return names
 
 
-def write_folder(out: Path, record: Record, one: Explained) -> RunFolder:
+def written(out: Path, record: Record, one: Explained) -> RunFolder:
     """A run folder of it, which `nemesrv check`, `report` and `replay` read."""
     folder = RunFolder(out)
-    write_parquet(one.rows, folder.path)
-    folder.scenario_file.write_text(_scenario(record, one).to_yaml(), encoding="utf-8")
     document = {
         "format": 1,
         "origin": wall_text(record.origin_wall_ms),
@@ -190,7 +187,7 @@ def write_folder(out: Path, record: Record, one: Explained) -> RunFolder:
         "episodes": list(one.episodes),
         "not_seen": list(one.not_seen),
     }
-    (folder.path / INCIDENT).write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_folder(folder, one.rows, _scenario(record, one), document)
     return folder
 
 
@@ -201,22 +198,10 @@ def new_folder(out: Path) -> RunFolder:
 
 
 def _scenario(record: Record, one: Explained) -> Scenario:
-    kinds = [*record.roles.values()]
-    masters = max(kinds.count("broker"), 1)
     begin = next(row["value"] for row in one.rows if row["event"] == "run_begin")
-    return Scenario(
-        name="watched",
-        description=f"Watched from {wall_text(record.origin_wall_ms)} on. No run: see incident.json.",
-        cluster=ClusterModel(
-            name_servers=min(kinds.count("name_server"), 9),
-            brokers=min(masters, 26),
-            slaves=min(-(-kinds.count("slave") // masters), 3),
-            profile=Profile(begin["profile"]).value,
-        ),
-        timers=TimersModel(time_scale=1),
-        workload=WorkloadModel(producers=0, consumers=kinds.count("consumer"), client_starts=0, prober=False),
-        checks=tuple(name for name in CHECKS if name in SUPPORTED),
-        seed=0,
+    learnt = f"Watched from {wall_text(record.origin_wall_ms)} on"
+    return counted_scenario(
+        "watched", learnt, record.roles.values(), Profile(begin["profile"]), checks=SUPPORTED, prober=False
     )
 
 

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 from ...remoting.codes import V5_0_0
 from ...remoting.node.network import Address
 from ...remoting.node.profile import Profile
-from ..checkers.plain.verdicts import CONTROL_CHECKS
 from ..history.schema import Row
+from ..incident.writing import numbered
 from ..oracle.timers import Timers, timers_of_nodes
 from ..settings.catalogue import settings_for
 from ..settings.values import Value
@@ -446,18 +446,3 @@ def timers_in(rows: Iterable[Mapping[str, Any]]) -> Timers:
 
 def _harness(at_ms: float, event: str, **fields: Any) -> Row:
     return {"time_ms": at_ms, "node": "harness", "role": "harness", "incarnation": 0, "event": event, **fields}
-
-
-def numbered(rows: Iterable[Row]) -> list[Row]:
-    """In order of time, each node's and process's numbered from 0."""
-    ordered = sorted(enumerate(rows), key=lambda one: (one[1]["time_ms"], one[1]["event"] == "run_end", one[0]))
-    counts: dict[tuple[str, int], int] = defaultdict(int)
-    found = []
-    for _, row in ordered:
-        process = row["node"], row["incarnation"]
-        found.append({**row, "seq": counts[process]})
-        counts[process] += 1
-    return found
-
-
-__all__ = ["CONTROL_CHECKS", "Record", "numbered", "timers_in"]

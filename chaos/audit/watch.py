@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
+from ...actors.standalone import run_until_done, stop_on_signal
 from ...remoting.node.network import Address
 from ...remoting.node.this_machine import on_this_machine
 from ..errors import HarnessError
@@ -26,7 +24,7 @@ from ..judging import Judged, exit_status, show
 from ..pace import Pace
 from ..verdict import Verdict
 from .auditor import Change
-from .judging import Explained, explained, judged, lines_of, new_folder, verdicts_of, write_folder
+from .judging import Explained, explained, judged, lines_of, new_folder, verdicts_of, written
 from .looks import Look
 from .metrics import Metrics
 from .record import Record
@@ -60,7 +58,7 @@ def run(
     metrics = None if metrics_port is None else Metrics(metrics_port)
     telling = _Telling(say, as_json, checks or (), None if folder is None else folder.path)
     try:
-        status = _run(_watch(name_servers, telling, once, metrics, interval_s, for_s))
+        status = run_until_done(_watch(name_servers, telling, once, metrics, interval_s, for_s))
         return telling.conclude(status)
     finally:
         if metrics is not None:
@@ -96,7 +94,7 @@ class _Telling:
             return
         one = explained(record)
         if self.out is not None:
-            write_folder(self.out, record, one)
+            written(self.out, record, one)
         for verdict in verdicts_of(one, self.checks) if self.checks else ():
             now = str(verdict.verdict), verdict.violations
             if self._said.get(verdict.name) != now:
@@ -149,54 +147,30 @@ async def _watch(
         record = Record([*map(str, name_servers)], now_s=began_s, wall_ms=time.time() * 1000, clock=clock)
     watcher = Watcher(context, name_servers, interval_s, record)
     try:
-        with _ended_by_a_signal(telling.records) as ended:
-            async for look, changes in watcher.looks():
-                if first:
-                    _require_an_answer(look)
-                    telling.record = record
-                    if not once and not as_json:
-                        say(_begin(look, watcher))
-                first = False
-                telling.looked(look.at_s)
-                if metrics is not None:
-                    metrics.looked(look, watcher)
-                for change in changes:
-                    say(line_of(change, as_json=as_json))
-                if once and (is_decided(watcher) or look.at_s - began_s > ONCE_AT_MOST_S):
-                    if not as_json and not watcher.auditor.problems:
-                        say(_begin(look, watcher))
-                    return WRONG if watcher.auditor.problems else RIGHT
-                if ended.is_set() or (for_s is not None and look.at_s - began_s >= for_s):
-                    break
+        ended = stop_on_signal() if telling.records else asyncio.Event()  # what was seen is to be written down
+        async for look, changes in watcher.looks():
+            if first:
+                _require_an_answer(look)
+                telling.record = record
+                if not once and not as_json:
+                    say(_begin(look, watcher))
+            first = False
+            telling.looked(look.at_s)
+            if metrics is not None:
+                metrics.looked(look, watcher)
+            for change in changes:
+                say(line_of(change, as_json=as_json))
+            if once and (is_decided(watcher) or look.at_s - began_s > ONCE_AT_MOST_S):
+                if not as_json and not watcher.auditor.problems:
+                    say(_begin(look, watcher))
+                return WRONG if watcher.auditor.problems else RIGHT
+            if ended.is_set() or (for_s is not None and look.at_s - began_s >= for_s):
+                break
         return RIGHT
     finally:
         if record is not None:
             record.is_over = True
         await watcher.close()
-
-
-@contextmanager
-def _ended_by_a_signal(wanted: bool) -> Iterator[asyncio.Event]:
-    """Set by Ctrl-C or SIGTERM, where that is to be a regular end: what was seen is to be written down."""
-    ended, loop = asyncio.Event(), asyncio.get_running_loop()
-    numbers = (signal.SIGINT, signal.SIGTERM) if wanted else ()
-    for number in numbers:
-        with suppress(NotImplementedError, RuntimeError, ValueError):  # not in the main thread
-            loop.add_signal_handler(number, ended.set)
-    try:
-        yield ended
-    finally:
-        for number in numbers:
-            with suppress(NotImplementedError, RuntimeError, ValueError):
-                loop.remove_signal_handler(number)
-
-
-def _run(work: Coroutine[Any, Any, int]) -> int:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.run(work)
-    return int(uvloop.run(work))
 
 
 def is_decided(watcher: Watcher) -> bool:

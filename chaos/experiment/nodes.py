@@ -62,8 +62,8 @@ class NodePlan:
     def factory(self, name: str, kind: NodeKind) -> Factory:
         """The program of the node, with the planted defect in it where it is ours and one is meant for it."""
         if (by_turns := self.scenario.upgrades().get(name)) is not None:
-            plans = tuple(self._apache_server(name, kind, made_by) for made_by in by_turns)
-            return partial(programs.upgraded_server, plans)
+            plans = (self._apache_server(name, kind, made_by) for made_by in by_turns)
+            return partial(programs.in_turn, tuple(partial(programs.apache_server, plan) for plan in plans))
         if (made_by := self.scenario.implementations().get(name)) is not None and kind in SERVERS:
             server = partial(programs.apache_server, self._apache_server(name, kind, made_by))
             if self.defect is not None and self.defect.name in OF_APACHE and self.defect.is_for(name, kind):

@@ -39,11 +39,6 @@ def apache_server(plan: ServerPlan, context: NodeContext) -> Node:
     return ApacheServer(context, plan)
 
 
-def upgraded_server(plans: tuple[ServerPlan, ...], context: NodeContext) -> Node:
-    """What this process of the node is: the last of `plans` where it was started again oftener."""
-    return apache_server(plans[min(context.incarnation, len(plans) - 1)], context)
-
-
 def in_turn(factories: tuple[Factory, ...], context: NodeContext) -> Node:
     """What this process of the node is: the last of these where it was started again oftener."""
     return factories[min(context.incarnation, len(factories) - 1)](context)

@@ -11,7 +11,7 @@ from .routes import queue_row, route_of
 from .sources import BROKER, NAME_SERVER, Source
 
 _SPLIT = re.compile(r"[;,\s\[\]]+")
-_HOST_PORT = re.compile(r"[\w.\-]+:\d{2,5}")
+HOST_PORT = re.compile(r"[\w.\-]+:\d{2,5}")
 CLIENT_ID = re.compile(r"clientId=([^,\]\s]+)")
 _NEAR_LINES_MS = 2_000.0
 
@@ -54,7 +54,7 @@ def node_name(name: str, id_: int) -> str:
 
 def addresses_in(text: str | None) -> tuple[str, ...]:
     """The `host:port` of a list as any dialect writes it."""
-    return tuple(one for one in _SPLIT.split(text or "") if _HOST_PORT.fullmatch(one))
+    return tuple(one for one in _SPLIT.split(text or "") if HOST_PORT.fullmatch(one))
 
 
 def book_of(sources: Sequence[Source]) -> Book:
@@ -68,7 +68,7 @@ def book_of(sources: Sequence[Source]) -> Book:
 
 
 def _say(book: Book, address: str, name: str, id_: int, weight: int = 1) -> None:
-    if address and name and _HOST_PORT.fullmatch(address):
+    if address and name and HOST_PORT.fullmatch(address):
         book.names[address][name, id_] += weight
 
 
@@ -130,7 +130,7 @@ def _of_dialler(source: Source, book: Book) -> None:
             case "name_server_chosen":
                 book.name_servers[fields["new"]] += 1
             case "registered" | "register_failed" | "unregistered" | "unregister_failed":
-                if _HOST_PORT.fullmatch(fields["name_server"]):
+                if HOST_PORT.fullmatch(fields["name_server"]):
                     book.name_servers[fields["name_server"]] += 1
             case "producer_connected" | "consumer_connected":
                 if (told := CLIENT_ID.search(fields.get("channel", ""))) is not None:
@@ -188,11 +188,11 @@ def _by_path(source: Source, book: Book) -> tuple[str, int, str | None] | None:
     for node, addresses in book.addresses().items():
         name, _, id_ = node.partition("/")
         words = {node.lower(), node.lower().replace("/", "-"), f"{name}-{id_}".lower() if id_ else name.lower()}
-        if any(_has_word(hint, word) for word in words):
+        if any(has_word(hint, word) for word in words):
             return name, int(id_ or 0), addresses[0]
         for address in addresses:
             host = address.partition(":")[0]
-            if not host.startswith("127.") and _has_word(hint, host):
+            if not host.startswith("127.") and has_word(hint, host):
                 return name, int(id_ or 0), address
     last = hint.rpartition("/")[2]
     return (last, 0, None) if source.kind == BROKER and last else None
@@ -203,10 +203,10 @@ def client_by_path(source: Source, book: Book) -> str | None:
     found = [
         known
         for known in sorted(book.client_ids)
-        if "@" in known and any(_has_word(source.hint, word.lower()) for word in re.split("[@#]", known)[:2])
+        if "@" in known and any(has_word(source.hint, word.lower()) for word in re.split("[@#]", known)[:2])
     ]
     return found[0] if len(found) == 1 else None
 
 
-def _has_word(text: str, word: str) -> bool:
+def has_word(text: str, word: str) -> bool:
     return bool(word) and re.search(rf"(?<![\w.]){re.escape(word)}(?![\w.])", text) is not None

@@ -13,6 +13,7 @@ from ..experiment.run_folder import refuse_used
 from ..installation import require_extras
 from ..judging import exit_status, extras_of, find, judge, reasons, show
 from ..preflight import Needs, require
+from ..reports.summary import INCIDENT
 from .importing import config_lines, import_logs, offsets_given, zones_given
 from .printing import lines_of, undecided_lines
 
@@ -44,7 +45,7 @@ def import_and_judge(
     if as_json:
         document = {
             "run_dir": str(one.folder.path),
-            "incident": str(one.folder.path / "incident.json"),
+            "incident": str(one.folder.path / INCIDENT),
             "verdict": str(judged.verdict),
             "checks": [verdict.to_json() for verdict in judged.verdicts],
             "left_out": left_out,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..logs.reading import FileRead, read_logs
-from .book import CLIENT_ID
+from .book import CLIENT_ID, HOST_PORT
 from .line import FileAbout, Line
 from .marks import host_of
 from .plain import about_of, lines_of_rows
@@ -71,7 +70,6 @@ USED = (
     "write_perm_wiped",
 )
 """What sources, clocks and rows are made of."""
-_ADDRESSES = re.compile(r"[\w.\-]+:\d{2,5}")
 _COLUMNS = (
     "file",
     "prefix",
@@ -124,7 +122,7 @@ def hosts_in(lines: Iterable[Line]) -> set[str]:
         clients.add(line.fields.get("client", ""))
         clients.update(CLIENT_ID.findall(line.fields.get("channel", "")))
         if line.event == "route_changed":
-            addresses.update(_ADDRESSES.findall(line.fields["new"]))
+            addresses.update(HOST_PORT.findall(line.fields["new"]))
     found = {host_of(address) for address in addresses} | {client.partition("@")[0] for client in clients}
     return found - {""}
 

@@ -5,28 +5,24 @@ LOGS ─► gather (Spark) ─► reconstruct ─► episodes_of ─► history/
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...remoting.node.profile import Profile
 from ..checkers import CHECKS
 from ..errors import ScenarioError
 from ..experiment.run_folder import RunFolder, refuse_used
-from ..history.rows import write_parquet
-from ..history.schema import Row
 from ..logs.files import LogError
-from ..reports.summary import INCIDENT
-from ..scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel
 from .episodes import episodes_of
 from .fault_rows import fault_rows, unknown_rows
+from .folder import counted_scenario, write_folder
 from .line import FileAbout, Line, zone_ms_of
 from .reconstruct import Reconstructed, reconstruct
 from .supports import logs_for
 from .timeline import wall_text
+from .writing import numbered
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -149,7 +145,7 @@ def written(
     end_ms = max(row["time_ms"] for row in found.rows)
     faults, stretches = fault_rows(found.nodes.roles, inferred["episodes"], end_ms)
     unknown = unknown_rows(found, stretches, end_ms)
-    rows = _numbered([*found.rows, *faults, *unknown])
+    rows = numbered([*found.rows, *faults, *unknown])
     document = {
         **found.to_json(),
         **inferred,
@@ -158,43 +154,13 @@ def written(
         "reading": list(reading),
     }
     folder = RunFolder.create(name, out)
-    write_parquet(rows, folder.path)
-    scenario = _scenario(found, name[:60])
-    folder.scenario_file.write_text(scenario.to_yaml(), encoding="utf-8")
-    (folder.path / INCIDENT).write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    learnt = f"Imported from logs, whose time 0 is {wall_text(found.origin_ms)}"
+    scenario = counted_scenario(
+        name[:60], learnt, found.nodes.roles.values(), found.timers_used.profile, checks=CHECKS, prober=True
+    )
+    write_folder(folder, rows, scenario, document)
     _remove_empty(folder)
     return Imported(folder, found, document, len(rows), reading)
-
-
-def _numbered(rows: Sequence[Row]) -> list[Row]:
-    """In the history's order; the harness's rows numbered anew."""
-    ordered = sorted(rows, key=lambda row: (row["time_ms"], row["event"] == "run_end"))
-    harness = 0
-    for row in ordered:
-        if row["node"] == "harness":
-            row["seq"] = harness
-            harness += 1
-    return ordered
-
-
-def _scenario(found: Reconstructed, name: str) -> Scenario:
-    """What the cluster was, as far as a scenario that only counts nodes can say; `nemesrv replay` writes the whole."""
-    kinds = list(found.nodes.roles.values())
-    masters = max(kinds.count("broker"), 1)
-    return Scenario(
-        name=name,
-        description=f"Imported from logs, whose time 0 is {wall_text(found.origin_ms)}. No run: see incident.json.",
-        cluster=ClusterModel(
-            name_servers=min(max(kinds.count("name_server"), 1), 9),
-            brokers=min(masters, 26),
-            slaves=min(-(-kinds.count("slave") // masters), 3),
-            profile="5.x" if found.timers_used.profile is Profile.V5_X else "4.9",
-        ),
-        timers=TimersModel(time_scale=1),
-        workload=WorkloadModel(producers=kinds.count("producer"), consumers=kinds.count("consumer"), client_starts=0),
-        checks=tuple(CHECKS),
-        seed=0,
-    )
 
 
 def _remove_empty(folder: RunFolder) -> None:

@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .book import Book, _has_word, broker_identity, client_by_path, node_name
+from .book import Book, broker_identity, client_by_path, has_word, node_name
 from .dialler_log import ident
 from .marks import client_id, host_of
 from .sources import BROKER, CLIENT, NAME_SERVER, Source
@@ -221,7 +221,7 @@ def _score(
         score -= 5.0
     elif own is not None:
         score += 3.0
-    if not host.startswith("127.") and _has_word(source.hint, host.lower()):
+    if not host.startswith("127.") and has_word(source.hint, host.lower()):
         score += 100.0
         why.append("its path names the host")
     told = {kind: times for kind, times in told.items() if kind.startswith("reg") or kind in seen}

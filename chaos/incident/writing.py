@@ -52,14 +52,19 @@ class Rows:
 
     def on_axis(self, origin_ms: float) -> list[Row]:
         """In order, with their times from the origin and `seq` by node and process."""
-        numbered = sorted(enumerate(self.made), key=lambda one: (one[1]["time_ms"], one[0]))
-        counts: dict[tuple[str, int], int] = defaultdict(int)
-        rows = []
-        for _, row in numbered:
-            process = row["node"], row["incarnation"]
-            rows.append({**row, "time_ms": max(row["time_ms"] - origin_ms, 0.0), "seq": counts[process]})
-            counts[process] += 1
-        return rows
+        ordered = sorted(self.made, key=lambda row: float(row["time_ms"]))
+        return numbered({**row, "time_ms": max(row["time_ms"] - origin_ms, 0.0)} for row in ordered)
+
+
+def numbered(rows: Iterable[Row]) -> list[Row]:
+    """In order of time, `run_end` the last of its moment, with `seq` from 0 by node and process."""
+    counts: dict[tuple[str, int], int] = defaultdict(int)
+    found = []
+    for row in sorted(rows, key=lambda row: (row["time_ms"], row["event"] == "run_end")):
+        process = row["node"], row["incarnation"]
+        found.append({**row, "seq": counts[process]})
+        counts[process] += 1
+    return found
 
 
 def lag_rows(rows: Rows, source: Source, role: str, last_ms: float) -> None:

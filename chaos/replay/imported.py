@@ -18,6 +18,7 @@ from ..history.schema import Row
 from ..oracle.recorded import object_of
 from ..oracle.timers import Timers
 from ..oracle.world import World
+from ..reports.summary import INCIDENT
 from ..scenarios.model import CHECK_NAMES
 from ..settings.catalogue import GROUPS, settings_for
 from .incident import Entry, Episode, Hypothesis, Incident, read_incident
@@ -53,7 +54,7 @@ _MOST_BROKERS, _MOST_NAME_SERVERS, _MOST_CLIENTS = 26, 9, 60
 
 
 def incident_file(folder: Path) -> Path:
-    return folder / "incident.json"
+    return folder / INCIDENT
 
 
 class _Chosen(NamedTuple):

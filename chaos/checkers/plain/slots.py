@@ -28,14 +28,15 @@ def slots_of_rows(rows: Sequence[Mapping[str, Any]], world: World, found: Sequen
 
 
 def _slot(key: tuple[str, str, int, int, int], rows: Sequence[Mapping[str, Any]], world: World) -> Slot:
-    good = [row for row in rows if _is_good(row, world)]
-    bad_ms = [row["time_ms"] for row in rows if not _is_good(row, world)]
+    good_ms, bad_ms = list[float](), list[float]()
+    for row in rows:
+        (good_ms if _is_good(row, world) else bad_ms).append(row["time_ms"])
     return Slot(
         *key,
-        good=len(good),
+        good=len(good_ms),
         bad=len(bad_ms),
-        first_good_ms=min((row["time_ms"] for row in good), default=None),
-        last_ms=max(row["time_ms"] for row in rows),
+        first_good_ms=min(good_ms, default=None),
+        last_ms=max([*good_ms, *bad_ms]),
         last_bad_ms=max(bad_ms, default=None),
         first_bad_ms=min(bad_ms, default=None),
     )

@@ -65,3 +65,15 @@ class Incident:
         for broker in brokers:
             due = [at for at in self.ticks(broker) if not any(lo <= at < hi for lo, hi in but)]
             self.registers(broker, at=due, with_=with_)
+
+
+def killed(*, boots: bool = True) -> Incident:
+    """broker-a was gone from 200 s to 296 s; its channels closed at 210 s."""
+    incident = Incident()
+    incident.well("broker-b")
+    incident.well("broker-a", but=[(200.0, 300.0)])
+    for server in ("ns-0", "ns-1"):
+        incident.drops(server, "broker-a", 210.0, "closed")
+    if boots:
+        incident.put(296.0, "broker-a", "started", address=ADDRESSES["broker-a"])
+    return incident

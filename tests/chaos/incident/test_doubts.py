@@ -8,19 +8,9 @@ import pytest
 
 from nemesrv.chaos.incident.episodes import episodes_of
 from nemesrv.chaos.incident.hypotheses import Hypothesis
-from tests.chaos.incident.hand_made import ADDRESSES, Incident
+from tests.chaos.incident.hand_made import ADDRESSES, Incident, killed
 
 SERVERS = ["ns-0", "ns-1", "broker-a", "broker-b"]
-
-
-def killed() -> Incident:
-    incident = Incident()
-    incident.well("broker-b")
-    incident.well("broker-a", but=[(200.0, 300.0)])
-    for server in ("ns-0", "ns-1"):
-        incident.drops(server, "broker-a", 210.0, "closed")
-    incident.put(296.0, "broker-a", "started", address=ADDRESSES["broker-a"])
-    return incident
 
 
 def cut() -> Incident:

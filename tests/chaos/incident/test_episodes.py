@@ -8,7 +8,7 @@ import pytest
 
 from nemesrv.chaos.incident.episodes import episodes_of
 from nemesrv.chaos.incident.hypotheses import Episode, Hypothesis
-from tests.chaos.incident.hand_made import ADDRESSES, Incident
+from tests.chaos.incident.hand_made import ADDRESSES, Incident, killed
 
 
 def only(incident: Incident) -> Episode:
@@ -32,17 +32,6 @@ def test_where_all_is_well_nothing_happened() -> None:
 
 def test_of_no_rows_nothing_is_said() -> None:
     assert episodes_of([]).episodes == []
-
-
-def killed(*, boots: bool = True) -> Incident:
-    incident = Incident()
-    incident.well("broker-b")
-    incident.well("broker-a", but=[(200.0, 300.0)])
-    for server in ("ns-0", "ns-1"):
-        incident.drops(server, "broker-a", 210.0, "closed")
-    if boots:
-        incident.put(296.0, "broker-a", "started", address=ADDRESSES["broker-a"])
-    return incident
 
 
 def test_a_process_that_ended_closes_everywhere_and_begins_again() -> None:

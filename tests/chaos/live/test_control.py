@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +45,18 @@ class Up:
         return [tuple(row[name] for name in fields) for row in rows if row["event"] in events]
 
 
+@contextmanager
+def running(folder: Path, stage: VirtualStage, *, name_servers: int, brokers: int) -> Iterator[Up]:
+    scenario = scenario_of(name_servers=name_servers, brokers=brokers, profile="4.9", time_scale=1)
+    of = session(scenario, RunFolder.create("up", folder), stage, lambda _run, _as_run: [])
+    with of as cluster, Control(cluster) as control:
+        yield Up(cluster, control)
+
+
 @pytest.fixture
 def up(tmp_path: Path) -> Iterator[Up]:
-    scenario, folder = scenario_of(name_servers=2, brokers=1, profile="4.9", time_scale=1), tmp_path / "run"
-    running = session(scenario, RunFolder.create("up", folder), VirtualStage(), lambda _run, _as_run: [])
-    with running as cluster, Control(cluster) as control:
-        yield Up(cluster, control)
+    with running(tmp_path / "run", VirtualStage(), name_servers=2, brokers=1) as found:
+        yield found
 
 
 def test_a_fault_of_links_and_one_of_a_node_begin_are_listed_and_end(up: Up) -> None:
@@ -146,10 +153,8 @@ class ThreeHosts(VirtualStage):
 
 @pytest.fixture
 def on_hosts(tmp_path: Path) -> Iterator[Up]:
-    scenario, folder = scenario_of(name_servers=3, brokers=2, profile="4.9", time_scale=1), tmp_path / "run"
-    running = session(scenario, RunFolder.create("up", folder), ThreeHosts(), lambda _run, _as_run: [])
-    with running as cluster, Control(cluster) as control:
-        yield Up(cluster, control)
+    with running(tmp_path / "run", ThreeHosts(), name_servers=3, brokers=2) as found:
+        yield found
 
 
 def test_a_whole_host_is_lost_and_returns_as_the_ordinary_faults_that_this_consists_of(on_hosts: Up) -> None:

@@ -54,8 +54,9 @@ def test_a_node_s_factory_has_the_program_of_every_process(tmp_path: Path) -> No
     for name, kind in (("ns-2", NodeKind.NAME_SERVER), ("broker-b", NodeKind.BROKER)):
         factory = plan.factory(name, kind)
         assert isinstance(factory, partial)
-        assert factory.func is programs.upgraded_server
-        assert [each.implementation for each in factory.args[0]] == ["apache-4.9.7", "apache-5.3.3"]
+        assert factory.func is programs.in_turn
+        assert {each.func for each in factory.args[0]} == {programs.apache_server}
+        assert [each.args[0].implementation for each in factory.args[0]] == ["apache-4.9.7", "apache-5.3.3"]
 
 
 @pytest.mark.parametrize(
