@@ -200,9 +200,10 @@ def new_folder(out: Path) -> RunFolder:
 def _scenario(record: Record, one: Explained) -> Scenario:
     begin = next(row["value"] for row in one.rows if row["event"] == "run_begin")
     learnt = f"Watched from {wall_text(record.origin_wall_ms)} on"
-    return counted_scenario(
-        "watched", learnt, record.roles.values(), Profile(begin["profile"]), checks=SUPPORTED, prober=False
-    )
+    roles = record.roles.values()
+    has_clients = NodeKind.CONSUMER in roles  # of which a scenario has none without the prober that makes their topic
+    profile = Profile(begin["profile"])
+    return counted_scenario("watched", learnt, roles, profile, checks=SUPPORTED, prober=has_clients)
 
 
 def _topology(record: Record) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nemesrv.chaos.audit.judging import LEFT_OUT, SUPPORTED, explained, judged, verdicts_of, watched_checks
-from nemesrv.chaos.audit.looks import BrokerId, BrokerLook, Look, NameServerLook
+from nemesrv.chaos.audit.looks import BrokerId, BrokerLook, Look, Member, NameServerLook
 from nemesrv.chaos.audit.record import Record
 from nemesrv.chaos.checkers import CHECKS
 from nemesrv.chaos.checkers.plain.verdicts import verdicts
@@ -131,6 +131,15 @@ def test_the_folder_of_a_watch_is_a_run_that_says_the_same(tmp_path: Path) -> No
     assert document["topology"]["brokers"] == {"broker-a": {"0": [AT[A]]}, "broker-b": {"0": [AT[B]]}}
     assert (folder / "verdicts.json").is_file()
     assert [row["event"] for row in read_rows(folder)][-1] == "run_end"
+
+
+def test_the_scenario_of_a_watch_counts_the_consumers_that_brokers_tell_of(tmp_path: Path) -> None:
+    record = recorded(lambda _at_s, _at: {A: 8, B: 8}, until_s=60)
+    clients = {Member("group", f"10.0.3.{one}@7"): frozenset(NS) for one in (1, 2)}
+    record.looked(Look(at_s=61, name_servers={at: _server({A: 8, B: 8}, ()) for at in NS}, clients=clients))
+    folder = RunFolder.create("watched", tmp_path / "night").path
+    judged(record, explained(record), (), folder)
+    assert RunFolder(folder).scenario().workload.consumers == 2
 
 
 def test_that_the_watch_closes_its_own_channels_at_its_end_is_no_fault() -> None:
