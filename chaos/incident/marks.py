@@ -131,8 +131,8 @@ def _followed(fields: Mapping[str, str], at_ms: float) -> Iterator[Mark]:
     old, new = (route_of(fields.get(which) or "") or {} for which in ("old", "new"))
     before, after = _addresses(old), _addresses(new)
     if before:
-        yield from (Mark(f"{HEARD}-{address}", at_ms) for address in before - after)
-        yield from (Mark(f"{HEARD}+{address}", at_ms) for address in after - before)
+        yield from (Mark(f"{HEARD}-{address}", at_ms) for address in sorted(before - after))
+        yield from (Mark(f"{HEARD}+{address}", at_ms) for address in sorted(after - before))
 
 
 def _addresses(route: Mapping[str, Any]) -> set[str]:

@@ -89,8 +89,8 @@ def _shared(
 ) -> list[tuple[float, float]]:
     """How far apart each moment is of which both tell, and its weight."""
     told = []
-    for key in mine.keys() & theirs.keys():
-        if key.startswith(_NOT_AT_ONCE):
+    for key in mine:
+        if key not in theirs or key.startswith(_NOT_AT_ONCE):
             continue
         times = sorted(mark.at_ms for mark in theirs[key])
         for mark in mine[key]:
