@@ -41,9 +41,9 @@ from ..remoting.node.network import Address
 from ..remoting.node.node import NodeContext
 from ..remoting.node.profile import Profile
 from ..remoting.properties import format_properties, parse_properties
+from ..remoting.topics import TBW102
 from ..remoting.transport import RemotingClient
 from . import broker_calls
-from .config import TBW102
 from .consumer.pull import PullStatus, pull, pull_sys_flag
 from .name_server_client import NameServerClient
 

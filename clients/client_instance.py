@@ -44,9 +44,9 @@ from ..remoting.node.node import NodeContext
 from ..remoting.node.profile import Profile
 from ..remoting.time_outs import record_timed_out
 from ..remoting.top_addressing import TopAddressing
+from ..remoting.topics import RETRY_GROUP_TOPIC_PREFIX, TBW102
 from ..remoting.transport import Connection, RemotingClient
-from .config import DEFAULT_INSTANCE_NAME, TBW102, ClientConfig
-from .config import RETRY_GROUP_TOPIC_PREFIX as RETRY_GROUP_TOPIC_PREFIX
+from .config import DEFAULT_INSTANCE_NAME, ClientConfig
 from .locks import try_lock
 from .name_server_client import NameServerClient
 from .route_cache import RouteCache, TopicPublishInfo, borrowed_route, dialable_addresses, publish_info, subscribe_set

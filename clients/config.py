@@ -11,13 +11,10 @@ from dataclasses import dataclass
 
 from ..remoting.node.network import Address
 from ..remoting.node.profile import Profile
+from ..remoting.topics import TBW102
 from .name_servers import JAVA, SelectionRules
 
 DEFAULT_INSTANCE_NAME = "DEFAULT"
-TBW102 = "TBW102"
-"""The broker's template topic for topics created at their first send (`TopicValidator.AUTO_CREATE_TOPIC_KEY_TOPIC`)."""
-
-RETRY_GROUP_TOPIC_PREFIX = "%RETRY%"
 
 _RETRY_RESPONSE_CODES_4_9 = frozenset({17, 14, 1, 16, 204, 205})
 _RETRY_RESPONSE_CODES_5_3 = _RETRY_RESPONSE_CODES_4_9 | {2, 1500}

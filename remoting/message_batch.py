@@ -14,6 +14,7 @@ from typing import NamedTuple
 from .errors import LocalProtocolError, RemoteProtocolError
 from .message import Message, raw_properties
 from .message_properties import PROPERTIES_MAX
+from .topics import RETRY_GROUP_TOPIC_PREFIX
 
 _HEAD = struct.Struct(">iiiii")
 _LENGTH_2 = struct.Struct(">h")
@@ -40,7 +41,7 @@ def encode_batch(messages: Sequence[Message]) -> bytes:
             raise LocalProtocolError("the messages of a batch must agree on WAIT")
         if message.delay_level > 0:
             raise LocalProtocolError("a delayed message cannot be in a batch")
-        if message.topic.startswith("%RETRY%"):
+        if message.topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
             raise LocalProtocolError("a retry message cannot be in a batch")
         parts.append(encode_item(BatchItem(message.flag, message.body, raw_properties(message.properties))))
     return b"".join(parts)

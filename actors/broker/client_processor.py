@@ -27,12 +27,12 @@ from ...remoting.headers.broker import (
     UnregisterClientRequestHeader,
     UpdateConsumerOffsetRequestHeader,
 )
+from ...remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ...remoting.transport import Connection
 from .client_manager import Client
 from .services import Services, refuse
 from .sql_filter import SqlError
 from .subscriptions import FilterUnsupported, wanted_by
-from .topics import RETRY_PREFIX
 
 IN_MEMORY_BYTES = 2 << 30
 """A message this near to the log's end counts as in memory (`accessMessageInMemoryMaxRatio` of the machine's)."""
@@ -57,7 +57,7 @@ class ClientProcessor:
                     return services.invalid(f"consumer group {data.group_name[:130]!r} cannot be created")
             else:
                 services.topics.create_for_group(
-                    RETRY_PREFIX + data.group_name,
+                    RETRY_GROUP_TOPIC_PREFIX + data.group_name,
                     group.retry_queue_nums,
                     topic_sys_flag=2 if data.unit_mode else 0,
                     now_ms=now_ms,

@@ -37,11 +37,12 @@ from ...remoting.message_properties import (
     tags_code,
 )
 from ...remoting.node.profile import Profile
+from ...remoting.topics import DLQ_GROUP_TOPIC_PREFIX, NOT_ALLOWED_TO_SEND, RETRY_GROUP_TOPIC_PREFIX
 from ...remoting.transport import Connection
 from .schedule import parked
 from .services import Services, not_stored, refuse
 from .store import Append, MessageIllegal, PutMessage, StoreFull
-from .topics import DLQ_PREFIX, RETRY_PREFIX, is_sendable, topic_name_error
+from .topics import topic_name_error
 from .transactions import Transactions
 
 MULTI_TAGS_FLAG = 2
@@ -139,7 +140,7 @@ class SendProcessor:
             error = topic_name_error(name)
             if error is not None:
                 return services.invalid(error)
-        if not is_sendable(name):
+        if name in NOT_ALLOWED_TO_SEND:
             return refuse(ResponseCode.NO_PERMISSION, f"Sending message to topic[{name}] is forbidden.")
         if topic is None:
             topic = self._create(connection, header)
@@ -166,7 +167,7 @@ class SendProcessor:
     def _create(self, connection: Connection, header: SendMessageRequestHeader) -> TopicConfig | None:
         services, name = self._services, header.topic
         services.context.log.warning("the topic %s not exist, producer: %s", name, connection.remote_address)
-        retry = name.startswith(RETRY_PREFIX)
+        retry = name.startswith(RETRY_GROUP_TOPIC_PREFIX)
         sys_flag = (2 if retry else 1) if header.unit_mode else 0
         created = services.topics.create_by_default(
             name,
@@ -212,7 +213,7 @@ class SendProcessor:
         if transactional and services.config.reject_transaction_message:
             remark = f"the broker[{services.host}] sending transaction message is forbidden"
             raise _Refused(ResponseCode.NO_PERMISSION, remark)
-        if name.startswith(RETRY_PREFIX):
+        if name.startswith(RETRY_GROUP_TOPIC_PREFIX):
             dead = self._retry_is_dead(request, header)
             if dead is not None:
                 name, queue_id, delay = dead.topic_name, 0, 0
@@ -257,7 +258,7 @@ class SendProcessor:
 
     def _retry_is_dead(self, request: RemotingCommand, header: SendMessageRequestHeader) -> TopicConfig | None:
         """The DLQ topic when a retry sent as an ordinary message has used up its tries. Raises _Refused."""
-        services, group = self._services, header.topic[len(RETRY_PREFIX) :]
+        services, group = self._services, header.topic[len(RETRY_GROUP_TOPIC_PREFIX) :]
         settings = services.groups.find(group, now_ms=services.now_ms)
         if settings is None:
             raise _Refused(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group not exist, {group}")
@@ -281,7 +282,7 @@ class SendProcessor:
         queue_id: int,
     ) -> tuple[Append, str | None]:
         """Store a batch as consecutive messages, all or none. Raises _Refused, MessageIllegal, StoreFull."""
-        if topic.topic_name.startswith(RETRY_PREFIX):
+        if topic.topic_name.startswith(RETRY_GROUP_TOPIC_PREFIX):
             raise _Refused(ResponseCode.MESSAGE_ILLEGAL, "batch request does not support retry group")
         try:
             items = decode_batch(request.body)
@@ -317,7 +318,7 @@ class SendProcessor:
         self, group: str, settings: SubscriptionGroupConfig, *, dead: bool, unit_mode: bool
     ) -> TopicConfig | RemotingCommand:
         """The group's retry or dead-letter topic, created if need be, or the refusal."""
-        name = (DLQ_PREFIX if dead else RETRY_PREFIX) + group
+        name = (DLQ_GROUP_TOPIC_PREFIX if dead else RETRY_GROUP_TOPIC_PREFIX) + group
         nums = DLQ_QUEUE_NUMS if dead else settings.retry_queue_nums
         topic = self._services.topics.create_for_group(
             name, nums, topic_sys_flag=2 if unit_mode and not dead else 0, now_ms=self._services.now_ms

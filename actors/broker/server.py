@@ -26,6 +26,7 @@ from ...remoting.node.profile import Profile
 from ...remoting.properties import format_properties, parse_properties
 from ...remoting.time_outs import record_timed_out
 from ...remoting.top_addressing import TASK, TopAddressing
+from ...remoting.topics import HALF_TOPIC, SCHEDULE_TOPIC
 from ...remoting.transport import Connection, RemotingClient, RemotingServer
 from .admin_processor import AdminProcessor
 from .client_processor import ClientProcessor
@@ -48,7 +49,7 @@ from .send_processor import SendProcessor
 from .services import Services
 from .slave_synchronize import SlaveSynchronize
 from .store import MessageStore, scheduled_tags_code
-from .topics import HALF_TOPIC, SCHEDULE_TOPIC, TopicTable
+from .topics import TopicTable
 from .transaction_processor import TransactionProcessor
 from .transactions import Transactions
 

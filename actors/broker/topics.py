@@ -20,45 +20,14 @@ from ...remoting.bodies.route import DataVersion, TopicConfig
 from ...remoting.codes import PERM_INHERIT, PERM_READ, PERM_WRITE
 from ...remoting.errors import RocketMQError
 from ...remoting.node.profile import Profile
+from ...remoting.topics import HALF_TOPIC, OP_TOPIC, SCHEDULE_TOPIC, SYSTEM_TOPICS, TBW102, is_system_topic
 from .config import BrokerConfig
 from .files import read_whole, write_whole
 
-AUTO_CREATE_TOPIC = "TBW102"
-SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
-HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
-OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
-TRANSACTION_DISCARD_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
-RETRY_PREFIX = "%RETRY%"
-DLQ_PREFIX = "%DLQ%"
 TOPIC_MAX_LENGTH = 127
 SCHEDULE_QUEUE_NUMS = 18
 MAX_TOPICS = 100_000
 """A client that names ever new topics must not take the memory of the broker and of every NameServer."""
-
-_SYSTEM_TOPICS = frozenset(
-    {
-        AUTO_CREATE_TOPIC,
-        SCHEDULE_TOPIC,
-        "BenchmarkTest",
-        HALF_TOPIC,
-        "RMQ_SYS_TRACE_TOPIC",
-        OP_TOPIC,
-        TRANSACTION_DISCARD_TOPIC,
-        "SELF_TEST_TOPIC",
-        "OFFSET_MOVED_EVENT",
-        "CHECKPOINT_TOPIC",
-    }
-)
-_NOT_SENDABLE = frozenset(
-    {
-        SCHEDULE_TOPIC,
-        HALF_TOPIC,
-        OP_TOPIC,
-        TRANSACTION_DISCARD_TOPIC,
-        "SELF_TEST_TOPIC",
-        "OFFSET_MOVED_EVENT",
-    }
-)
 NAME_CHARACTERS = frozenset("%|_-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 
 TopicListener = Callable[[str, TopicConfig | None], None]
@@ -75,11 +44,6 @@ def topic_name_error(topic: str) -> str | None:
         # 5.x allows a retry topic 255, in a V2 record that 4.9 clients cannot read; here every record is V1.
         return f"The specified topic is longer than topic max length: {TOPIC_MAX_LENGTH}"
     return None
-
-
-def is_sendable(topic: str) -> bool:
-    """False for the topics that clients may not send to."""
-    return topic not in _NOT_SENDABLE
 
 
 class TopicTable:
@@ -99,7 +63,7 @@ class TopicTable:
         self._log = log or logging.getLogger("nemesrv.broker")
         self._dirty = False
         self.topic_config_table: dict[str, TopicConfig] = {topic.topic_name: topic for topic in _initial_topics(config)}
-        self._system = _SYSTEM_TOPICS | self.topic_config_table.keys()
+        self._system = SYSTEM_TOPICS | self.topic_config_table.keys()
         self.data_version = DataVersion(timestamp=now_ms, counter=0)
         content = None if path is None else read_whole(path)
         if content is not None and path is not None:
@@ -120,7 +84,7 @@ class TopicTable:
 
     def is_system(self, topic: str) -> bool:
         """True for RocketMQ's own topics, the cluster's and the broker's name among them."""
-        return topic in self._system or topic.startswith("rmq_sys_")
+        return topic in self._system or is_system_topic(topic)
 
     def begin_with(self, topic: TopicConfig) -> None:
         """The topic is there as if the file had had it; nobody is told of it. One that is there already stays."""
@@ -246,7 +210,7 @@ def _initial_topics(config: BrokerConfig) -> list[TopicConfig]:
         topic(f"{config.cluster_name}_REPLY_TOPIC", 1),
     ]
     if config.auto_create_topic_enable:
-        topics.append(topic(AUTO_CREATE_TOPIC, config.default_topic_queue_nums, rw | PERM_INHERIT))
+        topics.append(topic(TBW102, config.default_topic_queue_nums, rw | PERM_INHERIT))
     if config.trace_topic_enable:
         topics.append(topic(config.msg_trace_topic_name, 1))
     if config.profile is Profile.V5_X:

@@ -28,9 +28,9 @@ from ...remoting.message_properties import (
     format_properties,
     tags_code,
 )
+from ...remoting.topics import HALF_TOPIC, OP_TOPIC, TRANSACTION_DISCARD_TOPIC
 from .services import Services
 from .store import Append, MessageIllegal, PutMessage, StoreFull
-from .topics import HALF_TOPIC, OP_TOPIC, TRANSACTION_DISCARD_TOPIC
 
 GROUP = "CID_RMQ_SYS_TRANS"
 NOT_ENDED, COMMIT, ROLLBACK = 0, 8, 12

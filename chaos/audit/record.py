@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from ...remoting.codes import V5_0_0
 from ...remoting.node.network import Address
 from ...remoting.node.profile import Profile
+from ...remoting.topics import is_own
 from ..history.schema import Row
 from ..incident.writing import numbered
 from ..oracle.timers import Timers, timers_of_nodes
@@ -40,7 +41,6 @@ SILENT_MS = 15_000.0
 """Who gave no answer for longer may have done anything meanwhile."""
 LAG_EACH_MS = 300_000.0
 OWN_CLOSE_MS, SHORT_GAP_MS = 500.0, 4_000.0
-_SYSTEM = ("%RETRY%", "%DLQ%", "RMQ_SYS", "TBW102", "SCHEDULE_TOPIC", "BenchmarkTest", "OFFSET_MOVED", "SELF_TEST")
 
 
 class Blind(NamedTuple):
@@ -328,7 +328,7 @@ class Record:
         if not listed or not self._brokers:
             return
         known = frozenset[str]().union(*listed)
-        others = sorted(topic for topic in known - clusters - self.roles.keys() if not topic.startswith(_SYSTEM))
+        others = sorted(topic for topic in known - clusters - self.roles.keys() if not is_own(topic))
         first = sorted(clusters & known)[:TOPICS_MAX]
         step = max(1, len(others) // max(1, TOPICS_MAX - len(first)))
         self.topics = tuple([*first, *others[::step]][:TOPICS_MAX])

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ...remoting.topics import is_own
 from ..incident.line import Line
 from ..incident.reconstruct import Reconstructed
 from ..incident.sources import BROKER, CLIENT, NAME_SERVER, Source
@@ -23,7 +24,6 @@ APART_MS = 120_000
 """Failures further apart are two."""
 LED_TO_MS = 15_000
 """So long before a broker's removal stands what it was removed for."""
-_OWN_TOPICS = ("TBW102", "%RETRY%", "%DLQ%", "RMQ_SYS_", "SCHEDULE_TOPIC_XXXX")
 _BROKER_NAME = re.compile(r"brokerName=([^,\]}]+)")
 _ADDRESS = re.compile(r"(?:\d{1,3}(?:\.\d{1,3}){3}|[\w-]+(?:\.[\w-]+)*):\d{2,5}")
 
@@ -314,7 +314,7 @@ def _failure(client: str, line: Line, at: At, asked: str | None) -> Failure | No
     topic = fields.get("topic", "")
     said = fields.get("said", "") or fields.get("text", "")
     if line.event == "route_missing" or fields.get("code") == TOPIC_NOT_EXIST or said.startswith("No route info"):
-        if not topic or topic.startswith(_OWN_TOPICS):
+        if not topic or is_own(topic):
             return None
         return Failure(client, NO_ROUTE, topic, asked, at, at)
     if line.event == "client_exception":

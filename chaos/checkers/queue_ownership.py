@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from ...remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ..oracle.queue_owners import Holding, Judged, Piece, Queue, Tables, holdings, judged, pieces
 from ..oracle.quiet import aftermath_ms
 from ..oracle.world import World
@@ -23,7 +24,6 @@ from .lateness import LagWindow
 from .tolerance import Tolerance, tolerance
 
 NAME = "queue_ownership"
-_RETRY = "%RETRY%"
 _COLUMNS = ("time_ms", "seq", "node", "incarnation", "topic")
 
 
@@ -83,7 +83,9 @@ def _groups(world: World, topic: str) -> dict[str, frozenset[str]]:
     found = {
         group: frozenset(members)
         for group, members in world.groups.items()
-        if topic == world.topic_of(members[0]) or topic == f"{_RETRY}{group}" or len(world.groups) == 1
+        if topic == world.topic_of(members[0])
+        or topic == f"{RETRY_GROUP_TOPIC_PREFIX}{group}"
+        or len(world.groups) == 1
     }
     if world.workload.get("broadcasting"):
         return {name: frozenset([name]) for members in found.values() for name in sorted(members)}

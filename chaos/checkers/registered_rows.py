@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...remoting.node.profile import Profile
+from ...remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ..oracle.roles import members_of
 from ..oracle.slaves import slaves_of
 from ..oracle.told_by_hand import told_by_hand
@@ -112,7 +113,7 @@ class RegisteredRows:
         sent = [one.began_ms for slave in slaves for one in self.sent(slave, name_server)]
         if sent:
             yield from (Held(min(sent), math.inf, setting.row) for setting in settings)
-            if topic.startswith("%RETRY%"):  # it makes a group's own topic, too, when the first of its consumers comes
+            if topic.startswith(RETRY_GROUP_TOPIC_PREFIX):  # made, too, when the first of the group's consumers comes
                 yield Held(min(sent), math.inf, _RETRY)
         members = members_of(self._world).get(broker)
         if members is not None and members.has_acting_master:  # of such a name none may be written to without a master

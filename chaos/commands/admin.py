@@ -13,14 +13,14 @@ from typing import Any, TypeVar
 
 import click
 
-from ...clients.config import RETRY_GROUP_TOPIC_PREFIX, parse_name_servers
+from ...clients.config import parse_name_servers
 from ...remoting.bodies.client import ConsumeStats, OffsetWrapper, TopicOffset
 from ...remoting.codes import PERM_READ, PERM_WRITE
 from ...remoting.message import MessageQueue
 from ...remoting.node.network import Address
+from ...remoting.topics import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 from .admin_session import AdminSession, brokers_of, masters_of, parsed, print_table, run
 
-DLQ_GROUP_TOPIC_PREFIX = "%DLQ%"
 MAX_QUEUE_NUMS = 65_536
 _PERM_TEXT = {PERM_READ: "R--", PERM_WRITE: "-W-", PERM_READ | PERM_WRITE: "RW-"}
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from ...clients.client_instance import RETRY_GROUP_TOPIC_PREFIX
 from ...clients.consumer.allocation import allocate_averagely
 from ...clients.consumer.consume_service import ConsumeService
 from ...clients.consumer.offset_store import RemoteBrokerOffsetStore
 from ...clients.consumer.process_queue import ProcessQueue
 from ...clients.consumer.rebalance import Rebalancer
 from ...remoting.message import MessageQueue, StoredMessage
+from ...remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ..topology import NodeKind
 from ..workloads.consumer import ConsumerNode
 from .model import Defect, checks, replace_part

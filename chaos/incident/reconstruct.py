@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...remoting.topics import is_own
 from ..history.schema import Row
 from ..oracle.timers import Timers
 from .align import aligned, reference
@@ -281,7 +282,7 @@ def _topics_of_clients(rows: Rows) -> dict[str, str]:
     counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for row in rows.made:
         topic = row.get("topic")
-        if row["event"] == "route_changed" and topic and not str(topic).startswith(("%RETRY%", "TBW102", "RMQ_SYS")):
+        if row["event"] == "route_changed" and topic and not is_own(topic):
             counts[row["node"]][str(topic)] += 1
     return {node: max(sorted(of), key=lambda topic: of[topic]) for node, of in sorted(counts.items())}
 

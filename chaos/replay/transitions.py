@@ -21,6 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ...remoting.topics import is_own
 from ..oracle.recorded import list_of, object_of
 
 EVENTS = (
@@ -37,9 +38,6 @@ UNTOLD = "unknown"
 BLINK_MS = 1_000.0
 """What was so for less than a second is not counted: at a heal, closes and bytes that were held come at once in any
 order; and logs have stamps of whole seconds."""
-_SYSTEM = frozenset(("TBW102", "BenchmarkTest", "SELF_TEST_TOPIC", "OFFSET_MOVED_EVENT", "DefaultCluster",
-                     "SCHEDULE_TOPIC_XXXX", "DefaultHeartBeatSyncerTopic"))  # fmt: skip
-_SYSTEM_STARTS = ("%", "RMQ_SYS_", "rmq_sys_", "CID_", "checkpoint_")
 
 
 class Transition(NamedTuple):
@@ -105,13 +103,7 @@ def name_of_broker(name: str | None, id_: int | None) -> str:
 
 def is_system(topic: str | None, brokers: Iterable[str] = ()) -> bool:
     """Whether a topic is RocketMQ's own, so that nobody sends to it by name."""
-    return (
-        not topic
-        or topic in _SYSTEM
-        or topic in brokers
-        or topic.startswith(_SYSTEM_STARTS)
-        or topic.endswith("_REPLY_TOPIC")
-    )
+    return not topic or topic in brokers or is_own(topic)
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ..client_instance import RETRY_GROUP_TOPIC_PREFIX
+from ...remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ..config import ClientConfig, require_positive
 from .process_queue import FlowLimits
 

@@ -18,8 +18,9 @@ from ...remoting.errors import RocketMQError
 from ...remoting.message import MessageQueue
 from ...remoting.node.node import NodeContext
 from ...remoting.node.profile import Profile
+from ...remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ..broker_calls import find_broker, max_offset, search_offset
-from ..client_instance import RETRY_GROUP_TOPIC_PREFIX, MQClientInstance
+from ..client_instance import MQClientInstance
 from .allocation import allocate_averagely
 from .config import ConsumeFromWhere, ConsumerConfig, MessageModel
 from .offset_store import OffsetStore

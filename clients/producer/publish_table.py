@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from ...remoting.errors import ClientError, ProtocolError, TransportError
 from ...remoting.node.profile import Profile
+from ...remoting.topics import TBW102
 from ..client_instance import MQClientInstance
-from ..config import TBW102, ProducerConfig
+from ..config import ProducerConfig
 from ..route_cache import TopicPublishInfo
 from .queue_selection import QueueRing
 from .send_result import RouteQueryFailed

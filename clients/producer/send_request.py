@@ -20,20 +20,11 @@ from ...remoting.message import Message, MessageQueue
 from ...remoting.message_batch import encode_batch
 from ...remoting.message_properties import format_properties
 from ...remoting.node.profile import Profile
-from ..config import RETRY_GROUP_TOPIC_PREFIX, ProducerConfig
+from ...remoting.topics import NOT_ALLOWED_TO_SEND, RETRY_GROUP_TOPIC_PREFIX
+from ..config import ProducerConfig
 
 TOPIC_MAX_LENGTH = 127
 _TOPIC = re.compile(r"[%|a-zA-Z0-9_-]+")
-_NOT_ALLOWED_TO_SEND = frozenset(
-    {
-        "SCHEDULE_TOPIC_XXXX",
-        "RMQ_SYS_TRANS_HALF_TOPIC",
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-        "TRANS_CHECK_MAX_TIME_TOPIC",
-        "SELF_TEST_TOPIC",
-        "OFFSET_MOVED_EVENT",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +126,7 @@ def _check(message: Message, config: ProducerConfig) -> None:
         raise ClientError(f"The specified topic is longer than topic max length {TOPIC_MAX_LENGTH}.")
     if not _TOPIC.fullmatch(topic):
         raise ClientError(f"The specified topic[{topic}] contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$")
-    if topic in _NOT_ALLOWED_TO_SEND:
+    if topic in NOT_ALLOWED_TO_SEND:
         raise ClientError(f"Sending message to topic[{topic}] is forbidden.")
     if not message.body:
         raise ClientError("the message body length is zero")

@@ -10,6 +10,7 @@ import math
 from collections import defaultdict
 from typing import Any
 
+from ....remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from ...oracle.world import World
 from .data import Recorded
 from .found import LANE_MAX
@@ -58,7 +59,7 @@ def queue_lanes(recorded: Recorded, world: World) -> list[Lane]:
 
 
 def _label(topic: str, queue: int, *, several: bool) -> str:
-    if topic.startswith("%RETRY%"):
+    if topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
         return f"retry {queue}"
     return f"{topic} {queue}" if several else f"queue {queue}"
 

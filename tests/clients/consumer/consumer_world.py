@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from nemesrv.clients.client_instance import RETRY_GROUP_TOPIC_PREFIX
 from nemesrv.remoting.codes import RequestCode
 from nemesrv.remoting.headers.broker import PullMessageRequestHeader
+from nemesrv.remoting.topics import RETRY_GROUP_TOPIC_PREFIX
 from tests.virtual import MemoryNetwork, VirtualClock
 
 from ..small_broker import SmallBroker
