@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .causes import Cause, link_causes, process_causes
+from .client_profiles import Advance
 from .hung import hung_brokers
 from .lists import in_use
 from .lost_brokers import alive, merged, while_it_lives
@@ -90,6 +91,14 @@ def _matters(timers: Timers, cause: Cause) -> bool:
     return cause.delay is None or cause.delay.round_trip_max_ms >= timers.A_ms
 
 
+def _takes_turns(world: World, client: str) -> bool:
+    """Whether its profile has the next NameServer asked at every request; not of one that chooses by no profile."""
+    try:
+        return world.client_profile_of(client).advance is Advance.EVERY_REQUEST
+    except KeyError:
+        return False
+
+
 def _window(world: World, client: str, start_ms: float, causes: Sequence[Cause]) -> Window | None:
     """The widest window of these causes, J later; None when one of them may let calls through."""
     timers, widest = world.timers_of(client), Window(0, 0, "", "")
@@ -97,7 +106,9 @@ def _window(world: World, client: str, start_ms: float, causes: Sequence[Cause])
         reach = Reach.of(cause.loss, cause.delay, timers, packets=cause.packets)
         if reach is None:
             return None
-        window = leave_window(timers, reach, name_servers=len(world.addresses_of(client)))
+        window = leave_window(
+            timers, reach, name_servers=len(world.addresses_of(client)), each_request=_takes_turns(world, client)
+        )
         widest = max(widest, window, key=lambda window: window.latest_ms)
     if widest.latest_ms == NEVER:
         return None

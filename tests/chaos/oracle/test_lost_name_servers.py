@@ -46,6 +46,20 @@ def test_a_hung_broker_holds_up_the_poll_by_which_a_client_leaves_its_name_serve
     assert lost(builder.end(400))["producer-0", "ns-0"] == (163, 300)
 
 
+@pytest.mark.parametrize(("profile", "from_s"), [("go", 136), ("node", 133), ("java-4.9", 160), ("rust", 160)])
+def test_a_client_that_takes_the_next_one_at_every_request_is_past_a_silent_one_after_one_try(
+    profile: str, from_s: float
+) -> None:
+    """Go's never closes a silent connection, so by Java's rules it might stay there for ever."""
+    builder = cluster()
+    value = {"kind": "producer", "implementation": "go", "client_profile": profile, "dialler": "go"}
+    builder.event("harness", "node", source="go", value=value)
+    builder.event("go", "started")
+    fault = ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "go", "ns-0")
+    builder.at(100).fault(*fault).at(300).fault(*fault, end=True)
+    assert lost(builder.end(400)) == {("go", "ns-0"): (from_s, 300)}
+
+
 def test_the_only_name_server_may_be_stayed_on_for_ever() -> None:
     fault = ("f1", "pause", "sigstop", "ns-0")
     builder = cluster(name_servers=1, clients=CLIENTS).at(100).fault(*fault).at(300).fault(*fault, end=True)

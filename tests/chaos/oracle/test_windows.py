@@ -29,6 +29,7 @@ from nemesrv.remoting.node.profile import Profile
 V4 = Timers.for_profile("4.9")
 V5 = Timers.for_profile("5.x")
 ACTING = Timers.for_profile("5.x", acting_master=True)
+GO = V4.with_(A_ms=6_000.0, C_ms=6_000.0, Z=False)  # takes the next NameServer at every request
 V4_KEEPS = Timers.for_profile("4.9", Z=False)  # up to 4.9.0 a time-out leaves the socket open
 
 
@@ -106,6 +107,9 @@ SECTION_4: list[tuple[str, Timers, Any, Any]] = [
     ("left: one call fails first", V4, leave_window(V4, DEAF).latest_ms, 60_000),
     ("left: one call fails first", V5, leave_window(V5, DEAF).latest_ms, 60_000),
     ("left: SYN dropped", V4, leave_window(V4, SYN).latest_ms, 63_000),
+    ("left: it takes the next one anyhow", GO, leave_window(GO, REFUSED, each_request=True).latest_ms, 30_000),
+    ("left: one try fails first", GO, leave_window(GO, DEAF, each_request=True).latest_ms, 36_000),
+    ("left: SYN dropped at one try", V4, leave_window(V4, SYN, each_request=True).latest_ms, 33_000),
     ("left: there is no other", V5, leave_window(V5, DEAF, name_servers=1).latest_ms, NEVER),
 ]
 
