@@ -71,8 +71,8 @@ apache: setup ## the shipped scenarios on Apache's NameServers and brokers, 4.9.
 clients: setup ## every client of tests/clients_matrix through nemesrv conform, and docs/clients.md (about 5 minutes each; make clients CLIENTS="go-2.1.2")
 	@$(PY) -m tests.clients_matrix $(CLIENTS)
 
-client-hour: setup ## one client at our servers for an hour: sends, receives, rebalances, leaves; every error told (make client-hour CLIENT=go-2.1.2)
-	@$(PY) -m tests.clients_matrix.hour $(or $(CLIENT),go-2.1.2)
+client-hour: setup ## clients at our servers for an hour, all at once: send, receive, rebalance, leave; every error told (make client-hour CLIENTS="go-2.1.2 java-5.3.3")
+	@$(PY) -m tests.clients_matrix.hour $(or $(CLIENTS),go-2.1.2)
 
 mutation: setup ## mutants of the route table and the selection code, and what the unit tests kill (about 10 minutes)
 	@$(PY) -m tests.mutation

@@ -59,7 +59,7 @@ def leave_window(timers: Timers, reach: Reach, *, name_servers: int = 3, each_re
     does not answer, or is reset by the call's own bytes, costs one call first. Polls keep to their ticks, so the call
     that fails (A) lies within the P until the next. Where a dial itself has no answer, it is the one to another
     NameServer that comes C later. A client that takes the next one at `each_request` makes one within P, and its try of
-    the lost one takes no longer than C where it cannot connect, and A where it waits, whether or not the channel closes.
+    the lost one takes C at most where it cannot connect, and A where it waits, whether or not the channel closes.
     """
     who = "that takes the next one at every request" if each_request else _CLIENTS[timers.profile]
     row = f"client leaves a NameServer: {reach}, client {who}"

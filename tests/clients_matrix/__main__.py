@@ -3,7 +3,8 @@
     python -m tests.clients_matrix [CLIENT …] [--starts N] [--out FOLDER]
     python -m tests.clients_matrix --twice [CLIENT …]       each twice, and whether both runs found the same
 
-What was measured is kept in measured/, so that a client that is not run now keeps its column. Exit status: 4 where a
+What was measured is kept in measured/, so that a client that is not run now keeps its column, and one that is run is
+held against the run before. Exit status: 4 where a
 client could not be had or not be judged, else 0: what a client does is told, and nobody is refused for it here. With
 --twice nothing is written: 1 where two runs do not agree, 3 where one left a rule undecided.
 """
@@ -21,7 +22,7 @@ from typing import Any
 from .catalogue import CLIENTS, Client
 from .install import ClientMissing, command
 from .page import MEASURED, keep, measured, render
-from .twice import compared, status, told
+from .twice import agreement, compared, status, told
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "clients.md"
@@ -41,15 +42,21 @@ def conform(client: Client, folder: Path, starts: int) -> dict[str, Any] | None:
 
 
 def measure(client: Client, folder: Path, starts: int) -> int:
-    """Put it through everything, and keep what was found."""
+    """Put it through everything, keep what was found, and tell whether the run before found the same."""
     found = conform(client, folder, starts)
     if found is None:
         return FAILED
-    kept = keep(found, datetime.datetime.now(datetime.UTC).date().isoformat())
+    record(client, found)
+    return 0
+
+
+def record(client: Client, found: dict[str, Any]) -> None:
+    """Keep what was found, held against what was kept before."""
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    kept = keep(found, today, agreement(measured().get(client.name), found))
     MEASURED.mkdir(exist_ok=True)
     (MEASURED / f"{client.name}.json").write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", "utf-8")
     PAGE.write_text(render(measured()), "utf-8")
-    return 0
 
 
 def twice(client: Client, folder: Path, starts: int) -> int:

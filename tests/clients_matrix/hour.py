@@ -1,9 +1,10 @@
-"""`make client-hour`: one client sends, receives, rebalances and leaves for an hour, and every error that came is told.
+"""`make client-hour`: clients send, receive, rebalance and leave for an hour, and every error that came is told.
 
-    python -m tests.clients_matrix.hour CLIENT [--minutes 60] [--apache] [--out FOLDER]
+    python -m tests.clients_matrix.hour CLIENT … [--minutes 60] [--apache] [--out FOLDER]
 
-Two NameServers and two brokers, of ours or (`--apache`) of Apache's, where nothing goes wrong. One process sends and
-receives all the time; six times another consumer of its group comes, and leaves with SIGTERM:
+Two NameServers and two brokers, of ours or (`--apache`) of Apache's, where nothing goes wrong; of each profile that the
+clients need one such cluster, and for each client a topic and a group of its own. One process sends and receives all
+the time; six times another consumer of its group comes, and leaves with SIGTERM:
 
     stays  ════════════════════════════════════════    joins   ──═══─────═══─────═══──── …
 
@@ -22,6 +23,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -38,7 +40,6 @@ from tests.interop.waiting import ask, eventually
 from .catalogue import CLIENTS, Client
 from .install import ClientMissing, command
 
-TOPIC = "orders"
 JOINS = 6
 START_S, SETTLE_S, END_S = 120.0, 30.0, 30.0
 """For a process to start, for the last messages to arrive, and for a process to end."""
@@ -58,7 +59,6 @@ class Told:
     failed_sends: Counter[str] = field(default_factory=Counter)
     ended: list[str] = field(default_factory=list)
     said: Counter[str] = field(default_factory=Counter)
-    servers: Counter[str] = field(default_factory=Counter)
 
     @property
     def is_clean(self) -> bool:
@@ -72,10 +72,13 @@ class Told:
         for title, of in (
             ("sends that failed", self.failed_sends),
             ("lines besides events", self.said),
-            ("warnings of servers", self.servers),
         ):
-            yield f"{title}: {of.total()}"
-            yield from (f"  {count} × {line}" for line, count in of.most_common(10))
+            yield from shown(title, of)
+
+
+def shown(title: str, of: Counter[str]) -> Iterator[str]:
+    yield f"{title}: {of.total()}"
+    yield from (f"  {count} × {line}" for line, count in of.most_common(10))
 
 
 def without_numbers(line: str) -> str:
@@ -83,7 +86,12 @@ def without_numbers(line: str) -> str:
     return _VARIES.sub("N", line)[:300]
 
 
-def read(stays: Program, joined: Sequence[Program], of_servers: Iterable[str], told: Told) -> None:
+def warnings(of_servers: Iterable[str]) -> Counter[str]:
+    """What servers warned of, counted."""
+    return Counter(without_numbers(line) for line in of_servers if _TROUBLE.search(line))
+
+
+def read(stays: Program, joined: Sequence[Program], told: Told) -> None:
     """What the processes said, counted."""
     acknowledged: set[str] = set()
     received: Counter[str] = Counter()
@@ -102,7 +110,6 @@ def read(stays: Program, joined: Sequence[Program], of_servers: Iterable[str], t
     told.sent, told.received = len(acknowledged), len(received)
     told.twice = sum(count - 1 for count in received.values())
     told.lost = sorted(acknowledged - received.keys())
-    told.servers.update(without_numbers(line) for line in of_servers if _TROUBLE.search(line))
 
 
 def _event(line: str) -> dict[str, str] | None:
@@ -116,9 +123,12 @@ def _event(line: str) -> dict[str, str] | None:
 
 
 @contextmanager
-def servers(profile: str, folder: Path, *, apache: bool) -> Iterator[tuple[tuple[str, ...], list[Program]]]:
-    """The NameServers' addresses, and every server's program; every NameServer knows the topic's route."""
+def servers(
+    profile: str, topics: Iterable[str], folder: Path, *, apache: bool
+) -> Iterator[tuple[tuple[str, ...], list[Program]]]:
+    """The NameServers' addresses, and every server's program; every NameServer knows the topics' routes."""
     jars = Jars.SERVERS_4_9 if profile == "4.9" else Jars.SERVERS_5_X
+    topics = list(topics)
     with ExitStack() as stack:
         running, addresses = [], []
         for name in ("ns-0", "ns-1"):
@@ -133,24 +143,30 @@ def servers(profile: str, folder: Path, *, apache: bool) -> Iterator[tuple[tuple
             else:
                 program, address = programs.broker(name, home, addresses, name, profile=profile)
             running.append(stack.enter_context(program))
-            ask(addresses[0], partial(_create_topic, Address.parse(address)))
+            for topic in topics:
+                ask(addresses[0], partial(_create_topic, Address.parse(address), topic))
         for each in addresses:
-            eventually(lambda each=each: ask(each, lambda admin: admin.topic_route(TOPIC)))
+            for topic in topics:
+                eventually(lambda each=each, topic=topic: ask(each, lambda admin: admin.topic_route(topic)))
         yield tuple(addresses), running
 
 
-async def _create_topic(broker: Address, admin: AdminClient) -> None:
-    await admin.create_topic(broker, TOPIC)
+async def _create_topic(broker: Address, topic: str, admin: AdminClient) -> None:
+    await admin.create_topic(broker, topic)
 
 
 def _name_server(name: str, home: Path, profile: str) -> tuple[Program, str]:
     return programs.name_server(name, home, profile=profile)
 
 
+def _topic(client: Client) -> str:
+    return f"orders-{client.name.replace('.', '-')}"
+
+
 def _process(client: Client, name: str, addresses: Sequence[str], folder: Path, role: str) -> Program:
     env = {
         "NAMESRV_ADDR": ";".join(addresses),
-        "NEMESRV_TOPIC": TOPIC,
+        "NEMESRV_TOPIC": _topic(client),
         "NEMESRV_GROUP": f"group-{client.name.replace('.', '-')}",
         "NEMESRV_ROLE": role,
     }
@@ -169,11 +185,40 @@ def _ends(client: Client, program: Program, told: Told) -> None:
         told.ended.append(f"{program.name} ended with status {status}, and not {client.ends_with}")
 
 
-def spend(client: Client, minutes: float, folder: Path, *, apache: bool = False, settle_s: float = SETTLE_S) -> Told:
-    """So long, and what came of it. ClientMissing, JavaMissing."""
-    told, joined = Told(), list[Program]()
+def spend(
+    clients: Sequence[Client], minutes: float, folder: Path, *, apache: bool = False, settle_s: float = SETTLE_S
+) -> tuple[dict[str, Told], Counter[str]]:
+    """All of them at once for so long: what came of each, and what servers warned of. ClientMissing, JavaMissing."""
+    for client in clients:
+        command(client)  # what has to be built first is built before anything runs
     with ExitStack() as stack:
-        addresses, of_servers = stack.enter_context(servers(client.servers, folder, apache=apache))
+        addresses, of_servers = {}, list[Program]()
+        for profile in dict.fromkeys(client.servers for client in clients):
+            topics = (_topic(client) for client in clients if client.servers == profile)
+            home = folder / f"servers-{profile}"
+            home.mkdir()
+            entered = stack.enter_context(servers(profile, topics, home, apache=apache))
+            addresses[profile] = entered[0]
+            of_servers += entered[1]
+
+        def of_one(client: Client) -> Told:
+            own = folder / client.name
+            own.mkdir()
+            told = Told()
+            try:
+                _spend(client, minutes, own, addresses[client.servers], settle_s, told)
+            except AssertionError as exc:  # of one that did not start; the others go on
+                told.ended.append(str(exc))
+            return told
+
+        with ThreadPoolExecutor(len(clients)) as side_by_side:
+            found = dict(zip([client.name for client in clients], side_by_side.map(of_one, clients), strict=True))
+        return found, warnings(line for each in of_servers for line in each.lines)
+
+
+def _spend(client: Client, minutes: float, folder: Path, addresses: Sequence[str], settle_s: float, told: Told) -> None:
+    joined = list[Program]()
+    with ExitStack() as stack:
         stays = stack.enter_context(_process(client, "stays", addresses, folder, "both"))
         began_s, part_s = time.monotonic(), minutes * 60 / (2 * JOINS)
         comes_and_goes: Program | None = None
@@ -192,15 +237,13 @@ def spend(client: Client, minutes: float, folder: Path, *, apache: bool = False,
                 told.joined += 1
         if stays.has_ended:
             told.ended.append(f"stays ended by itself after {(time.monotonic() - began_s) / 60:.1f} minutes")
-        else:
-            _pass(time.monotonic() + settle_s, stays)
-            last = len(stays.lines)
-            _ends(client, stays, told)
-            read(stays, joined, (line for each in of_servers for line in each.lines), told)
-            told.lost = _not_of_the_end(told.lost, stays, last)
-            return told
-        read(stays, joined, (line for each in of_servers for line in each.lines), told)
-    return told
+            read(stays, joined, told)
+            return
+        _pass(time.monotonic() + settle_s, stays)
+        last = len(stays.lines)
+        _ends(client, stays, told)
+        read(stays, joined, told)
+        told.lost = _not_of_the_end(told.lost, stays, last)
 
 
 def _not_of_the_end(lost: Sequence[str], stays: Program, last: int) -> list[str]:
@@ -216,24 +259,26 @@ def _pass(until_s: float, program: Program) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.clients_matrix.hour")
-    parser.add_argument("client", metavar="CLIENT", choices=list(CLIENTS), help=", ".join(CLIENTS))
+    parser.add_argument("clients", nargs="+", metavar="CLIENT", choices=list(CLIENTS), help=", ".join(CLIENTS))
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--apache", action="store_true", help="at Apache's servers")
     parser.add_argument("--out", type=Path, help="a folder for what the processes write; default: a temporary one")
     chosen = parser.parse_args()
+    clients = [CLIENTS[name] for name in dict.fromkeys(chosen.clients)]
     with tempfile.TemporaryDirectory() as temporary:
         folder = chosen.out or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            told = spend(CLIENTS[chosen.client], chosen.minutes, folder, apache=chosen.apache)
+            found, warned = spend(clients, chosen.minutes, folder, apache=chosen.apache)
         except (ClientMissing, JavaMissing) as exc:
             print(exc)
             return 4
-    print(
-        f"{CLIENTS[chosen.client].says}, {chosen.minutes:g} minutes at {'Apache' if chosen.apache else 'our'} servers"
-    )
-    print("\n".join(told.lines()))
-    return 0 if told.is_clean else 1
+    where = "Apache's" if chosen.apache else "our"
+    for client in clients:
+        print(f"{client.says}, {chosen.minutes:g} minutes at {where} servers")
+        print("\n".join(found[client.name].lines()))
+    print("\n".join(shown("warnings of servers", warned)))
+    return 0 if all(told.is_clean for told in found.values()) else 1
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from nemesrv.chaos.apache.distribution import POM
@@ -61,7 +62,7 @@ def folder_of_all() -> Path:
 
 def command(client: Client) -> tuple[str, ...]:
     """What starts it, after it was installed where it was not. ClientMissing when that cannot be."""
-    home = folder_of_all() / "home"
+    home = folder_of_all() / "homes" / client.name  # what one client leaves there changes what another one does
     home.mkdir(parents=True, exist_ok=True)
     places = {"folder": install(client), "python": sys.executable, "drivers": DRIVERS, "home": home}
     return tuple(word.format(**places) for word in client.command)
@@ -70,7 +71,7 @@ def command(client: Client) -> tuple[str, ...]:
 def install(client: Client) -> Path:
     """The folder with the built client, whole or not at all. ClientMissing when it cannot be had."""
     driver = DRIVERS / client.driver
-    recipe = f"{client}{GO_MOD}{CARGO_TOML}".encode() + driver.read_bytes()
+    recipe = f"{replace(client, findings=())}{GO_MOD}{CARGO_TOML}".encode() + driver.read_bytes()
     folder = folder_of_all() / f"{client.name}-{hashlib.sha256(recipe).hexdigest()[:12]}"
     if folder.is_dir():
         return folder

@@ -25,9 +25,9 @@ driver of one file that starts, sends each 200 ms and receives; put through the 
 
 A cell is what was measured, and on how many. **Bold**: not what the profile says. `?`: not decided, for the reason
 below. `–`: left out, for a reason that stands there, too. What each rule measures, and how: [conform.md](conform.md).
-Whether two runs of a client agree says `python -m tests.clients_matrix --twice CLIENT`: of Java 5.3.3 (2026-11-23, the
-second beside two other clients) 37 of 37 rules. What a client leaves to chance differs: Rust's turns to whoever answers
-quickest, so that it may leave a silent NameServer in one run and come back to it in the next.
+Each run is held against the one before it of the same client: words are the same, times within the rule's tolerance,
+counts within what chance makes of them ([twice.py](../tests/clients_matrix/twice.py)). What does not agree, and why, is
+[told](#two-runs).
 """
 
 FOR_UPSTREAM = """What costs a client's users something; in brackets the figures of the tables above. The others
@@ -40,8 +40,8 @@ def measured(folder: Path = MEASURED) -> dict[str, dict[str, Any]]:
     return {name: json.loads(file.read_text("utf-8")) for name, file in files.items() if file.exists()}
 
 
-def keep(found: Mapping[str, Any], date: str) -> dict[str, Any]:
-    """What is kept of a conform.json: without examples, but for the first choices."""
+def keep(found: Mapping[str, Any], date: str, agreement: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What is kept of a conform.json: without examples, but for the first choices. `agreement`: with the run before."""
     rules = []
     for rule in found["rules"]:
         kept = {
@@ -52,7 +52,7 @@ def keep(found: Mapping[str, Any], date: str) -> dict[str, Any]:
     same = ("profile", "verdict", "left_out", "name_servers", "brokers", "starts", "late_ms")
     notes = [note.partition("; its last output")[0].partition("; it wrote nothing")[0] for note in found["notes"]]
     told = {"date": date, "nemesrv": found["versions"]["nemesrv"], **{key: found[key] for key in same}}
-    return {**told, "rules": rules, "notes": notes}
+    return {**told, "rules": rules, "notes": notes, "agreement": agreement}
 
 
 def cell(rule: Mapping[str, Any] | None) -> str:
@@ -92,10 +92,32 @@ def _table(rules: Sequence[Rule], found: Mapping[str, Mapping[str, Any]]) -> Ite
 def _source(client: Client, found: Mapping[str, Any] | None) -> str:
     package = f"{client.registry}: `{client.package}` {client.version}".rstrip()
     if found is None:
-        return f"| {client.name} | {package} | `{client.profile}` | not measured yet | |"
+        return f"| {client.name} | {package} | `{client.profile}` | not measured yet | | |"
     when = f"{found['date']}, {found['starts']} starts, {found['name_servers']} NameServers {client.servers}"
     when += f", machine {found['late_ms'] / 1000:.1f} s late at most"
-    return f"| {client.name} | {package} | `{found['profile']}` | {when} | {found['verdict']} |"
+    return f"| {client.name} | {package} | `{found['profile']}` | {when} | {found['verdict']} | {_agrees(found)} |"
+
+
+def _agrees(found: Mapping[str, Any]) -> str:
+    agreement = found.get("agreement")
+    if agreement is None:
+        return "no other run"
+    return f"{agreement['agree']} of {agreement['rules']} rules as on {agreement['date']}"
+
+
+def _two_runs(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """What two runs of a client found that is not the same, or that one of them left open."""
+    for name, of in found.items():
+        agreement = of.get("agreement") or {}
+        for title in ("not the same", "not decided"):
+            yield from (f"* {name}, {title}: {_coded(said)}" for said in agreement.get(title, ()))
+        if said := CLIENTS[name].of_two_runs:
+            yield f"* {name}: {said}"
+
+
+def _coded(said: str) -> str:
+    rule, colon, rest = said.partition(":")
+    return f"`{rule}`{colon}{rest}"
 
 
 def _listed(found: Mapping[str, Mapping[str, Any]], verdict: Validity) -> Iterator[str]:
@@ -125,7 +147,7 @@ def _plain(expected: object) -> str:
 
 def render(found: Mapping[str, Mapping[str, Any]]) -> str:
     """The page."""
-    lines = [HEAD, "| client | package | profile | measured | verdict |", "|---|---|---|---|---|"]
+    lines = [HEAD, "| client | package | profile | measured | verdict | the run before |", "|---|---|---|---|---|---|"]
     lines += [_source(client, found.get(name)) for name, client in CLIENTS.items()]
     for room, rules in _rooms().items():
         if found:
@@ -133,6 +155,7 @@ def render(found: Mapping[str, Mapping[str, Any]]) -> str:
     for title, verdict in (("Deviations", Validity.INVALID), ("Not decided", Validity.UNKNOWN)):
         listed = list(_listed(found, verdict))
         lines += ["", f"## {title}", "", *(listed or ["None."])]
+    lines += ["", "## Two runs", "", *(list(_two_runs(found)) or ["All agree."])]
     notes = [f"* {name}: {note}." for name, of in found.items() for note in dict.fromkeys(of["notes"])]
     lines += ["", "## Besides", "", *(notes or ["Nothing."])]
     left_out = [f"* {name}: {why} ({', '.join(rules)})" for name, of in found.items() for why, rules in _left_out(of)]

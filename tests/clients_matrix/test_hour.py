@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.interop.programs import Program
 
 from .catalogue import CLIENTS
-from .hour import Told, read, spend
+from .hour import Told, read, spend, warnings
 
 
 def says(name: str, folder: Path, *lines: str) -> Program:
@@ -30,17 +30,19 @@ def test_what_was_said_is_counted(tmp_path: Path) -> None:
     joins = says("joins", tmp_path, '{"f":"received","id":"1"}')
     told = Told()
     with stays, joins:
-        read(stays, [joins], ["12:00 WARN slow 5", "12:00 INFO fine"], told)
+        read(stays, [joins], told)
     assert (told.sent, told.received, told.twice, told.lost) == (2, 1, 1, ["2"])
     assert dict(told.failed_sends) == {"no route after N ms": 2}
     assert dict(told.said) == {"WARN connection N closed": 1}
-    assert dict(told.servers) == {"N:N WARN slow N": 1}
+    assert dict(warnings(["12:00 WARN slow 5", "12:00 INFO fine"])) == {"N:N WARN slow N": 1}
     assert not told.is_clean
     assert next(told.lines()) == "2 sent, 1 received, 1 of them again, 1 lost"
 
 
-def test_our_client_has_no_errors(tmp_path: Path) -> None:
-    told = spend(CLIENTS["ours-4.9"], 0.2, tmp_path, settle_s=1.0)
-    assert told.is_clean, "\n".join(told.lines())
-    assert told.joined > 0
-    assert told.sent > 5
+def test_our_clients_side_by_side_have_no_errors(tmp_path: Path) -> None:
+    found, _ = spend([CLIENTS["ours-4.9"], CLIENTS["ours-5.x"]], 0.2, tmp_path, settle_s=1.0)
+    assert list(found) == ["ours-4.9", "ours-5.x"]
+    for told in found.values():
+        assert told.is_clean, "\n".join(told.lines())
+        assert told.joined > 0
+        assert told.sent > 5

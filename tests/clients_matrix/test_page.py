@@ -70,6 +70,22 @@ def test_the_page_lists_deviations_and_what_was_not_decided_with_the_reason() ->
     assert "somebody" not in text
 
 
+def test_the_page_says_whether_the_run_before_found_the_same() -> None:
+    before = {
+        "date": "2026-11-21",
+        "rules": 37,
+        "agree": 36,
+        "not the same": [],
+        "not decided": ["storm: 7 and nothing"],
+    }
+    kept = keep(found(rule()), "2026-11-22", {**before, "not the same": ["sticky: kept and moves: not the same"]})
+    text = render({"go-2.1.2": kept})
+    assert "| VALID | 36 of 37 rules as on 2026-11-21 |" in text
+    assert "* go-2.1.2, not the same: `sticky`: kept and moves: not the same\n" in text
+    assert "* go-2.1.2, not decided: `storm`: 7 and nothing\n" in text
+    assert "## Two runs\n\nAll agree." in render({"node-3.12.0": keep(found(rule()), "2026-11-22", None)})
+
+
 def test_a_client_that_was_not_measured_is_told_so() -> None:
     assert render({}).count("not measured yet") == len(CLIENTS)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from .__main__ import main
-from .twice import compared, status, told
+from .twice import agreement, compared, status, told
 
 WORD = {"rule": "sticky", "measured": "kept", "verdict": "VALID", "why": ""}
 TIME = {"rule": "answer_timeout_s", "measured": 3.0, "verdict": "VALID", "why": ""}
@@ -69,6 +69,19 @@ def test_what_one_of_them_left_open_is_told() -> None:
         == "  not the same  answer_timeout_s: 3 and nothing: one left it out: it asks nobody"
     )
     assert status(pairs) == 1
+
+
+def test_a_run_is_held_against_the_one_that_was_kept() -> None:
+    found = document({**WORD, "measured": "moves"}, TIME, {**COUNT, "measured": None, "why": "too few"})
+    before = {**document(WORD, TIME, COUNT), "date": "2026-11-22"}
+    assert agreement(before, found) == {
+        "date": "2026-11-22",
+        "rules": 3,
+        "agree": 1,
+        "not the same": ["sticky: kept and moves: they are not the same"],
+        "not decided": ["storm: 7 and nothing: too few"],
+    }
+    assert agreement(None, found) is None
 
 
 @pytest.mark.java

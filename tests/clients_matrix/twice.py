@@ -110,3 +110,17 @@ def status(pairs: list[Pair]) -> int:
     if any(pair.why and not pair.is_undecided for pair in pairs):
         return 1
     return 3 if any(pair.is_undecided for pair in pairs) else 0
+
+
+def agreement(before: Document | None, found: Document) -> dict[str, Any] | None:
+    """What is kept of two runs held against each other; None where there was none before."""
+    if before is None:
+        return None
+    pairs = list(compared(before, found))
+    return {
+        "date": before["date"],
+        "rules": len(pairs),
+        "agree": sum(not pair.why for pair in pairs),
+        "not the same": [str(pair) for pair in pairs if pair.why and not pair.is_undecided],
+        "not decided": [str(pair) for pair in pairs if pair.is_undecided],
+    }
