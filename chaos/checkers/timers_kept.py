@@ -24,6 +24,7 @@ from ...remoting.node.profile import Profile
 from ...remoting.top_addressing import FIRST_S, TIMEOUT_S
 from ..oracle.recorded import OURS, Life
 from ..oracle.schedules import (
+    AFTER_THE_FIRST_REGISTRATION,
     FETCH,
     HEARTBEAT,
     OFFSET_CALL_MS,
@@ -147,7 +148,7 @@ class _Tasks(Process):
         if self.kind == "broker" and schedule.task in (REGISTER, FETCH):  # one thread has both
             thread = [run for run in self.runs if run.row.f in (REGISTER, FETCH)]
         first_ms = self.start_ms + schedule.first_ms
-        base_ms: float | None = None if schedule.task == REGISTER else first_ms
+        base_ms: float | None = None if schedule.task in AFTER_THE_FIRST_REGISTRATION else first_ms
         number, busy = 0, _Busy(-math.inf, -math.inf)
         for run in thread:
             if run.row.f == schedule.task:
@@ -170,6 +171,8 @@ class _Tasks(Process):
             base_ms, number = first_ms + self.timers.B_ms, 0
         missing = self._tick(schedule, base_ms, number, self.end_ms, busy)._replace(missing=True)
         tasks = _SHARED_TASKS if schedule.shared else (schedule.task,)
+        if not number and schedule.task in AFTER_THE_FIRST_REGISTRATION:
+            tasks = (REGISTER,)
         busy_ms = max(self._bound_ms(one, missing.from_ms + missing.latest_ms, self.end_ms) for one in tasks)
         if schedule.shared or schedule.task == REGISTER:
             busy_ms += self._call_ms(len(self.name_servers))  # what was under way at the end has left no row
@@ -178,11 +181,12 @@ class _Tasks(Process):
             yield missing
 
     def _first(self, run: Run, first_ms: float) -> Act:
-        """The first periodic registration, 10 s after the one at the start was over."""
+        """The first periodic registration, 10 s after the one at the start was over; the first 904 1 s after it."""
         wait_ms = self._bound_ms(REGISTER, self.life.start_ms, run.began_ms)
         due_ms = self.after_pauses(first_ms + wait_ms)
         early_ms = first_ms - self.life.start_ms
-        return Act(self.life.start_ms, run.began_ms - self.life.start_ms, early_ms, due_ms - self.life.start_ms, "10 s")
+        first = f"{early_ms / 1000:g} s"
+        return Act(self.life.start_ms, run.began_ms - self.life.start_ms, early_ms, due_ms - self.life.start_ms, first)
 
     def _tick(self, schedule: Schedule, base_ms: float, number: int, began_ms: float, busy: _Busy) -> Act:
         from_ms = base_ms if number else self.start_ms

@@ -140,7 +140,7 @@ DEFECTS = (
         nodes=("broker-b",),
         scenario=_ACTING,
         caught_by=checks("no_false_eviction"),
-        also=_OF_ROUTES | {"commits_follow_work", "duplicates", "recovery_time"},
+        also=_OF_ROUTES | {"commits_follow_work", "duplicates", "recovery_time", "timers_kept"},
         plant=in_its_parts(_says_nothing_between),
     ),
     Defect(

@@ -231,7 +231,8 @@ _CATALOGUE: tuple[Event, ...] = (
         "every node",
         ("f", "duration_ms", "value"),
         "a periodic task has run, for duration_ms until now; f: scanNotActiveBroker of a NameServer; "
-        "registerBrokerAll, checkHoldRequest and scanExceptionChannel of a broker; "
+        "registerBrokerAll, checkHoldRequest and scanExceptionChannel of a broker, and sendHeartbeat (904) with "
+        "enableSlaveActingMaster; "
         "fetchNameServerAddr of a broker or client with lists by HTTP; "
         "updateTopicRouteInfoFromNameServer, sendHeartbeatToAllBroker, persistAllConsumerOffset and doRebalance of a "
         "client; value of doRebalance: woken (before its time) and balanced (it left nothing undone); of "

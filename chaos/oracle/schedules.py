@@ -5,6 +5,7 @@
 | scanNotActiveBroker                | NameServer | 5 s (5.x: 5 ms)       | S after the last was due   | its own |
 | registerBrokerAll                  | broker     | 10 s after its start  | R after the last was due   | its own |
 | scanExceptionChannel               | broker     | 10 s                  | 10 s after the last was due | its own |
+| sendHeartbeat, of acting masters   | broker     | 1 s after its start   | h after the last was due   | its own |
 | checkHoldRequest                   | broker     | 5 s                   | 5 s after the last ended   | its own |
 | updateTopicRouteInfoFromNameServer | client     | 10 ms                 | P after the last was due   | shared  |
 | sendHeartbeatToAllBroker           | client     | 1 s                   | H after the last was due   | shared  |
@@ -30,7 +31,8 @@ from .lists import period_ms
 from .timers import Timers
 from .world import World
 
-SCAN, REGISTER = "scanNotActiveBroker", "registerBrokerAll"
+SCAN, REGISTER, LIGHT_HEARTBEAT = "scanNotActiveBroker", "registerBrokerAll", "sendHeartbeat"
+AFTER_THE_FIRST_REGISTRATION = (REGISTER, LIGHT_HEARTBEAT)
 POLL, HEARTBEAT, PERSIST = "updateTopicRouteInfoFromNameServer", "sendHeartbeatToAllBroker", "persistAllConsumerOffset"
 REBALANCE = "doRebalance"
 HOLD_CHECK, CLIENT_SCAN = "checkHoldRequest", "scanExceptionChannel"
@@ -49,7 +51,7 @@ class Schedule(NamedTuple):
     task: str
     symbol: str
     first_ms: float
-    """How long after the node's start, and for registerBrokerAll after its first registration."""
+    """How long after the node's start, and for AFTER_THE_FIRST_REGISTRATION after its first registration."""
     period_ms: float
     row: str
     shared: bool = False
@@ -65,6 +67,7 @@ def schedules(world: World, node: str, kind: str) -> tuple[Schedule, ...]:
         return (
             Schedule(REGISTER, "R", 10_000.0, timers.R_ms, "BrokerController: registers each R"),
             Schedule(CLIENT_SCAN, "10 s", CLIENT_SCAN_MS, CLIENT_SCAN_MS, "ClientHousekeepingService: each 10 s"),
+            *_light_heartbeats(world, node),
             *_fetches(world, node, "BrokerController: fetches its list each N", shared=False),
         )
     if kind not in ("producer", "consumer"):
@@ -77,6 +80,14 @@ def schedules(world: World, node: str, kind: str) -> tuple[Schedule, ...]:
         Schedule(PERSIST, "persistConsumerOffsetInterval", 10_000.0, commit_ms, row.format("commits"), shared=True),
         *_fetches(world, node, row.format("fetches its list each N"), shared=True),
     )
+
+
+def _light_heartbeats(world: World, node: str) -> tuple[Schedule, ...]:
+    """Where a slave may act for its master."""
+    if world.timers.profile is not Profile.V5_X or not world.setting(node, "enableSlaveActingMaster"):
+        return ()
+    period_ms = float(str(world.setting(node, "brokerHeartbeatInterval")))
+    return (Schedule(LIGHT_HEARTBEAT, "h", 1_000.0, period_ms, "BrokerController: 904 each h"),)
 
 
 def _fetches(world: World, node: str, row: str, *, shared: bool) -> tuple[Schedule, ...]:

@@ -13,7 +13,16 @@ from nemesrv.chaos.defects import timers as planted
 from nemesrv.chaos.defects import waits
 from nemesrv.chaos.defects.client import instance_of
 from nemesrv.chaos.defects.model import in_its_parts, replace_part
-from nemesrv.chaos.oracle.schedules import FETCH, HEARTBEAT, PERSIST, POLL, REBALANCE, REGISTER, SCAN
+from nemesrv.chaos.oracle.schedules import (
+    FETCH,
+    HEARTBEAT,
+    LIGHT_HEARTBEAT,
+    PERSIST,
+    POLL,
+    REBALANCE,
+    REGISTER,
+    SCAN,
+)
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.chaos.workloads.producer import ProducerNode
 from nemesrv.clients.route_cache import TopicPublishInfo
@@ -67,6 +76,20 @@ def _registers_within(factor: float) -> Callable[[Broker], None]:
         config = broker.services.config
         longer_ms = round(config.register_timeout_s * 1000 * factor)
         replace_part(broker.services, "config", replace(config, register_broker_timeout_mills=longer_ms))
+
+    return in_its_parts(change)
+
+
+def _says_it_lives_every(factor: float) -> Callable[[Broker], None]:
+    def change(broker: Broker) -> None:
+        members = broker._members
+        at_a_rate, beat_all = members._at_a_rate, members._beat_all
+
+        async def at_another_rate(period_s: Callable[[], float], work: Any) -> None:
+            longer = factor if work == beat_all else 1.0
+            await at_a_rate(lambda: period_s() * longer, work)
+
+        replace_part(members, "_at_a_rate", at_another_rate)
 
     return in_its_parts(change)
 
@@ -243,6 +266,16 @@ TIMERS: tuple[Timer, ...] = (
         plant=_registers_within,
         timeline=_SILENT,
         more=_LONG,
+    ),
+    Timer(
+        name="h: light heartbeat of a broker whose slave may act for it",
+        node="broker-a",
+        kind=NodeKind.BROKER,
+        task=LIGHT_HEARTBEAT,
+        period_ms=1_000,
+        plant=_says_it_lives_every,
+        base={**QUIET, "cluster": {"name_servers": 1, "brokers": 1, "slaves": 1, "profile": "5.x"}},
+        more={"config": {"name_servers": {"supportActingMaster": True}, "brokers": {"enableSlaveActingMaster": True}}},
     ),
     Timer(
         name="P: route poll",

@@ -326,6 +326,7 @@ OF_TIMERS: Mapping[str, str] = {
     "1: E": "E: expiry",
     "1: S": "S: scan",
     "1: I": "I: idle close of a broker's channel",
+    "1: h": "h: light heartbeat of a broker whose slave may act for it",
     "1: P": "P: route poll",
     "1: N": "N: list of NameServers by HTTP",
     "1: A": "A: patience with a NameServer, of a client",
