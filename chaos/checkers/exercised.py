@@ -75,6 +75,8 @@ class Asked(NamedTuple):
     until_ms: float
     slow_ms: float
     """How long a call over the link must take at least to show it; 0 for a fault that does not delay."""
+    again_ms: float = 0.0
+    """Until when the start of a next process shows it, which may take as long as a program needs to come up."""
 
 
 def gather(gathering: Gathering, world: World) -> Evidence:
@@ -243,13 +245,19 @@ def _asked(world: World) -> list[Asked]:
     """One entry for each fault of a process, two for one of a link: who dialled it, and who dropped the dialler."""
     addresses, grace_ms = {node.name: node.address for node in world.nodes}, world.timers.A_ms + world.timers.T_ms
     found: list[Asked] = []
+    ended_ms: dict[str, list[float]] = defaultdict(list)
+    for fault in world.faults:
+        if fault.ends_process:
+            ended_ms[fault.source].append(fault.start_ms)
     for fault in world.faults:
         if not fault.kind.shows_in_rows:
             continue  # no row tells a narrow link from a busy one, and acts have rows of their own
         when = fault.start_ms, min(fault.end_ms, world.end_ms) + grace_ms, fault.kind.call_takes_ms
         source, target = addresses.get(fault.source) or fault.source, fault.target  # a client has no address
         if target is None:
-            found.append(Asked(fault.fault_id, source, None, "", *when))
+            later_ms = (at_ms for at_ms in ended_ms[fault.source] if at_ms > fault.start_ms)
+            again_ms = min(later_ms, default=world.end_ms) if fault.ends_process else 0.0
+            found.append(Asked(fault.fault_id, source, None, "", *when, again_ms))
         else:
             found.append(Asked(fault.fault_id, addresses.get(target), fault.source, "", *when))
             found.append(Asked(fault.fault_id, source, target, "broker_dropped", *when))
@@ -293,10 +301,10 @@ def _effects(evidence: Evidence, world: World) -> dict[str, dict[str, int]]:
 
 def _shows(row: Row, asked: Asked) -> str:
     """The kind of effect that this row, which speaks of the address, shows of the fault; empty: none."""
-    took_ms = row.duration_ms or 0.0
-    if not asked.start_ms <= row.time_ms <= asked.until_ms or row.time_ms - took_ms > asked.until_ms:
+    took_ms, kind = row.duration_ms or 0.0, _kind(row)
+    until_ms = max(asked.until_ms, asked.again_ms) if kind == "started_again" else asked.until_ms
+    if not asked.start_ms <= row.time_ms <= until_ms or row.time_ms - took_ms > until_ms:
         return ""
-    kind = _kind(row)
     if kind == "slow" and not 0 < asked.slow_ms <= took_ms:
         return ""
     if asked.slow_ms and kind not in ("slow", "failed"):

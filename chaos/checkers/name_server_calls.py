@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from ..oracle.client_profiles import Advance, ClientProfile, Outcome
 from ..oracle.lists import due_ms, in_use
+from ..oracle.quiet import earliest_effect_ms
 from ..oracle.world import World
 from .control import Control, Row, decoded
 from .lateness import Lateness
@@ -259,7 +260,7 @@ def _explaining(world: World) -> list[tuple[str, str, float, float]]:
     after_ms = world.timers.A_ms + world.timers.C_ms + world.timers.delivery_ms
     found: list[tuple[str, str, float, float]] = []
     for fault in world.faults:
-        span = (fault.start_ms - world.timers.delivery_ms, fault.end_ms + after_ms)
+        span = (earliest_effect_ms(world, fault) - world.timers.delivery_ms, fault.end_ms + after_ms)
         if fault.target is None:
             found.append(
                 ("*", addresses[fault.source], *span) if fault.source in addresses else (fault.source, "*", *span)

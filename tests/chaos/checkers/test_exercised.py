@@ -59,6 +59,17 @@ def test_a_fault_without_effect_is_unknown_and_never_invalid() -> None:
     )
 
 
+def test_a_next_process_that_is_long_in_coming_shows_the_stop_that_it_follows_and_no_other() -> None:
+    """A JVM is up seconds after it was asked for."""
+    first, second = (("f1", "stop", "sigterm", "producer-0"), ("f2", "stop", "sigterm", "producer-0"))
+    builder = during(worked(), first).at(300).fault(*second).at(310).fault(*second, end=True)
+    builder.at(330).event("producer-0", "started", incarnation=2, value={"pid": 9})
+    verdict = check(builder.end(400))
+    assert [(one.after, one.more["kind"]) for one in verdict.examples] == [("f1 start", "no row shows an effect of it")]
+    builder.at(230).event("producer-0", "started", incarnation=1, value={"pid": 8})
+    assert check(builder).verdict is Validity.VALID
+
+
 def test_what_the_harness_measured_itself_counts() -> None:
     builder = during(worked(), ("f1", "bandwidth", "toxiproxy.bandwidth", "producer-0", "broker-a"), rate_kb_s=1)
     assert check(builder.end(300)).verdict is Validity.UNKNOWN

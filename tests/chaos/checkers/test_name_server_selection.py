@@ -9,6 +9,7 @@ from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, address_of, cluster
 
 NS = [address_of(f"ns-{i}") for i in range(3)]
+STICKY = {"sticky": 1}
 
 
 def check(builder: HistoryBuilder) -> Verdict:
@@ -175,6 +176,15 @@ def test_leaving_a_name_server_that_did_not_fail_is_invalid() -> None:
 def test_a_close_that_a_fault_explains_is_a_reason_to_leave() -> None:
     builder = client().at(50).fault("f1", "kill", "sigkill", "ns-1")
     assert broken(moved(channel(builder, 50.01, "close", NS[1]), 70, 2)) == {}
+
+
+@pytest.mark.parametrize(("fault", "before_s", "found"), [("stop", 0.3, {}), ("stop", 12, STICKY), ("kill", 2, STICKY)])
+def test_a_name_server_that_stops_cleanly_closes_before_its_stop_is_recorded(
+    fault: str, before_s: float, found: dict[str, int]
+) -> None:
+    """Apache's NameServers close their channels on the way; the row comes when the JVM has ended."""
+    builder = channel(client(), 50 - before_s, "close", NS[1]).at(50).fault("f1", fault, "signal", "ns-1")
+    assert broken(moved(builder, 70, 2)) == found
 
 
 def test_a_channel_closed_because_nobody_used_it_is_a_reason_to_leave() -> None:

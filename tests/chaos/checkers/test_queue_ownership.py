@@ -141,12 +141,20 @@ def test_brokers_that_hang_hold_up_the_polls_of_the_consumers_and_those_that_ref
     assert stretches(builder.end(500)) == [(84, 100), (110 + 33 + 30 + 30 + 20 + 3, 500)]
 
 
-def test_an_apache_broker_that_was_hung_counts_members_twice_until_their_channels_expire_and_ours_does_not() -> None:
+@pytest.mark.parametrize(
+    "fault",
+    [
+        ("f1", "pause", "sigstop", "broker-a"),
+        ("f1", "black_hole", "toxiproxy.bandwidth.rate=0", "consumer-0", "broker-a"),
+    ],
+)
+def test_an_apache_broker_that_was_hung_counts_members_twice_until_their_channels_expire_and_ours_does_not(
+    fault: tuple[str, ...],
+) -> None:
     """122 s on 4.9.7: expiry 120 s, scan 10 s, then Qr + A; of ours R + C + P + J + H + Qr + A as ever."""
-    pause = ("f1", "pause", "sigstop", "broker-a")
-    builder = group().at(100).fault(*pause).at(300).fault(*pause, end=True)
+    builder = group().at(100).fault(*fault).at(300).fault(*fault, end=True)
     assert stretches(builder.end(500))[-1] == (300 + 33 + 30 + 3 + 30 + 20 + 3, 500)
-    builder = group().at(100).fault(*pause).at(300).fault(*pause, end=True)
+    builder = group().at(100).fault(*fault).at(300).fault(*fault, end=True)
     assert stretches(builder.made_by("apache-4.9.7", "broker-a").end(500))[-1] == (300 + 120 + 10 + 20 + 3, 500)
 
 
