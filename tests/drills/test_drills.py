@@ -9,8 +9,8 @@ import pytest
 from nemesrv.chaos.checkers.plain.verdicts import verdicts
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import drills, find
-from tests.drills.intervals import FIELD_EXACT_S, INTERVALS, Interval, Recorded
-from tests.drills.page import OURS, key_of, measured
+from tests.drills.intervals import FIELD_EXACT_S, INTERVALS, OURS, Interval, Recorded
+from tests.drills.page import key_of, measured
 
 names = pytest.mark.parametrize("interval", INTERVALS, ids=key_of)
 
@@ -25,7 +25,7 @@ def test_what_was_measured_here_is_inside_too(interval: Interval) -> None:
     for implementation, found in measured().items():
         values = found["values"].get(key_of(interval))
         assert values is not None or implementation != OURS
-        assert values is None or interval.allows_all(values, FIELD_EXACT_S), implementation
+        assert values is None or interval.on(implementation).allows_all(values, FIELD_EXACT_S), implementation
 
 
 def test_an_interval_outside_its_window_is_told() -> None:
@@ -34,6 +34,10 @@ def test_an_interval_outside_its_window_is_told() -> None:
     assert not drop.allows_all([89.0])
     assert not drop.allows_all([100.0, 131.0])
     assert not drop.allows_all([])
+    stop = by_what["drill-2-stop: stop of broker-a to its drop"]
+    assert not stop.on(OURS).allows_all([1.1])
+    assert stop.on("apache-4.9.7").allows_all([2.5])
+    assert not stop.on("apache-4.9.7").allows_all([5.1])
     never = by_what["drill-1-hang: a master frozen for 47 s to its drop"]
     assert not never.allows_all([46.0])
     assert never.allows_all([])
