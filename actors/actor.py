@@ -144,6 +144,7 @@ class NodeActor:
             record=self._record,
             log=self._log,
             data_dir=spec.data_dir,
+            logs=spec.log_file and spec.log_file.with_suffix(""),
             incarnation=spec.incarnation,
         )
         self._node = spec.factory(context)

@@ -12,13 +12,13 @@ files, Toxiproxy 1 for each link and 2 for each connection; all processes of a r
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..remoting.node.clock import RealClock
-from .apache import libfaketime
+from .apache import libfaketime, workload_class
 from .apache.distribution import Part, distribution
 from .errors import HarnessError
 from .installation import how_to_get_toxiproxy
@@ -200,22 +200,41 @@ def require(needs: Needs, run_folder: Path) -> None:
 def require_programs(scenario: Scenario, scale: float) -> None:
     """Every program of Apache's that the scenario's nodes are is on this machine, brought by Maven where it was not,
     and can go at this pace. HarnessError with one sentence where not; nothing is started."""
-    found = scenario.implementations()
-    if not found:
-        return
+    if programs := programs_of(scenario):
+        try:
+            bring(programs, scale)
+        except PaceMissing as exc:
+            raise HarnessError(f"{scenario.name}: {exc}") from exc
+
+
+class PaceMissing(HarnessError):
+    """Programs of Apache's cannot go at that pace here."""
+
+
+def programs_of(scenario: Scenario, nodes: Container[str] | None = None) -> tuple[tuple[str, Part], ...]:
+    """Of Apache's, what these nodes (None: all) are or become: the implementation, and which part of it."""
     kinds = scenario.topology().kinds
-    made_by_turns = {**{node: (text,) for node, text in found.items()}, **scenario.upgrades()}
+    made_by_turns = {**{node: (text,) for node, text in scenario.implementations().items()}, **scenario.upgrades()}
     parts = {
         (text, Part.SERVERS if kinds[node] in SERVERS else Part.CLIENTS)
         for node, texts in made_by_turns.items()
+        if nodes is None or node in nodes
         for text in texts
     }
-    for text, part in sorted(parts):
+    return tuple(sorted(parts))
+
+
+def bring(programs: Iterable[tuple[str, Part]], scale: float) -> None:
+    """These are on this machine, brought by Maven where they were not, and can go at this pace. HarnessError."""
+    for text, part in programs:
+        if part is Part.CLIENTS:
+            workload_class.class_path(text)
+            continue
         made_by = distribution(text)
         assert made_by is not None
         made_by.class_path(part)
     if why := libfaketime.wrong(RealClock.starting_now(scale)):
-        raise HarnessError(f"{scenario.name}: {why}")
+        raise PaceMissing(why)
 
 
 def require_java() -> None:

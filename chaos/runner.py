@@ -75,7 +75,7 @@ def run_all(scenarios: Sequence[Scenario], options: Options) -> int:
     if options.history is not None and not is_hadoops(options.history):
         HistoryStore(options.history)
     require_parts("nemesrv run", scenarios, options.out, virtual=virtual, joins=options.ray is not None)
-    for scenario in scenarios:
+    for scenario in scenarios if options.ray is None else ():  # the hosts of a Ray cluster say what they lack
         require_programs(scenario, options.time_scale or scenario.timers.time_scale)
     judged = []
     workers = max(map(processes_of, scenarios), default=1)
@@ -211,19 +211,10 @@ def _require_injectable(scenario: Scenario, options: Options) -> None:
             raise ScenarioError(scenario.name, f"timeline.{index}.{key}", value, allowed)
     if (made_by := next(iter(scenario.implementations().values()), None)) and options.is_virtual(scenario):
         raise ScenarioError(scenario.name, "clock", "virtual", f"the real clock where a node is {made_by}")
-    refuse_far(scenario, options.ray)
     if options.ray is None and not options.is_virtual(scenario):
         placed(scenario.topology(), scenario.placement, [Offer(THIS_MACHINE)], file=scenario.name)
     if scenario.phases and not options.is_virtual(scenario):
         raise ScenarioError(scenario.name, "phases", str(scenario.phases), "no phases, or --clock virtual")
-
-
-def refuse_far(scenario: Scenario, ray: str | None) -> None:
-    """ScenarioError for nodes of Apache's on the hosts of a Ray cluster: their jars are on this machine."""
-    made_by = next(iter(scenario.implementations().values()), None)
-    if ray is not None and made_by is not None:
-        allowed = f"a Ray of its own on this machine where a node is {made_by}: no --ray, no $RAY_ADDRESS"
-        raise ScenarioError("--ray", "", ray, allowed)
 
 
 def _require_packets(scenario: Scenario, options: Options) -> None:

@@ -15,7 +15,6 @@ import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from ...remoting.node.clock import AdjustableClock, RealClock
 from ...remoting.node.file_names import file_name
@@ -35,7 +34,7 @@ from .late_dials import LateDials
 from .libfaketime import FakedTime
 from .run_delay import RunDelay
 from .told import JavaClock, Told
-from .workload_class import MAIN
+from .workload_class import MAIN, class_path
 
 READY_S, START_S, STOP_S = 90.0, 60.0, 20.0
 """What the JVM, its client's start, and its leaving may take at most, on a machine that is far too busy."""
@@ -57,15 +56,12 @@ class JavaClientConfig:
 
     implementation: str
     role: str
-    class_path: str
-    """With the workload's own classes."""
     topic: str
     group: str
     name_servers: Mapping[str, Address]
     """In the order of its list; what is no server of the run is refused."""
     brokers: Mapping[str, Address]
     rules: Rules
-    logs: Path
     settings: Mapping[str, object] = field(default_factory=dict)
     sends_per_s: float = 1.0
     body_bytes: int = 0
@@ -152,7 +148,8 @@ class JavaClient:
         """The JVM is up, its clock is known, and nobody has been dialled. JavaDied."""
         context, config, dialler = self._context, self._config, self._dialler
         self._told = Told(self._put, config.group, dialler.everybodys)
-        home = config.logs / file_name(context.name)
+        assert context.logs is not None
+        home = context.logs.resolve()
         about = home / f"workload.{context.incarnation}.properties"
         properties.write(about, config.properties(context, dialler.namesrv_addr))
         quiet = home / "logback.xml"
@@ -161,7 +158,7 @@ class JavaClient:
         scaled = _real_clock(context)
         self._faked = None if scaled is None else FakedTime(scaled, file_name(context.name))
         command = JavaCommand(
-            class_path=config.class_path,
+            class_path=class_path(config.implementation, verified=True),  # by the run, before it began
             main=MAIN,
             arguments=(str(about),),
             properties={**config.system_properties, **kept, "logback.configurationFile": str(quiet)},

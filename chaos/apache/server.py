@@ -78,8 +78,6 @@ class ServerPlan:
     controllers: Mapping[str, Address] = field(default_factory=dict)
     """Of a broker under a controller: the NameServers that are one."""
     cluster_name: str = "DefaultCluster"
-    logs: Path | None = None
-    """The folder for what the JVM writes; None: in the node's own."""
 
 
 class ApacheServer:
@@ -88,7 +86,7 @@ class ApacheServer:
     def __init__(self, context: NodeContext, plan: ServerPlan) -> None:
         assert context.data_dir is not None
         self._context, self._plan, self._folder = context, plan, context.data_dir
-        self._logs = (plan.logs or context.data_dir / "logs").resolve()
+        self._logs = (context.logs or context.data_dir / "logs").resolve()
         self._is_broker = plan.kind is not NodeKind.NAME_SERVER
         self._made_by = distribution(plan.implementation)
         self._dialler = Dialler(

@@ -7,11 +7,22 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from .distribution import Part, distribution
 from .maven import JavaMissing, cache, require
 
 SOURCE = Path(__file__).with_name("Workload.java")
 MAIN = "Workload"
 _LIMIT_S = 120
+
+
+def class_path(implementation: str, *, verified: bool = False) -> str:
+    """Of a client of that version, the workload before its jars. JavaMissing when there is no JDK, or it refuses.
+
+    `verified`: somebody has held the jars against their checksums.
+    """
+    made_by = distribution(implementation)
+    assert made_by is not None, implementation
+    return compiled(made_by.class_path(Part.CLIENTS, verified=verified))
 
 
 def compiled(class_path: str) -> str:

@@ -204,13 +204,7 @@ class Experiment:
         stack.callback(self._links.heal_all)
         self._processes = ProcessFaults(self._cluster, self._record, self._works_again)
         self.say(f"starting {len(topology.nodes)} nodes")
-        plan = NodePlan(
-            scenario=scenario,
-            listen=listen,
-            advertised=self._advertised,
-            defect=self.defect,
-            logs=self.folder.logs.resolve(),
-        )
+        plan = NodePlan(scenario=scenario, listen=listen, advertised=self._advertised, defect=self.defect)
         self._cluster.listen(self._spec(plan, name, topology.kinds[name]) for name in topology.nodes)
         for name in topology.of(NodeKind.NAME_SERVER):
             if not self._there((name,)):

@@ -34,6 +34,7 @@ from ..hosts.clocks import EVERY_S, HostClocks, clock_identity
 from ..hosts.collect import FOLLOW_S, Collector, RayHost, record_missing
 from ..hosts.facades import HostsPackets, HostsPorts, HostsToxiproxy, MeasuredThere, RemoteFront
 from ..hosts.parts import LAG, PORTS, TOXIPROXY, HostLag, HostPorts, HostToxiproxy
+from ..preflight import bring, programs_of
 from ..scenarios.model import Scenario
 from ..scenarios.placement import Offer, placed
 from ..topology import Link
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from ..faults.outside import OutsideFaults
     from ..faults.toxiproxy_links import LinkFaults
 
+BRING_LIMIT_S = 600.0
+"""Maven may have to fetch servers and clients of two versions."""
 UP_EVERY_S = 5.0
 """How often the hosts' clocks are asked in a run that may last for days."""
 UP_FOLLOW_S = 0.5
@@ -98,10 +101,24 @@ class HostsStage(RealStage):
         hosts = [here, *(host for host in self._hosts.values() if host is not here)]
         offers = [Offer(host.name, host.labels, host.resources) for host in hosts]
         self._placed = placed(scenario.topology(), scenario.placement, offers, file=scenario.name)
+        self._bring_programs(scenario)
         self._packets = HostsPackets(self.host_of)
         if any(action.injection is not None for action in scenario.timeline):
             self._packets.open(self._hosts.values())
         return Starts()
+
+    def _bring_programs(self, scenario: Scenario) -> None:
+        """Every program of Apache's is on each host that a node of it is on. HarnessError names the host."""
+        asked = {}
+        for host in self._hosts.values():
+            there = {node for node, name in self._placed.items() if name == host.name}
+            if programs := programs_of(scenario, there):
+                asked[host] = host.asking("run", bring, programs, self.clock.scale)
+        for host, ref in asked.items():
+            try:
+                host.answer(ref, BRING_LIMIT_S)
+            except HarnessError as exc:
+                raise HarnessError(f"on the host {host}: {exc}") from exc
 
     def host_name(self, node: str) -> str | None:
         return self._placed.get(node) if len(self._hosts) > 1 else None

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from ...actors.broker.config import BrokerConfig
@@ -17,13 +16,11 @@ from ...actors.namesrv.config import NamesrvConfig
 from ...clients.config import ClientConfig, ProducerConfig
 from ...clients.consumer.config import ConsumeFromWhere, ConsumerConfig, MessageModel
 from ...clients.name_servers import AS_LISTED
-from ...remoting.node.file_names import file_name
 from ...remoting.node.network import Address
 from ...remoting.node.profile import Profile
 from ..apache.client import JavaClientConfig
-from ..apache.distribution import Distribution, Part, distribution
+from ..apache.distribution import Distribution, distribution
 from ..apache.server import ServerPlan
-from ..apache.workload_class import compiled
 from ..defects import OF_APACHE, Defect
 from ..oracle.client_profiles import OF_CLUSTER, PROFILES, profile_of
 from ..oracle.timers import Timers, timers_of_nodes
@@ -52,8 +49,6 @@ class NodePlan:
     listen: Mapping[str, Address]
     advertised: Mapping[str, Address]
     defect: Defect | None = None
-    logs: Path | None = None
-    """The run's folder for logs; None: a Java program's are among its node's files."""
     settings: Settings = field(init=False)
 
     def __post_init__(self) -> None:
@@ -153,7 +148,6 @@ class NodePlan:
             members=self._members(name) if is_broker else {},
             controllers=self._controllers(name) if is_broker else {},
             cluster_name=(own.cluster_name if own is not None else None) or "DefaultCluster",
-            logs=None if self.logs is None else self.logs / file_name(name),
         )
 
     def _controllers(self, name: str) -> dict[str, Address]:
@@ -201,22 +195,18 @@ class NodePlan:
         return partial(ConsumerNode, config=config)
 
     def _apache_client(self, name: str, kind: NodeKind, made_by: Distribution) -> Factory:
-        """JavaMissing where this version cannot be had here."""
         workload, produces = self.scenario.workload, kind is NodeKind.PRODUCER
-        assert self.logs is not None, "Apache's programs log into the run's folder"
         brokers = self.scenario.topology().of(NodeKind.BROKER, NodeKind.SLAVE)
         names = {at: one for one, at in self.advertised.items()}
         listed = {names.get(at, str(at)): at for at in self.name_servers(name)}
         config = JavaClientConfig(
             implementation=str(made_by),
             role=str(kind),
-            class_path=compiled(made_by.class_path(Part.CLIENTS)),
             topic=self.scenario.topic_of(name),
             group=PRODUCER_GROUP if produces else self.scenario.group_of(name),
             name_servers=listed,
             brokers={one: self.advertised[one] for one in brokers},
             rules=rules_of(profile_of(client_profile_of(self.scenario, name), self.profile), len(listed)),
-            logs=self.logs,
             settings=self.settings.get(name, {}),
             sends_per_s=workload.sends_per_s,
             body_bytes=workload.body_bytes,

@@ -23,6 +23,7 @@ import lz4.frame
 
 from ...actors.hosts import RemoteHost
 from ...remoting.node.recording import Recorder
+from ..apache.jvm import LAST_WORDS
 from ..errors import HarnessError
 from ..history.files import number_of, process_of
 
@@ -33,7 +34,7 @@ PIECES = 4
 """So many are one answer of a host."""
 ANSWER_LIMIT_S = 30.0
 FOLLOW_S = 2.0
-FOLDERS = ("history/_raw", "logs")
+FILES = ("history/_raw/**/*", "logs/**/*", f"data/*/{LAST_WORDS}")
 
 
 class Piece(NamedTuple):
@@ -51,8 +52,8 @@ def new_pieces(folder: str, known: Mapping[str, int], piece_bytes: int = PIECE_B
     A process that goes on in a next file has said all that is in the one before: that comes first, since who reads it
     here believes so, and is deleted when all of it is known.
     """
-    for top in FOLDERS:
-        paths = sorted(Path(folder, top).rglob("*"), key=_in_turn)
+    for pattern in FILES:
+        paths = sorted(Path(folder).glob(pattern), key=_in_turn)
         for path, following in zip_longest(paths, paths[1:]):
             name = str(path.relative_to(folder))
             offset = known.get(name, 0)

@@ -38,7 +38,7 @@ from ..judging import Judged, exit_status, keep, of_run, show
 from ..oracle.recorded import NodeInfo
 from ..oracle.world import World
 from ..preflight import Needs, require, require_programs
-from ..runner import Options, as_run_with, refuse_far
+from ..runner import Options, as_run_with
 from ..scenarios.implementations import profile_of
 from ..scenarios.model import ClusterModel, Scenario, TimersModel, WorkloadModel, parse
 from ..topology import broker_id, broker_name
@@ -128,8 +128,8 @@ class Up:
         refuse_used(self.out)
         here = Needs.of_run(scenario, judged=self.judged) if self.ray is None else Needs(java=self.judged)
         require(here, self.out or Path("runs"))
-        refuse_far(scenario, self.ray)
-        require_programs(scenario, scenario.timers.time_scale)
+        if self.ray is None:  # the hosts of a Ray cluster say what they lack
+            require_programs(scenario, scenario.timers.time_scale)
         folder = RunFolder.create(scenario.name, self.out)
         workers = len(scenario.topology().nodes) + 1
         with Harness(judges=self.judged, rehearses=False, workers=workers, ray=self.ray) as harness:

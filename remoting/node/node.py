@@ -29,6 +29,8 @@ class NodeContext:
     log: logging.Logger = _LOG
     data_dir: Path | None = None
     """Where this node may keep files; the same folder after a restart."""
+    logs: Path | None = None
+    """Where a program that is this node writes its own logs; None: among its files."""
     incarnation: int = 0
     """How many processes of this node there were before."""
 

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from nemesrv.actors.actor import NodeActor, NodeSpec
-from nemesrv.chaos.apache.distribution import Part, distribution
 from nemesrv.chaos.apache.maven import JavaMissing
-from nemesrv.chaos.apache.workload_class import compiled
+from nemesrv.chaos.apache.workload_class import class_path
 from nemesrv.chaos.bench.measure import free_address
 from nemesrv.chaos.defects import DEFECTS
 from nemesrv.chaos.experiment.nodes import NodePlan, about, client_profile_of
@@ -32,10 +31,8 @@ LIMIT_S = 120.0
 
 def missing(implementation: str) -> str:
     """Why Apache's clients cannot be had here; "" when they can."""
-    made_by = distribution(implementation)
-    assert made_by is not None
     try:
-        compiled(made_by.class_path(Part.CLIENTS))
+        class_path(implementation)
     except JavaMissing as exc:
         return str(exc)
     return ""
@@ -50,8 +47,7 @@ class InOneProcess:
         self.kinds = {n: k for n, k in scenario.topology().kinds.items() if k not in (NodeKind.ADMIN, NodeKind.PROBER)}
         at = self.addresses = {name: free_address() for name in scenario.topology().servers}
         planted = None if defect is None else DEFECTS[defect]
-        logs = self.folder.logs.resolve()
-        self._plan = NodePlan(scenario=scenario, listen=at, advertised=at, defect=planted, logs=logs)
+        self._plan = NodePlan(scenario=scenario, listen=at, advertised=at, defect=planted)
         self.harness = self._spec("harness", "harness").open()
         self.actors = {name: NodeActor(self._node(name)) for name in self.kinds}
         self._working: list[str] = []
@@ -70,6 +66,7 @@ class InOneProcess:
             recorder_spec=self._spec(name, str(kind)),
             probe=LagProbe,
             data_dir=self.folder.data.resolve() / name,
+            log_file=self.folder.logs.resolve() / f"{name}.log",
             links=None,
         )
 

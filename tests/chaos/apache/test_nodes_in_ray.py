@@ -57,7 +57,6 @@ class World:
             settings=settings,
             name_servers={} if name == "ns-0" else {"ns-0": self.addresses["ns-0"]},
             broker_name="" if name == "ns-0" else name,
-            logs=self.folder / "logs" / name,
         )
         return NodeSpec(
             name=name,

@@ -6,7 +6,6 @@ import random
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -24,20 +23,19 @@ _SCENARIO = {
 }
 
 
-def _plan(logs: Path | None = None) -> NodePlan:
+def _plan() -> NodePlan:
     scenario = parse(_SCENARIO, file="x.yaml")
     servers = scenario.topology().servers
     listen = {name: Address("127.0.0.1", 20_000 + index) for index, name in enumerate(servers)}
     told = {name: Address("127.0.0.1", 21_000 + index) for index, name in enumerate(servers)}
-    return NodePlan(scenario=scenario, listen=listen, advertised=told, logs=logs)
+    return NodePlan(scenario=scenario, listen=listen, advertised=told)
 
 
-def test_a_broker_of_apaches_begins_with_what_the_scenario_says(tmp_path: Path) -> None:
-    plan = _plan(tmp_path).factory("broker-a", NodeKind.BROKER).args[0]  # type: ignore[attr-defined]
+def test_a_broker_of_apaches_begins_with_what_the_scenario_says() -> None:
+    plan = _plan().factory("broker-a", NodeKind.BROKER).args[0]  # type: ignore[attr-defined]
     assert (plan.implementation, plan.broker_name, plan.cluster_name) == ("apache-5.3.3", "broker-a", "eu")
     assert plan.name_servers == {"ns-1": Address("127.0.0.1", 21_001)}
     assert plan.settings == {"registerNameServerPeriod": 20_000}
-    assert plan.logs == tmp_path / "broker-a"
     assert (plan.listen.port, plan.advertised.port) == (20_002, 21_002)
 
 

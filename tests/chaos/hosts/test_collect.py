@@ -9,6 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from nemesrv.chaos.apache.jvm import last_words, leave_last_words
 from nemesrv.chaos.errors import HarnessError
 from nemesrv.chaos.history.rows import read_raw
 from nemesrv.chaos.hosts.collect import Collector, Piece, new_pieces, record_missing
@@ -20,7 +21,7 @@ class Host:
     def __init__(self, folder: Path, name: str, piece_bytes: int = 300) -> None:
         self.name, self.folder, self._piece_bytes = name, folder / name, piece_bytes
         self.asked, self.lost_after, self._changed = 0, 1_000_000, threading.Condition()
-        for inner in ("history/_raw", "logs"):
+        for inner in ("history/_raw", "logs", "data/broker-a"):
             (self.folder / inner).mkdir(parents=True)
 
     def say(self, file: str, *lines: object) -> None:
@@ -58,6 +59,16 @@ def test_every_byte_of_every_host_is_here_once_the_run_has_ended(tmp_path: Path)
     assert read(tmp_path / "run/history/_raw/ns-0.0.jsonl") == [*rows(150)]
     assert read(tmp_path / "run/history/_raw/ns-1.0.jsonl") == [*rows(7)]
     assert collector.gone == {}
+
+
+def test_the_last_words_of_a_program_that_ended_by_itself_come_too(tmp_path: Path) -> None:
+    host = Host(tmp_path, "a")
+    leave_last_words(host.folder / "data" / "broker-a", "broker-a's Java process ended")
+    (host.folder / "data" / "broker-a" / "commitlog").write_bytes(b"stays")
+    with Collector([host], tmp_path / "run", lambda: 0.0, follow_s=0.01):
+        pass
+    assert last_words(tmp_path / "run" / "data") == "; broker-a's Java process ended"
+    assert [path.name for path in (tmp_path / "run" / "data" / "broker-a").iterdir()] == ["java-died"]
 
 
 def test_a_file_in_which_nobody_writes_any_more_comes_first_and_is_deleted_there_when_all_of_it_is_here(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from nemesrv.chaos.apache.distribution import Part
 from nemesrv.chaos.commands.explain import explain
-from nemesrv.chaos.errors import ScenarioError
+from nemesrv.chaos.errors import HarnessError, ScenarioError
 from nemesrv.chaos.live.up import scenario_of
+from nemesrv.chaos.preflight import bring, programs_of
 from nemesrv.chaos.runner import Options, run_all
 from nemesrv.chaos.scenarios.model import find, parse
 from nemesrv.remoting.node.profile import Profile
@@ -169,17 +170,27 @@ def test_the_command_is_told_what_is_wrong_with_it(text: str, said: str) -> None
     assert said in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (Options(virtual=True), "clock: virtual is not allowed: the real clock where a node is apache-4.9.7"),
-        (Options(ray="auto"), "--ray: auto is not allowed: a Ray of its own on this machine"),
-    ],
-)
-def test_where_it_cannot_run_nothing_is_started(options: Options, said: str, tmp_path: Path) -> None:
+def test_where_it_cannot_run_nothing_is_started() -> None:
     with pytest.raises(ScenarioError) as refused:
-        run_all([_parse({"implementation": "apache-4.9.7"})], options)
-    assert said in str(refused.value)
+        run_all([_parse({"implementation": "apache-4.9.7"})], Options(virtual=True))
+    assert "clock: virtual is not allowed: the real clock where a node is apache-4.9.7" in str(refused.value)
+
+
+def test_a_host_is_asked_for_the_programs_of_its_own_nodes() -> None:
+    scenario = _parse({"implementation": "apache-4.9.7"}, nodes={"ns-1": {"implementation": "ours"}})
+    servers = (("apache-4.9.7", Part.SERVERS),)
+    assert programs_of(scenario) == programs_of(scenario, {"ns-0", "ns-1"}) == servers
+    assert programs_of(scenario, {"ns-1", "producer-0"}) == ()
+    upgraded = find("upgrade-clients")
+    assert programs_of(upgraded, {"ns-1"}) == (*servers, ("apache-5.3.3", Part.SERVERS))
+    assert programs_of(upgraded, {"consumer-1"}) == (("apache-5.3.3", Part.CLIENTS),)
+
+
+def test_what_a_host_lacks_is_said_before_a_node_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEMESRV_FAKETIME", "/nowhere/libfaketimeMT.so.1")
+    with pytest.raises(HarnessError, match="NEMESRV_FAKETIME names /nowhere"):
+        bring((), 3)
+    bring((), 1)
 
 
 def test_a_cluster_that_stays_up_has_the_profile_of_its_implementation() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 
 import pytest
 import yaml
@@ -44,13 +43,13 @@ def test_a_restart_that_says_nothing_of_it_is_written_as_before() -> None:
     assert "implementation" not in plain.to_yaml().split("timeline:")[1]
 
 
-def test_a_node_s_factory_has_the_program_of_every_process(tmp_path: Path) -> None:
+def test_a_node_s_factory_has_the_program_of_every_process() -> None:
     found = find("upgrade-servers")
     listen = {
         name: Address("127.0.0.1", 10_000 + 10 * number)
         for number, name in enumerate(found.topology().of(NodeKind.NAME_SERVER, NodeKind.BROKER))
     }
-    plan = NodePlan(scenario=found, listen=listen, advertised=listen, logs=tmp_path)
+    plan = NodePlan(scenario=found, listen=listen, advertised=listen)
     for name, kind in (("ns-2", NodeKind.NAME_SERVER), ("broker-b", NodeKind.BROKER)):
         factory = plan.factory(name, kind)
         assert isinstance(factory, partial)
