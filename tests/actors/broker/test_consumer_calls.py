@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from nemesrv.actors.broker.topics import TRANSACTION_DISCARD_TOPIC
 from nemesrv.remoting import fastjson
 from nemesrv.remoting.bodies.admin import (
     ConsumeStatsList,
@@ -25,6 +24,7 @@ from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.message import MessageQueue, StoredMessage
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.profile import Profile
+from nemesrv.remoting.topics import TRANSACTION_DISCARD_TOPIC
 from tests.virtual import run
 
 from .world import PROFILES, World

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from nemesrv.actors.broker.server import Broker
-from nemesrv.actors.broker.topics import HALF_TOPIC, OP_TOPIC, TRANSACTION_DISCARD_TOPIC
 from nemesrv.actors.broker.transactions import COMMIT, GROUP, NOT_ENDED, ROLLBACK
 from nemesrv.remoting.bodies.client import HeartbeatData, ProducerData
 from nemesrv.remoting.codes import RequestCode, ResponseCode
@@ -19,6 +18,7 @@ from nemesrv.remoting.message import StoredMessage
 from nemesrv.remoting.message_id import parse_offset_msg_id
 from nemesrv.remoting.message_properties import format_properties
 from nemesrv.remoting.node.profile import Profile
+from nemesrv.remoting.topics import HALF_TOPIC, OP_TOPIC, TRANSACTION_DISCARD_TOPIC
 from tests.virtual import run
 
 from .world import PROFILES, World
