@@ -20,7 +20,6 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from .checkers import CHECKS
@@ -30,6 +29,7 @@ from .experiment.harness import Harness
 from .experiment.progress import Progress
 from .installation import require_extras
 from .judging import Judged, keep, of_run
+from .reports.console import print_fitting, standard_output
 from .runner import Options, record_virtual, require_parts, run_one
 from .scenarios.model import CHECK_NAMES, SHIPPED_DIR, Scenario, find, load
 from .verdict import Validity
@@ -137,10 +137,7 @@ def run_selftest(
     if options.as_json:
         click.echo(json.dumps([outcome.to_json() for outcome in outcomes]))
     else:
-        console = Console()
-        if not console.is_terminal:
-            console = Console(width=180)
-        console.print(selftest_table(outcomes) if len(seeds) == 1 else seeds_table(outcomes))
+        print_fitting(standard_output(180), selftest_table(outcomes) if len(seeds) == 1 else seeds_table(outcomes))
         if plainly:
             click.echo(_PLAINLY)
     return 0 if all(outcome.passed for outcome in outcomes) else 1

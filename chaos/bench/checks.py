@@ -26,6 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..generate import write
+from ..reports.console import print_fitting, standard_output
 from .measure import BenchError
 from .spark_cluster import standalone
 
@@ -65,7 +66,7 @@ def run(
 
     BenchError when a judging fails, when a check of a clean history says INVALID, or when the disk is too small.
     """
-    console = console or _wide()
+    console = console or standard_output()
     found: list[Judged] = []
     with tempfile.TemporaryDirectory(prefix="nemesrv-bench-") as name:
         folder = Path(name)
@@ -87,11 +88,6 @@ def run(
             shutil.rmtree(history)
     _print(found, console)
     return found
-
-
-def _wide() -> Console:
-    console = Console()
-    return console if console.is_terminal else Console(width=160)
 
 
 def _judged(history: Path, rows: int, master: str | None, console: Console) -> Judged:
@@ -130,7 +126,7 @@ def _print(found: Sequence[Judged], console: Console) -> None:
             f"{judged.load:.1f}",
             ", ".join(f"{count} {verdict}" for verdict, count in counts.items()),
         )
-    console.print(table)
+    print_fitting(console, table)
     slowest = max(found, key=lambda judged: judged.events)
     parts = sorted(slowest.checks.items(), key=lambda item: -item[1])
     console.print(f"of {slowest.events:,} events: " + ", ".join(f"{name} {took_s:.1f} s" for name, took_s in parts))
@@ -147,4 +143,4 @@ def _print(found: Sequence[Judged], console: Console) -> None:
         growth = (large.seconds / small.seconds) / (large.events / small.events)
         what = f"seconds an event, {large.events:,} beside {small.events:,}"
         aims.add_row(what, f"≤ {LINEAR_WITHIN}", f"{growth:.2f}", "yes" if growth <= LINEAR_WITHIN else "NO")
-    console.print(aims)
+    print_fitting(console, aims)

@@ -29,6 +29,7 @@ from ..experiment.run_folder import RunFolder
 from ..experiment.stage import RealStage
 from ..history.rows import read_rows
 from ..preflight import Needs, require
+from ..reports.console import print_fitting, standard_output
 from ..scenarios.model import Scenario, parse
 
 COUNTS = (50, 100, 200, 500)
@@ -101,7 +102,7 @@ def run(
     found = []
     for count in counts:
         found.append(measured(crowd(count), say=say))
-    _print(found, console or Console())
+    _print(found, console or standard_output())
     return found
 
 
@@ -186,4 +187,4 @@ def _print(found: Sequence[Measured], console: Console) -> None:
         cores = (sum(many.cores.values()) - sum(few.cores.values())) / more
         held = (sum(many.bytes.values()) - sum(few.bytes.values())) / more
         table.caption = f"one client more: {1000 * cores:.2f} ms of CPU a second, {held / _MB:.2f} MB"
-    console.print(table)
+    print_fitting(console, table)

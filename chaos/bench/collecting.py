@@ -24,6 +24,7 @@ from ..history.files import raw_name
 from ..history.recorder import EventLines
 from ..history.schema import raw_dir
 from ..hosts.collect import Collector, Piece, RayHost
+from ..reports.console import standard_output
 from .figures import Aim, Figures
 from .measure import BenchError
 from .recorder import client_rows
@@ -65,7 +66,7 @@ def run(events: int = EVENTS, *, rounds: int = 3, console: Console | None = None
                 shutil.rmtree(to)
     figures.aims.append(Aim(what=what, of=None, at_most=MAX_S * events / EVENTS))
     figures.aims.append(Aim(what="MB on the way", of=AS_IT_IS, at_most=MOST_OF_IT))
-    figures.print(console or Console())
+    figures.print(console or standard_output())
     return figures
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from rich.console import Console
 from rich.table import Table
 
+from ..reports.console import print_fitting
+
 OURS = "NameServer"
 
 
@@ -60,7 +62,7 @@ class Figures:
             table.add_column(server, justify="right")
         for what, row in self.rows.items():
             table.add_row(what, *(_shown(row[server]) if server in row else "" for server in servers))
-        console.print(table)
+        print_fitting(console, table)
         if not self.aims:
             return
         aims = Table(title="aims")
@@ -72,7 +74,7 @@ class Figures:
             met = measured is not None and (aim.at_least or 0) <= measured <= (aim.at_most or float("inf"))
             shown = "not measured" if measured is None else f"{measured:.2f}"
             aims.add_row(aim.what, aim.of or "", wanted, shown, "" if measured is None else "yes" if met else "NO")
-        console.print(aims)
+        print_fitting(console, aims)
 
 
 def _shown(value: float) -> str:

@@ -33,6 +33,7 @@ from ..errors import ToxiproxyError
 from ..faults.ports import PortHolder
 from ..fronts.front import Front
 from ..fronts.observed import Observation
+from ..reports.console import standard_output
 from . import frames, measure
 from .figures import Aim, Figures
 from .look_ups import TOPICS, Brokers
@@ -51,7 +52,7 @@ _SERVE = "import sys; from nemesrv.chaos.bench.fronts import {0}; {0}(int(sys.ar
 
 def run(seconds: float = 3, *, rounds: int = ROUNDS, console: Console | None = None) -> Figures:
     """Measure, print and return. BenchError; without a Toxiproxy its columns are missing."""
-    console = console or Console()
+    console = console or standard_output()
     figures = Figures(ours=FRONT)
     with tempfile.TemporaryDirectory(prefix="nemesrv-bench-") as name, contextlib.ExitStack() as running:
         folder = Path(name)

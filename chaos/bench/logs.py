@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from ..logs.reading import read_logs, read_plain
+from ..reports.console import standard_output
 from .figures import Aim, Figures
 from .measure import BenchError
 
@@ -70,7 +71,7 @@ _LOGS = (
 
 def run(size: int = SIZE, *, spark: SparkSession | None = None, console: Console | None = None) -> Figures:
     """Measure, print and return. BenchError where a line is not accounted for."""
-    console = console or Console()
+    console = console or standard_output()
     figures = Figures(ours=READER)
     with tempfile.TemporaryDirectory(prefix="nemesrv-bench-") as name:
         folder, little = Path(name) / "logs", Path(name) / "little"

@@ -26,6 +26,7 @@ from rich.console import Console
 
 from ...remoting.node.network import Address
 from ..apache.maven import JavaMissing
+from ..reports.console import standard_output
 from . import java, measure
 from .figures import OURS, Figures
 from .footprint import footprint, resident
@@ -71,9 +72,7 @@ def run(
     Each figure is measured in several rounds, in turn with the other servers, together for `seconds`.
     """
     size = size or Size()
-    if console is None:
-        console = Console()
-        console = console if console.is_terminal else Console(width=180)
+    console = console or standard_output(180)
     figures = Figures()
     with tempfile.TemporaryDirectory(prefix="nemesrv-bench-") as name:
         folder = Path(name)

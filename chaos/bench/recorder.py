@@ -31,6 +31,7 @@ from ...remoting.node.network import Address, TcpNetwork
 from ...remoting.node.node import NodeContext
 from ...remoting.node.recording import ignore
 from ..history.recorder import LagProbe, RecorderSpec
+from ..reports.console import standard_output
 from . import frames, measure
 from .figures import OURS, Aim, Figures
 from .measure import BenchError, Server, Tools
@@ -48,7 +49,7 @@ _SERVE = "import sys; from nemesrv.chaos.bench.recorder import serve; serve(sys.
 
 def run(seconds: float = 3, *, rounds: int = ROUNDS, console: Console | None = None) -> Figures:
     """Measure, print and return. BenchError when a process fails."""
-    console = console or Console()
+    console = console or standard_output()
     figures = Figures()
     with tempfile.TemporaryDirectory(prefix="nemesrv-bench-") as name:
         folder = Path(name)

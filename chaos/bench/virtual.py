@@ -32,6 +32,7 @@ from ..experiment.virtual.loop import Scheduler
 from ..experiment.virtual.network import MemoryNetwork
 from ..experiment.virtual.stage import VirtualStage
 from ..history.rows import read_rows
+from ..reports.console import print_fitting, standard_output
 from ..scenarios.model import Scenario, TimersModel, find, parse
 from ..topology import Link
 
@@ -93,7 +94,7 @@ class Recorded:
 
 def run(scenarios: Sequence[Scenario] = (), *, rounds: int = ROUNDS, console: Console | None = None) -> list[Recorded]:
     """Measure, print and return; the best of `rounds` counts, for what else the machine does only adds."""
-    console = console or Console()
+    console = console or standard_output()
     found = [_measured(scenario, rounds) for scenario in scenarios or (LARGE, find("broker-partition"))]
     _print(found, console)
     return found
@@ -216,4 +217,4 @@ def _print(found: Sequence[Recorded], console: Console) -> None:
     table.add_section()
     for part in found[0].parts:
         table.add_row(f"share of {part}", *(f"{r.parts[part]:.0%}" for r in found))
-    console.print(table)
+    print_fitting(console, table)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from ..reports.console import standard_output
 from ..verdict import Validity
 from .judging import RuleVerdict
 from .result import MEASURED, Result
@@ -109,8 +108,5 @@ def _below(result: Result) -> list[Text]:
 
 def print_table(result: Result) -> None:
     """On stdout, as wide as the terminal; in a pipe as COLUMNS says, else 120 columns."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        columns = os.environ.get("COLUMNS", "")
-        console = Console(highlight=False, width=max(20, int(columns)) if columns.isdigit() else PIPE_COLUMNS)
+    console = standard_output(PIPE_COLUMNS, highlight=False)
     console.print(paragraphs(result) if console.width < NARROW else table(result))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
+from ..reports.console import print_fitting, standard_output
 from ..verdict import Validity
 from .shown import Shown, Variant
 
@@ -33,11 +32,7 @@ def museum_table(shown: Sequence[Shown]) -> Table:
 
 def print_museum(table: Table) -> None:
     """On stdout, as wide as the terminal; in a pipe as COLUMNS says, else 180 columns."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        text = os.environ.get("COLUMNS", "")
-        console = Console(highlight=False, width=max(40, int(text)) if text.isdigit() else WIDTH)
-    console.print(table)
+    print_fitting(standard_output(WIDTH, highlight=False), table)
 
 
 def _buggy(one: Shown) -> str:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from ..oracle.legend import legend
 from ..verdict import Validity, Verdict
+from .console import standard_output
 from .sentences import allowed_sentence, clients_sentence, measured_sentences, undecided_sentences, wrong_sentence
 from .values import phrases
 
 LONGEST = 60
-PIPE_COLUMNS = 160
-"""Of a pipe, where COLUMNS does not say how wide it is."""
 NARROW = 100
 """Columns below which a check is a paragraph, and not a row."""
 
@@ -88,13 +86,6 @@ def legend_line(verdicts: Sequence[Verdict]) -> str:
 
 def print_table(verdicts: Sequence[Verdict], *, title: str) -> None:
     """The table on stdout, as wide as the terminal; in a pipe as COLUMNS says, else 160 columns."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=_columns())
+    console = standard_output(highlight=False)
     make = verdict_list if console.width < NARROW else verdict_table
     console.print(make(verdicts, title=title))
-
-
-def _columns() -> int:
-    text = os.environ.get("COLUMNS", "")
-    return max(20, int(text)) if text.isdigit() else PIPE_COLUMNS

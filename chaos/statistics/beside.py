@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from rich.console import Console
 from rich.table import Table
 
+from ..reports.console import print_fitting
 from ..reports.table import measured
 from ..verdict import Verdict
 from .measured import Shown
@@ -26,7 +27,7 @@ def print_windows(console: Console, windows: Sequence[Shown], alpha: float) -> N
         cells = [_median(*both) for both in zip(each.median, each.interval, strict=True)]
         apart = "" if each.difference is None else f"{_s(each.difference[0])} {_ends(each.difference[1:])}"
         table.add_row(each.name, f"{each.n[0]} / {each.n[1]}", *cells, apart)
-    console.print(table)
+    print_fitting(console, table)
 
 
 def print_routes(console: Console, topics: Mapping[str, tuple[int, int]], known: bool) -> None:
@@ -51,7 +52,7 @@ def print_checks(console: Console, a: Sequence[Sequence[Verdict]], b: Sequence[S
         table.add_column(column)
     for name in names:
         table.add_row(name, *(_said([v for run in side for v in run if v.name == name]) for side in (a, b)))
-    console.print(table)
+    print_fitting(console, table)
 
 
 _WORST = ("VALID", "UNKNOWN", "INVALID")

@@ -24,6 +24,7 @@ from rich.table import Table
 
 from ..errors import ScenarioError
 from ..history.schema import parquet_path, raw_dir
+from ..reports.console import print_fitting, standard_output
 from ..verdict import Verdict
 from .beside import print_checks, print_routes, print_windows
 from .measured import side_by_side, topics_that_differ
@@ -95,7 +96,7 @@ def compare(
         }
         click.echo(json.dumps(plain(document), default=str))
     else:
-        console = _console()
+        console = standard_output()
         _print(console, samples, runs_a, runs_b, found, alpha)
         print_windows(console, windows, alpha)
         print_routes(console, routes, any(run.routes for run in (*runs_a, *runs_b)))
@@ -201,11 +202,6 @@ def plain(value: Any) -> Any:
             return value
 
 
-def _console() -> Console:
-    console = Console()
-    return console if console.is_terminal else Console(width=160)
-
-
 def _print(
     console: Console,
     unit: str,
@@ -234,7 +230,7 @@ def _print(
             "" if c.effect is None else f"{c.effect:+.2f} (found from {_detectable(c)})",
             f"[{_STYLE[c.outcome]}]{c.outcome}[/]" + (f": {c.why}" if c.why else ""),
         )
-    console.print(table)
+    print_fitting(console, table)
     if not found:
         console.print("neither side has any sample: cannot tell")
     sample = "a sample is one client's or NameServer's measurement, so this holds for these runs only"

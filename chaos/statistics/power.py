@@ -6,11 +6,11 @@ import json
 from dataclasses import asdict
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from ..errors import ScenarioError
 from ..oracle.start_choice import ALPHA, POWER, Plan, detectable_bias, plan, shares, starts_needed
+from ..reports.console import print_fitting, standard_output
 from ..scenarios.model import Scenario
 
 
@@ -72,5 +72,4 @@ def print_power(plans: list[Plan], *, power: float, as_json: bool) -> None:
             "none" if found is None else f"{100 * found:.1f} points",
             each.method,
         )
-    console = Console()
-    (console if console.is_terminal else Console(width=120)).print(table)
+    print_fitting(standard_output(120), table)

@@ -1,0 +1,67 @@
+"""A table is as wide as the terminal, or a paragraph a row where its columns would be cut into single letters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from io import StringIO
+
+import pytest
+from rich.console import Console
+from rich.table import Table
+
+from nemesrv.chaos.reports.console import PIPE_COLUMNS, print_fitting, standard_output
+from nemesrv.chaos.selftest import Outcome, seeds_table, selftest_table
+
+
+def outcome(scenario: str, defect: str | None, *found: str) -> Outcome:
+    return Outcome(
+        scenario=scenario,
+        defect=defect,
+        meant=frozenset(found),
+        found=frozenset(found),
+        unknown=frozenset({"availability"}),
+        where="runs/selftest/1",
+    )
+
+
+OUTCOMES = [
+    outcome("broker-partition", None),
+    outcome("name-server-crash-5.x", "name-server-forgets-registrations", "registrations_are_kept"),
+]
+
+
+def shown(table: Table, width: int) -> list[str]:
+    console = Console(file=StringIO(), width=width)
+    print_fitting(console, table)
+    assert isinstance(console.file, StringIO)
+    return [line.rstrip() for line in console.file.getvalue().splitlines()]
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 100, 180])
+@pytest.mark.parametrize("make", [selftest_table, seeds_table])
+def test_no_line_is_wider_than_the_terminal(make: Callable[[Sequence[Outcome]], Table], width: int) -> None:
+    assert max(len(line) for line in shown(make(OUTCOMES), width)) <= width
+
+
+def test_where_the_columns_fit_it_is_a_table_and_elsewhere_a_paragraph_a_row() -> None:
+    assert any("scenario" in line and "planted defect" in line for line in shown(selftest_table(OUTCOMES), 180))
+    narrow = shown(selftest_table(OUTCOMES), 40)
+    assert narrow[:3] == ["self-test", "broker-partition", "  planted defect: none (clean twin)"]
+    assert "  INVALID: registrations_are_kept" in narrow
+    assert narrow[-2:] == ["1 of 1 defects killed, 1 of 1 twins", "clean"]
+
+
+def test_no_word_of_a_narrow_terminal_s_table_is_cut() -> None:
+    said = " ".join(" ".join(shown(selftest_table(OUTCOMES), 40)).split())
+    assert "name-server-forgets-registrations" in said
+    assert "registrations_are_kept" in said
+
+
+def test_a_pipe_is_as_wide_as_columns_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert standard_output().width == PIPE_COLUMNS
+    assert standard_output(120).width == 120
+    monkeypatch.setenv("COLUMNS", "40")
+    assert standard_output().width == 40
+    monkeypatch.setenv("COLUMNS", "wide")
+    assert standard_output().width == PIPE_COLUMNS
