@@ -31,7 +31,7 @@ from ...remoting.message_id import parse_offset_msg_id
 from ...remoting.node.profile import Profile
 from ...remoting.transport import Connection
 from .services import Services, not_stored, refuse
-from .store import MessageIllegal, StoreFull
+from .stored import MessageIllegal, StoreFull
 from .transactions import Transactions
 
 MAX_ENTRIES = 1024

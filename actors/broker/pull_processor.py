@@ -25,7 +25,7 @@ from .hold_times import HoldTimes
 from .long_poll import HeldPull
 from .services import HeldRequest, Services, refuse
 from .sql_filter import SqlError
-from .store import Found, GetStatus
+from .stored import Found, GetStatus
 from .subscriptions import TAG, FilterUnsupported, Wanted, wanted_by
 
 COMMIT_OFFSET, SUSPEND, SUBSCRIPTION, CLASS_FILTER = 1, 2, 4, 8

@@ -21,8 +21,8 @@ from ...remoting.errors import ResponseError, RocketMQError
 from ...remoting.headers.fields import HeaderFields
 from ...remoting.node.network import Address
 from ...remoting.transport import Connection, RemotingClient
+from .commit_log import StoreError
 from .services import Services, refuse
-from .store import StoreError
 
 FETCH_COMMIT_LOG = 10_912
 """No code of RocketMQ's: the number of the port where its brokers do this."""

@@ -20,7 +20,7 @@ from ...remoting.node.clock import Timer
 from ...remoting.topics import SCHEDULE_TOPIC
 from .files import read_whole, write_whole
 from .services import Services
-from .store import MessageIllegal, PutMessage, StoreFull
+from .stored import MessageIllegal, PutMessage, StoreFull
 
 BATCH = 500
 RETRY_S = 10.0

@@ -41,7 +41,7 @@ from ...remoting.topics import DLQ_GROUP_TOPIC_PREFIX, NOT_ALLOWED_TO_SEND, RETR
 from ...remoting.transport import Connection
 from .schedule import parked
 from .services import Services, not_stored, refuse
-from .store import Append, MessageIllegal, PutMessage, StoreFull
+from .stored import Append, MessageIllegal, PutMessage, StoreFull
 from .topics import topic_name_error
 from .transactions import Transactions
 

@@ -18,7 +18,8 @@ from .groups import SubscriptionGroups
 from .long_poll import PullHolds
 from .offsets import ConsumerOffsets
 from .queue_locks import QueueLocks
-from .store import Append, MessageIllegal, MessageStore, PutMessage, StoreFull
+from .store import MessageStore
+from .stored import Append, MessageIllegal, PutMessage, StoreFull
 from .topics import TopicTable
 
 

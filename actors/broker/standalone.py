@@ -28,9 +28,9 @@ from ..standalone import (
     run_until_done,
     stop_on_signal,
 )
+from .commit_log import StoreError
 from .config import BrokerConfig, parse_name_servers
 from .server import Broker
-from .store import StoreError
 
 
 def run(namesrv_addr: str, config_file: str | None, listen_port: int | None = None) -> int:

@@ -13,8 +13,6 @@ import errno
 import logging
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import Enum
 from pathlib import Path
 
 import orjson
@@ -27,18 +25,7 @@ from .commit_log import CommitLog, StoreError
 from .consume_queue import ConsumeQueue
 from .files import write_whole
 from .recovery import FILLER, read_deleted, recover
-
-__all__ = [
-    "Append",
-    "Found",
-    "GetStatus",
-    "MessageIllegal",
-    "MessageStore",
-    "PutMessage",
-    "Recovery",
-    "StoreError",
-    "StoreFull",
-]
+from .stored import Append, Found, GetStatus, MessageIllegal, PutMessage, Recovery, StoreFull
 
 _LOCALHOST = Address("127.0.0.1", 10911)
 _STORE_TIME = struct.Struct(">q")
@@ -49,73 +36,6 @@ Takes = Callable[[Mapping[str, str]], bool]
 """Whether a message with these properties is wanted."""
 TagsCode = Callable[[StoredMessage], int]
 """What the consume queue holds beside a record: the tag's hash, or a delayed message's due time."""
-
-
-class StoreFull(StoreError):
-    """Nothing was stored: the disk is full or failing."""
-
-
-class MessageIllegal(Exception):
-    """Nothing was stored: the message does not fit a record, or the log's limits."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PutMessage:
-    """A message to store. Its broker side (offsets, store time, store host) is given by the store."""
-
-    topic: str
-    queue_id: int
-    body: bytes
-    properties: bytes = b""
-    tags_code: int = 0
-    born_timestamp: int
-    born_host: Address
-    flag: int = 0
-    sys_flag: int = 0
-    reconsume_times: int = 0
-    prepared_transaction_offset: int = 0
-    """Of a committed transaction: where its half message lies."""
-
-
-@dataclass(frozen=True, slots=True)
-class Append:
-    """Where messages went: consecutive queue offsets from `queue_offset`, and each one's commit-log offset."""
-
-    queue_offset: int
-    physical_offsets: tuple[int, ...]
-
-
-class GetStatus(Enum):
-    """Names as they stand in a pull answer's remark (`GetMessageStatus`)."""
-
-    FOUND = "FOUND"
-    NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
-    OFFSET_FOUND_NULL = "OFFSET_FOUND_NULL"
-    OFFSET_OVERFLOW_BADLY = "OFFSET_OVERFLOW_BADLY"
-    OFFSET_OVERFLOW_ONE = "OFFSET_OVERFLOW_ONE"
-    OFFSET_TOO_SMALL = "OFFSET_TOO_SMALL"
-    NO_MESSAGE_IN_QUEUE = "NO_MESSAGE_IN_QUEUE"
-    OFFSET_RESET = "OFFSET_RESET"
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What a pull got: records back to back in `data`, and where to pull next."""
-
-    status: GetStatus
-    next_offset: int
-    min_offset: int
-    max_offset: int
-    data: bytes = b""
-    count: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Recovery:
-    """What was there at the start: topic -> queue id -> max offset, and how much of a torn tail was cut off."""
-
-    recovered: dict[str, dict[int, int]] = field(default_factory=dict)
-    truncated_bytes: int = 0
 
 
 class MessageStore:

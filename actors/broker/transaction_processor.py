@@ -18,7 +18,7 @@ from ...remoting.message_properties import CHECK_IMMUNITY, PRODUCER_GROUP, REAL_
 from ...remoting.node.profile import Profile
 from ...remoting.transport import Connection
 from .services import Services, not_stored, refuse
-from .store import MessageIllegal, StoreFull
+from .stored import MessageIllegal, StoreFull
 from .transactions import CHUNK, COMMIT, NOT_ENDED, ROLLBACK, Question, Transactions, committed, immunity_ms
 
 _SAID = {NOT_ENDED: "unknown", COMMIT: "commit", ROLLBACK: "rollback"}

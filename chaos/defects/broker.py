@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ...actors.broker.processor import Answer
 from ...actors.broker.server import Broker
-from ...actors.broker.store import Append, PutMessage
+from ...actors.broker.stored import Append, PutMessage
 from ...remoting.bodies.route import DataVersion, TopicConfig
 from ...remoting.codes import FLAG_ONEWAY, RequestCode
 from ...remoting.command import RemotingCommand

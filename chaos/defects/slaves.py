@@ -9,7 +9,7 @@ from typing import Any
 
 from ...actors.broker.config import BrokerConfig
 from ...actors.broker.server import Broker
-from ...actors.broker.store import Found, GetStatus
+from ...actors.broker.stored import Found, GetStatus
 from ...actors.namesrv.server import NameServer
 from ...actors.namesrv.tables import BrokerGroup, Registered, Registration
 from ...clients.client_instance import FindBrokerResult

@@ -12,15 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from nemesrv.actors.broker.store import (
-    GetStatus,
-    MessageIllegal,
-    MessageStore,
-    PutMessage,
-    StoreError,
-    StoreFull,
-    scheduled_tags_code,
-)
+from nemesrv.actors.broker.commit_log import StoreError
+from nemesrv.actors.broker.store import MessageStore, scheduled_tags_code
+from nemesrv.actors.broker.stored import GetStatus, MessageIllegal, PutMessage, StoreFull
 from nemesrv.remoting.message import StoredMessage
 from nemesrv.remoting.message_properties import format_properties, tags_code
 from nemesrv.remoting.node.network import Address
@@ -309,7 +303,8 @@ def test_a_second_broker_process_on_the_same_store_is_refused(tmp_path: Path) ->
     store = opened(tmp_path)
     code = f"""
 from pathlib import Path
-from nemesrv.actors.broker.store import MessageStore, StoreError
+from nemesrv.actors.broker.commit_log import StoreError
+from nemesrv.actors.broker.store import MessageStore
 try:
     MessageStore(Path({str(tmp_path)!r})).open()
 except StoreError as exc:
@@ -324,7 +319,8 @@ def test_what_append_returned_for_survives_sigkill(tmp_path: Path) -> None:
     code = f"""
 import itertools
 from pathlib import Path
-from nemesrv.actors.broker.store import MessageStore, PutMessage
+from nemesrv.actors.broker.store import MessageStore
+from nemesrv.actors.broker.stored import PutMessage
 from nemesrv.remoting.node.network import Address
 store = MessageStore(Path({str(tmp_path)!r}), file_size=1 << 16, max_message_size=512)
 store.open()
