@@ -158,7 +158,7 @@ class Subject:
         self._log_path = log
         self._list_path = log.with_suffix(".namesrv")
         self._process: subprocess.Popen[bytes] | None = None
-        self._last: deque[str] = deque(maxlen=LAST_LINES)
+        self._last: deque[bytes] = deque(maxlen=LAST_LINES)
         self._gone = asyncio.Event()
         self._outputs: list[_Output] = []
         self._asking: asyncio.TimerHandle | None = None
@@ -182,7 +182,7 @@ class Subject:
     @property
     def last_lines(self) -> tuple[str, ...]:
         """The last lines of its output that are no JSON lines of the protocol."""
-        return tuple(self._last)
+        return tuple(_shown(line) for line in self._last)
 
     @property
     def is_running(self) -> bool:
@@ -324,9 +324,8 @@ class Subject:
         log.write(at_ms - self.began_ms, line)
         said = parse(line) if speaks else None
         if said is None:
-            text = line.decode("utf-8", "replace").strip()
-            if text:
-                self._last.append("".join(char if char.isprintable() else "·" for char in text)[:200])
+            if line := line.strip():
+                self._last.append(line)  # made readable when it is asked for: a program may write 100 MB of lines
             return
         word = said.pop("f")
         self._saw(Told(at_ms=at_ms, f=word, value=said))
@@ -417,6 +416,11 @@ def parse(line: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return said if isinstance(said, dict) and said.get("f") in WORDS else None
+
+
+def _shown(line: bytes) -> str:
+    """The beginning of a line of any bytes, for people."""
+    return "".join(char if char.isprintable() else "·" for char in line.decode("utf-8", "replace")[:200])
 
 
 def how(code: int) -> str:
