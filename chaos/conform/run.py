@@ -122,7 +122,7 @@ class Conducting:
             for name in names:
                 late_ms, less_ms = (_late_ms(of, name) for of in (watched, repeated))
                 said.append(f"`{name}` ({late_ms / 1000:.2f} s, then {less_ms / 1000:.2f} s)")
-                if less_ms < late_ms:
+                if less_ms < late_ms and (_ended_by_itself(watched, name) or not _ended_by_itself(repeated, name)):
                     watched = [each for each in watched if each.situation != name]
                     watched += (each for each in repeated if each.situation == name)
                     for file in (*self._logs.glob(f"{name}.*"), *self._logs.glob(f"{name}-[0-9].*")):
@@ -216,9 +216,17 @@ def _in_order(watched: Sequence[Watched]) -> list[Watched]:
     return sorted(watched, key=lambda each: (order[each.situation], each.number))
 
 
+_ENDED_BY_US = ("stopped", "killed", "hung")
+
+
 def _late_ms(watched: Sequence[Watched], situation: str) -> float:
     """How late this machine was in that situation at worst; infinite where nothing was watched in it."""
     return max((each.late_ms for each in watched if each.situation == situation), default=float("inf"))
+
+
+def _ended_by_itself(watched: Sequence[Watched], situation: str) -> bool:
+    """Whether a process of that situation did, so that little is seen of it."""
+    return any(each.situation == situation and each.ended not in _ENDED_BY_US for each in watched)
 
 
 def _counted(number: int, noun: str) -> str:

@@ -175,6 +175,8 @@ _ALL = (
         command=("{folder}/driver",),
         profile="rust",
         servers="5.x",
+        of_two_runs="what it leaves to chance differs: it turns to whoever answers quickest, so that it may leave a "
+        "silent NameServer in one run and come back to it in the next.",
     ),
     _ours("4.9", "java-4.9"),
     _ours("5.x", "java-5.3"),

@@ -24,8 +24,8 @@ CONCERNS = (
     Concern(
         "failover",
         ("never",),
-        "where one of two NameServers drops SYNs and the connection to the other is lost, no look-up is answered any "
-        "more, though the other accepts again after a second: waiting for the first takes the whole call "
+        "where one of two NameServers drops SYNs and the connection to the other is lost, the next look-ups are "
+        "not answered, though the other accepts again after a second: waiting for the first takes the whole call "
         "(Java's is apache/rocketmq#7056)",
     ),
     Concern(

@@ -169,6 +169,7 @@ def dialled_once(late: int, *, answered: bool = False) -> Watched:
 def test_calls_that_wait_for_the_first_dial_are_locked_as_well() -> None:
     assert verdict("failover", "recovers", dialled_once(7)) is Validity.INVALID
     assert found("failover", dialled_once(7)).why == "none of 3 calls got an answer"
+    assert verdict("failover", "recovers", dialled_once(7, answered=True)) is Validity.INVALID, "by luck, later"
     assert verdict("failover", "recovers", dialled_once(1, answered=True)) is Validity.VALID
     assert verdict("failover", "recovers", dialled_once(2)) is Validity.UNKNOWN
 
