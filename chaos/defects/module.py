@@ -10,8 +10,10 @@ not be there, and runs it once for each life of a node.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from pathlib import Path
+from traceback import extract_tb
 from typing import Any
 
 from ..topology import NodeKind
@@ -29,7 +31,7 @@ def of_file(path: Path) -> Defect:
     except (OSError, UnicodeDecodeError) as exc:
         raise DefectModuleError(f"a readable Python file ({getattr(exc, 'strerror', None) or exc})") from exc
     space = _run(text, str(path))
-    _plant_of(space, str(path))
+    _plant_of(space)
     nodes, kinds = _names(space, "NODES"), _names(space, "KINDS")
     if not nodes and not kinds:
         raise DefectModuleError('a file that says NODES = ["ns-0"] or KINDS = ["name_server"]')
@@ -54,22 +56,32 @@ class Source:
         self.text, self.name = text, name
 
     def __call__(self, node: Any) -> None:
-        _plant_of(_run(self.text, self.name), self.name)(node)
+        plant = _plant_of(_run(self.text, self.name))
+        try:
+            plant(node)
+        except Exception as exc:
+            line = next((f.lineno for f in reversed(extract_tb(exc.__traceback__)) if f.filename == self.name), None)
+            where = f"{self.name}, line {line}" if line else self.name
+            raise DefectModuleError(f"plant(node) of {where}: {type(exc).__name__}: {exc}") from exc
 
 
 def _run(text: str, name: str) -> dict[str, Any]:
     space: dict[str, Any] = {"__name__": "nemesrv_defect", "__file__": name}
     try:
         exec(compile(text, name, "exec"), space)
-    except Exception as exc:
+    except (Exception, SystemExit) as exc:
         raise DefectModuleError(f"a file that Python can run: {type(exc).__name__}: {exc}") from exc
     return space
 
 
-def _plant_of(space: dict[str, Any], name: str) -> Callable[[Any], None]:
+def _plant_of(space: dict[str, Any]) -> Callable[[Any], None]:
     plant = space.get("plant")
-    if not callable(plant):
-        raise DefectModuleError("a file with a function plant(node)")
+    try:
+        inspect.signature(plant).bind(None)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise DefectModuleError("a file with a function plant(node)") from None
+    if inspect.iscoroutinefunction(plant):
+        raise DefectModuleError("a file whose plant(node) is no async function: nobody awaits it")
     found: Callable[[Any], None] = plant
     return found
 

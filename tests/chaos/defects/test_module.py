@@ -43,6 +43,12 @@ def test_a_file_says_what_is_wrong_and_where(tmp_path: Path) -> None:
     assert node._expire_brokers() is None
 
 
+def test_what_fails_in_a_node_is_said_with_the_files_line(tmp_path: Path) -> None:
+    defect = of_file(written(tmp_path, GOOD.replace("node._expire_brokers", "node.nothing.there")))
+    with pytest.raises(DefectModuleError, match=r"plant\(node\) of .*mine\.py, line 9: AttributeError: .* 'nothing'"):
+        defect.plant(SimpleNamespace())
+
+
 def test_kinds_are_every_node_of_them(tmp_path: Path) -> None:
     defect = of_file(written(tmp_path, 'KINDS = ["broker"]\ndef plant(node): ...\n'))
     assert defect.is_for("broker-b", NodeKind.BROKER)
@@ -56,7 +62,11 @@ def test_kinds_are_every_node_of_them(tmp_path: Path) -> None:
         ('NODES = ["ns-0"]', "a function plant(node)"),
         ('NODES = "ns-0"\ndef plant(node): ...', "NODES is a list of names"),
         ('KINDS = ["brokers"]\ndef plant(node): ...', "'brokers' is none"),
+        ('NODES = ["ns-0"]\ndef plant(): ...', "a function plant(node)"),
+        ('NODES = ["ns-0"]\nplant = 3', "a function plant(node)"),
+        ('NODES = ["ns-0"]\nasync def plant(node): ...', "no async function"),
         ("1 +", "a file that Python can run: SyntaxError"),
+        ("raise SystemExit(3)", "a file that Python can run: SystemExit"),
         ("import no_such_module_at_all", "ModuleNotFoundError"),
     ],
 )
