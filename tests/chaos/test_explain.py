@@ -59,6 +59,7 @@ def test_every_shipped_scenario_can_be_explained(name: str) -> None:
         mine = [one for one in told["name_servers"] if (one["name_server"], one["broker"]) == (name_server, broker)]
         assert [one["from_s"] for one in mine] == [0.0, *(one["to_s"] for one in mine[:-1])]
         assert mine[-1]["to_s"] == told["end_s"]
+    assert told["too_short"] == {}, "it settles for too short a time for a check that it names"
 
 
 def test_what_only_a_run_can_tell_is_named() -> None:
