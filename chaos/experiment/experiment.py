@@ -14,8 +14,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
-from typing import NamedTuple
 
 from ...actors.actor import ClosableRecorder, NodeSpec
 from ...actors.processes import signals_deferred
@@ -40,17 +38,19 @@ from ..faults.processes import ProcessFaults, not_done
 from ..history.merge import to_parquet
 from ..oracle.client_profiles import ClientProfile, profile_of
 from ..scenarios.action import ActionModel
-from ..scenarios.by_hand import replaced_by, said_by_hand
+from ..scenarios.by_hand import replaced_by
 from ..scenarios.elections import elected
 from ..scenarios.model import Scenario, parse
 from ..shapes import Stream
-from ..topology import ADDRESS_SERVER, ADMIN, Link, NodeKind
+from ..topology import ADDRESS_SERVER, Link, NodeKind
 from .chosen_links import chosen_links
 from .fault_news import FaultNews, Heard
-from .nodes import NodePlan, about, client_profile_of, listing, timers_of
+from .hand_acts import HandActs
+from .nodes import NodePlan, about, about_node, listing, timers_of
 from .outside_clients import ClientUnderTest, about_client
 from .run_folder import RunFolder
 from .stage import Nodes, Result, Stage, Starts
+from .steps import steps_of
 from .wall_clocks import WallClocks
 
 log = logging.getLogger("nemesrv.experiment")
@@ -66,15 +66,6 @@ _IDLE_DEFECT = (
 
 def _quiet(_text: str) -> None:
     """The progress of a run that nobody watches."""
-
-
-class _Step(NamedTuple):
-    """What happens at a time of the timeline; within a series not sooner than `after_s` behind the one before."""
-
-    at_s: float
-    do: Callable[[], object]
-    series: int = -1
-    after_s: float = -math.inf
 
 
 @dataclass(slots=True, kw_only=True)
@@ -101,7 +92,7 @@ class Experiment:
     _lists_served: int = field(init=False, default=0)
     _starts: Starts = field(init=False)
     _clocks: WallClocks = field(init=False)
-    _acts: list[Result] = field(init=False, default_factory=list)
+    _by_hand: HandActs = field(init=False)
     _news: FaultNews | None = field(init=False, default=None)
     """Told to nodes whose dials go through fronts of their own."""
 
@@ -109,7 +100,7 @@ class Experiment:
         """The history is in the run folder. HarnessError or ClusterError when the experiment itself failed."""
         with self.running():
             begin_s, done_s = self._now_s(), dict[int, float]()
-            for step in self._steps():
+            for step in steps_of(self.scenario, self.seed, join=self.join, act=self.act):
                 after_s = done_s.get(step.series, -math.inf) + step.after_s  # the one before may have taken its time
                 self.stage.sleep_until(max(begin_s + step.at_s, after_s))
                 step.do()
@@ -138,16 +129,6 @@ class Experiment:
                     if self._recording:
                         to_parquet(self.folder.path)
                         at_a_signal(AtASignal.NOTHING_TO_KEEP)
-
-    def _steps(self) -> list[_Step]:
-        """What happens when: the actions of the timeline, and nodes that join; at the same time these come first."""
-        joins = sorted((of.joins_at_s, name) for name, of in self.scenario.nodes.items() if of.joins_at_s is not None)
-        steps = [_Step(at_s, partial(self.join, name)) for at_s, name in joins]
-        steps += [
-            _Step(one.at_s, partial(self.act, one.action), one.series, one.after_s)
-            for one in self.scenario.plan(self.seed).actions
-        ]
-        return sorted(steps, key=lambda step: step.at_s)
 
     def _hear(self, event: str, fields: Mapping[str, object]) -> None:
         """The harness has recorded this."""
@@ -185,16 +166,12 @@ class Experiment:
         self._clocks = WallClocks(
             nodes=self._cluster, record=self._record, now_s=self._now_s, or_not_done=self._or_not_done
         )
+        self._by_hand = HandActs(nodes=self._cluster, or_not_done=self._or_not_done)
         self._advertised = stage.advertised(listen)
         for name, kind in topology.kinds.items():
             address = self._advertised.get(name)
-            value: dict[str, object] = {"kind": str(kind)}
-            if name in scenario.cluster.clients:
-                value = self._about_client(name)
-            elif (profile := client_profile_of(scenario, name)) is not None:
-                value["client_profile"] = profile
-            if (made_by := scenario.implementations().get(name)) is not None:
-                value["implementation"] = made_by
+            of_client = name in scenario.cluster.clients
+            value = self._about_client(name) if of_client else about_node(scenario, name, kind)
             if (host := stage.host_name(name)) is not None:
                 value["host"] = host
             self._record("node", source=name, address=address and str(address), value=value)
@@ -372,7 +349,7 @@ class Experiment:
         if isinstance(what, LinkFault):
             return (self._links.begin(what, self._chosen_links(action), fault_id=action.name),)
         if isinstance(what, ByHand):
-            return (self._do_by_hand(what, action.nodes),)
+            return (self._by_hand.begin(what, action.nodes, self.scenario),)
         if isinstance(what, ProcessFault):
             return tuple([self._processes.begin(what, node) for node in action.nodes])
         if isinstance(what, Heal):
@@ -396,13 +373,6 @@ class Experiment:
                 self._links.end(fault_id)
         else:
             self._links.heal_all()
-
-    def _do_by_hand(self, what: ByHand, nodes: tuple[str, ...]) -> str:
-        """The id of the act. Nobody waits for it: who hangs is asked, and the timeline goes on."""
-        act_id = f"{what.do}-{len(self._acts) + 1}"
-        act = said_by_hand(what, self.scenario)
-        self._acts.append(self._cluster.submit(ADMIN, "act", act, list(nodes), act_id))
-        return act_id
 
     def _serve(self, what: NameServerList) -> None:
         """The address server answers with another list from now on."""
@@ -443,9 +413,7 @@ class Experiment:
         self._links.heal_all()
         self._processes.heal_all(but=replaced_by(scenario.timeline))  # another has its name
         self._clocks.end()
-        if self._acts:
-            with self._or_not_done(ADMIN, "leave"):
-                cluster.call(ADMIN, "leave")
+        self._by_hand.leave()
         self._phase("settle", f"settling {scenario.settle_s:g} s")
         if scenario.prove_faults:
             self._links.probe()
@@ -453,9 +421,7 @@ class Experiment:
         if self._probing is not None:
             with self._or_not_done(PROBER, "probe"):
                 self._probing.result(timeout=60)
-        for act in self._acts:
-            with self._or_not_done(ADMIN, "act"):
-                act.result(timeout=60)
+        self._by_hand.finish()
         self._finish_producers()
         if scenario.workload.prober:
             self._phase("final_reads", "final reads")

@@ -260,6 +260,16 @@ def client_profile_of(scenario: Scenario, name: str) -> str | None:
     return None if is_the_runs else OF_CLUSTER[made_by.profile]
 
 
+def about_node(scenario: Scenario, name: str, kind: NodeKind) -> dict[str, object]:
+    """The value of a node's `node` row; of a client under test about_client has it."""
+    value: dict[str, object] = {"kind": str(kind)}
+    if (profile := client_profile_of(scenario, name)) is not None:
+        value["client_profile"] = profile
+    if (made_by := scenario.implementations().get(name)) is not None:
+        value["implementation"] = made_by
+    return value
+
+
 def listing(scenario: Scenario, name_server: str, brokers: Iterable[str]) -> tuple[str, ...]:
     """Those of the brokers that have the NameServer on their lists."""
     common = scenario.cluster.name_server_list or (name_server,)
