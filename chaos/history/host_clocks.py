@@ -114,7 +114,7 @@ class HostClock:
     def correction(self) -> Callable[[float], float]:
         """From what the host's clock shows to the harness's time, for the rows of one process in their order.
 
-        Never back: what follows in the process follows in time.
+        Never back where the process did not go back: what follows in the process follows in time.
         """
         return _Correction(self.stretches)
 
@@ -182,7 +182,8 @@ class _Correction:
     """What the host's clock shows → the harness's time: linear between readings, and beyond the last ones as they are.
 
     Where the clock went back, what it shows is not enough: a process whose rows go back is past that, and so is one
-    whose rows are later than what the clock can have shown before.
+    whose rows are later than what the clock can have shown before. Where it did not, a row that goes back tells of a
+    moment that was over when it was learnt of (`recorded_at`).
     """
 
     __slots__ = ("_at", "_factor", "_from", "_last_ms", "_now_ms", "_rising", "_to")
@@ -203,10 +204,13 @@ class _Correction:
         self._from, self._to, self._at, self._factor = math.inf, -math.inf, 0.0, 1.0
 
     def __call__(self, host_ms: float) -> float:
+        is_past = host_ms < self._now_ms and len(self._rising) < 2
         if host_ms < self._now_ms or not self._from <= host_ms < self._to:
             self._find(host_ms)
-        self._now_ms = host_ms
         at_ms = self._at + (host_ms - self._from) * self._factor if self._from > -math.inf else host_ms + self._at
+        if is_past:
+            return at_ms
+        self._now_ms = host_ms
         self._last_ms = max(self._last_ms, at_ms)
         return self._last_ms
 

@@ -64,7 +64,8 @@ class LiveAxis(Axis):
     def __init__(self) -> None:
         super().__init__()
         self._corrections: dict[tuple[str, int], Correction | None] = {}
-        self._last_ms: dict[tuple[str, int], float] = {}
+        self._last: dict[tuple[str, int], tuple[float, float]] = {}
+        """Of each process the latest row's time: by its host's clock, and on the axis."""
         self._told = False
 
     def heed(self, row: Mapping[str, Any]) -> None:
@@ -82,9 +83,13 @@ class LiveAxis(Axis):
         if process not in self._corrections:
             self._corrections[process] = self.correction_of(row["node"])
         correction = self._corrections[process]
-        if correction is not None:  # what was known a moment ago may have put the row before it a little later
-            row["time_ms"] = max(correction(row["time_ms"]), self._last_ms.get(process, -math.inf))
-            self._last_ms[process] = row["time_ms"]
+        if correction is None:
+            return
+        host_ms, (last_host_ms, last_ms) = row["time_ms"], self._last.get(process, (-math.inf, -math.inf))
+        row["time_ms"] = correction(host_ms)
+        if host_ms >= last_host_ms:  # what was known a moment ago may have put the row before it a little later
+            row["time_ms"] = max(row["time_ms"], last_ms)
+            self._last[process] = host_ms, row["time_ms"]
 
 
 def _corrected(rows: Iterable[Row | None], correction: Correction | None) -> Iterator[Row | None]:

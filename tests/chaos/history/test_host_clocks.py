@@ -106,3 +106,9 @@ def test_a_better_reading_counts_as_long_as_it_is_better() -> None:
     clock = HostClock.of([bad, good])
     assert clock.correction()(10_700.0) == pytest.approx(10_000.0)
     assert clock.bounds(9_000, 10_000)[0].bound_ms < 4.0
+
+
+def test_what_is_told_when_it_is_over_keeps_its_moment() -> None:
+    """As of Apache's programs, of which a log line says later what the wire had shown."""
+    correct = HostClock.of([Reading(0.0, 700.0, 0.5), Reading(10_000.0, 700.0, 0.5)]).correction()
+    assert [correct(ms) for ms in (5_700, 8_700, 6_200, 8_800)] == pytest.approx([5_000, 8_000, 5_500, 8_100])

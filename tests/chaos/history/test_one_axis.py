@@ -14,7 +14,7 @@ from nemesrv.chaos.checkers.plain.verdicts import verdicts
 from nemesrv.chaos.history import clustered, parts
 from nemesrv.chaos.history.files import part_files
 from nemesrv.chaos.history.merge import to_parquet
-from nemesrv.chaos.history.one_axis import CLOCKS, axis_of
+from nemesrv.chaos.history.one_axis import CLOCKS, LiveAxis, axis_of
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.history.schema import parquet_path
 from nemesrv.chaos.live.segments import SegmentWriter
@@ -141,6 +141,19 @@ def test_while_it_grows_rows_come_to_the_axis_as_they_are_read(recorded: tuple[R
         key = row["node"], row["incarnation"], row["seq"]
         late = max(late, abs(row["time_ms"] - true_ms.get(key, row["time_ms"])))
     assert 0 < late < 1.0
+
+
+def test_while_it_grows_what_is_told_when_it_is_over_keeps_its_moment() -> None:
+    axis = LiveAxis()
+    axis.heed({"event": "node", "source": "ns-2", "value": {"host": "c"}})
+    for at_ms in (0.0, 10_000.0):
+        value = {"host_ms": at_ms + 700, "offset_ms": 700.0, "bound_ms": 0.5}
+        axis.heed({"event": "host_clock", "source": "c", "time_ms": at_ms, "value": value})
+    shown_ms = (8_700.0, 6_200.0, 8_800.0)
+    rows: list[dict[str, Any]] = [{"node": "ns-2", "incarnation": 0, "time_ms": each} for each in shown_ms]
+    for row in rows:
+        axis.correct(row)
+    assert [row["time_ms"] for row in rows] == pytest.approx([8_000, 5_500, 8_100], abs=1)
 
 
 def test_a_planted_deviation_is_found_beside_clocks_that_differ(recorded: tuple[Rows, Path], tmp_path: Path) -> None:
