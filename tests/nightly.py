@@ -138,6 +138,30 @@ NIGHTLY = (
         (f"{_RECIPES}::test_every_command_is_one_that_the_program_takes",),
     ),
     *(
+        Nightly(f"tests/hosts/test_ways.py::{test}", f"three hosts: {says} ({minutes})", (_CUT_BETWEEN_HOSTS, instead))
+        for test, says, minutes, instead in (
+            ("test_rays_own_tls_and_token_are_enough", "Ray over TLS", "1 min 30 s", "tests/actors/test_joined_ray.py"),
+            (
+                "test_a_ray_job_runs_a_scenario_and_is_as_good_as_its_verdict",
+                "`ray job submit`, as KubeRay does it",
+                "1 min 30 s",
+                _RECIPES,
+            ),
+            (
+                "test_a_history_is_judged_on_a_spark_cluster_of_the_hosts",
+                "a history judged on a Spark cluster of these hosts",
+                "2 min",
+                _RECIPES,
+            ),
+            (
+                "test_apaches_programs_are_nodes_on_the_hosts_too",
+                "Apache's programs as nodes",
+                "2 min",
+                "tests/chaos/scenarios/test_implementations.py",
+            ),
+        )
+    ),
+    *(
         Nightly(f"{_HOSTS}::{test}", f"three hosts: {says}", (_CUT_BETWEEN_HOSTS, "tests/actors/test_host_agent.py"))
         for test, says in (
             ("test_a_host_is_lost_and_another_paused_and_both_come_back", "one lost, one paused, both back"),
