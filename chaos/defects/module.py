@@ -75,9 +75,9 @@ def _run(text: str, name: str) -> dict[str, Any]:
 
 
 def _plant_of(space: dict[str, Any]) -> Callable[[Any], None]:
-    plant = space.get("plant")
+    plant: Any = space.get("plant")
     try:
-        inspect.signature(plant).bind(None)  # type: ignore[arg-type]
+        inspect.signature(plant).bind(None)
     except (TypeError, ValueError):
         raise DefectModuleError("a file with a function plant(node)") from None
     if inspect.iscoroutinefunction(plant):
