@@ -137,8 +137,9 @@ def _topics(record: Record, rows: Sequence[Row]) -> Iterator[Row]:
 
 def verdicts_of(one: Explained, checks: Sequence[str] = SUPPORTED) -> list[Verdict]:
     """Those of the checks that the record supports, in the order of `checks`."""
-    found = {verdict.name: verdict for verdict in verdicts_of_rows(one.rows)}
-    return [found[name] for name in checks if name in SUPPORTED and name in found]
+    wanted = [name for name in checks if name in SUPPORTED]
+    found = {verdict.name: verdict for verdict in verdicts_of_rows(one.rows, wanted)}
+    return [found[name] for name in wanted]
 
 
 def lines_of(one: Explained) -> Iterator[str]:

@@ -147,7 +147,7 @@ async def _watch(
         record = Record([*map(str, name_servers)], now_s=began_s, wall_ms=time.time() * 1000, clock=clock)
     watcher = Watcher(context, name_servers, interval_s, record)
     try:
-        ended = stop_on_signal() if telling.records else asyncio.Event()  # what was seen is to be written down
+        ended = stop_on_signal()  # what was seen is to be written down; and uvloop loses what a handler raises
         async for look, changes in watcher.looks():
             if first:
                 _require_an_answer(look)
@@ -164,6 +164,8 @@ async def _watch(
                 if not as_json and not watcher.auditor.problems:
                     say(_begin(look, watcher))
                 return WRONG if watcher.auditor.problems else RIGHT
+            if once and ended.is_set():
+                raise KeyboardInterrupt  # nothing is decided
             if ended.is_set() or (for_s is not None and look.at_s - began_s >= for_s):
                 break
         return RIGHT

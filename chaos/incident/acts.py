@@ -296,8 +296,9 @@ def _lists(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
 def _parts_of_the_list(seen: Seen) -> list[Episode]:
     """Brokers whose own log never speaks of a NameServer that others register with."""
     used: dict[str, set[str]] = defaultdict(set)
+    brokers, servers = {*seen.brokers}, {*seen.name_servers}
     for edge in seen.by_edge:
-        if edge.dialler in seen.brokers and edge.peer in seen.name_servers:
+        if edge.dialler in brokers and edge.peer in servers:
             used[edge.dialler].add(edge.peer)
     everybody = set().union(*used.values()) if used else set()
     found = []

@@ -43,6 +43,8 @@ TOLD, HEARD = "~told", "~heard"
 SLOW = "~"
 _POLL_MS = 31_500.0
 _HEARD_COUNTS = 3.0
+_HEARD_TWICE = 2.0
+_STARTS = 3
 _FIRST = 5.0
 """What a first registration weighs: channels come and go in tries, and two of them are soon alike."""
 _RECURRING = 1.0
@@ -298,20 +300,28 @@ def _compared(
     diffs: list[npt.NDArray[np.float64]] = []
     weights: list[npt.NDArray[np.float64]] = []
     times: list[npt.NDArray[np.float64]] = []
-    for key in mine:
+    kinds: list[npt.NDArray[np.int64]] = []
+    for number, key in enumerate(mine):
         if key not in theirs or key.startswith(SLOW):
             continue
         a, b = _few(mine[key]), _few(theirs[key])
         diffs.append(np.subtract.outer(b[:, 0], a[:, 0]).ravel())
         weights.append(np.minimum.outer(b[:, 1], a[:, 1]).ravel())
         times.append(np.stack([np.repeat(b[:, 0], len(a)), np.tile(a[:, 0], len(b))], axis=1))
+        kinds.append(np.full(diffs[-1].shape, number))
     polls = _polls(mine, theirs)
     found = None
     if diffs:
-        found = _commonest_of(np.concatenate(diffs), np.concatenate(weights), np.concatenate(times), polls, one, other)
-    if (found is None or found.certainty == "unsure") and polls is not None:
-        return _by_polls(polls) or found
-    return found
+        told = (np.concatenate(each) for each in (diffs, weights, times, kinds))
+        found = _commonest_of(*told, polls, one, other)
+    if found is not None and found.certainty != "unsure":
+        return found
+    zone = None if polls is None else _by_polls(polls)
+    if zone is None or found is None:
+        return zone or found
+    # the best that moments say, where polls say so, too: a better guess within what the polls leave open
+    guessed = polls is not None and float(polls.fitting(np.array([found.shift_ms]))[0]) >= zone.events
+    return zone._replace(shift_ms=found.shift_ms, matched=found.matched) if guessed else zone
 
 
 class _Polls(NamedTuple):
@@ -367,6 +377,7 @@ def _commonest_of(
     apart: npt.NDArray[np.float64],
     weight: npt.NDArray[np.float64],
     times: npt.NDArray[np.float64],
+    kinds: npt.NDArray[np.int64],
     polls: _Polls | None,
     one: Clock,
     other: Clock,
@@ -374,7 +385,7 @@ def _commonest_of(
     import numpy as np
 
     order = np.argsort(apart, kind="stable")
-    apart, weight, times = apart[order], weight[order], times[order]
+    apart, weight, times, kinds = apart[order], weight[order], times[order], kinds[order]
     whole = max(one.resolution_ms, other.resolution_ms) >= 1000
     reach = 1_050.0 if whole else 300.0
     total = np.concatenate(([0.0], np.cumsum(weight)))
@@ -402,7 +413,12 @@ def _commonest_of(
         shift, bound = (low_ms + high_ms) / 2, max((high_ms - low_ms) / 2, 50.0)
     round_ = _is_whole(shift)
     heaviest = float(weight[chosen].max())
+    if polls is not None and float(polls.fitting(np.array([shift]))[0]) >= _HEARD_TWICE:
+        moments += 1  # what was heard a poll after it was told says, too, that it is not another turn
     recurs_only, pinned = heaviest <= _RECURRING and polls is None, heaviest >= _FIRST
+    # who dials three others in one moment, which each of them tells: its start, and nothing like it a second time
+    once = chosen & (weight > _RECURRING)
+    is_start = len(np.unique(kinds[once])) >= _STARTS and rival <= 0.5 * matched
     if recurs_only and not round_:
         certainty = "unsure"  # it would be as right a period further on
     elif matched >= 9 and moments >= 3 and rival <= 0.6 * matched:
@@ -410,7 +426,7 @@ def _commonest_of(
     elif (
         matched >= 3
         and count >= 2
-        and (round_ or (rival < 0.9 * matched and (moments >= 3 or (pinned and moments >= 2))))
+        and (round_ or is_start or (rival < 0.9 * matched and (moments >= 3 or (pinned and moments >= 2))))
     ):
         certainty = "likely"
     else:

@@ -86,7 +86,8 @@ def _of_name_server(source: Source) -> Iterator[Mark]:
                     yield from _here(f"reg {address}", at_ms, 1.0)
                 if is_first or (before is not None and at_ms - before > _RECURS_MS):
                     yield from _here(f"first {address}", at_ms, 5.0)
-                    yield Mark(f"{TOLD}+{address}", at_ms)
+                    if is_first:  # a gap of registrations that it bore changed no route
+                        yield Mark(f"{TOLD}+{address}", at_ms)
                     firsts.append(at_ms)
                 last[address] = at_ms
             case "live_removed":

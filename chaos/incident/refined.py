@@ -35,7 +35,7 @@ _AGREE = 0.75
 _MOST = 200
 """With more logs than that each is as exact as it was told."""
 _ROUNDS = 30
-_NOT_AT_ONCE = ("~", "gone ", "lost ")
+NOT_AT_ONCE = ("~", "gone ", "lost ")
 """Keys of what two logs may tell of at different times: what a client hears, who gives up a broker after silence."""
 
 
@@ -90,7 +90,7 @@ def _shared(
     """How far apart each moment is of which both tell, and its weight."""
     told = []
     for key in mine:
-        if key not in theirs or key.startswith(_NOT_AT_ONCE):
+        if key not in theirs or key.startswith(NOT_AT_ONCE):
             continue
         times = sorted(mark.at_ms for mark in theirs[key])
         for mark in mine[key]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
@@ -305,12 +305,15 @@ def _arrivals(seen: Seen) -> None:
     """Registrations that were due and did not come, at NameServers that tell of each; and what expired too early."""
     R, E = seen.timers.R_ms, seen.timers.silence_ms
     again = {edge: _came_again(seen, edge) for edge in seen.by_edge if seen.kinds.get(edge.peer) == "name_server"}
+    again_at: Counter[str] = Counter()
+    for edge, count in again.items():
+        again_at[edge.peer] += count
     for edge, signs in [*seen.by_edge.items()]:
         if not edge.peer or seen.kinds.get(edge.peer) != "name_server":
             continue
         tolerance = seen.tolerance_ms(*edge)
         came = [s.at_ms for s in signs if s.kind is Kind.ARRIVED]
-        told = again[edge] > 0 and sum(again[one] for one in again if one.peer == edge.peer) >= TELLS_ARRIVALS
+        told = again[edge] > 0 and again_at[edge.peer] >= TELLS_ARRIVALS
         log_ends = seen.own[edge.peer][-1] if seen.is_written(edge.peer) else 0.0
         more: list[Sign] = []
         if told:

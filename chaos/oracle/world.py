@@ -426,7 +426,7 @@ class World:
         found = self._index.by_kind
         if len(kinds) == 1:
             return found.get(kinds[0], ())
-        return tuple(node for node in self.nodes if node.kind in kinds)
+        return self.memoized(("of kind", kinds), lambda: tuple(node for node in self.nodes if node.kind in kinds))
 
     def made_by(self, name: str) -> str:
         """Whose program the node is: OURS, or whose and which version."""

@@ -4,7 +4,8 @@ The counts are the same (test_plain_judging.py); of what is wrong no first ones 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ...oracle.intervals import Stretch
@@ -26,17 +27,22 @@ from .repeats import repeats
 Rows = Sequence[Mapping[str, Any]]
 
 
-def verdicts_of_traffic(rows: Rows, control: Control, world: World) -> list[Verdict]:
-    """Of the checks that count operations and messages."""
-    facts: dict[str, Any] = {
-        "answers_asked_for": _answers(rows),
-        "dead_brokers_avoided": _uses(rows, control, world),
-        "duplicates": repeats(rows, control, world),
-        "no_acknowledged_loss": _fates(rows, control),
-        "order_kept": _order(rows, world),
-        "prompt_answers": Times(_timed(rows, control, world), control.lateness),
+def judges_of_traffic(rows: Rows, control: Control, world: World) -> dict[str, Callable[[], Verdict]]:
+    """Of the checks that count operations and messages: by name what says its verdict."""
+    facts: dict[str, Callable[[], Any]] = {
+        "answers_asked_for": lambda: _answers(rows),
+        "dead_brokers_avoided": lambda: _uses(rows, control, world),
+        "duplicates": lambda: repeats(rows, control, world),
+        "no_acknowledged_loss": lambda: _fates(rows, control),
+        "order_kept": lambda: _order(rows, world),
+        "prompt_answers": lambda: Times(_timed(rows, control, world), control.lateness),
     }
-    return [CHECKS[name].judge(found, world) for name, found in facts.items()]
+
+    def judge(name: str) -> Verdict:
+        found: Verdict = CHECKS[name].judge(facts[name](), world)
+        return found
+
+    return {name: partial(judge, name) for name in facts}
 
 
 def _answers(rows: Rows) -> Answers:

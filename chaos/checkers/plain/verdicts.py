@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from ..slots import Slots, edges
 from . import commits, deliveries, uses
 from .effects import effects_of_rows
 from .slots import slots_of_rows
-from .traffic import verdicts_of_traffic
+from .traffic import judges_of_traffic
 
 CONTROL_CHECKS = (
     "done_by_hand",
@@ -40,34 +42,37 @@ def verdicts(folder: Path) -> list[Verdict]:
     return verdicts_of_rows(read_rows(folder))
 
 
-def verdicts_of_rows(rows: list[dict[str, Any]]) -> list[Verdict]:
-    """One a check, of these rows in the history's order."""
+def verdicts_of_rows(rows: list[dict[str, Any]], names: Collection[str] | None = None) -> list[Verdict]:
+    """One a check, or of these checks only, of these rows in the history's order."""
     world = World.of_rows(rows)
-    return [finished(CHECKS[verdict.name], verdict, world) for verdict in unfinished(rows, world)]
+    return [finished(CHECKS[verdict.name], verdict, world) for verdict in unfinished(rows, world, names)]
 
 
-def unfinished(rows: list[dict[str, Any]], world: World) -> list[Verdict]:
-    """What each check alone says."""
+def unfinished(rows: list[dict[str, Any]], world: World, names: Collection[str] | None = None) -> list[Verdict]:
+    """What each check alone says; nothing is gathered for a check that is not asked for."""
     control = Control.of_rows(rows)
-    between = edges(world)
-    slots = Slots(between, slots_of_rows(rows, world, between), control.lateness)
-    return [
-        *(CHECKS[name].judge(control, world) for name in CONTROL_CHECKS),
-        availability.judge(availability.tallies(slots, world), world),
-        recovery_time.judge(slots, world),
-        deliveries.verdict_of(rows, control, world),
-        *verdicts_of_traffic(rows, control, world),
-        commits.verdict_of(rows, control, world),
-        uses.verdict_of(rows, control, world),
-        exercised.judge(
-            exercised.Evidence(
-                control,
-                effects_of_rows(rows, exercised.asked_of_calls(world)),
-                frozenset(slot.node for slot in slots.slots if slot.good),
-            ),
-            world,
-        ),
-    ]
+
+    @cache
+    def slots() -> Slots:
+        between = edges(world)
+        return Slots(between, slots_of_rows(rows, world, between), control.lateness)
+
+    def exercise() -> Verdict:
+        effects = effects_of_rows(rows, exercised.asked_of_calls(world))
+        good = frozenset(slot.node for slot in slots().slots if slot.good)
+        return exercised.judge(exercised.Evidence(control, effects, good), world)
+
+    judges: dict[str, Callable[[], Verdict]] = {
+        **{name: partial(CHECKS[name].judge, control, world) for name in CONTROL_CHECKS},
+        "availability": lambda: availability.judge(availability.tallies(slots(), world), world),
+        "recovery_time": lambda: recovery_time.judge(slots(), world),
+        "messages_delivered": lambda: deliveries.verdict_of(rows, control, world),
+        **judges_of_traffic(rows, control, world),
+        "commits_follow_work": lambda: commits.verdict_of(rows, control, world),
+        "living_are_used": lambda: uses.verdict_of(rows, control, world),
+        "exercised": exercise,
+    }
+    return [judge() for name, judge in judges.items() if names is None or name in names]
 
 
 def found_wrong(folder: Path) -> dict[str, Verdict]:

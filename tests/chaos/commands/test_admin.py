@@ -510,3 +510,13 @@ def test_a_watch_needs_one_name_server_that_answers_and_a_port_of_its_own(
     failed(nemesrv("watch", "-n", nobody, "--once"), 4, "no NameServer gives an answer", nobody)
     done = nemesrv("watch", "-n", servers.n, "--once", "--metrics", nobody.port)
     failed(done, 4, f"--metrics: port {nobody.port} cannot be had")
+
+
+def test_a_watch_ends_at_the_first_sigterm(servers: Servers) -> None:
+    command = [sys.executable, "-m", "nemesrv.chaos", "watch", "-n", servers.n, "--interval", "0.2"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watching:
+        assert watching.stdout is not None
+        assert watching.stdout.readline().startswith("2 of 2 NameServers answer")
+        watching.terminate()
+        _, err = watching.communicate(timeout=LIMIT_S)
+    assert (watching.returncode, err) == (0, "")

@@ -14,14 +14,18 @@ import tempfile
 import time
 import traceback
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import combinations
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from nemesrv.chaos.incident.clocks import AT
 from nemesrv.chaos.incident.episodes import episodes_of
-from nemesrv.chaos.incident.reconstruct import plain_lines, reconstruct
+from nemesrv.chaos.incident.marks import marks_of
+from nemesrv.chaos.incident.reconstruct import Reconstructed, plain_lines, reconstruct
+from nemesrv.chaos.incident.refined import NOT_AT_ONCE
 
 from . import distortion
 from .distortion import Distortion
@@ -54,6 +58,11 @@ class Compared:
     """Of the others, those that the import does not claim to know: `unsure`, or within the bound that it gives."""
     named_first: bool = False
     wrongly_certain: list[str] = field(default_factory=list)
+    offsets_undecided: int = 0
+    """Of those that are unsure, the clocks of logs that share no moment with any other: no offset can be told of them
+    to a second."""
+    doubts: list[str] = field(default_factory=list)
+    """Clocks that were not found, and of which the import says so."""
     others: int = 0
     """Episodes that were told beside the true one."""
     said: str = ""
@@ -67,6 +76,7 @@ class Compared:
     def told(self) -> str:
         lines = [f"seed {self.seed} ({self.kind}): {'' if self.named_first else 'NOT FIRST: '}{self.said}"]
         lines += [f"    certain and wrong: {one}" for one in self.wrongly_certain]
+        lines += [f"    unsure: {one}" for one in self.doubts]
         return "\n".join(lines + [f"    {one}" for one in self.missed[:6]])
 
 
@@ -85,7 +95,8 @@ def compared(incident: Incident, folder: Path, level: str) -> Compared:
     node_of = {source.file: source.node for source in sources}
     for one in imported.sources:
         names.update((one["source"], node_of[file]) for file in one["files"] if file in node_of)
-    shift_ms = _offsets(found, imported.sources, names, distorted, sources)
+    alone = _alone(imported, names, distorted, sources)
+    shift_ms = _offsets(found, imported.sources, names, distorted, sources, alone)
     _transitions(found, imported.rows, names, of, distorted, sources, shift_ms)
     _faults(found, inferred["episodes"], incident, of, names)
     return found
@@ -97,21 +108,19 @@ def _offsets(
     names: dict[str, str],
     distorted: Distortion,
     sources: list[Source],
+    alone: Collection[str],
 ) -> float:
     """How far the import's time is ahead of the truth, zone included: as most clocks have it that it calls known.
 
     Clocks are told against each other; whose is right no log says.
     """
-    local = {source.node for source in sources if source.writer in ("client-4.9", "slf4j")}
     off: list[tuple[dict[str, Any], str, float]] = []
     for one in told:
         node = names.get(one["source"], one["source"])
         if node not in distorted.clocks or one["offset_ms"] is None:
             found.missed.append(f"nobody knows the clock of {one['source']} ({node})")
             continue
-        clock = distorted.clocks[node]
-        zone_h = clock.zone_h if node in local else clock.servers_zone_h
-        true_ms = clock.offset_ms + zone_h * 3_600_000
+        true_ms = _true_ms(node, distorted, sources)
         off.append((one, node, one["offset_ms"] + _zone_ms(one["zone"]) - true_ms))
     known = [by for one, _, by in off if one["certainty"] != "unsure" and one["bound_ms"] <= EXACT_MS]
     ahead_ms = median(known if len(known) > 1 else [by for _, _, by in off] or [0.0])
@@ -123,10 +132,42 @@ def _offsets(
             continue
         is_unsure = one["certainty"] == "unsure" or abs(off_ms) <= one["bound_ms"]
         found.offsets_unsure += is_unsure
-        if not is_unsure:
-            told_as = f"{one['offset_ms'] / 1000:+.1f} s {one['zone']} ±{one['bound_ms'] / 1000:.1f} s"
-            found.missed.append(f"clock of {node}: {told_as}, {one['certainty']}; wrong by {off_ms / 1000:+.1f} s")
+        found.offsets_undecided += is_unsure and node in alone
+        told_as = f"{one['offset_ms'] / 1000:+.1f} s {one['zone']} ±{one['bound_ms'] / 1000:.1f} s"
+        said = f"clock of {node}: {told_as}, {one['certainty']} ({one['why']}); wrong by {off_ms / 1000:+.1f} s"
+        (found.doubts if is_unsure else found.missed).append(said)
     return -ahead_ms
+
+
+def _true_ms(node: str, distorted: Distortion, sources: list[Source]) -> float:
+    """How far the stamps of its logs are ahead of the truth, zone included."""
+    clock = distorted.clocks[node]
+    is_local = any(source.node == node and source.writer in ("client-4.9", "slf4j") for source in sources)
+    return clock.offset_ms + (clock.zone_h if is_local else clock.servers_zone_h) * 3_600_000
+
+
+def _alone(
+    imported: Reconstructed, names: dict[str, str], distorted: Distortion, sources: list[Source]
+) -> frozenset[str]:
+    """Nodes whose logs have no moment of which another log tells, too, by the true clocks: what a client hears up to a
+    poll later, and whom somebody gives up after silence, are of no moment."""
+    moments: dict[str, list[tuple[float, str]]] = defaultdict(list)
+    nodes = set()
+    for source in imported.found:
+        node = names.get(source.name, source.name)
+        if node not in distorted.clocks:
+            continue
+        nodes.add(node)
+        for mark in marks_of(source, imported.book):
+            if not mark.key.startswith(NOT_AT_ONCE):
+                at_ms = mark.at_ms - _true_ms(node, distorted, sources)
+                moments[mark.key.partition(AT)[0]].append((at_ms, node))
+    shared: set[str] = set()
+    for told in moments.values():
+        for (at_ms, node), (other_ms, other) in combinations(sorted(told), 2):
+            if node != other and other_ms - at_ms <= WITHIN_MS:
+                shared |= {node, other}
+    return frozenset(nodes - shared)
 
 
 def _zone_ms(zone: str | None) -> float:
@@ -206,22 +247,27 @@ def table(all_of: list[Compared]) -> Iterator[str]:
         "transitions within 1 s",
         "offsets found",
         "unsure",
+        "of these undecided",
         "true fault first",
         "told beside it",
         "certain and wrong",
     )
     yield f"| kind | incidents | {' | '.join(titles)} |"
-    yield "|---|---:|---:|---:|---:|---:|---:|---:|"
+    yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|"
     for kind in (*KINDS, "all"):
         own = [one for one in all_of if kind in ("all", one.kind)]
         if own:
-            within = _share(sum(one.within for one in own), sum(one.transitions for one in own))
-            offsets = _share(sum(one.offsets_found for one in own), sum(one.offsets for one in own))
-            first = _share(sum(one.named_first for one in own), len(own))
-            unsure = sum(one.offsets_unsure for one in own)
-            others = sum(one.others for one in own)
-            wrong = sum(bool(one.wrongly_certain) for one in own)
-            yield f"| {kind} | {len(own)} | {within} | {offsets} | {unsure} | {first} | {others} | {wrong} |"
+            cells = (
+                len(own),
+                _share(sum(one.within for one in own), sum(one.transitions for one in own)),
+                _share(sum(one.offsets_found for one in own), sum(one.offsets for one in own)),
+                sum(one.offsets_unsure for one in own),
+                sum(one.offsets_undecided for one in own),
+                _share(sum(one.named_first for one in own), len(own)),
+                sum(one.others for one in own),
+                sum(bool(one.wrongly_certain) for one in own),
+            )
+            yield f"| {kind} | {' | '.join(map(str, cells))} |"
 
 
 def _share(part: int, whole: int) -> str:
@@ -258,7 +304,7 @@ def main() -> int:
     found = []
     for one in measured(seeds, options.out, options.level, keep=options.keep):
         found.append(one)
-        if not one.is_whole:
+        if not one.is_whole or one.doubts:
             print(one.told(), flush=True)
     print("\n".join(table(found)))
     print(f"import and inference: {median(one.took_s for one in found):.2f} s of CPU each, in the middle")

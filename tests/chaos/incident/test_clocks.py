@@ -84,3 +84,41 @@ def test_of_two_addresses_at_which_a_log_fits_it_has_that_by_which_its_clock_is_
     one = compared(diallers, server)
     assert one is not None
     assert (one.address, one.shift_ms) == (NEW, 0.0)
+
+
+def dialled(*brokers: str, at_s: float) -> list[Mark]:
+    return [Mark(f"conn h>{broker}", at_s * 1000, 3.0) for broker in brokers]
+
+
+def test_a_client_that_dials_three_brokers_in_one_moment_is_known_by_it() -> None:
+    """Each broker's log has the client once: nothing else in these logs is like its start."""
+    brokers = clock("brokers", dialled("a", "b", "c", at_s=87.5))
+    pair = compared(brokers, clock("consumer-0", dialled("a", "b", "c", at_s=9971.4)))
+    assert pair is not None
+    assert (pair.shift_ms, pair.certainty) == (pytest.approx(9_883_900.0), "likely")
+
+
+def test_registrations_of_three_brokers_that_fall_together_are_no_start() -> None:
+    recurring = [Mark(f"reg {n}", (30 * turn + n) * 1000, 1.0) for turn in range(6) for n in range(3)]
+    gap = Mark("first 0", 137_000.0, 5.0)
+    ahead = [mark._replace(at_ms=mark.at_ms + 97_000.0) for mark in recurring]
+    pair = compared(clock("ns-0", [*recurring, gap]), clock("broker-a", ahead))
+    assert pair is not None
+    assert pair.certainty == "unsure"
+
+
+HEARD_OF = [("~told-", "~heard-", 100.0, 117.0), ("~told+", "~heard+", 190.0, 207.0)]
+"""What a NameServer told, and what a client heard of it 17 s later, by the true time."""
+
+
+def test_of_two_dials_the_one_is_meant_by_which_the_client_heard_within_a_poll() -> None:
+    """Its zone is likely; within what polls leave open the dial is the better guess."""
+    ahead_s = 7_204.0
+    others = [Mark(f"{told}b", at_s * 1000) for told, _, at_s, _ in HEARD_OF]
+    mine = [Mark(f"{heard}b", (at_s + ahead_s) * 1000) for _, heard, _, at_s in HEARD_OF]
+    dials = [Mark("conn h>b", (at_s + ahead_s) * 1000, 3.0) for at_s in (160, 208)]
+    servers = clock("servers", [*others, Mark("conn h>b", 208_000.0, 3.0)])
+    pair = compared(servers, clock("consumer-0", [*mine, *dials]))
+    assert pair is not None
+    assert (pair.shift_ms, pair.certainty) == (pytest.approx(1000 * ahead_s), "likely")
+    assert pair.bound_ms > 30_000
