@@ -22,6 +22,10 @@ class Pace:
     _changed_s: float = field(default=float("-inf"), init=False)
     _judged_s: float = field(default=float("-inf"), init=False)
 
+    def begins(self, now_s: float) -> None:
+        """Nothing has come yet that could be judged: it counts as done."""
+        self._judged_s = now_s
+
     def changed(self, now_s: float) -> None:
         """Something that matters has come."""
         self._changed_s = now_s

@@ -8,7 +8,6 @@ it is over or has lasted for its window, some 40 s at most.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -74,7 +73,7 @@ class _Telling:
     checks: tuple[str, ...]
     out: Path | None
     record: Record | None = None
-    pace: Pace = field(default_factory=Pace)
+    pace: Pace | None = None
     _said: dict[str, tuple[str, int]] = field(default_factory=dict)
     _changed_ms: float = 0.0
 
@@ -87,6 +86,9 @@ class _Telling:
         record = self.record
         if record is None:
             return
+        if self.pace is None:  # of what was there before nothing is known
+            self.pace = Pace()
+            self.pace.begins(now_s)
         if record.changed_ms > self._changed_ms:
             self._changed_ms = record.changed_ms
             self.pace.changed(now_s)

@@ -1,5 +1,5 @@
 """What somebody did, and a line says so: permissions wiped, a broker registered by a stranger, topics deleted, lists
-changed, a broker that was never told of a NameServer. Pure.
+changed, a broker that was never told of a NameServer, a client with a list of its own. Pure.
 
 These need no search: the line is the act. What follows from an act (a NameServer that left the list and loses its
 brokers) is taken from the signs, so that no fault is looked for behind it.
@@ -43,7 +43,7 @@ def acts_in(seen: Seen) -> tuple[list[Episode], dict[Sign, float]]:
     for episode in found:
         _doubt(seen, episode.hypotheses[0])
     if not any(one.hypotheses[0].fault == "name_server_list" for one in found):
-        found += _parts_of_the_list(seen)
+        found += [*_parts_of_the_list(seen), *_own_lists(seen)]
     return found, taken
 
 
@@ -325,6 +325,39 @@ def _parts_of_the_list(seen: Seen) -> list[Episode]:
             )
         )
     return found
+
+
+def _own_lists(seen: Seen) -> list[Episode]:
+    """Clients whose log says another list than those of all others, who agree. Names of hosts are nobody's to judge,
+    and of a list with none of the NameServers that are known nobody knows what these are."""
+    clients, servers = {*seen.clients}, {*seen.name_servers}
+    first: dict[str, Row] = {}
+    lists: dict[str, frozenset[str]] = {}
+    for row in seen.rows:
+        node = str(row["node"])
+        if row["event"] == "name_server_list" and node in clients and node not in first and _list_of(row):
+            first[node] = row
+            lists[node] = frozenset(seen.addresses.get(entry, entry) for entry in _list_of(row))
+    found = []
+    for node, own in sorted(lists.items()):
+        others = {listed for other, listed in lists.items() if other != node}
+        if len(lists) <= TWICE or len(others) != 1 or own in others or not own & servers:
+            continue
+        (usual,) = others
+        if not usual <= servers or any(_is_host_name(entry) for entry in own - servers):
+            continue
+        lacks, more = ", ".join(sorted(usual - own)), ", ".join(sorted(own - usual))
+        differs = " and ".join(filter(None, (lacks and f"lacks {lacks}", more and f"has {more}, which no other has")))
+        row = first[node]
+        nodes = {node: {"name_servers": sorted(own)}}
+        sentence = f"{node} has a list of NameServers of its own: it {differs}"
+        from_ms = float(row["time_ms"])
+        found.append(_act("own_list", sentence, [], [row], from_ms=from_ms, certainty="likely", nodes=nodes))
+    return found
+
+
+def _is_host_name(entry: str) -> bool:
+    return any(letter.isalpha() for letter in entry.rpartition(":")[0])
 
 
 def _ends_before(seen: Seen, server: str, at_ms: float) -> bool:

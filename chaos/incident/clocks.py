@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from .refined import QUARTER_MS, commonest, refined
+from .refined import NOT_AT_ONCE, QUARTER_MS, commonest, refined
 
 if TYPE_CHECKING:
     import numpy as np
@@ -91,6 +91,8 @@ class Pair(NamedTuple):
     address: str = ANY
     """Of a NameServer: under which address it fits."""
     pinned: bool = False
+    at_once: bool = False
+    """Whether something says so that both tell in the moment in which it happens, and that does not recur."""
 
 
 def solve(clocks: Sequence[Clock]) -> list[str]:
@@ -308,7 +310,7 @@ def _compared(
         diffs.append(np.subtract.outer(b[:, 0], a[:, 0]).ravel())
         weights.append(np.minimum.outer(b[:, 1], a[:, 1]).ravel())
         times.append(np.stack([np.repeat(b[:, 0], len(a)), np.tile(a[:, 0], len(b))], axis=1))
-        kinds.append(np.full(diffs[-1].shape, number))
+        kinds.append(np.full(diffs[-1].shape, -1 if key.startswith(NOT_AT_ONCE) else number))
     polls = _polls(mine, theirs)
     found = None
     if diffs:
@@ -320,7 +322,7 @@ def _compared(
     if zone is None or found is None:
         return zone or found
     # the best that moments say, where polls say so, too: a better guess within what the polls leave open
-    guessed = polls is not None and float(polls.fitting(np.array([found.shift_ms]))[0]) >= zone.events
+    guessed = polls is not None and found.at_once and float(polls.fitting(np.array([found.shift_ms]))[0]) >= zone.events
     return zone._replace(shift_ms=found.shift_ms, matched=found.matched) if guessed else zone
 
 
@@ -417,7 +419,7 @@ def _commonest_of(
         moments += 1  # what was heard a poll after it was told says, too, that it is not another turn
     recurs_only, pinned = heaviest <= _RECURRING and polls is None, heaviest >= _FIRST
     # who dials three others in one moment, which each of them tells: its start, and nothing like it a second time
-    once = chosen & (weight > _RECURRING)
+    once = chosen & (weight > _RECURRING) & (kinds >= 0)
     is_start = len(np.unique(kinds[once])) >= _STARTS and rival <= 0.5 * matched
     if recurs_only and not round_:
         certainty = "unsure"  # it would be as right a period further on
@@ -431,7 +433,7 @@ def _commonest_of(
         certainty = "likely"
     else:
         certainty = "unsure"
-    return Pair(shift, bound, matched, count, certainty, pinned=heaviest > _RECURRING)
+    return Pair(shift, bound, matched, count, certainty, pinned=heaviest > _RECURRING, at_once=bool(once.any()))
 
 
 def _moments(times: npt.NDArray[np.float64]) -> int:

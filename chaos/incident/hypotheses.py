@@ -10,7 +10,7 @@ from typing import Any
 class Hypothesis:
     rank: int
     fault: str
-    """`do` of the scenario language, or what has none (host_lost, part_of_the_list)."""
+    """`do` of the scenario language, or what has none (host_lost, part_of_the_list, own_list)."""
     sentence: str
     certainty: str
     """certain, likely or unsure."""

@@ -28,6 +28,7 @@ _SAME_CLOCK_MS = 1_000.0
 _NEAR_MS = 2_000.0
 _ALIKE_MS = 700.0
 """So near to what others show a clock is set like theirs, where it may be: whole seconds leave more than that open."""
+WHOLE_MS = 1_000
 _LATE_MS = 40.0
 """What one end writes a moment later than the other."""
 _AGREE = 0.75
@@ -75,12 +76,16 @@ def _bounds(clocks: Sequence[Clock], marks: Mapping[int, Sequence[Mark]], shift:
             by_key[one][mark.key].append(mark)
     found = []
     for first, second in combinations(shift, 2):
-        half = _LATE_MS + sum(clocks[one].resolution_ms / 2 for one in (first, second) if clocks[one].resolution_ms > 1)
+        half = sum(clocks[one].resolution_ms / 2 for one in (first, second) if clocks[one].resolution_ms > 1)
+        # Of two logs of whole seconds what is of one moment is apart by one of two neighbouring seconds: a third one,
+        # which only lateness would let in, is of something else.
+        whole = min(clocks[one].resolution_ms for one in (first, second)) >= WHOLE_MS
         apart_ms = shift[second] - shift[first]
         told = _shared(by_key[first], by_key[second], apart_ms)
-        if told and (best := _most_common(told, half)) is not None:
+        if told and (best := _most_common(told, half if whole else half + _LATE_MS)) is not None:
             low, high, weight = best
-            found.append(_Apart(first, second, low, high, weight))
+            late_ms = _LATE_MS if whole else 0.0
+            found.append(_Apart(first, second, low - late_ms, high + late_ms, weight))
     return found
 
 
@@ -103,19 +108,21 @@ def _shared(
 
 
 def _most_common(told: Sequence[tuple[float, float]], half: float) -> tuple[float, float, float] | None:
-    """The stretch that most of these allow, each true to ± half, and their weight; None where too many contradict."""
+    """The stretch that most of these allow, each true to less than ± half, and their weight; None where too many
+    contradict."""
     ends = sorted(
-        [(apart - half, 0, weight) for apart, weight in told] + [(apart + half, 1, weight) for apart, weight in told]
+        [(apart - half, True, weight) for apart, weight in told]
+        + [(apart + half, False, weight) for apart, weight in told]
     )
     now, best, low, high = 0.0, 0.0, 0.0, 0.0
-    for number, (at, is_end, weight) in enumerate(ends):
-        if is_end:
+    for number, (at, begins, weight) in enumerate(ends):
+        if not begins:
             now -= weight
             continue
         now += weight
         if now > best + 1e-9:
             best, low = now, at
-            high = next(end for end, is_one, _ in ends[number:] if is_one)
+            high = next(end for end, is_one, _ in ends[number:] if not is_one)
     total = sum(weight for _, weight in told)
     return (low, high, best) if best >= _AGREE * total else None
 

@@ -74,6 +74,14 @@ def test_a_cluster_at_rest_is_right() -> None:
     assert explained(record).episodes == []
 
 
+def test_those_checks_are_judged_that_are_asked_for() -> None:
+    one = explained(recorded(lambda _at_s, _at: {A: 8, B: 8}))
+    asked_for = ["routes_are_true", "one_master"]
+    assert [(verdict.name, verdict.verdict) for verdict in verdicts_of(one, asked_for)] == [
+        (name, Validity.VALID) for name in asked_for
+    ]
+
+
 def test_a_watch_that_has_seen_nothing_decides_nothing() -> None:
     assert set(found_in(recorded(lambda _at_s, _at: {A: 8, B: 8}, until_s=1)).values()) == {Validity.UNKNOWN}
 

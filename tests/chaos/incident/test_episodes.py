@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from nemesrv.chaos.incident.episodes import episodes_of
 from nemesrv.chaos.incident.hypotheses import Episode, Hypothesis
-from tests.chaos.incident.hand_made import ADDRESSES, Incident, killed
+from tests.chaos.incident.hand_made import ADDRESSES, NAME_SERVERS, Incident, killed
 
 
 def only(incident: Incident) -> Episode:
@@ -247,6 +248,43 @@ def test_a_broker_that_never_speaks_of_a_name_server_has_not_got_it_on_its_list(
     incident.well("broker-b", with_=["ns-0"])
     one = first(incident)
     assert (one.fault, one.nodes) == ("part_of_the_list", {"broker-b": {"name_servers": ["ns-0"]}})
+
+
+def with_clients(*lists: Sequence[str]) -> Incident:
+    """A healthy cluster whose clients say these lists of NameServers."""
+    incident = Incident()
+    incident.well("broker-a", "broker-b")
+    for number, listed in enumerate(lists):
+        node = f"consumer-{number}"
+        incident.put(0.0, "harness", "node", source=node, value={"kind": "consumer"})
+        incident.put(3.0 + number, node, "name_server_list", value=list(listed))
+    return incident
+
+
+BOTH = tuple(NAME_SERVERS.values())
+
+
+def test_a_client_whose_list_is_not_that_of_the_others_is_told_with_what_it_lacks_and_has() -> None:
+    one = first(with_clients(BOTH, (BOTH[0], "10.9.9.9:9876"), BOTH))
+    assert one.fault == "own_list"
+    assert one.sentence == (
+        "consumer-1 has a list of NameServers of its own: it lacks ns-1 and has 10.9.9.9:9876, which no other has"
+    )
+    assert one.nodes == {"consumer-1": {"name_servers": ["10.9.9.9:9876", "ns-0"]}}
+
+
+@pytest.mark.parametrize(
+    "lists",
+    [
+        (BOTH, (BOTH[1], BOTH[0]), BOTH),  # in another order
+        (BOTH, (BOTH[0],)),  # which of the two is right nobody says
+        (BOTH, (BOTH[0], "ns.example.org:9876"), BOTH),  # which may be the other one
+        (BOTH, ("10.9.9.9:9876",), BOTH),  # of another cluster, or by another way to the same
+        (BOTH, (BOTH[0],), (BOTH[1],)),  # no two agree
+    ],
+)
+def test_no_list_of_its_own_is_told_where_logs_do_not_say_that_it_is_another(lists: Sequence[Sequence[str]]) -> None:
+    assert not episodes_of(with_clients(*lists).rows).episodes
 
 
 def test_a_list_that_changes_in_mid_run_is_told_with_who_is_left() -> None:

@@ -75,3 +75,13 @@ def test_what_a_client_hears_up_to_a_poll_later_bounds_nothing() -> None:
 
 def test_the_commonest_shift_is_that_of_most() -> None:
     assert commonest([3_600_000.0, 0.0, 200.0, -100.0]) == 0.0
+
+
+def test_what_one_log_has_two_seconds_before_the_other_is_of_something_else() -> None:
+    """A dial that is given up and tried again. With what is of one moment it would leave but -1 s ± 40 ms open."""
+    one, other = servers(a=0.0, b=0.0)
+    one.marks = [*one.marks, Mark("disc h", 150_500.0)]
+    other.marks = [*other.marks, Mark("disc h", 148_500.0)]
+    shift, bound = exact([one, other], {0: 0.0, 1: 0.0})
+    assert shift[1] - shift[0] == pytest.approx(0.0, abs=bound[1])
+    assert bound[1] == pytest.approx(1_040.0)
