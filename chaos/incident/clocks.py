@@ -314,8 +314,8 @@ def _compared(
     polls = _polls(mine, theirs)
     found = None
     if diffs:
-        told = (np.concatenate(each) for each in (diffs, weights, times, kinds))
-        found = _commonest_of(*told, polls, one, other)
+        apart, weight, at_ms = np.concatenate(diffs), np.concatenate(weights), np.concatenate(times)
+        found = _commonest_of(apart, weight, at_ms, np.concatenate(kinds), polls, one, other)
     if found is not None and found.certainty != "unsure":
         return found
     zone = None if polls is None else _by_polls(polls)

@@ -40,12 +40,11 @@ class Cost:
 
 async def cluster(folder: Path, brokers: int, topics: int) -> list[Address]:
     """Its NameServers; the servers live as long as the process."""
-    servers, listed = [], []
+    listed: list[Address] = []
     for number in range(NAME_SERVERS):
         server = NameServer(_context(folder, f"ns-{number}"), NamesrvConfig(), listen=Address("127.0.0.1", 0))
         listed.append(await server.listen())
         await server.start()
-        servers.append(server)
     for number in range(brokers):
         name = f"broker-{number}"
         config = BrokerConfig(broker_name=name, namesrv_addr=tuple(listed))
