@@ -507,7 +507,7 @@ NIGHTLY = (
         (f"{_FINDINGS}::test_ali_ons_begins_at_the_second_name_server", _SABOTAGE),
     ),
     Nightly(
-        "tests/clients_matrix/test_hour.py::test_our_client_has_no_errors",
+        "tests/clients_matrix/test_hour.py::test_our_clients_side_by_side_have_no_errors",
         "a client sends, receives, rebalances and leaves (`make client-hour`: for an hour)",
         ("tests/clients_matrix/test_hour.py::test_what_was_said_is_counted", _CLIENTS),
     ),
