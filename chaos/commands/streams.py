@@ -11,14 +11,10 @@ import codecs
 import io
 import os
 import sys
-import unicodedata
 from typing import TextIO
 
-_NEAREST = {
-    "−": "-", "–": "-", "—": "-", "·": "|", "→": "->", "←": "<-", "↔": "<->", "⇄": "<->", "≥": ">=", "≤": "<=",
-    "≠": "!=", "≈": "~", "±": "+-", "×": "x", "“": '"', "”": '"', "’": "'", "‘": "'", "•": "*", "█": "#", "░": ".",
-    "━": "-", "╸": "-", "╺": "-", "✓": "v", "✗": "x", "⁄": "/",
-}  # fmt: skip
+from ..reports.ascii import nearest
+
 _ERRORS = "nemesrv.nearest"
 
 
@@ -33,16 +29,6 @@ class _Fd(io.FileIO):
             os.dup2(null, self.fileno())
             os.close(null)
             return memoryview(data).nbytes  # type: ignore[arg-type]
-
-
-def nearest(text: str) -> str:
-    """The text in ASCII."""
-    found = []
-    for char in text:
-        plain = _NEAREST.get(char) or unicodedata.normalize("NFKD", char)
-        plain = "".join(_NEAREST.get(part, part) for part in plain).encode("ascii", "ignore").decode()
-        found.append(plain or "?")
-    return "".join(found)
 
 
 def _handle(error: UnicodeError) -> tuple[str, int]:

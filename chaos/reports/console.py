@@ -4,14 +4,17 @@ terminal is printed as a paragraph a row."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.measure import Measurement
 from rich.padding import Padding
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
+
+from .ascii import nearest
 
 PIPE_COLUMNS = 160
 """Of a pipe, where COLUMNS does not say how wide it is."""
@@ -20,11 +23,23 @@ _LEAST = 20
 
 def standard_output(pipe_columns: int = PIPE_COLUMNS, *, highlight: bool = True) -> Console:
     """As wide as the terminal; in a pipe as COLUMNS says, else `pipe_columns`."""
-    console = Console(highlight=highlight)
+    console = _Console(highlight=highlight)
     if console.is_terminal:
         return console
     said = os.environ.get("COLUMNS", "")
-    return Console(highlight=highlight, width=max(_LEAST, int(said)) if said.isdigit() else pipe_columns)
+    return _Console(highlight=highlight, width=max(_LEAST, int(said)) if said.isdigit() else pipe_columns)
+
+
+class _Console(Console):
+    """Wraps what is written, where the encoding lacks characters: `>=` is a column wider than `≥`."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        if (options or self.options).ascii_only:
+            if isinstance(renderable, Text):
+                renderable = Text(nearest(renderable.plain), renderable.style, justify=renderable.justify)
+            elif isinstance(renderable, str):
+                renderable = nearest(renderable)
+        return super().render(renderable, options)
 
 
 def print_fitting(console: Console, table: Table) -> None:

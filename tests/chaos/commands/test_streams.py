@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from nemesrv.chaos.commands.streams import nearest, use_lasting_streams
+from nemesrv.chaos.commands.streams import use_lasting_streams
+from nemesrv.chaos.reports.ascii import nearest
 
 from ..programs import NEMESRV, nemesrv
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from io import StringIO
+from io import BytesIO, StringIO, TextIOWrapper
 
 import pytest
 from rich.console import Console
 from rich.table import Table
 
 from nemesrv.chaos.reports.console import PIPE_COLUMNS, print_fitting, standard_output
+from nemesrv.chaos.reports.table import print_table
 from nemesrv.chaos.selftest import Outcome, seeds_table, selftest_table
+from nemesrv.chaos.verdict import Validity, Verdict
 
 
 def outcome(scenario: str, defect: str | None, *found: str) -> Outcome:
@@ -55,6 +57,20 @@ def test_no_word_of_a_narrow_terminal_s_table_is_cut() -> None:
     said = " ".join(" ".join(shown(selftest_table(OUTCOMES), 40)).split())
     assert "name-server-forgets-registrations" in said
     assert "registrations_are_kept" in said
+
+
+def test_where_the_encoding_lacks_a_character_the_line_is_no_wider(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`≥` is written as `>=`, which was a column too many in a line that was full."""
+    monkeypatch.setenv("COLUMNS", "40")
+    stream = TextIOWrapper(BytesIO(), encoding="ascii")
+    monkeypatch.setattr("sys.stdout", stream)
+    verdict = Verdict(name="order_kept", verdict=Validity.UNKNOWN, examined=1, violations=0, why="p ≥ 1e-06 → " * 12)
+    print_table([verdict], title="a ≥ b")
+    stream.flush()
+    assert isinstance(stream.buffer, BytesIO)
+    lines = stream.buffer.getvalue().decode("ascii").splitlines()
+    assert "a >= b" in lines[0]
+    assert max(map(len, lines)) <= 40
 
 
 def test_a_pipe_is_as_wide_as_columns_says(monkeypatch: pytest.MonkeyPatch) -> None:
