@@ -309,7 +309,7 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
     try:
         scenario = Scenario.model_validate(document)
     except ValidationError as exc:
-        error = exc.errors()[0]
+        error = min(exc.errors(), key=lambda one: one["type"] == "missing")  # a misspelt key says what it should be
         raise ScenarioError(file, key_of(error), shown_of(error), allowed_at(error, Scenario)) from exc
     check_lists(scenario.cluster.name_server_list, scenario.timeline, scenario.topology(), file=file)
     check_zones(scenario.zones, scenario.topology(), file=file)

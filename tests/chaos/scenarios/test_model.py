@@ -128,9 +128,9 @@ CUT = "links: ['broker-a <-> ns-0']"
         ),
         (
             "{at_s: 5, do: latency, latncy_ms: 9, " + CUT + "}",
-            "timeline.0.latency_ms",
-            "",
-            "this key is required",
+            "timeline.0.latncy_ms",
+            "9",
+            "did you mean latency_ms?",
         ),
         (
             "{at_s: 5, do: latency, latency_ms: 9, jiter_ms: 9, " + CUT + "}",
