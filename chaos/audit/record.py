@@ -40,6 +40,8 @@ ANSWERED_EACH_MS, NEAR_MS = 600_000.0, 60_000.0
 SILENT_MS = 15_000.0
 """Who gave no answer for longer may have done anything meanwhile."""
 LAG_EACH_MS = 300_000.0
+IDLE_MS, IDLE_NEAR_MS = 120_000.0, 10_000.0
+"""serverChannelMaxIdleTimeSeconds, as servers have it."""
 OWN_CLOSE_MS, SHORT_GAP_MS = 500.0, 4_000.0
 
 
@@ -127,6 +129,8 @@ class Record:
         if node is None or event == "unasked" or self.is_over:
             return
         at_ms = self._clock_ms()
+        if event == "close" and self._was_idle(str(address), at_ms):
+            return
         if event in ("close", "connect_failed"):
             self._fails(at_ms)
             server = self._servers.get(str(address))
@@ -135,6 +139,13 @@ class Record:
             if server is not None and at_ms - server.gave_up_ms > OWN_CLOSE_MS and "no answer" not in reason:
                 server.is_lost = True
         self._put(at_ms, WATCH, "channel", f=event, address=str(address), value={"reason": reason, "learnt": "watched"})
+
+    def _was_idle(self, address: str, at_ms: float) -> bool:
+        """Whether a broker closes a channel on which nothing was asked for its idle time: a large cluster's brokers are
+        asked minutes apart."""
+        broker = self._brokers.get(address)
+        unused_ms = -math.inf if broker is None else at_ms - broker.answered_ms
+        return IDLE_MS - IDLE_NEAR_MS <= unused_ms <= IDLE_MS + IDLE_NEAR_MS
 
     def timed_out(self, address: Address, code: int | None, waited_s: float) -> None:
         """As RemotingClient tells it."""

@@ -158,6 +158,15 @@ def test_that_the_watch_closes_its_own_channels_at_its_end_is_no_fault() -> None
     assert explained(record).episodes == []
 
 
+@pytest.mark.parametrize(("unused_s", "rows"), [(120.0, 0), (60.0, 1)])
+def test_that_a_broker_closes_a_channel_that_was_idle_is_no_fault(unused_s: float, rows: int) -> None:
+    record = recorded(lambda _at_s, _at: {A: 8, B: 8}, until_s=200)
+    record.now_ms += 1000 * unused_s
+    record.channel("close", Address.parse(AT[A]), "closed by the peer")
+    closes = [row for row in record.framed() if row["event"] == "channel" and row["f"] == "close"]
+    assert len(closes) == rows
+
+
 def test_every_check_is_supported_or_left_out_with_a_reason() -> None:
     assert set(SUPPORTED) | LEFT_OUT.keys() == set(CHECKS)
     assert not set(SUPPORTED) & LEFT_OUT.keys()
