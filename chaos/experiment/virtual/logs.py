@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
+from typing import TextIO
 
 from ....actors.actor import LOG_FORMAT, NodeSpec
 from ....remoting.node.clock import Clock
@@ -20,6 +23,22 @@ class _VirtualTime(logging.Formatter):
         return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S},{ms:03d}"
 
 
+class _File(logging.StreamHandler[TextIO]):
+    """A full disk costs lines of the log and nothing else: the run itself says so once, and not each line."""
+
+    def flush(self) -> None:
+        """Not for each line: that would cost more than the run."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        if not isinstance(sys.exc_info()[1], OSError | ValueError):  # ValueError: written after the file was closed
+            super().handleError(record)
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self.stream.close()
+        super().close()
+
+
 def node_logger(spec: NodeSpec, clock: Clock) -> tuple[logging.Logger, Callable[[], None]]:
     """The node's logger, known to nobody else, and what closes its file."""
     log = logging.Logger(f"nemesrv.{spec.name}", logging.INFO)
@@ -27,13 +46,13 @@ def node_logger(spec: NodeSpec, clock: Clock) -> tuple[logging.Logger, Callable[
         log.addHandler(logging.NullHandler())
         return log, lambda: None
     spec.log_file.parent.mkdir(parents=True, exist_ok=True)
-    handler = logging.StreamHandler(spec.log_file.open("a", encoding="utf-8"))
+    handler = _File(spec.log_file.open("a", encoding="utf-8"))
     handler.setFormatter(_VirtualTime(clock))
-    handler.flush = lambda: None  # type: ignore[method-assign]  # a flush for each line would cost more than the run
     log.addHandler(handler)
 
     def close() -> None:
+        log.addHandler(logging.NullHandler())  # a logger without any writes to stderr
         log.removeHandler(handler)
-        handler.stream.close()
+        handler.close()
 
     return log, close
