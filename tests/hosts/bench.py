@@ -10,6 +10,7 @@ in the namespaces is killed and nothing is left. Needs root and iproute2.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import secrets
@@ -35,6 +36,7 @@ _NUMBERS = itertools.count()
 """Of the benches of this process."""
 
 
+@functools.cache
 def missing() -> str:
     """Why no hosts can be had here; "" when they can."""
     if os.geteuid() != 0:

@@ -241,12 +241,11 @@ def test_unregistrations_beyond_5_xs_queue_are_refused_with_a_bare_code_1() -> N
 
 # -- bad input ---------------------------------------------------------------------------------------------------------
 
-BOMB = zlib.compress(b"\0" * (64 * 1024 * 1024), 9)
-BODIES = {
+BODIES: dict[str, bytes | None] = {
     "not JSON": b"}{",
     "not zlib": b"\x78\x9cnonsense",
     "a zlib stream cut short": zlib.compress(b'{"a":1}' * 100)[:20],
-    "a zlib bomb": BOMB,
+    "a zlib bomb": None,  # made where it is sent: it takes a second
     "lengths that lie": zlib.compress(b"\x7f\xff\xff\xff"),
     "negative lengths": zlib.compress(b"\xff\xff\xff\xff"),
     "a list": b"[1,2,3]",
@@ -265,7 +264,8 @@ def test_a_malformed_registration_is_refused_and_the_server_goes_on(profile: Pro
         async with World(profile) as world:
             call = world.client()
             await call.register()
-            response = await call.register("broker-b", addr="10.0.0.2:10911", body=BODIES[name])
+            body = BODIES[name] or zlib.compress(b"\0" * (64 * 1024 * 1024), 9)
+            response = await call.register("broker-b", addr="10.0.0.2:10911", body=body)
             assert response.code == 1
             assert (response.remark or "").startswith("Failed to decode RegisterBrokerBody, ")
             assert len(response.remark or "") < 1000
