@@ -12,6 +12,7 @@ from nemesrv.remoting.codes import V4_9_8
 from nemesrv.remoting.node.network import Address
 from nemesrv.remoting.node.profile import Profile
 
+from ..free_port import free_port
 from ..interop import programs
 from ..interop.jars import Jars
 from ..interop.programs import Program
@@ -43,7 +44,7 @@ class Peers:
 
     def start(self) -> None:
         home = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="differential-")))
-        ports = programs.free_port(), programs.free_port()
+        ports = free_port(), free_port()
         theirs, ours = home / "theirs", home / "ours"
         their_file, our_file = self._file(theirs, ports[0]), self._file(ours, ports[1])
         main = "org.apache.rocketmq.namesrv.NamesrvStartup"

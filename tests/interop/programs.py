@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
@@ -20,6 +18,7 @@ from nemesrv.chaos.apache import properties as properties_of
 from nemesrv.chaos.apache.jvm import JAVA_FLAGS
 from nemesrv.chaos.apache.properties import write, write_logback
 
+from ..free_port import free_port
 from .jars import Jars, class_path
 
 START_TIMEOUT_S = 60.0
@@ -138,22 +137,6 @@ class Program:
                     pipe.close()
                 except BrokenPipeError:
                     pass
-
-
-def free_port(*distances: int) -> int:
-    """A port of 127.0.0.1 that nobody listens on, and neither on those at `distances` from it."""
-    for _ in range(100):
-        with ExitStack() as held:
-            probe = held.enter_context(socket.socket())
-            probe.bind(("127.0.0.1", 0))
-            port: int = probe.getsockname()[1]
-            try:
-                for distance in distances:
-                    held.enter_context(socket.socket()).bind(("127.0.0.1", port + distance))
-            except (OSError, OverflowError):
-                continue
-            return port
-    raise AssertionError("no free ports")
 
 
 def nemesrv(name: str, folder: Path, *arguments: str) -> Program:

@@ -17,6 +17,7 @@ from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.frame import decode_frame, encode_frame
 from nemesrv.remoting.headers.namesrv import RegisterBrokerRequestHeader
 
+from ..free_port import free_port
 from . import programs
 from .conftest import SERVERS, need
 from .waiting import eventually
@@ -145,7 +146,7 @@ def _lacks(admin: Peer, name: str) -> None:
 @contextmanager
 def _apaches(folder: Path, profile: str) -> Iterator[tuple[str, Path]]:
     (folder / "conf").mkdir(parents=True)
-    port = programs.free_port()
+    port = free_port()
     config, logback, logs = folder / "namesrv.conf", folder / "conf" / "log.xml", folder / "logs" / "rocketmqlogs"
     config.write_text(f"listenPort={port}\nbindAddress=127.0.0.1\nkvConfigPath={folder / 'kvConfig.json'}\n")
     logback.write_text(LOGBACK)

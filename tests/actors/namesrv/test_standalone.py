@@ -17,13 +17,9 @@ from nemesrv.actors.namesrv import standalone
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.frame import decode_frame, encode_frame
 
+from ...free_port import free_port
+
 START = "import sys; from nemesrv.actors.namesrv.standalone import run; sys.exit(run(sys.argv[1], int(sys.argv[2])))"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager
