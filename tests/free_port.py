@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import secrets
 import socket
 from contextlib import ExitStack
 
-FIRST, LAST = 10_000, 19_999
-"""Below Linux's ephemeral range, from which anybody's next connection may take what was free a moment ago, and below
-`chaos.faults.ports`."""
+from nemesrv.chaos.faults.ports import PortHolder
 
 
 def free_port(*distances: int) -> int:
-    """A port of 127.0.0.1 that nobody uses, and neither those at `distances` from it."""
-    for _ in range(200):
-        port = FIRST + secrets.randbelow(LAST - FIRST + 1)
-        with ExitStack() as held:
+    """A port of 127.0.0.1 that nobody uses, and neither those at `distances` from it.
+
+    It is below Linux's ephemeral range, from which anybody's next connection may take what was free a moment ago.
+    """
+    for _ in range(100):
+        with PortHolder() as holder, ExitStack() as held:
+            port = holder.take().port
             try:
-                for distance in (0, *distances):
+                for distance in distances:
                     held.enter_context(socket.socket()).bind(("127.0.0.1", port + distance))
             except OSError:
                 continue
             return port
-    raise AssertionError(f"no free port was found between {FIRST} and {LAST}")
+    raise AssertionError("no free ports")
