@@ -185,6 +185,14 @@ def test_a_poll_that_asks_for_nothing_is_found() -> None:
     assert (found.object, found.kind, found.wrong) == (POLL, "asks for every topic", 2)
 
 
+def test_a_poll_whose_row_was_written_late_asked_all_the_same() -> None:
+    told = story(POLL)
+    for began_s in due(0.01, 30.0):
+        look_up(told, began_s, 0.3)
+        told.at(began_s + 0.32).event("consumer-0", "scheduled_task", f=POLL, duration_ms=301.0)
+    assert check(told).verdict is Validity.VALID
+
+
 def test_a_client_whose_start_failed_counts_from_the_one_that_did_not() -> None:
     client = [task for task in RATES if RATES[task][0] == "consumer-0"]
     told = story(*client)
