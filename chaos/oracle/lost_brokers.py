@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from .causes import Cause, healed_from_ms, link_causes
+from .causes import Cause, healed_from_ms, link_causes, process_causes
 from .hung import broker_causes, hung_brokers
 from .lists import may_have
 from .named_brokers import named_to
@@ -68,6 +68,7 @@ def _absences(world: World) -> list[Absence]:
                     continue
                 if _unrouted_by_hand(world, client.name, start_ms, end_ms):
                     continue
+                end_ms = _named_again_ms(world, states[broker], client.name, start_ms, end_ms)
                 judged = _absence(world, states[broker], client.name, start_ms, end_ms)
                 if judged is None:
                     continue
@@ -171,23 +172,40 @@ def merged(causes: Sequence[Cause], until_ms: float) -> list[tuple[float, float,
     return [stretch for stretch in found if stretch[0] > -math.inf]
 
 
+def _asked(
+    world: World, states: Sequence[RouteState], client: str, start_ms: float, end_ms: float
+) -> Iterator[RouteState]:
+    """The states in that time of the NameServers that the client may ask."""
+    listed = {server.name for server in world.listed(client)}
+    for state in states:
+        if state.end_ms <= start_ms or state.start_ms >= end_ms or state.name_server not in listed:
+            continue
+        from_ms, to_ms = max(state.start_ms, start_ms), min(state.end_ms, end_ms)
+        if not may_have(world, client, state.name_server, from_ms, to_ms):
+            continue
+        if not any(f.start_ms <= from_ms and f.end_ms >= to_ms for f in world.link_faults(client, state.name_server)):
+            yield state
+
+
+def _named_again_ms(world: World, states: Sequence[RouteState], client: str, start_ms: float, end_ms: float) -> float:
+    """The end of what began then, or when a NameServer may have the broker again while the client still cannot reach
+    it: a fault of many links is healed link by link."""
+
+    def from_ms(state: RouteState) -> float:
+        broker, server = state.broker, state.name_server
+        return healed_from_ms([*process_causes(world, broker), *link_causes(world, broker, server)], state.start_ms)
+
+    asked = _asked(world, states, client, start_ms, end_ms)
+    again = (from_ms(state) for state in asked if state.up and state.start_ms > start_ms)
+    return max(start_ms, min(again, default=end_ms))
+
+
 def _absence(
     world: World, states: Sequence[RouteState], client: str, start_ms: float, end_ms: float
 ) -> tuple[float, Window] | None:
     """When the last NameServer that this client may ask has dropped the broker, and by which window; None: never."""
     latest: tuple[float, Window] | None = None
-    listed = {server.name for server in world.listed(client)}
-    for state in states:
-        if state.end_ms <= start_ms or state.start_ms >= end_ms or state.name_server not in listed:
-            continue
-        if not may_have(world, client, state.name_server, max(state.start_ms, start_ms), min(state.end_ms, end_ms)):
-            continue
-        unreachable = any(
-            fault.start_ms <= max(state.start_ms, start_ms) and fault.end_ms >= min(state.end_ms, end_ms)
-            for fault in world.link_faults(client, state.name_server)
-        )
-        if unreachable:
-            continue
+    for state in _asked(world, states, client, start_ms, end_ms):
         if state.up:
             return None
         if not state.judged:

@@ -161,6 +161,24 @@ def test_a_hung_broker_is_left_after_expiry_and_a_poll_that_its_heartbeat_holds_
     assert verdict.allowed["bound_ms"] == 163_000
 
 
+@pytest.mark.parametrize(("last_s", "expected"), [(262, Validity.VALID), (270, Validity.INVALID)])
+def test_a_broker_whose_links_are_healed_one_after_the_other_is_judged_until_the_first_name_server_may_have_it(
+    last_s: float, expected: Validity
+) -> None:
+    """As before E + S + P + J; its link to the client is healed 2 s after the one to the NameServer."""
+    links = [("broker-a", "ns-0"), ("producer-0", "broker-a")]
+    builder = cluster(name_servers=1, clients=("producer-0",)).at(100)
+    for link in links:
+        builder.fault("f1", "black_hole", "toxiproxy.bandwidth.rate=0", *link)
+    send(builder, last_s, "broker-a")
+    send(builder, 300, "broker-b")
+    for at_s, link in zip((320, 322), links, strict=True):
+        builder.at(at_s).fault("f1", "black_hole", "toxiproxy.bandwidth.rate=0", *link, end=True)
+    verdict = check(send(builder, 321, "broker-a").end(400))
+    assert (verdict.verdict, verdict.examined) == (expected, 1)
+    assert verdict.allowed["bound_ms"] == 163_000
+
+
 def test_a_client_whose_name_server_failed_too_has_a_failed_call_more() -> None:
     builder = cluster(clients=("producer-0",)).at(90).fault("f0", "kill", "sigkill", "ns-0").at(100).fault(*KILL)
     send(builder, 160, "broker-a")
