@@ -207,11 +207,25 @@ class ApacheServer:
             self._forget()
             raise
         self._faked.forget()
+        self._serves()
+
+    def _serves(self) -> None:
+        """The JVM at its port is who is dialled, and looked at."""
+        assert self._rows is not None
         self._up.set()
         self._begin(self._keep_looking())
         if not self._is_broker:
-            self._poller = TablePoller(own, context.clock, self._rows.topics, profile=self._profile, log=context.log)
+            own, clock, log = Address("127.0.0.1", self._port), self._real_clock(), self._context.log
+            self._poller = TablePoller(own, self._context.clock, self._rows.topics, profile=self._profile, log=log)
             self._begin(self._poller.keep_polling(self._rows.polled, max(PERIOD_S, POLLS_S * clock.scale)))
+
+    async def _stands_by(self) -> None:
+        """Nobody is let in to the JVM, and nobody looks at it."""
+        self._up.clear()
+        for task in [task for task in self._tasks if task is not asyncio.current_task()]:
+            task.cancel()
+        if self._poller is not None:
+            await self._poller.close()
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

@@ -64,11 +64,11 @@ class _Node:
         self._context = SimpleNamespace(incarnation=incarnation, clock=clock)
         self._dialler = SimpleNamespace(_fronts={"ns-0": [self.front], "ns-1": [_Front()]})
         self._up, self._tasks = asyncio.Event(), list[asyncio.Task[None]]()
-        self._poller: Any = None
         self.saw: list[Observation] = []
         self._saw = self.saw.append
         self._front = SimpleNamespace(tell=self._saw)
-        self._java = SimpleNamespace(kill=self._done("kill"))
+        self._java: Any = None
+        self._port, self._held = 0, list[object]()
         self.did: list[str] = []
 
     def _done(self, what: str) -> Callable[[], Awaitable[None]]:
@@ -80,11 +80,25 @@ class _Node:
     async def start(self) -> None:
         self.did.append("start")
 
+    async def stop(self) -> None:
+        self.did.append("stop")
+
     async def _boot(self) -> None:
-        self.did.append("boot")
+        self._port += 1
+        self._java, self._held = SimpleNamespace(kill=self._done(f"kill {self._port}")), [self._port]
+        self.did.append(f"boot {self._port}")
+        self._serves()
+
+    def _serves(self) -> None:
+        self._up.set()
+        self.did.append(f"serve {self._port}")
+
+    async def _stands_by(self) -> None:
+        self._up.clear()
+        self.did.append("stand by")
 
     def _forget(self) -> None:
-        pass
+        self._held.clear()
 
     def _said(self) -> Mapping[str, object]:
         group = {"dLegerSelfId": "n2", "dLegerPeers": "n0-127.0.0.1:1;n1-127.0.0.1:2;n2-127.0.0.1:3"}
@@ -129,19 +143,34 @@ def test_a_registration_is_answered_and_never_passed_on_for_its_time_after_a_res
     asyncio.run(body())
 
 
-def test_an_emptied_name_server_has_another_jvm_and_the_same_process() -> None:
+def test_an_emptied_name_server_has_a_jvm_that_was_up_before_and_the_same_process() -> None:
     async def body() -> None:
         node = planted("apache-name-server-is-emptied", _Node())
+        await node._boot()
+        assert node.did == ["boot 1", "serve 1", "stand by", "boot 2", "serve 2"]
         asked = Asked(at_ms=1.0, front="ns-0", connection=1, code=RequestCode.REGISTER_BROKER, opaque=1)
         node._front.tell(asked)
         node._front.tell(asked)
-        node._up.set()
         ((_, empties),) = node.later
         empties()
         await asyncio.gather(*node._tasks)
-        assert node.did == ["kill", "boot"]
+        assert node.did[5:] == ["kill 2", "stand by", "serve 1"]
+        assert (node._port, node._held) == (1, [1])
         assert node.saw == [asked, asked]
-        assert not node._up.is_set()  # until the JVM is up, which `_boot` says
+
+    asyncio.run(body())
+
+
+def test_of_an_emptied_name_server_nothing_is_left_that_is_stopped_before_its_time() -> None:
+    async def body() -> None:
+        node = planted("apache-name-server-is-emptied", _Node())
+        await node._boot()
+        node._front.tell(Asked(at_ms=1.0, front="ns-0", connection=1, code=RequestCode.REGISTER_BROKER, opaque=1))
+        await node.stop()
+        ((_, empties),) = node.later
+        empties()
+        await asyncio.gather(*node._tasks)
+        assert node.did[5:] == ["kill 1", "stop"]
 
     asyncio.run(body())
 
