@@ -46,7 +46,7 @@ from ..topology import ADDRESS_SERVER, Link, NodeKind
 from .chosen_links import chosen_links
 from .fault_news import FaultNews, Heard
 from .hand_acts import HandActs
-from .nodes import NodePlan, about, about_node, listing, timers_of
+from .nodes import NodePlan, about, about_node, cold, listing, timers_of
 from .outside_clients import ClientUnderTest, about_client
 from .run_folder import RunFolder
 from .stage import Nodes, Result, Stage, Starts
@@ -197,6 +197,7 @@ class Experiment:
                 begin_without = {name: at for name, at in brokers.items() if name not in elected(scenario)}
                 self._cluster.call(PROBER, "create_topic", begin_without)
             self._await_routes(brokers)
+            self._warm_up()
         self._start(*self._there(topology.of(NodeKind.CONSUMER, NodeKind.PRODUCER)))
 
     def _start(self, *names: str) -> None:
@@ -273,6 +274,22 @@ class Experiment:
             servers = self._there(self.scenario.topology().of(NodeKind.NAME_SERVER))
             wanted = {self._advertised[at]: listing(self.scenario, at, brokers) for at in servers}
             self._cluster.call(PROBER, "await_routes", wanted, limit_s, timeout_s=limit_s + 30)
+
+    def _warm_up(self) -> None:
+        """Apache's brokers have answered a send: a JVM's first takes it up to a second of the machine's time, which
+        is nothing of what the run is about, and at x3 as long as a client waits."""
+        brokers = {name: self._advertised[name] for name in self._there(cold(self.scenario))}
+        if not brokers:
+            return
+        with self._or_not_done(PROBER, "warm_up"):
+            limit_s = ROUTABLE_LIMIT_S
+            answered = self._cluster.call(PROBER, "warm_up", brokers, limit_s, timeout_s=limit_s + 30)
+            for name, took_s in answered.items():
+                self._record("first_answer", source=name, duration_ms=took_s * 1000)
+            late = [name for name in brokers if name not in answered]
+            self.say(f"brokers answered their first send after {max(answered.values(), default=0.0):.1f} s at most")
+            if late:
+                self.say(f"{', '.join(late)}: no answer to a first send within {limit_s:g} s")
 
     @contextmanager
     def _or_not_done(self, node: str, what: str, why: str = "") -> Iterator[None]:

@@ -16,6 +16,7 @@ from ...actors.namesrv.config import NamesrvConfig
 from ...clients.config import ClientConfig, ProducerConfig
 from ...clients.consumer.config import ConsumeFromWhere, ConsumerConfig, MessageModel
 from ...clients.name_servers import AS_LISTED
+from ...remoting.codes import MASTER_ID
 from ...remoting.node.network import Address
 from ...remoting.node.profile import Profile
 from ..apache.client import JavaClientConfig
@@ -24,6 +25,7 @@ from ..apache.server import ServerPlan
 from ..defects import OF_APACHE, Defect
 from ..oracle.client_profiles import OF_CLUSTER, PROFILES, profile_of
 from ..oracle.timers import Timers, timers_of_nodes
+from ..scenarios.elections import elected
 from ..scenarios.implementations import SERVERS
 from ..scenarios.model import Scenario
 from ..settings.resolve import Settings, config_fields
@@ -275,6 +277,15 @@ def listing(scenario: Scenario, name_server: str, brokers: Iterable[str]) -> tup
     common = scenario.cluster.name_server_list or (name_server,)
     own = {name: plan.name_servers for name, plan in scenario.nodes.items() if plan.name_servers}
     return tuple(broker for broker in brokers if name_server in own.get(broker, common))
+
+
+def cold(scenario: Scenario) -> tuple[str, ...]:
+    """The brokers that are sent a message before clients begin: Apache's masters, and whoever may be elected one."""
+    if not scenario.cluster.warm_up:
+        return ()
+    groups, brokers = elected(scenario), scenario.topology().of(NodeKind.BROKER, NodeKind.SLAVE)
+    serving = (name for name in brokers if broker_id(name) == MASTER_ID or broker_name(name) in groups)
+    return tuple(name for name in serving if name in scenario.implementations())
 
 
 def timers_of(scenario: Scenario) -> Timers:

@@ -215,6 +215,13 @@ _CATALOGUE: tuple[Event, ...] = (
         ("source", "value"),
         "the node did not do what the harness asked of it, and the run went on: value has f (what was asked) and why",
     ),
+    Event(
+        "first_answer",
+        Group.CONTROL,
+        "harness",
+        ("source", "duration_ms"),
+        "how long this broker of Apache's took for the send that warmed it up, before clients began (cluster.warm_up)",
+    ),
     # Every node
     Event("started", Group.ENVIRONMENT, "every node", ("address", "value"), "this process of the node begins its work"),
     Event("stopped", Group.ENVIRONMENT, "every node", (), "this process of the node has ended cleanly"),

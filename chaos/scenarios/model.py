@@ -71,6 +71,9 @@ class ClusterModel(_Model):
     name_server_list: tuple[str, ...] | None = Field(None, min_length=1, max_length=9)
     """What an address server answers with at first, whom brokers and clients then ask for their lists by HTTP; None:
     there is none, and everybody is configured with a list."""
+    warm_up: bool = True
+    """Whether each broker of Apache's is sent a message before clients begin, so that none of them meets a JVM that
+    loads its classes."""
     external: bool = False
     """Whether clients outside the experiment may dial in: every server then has a proxy for them, too."""
     clients: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.-]{0,39}$")], str | None] = {}

@@ -1,4 +1,5 @@
-"""The prober: the harness's own client. It starts many short-lived clients, prepares the topic, and reads at the end.
+"""The prober: the harness's own client. It starts many short-lived clients, prepares the topic and what serves it, and
+reads at the end.
 
 Many starts, because whether the first NameServer is chosen uniformly cannot be seen in a handful of clients. Each
 start is a client's own code up to its first route query, over the node's own links; its rows share one op_id.
@@ -6,19 +7,25 @@ start is a client's own code up to its first route query, over the node's own li
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import dataclasses
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from ...clients.admin import AdminClient
-from ...clients.config import ClientConfig
+from ...clients.config import ClientConfig, ProducerConfig
 from ...clients.name_server_client import LastAnswers, NameServerClient
+from ...clients.producer.send_request import single
 from ...remoting.codes import MASTER_ID, LanguageCode
-from ...remoting.errors import RocketMQError
+from ...remoting.errors import RocketMQError, TransportError
+from ...remoting.message import Message, MessageQueue
+from ...remoting.message_id import UniqIdGenerator
 from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ...remoting.node.recording import ignore
 from ...remoting.transport import RemotingClient
+from ..topology import broker_name
 
 FINAL_READ_TRIES = 3
 POLL_S = 0.5
@@ -78,6 +85,29 @@ class ProberNode:
         except RocketMQError:
             return set()
         return {queue.broker_name for queue in route.queue_datas}
+
+    async def warm_up(self, brokers: Mapping[str, Address], timeout_s: float) -> dict[str, float]:
+        """Send one message to each broker (by node), all at once; after how many seconds each answered, whatever it
+        said. Who did not answer in time is left out.
+
+        It goes to the topic that has the broker's name, as `mqadmin clusterRT` sends, which no client reads.
+        """
+        answered: dict[str, float] = {}
+        clock, config = self._context.clock, ProducerConfig(profile=self._workload.config.profile)
+        ids = UniqIdGenerator(config.client_ip, self._context.rng)
+        async with self._admin() as admin:
+
+            async def send(node: str, address: Address) -> None:
+                message, now_ms = Message.create(broker_name(node), b"warm-up"), clock.now_ms()
+                request = single(message, config, lambda: ids.next_id(now_ms))
+                command = request.command(MessageQueue(message.topic, message.topic, 0), config, now_ms=now_ms)
+                began_s = clock.monotonic_s()
+                with contextlib.suppress(TransportError):
+                    await admin.remoting.invoke(address, command, timeout_s=timeout_s)
+                    answered[node] = clock.monotonic_s() - began_s
+
+            await asyncio.gather(*(send(node, address) for node, address in brokers.items()))
+        return answered
 
     async def probe(self, starts: int) -> int:
         """Start that many clients one after another; return how many got a route."""

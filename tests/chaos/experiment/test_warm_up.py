@@ -1,0 +1,57 @@
+"""Before clients begin, each of Apache's brokers has answered a send, unless the scenario wants to see its first."""
+
+from __future__ import annotations
+
+import logging
+import random
+from pathlib import Path
+from typing import Any
+
+from nemesrv.chaos.experiment.nodes import cold
+from nemesrv.chaos.scenarios.model import parse
+from nemesrv.chaos.workloads.prober import ProberNode, ProberWorkload
+from nemesrv.clients.config import ClientConfig
+from nemesrv.remoting.message import StoredMessage
+from nemesrv.remoting.node.network import Address
+from nemesrv.remoting.node.node import NodeContext
+from tests.actors.broker.world import World
+from tests.virtual import run
+
+BROKER, NOBODY = Address("127.0.0.1", 10911), Address("127.0.0.1", 10999)
+
+
+def warmed(cluster: dict[str, Any], **more: Any) -> tuple[str, ...]:
+    return cold(parse({"cluster": cluster, "checks": ["routes_converge"], **more}, file="x.yaml"))
+
+
+def test_it_is_apaches_masters_and_nobody_where_all_are_ours() -> None:
+    assert warmed({"brokers": 2}) == ()
+    assert warmed({"brokers": 2, "slaves": 1, "implementation": "apache-5.3.3"}) == ("broker-a", "broker-b")
+    mixed = {"broker-a": {"implementation": "ours"}}
+    assert warmed({"brokers": 2, "implementation": "apache-5.3.3"}, nodes=mixed) == ("broker-b",)
+
+
+def test_whoever_may_be_elected_is_one_of_them() -> None:
+    dledger = {"brokers": {"enableDLegerCommitLog": True}}
+    cluster = {"brokers": 1, "slaves": 2, "implementation": "apache-4.9.7"}
+    assert warmed(cluster, config=dledger) == ("broker-a", "broker-a/1", "broker-a/2")
+
+
+def test_who_wants_to_see_a_first_answer_says_so() -> None:
+    assert warmed({"brokers": 2, "implementation": "apache-5.3.3", "warm_up": False}) == ()
+
+
+def test_one_message_goes_to_the_topic_of_the_brokers_name_and_who_does_not_answer_is_left_out(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with World(tmp_path) as world:
+            await world.broker()
+            context = NodeContext(
+                name="prober", clock=world.clock, network=world.network, rng=random.Random(1), log=logging.getLogger()
+            )
+            prober = ProberNode(context, ProberWorkload(topic="orders", queues=4, config=ClientConfig()))
+            answered = await prober.warm_up({"broker-a": BROKER, "broker-b": NOBODY}, 60)
+            assert answered.keys() == {"broker-a"}
+            pulled = await world.pull(topic="broker-a")
+            assert [message.body for message in StoredMessage.decode_all(pulled.body, strict=True)] == [b"warm-up"]
+
+    run(body)
