@@ -165,8 +165,8 @@ OF_APACHE: dict[str, Defect] = {
             kinds=(NodeKind.NAME_SERVER,),
             nodes=("ns-0",),
             scenario="smoke",
-            caught_by=checks("routes_are_true"),
-            also=_OF_ROUTES,
+            caught_by=checks("routes_are_true", "registrations_are_kept", "no_false_eviction"),
+            also=_OF_ROUTES - {"registrations_are_kept", "no_false_eviction"},
             plant=_is_emptied,
         ),
     )

@@ -16,6 +16,7 @@ import pytest
 
 from nemesrv.chaos.defects import DEFECTS, EVERY, OF_APACHE, OF_INCIDENTS
 from nemesrv.chaos.defects.apache import UNHEARD_S
+from nemesrv.chaos.defects.model import Defect
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.fronts.behaviour import PASSES, Behaviour
 from nemesrv.chaos.fronts.observed import Asked, Observation
@@ -181,17 +182,27 @@ def test_of_an_emptied_name_server_nothing_is_left_that_is_stopped_before_its_ti
 @pytest.mark.parametrize("name", OF_APACHE)
 def test_it_is_found_on_the_real_thing_and_its_clean_twin_is_not(name: str, tmp_path: Path) -> None:
     defect = OF_APACHE[name]
-    wrong = _run(defect.scenario, tmp_path / "wrong", "--defect", name)
+    wrong = _wrong(defect, tmp_path / "wrong", "--defect", name)
     assert defect.caught_by <= wrong <= defect.caught_by | defect.also
-    assert _run(defect.scenario, tmp_path / "clean") == set()
+    assert _wrong(defect, tmp_path / "clean") == set()
 
 
-def _run(of: str, folder: Path, *more: str) -> set[str]:
-    """The checks that say INVALID of a run on Apache's servers."""
+def _wrong(defect: Defect, folder: Path, *more: str) -> set[str]:
+    """The checks that say INVALID of the first of three runs on Apache's servers of which the machine was in time to
+    judge what must find it."""
+    for turn in range(3):
+        found = _judged(defect.scenario, folder / str(turn), *more)
+        if not any(found.get(check) == "UNKNOWN" for check in defect.caught_by):
+            break
+    return {check for check, verdict in found.items() if verdict == "INVALID"}
+
+
+def _judged(of: str, folder: Path, *more: str) -> dict[str, str]:
+    """Check to verdict."""
     made_by = [] if scenario(of, None).implementations() else ["--implementation", APACHE]
     words = ["run", of, *made_by, "--time-scale", "3", "--seed", "1", "--out", str(folder), "-q"]
     environment = {**os.environ, "RAY_memory_monitor_refresh_ms": "0"}
     command = [sys.executable, "-m", "nemesrv.chaos", *words, *more]
     subprocess.run(command, env=environment, timeout=1_500, check=False)
     verdicts = json.loads((folder / "verdicts.json").read_text(encoding="utf-8"))
-    return {one["name"] for one in verdicts["checks"] if one["verdict"] == "INVALID"}
+    return {one["name"]: one["verdict"] for one in verdicts["checks"]}
