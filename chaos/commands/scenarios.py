@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 
 from ..errors import ScenarioError
+from ..reports.rows import rows_fitting, width_of_output
 from .options import json_option, scenario_names
 
 
@@ -36,16 +37,19 @@ def scenarios(name: str | None, of_incidents: bool, as_json: bool) -> None:
     elif as_json and name is not None:
         click.echo(json.dumps(find(name).model_dump(mode="json"), ensure_ascii=False))
     elif name is None:
-        width = max(map(len, known))
-        for each, path in known.items():
-            if each == next(iter(apart)):
-                click.echo("\nField drills, beside what was measured on real clusters (docs/drills.md):")
-            if each == next(iter(changes)):
-                click.echo("\nUpgrades of Apache's servers and clients (docs/apache.md):")
-            if each == next(iter(apaches)):
-                click.echo("\nRoles that Apache's brokers alone have (docs/apache.md):")
-            click.echo(f"{each:<{width}}  {load(path).description}")
-        click.echo(f"\n{len(incidents())} reported incidents: nemesrv scenarios --incidents")
+        longest = max(map(len, known))
+        for title, of_title in (
+            ("", shipped()),
+            ("Field drills, beside what was measured on real clusters (docs/drills.md):", apart),
+            ("Upgrades of Apache's servers and clients (docs/apache.md):", changes),
+            ("Roles that Apache's brokers alone have (docs/apache.md):", apaches),
+        ):
+            if title:
+                click.echo()
+                _print([(title,)])
+            _print([(each.ljust(longest), load(path).description) for each, path in of_title.items()])
+        click.echo()
+        _print([(f"{len(incidents())} reported incidents: nemesrv scenarios --incidents",)])
     elif name in (files := {**known, **incidents()}):
         click.echo(files[name].read_text(encoding="utf-8"), nl=False)
     else:
@@ -64,7 +68,15 @@ def _list_incidents(files: Mapping[str, Path], *, as_json: bool) -> None:
         ]
         click.echo(json.dumps(told, ensure_ascii=False))
         return
-    width = max(map(len, known))
-    for name, one in known.items():
-        if one.incident is not None:
-            click.echo(f"{name:<{width}}  {one.description} ({', '.join(one.incident.upstream)})")
+    _print(
+        [
+            (name, f"{one.description} ({', '.join(one.incident.upstream)})")
+            for name, one in known.items()
+            if one.incident is not None
+        ]
+    )
+
+
+def _print(rows: Sequence[Sequence[str]]) -> None:
+    for line in rows_fitting(rows, width_of_output()):
+        click.echo(line)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ..reports.rows import rows_fitting, width_of_output
 from .importing import Imported
 from .supports import needs
 
@@ -17,7 +18,7 @@ def lines_of(one: Imported) -> Iterator[str]:
     document = one.document
     yield from one.reading
     yield "sources (a clock's offset: how far it was ahead)"
-    yield from _table([_source(source) for source in document["sources"]])
+    yield from rows_fitting([_source(source) for source in document["sources"]], width_of_output(), "  ")
     skipped = document.get("not_understood") or ()
     if skipped:
         yield f"  not understood, the commonest: {skipped[0]['lines']} lines like {skipped[0]['shape'][:90]!r}"
@@ -63,12 +64,6 @@ def _source(source: Mapping[str, Any]) -> Sequence[str]:
         f"{source['understood']:,} of {source['lines']:,} lines",
         files,
     )
-
-
-def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))] if rows else []
-    for row in rows:
-        yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def _topology(topology: Mapping[str, Any]) -> Iterator[str]:
