@@ -2,7 +2,7 @@
 
 A machine without an optional part skips what needs it, with the reason. CI has every part, so there an unexpected
 skip is a failure: `CI=true` turns each skip whose reason is not listed here into one. What runs nightly only, and what
-stands for it every time, tests/nightly.py says.
+stands for it every time, tests/nightly says.
 """
 
 from __future__ import annotations

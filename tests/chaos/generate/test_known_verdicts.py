@@ -1,6 +1,6 @@
 """What a made-up history is said to come to, the checks find: clean ones nothing, planted ones what was planted.
 
-Each is judged without Spark; through Spark some are every time, and all nightly (tests/nightly.py). That a clean one of
+Each is judged without Spark; through Spark some are every time, and all nightly (tests/nightly). That a clean one of
 real size is VALID to every check, spark/test_judge.py says.
 """
 

@@ -1,0 +1,248 @@
+"""What runs nightly only of experiments and their verdicts: recorded, generated, imported, judged by Spark, stopped."""
+
+from __future__ import annotations
+
+from .record import BENCH, DEFECT, SELFTEST, UP, Nightly
+
+_EDGES = "tests/chaos/oracle/test_window_edges.py"
+_VIRTUAL = "tests/chaos/experiment/virtual"
+_KNOWN = "tests/chaos/generate/test_known_verdicts.py"
+_PAGES = "tests/chaos/checkers/dataframes/test_plain_pages.py"
+_END_TO_END = "tests/chaos/test_end_to_end.py"
+_STOPPING = "tests/chaos/test_stopping.py"
+_DRILLS = "tests/drills/test_drills.py::test_a_drill_on_our_nodes_gives_the_fields_intervals"
+_MUSEUM = "tests/chaos/museum/test_incidents.py"
+_INFERENCE = "tests/chaos/incident/test_inference.py::test_what_was_done"
+_INCIDENTS = f"{_MUSEUM}::test_what_was_reported_happens_and_is_found_and_with_its_fix_does_not"
+_PROOF = "tests/chaos/incident/test_proof.py"
+_SHIPPED = f"{_VIRTUAL}/test_runs.py::test_a_shipped_scenario_is_valid"
+_HEALTHY = "tests/chaos/spark/test_judge.py::test_a_healthy_run_of_real_size_passes_every_check"
+_RANDOM = f"{_VIRTUAL}/test_random_scenarios.py::test_no_check_says_invalid_of_a_random_scenario"
+_PARTITION = f"{_END_TO_END}::test_a_partition_run_leaves_a_folder_whose_verdict_is_valid_and_can_be_judged_again"
+_TUTORIAL = "tests/test_tutorial.py::test_a_page_of_the_tutorial_does_what_it_says"
+_OPEN_FILES = "tests/chaos/test_preflight.py::test_too_few_open_files_are_told_in_the_first_second_by_every_command"
+_LINKS = "tests/chaos/reports/test_links.py::test_every_link_leads_to_a_lane_and_a_time_that_contain_the_event"
+_HAND_WRITTEN = "tests/chaos/checkers/test_order_kept.py"
+_BY_HAND = f"{_VIRTUAL}/test_acts_by_hand.py::test_what_is_not_done_as_asked_is_found"
+_SHAPES = f"{_VIRTUAL}/test_shaped_partitions.py::test_links_meet_what_the_shape_says_and_every_table_is_true"
+
+NIGHTLY = (
+    Nightly(
+        _BY_HAND,
+        "more defects of acts by hand and of clocks",
+        (_BY_HAND, "tests/chaos/checkers/test_done_by_hand.py"),
+        ("name-server-takes-out-nobody",),
+    ),
+    Nightly(
+        _SHAPES,
+        "more partitions by name, recorded",
+        (_SHAPES, "tests/chaos/test_shapes.py"),
+        ("ring", "split_list", "out_of"),
+    ),
+    Nightly(
+        f"{_EDGES}::test_just_inside_is_valid_and_just_outside_is_invalid",
+        "more edges of the windows, each from both sides",
+        (
+            f"{_EDGES}::test_just_inside_is_valid_and_just_outside_is_invalid",
+            "tests/chaos/checkers/test_timed_waits.py",
+        ),
+        ("silent-4.9-latest", "producer-leaves-a-crash"),
+    ),
+    Nightly(
+        f"{_EDGES}::test_a_timer_is_found_that_is_2_percent_off",
+        "more timers that are 2 % too long or too short",
+        (f"{_EDGES}::test_a_timer_is_found_that_is_2_percent_off", "tests/chaos/checkers/test_timers_kept.py"),
+        ("R: registration-longer", "T: send with all its tries-shorter"),
+    ),
+    Nightly(
+        f"{SELFTEST}::test_spark_judges_a_defect_and_its_twin_as_plain_python_does_and_contradicts_no_figure",
+        "every planted defect and clean twin, judged by Spark",
+        (DEFECT, _HAND_WRITTEN),
+    ),
+    Nightly(
+        "tests/chaos/checkers/test_by_spark_too.py::test_spark_comes_to_the_same_in_every_history_that_is_told_here",
+        "hand-written histories that are judged plainly, judged by Spark",
+        (_HAND_WRITTEN, "tests/chaos/checkers/test_duplicates.py", "tests/chaos/checkers/test_exercised.py"),
+    ),
+    Nightly(
+        f"{BENCH}::test_everything_is_measured_and_every_aim_judged",
+        "the benchmark where there is no C compiler",
+        (
+            f"{BENCH}::test_everything_is_measured_and_every_aim_judged",
+            f"{BENCH}::test_an_answer_with_other_bytes_is_counted",
+            f"{BENCH}::test_a_paced_load_sends_so_many_and_frames_in_turn",
+        ),
+        ("True",),
+    ),
+    Nightly(
+        "tests/chaos/bench/test_fronts_bench.py::test_a_front_is_measured_beside_toxiproxy_and_nothing_and_judged",
+        "`nemesrv bench fronts`",
+        ("tests/chaos/fronts", "tests/chaos/bench"),
+    ),
+    Nightly(
+        "tests/chaos/bench/test_logs_bench.py::test_each_reader_has_its_figure_and_sparks_is_judged",
+        "`nemesrv bench logs`",
+        ("tests/chaos/bench/test_logs_bench.py::test_the_logs_have_what_such_logs_are_full_of",),
+    ),
+    Nightly(
+        "tests/chaos/test_pytest_plugin.py::test_with_xdist_a_wrong_marker_is_its_tests_own_error",
+        "a wrong marker where pytest-xdist spreads the tests",
+        ("tests/chaos/test_pytest_plugin.py::test_a_wrong_marker_is_a_line_at_collection_and_nothing_is_started",),
+    ),
+    Nightly(
+        _LINKS,
+        "the links of the planted defects of all checks but three",
+        (_LINKS,),
+        ("answers_asked_for", "no_false_eviction", "routes_converge"),
+    ),
+    Nightly(
+        _OPEN_FILES,
+        "a machine that allows yet fewer open files",
+        (_OPEN_FILES,),
+        ("256",),
+    ),
+    Nightly(
+        "tests/chaos/live/test_up.py"
+        "::test_what_others_and_the_command_do_to_a_cluster_is_in_its_record_and_its_end_is_the_verdicts",
+        "Toxiproxy's API, signals and `nemesrv fault` against a cluster of `up --check`",
+        (UP, "tests/chaos/live"),
+    ),
+    Nightly(
+        f"{_END_TO_END}::test_up_announces_addresses_that_a_client_can_dial_and_ends_on_ctrl_c",
+        "a cluster that stays up, with Spark at hand",
+        (UP,),
+    ),
+    Nightly(
+        f"{_INFERENCE}_is_named_first_and_nothing_wrong_is_certain",
+        "recorded incidents of 26 kinds, told by what logs would have of them",
+        (f"{_INFERENCE}_is_named_first_and_nothing_wrong_is_certain", "tests/chaos/incident/test_episodes.py"),
+        ("broker killed",),
+    ),
+    Nightly(
+        "tests/chaos/incident/test_inference.py::test_without_one_servers_log_nothing_wrong_is_certain",
+        "the same without one server's log",
+        ("tests/chaos/incident/test_episodes.py",),
+    ),
+    Nightly(_RANDOM, "more random scenarios on the virtual clock", (_RANDOM,), ("1",)),
+    Nightly(f"{_RANDOM}_that_spark_has_read", "random scenarios, judged in Spark", (_RANDOM, _SHIPPED)),
+    Nightly(
+        _SHIPPED,
+        "every shipped scenario on the virtual clock",
+        (_SHIPPED, _PARTITION, DEFECT, _RANDOM),
+        ("broker-crash-4.9", "name-server-crash-5.x"),
+    ),
+    Nightly(
+        f"{_VIRTUAL}/test_runs.py::test_spark_says_valid_of_a_shipped_scenario",
+        "every shipped scenario on the virtual clock, judged by Spark",
+        (_SHIPPED, _PARTITION, _HEALTHY),
+    ),
+    Nightly(
+        "tests/chaos/test_plain_judging.py::test_a_check_says_the_same_without_spark",
+        "random scenarios, judged by Spark and without it",
+        (_HAND_WRITTEN, _KNOWN, _HEALTHY),
+    ),
+    Nightly(
+        f"{_KNOWN}::test_a_clean_history_of_any_size_is_valid_to_every_check",
+        "clean generated histories of more sizes and seeds, through Spark",
+        (_HEALTHY, f"{_KNOWN}::test_a_small_clean_history_is_valid_to_every_check"),
+    ),
+    Nightly(
+        f"{_KNOWN}::test_no_check_finds_a_fault_in_a_random_history",
+        "a generated history with random faults",
+        (_RANDOM, _HEALTHY),
+    ),
+    Nightly(
+        f"{_KNOWN}::test_a_planted_defect_is_found_by_its_checks",
+        "every defect of the history generator, through Spark",
+        (f"{_KNOWN}::test_a_planted_defect_is_found_by_its_checks_without_spark", _HEALTHY, "tests/chaos/checkers"),
+        ("stale_route", "lost_message"),
+    ),
+    Nightly(
+        f"{_PAGES}::test_a_history_read_by_pages_gets_the_verdicts_of_one_read_by_messages",
+        "generated histories with each defect of messages, read by pages",
+        (
+            f"{_KNOWN}::test_a_history_planned_as_a_large_one_gets_the_same_verdicts",
+            f"{_PAGES}::test_one_message_that_is_not_plain_makes_its_page_looked_into",
+            f"{_PAGES}::test_a_page_is_plain_when_its_three_sets_are_one",
+        ),
+    ),
+    Nightly(
+        f"{_PAGES}::test_one_message_that_is_not_plain_makes_its_page_looked_into",
+        "every way in which a message is not plain",
+        (
+            f"{_PAGES}::test_one_message_that_is_not_plain_makes_its_page_looked_into",
+            f"{_PAGES}::test_a_page_is_plain_when_its_three_sets_are_one",
+        ),
+        ("read as another",),
+    ),
+    Nightly(
+        f"{_END_TO_END}::test_a_planted_defect_is_caught_by_its_checks_and_its_clean_twin_by_none",
+        "a planted defect on the machine's own clock",
+        (DEFECT, _PARTITION),
+    ),
+    Nightly(
+        f"{_END_TO_END}::test_an_interrupted_run_leaves_nothing_running_and_a_history_that_can_be_judged",
+        "a run that Ctrl-C interrupts, judged",
+        (
+            f"{_END_TO_END}::test_an_interrupted_run_leaves_nothing_running_and_a_history_that_can_be_judged",
+            f"{_STOPPING}::test_while_ray_starts",
+        ),
+        ("SIGTERM",),
+    ),
+    Nightly(
+        f"{_STOPPING}::test_at_twenty_random_moments",
+        "a run stopped at twice twenty random moments",
+        (f"{_STOPPING}::test_in_its_first_moments", f"{_STOPPING}::test_while_ray_starts"),
+    ),
+    Nightly(
+        "tests/chaos/live/test_differential.py::test_parts_come_to_the_verdict_of_the_whole",
+        "random histories judged whole and in parts (`make live-differential` does 1,000)",
+        ("tests/chaos/live/test_carry.py", "tests/chaos/live/test_stream.py", "tests/chaos/checkers"),
+    ),
+    Nightly(
+        "tests/packaging/test_example_project.py"
+        "::test_the_example_passes_on_both_clocks_and_a_test_that_must_fail_says_how_to_replay_it",
+        "the example project with the wheel in an environment of its own, on both clocks",
+        ("tests/chaos/test_pytest_plugin.py", "tests/packaging/test_wheel.py", _TUTORIAL),
+    ),
+    Nightly(
+        _TUTORIAL,
+        "the pages of the tutorial that start Ray",
+        (_TUTORIAL, _PARTITION, UP),
+        (
+            "1-first-experiment",
+            "2-your-scenario",
+            "4-your-tests",
+            "5-ci",
+        ),
+    ),
+    Nightly(
+        _INCIDENTS,
+        "those of the worked incidents that are not about topics, members of groups and permissions",
+        (f"{_MUSEUM}::test_every_incident_has_an_outcome", _INCIDENTS),
+        ("i07-topic-before-the-first-tick", "i20-members-counted-twice", "i23-permission-comes-back"),
+    ),
+    Nightly(
+        f"{_PROOF}::test_a_hundred_incidents_of_ten_kinds_are_found",
+        "what is found again in the logs of a hundred incidents, with wrong clocks, and cut and edited too",
+        (f"{_PROOF}::test_a_crash_and_a_pair_partition_are_found_in_logs_with_wrong_clocks",),
+    ),
+    Nightly(
+        _DRILLS,
+        "the field drills (`python -m tests.drills` measures all with ten seeds)",
+        ("tests/drills/test_drills.py::test_what_was_measured_here_is_inside_too", _SHIPPED),
+    ),
+    Nightly(
+        f"{_VIRTUAL}/test_odd_scenarios.py::test_it_is_no_alarm_with_other_phases",
+        "the odd scenarios with the phases of another seed",
+        (f"{_VIRTUAL}/test_odd_scenarios.py::test_it_is_no_alarm", _RANDOM),
+    ),
+    Nightly(
+        "tests/chaos/predict/test_runs.py::test_model_and_runs_differ_by_no_more_than_chance",
+        "the window model of `nemesrv predict` beside 12 virtual runs of every fault that it names",
+        (
+            "tests/chaos/predict/test_runs.py::test_a_run_with_fixed_phases_recovers_when_they_say",
+            "tests/chaos/predict/test_field_drills.py",
+        ),
+    ),
+)
