@@ -1,30 +1,16 @@
-"""`nemesrv admin` over real loopback sockets: two NameServers and two brokers of ours, on a loop in another thread."""
+"""`nemesrv admin` over real loopback sockets: two NameServers and two brokers of ours."""
 
 from __future__ import annotations
 
-import asyncio
-import functools
 import json
-import logging
-import random
-import signal
-import socket
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from tenacity import retry, stop_after_delay, wait_fixed
 
-from nemesrv.actors.broker.config import BrokerConfig
-from nemesrv.actors.broker.server import Broker
-from nemesrv.actors.namesrv.config import NamesrvConfig
-from nemesrv.actors.namesrv.server import NameServer
-from nemesrv.chaos.__main__ import main
-from nemesrv.chaos.commands import ending
 from nemesrv.clients.admin import AdminClient
 from nemesrv.clients.config import ProducerConfig
 from nemesrv.clients.producer.producer import DefaultMQProducer
@@ -32,157 +18,9 @@ from nemesrv.remoting.codes import RequestCode
 from nemesrv.remoting.command import RemotingCommand
 from nemesrv.remoting.headers.broker import UpdateConsumerOffsetRequestHeader
 from nemesrv.remoting.message import Message, MessageQueue
-from nemesrv.remoting.node.clock import RealClock
-from nemesrv.remoting.node.network import Address, TcpNetwork
-from nemesrv.remoting.node.node import NodeContext
+from nemesrv.remoting.node.network import Address
 
-LIMIT_S = 20.0
-ANY_PORT = Address("127.0.0.1", 0)
-
-
-class Done(NamedTuple):
-    status: int
-    out: str
-    err: str
-
-    @property
-    def lines(self) -> list[str]:
-        return self.out.splitlines()
-
-    def row(self, *words: object) -> list[str]:
-        """The words of the one line that starts with these."""
-        start = list(map(str, words))
-        (row,) = [row for line in self.lines if (row := line.split())[: len(start)] == start]
-        return row
-
-
-class Servers:
-    """`name_servers` and `brokers` (in cluster `chaos`) by name, where they listen; `n` is what -n takes."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder, self._loop = folder, asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="servers", daemon=True)
-        self._thread.start()
-        self.nodes: dict[str, NameServer | Broker] = {}
-        self.name_servers: dict[str, Address] = {}
-        self.brokers: dict[str, Address] = {}
-        self.do(self._start)
-
-    @property
-    def n(self) -> str:
-        return ";".join(map(str, self.name_servers.values()))
-
-    def do(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        return asyncio.run_coroutine_threadsafe(work(), self._loop).result(LIMIT_S)
-
-    def context(self, name: str) -> NodeContext:
-        return NodeContext(
-            name=name,
-            clock=RealClock.starting_now(),
-            network=TcpNetwork(),
-            rng=random.Random(name),
-            data_dir=self._folder / name,
-            log=logging.getLogger("tests.admin.servers"),
-        )
-
-    async def _start(self) -> None:
-        for name in ("ns-0", "ns-1"):
-            server = NameServer(self.context(name), NamesrvConfig(), listen=ANY_PORT)
-            self.nodes[name], self.name_servers[name] = server, await server.listen()
-            await server.start()
-        for name in ("broker-a", "broker-b"):
-            config = BrokerConfig(
-                broker_name=name,
-                cluster_name="chaos",
-                namesrv_addr=tuple(self.name_servers.values()),
-                mapped_file_size_commit_log=8 << 20,
-            )
-            broker = Broker(self.context(name), config, listen=ANY_PORT)
-            self.nodes[name], self.brokers[name] = broker, await broker.listen()
-            await broker.start()
-
-    def close(self) -> None:
-        async def stop() -> None:
-            for node in reversed(self.nodes.values()):
-                await node.stop()
-
-        self.do(stop)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(LIMIT_S)
-        self._loop.close()
-
-
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
-    running = Servers(tmp_path_factory.mktemp("servers"))
-    yield running
-    running.close()
-
-
-Admin = Callable[..., Done]
-
-
-@pytest.fixture
-def nemesrv(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Admin]:
-    """Runs `nemesrv ARGS` through `main`, as the console script does; what it makes of this process is undone."""
-    monkeypatch.setattr(ending, "_from_a_shell", False)  # else a later test's command would fork this process
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def command(*args: str | Address) -> Done:
-        monkeypatch.setattr(sys, "argv", ["nemesrv", *map(str, args)])
-        status = 0
-        try:
-            main()
-        except SystemExit as exc:
-            status = int(exc.code or 0)
-        printed = capsys.readouterr()
-        return Done(status, printed.out, printed.err)
-
-    yield command
-    for number, handler in before.items():
-        signal.signal(number, handler)
-
-
-@pytest.fixture
-def admin(nemesrv: Admin) -> Admin:
-    """Runs `nemesrv admin ARGS`."""
-    return functools.partial(nemesrv, "admin")
-
-
-@pytest.fixture
-def nobody() -> Iterator[Address]:
-    """An address that is taken, and at which nobody listens."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        yield Address(*taken.getsockname())
-
-
-@pytest.fixture
-def topic(servers: Servers, admin: Admin, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A topic of two queues at both brokers, that both NameServers know."""
-    name = request.node.originalname[:60]
-    assert admin("updateTopic", "-n", servers.n, "-c", "chaos", "-t", name, "-r", "2", "-w", "2").status == 0
-    routes(servers, name, brokers=2)
-    yield name
-    admin("deleteTopic", "-n", servers.n, "-c", "chaos", "-t", name)
-
-
-@retry(stop=stop_after_delay(5), wait=wait_fixed(0.02), reraise=True)
-def routes(servers: Servers, topic: str, *, brokers: int) -> list[Any]:
-    """Each NameServer's route once it has that many brokers; a broker announces a topic after it has answered."""
-
-    async def look() -> list[Any]:
-        return [servers.nodes[name].table.route(topic) for name in servers.name_servers]  # type: ignore[union-attr]
-
-    found: list[Any] = servers.do(look)
-    assert [0 if route is None else len(route.queue_datas) for route in found] == [brokers, brokers]
-    return found
-
-
-def failed(done: Done, status: int, *says: object) -> None:
-    assert done.status == status, done
-    assert len(done.err.splitlines()) == 1, done.err
-    assert all(str(text) in done.err for text in says), done.err
+from .servers import Admin, Done, Servers, failed, routes
 
 
 def test_cluster_list_has_a_row_for_every_broker(servers: Servers, admin: Admin) -> None:
@@ -437,86 +275,3 @@ def test_the_admin_commands_are_imported_only_when_one_is_asked_for() -> None:
     text, imported = loaded("admin", "--help")
     assert "clusterList" in text
     assert imported
-
-
-# -- nemesrv doctor
-
-
-def test_the_doctor_finds_nothing_wrong_with_a_topic_that_is_routed(
-    servers: Servers, nemesrv: Admin, topic: str
-) -> None:
-    done = nemesrv("doctor", topic, "-n", servers.n)
-    assert (done.status, done.err) == (0, "")
-    for address in servers.name_servers.values():
-        assert any(line.startswith(f"{address}  routes it to broker-a 2/2 perm 6") for line in done.lines), done.out
-
-
-def test_the_doctor_says_which_name_server_lacks_a_topic(servers: Servers, nemesrv: Admin, topic: str) -> None:
-    without = servers.name_servers["ns-1"]
-
-    async def forget() -> None:
-        async with AdminClient(servers.context("doctor"), (without,)) as client:
-            await client.delete_topic_in_name_server(topic, name_server=without)
-
-    servers.do(forget)
-    done = nemesrv("doctor", topic, "-n", servers.n, "--json")
-    assert done.status == 1, done
-    found = json.loads(done.out)
-    assert found["topic"] == topic
-    assert {(cause["name"], *cause["about"]) for cause in found["causes"]} == {
-        ("topic-is-not-at-this-name-server", str(without), name) for name in servers.brokers
-    }
-
-
-def test_the_doctor_names_the_topic_that_was_meant(servers: Servers, nemesrv: Admin, topic: str) -> None:
-    done = nemesrv("doctor", f"{topic}s", "-n", servers.n)
-    assert done.status == 1
-    assert f"1. There is no topic {topic}s: " in done.out
-    assert f"There is {topic}." in done.out
-    assert f"code 17 (No topic route info in name server for the topic: {topic}s); it holds 2 brokers" in done.out
-
-
-def test_the_doctor_needs_one_name_server_that_answers(nemesrv: Admin, nobody: Address) -> None:
-    failed(nemesrv("doctor", "orders", "-n", nobody), 4, "no NameServer gives an answer", nobody)
-
-
-@pytest.mark.parametrize("wrong", ["", "nowhere", "a:9876,b:9876", "a:99999"])
-def test_the_doctor_says_what_a_list_of_name_servers_is(nemesrv: Admin, wrong: str) -> None:
-    failed(nemesrv("doctor", "orders", "-n", wrong), 2, "-n", "host:port, several with ; between them")
-
-
-# -- nemesrv watch
-
-
-def test_one_look_at_a_right_cluster_finds_nothing(servers: Servers, nemesrv: Admin, topic: str) -> None:
-    done = nemesrv("watch", "-n", servers.n, "--once", "--interval", "0.2")
-    assert (done.status, done.err) == (0, ""), done
-    assert done.lines[-1].startswith("2 of 2 NameServers answer, 2 brokers, ")
-    assert int(done.lines[-1].split()[-2]) >= 1
-
-
-def test_one_look_ends_with_1_when_a_broker_does_not_list_a_name_server(servers: Servers, nemesrv: Admin) -> None:
-    first, _ = servers.name_servers.values()
-    done = nemesrv("watch", "-n", first, "--once", "--json", "--interval", "0.2")
-    assert done.status == 1, done
-    found = [json.loads(line) for line in done.lines]
-    assert {line["kind"] for line in found} == {"name-server-unlisted"}
-    assert all(line["phase"] == "found" for line in found)
-
-
-def test_a_watch_needs_one_name_server_that_answers_and_a_port_of_its_own(
-    servers: Servers, nemesrv: Admin, nobody: Address
-) -> None:
-    failed(nemesrv("watch", "-n", nobody, "--once"), 4, "no NameServer gives an answer", nobody)
-    done = nemesrv("watch", "-n", servers.n, "--once", "--metrics", nobody.port)
-    failed(done, 4, f"--metrics: port {nobody.port} cannot be had")
-
-
-def test_a_watch_ends_at_the_first_sigterm(servers: Servers) -> None:
-    command = [sys.executable, "-m", "nemesrv.chaos", "watch", "-n", servers.n, "--interval", "0.2"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watching:
-        assert watching.stdout is not None
-        assert watching.stdout.readline().startswith("2 of 2 NameServers answer")
-        watching.terminate()
-        _, err = watching.communicate(timeout=LIMIT_S)
-    assert (watching.returncode, err) == (0, "")
