@@ -34,7 +34,7 @@ from typing import Any
 
 from ..oracle.client_profiles import Advance, Attempts, ClientProfile, Order, profile_of
 from ..oracle.lists import in_use
-from ..oracle.start_choice import ALPHA, EXACT, POWER, detectable_bias, method, p_value, plan, starts_needed
+from ..oracle.start_choice import ALPHA, BIAS, EXACT, POWER, detectable_bias, method, p_value, plan, starts_needed
 from ..oracle.world import World
 from ..verdict import EXAMPLES_MAX, Finding, Validity, Verdict
 from .check import Check, Reads, Section
@@ -43,9 +43,6 @@ from .name_server_calls import Broken, Choice, Selection, Tries, broken_calls, l
 
 NAME = "name_server_selection"
 UNIFORM = "first choices uniform"
-BIAS = 0.1
-"""The first choices are decided when there are enough of them to find this bias with POWER."""
-
 EXPECTED_MIN = 10
 """First choices expected per NameServer below which χ² says nothing of them."""
 

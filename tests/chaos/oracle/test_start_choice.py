@@ -6,12 +6,15 @@ import itertools
 import json
 import math
 import random
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from nemesrv.chaos.oracle import start_choice
 from nemesrv.chaos.oracle.start_choice import CHI_SQUARE, EXACT, detectable_bias, p_value, plan, shares, starts_needed
 from nemesrv.chaos.scenarios.model import find
 from nemesrv.chaos.statistics.power import announcement
@@ -65,6 +68,27 @@ def test_three_name_servers_need_813_starts_for_ten_points_at_alpha_one_in_a_tho
     assert made.power >= POWER > plan(needed - 1, 3, bias=BIAS, alpha=ALPHA).power
     assert 0.9e-3 < made.false_alarms <= ALPHA
     assert detectable_bias(needed, 3, power=POWER, alpha=ALPHA) == pytest.approx(BIAS, rel=0.03)
+
+
+@pytest.mark.parametrize("name_servers", start_choice.STARTS_NEEDED)
+def test_the_numbers_that_every_verdict_uses_are_those_that_are_worked_out(name_servers: int) -> None:
+    used = {"power": start_choice.POWER, "alpha": start_choice.ALPHA}
+    found = start_choice.starts_found(name_servers, bias=start_choice.BIAS, **used)
+    assert start_choice.STARTS_NEEDED[name_servers] == found
+    assert start_choice.NONCENTRALITY_NEEDED[name_servers] == pytest.approx(
+        start_choice.noncentrality_found(name_servers, **used), rel=1e-9
+    )
+
+
+def test_a_verdict_of_few_starts_needs_no_scipy() -> None:
+    code = (
+        "import sys\nfrom nemesrv.chaos.oracle.start_choice import *\n"
+        "p_value([4, 2, 1]), plan(7, 3, bias=BIAS, alpha=ALPHA)\n"
+        "starts_needed(3, bias=BIAS, power=POWER, alpha=ALPHA)\n"
+        "detectable_bias(7, 3, power=POWER, alpha=ALPHA)\nprint('scipy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout == "False\n"
 
 
 @pytest.mark.parametrize("name_servers", [2, 3, 4, 5, 9])
