@@ -3,7 +3,7 @@
     ```yaml NAME   ```python NAME   a file      ```sh   commands (`nightly`: only there)      ```text   what they print
 
 A line of a text block must come in the output, in that order; `…` stands for anything. What pages that start no Ray
-record is judged in this process (commands_here.py).
+record is judged in this process (commands_here.py); logs are read by Spark, which a page that imports some starts.
 """
 
 from __future__ import annotations
@@ -43,8 +43,11 @@ def blocks(page: Path) -> list[Block]:
 
 def cases() -> Iterator[object]:
     for page in (*PAGES, *RUN_TOO):
-        nightly = any(block.about == "nightly" for block in blocks(page))
-        marks = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.toxiproxy] if nightly else []
+        marks = []
+        if any(block.about == "nightly" for block in blocks(page)):
+            marks = [pytest.mark.nightly, pytest.mark.ray, pytest.mark.toxiproxy]
+        elif any("nemesrv import" in block.text for block in blocks(page) if block.kind == "sh"):
+            marks = [pytest.mark.spark]
         yield pytest.param(page, marks=marks, id=page.stem)
 
 
@@ -75,9 +78,9 @@ def assert_shows(output: str, expected: str) -> None:
 
 @pytest.fixture
 def runs(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
-    """What runs a page's commands: in this process, but for the page that starts Ray."""
+    """What runs a page's commands: in this process, but for the pages that start Ray or read logs."""
     monkeypatch.setenv("COLUMNS", "170")
-    if request.node.get_closest_marker("ray"):
+    if any(map(request.node.get_closest_marker, ("ray", "spark"))):
         yield run
         return
     with Shell(tmp_path / "bin", monkeypatch) as shell:

@@ -207,7 +207,7 @@ NIGHTLY = (
     ),
     Nightly(
         _TUTORIAL,
-        "the pages of the tutorial that start Ray",
+        "the page of the tutorial that starts Ray, and the examples of scenarios, settings and incidents",
         (_TUTORIAL, _PARTITION, UP),
         (
             "1-first-experiment",
