@@ -4,16 +4,17 @@
                                  └── fault ───┘             fault: at least the share of queues that are not lost
                    buckets of equal length, at most 200
 
-Two floors. In quiet (no fault in force, and R + C + P + J + A + T since the last) every operation must succeed. From
-one fault or heal to the next a producer that goes round its queues may fail once on each lost queue of each round: its
-floor is 1 less the lost brokers' share, and two rounds' worth for beginning anywhere. A send that spent its whole
-budget on a hung broker has by then picked the queue for its retry, which the next send passes over: with few queues
-that is a larger share (`passed_over`), and with q·(brokers - lost) ≤ lost none may be left. Messages of a sharding key
-fail as long as their queue is lost. Pulls and look-ups have no such floor: a consumer retries a lost queue every
-second, however many others it serves. A scenario may set one floor for everything after its first fault
-(`availability_floor`). A producer that never had a route fails until it gets one (oracle/unrouted.py). Operations that
-never ended are not counted. Failures that timers or proxies as late as a third of T explain make it UNKNOWN; that
-other operations were slow as well explains nothing, for it may be the same node's doing.
+Two floors. In quiet (no fault in force, and R + C + P + J + A + T since the last) every operation must succeed, the
+prober's look-ups at NameServers that no client sits at among them. From one fault or heal to the next a producer that
+goes round its queues may fail once on each lost queue of each round: its floor is 1 less the lost brokers' share, and
+two rounds' worth for beginning anywhere. A send that spent its whole budget on a hung broker has by then picked the
+queue for its retry, which the next send passes over: with few queues that is a larger share (`passed_over`), and with
+q·(brokers - lost) ≤ lost none may be left. Messages of a sharding key fail as long as their queue is lost. Pulls and
+look-ups have no such floor: a consumer retries a lost queue every second, however many others it serves. A scenario may
+set one floor for everything after its first fault (`availability_floor`). A producer that never had a route fails until
+it gets one (oracle/unrouted.py). Operations that never ended are not counted. Failures that timers or proxies as late
+as a third of T explain make it UNKNOWN; that other operations were slow as well explains nothing, for it may be the
+same node's doing.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ from ..verdict import Finding, Validity, Verdict
 from .check import Check, Facts, Reads, Section, largest, least, of_the_rest
 from .findings import examples_of, rounded
 from .lateness import LagWindow, Lateness
-from .slots import OPERATIONS, Slot, Slots, bucket_ms
+from .slots import OPERATIONS, Slot, Slots, bucket_ms, of_clients
 
 if TYPE_CHECKING:
     from .dataframes.gathering import Gathering
@@ -127,7 +128,13 @@ def tallies(seen: Slots, world: World) -> Tallies:
     sends: dict[tuple[float, str], list[Slot]] = defaultdict(list)
     faulted: dict[str, list[Slot]] = defaultdict(list)
     producers: dict[str, list[Slot]] = defaultdict(list)
+    clients = set(of_clients(seen.slots, world))
     for slot in seen.slots:
+        stretch = next((stretch for stretch in still if seen.is_within(slot, stretch)), None)
+        if stretch is not None:
+            quiet[stretch.start_ms, slot.operation, slot.node].append(slot)
+        if slot not in clients:
+            continue
         whole[slot.operation].append(slot)
         if slot.operation == "send":
             producers[slot.node].append(slot)
@@ -135,10 +142,7 @@ def tallies(seen: Slots, world: World) -> Tallies:
         passed = bisect_right(changes, begins_ms) if slot.segment else 0
         if passed:
             faulted[slot.operation].append(slot)
-        stretch = next((stretch for stretch in still if seen.is_within(slot, stretch)), None)
-        if stretch is not None:
-            quiet[stretch.start_ms, slot.operation, slot.node].append(slot)
-        elif passed and slot.operation == "send" and begins_ms < world.end_ms:
+        if stretch is None and passed and slot.operation == "send" and begins_ms < world.end_ms:
             sends[changes[passed - 1], slot.node].append(slot)
 
     def of_each(found: Mapping[K, Sequence[Slot]]) -> dict[K, Tally]:

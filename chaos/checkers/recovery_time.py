@@ -25,7 +25,7 @@ from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
 from .findings import counted, rounded, tolerated, verdict_of
 from .lateness import LagWindow
-from .slots import Slot, Slots
+from .slots import Slot, Slots, of_clients
 from .tolerance import Tolerance, tolerance
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def judge(seen: Slots, world: World) -> Verdict:
     found_moments = moments(world)
     if not found_moments:
         return Verdict.nothing_examined(NAME, "there was no fault, so there is nothing to recover from")
-    found = recoveries(world, found_moments, seen.slots, seen.edges)
+    found = recoveries(world, found_moments, of_clients(seen.slots, world), seen.edges)
     judged = [recovery for recovery in found if recovery.judged]
     servers = [node.name for node in world.of_kind("name_server", "broker")]
     windows = [

@@ -5,7 +5,7 @@ and against what the brokers registered (registered_rows.py), so that what is wr
 
     name       a broker of the run has it
     id         so has this broker
-    address    it is this broker's; else another's, twice in one route, or nobody's
+    address    it is this broker's; else another's, twice in one route, or nobody's; whose queues are named has one
     queues     readQueueNums, writeQueueNums and perm are those that the broker registered, and none that a newer
                acknowledged registration replaced
 
@@ -165,6 +165,9 @@ class _Judged:
                 continue
             if known is None:
                 yield _Wrong("no broker has this name", name, "no such broker", 0, 0)
+                continue
+            if not told:  # `pickupTopicRouteData` finds rows and brokers together; a consumer shares these queues out
+                yield _Wrong("queues without an address", name, f"no queues of {name}", 0, 0)
                 continue
             kinds = [self._kind(known, id_, address, named) for id_, address in ids.items()]
             kinds = [kind for kind in kinds if kind]

@@ -7,7 +7,8 @@ buckets + segments slots an operation, so they are collected and the rest is pla
 
 Good is an answer: a send that ended ok, or was stored on no slave while there may have been none
 (oracle/unreplicated.py); a pull or a look-up that was answered at all, for a broker that says "not yet" or a NameServer
-that says "no such topic" serves. Operations without an end are not counted.
+that says "no such topic" serves. Operations without an end are not counted. The prober's starts are counted, too: they
+ask the NameServers that no client sits at, and are no client's operations.
 """
 
 from __future__ import annotations
@@ -62,6 +63,17 @@ class Slots:
         """Whether the slot's operations began and ended within the stretch."""
         begins = slot.segment > 0 and self.edges[slot.segment - 1] >= stretch.start_ms
         return begins and slot.until < len(self.edges) and self.edges[slot.until] <= stretch.end_ms
+
+
+def counted_nodes(world: World) -> list[str]:
+    """Whose operations are counted: clients, and the prober."""
+    return [node.name for node in world.of_kind("producer", "consumer", "prober")]
+
+
+def of_clients(slots: Sequence[Slot], world: World) -> list[Slot]:
+    """Those without the prober's."""
+    probers = {node.name for node in world.of_kind("prober")}
+    return [slot for slot in slots if slot.node not in probers]
 
 
 def edges(world: World) -> list[float]:

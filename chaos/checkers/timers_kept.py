@@ -7,7 +7,7 @@
 A run is late only behind what held its thread up: the run before it, its node's pause. It is never early, but for a
 rebalance that a broker woke. How long a run takes is counted, too: where every peer answers, no longer than its calls
 there and back; where one does not, as long as their time-outs. Who runs when is oracle/schedules.py; each run is a
-`scheduled_task`, each look-up a `name_server_call`.
+`scheduled_task`, each look-up a `name_server_call`. What nothing has a client do is unasked_acts.py.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ from .lateness import RESUME_GRACE_MS
 from .promised import polls_within
 from .timed_waits import Waits
 from .timer_acts import Act, Process, Run, by_process
+from .unasked_acts import Unasked
 
 NAME = "timers_kept"
 _LONGEST_CALL_MS = 60_000.0
@@ -75,6 +76,8 @@ def judge(control: Control, world: World) -> Verdict:
             process, calls = (life.node, life.incarnation), registered if kind == "broker" else asked
             one = _Tasks(control, world, life, kind, runs.get(process, ()), calls.get(process, ()))
             findings += [*one.findings(), *Waits(control, world, life, kind).findings()]
+            if kind in ("producer", "consumer"):
+                findings += Unasked(control, world, life, kind).findings()
     findings += polls_within(control, world)
     verdict = verdict_of(
         NAME,

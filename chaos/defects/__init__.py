@@ -20,6 +20,7 @@ from . import (
     slow,
     tables,
     timers,
+    unasked,
     waits,
 )
 from .apache import OF_APACHE as OF_APACHE
@@ -40,6 +41,7 @@ _ALL = (
     *slaves.DEFECTS,
     *timers.DEFECTS,
     *waits.DEFECTS,
+    *unasked.DEFECTS,
 )
 
 DEFECTS: dict[str, Defect] = {defect.name: defect for defect in _ALL}

@@ -84,6 +84,21 @@ def _keeps_routes_of_the_expired(server: NameServer) -> None:
     replace_part(server.table, "on_channel_destroy", on_channel_destroy)
 
 
+def _keeps_queues_of_the_dropped(server: NameServer) -> None:
+    table = server.table
+    destroy = table.on_channel_destroy
+
+    def on_channel_destroy(channel_id: int, remote_address: str, reason: DropReason) -> tuple[Dropped, ...]:
+        held = {topic: dict(rows) for topic, rows in table.topic_queue_table.items()}
+        dropped = destroy(channel_id, remote_address, reason)
+        for topic, rows in held.items():
+            for broker_name, row in rows.items():
+                table.topic_queue_table.setdefault(topic, {}).setdefault(broker_name, row)
+        return dropped
+
+    replace_part(table, "on_channel_destroy", on_channel_destroy)
+
+
 # -- closed channels and unregistration
 
 
@@ -226,6 +241,15 @@ DEFECTS = (
         caught_by=checks("routes_are_true"),
         also=checks("answers_are_true", "registrations_are_kept"),
         plant=_keeps_routes_of_the_expired,
+    ),
+    Defect(
+        name="name-servers-keep-queues-of-the-dropped",
+        what="every NameServer takes a dropped broker's address out of the routes, and leaves its queues in them",
+        kinds=_NAME_SERVER,
+        scenario="broker-crash",
+        caught_by=checks("routes_as_registered"),
+        also=checks("answers_are_true", "client_routes_are_true", "routes_are_true"),
+        plant=_keeps_queues_of_the_dropped,
     ),
     Defect(
         name="name-server-ignores-close",

@@ -1,4 +1,4 @@
-"""Ways for a NameServer or a broker to answer rightly, and too late."""
+"""Ways for a NameServer or a broker to answer rightly, and too late, or not at all."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from .model import Defect, checks, in_its_parts, replace_part
 
 LATE_S = 2.0
 """Within every time-out, so that nothing fails."""
+UNANSWERED_OF = 10
 
 _SENDS = frozenset({RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE})
 
@@ -47,6 +48,22 @@ def _sends_late(broker: Broker) -> None:
     _answer_late(broker._server, broker._context.clock, frozenset(_SENDS))
 
 
+def _leaves_look_ups_unanswered(server: NameServer) -> None:
+    endpoint, asked = server._server._endpoint, 0
+    handler = endpoint.handler
+    assert handler is not None
+
+    def answer_most(connection: Connection, request: RemotingCommand) -> object:
+        nonlocal asked
+        asked += request.code == RequestCode.GET_ROUTEINFO_BY_TOPIC
+        if request.code == RequestCode.GET_ROUTEINFO_BY_TOPIC and asked % UNANSWERED_OF == 0:
+            return None
+        return handler(connection, request)
+
+    replace_part(endpoint, "fast_path", None)
+    replace_part(endpoint, "handler", answer_most)
+
+
 def _wakes_no_pull(broker: Broker) -> None:
     replace_part(broker._pull, "arrived", lambda topic, queue_id: None)
 
@@ -60,6 +77,15 @@ DEFECTS = (
         caught_by=checks("prompt_answers"),
         also=checks("availability"),
         plant=_look_ups_late,
+    ),
+    Defect(
+        name="name-server-leaves-look-ups-unanswered",
+        what=f"a NameServer does not answer every {UNANSWERED_OF}th look-up",
+        kinds=(NodeKind.NAME_SERVER,),
+        nodes=("ns-0",),
+        scenario="quiet",
+        caught_by=checks("availability"),
+        plant=_leaves_look_ups_unanswered,
     ),
     Defect(
         name="name-server-acknowledges-late",

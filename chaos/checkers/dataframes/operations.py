@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from ...oracle.unreplicated import CODES as STORED_ALONE
 from ...oracle.unreplicated import unreplicated
 from ...oracle.world import World
-from ..slots import OPERATIONS, Slot, Slots, bucket_ms, edges
+from ..slots import OPERATIONS, Slot, Slots, bucket_ms, counted_nodes, edges
 from .gathering import Gathering
 from .shared import parts_of
 
@@ -30,14 +30,14 @@ def slots_of(gathering: Gathering, world: World) -> Slots:
 
 
 def slots(history: DataFrame, world: World, between: Sequence[float]) -> list[Slot]:
-    """All slots of the run's producers and consumers, `between` these edges, ascending."""
-    clients = [node.name for node in world.of_kind("producer", "consumer")]
-    if not clients:
+    """All slots of the run's clients and its prober, `between` these edges, ascending."""
+    nodes = counted_nodes(world)
+    if not nodes:
         return []
     event, type_ = F.col("event"), F.col("type")
     begun_ms = F.col("time_ms") - F.coalesce("duration_ms", F.lit(0.0))
     good = (type_ == "ok") | ((event != "send") & F.col("code").isNotNull()) | _stored_alone(world, begun_ms)
-    ended = type_.isin("ok", "fail", "info") & F.col("node").isin(*clients) & (F.col("time_ms") <= world.end_ms)
+    ended = type_.isin("ok", "fail", "info") & F.col("node").isin(*nodes) & (F.col("time_ms") <= world.end_ms)
     columns = (
         "node",
         event.alias("operation"),

@@ -10,16 +10,16 @@ from typing import Any
 from ...oracle.unreplicated import CODES as STORED_ALONE
 from ...oracle.unreplicated import unreplicated
 from ...oracle.world import World
-from ..slots import OPERATIONS, Slot, bucket_ms
+from ..slots import OPERATIONS, Slot, bucket_ms, counted_nodes
 
 
 def slots_of_rows(rows: Sequence[Mapping[str, Any]], world: World, found: Sequence[float]) -> list[Slot]:
     """One operation at a time."""
-    clients = {node.name for node in world.of_kind("producer", "consumer")}
+    nodes = set(counted_nodes(world))
     groups: dict[tuple[str, str, int, int, int], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
         ended = row["event"] in OPERATIONS and row.get("type") in ("ok", "fail", "info")
-        if not ended or row["node"] not in clients or row["time_ms"] > world.end_ms:
+        if not ended or row["node"] not in nodes or row["time_ms"] > world.end_ms:
             continue
         began_ms = row["time_ms"] - (row.get("duration_ms") or 0.0)
         passed = bisect_right(found, began_ms), bisect_right(found, row["time_ms"])

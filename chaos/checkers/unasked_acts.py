@@ -1,0 +1,196 @@
+"""What a client does though none of RocketMQ's rules has it do that. Part of timers_kept.
+
+| act       | a client does it                                                               | rows             |
+|-----------|--------------------------------------------------------------------------------|------------------|
+| look-up   | in each route poll, and for a topic of which it has no route that serves       | name_server_call |
+| dial      | of a broker that a route of its names, or did until its last heartbeat round:  | channel          |
+|           | each first forgets what no route names any more (`cleanOfflineBroker`)         |                  |
+| rebalance | each Qr, and when a broker says that the members of a group of its changed     | scheduled_task   |
+
+Look-ups and rebalances are judged in quiet times (`calm`), dials at any. Upstream: `MQClientInstance`,
+`DefaultMQProducerImpl.tryToFindTopicPublishInfo`, `DefaultConsumerIdsChangeListener`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from ..oracle.deliveries import node_of_client
+from ..oracle.quiet import calm
+from ..oracle.recorded import OURS
+from ..oracle.schedules import HEARTBEAT, POLL, REBALANCE
+from ..verdict import Finding
+from .findings import NEVER, lasted
+from .known_brokers import MASTER_ID
+from .timer_acts import Process, Run, by_process
+
+_WRITE = 2
+_DIALS = ("open", "connect_failed")
+
+
+class Unasked(Process):
+    """The acts of one process of a client."""
+
+    def findings(self) -> Iterator[Finding]:
+        row = "MQClientInstance: asks for every topic each P, and between for what it has no route of"
+        yield from self._told("look-up", "asks at its polls", row, *self._look_ups())
+        row = "MQClientInstance: cleanOfflineBroker before each heartbeat"
+        yield from self._told("dial", "of brokers of its routes", row, *self._dials())
+        if self.kind == "consumer" and self._knows_members():
+            row = "DefaultConsumerIdsChangeListener: a group is told when its members change"
+            yield from self._told(REBALANCE, "woken by a change of members", row, *self._wakings())
+
+    def _told(self, what: str, kind: str, row: str, examined: int, wrong: Sequence[float]) -> Iterator[Finding]:
+        if not examined:
+            return
+        out = lasted(wrong[0], max(wrong[-1], wrong[0] + 1.0)) if wrong else {"bound_ms": 0.0, "formula": NEVER}
+        yield Finding(
+            subject=self.life.node,
+            object=what,
+            kind=kind,
+            from_ms=self.start_ms,
+            to_ms=self.end_ms,
+            row=row,
+            examined=examined,
+            wrong=len(wrong),
+            wrong_from_ms=wrong[0] if wrong else None,
+            wrong_to_ms=max(wrong[-1], wrong[0] + 1.0) if wrong else None,
+            **out,
+        )
+
+    def _runs(self, task: str) -> Sequence[Run]:
+        runs = by_process(self.control, "scheduled_task").get(self.process, ())
+        return [run for run in runs if run.row.f == task]
+
+    def _is_calm(self, from_ms: float, to_ms: float) -> bool:
+        return any(one.start_ms <= from_ms and to_ms <= one.end_ms for one in calm(self.world))
+
+    # -- look-ups
+
+    def _look_ups(self) -> tuple[int, Sequence[float]]:
+        """How many, and when those began that no poll made, of topics with a route that serves."""
+        polls, examined, wrong = self._runs(POLL), 0, list[float]()
+        begun, near_ms = [run.began_ms for run in polls], self.timers.delivery_ms
+        for call in by_process(self.control, "name_server_call").get(self.process, ()):
+            topic, ended_ms = call.row.topic or "", call.ended_ms
+            if call.row.f != "route" or not polls or ended_ms > polls[-1].ended_ms:
+                continue  # a poll that is under way at the end has left no row
+            if not self._is_calm(call.began_ms, ended_ms):
+                continue
+            examined += 1
+            before = bisect_right(begun, call.began_ms + near_ms) - 1
+            if before >= 0 and ended_ms <= polls[before].ended_ms + near_ms:
+                continue
+            if self._serves(topic, call.began_ms - near_ms):
+                wrong.append(call.began_ms)
+        return examined, wrong
+
+    def _serves(self, topic: str, at_ms: float) -> bool:
+        """Whether the route that it has of the topic then leaves nothing to ask for."""
+        times, routes = self._routes().get(topic, ((), ()))
+        number = bisect_right(times, at_ms) - 1
+        if number < 0:
+            return False
+        brokers, queues = routes[number].get("brokers") or {}, routes[number].get("queues") or {}
+        if not brokers or any(not brokers.get(name) for name in queues):
+            return False
+        return self.kind == "consumer" or any(
+            of[1] > 0 and of[2] & _WRITE and MASTER_ID in brokers[name] for name, of in queues.items()
+        )
+
+    def _routes(self) -> Mapping[str, tuple[Sequence[float], Sequence[Mapping[str, Any]]]]:
+        """Topic → when it took its routes, and those."""
+
+        def found() -> Mapping[str, tuple[list[float], list[Mapping[str, Any]]]]:
+            of: dict[str, tuple[list[float], list[Mapping[str, Any]]]] = defaultdict(lambda: ([], []))
+            for run in by_process(self.control, "route_changed").get(self.process, ()):
+                times, routes = of[run.row.topic or ""]
+                times.append(run.ended_ms)
+                routes.append(run.row.decoded or {})
+            return of
+
+        made: Mapping[str, tuple[Sequence[float], Sequence[Mapping[str, Any]]]]
+        made = self.control.memoized(("routes of", self.process), found)
+        return made
+
+    # -- dials
+
+    def _dials(self) -> tuple[int, Sequence[float]]:
+        """How many of brokers, and when those ended whose broker no route had named since before a heartbeat round that
+        was over by then."""
+        rounds = [run.began_ms for run in self._runs(HEARTBEAT)]
+        named = self._named()
+        examined, wrong = 0, list[float]()
+        for run in by_process(self.control, "channel").get(self.process, ()):
+            address = run.row.address or ""
+            if run.row.f not in _DIALS or address not in named:
+                continue
+            began_ms = run.ended_ms - (self.timers.C_ms if run.row.f == "connect_failed" else self.timers.delivery_ms)
+            until_ms = next((end for start, end in reversed(named[address]) if start <= run.ended_ms), run.ended_ms)
+            if self.held(until_ms, run.ended_ms):
+                continue
+            examined += 1
+            at = bisect_left(rounds, until_ms + self.timers.delivery_ms)
+            if at < len(rounds) and rounds[at] + self.timers.delivery_ms < began_ms:
+                wrong.append(run.ended_ms)
+        return examined, wrong
+
+    def _named(self) -> Mapping[str, Sequence[tuple[float, float]]]:
+        """Address → from when until when some route of its named it; ascending."""
+        found: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        since: dict[str, float] = {}
+        last: dict[str, set[str]] = {}
+        for run in by_process(self.control, "route_changed").get(self.process, ()):
+            brokers = (run.row.decoded or {}).get("brokers") or {}
+            last[run.row.topic or ""] = {at for ids in brokers.values() for at in ids.values()}
+            now = set().union(*last.values())
+            for address in now - since.keys():
+                since[address] = run.ended_ms
+            for address in since.keys() - now:
+                found[address].append((since.pop(address), run.ended_ms))
+        for address, start_ms in since.items():
+            found[address].append((start_ms, float("inf")))
+        return found
+
+    # -- rebalances
+
+    def _knows_members(self) -> bool:
+        """Whether every broker says who comes and goes, and nobody is there but the run's own clients."""
+        nodes = self.world.of_kind("broker", "slave", "consumer")
+        return self.world.run.get("scenario") != "up" and all(node.implementation == OURS for node in nodes)
+
+    def _wakings(self) -> tuple[int, Sequence[float]]:
+        """How many rounds somebody woke it for, and when those began before which no broker's members had changed since
+        the round before."""
+        rounds, changes = self._runs(REBALANCE), self._changes()
+        slack_ms = self.timers.delivery_ms + self.timers.lateness_cap_ms
+        examined, wrong = 0, list[float]()
+        for before, run in pairwise(rounds):
+            if not (run.row.decoded or {}).get("woken") or not self._is_calm(before.began_ms - slack_ms, run.began_ms):
+                continue
+            examined += 1
+            at = bisect_left(changes, before.began_ms - slack_ms)
+            if at == len(changes) or changes[at] > run.began_ms + slack_ms:
+                wrong.append(run.began_ms)
+        return examined, wrong
+
+    def _changes(self) -> Sequence[float]:
+        """When a broker first heard of a member of its group on a channel, or forgot one; ascending."""
+        members = {*self.world.members_of(self.life.node), self.life.node}
+
+        def found() -> Sequence[float]:
+            known: set[tuple[str, int, str | None]] = set()
+            times = list[float]()
+            for row in self.control.rows("client_heartbeat", "client_gone"):
+                channel = row.node, row.incarnation, row.op_id
+                if node_of_client(row) in members and (row.event == "client_gone" or channel not in known):
+                    known.add(channel)
+                    times.append(row.time_ms)
+            return sorted(times)
+
+        made: Sequence[float] = self.control.memoized(("changes", frozenset(members)), found)
+        return made
