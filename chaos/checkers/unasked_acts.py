@@ -169,7 +169,7 @@ class Unasked(Process):
         rounds, changes = self._runs(REBALANCE), self._changes()
         slack_ms = self.timers.delivery_ms + self.timers.lateness_cap_ms
         examined, wrong = 0, list[float]()
-        for before, run in pairwise(rounds):
+        for before, run in pairwise(rounds) if changes else ():
             if not (run.row.decoded or {}).get("woken") or not self._is_calm(before.began_ms - slack_ms, run.began_ms):
                 continue
             examined += 1

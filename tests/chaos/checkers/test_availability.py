@@ -242,6 +242,18 @@ def test_an_answer_that_says_no_is_an_answer_for_pulls_and_look_ups_and_none_for
     assert check(builder).verdict is Validity.INVALID
 
 
+@pytest.mark.parametrize(("at_s", "expected"), [(50, Validity.INVALID), (150, Validity.VALID)])
+def test_a_look_up_of_who_asks_once_is_answered_in_quiet_times_and_is_no_clients_operation(
+    at_s: float, expected: Validity
+) -> None:
+    builder = sends(HALF).node("prober")
+    for moment_s, type_ in ((20.0, "ok"), (at_s, "info"), (300.0, "ok")):
+        about = {"f": "route", "op_id": f"start-{moment_s}", "duration_ms": 100}
+        builder.at(moment_s + 0.1).event("prober", "name_server_call", type=type_, **about)
+    verdict = check(builder)
+    assert (verdict.verdict, "name_server_call" in verdict.measured) == (expected, False)
+
+
 def test_without_operations_nothing_is_examined() -> None:
     for builder in (HistoryBuilder(), cluster(clients=("producer-0",)).end(100)):
         verdict = check(builder)

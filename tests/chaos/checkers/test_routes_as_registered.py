@@ -65,6 +65,16 @@ def test_what_no_broker_is_or_has_is_told_as_what_it_is(
     assert (example.from_ms, example.to_ms) == (40_000.0, 60_000.0)
 
 
+@pytest.mark.parametrize("who", ["ns-0", "consumer-0"])
+def test_queues_of_a_broker_that_the_route_gives_no_address_of_are_told(who: str) -> None:
+    route = route_of("broker-a")
+    assert route is not None
+    route["queues"]["broker-b"] = [4, 4, 6, 0]
+    builder = story().at(40).event(who, "route" if who == "ns-0" else "route_changed", topic="orders", value=route)
+    (found,) = [one for one in check(builder.end(60)).findings if one.wrong]
+    assert (found.subject, found.object, found.kind) == (who, "broker-b", "queues without an address")
+
+
 def test_a_row_that_is_right_only_later_was_wrong_while_it_was_held_and_no_longer() -> None:
     """ns-0 shows 8 queues from 40 s to 41 s, which broker-a registers only at 50 s."""
     new = route_of(*BOTH)
