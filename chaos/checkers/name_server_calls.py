@@ -19,6 +19,7 @@ from typing import NamedTuple
 from ..oracle.client_profiles import Advance, ClientProfile, Outcome
 from ..oracle.lists import due_ms, in_use
 from ..oracle.quiet import earliest_effect_ms
+from ..oracle.recorded import OURS
 from ..oracle.world import World
 from .control import Control, Row, decoded
 from .lateness import Lateness
@@ -174,6 +175,7 @@ def broken_calls(of: Selection, profile: ClientProfile, configured: Sequence[str
             if world.timers_of(of.who.node).Z:  # else its channel stays open, and it stays
                 yield from repeated_calls(of)
         yield from silent_reconnects(of, configured)
+        yield from unchosen(of, configured, world)
 
 
 def left_without_reason(of: Selection, world: World) -> Iterator[Broken]:
@@ -318,6 +320,21 @@ def silent_reconnects(of: Selection, configured: Collection[str]) -> Iterator[Br
         if what == "open" and before.get(address) in ("close", "connect_failed"):
             yield of.broken("moves on", row, "connected again without being chosen")
         before[address] = what
+
+
+def unchosen(of: Selection, configured: Collection[str], world: World) -> Iterator[Broken]:
+    """Channels to a NameServer that was never chosen: only brokers look for available ones (`scanAvailableNameSrv`).
+
+    Of an outside client the choice is seen only with its first request, behind the dial, so it is not judged by this.
+    """
+    if not any(n.name == of.who.node and n.implementation == OURS and not n.is_under_test for n in world.nodes):
+        return
+    chosen = set[str | None]()
+    for row in of.rows:
+        if row.event == "name_server_chosen":
+            chosen.add(row.name_server)
+        elif row.event == "channel" and row.f == "open" and row.address in configured and row.address not in chosen:
+            yield of.broken("dials the chosen", row, "connected without being chosen")
 
 
 class Tries:

@@ -10,6 +10,7 @@ Over every selection of the run (a process of a client, or one of the prober's s
     sticky        another one is chosen only after the current one failed: a call without an answer, a failed connect,
                   or a close that a fault of that NameServer, of the link or of the client itself explains
     moves on      after such a failure the next call, or the next connect, is not made to the same one again
+    dials the chosen    it opens no channel to a NameServer that it never chose
     attempts      a call tries as many NameServers as it may, no more, and not fewer while they fail
     answers are final   a call that got an answer, whatever its code, makes no other try
     in time       a call takes no longer than its tries may, and a wait for another call that is choosing

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from ...actors.broker.server import Broker
+from ...remoting.errors import TransportError
 from ...remoting.node.clock import Clock
 from ...remoting.node.node import Node
 from ..topology import NodeKind
@@ -54,6 +56,19 @@ def _forgets_no_address(node: Node) -> None:
     replace_part(instance_of(node).route_cache, "clean_offline_brokers", tuple)
 
 
+def _dials_every_name_server(node: Node) -> None:
+    instance = instance_of(node)
+    start = instance.start
+
+    async def start_and_dial() -> None:
+        await start()
+        for address in instance.name_server.selector.addresses:
+            with suppress(TransportError):
+                await instance.remoting.connect(address)
+
+    replace_part(instance, "start", start_and_dial)
+
+
 def _tells_of_no_change(broker: Broker) -> None:
     def change(assembled: Broker) -> None:
         def tell() -> None:
@@ -76,6 +91,14 @@ DEFECTS = (
         scenario="smoke",
         caught_by=checks("timers_kept"),
         plant=_asks_between_polls,
+    ),
+    Defect(
+        name="client-dials-every-name-server",
+        what="clients keep a channel to every NameServer of their list, and ask the chosen one",
+        kinds=_LASTING,
+        scenario="smoke",
+        caught_by=checks("name_server_selection"),
+        plant=_dials_every_name_server,
     ),
     Defect(
         name="client-forgets-no-address",

@@ -203,6 +203,12 @@ def test_the_same_name_server_again_after_a_failure_is_invalid() -> None:
     assert broken(channel(builder, 70, "open", NS[1])) == {"moves on": 1}
 
 
+def test_a_channel_to_a_name_server_that_was_never_chosen_is_none_of_a_java_clients() -> None:
+    assert broken(channel(client(), 20, "open", NS[2])) == {"dials the chosen": 1}
+    assert broken(channel(client(), 20, "open", "127.0.0.1:10911")) == {}  # a broker
+    assert broken(channel(client().made_by("apache-4.9.8", "producer-0"), 20, "open", NS[2])) == {}
+
+
 def test_calls_that_were_in_flight_together_may_fail_together() -> None:
     builder = call(call(client(), 43, NS[1], "info", took_s=3), 43.01, NS[1], "info", took_s=2)
     assert broken(moved(channel(builder, 43.02, "close", NS[1]), 70, 2)) == {}
