@@ -60,16 +60,25 @@ def faults_between(world: World, client: str, target: str) -> tuple[Fault, ...]:
 
 
 def lost(world: World, client: str, kind: str, at_ms: float, *, for_ms: float = 0.0) -> dict[str, Loss]:
-    """Nodes of `kind` lost to the client at some time in [at_ms - for_ms, at_ms], and in which way."""
+    """Nodes of `kind` lost to the client at some time in [at_ms - for_ms, at_ms], and in which way.
+
+    Where faults overlap, what is in force at `at_ms` counts before what is over, and a loss that does not close before
+    one that does: a link healed as its broker hangs leads to a broker that hangs.
+    """
     found: dict[str, Loss] = {}
     for node in world.seen_by(client, kind):
         if world.joined_ms(node.name) > at_ms - for_ms:
             found[node.name] = Loss.GRACEFUL  # not there yet, or so short a time that nobody need know it
         if kind == "name_server" and not must_have(world, client, node.name, at_ms - for_ms, at_ms):
             found[node.name] = Loss.GRACEFUL  # it may not be on the list
-        for fault in faults_between(world, client, node.name):
-            if fault.start_ms <= at_ms and fault.end_ms > at_ms - for_ms:
-                found[node.name] = fault.loss(world.timers_of(client))
+        timers = world.timers_of(client)
+        faults = [
+            fault
+            for fault in faults_between(world, client, node.name)
+            if fault.start_ms <= at_ms and fault.end_ms > at_ms - for_ms
+        ]
+        if faults:
+            found[node.name] = max(faults, key=lambda f: (f.end_ms > at_ms, not f.loss(timers).closes)).loss(timers)
     return found
 
 

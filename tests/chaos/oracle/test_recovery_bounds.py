@@ -50,6 +50,25 @@ def test_a_dial_whose_syns_are_lost_takes_a_look_ups_whole_time(loss: str, is_bo
     assert bound(world, "producer-1", "send", back, routed=False).latest_ms < 100_000
 
 
+@pytest.mark.parametrize(("do", "refuses"), [("pause", False), ("kill", True)])
+@pytest.mark.parametrize("healed_s", [30, 35])
+def test_a_broker_whose_link_is_cut_and_healed_refuses_only_if_what_it_is_under_now_does(
+    do: str, refuses: bool, healed_s: float
+) -> None:
+    """Random scenario 51025: a link healed as its broker was paused made its sends "refused"."""
+    timeline = [
+        {"at_s": 29.961, "do": "cut", "name": "link", "links": ["producer-0 <-> broker-a"]},
+        {"at_s": 30, "do": do, "nodes": ["broker-a"]},
+        {"at_s": healed_s, "do": "heal"},
+    ]
+    document = {"checks": ["recovery_time"], "timeline": timeline, "cluster": {"brokers": 2},
+                "workload": {"sends_per_s": 4}}  # fmt: skip
+    world = expected_world(parse(document, file="x.yaml")).world
+    (lost,) = [moment for moment in moments(world) if (moment.fault_id, moment.phase) == (f"{do}-1", "start")]
+    assert (bound(world, "producer-0", "send", lost).latest_ms == 250) is refuses
+    assert bound(world, "producer-1", "send", lost).latest_ms == bound(world, "producer-0", "send", lost).latest_ms
+
+
 def test_who_joins_while_the_address_server_is_out_of_reach_has_its_list_a_period_later_at_the_most() -> None:
     """It asks each 120 s; that comes before the poll."""
 
