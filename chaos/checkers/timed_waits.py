@@ -286,7 +286,11 @@ class Waits(Process):
         )
 
     def _heartbeats(self) -> Iterator[Finding]:
-        """Rounds that missed a broker which the round before had reached, though nothing was in the way."""
+        """Rounds that missed a broker which the round before had reached, though nothing was in the way.
+
+        Each round forgets first the brokers that the routes have lost (cleanOfflineBroker); heartbeats between rounds,
+        as a rebalance sends them, still go to those.
+        """
         rounds = [run for run in self._rows("scheduled_task") if run.row.f == HEARTBEAT]
         heard = self._heard()
         if not heard or not rounds:
@@ -294,10 +298,11 @@ class Waits(Process):
         routed = [run.ended_ms for run in self._rows("route_changed")]
         # A round's row is stamped after it was measured: a process that stood still between seems to have begun late.
         late_ms = self.timers.lateness_cap_ms
-        examined, missed = 0, []
+        examined, missed, forgot_ms = 0, [], rounds[0].began_ms
         for before, run in pairwise(rounds):
             until_ms = run.ended_ms + self.timers.delivery_ms
-            at = bisect_left(routed, before.began_ms - late_ms - self.timers.delivery_ms)
+            at = bisect_left(routed, forgot_ms - late_ms - self.timers.delivery_ms)
+            forgot_ms = before.began_ms
             changed = at < len(routed) and routed[at] <= until_ms
             trouble = self.troubles.among([*self.name_servers, *self.brokers], before.began_ms, until_ms)
             if changed or trouble or until_ms > self.end_ms or self.held(before.began_ms, until_ms):
