@@ -2,7 +2,8 @@
 
     a producer's sends while nothing fails and its route stays     rule: round robin, so exact
       broker-a 0 1 2 3 │ broker-b 0 1 2 3     n sends over q queues: ⌊n/q⌋ or ⌈n/q⌉ each
-    a try that follows a failed one                                 on another broker, where its route has one
+    a try that follows a failed one                                 on another broker, where its route has one (with
+                                                                    sendLatencyFaultEnable: that is not isolated)
     a queue of a living broker, in a quiet time                     somebody of each group asks for it every 20 s
     a queue whose master is gone, and a slave there                 so does whoever holds it, at the slave
 
@@ -24,13 +25,15 @@ from typing import TYPE_CHECKING, Any
 from ..oracle.deliveries import Asker, Holding, askers, dues, holdings, quiet_for_groups
 from ..oracle.intervals import Stretch
 from ..oracle.quiet import aftermath_ms, clients_began_ms
+from ..oracle.recorded import OURS
 from ..oracle.slaves import served_by_slaves
-from ..oracle.time_outs import avoidance
+from ..oracle.time_outs import avoidance, avoids
 from ..oracle.world import World
 from ..verdict import FINDINGS_MAX, Finding, Verdict
 from .check import Check, Facts, Reads, Section, of_the_rest
 from .control import Control
 from .findings import NEVER, counted, tolerated, verdict_of
+from .isolated import Isolated
 from .lateness import LagWindow
 from .tolerance import tolerance
 from .uses import PART_MS, BrokerShares, Queue, SameBroker, Segment, edges
@@ -45,6 +48,7 @@ _READ = "a held pull is answered within 15 s, looked at every 5 s"
 _WRITABLE, _READABLE = 2, 4
 ASKED_MS = 20_000.0
 """A consumer asks for each of its queues so often: a held pull is answered within 15 s, looked at every 5 s."""
+_ROUNDING_MS = 1.0
 READ_PARTS = 3
 """So many parts of 10 s without a pull are a queue that nobody reads."""
 
@@ -70,7 +74,7 @@ def judge(used: Used, world: World) -> Verdict:
     shares, control = used.shares, used.control
     routes = _Routes(control)
     turns = list(_turns(shares, world, routes, edges(control, world)))
-    found = [*turns, *_retries(shares, routes, world), *_reads(shares, control, world)]
+    found = [*turns, *_retries(shares, routes, control, world), *_reads(shares, control, world)]
     open_ = _undecided(turns, world)
     measured: dict[str, Any] = {
         "sends": sum(finding.more.get("sends", 0) for finding in turns),
@@ -213,24 +217,35 @@ def _undecided(turns: list[Finding], world: World) -> dict[str, str]:
     return found
 
 
-def _retries(shares: BrokerShares, routes: _Routes, world: World) -> Iterator[Finding]:
-    """All that were on another broker together, and each that was not though there was one."""
-    wrong: list[SameBroker] = []
-    if avoidance(world) is None:  # with it on, availability and reachability decide, not the last broker
-        for one in shares.same:
-            if routes.brokers(one.node, one.incarnation, one.time_ms) - {one.broker_name}:
-                wrong.append(one)
-        right = shares.retries - len(wrong)
-        if right > 0:
-            yield Finding(
-                subject="producers",
-                kind="tried another broker",
-                from_ms=0.0,
-                to_ms=world.end_ms,
-                row=_OTHER,
-                formula=NEVER,
-                examined=right,
-            )
+def _retries(shares: BrokerShares, routes: _Routes, control: Control, world: World) -> Iterator[Finding]:
+    """All that were on another broker together, and each that was not though there was one.
+
+    With the fault strategy on, one that is not isolated, while the one that failed is: reachability, and which of the
+    isolated is the least bad, decide the rest. Whom an outside client isolates nobody knows.
+    """
+    isolated = Isolated(control, world)
+
+    def has_another(one: SameBroker) -> bool:
+        others = routes.brokers(one.node, one.incarnation, one.time_ms) - {one.broker_name}
+        if not avoids(world, one.node):
+            return bool(others)
+        until_ms = isolated.until_ms(one.node, one.incarnation, one.time_ms)
+        is_isolated = until_ms.get(one.broker_name, 0.0) > one.time_ms + _ROUNDING_MS
+        return is_isolated and any(until_ms.get(name, 0.0) < one.time_ms - _ROUNDING_MS for name in others)
+
+    wrong = [one for one in shares.same if has_another(one)]
+    right = shares.retries - len(wrong)
+    unknown = any(avoids(world, node.name) and node.implementation != OURS for node in world.of_kind("producer"))
+    if right > 0 and not unknown:
+        yield Finding(
+            subject="producers",
+            kind="tried another broker",
+            from_ms=0.0,
+            to_ms=world.end_ms,
+            row=_OTHER,
+            formula=NEVER,
+            examined=right,
+        )
     for one in sorted(wrong, key=lambda of: of.time_ms)[:FINDINGS_MAX]:
         yield Finding(
             subject=one.node,

@@ -114,11 +114,16 @@ def isolation_ms(world: World, producer: str, latency_ms: float, *, failed: bool
     return reached[-1] if reached else 0.0
 
 
+def avoids(world: World, producer: str) -> bool:
+    """Whether it avoids brokers that were slow or failed (sendLatencyFaultEnable)."""
+    return bool(world.workload.get("latency_fault") or world.setting(producer, "sendLatencyFaultEnable"))
+
+
 def avoidance(world: World) -> Avoidance | None:
     """From which latency on any of the producers avoids a broker, and how long at most; None: none of them does."""
     found = []
     for producer in world.of_kind("producer"):
-        if world.workload.get("latency_fault") or world.setting(producer.name, "sendLatencyFaultEnable"):
+        if avoids(world, producer.name):
             names = ("latencyMax", "notAvailableDuration")
             pairs = list(zip(*(_list(world, producer.name, name) for name in names), strict=True))
             found += [Avoidance(latency_ms, longest_ms) for latency_ms, longest_ms in pairs if longest_ms > 0]

@@ -148,6 +148,25 @@ def test_a_retry_goes_to_another_broker_where_its_route_has_one() -> None:
     assert verdict(retried(alone.at(20), "broker-a", "broker-a")).verdict is Validity.VALID
 
 
+@pytest.mark.parametrize("profile", ["4.9", "5.x"])
+def test_with_the_fault_strategy_on_that_broker_is_isolated_and_one_that_is_not_is_tried(profile: str) -> None:
+    """Random pair 1007."""
+
+    def after(*isolated: tuple[float, str, bool], at_s: float = 20) -> Validity:
+        builder = story(latency_fault=True)
+        builder.rows[0]["value"] |= {"profile": profile}
+        for isolated_s, broker, failed in (*isolated, (at_s, "broker-a", True)):
+            of = {"broker_name": broker, "duration_ms": 4.0, "value": {"failed": failed, "isolation_ms": 1}}
+            builder.at(isolated_s).event("producer-0", "broker_isolated", f="isolated", **of)
+        return verdict(retried(builder.at(at_s + 0.01), "broker-a", "broker-a"), end_s=900).verdict
+
+    assert after() is Validity.INVALID
+    assert after((19, "broker-b", True)) is Validity.VALID  # the other is isolated as well,
+    assert after((19, "broker-b", True), at_s=700) is Validity.INVALID  # was,
+    ended = after((19, "broker-b", True), (19.5, "broker-b", False))
+    assert ended is (Validity.INVALID if profile == "4.9" else Validity.VALID)  # or is no longer: 5.x ends none early
+
+
 def reading(builder: HistoryBuilder, skipped: tuple[str, int] | None = None, until_s: int = 390) -> HistoryBuilder:
     for broker, queue_id in RING:
         queue = {"topic": "orders", "broker_name": broker, "queue_id": queue_id}
