@@ -33,6 +33,7 @@ def _polled(story: HistoryBuilder, at_s: float, took_ms: float) -> None:
     ("one", "other", "are_near"),
     [
         (lambda story: _stopped_and_started(story, 0.002), lambda story: _registered(story, 20.002), True),
+        (lambda story: _stopped_and_started(story, 0.051), lambda story: _registered(story, 20.051), True),
         (lambda story: _stopped_and_started(story, 0.06), lambda story: _registered(story, 20.06), False),
         (lambda story: _polled(story, 20, 1), lambda story: _polled(story, 20.04, 41), True),
         (lambda story: _polled(story, 20, 1), lambda story: _polled(story, 20.06, 61), False),
