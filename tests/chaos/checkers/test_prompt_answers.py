@@ -56,6 +56,14 @@ def test_a_few_slow_answers_among_many_are_nobodys_fault() -> None:
     )  # of 80, four are 5 %
 
 
+def test_on_the_virtual_clock_one_slow_answer_is_its_peers_fault() -> None:
+    """With sendLatencyFaultEnable a producer leaves a slow broker, so that there is no second (random pair 207)."""
+    for took_ms, expected in ((2000.0, Validity.INVALID), (149.0, Validity.VALID)):
+        builder = look_ups(story(), *[2.0] * 39, took_ms)
+        builder.rows[0]["value"] |= {"clock": "virtual"}
+        assert check(builder.end(120)).verdict is expected
+
+
 def test_a_registration_that_is_acknowledged_late_is_invalid() -> None:
     builder = story()
     for at_s in (10, 40, 70):

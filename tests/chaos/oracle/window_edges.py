@@ -16,7 +16,15 @@ from nemesrv.chaos.defects.client import instance_of
 from nemesrv.chaos.defects.model import replace_part
 from nemesrv.chaos.topology import NodeKind
 from nemesrv.chaos.workloads.producer import ProducerNode
-from tests.chaos.sensitive_timers import QUIET, TIMERS, Timer, expires_after, idles_for, leaves_brokers_after
+from tests.chaos.sensitive_timers import (
+    QUIET,
+    TIMERS,
+    Timer,
+    expires_after,
+    idles_for,
+    leaves_brokers_after,
+    takes_routes_after,
+)
 
 SHARE = 0.02
 _NEVER_IDLE = {"name_servers": {"serverChannelMaxIdleTimeSeconds": 300}}
@@ -293,6 +301,25 @@ EDGES: tuple[Edge, ...] = (
         plant=lambda factor: leaves_brokers_after(1 + ((factor - 1) * 163 + 3) / 30),
     ),
     Edge(
+        name="producer-leaves-a-hang-acting",
+        row="3: slave-acting-master: producer leaves within E + S + P = 45 s, and J = 0.5 s",
+        check="dead_brokers_avoided",
+        window_ms=45_500,
+        base={**_ACTING["base"], "workload": {**_ONE["workload"], "sends_per_s": 20}},
+        timeline=[_HUNG[0], {**_HUNG[1], "at_s": 130}],
+        more={
+            **_ACTING["more"],
+            "config": {
+                **_ACTING["more"]["config"],
+                "producers": {"sendMsgTimeout": 100, "mqClientApiTimeout": 500},
+            },
+        },
+        inside={"broker-a": 9.98, "ns-0": 4.97, "producer-0": 24.94},
+        node="producer-0",
+        of=NodeKind.PRODUCER,
+        plant=lambda factor: takes_routes_after(1 + ((factor - 1) * 45.5 + 0.5) / 30),
+    ),
+    Edge(
         name="name-server-refuses",
         row="4: port refused: left at the next call, P = 30 s",
         check="dead_name_servers_left",
@@ -349,10 +376,10 @@ NOT_APPROACHED: Mapping[str, str] = {
     "2: NameServer to broker loss, byte proxy, Z = false": "never dropped: no window",
     "2: broker stuck, its registrations alive (also 3)": "never dropped: no window",
     "2: NameServer restart, R + C": "30 s of 33 at most: a legal run reaches C only in a dial that nobody answers",
-    "2: NameServer pause of 90 s and more": "may be dropped, and need not",
-    "2: partitions over 60 s": "phases decide; each end is an edge of E, above",
+    "2: NameServer pause of 90 s and more": "may be dropped, and need not: ours reads the registrations that wait for "
+    "it before it scans, so that no length of a pause alone loses a route",
+    "2: partitions over 60 s": "phases decide, within the edges of 60 s (partition-length) and of E",
     "3: last broker of a topic": "never left: no window",
-    "3: slave-acting-master: E + S + P": "its ends are edges: E + S, and P after a removal",
     "3: consumer releases dead queues, P + Qr": "our consumers pull no broker whose address their routes have lost, so "
     "they leave at P; Apache's may keep an address until the rebalance",
     "3: pull to a dead master: backs off 1 s": "2 % are 20 ms, and 50 ms are always allowed: 5 % are found",
