@@ -10,9 +10,9 @@ A time is quiet for a call when nothing was done to who calls, to who answers, o
 look-up: to any NameServer, for the choice is a part of it; of a delivery: to anybody). At once is what the run's own
 network takes: twice a delivery (a connect and a call), what latency faults too small to matter add, and how late timers
 were in that stretch. One that is slower may have met what nobody measured, so a peer is slow that was so more often
-than once in twenty, and three times at least, in one quiet stretch; on the virtual clock nothing is late that nobody
-measured, so that one is enough. The lateness is the longest that was measured there; where a quarter was slow, that of
-all but one second in a hundred.
+than once in twenty, and three times at least, in one quiet stretch; of calls on the virtual clock, all of whose
+lateness is measured, one is enough. The lateness is the longest that was measured there; where a quarter was slow, that
+of all but one second in a hundred.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ def _finding(times: Times, world: World, who: Who, timed: Timed, ends: Mapping[f
     wrong = _over(timed, least_ms, least_ms + longest.lateness_ms)
     often = _over(timed, least_ms, least_ms + usual.lateness_ms)
     wrong = wrong if wrong >= few else often if often >= many else 0
-    if not wrong and world.run.get("clock") == "virtual":
+    if not wrong and who.operation != "delivery" and world.run.get("clock") == "virtual":
         wrong = _over(timed, least_ms, least_ms + longest.unknown_up_to_ms)
     late = slow if not wrong and slow >= few else 0
     tolerance_ = longest
