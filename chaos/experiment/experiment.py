@@ -94,7 +94,7 @@ class Experiment:
     _starts: Starts = field(init=False)
     _clocks: WallClocks = field(init=False)
     _by_hand: HandActs = field(init=False)
-    _last_faults: LastFaults = field(init=False)
+    _last_faults: LastFaults = field(init=False, default_factory=LastFaults)
     _news: FaultNews | None = field(init=False, default=None)
     """Told to nodes whose dials go through fronts of their own."""
 
@@ -168,7 +168,6 @@ class Experiment:
         self._clocks = WallClocks(
             nodes=self._cluster, record=self._record, now_s=self._now_s, or_not_done=self._or_not_done
         )
-        self._last_faults = LastFaults(0.05 * self.scenario.timers.time_scale)
         self._by_hand = HandActs(nodes=self._cluster, or_not_done=self._or_not_done)
         self._advertised = stage.advertised(listen)
         for name, kind in topology.kinds.items():
@@ -356,11 +355,10 @@ class Experiment:
 
     def act(self, action: ActionModel) -> tuple[str, ...]:
         """Do one action of a timeline now, whatever its `at_s`; the ids of the faults that begin with it."""
-        asked_s = self._now_s()
         begun = self._act(action)
         if self.scenario.prove_faults:
             self._links.probe()
-        self._last_faults.began(begun, asked_s, self._now_s())
+        self._last_faults.began(begun, self._now_s())
         return begun
 
     def _act(self, action: ActionModel) -> tuple[str, ...]:
@@ -432,7 +430,7 @@ class Experiment:
     def finish(self) -> None:
         """Heal, settle, let the workload end, and read every queue."""
         scenario, cluster = self.scenario, self._cluster
-        self._tell_of_last_faults()
+        self._last_faults.tell(self._record, self._now_s(), self._processes, self._links, scenario)
         self._links.heal_all()
         self._processes.heal_all(but=replaced_by(scenario.timeline))  # another has its name
         self._clocks.end()
@@ -453,15 +451,6 @@ class Experiment:
                 groups = [tuple(found)] if (found := elected(scenario)) else []
                 cluster.call(PROBER, "read_all", {**self._brokers(), **masters}, *groups, timeout_s=120)
         self.end()
-
-    def _tell_of_last_faults(self) -> None:
-        """Of servers and links: a client that has just left is back with the heal, and nobody else has missed it."""
-        clients, ids = self.scenario.topology().of(NodeKind.PRODUCER, NodeKind.CONSUMER), self._processes.ids
-        faults = self._processes.active.items()
-        in_force = {ids[node]: (node, fault.ended_by) for node, fault in faults if node not in clients}
-        in_force |= {fault_id: (str(links[0].node), "heal") for fault_id, (_, links) in self._links.active.items()}
-        for who, why in self._last_faults.unexamined(self._now_s(), in_force):
-            not_done(self._record, who, "last", why)
 
     def _finish_producers(self) -> None:
         """Each has ended its last send. Those that share a process are asked together, because each takes its time."""
