@@ -59,7 +59,7 @@ class RegisteredRows:
     """For each NameServer (by name), topic and broker. A broker that recorded no topic is in none of it."""
 
     def __init__(self, control: Control, world: World) -> None:
-        self._world = world
+        self._control, self._world = control, world
         self._settings = _settings(control)
         self._sent_by = _sent(control, world)
         self._held: dict[tuple[str, str, str], Sequence[Held]] = {}
@@ -118,13 +118,37 @@ class RegisteredRows:
         members = members_of(self._world).get(broker)
         if members is not None and members.has_acting_master:  # of such a name none may be written to without a master
             yield from [
-                Held(own.from_ms, math.inf, (read, write, perm & ~WRITE))
+                Held(max(own.from_ms, from_ms), to_ms, (read, write, perm & ~WRITE))
                 for own in (*_spans(settings, ()), Held(-math.inf, math.inf, _RETRY))
                 if own.row is not None
                 for read, write, perm in (own.row,)
+                for from_ms, to_ms in self._without_master(name_server, broker)
+                if own.from_ms < to_ms
             ]
         for slave in slaves_of(self._world, broker):  # one that was made master has topics of its own
             yield from (Held(-math.inf, math.inf, own.row) for own in self._settings.get(slave, {}).get(topic, ()))
+
+    def _without_master(self, name_server: str, name: str) -> Sequence[tuple[float, float]]:
+        """From when until when each process of the NameServer had no master of that name, as it says itself.
+
+        With the master's registration its rows take the place of those that a slave acted by.
+        """
+        found, at_once_ms = list[tuple[float, float]](), self._world.timers.delivery_ms
+        told = [row for row in self._control.rows("registration", "broker_dropped") if row.node == name_server]
+        told = [row for row in told if row.broker_name == name and not row.broker_id and not row.code]
+        for life in self._world.lives_of(name_server):
+            since_ms: float | None = -math.inf if life.incarnation == 0 else life.start_ms
+            for row in sorted(told, key=lambda row: (row.time_ms, row.seq)):
+                if row.incarnation != life.incarnation:
+                    continue
+                if row.event == "broker_dropped":
+                    since_ms = row.time_ms - at_once_ms if since_ms is None else since_ms
+                elif since_ms is not None:
+                    found.append((since_ms, row.time_ms + at_once_ms))
+                    since_ms = None
+            if since_ms is not None:
+                found.append((since_ms, math.inf))
+        return found
 
     def sent(self, broker: str, name_server: str) -> Sequence[Sent]:
         """The broker's registrations there, in the order in which they began."""

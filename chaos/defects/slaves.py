@@ -3,7 +3,7 @@ serve other messages than were asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from ...actors.broker.stored import Found, GetStatus
 from ...actors.namesrv.server import NameServer
 from ...actors.namesrv.tables import BrokerGroup, Registered, Registration
 from ...clients.client_instance import FindBrokerResult
-from ...remoting.bodies.route import BrokerData, QueueData
+from ...remoting.bodies.route import BrokerData, QueueData, Row
 from ...remoting.codes import MASTER_ID, PERM_WRITE, RequestCode
 from ...remoting.command import RemotingCommand
 from ..oracle.roles import NO_ID
@@ -31,6 +31,27 @@ _OF_ROUTES = checks(
     "routes_are_true",
     "routes_converge",
 )
+
+
+def _keeps_what_a_slave_acted_by(server: NameServer) -> None:
+    """The rows of a master that was gone stay as they were until its registration after the first."""
+    table = server.table
+    register, register_rows = table.register, table._register_rows
+    comes_back = False
+
+    def register_and_see(registration: Registration, *, now_ms: int) -> Registered:
+        nonlocal comes_back
+        group = table.broker_addr_table.get(registration.broker_name)
+        is_master = registration.broker_id == MASTER_ID
+        comes_back = is_master and group is not None and MASTER_ID not in group.addrs
+        return register(registration, now_ms=now_ms)
+
+    def register_what_is_new(broker_name: str, rows: Iterable[Row]) -> None:
+        held = table.topic_queue_table
+        register_rows(broker_name, (row for row in rows if not comes_back or broker_name not in held.get(row[0], {})))
+
+    replace_part(table, "register", register_and_see)
+    replace_part(table, "_register_rows", register_what_is_new)
 
 
 def _forgets_slaves(server: NameServer) -> None:
@@ -162,6 +183,16 @@ DEFECTS = (
         caught_by=checks("one_master"),
         also=_OF_ROUTES,
         plant=_lets_a_name_be_written,
+    ),
+    Defect(
+        name="name-server-keeps-what-a-slave-acted-by",
+        what="a NameServer leaves the queues of a name read-only when its master is back",
+        kinds=(NodeKind.NAME_SERVER,),
+        nodes=("ns-0",),
+        scenario=_ACTING,
+        caught_by=checks("routes_as_registered"),
+        also=_OF_ROUTES,
+        plant=_keeps_what_a_slave_acted_by,
     ),
     Defect(
         name="name-server-forgets-slaves",

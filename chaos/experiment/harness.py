@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 SPARK_NICENESS = 19
 SPARK_LIMIT_S = 180
+HURRY_EACH_S = 0.5
 
 
 class Harness:
@@ -94,7 +96,7 @@ class Harness:
             self._rehearses = False  # somebody waits already, for a history that can be judged as soon as a made-up one
         self.start_spark()
         try:
-            spark = self._spark.result(timeout=SPARK_LIMIT_S)
+            spark = self._awaited(hurry=hurry)
         except TimeoutError as exc:
             raise HarnessError(
                 f"Spark did not start within {SPARK_LIMIT_S} s: see whether the machine is overloaded"
@@ -110,18 +112,39 @@ class Harness:
             self.hurry()
         return spark
 
+    def _awaited(self, *, hurry: bool) -> SparkSession:
+        """The session; TimeoutError when the limit has passed.
+
+        In a hurry its JVM has its turn as soon as it is there: at the lowest priority it may never get one.
+        """
+        until_s = time.monotonic() + SPARK_LIMIT_S
+        while True:
+            if hurry:
+                self.hurry()
+            try:
+                return self._spark.result(timeout=min(HURRY_EACH_S, max(0.0, until_s - time.monotonic())))
+            except TimeoutError:
+                if time.monotonic() >= until_s:
+                    raise
+
     def hurry(self) -> None:
         """From now on Spark is waited for, so it gets the priority of everybody else, where we may give it."""
         if sys.platform != "linux" or self._hurried or not self._gentle or self._spark_thread is None:
             return
         from ..spark.session import jvm_pid
 
-        self._hurried = True
-        niceness, pid = os.getpriority(os.PRIO_PROCESS, 0), jvm_pid()
-        if pid is not None:
-            for thread in Path(f"/proc/{pid}/task").glob("[0-9]*"):
-                with suppress(OSError):  # a thread that has ended, or a user who may not raise a priority
-                    os.setpriority(os.PRIO_PROCESS, int(thread.name), niceness)
+        niceness, pid, thread = os.getpriority(os.PRIO_PROCESS, 0), jvm_pid(), self._spark_thread
+        threads = [] if pid is None else [*Path(f"/proc/{pid}/task").glob("[0-9]*")]
+        self._hurried = bool(threads)
+        if not threads and thread.is_alive():  # the JVM is not heard from yet, or not even begun: it inherits then
+            here = Path(f"/proc/self/task/{thread.native_id}")
+            with suppress(OSError):
+                for child in (here / "children").read_text().split():
+                    threads += Path(f"/proc/{child}/task").glob("[0-9]*")
+            threads.append(here)
+        for one in threads:
+            with suppress(OSError):  # a thread that has ended, or a user who may not raise a priority
+                os.setpriority(os.PRIO_PROCESS, int(one.name), niceness)
 
     def end_ray(self) -> None:
         """No experiment comes any more: Ray ends in a thread of its own, while what was recorded is judged."""

@@ -131,6 +131,26 @@ def test_a_route_that_a_client_borrowed_from_tbw102_is_right() -> None:
     )
 
 
+@pytest.mark.parametrize(("read_only_until_s", "expected"), [(30.05, Validity.VALID), (40, Validity.INVALID)])
+def test_what_a_slave_acted_by_is_right_until_its_masters_registration_and_not_for_ever(
+    read_only_until_s: float, expected: Validity
+) -> None:
+    brokers = "broker-a", "broker-a/1"
+    builder = cluster(1, brokers, settings={broker: {"enableSlaveActingMaster": True} for broker in brokers})
+    builder.topic("broker-a", "orders")
+    builder.rows[0]["value"]["profile"] = "5.x"
+    master = {"broker_name": "broker-a", "broker_id": 0, "address": A}
+    builder.at(1).event("ns-0", "registration", code=0, **master)
+    route = route_of("broker-a")
+    assert route is not None
+    read_only = {**route, "queues": {"broker-a": [4, 4, 4, 0]}}
+    builder.at(10).event("ns-0", "broker_dropped", **master, value={"reason": "expired"})
+    builder.event("ns-0", "route", topic="orders", value=read_only)
+    builder.at(30).event("ns-0", "registration", code=0, **master)
+    builder.at(read_only_until_s).event("ns-0", "route", topic="orders", value=route)
+    assert check(builder.end(60)).verdict is expected
+
+
 def test_no_route_at_all_is_unknown() -> None:
     verdict = check(HistoryBuilder(profile="4.9", time_scale=1).node("ns-0").node("broker-a").end(60))
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
