@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from ...remoting.codes import RequestCode
 from ...remoting.topics import RETRY_GROUP_TOPIC_PREFIX
-from ..oracle.queue_owners import Holding, Judged, Piece, Queue, Tables, holdings, judged, pieces
+from ..oracle.queue_owners import Holding, Judged, Piece, Queue, Tables, Unanswered, holdings, judged, pieces
 from ..oracle.quiet import aftermath_ms
 from ..oracle.world import World
 from ..verdict import Finding, Verdict
@@ -32,7 +33,7 @@ def judge(control: Control, world: World) -> Verdict:
     if world.unclear:
         return Verdict.nothing_examined(NAME, world.unclear)
     held = holdings(world, _rows(control, "assigned"))
-    stretches = judged(world, held, Tables(world, _rows(control, "route", held)))
+    stretches = judged(world, held, Tables(world, _rows(control, "route", held)), _unanswered(control, world))
     if not stretches:
         why = "there was no quiet time: nobody was assigned queues, or every change was followed by another too soon"
         return Verdict.nothing_examined(NAME, why)
@@ -103,6 +104,16 @@ def _rows(control: Control, event: str, topics: Collection[str] | None = None) -
         {**{name: getattr(row, name) for name in _COLUMNS}, "value": row.decoded}
         for row in control.rows(event)
         if topics is None or row.topic in topics
+    ]
+
+
+def _unanswered(control: Control, world: World) -> list[Unanswered]:
+    brokers = {node.address: node.name for node in world.of_kind("broker", "slave")}
+    consumers = {node.name for node in world.of_kind("consumer")}
+    return [
+        Unanswered(row.time_ms, row.node, brokers[row.address])
+        for row in control.rows("timed_out")
+        if row.f == RequestCode.HEART_BEAT.name and row.node in consumers and row.address in brokers
     ]
 
 

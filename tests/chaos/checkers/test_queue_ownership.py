@@ -10,7 +10,7 @@ from nemesrv.chaos.checkers.queue_ownership import judge
 from nemesrv.chaos.oracle.queue_owners import Holding, Piece, Tables, holdings, judged, pieces, readable
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Example, Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, cluster, route_of
+from tests.chaos.builder import HistoryBuilder, address_of, cluster, route_of
 
 KILL = ("f1", "kill", "sigkill", "broker-a")
 A, B = ([[broker, queue_id] for queue_id in range(4)] for broker in ("broker-a", "broker-b"))
@@ -156,6 +156,18 @@ def test_an_apache_broker_that_was_hung_counts_members_twice_until_their_channel
     assert stretches(builder.end(500))[-1] == (300 + 33 + 30 + 3 + 30 + 20 + 3, 500)
     builder = group().at(100).fault(*fault).at(300).fault(*fault, end=True)
     assert stretches(builder.made_by("apache-4.9.7", "broker-a").end(500))[-1] == (300 + 120 + 10 + 20 + 3, 500)
+
+
+def test_an_apache_broker_that_let_a_heartbeat_time_out_may_count_its_member_twice_and_ours_does_not() -> None:
+    """The consumers share by three members from 130 s on, until 150 s."""
+
+    def story(made_by: str) -> Verdict:
+        builder = group().at(120).event("consumer-0", "timed_out", f="HEART_BEAT", address=address_of("broker-a"))
+        assign(assign(builder, 130, "consumer-1", B[:2]), 150, "consumer-1", B)
+        return check(builder.made_by(made_by, "broker-a").end(400))
+
+    assert story("apache-5.5.0").verdict is Validity.VALID
+    assert story("ours").verdict is Validity.INVALID
 
 
 def test_a_lost_name_server_changes_nothing_while_no_route_changes() -> None:
