@@ -151,8 +151,6 @@ _ALL = (
             "exit() waits for ever in ~EventLoop for the library's own thread, in some of the times (2 of 6, after "
             "NameServers were lost); the driver therefore ends itself with SIGKILL.",
         ),
-        of_two_runs="in the other run two dials of one look-up, 0.6 ms apart, were seen in the other order, once of 16 "
-        "(`all_gone`, all refused); whether it dialled so was not looked into. A third run had the next.",
     ),
     Client(
         name="node-3.12.0",
