@@ -185,8 +185,10 @@ class _Judged:
 
     def _stalled(self, answer: RouteAnswer, demand: Demand) -> bool:
         """Whether the machine explains why the broker was missing."""
-        o = demand.obligation
-        missing = Missing((o.name_server, o.broker), o.at_ms, answer.to_ms)
+        o, tables = demand.obligation, route_tables(self._control, self._world)
+        presence = tables.presence((o.name_server, o.incarnation), answer.topic, o.broker)
+        lost = [s for present, s, e in presence if not present and s <= answer.to_ms and e >= answer.from_ms]
+        missing = Missing((o.name_server, o.broker), max([o.at_ms, *lost]), answer.to_ms)
         return demand.wants and bool(self._control.lateness.stalled(self._world, {0: missing}))
 
 

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..oracle.hung import hung_brokers
+from ..oracle.intervals import Stretch, without
 from ..oracle.lists import certainly_off
 from ..oracle.lost_brokers import absences, alive
 from ..oracle.reach import cut_off_until, failed_calls
@@ -29,12 +30,12 @@ from ..oracle.world import World
 from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
 from .control import Control, decoded
-from .demands import Demands, demand_tolerances
+from .demands import Demand, Demands, demand_tolerances
 from .findings import NEVER, counted, lasted, tolerated, verdict_of
 from .known_brokers import has_broker, known_brokers, words
-from .lateness import LagWindow
+from .lateness import LagWindow, Missing
 from .route_answers import RouteAnswer, route_answers
-from .route_tables import brokers_of, route_tables
+from .route_tables import Process, RouteTables, brokers_of, route_tables
 from .tolerance import Tolerance, tolerance
 
 NAME = "client_routes_are_true"
@@ -188,8 +189,10 @@ class _Judged:
             for d in demands:
                 if d.wants:
                     tolerance_ms = tolerances[d.obligation.id].unknown_up_to_ms
-                    span = _Span(d.from_ms, d.to_ms, str(d.obligation.label), tolerance_ms)
-                    wanted[topic, d.obligation.broker][process[0]].append(span)
+                    wanted[topic, d.obligation.broker][process[0]] += [
+                        _Span(had.start_ms, had.end_ms, str(d.obligation.label), tolerance_ms)
+                        for had in without(d.from_ms, d.to_ms, self._stalls(tables, process, topic, d))
+                    ]
         for (topic, broker), by_name_server in wanted.items():
             common: dict[tuple[object, ...], list[_Span]] = {}
             for client, of in self.routes:
@@ -201,6 +204,18 @@ class _Judged:
                     each = [[*by_name_server.get(name, []), *self._off(client[0], name)] for name in names]
                     common[key] = [*_common(each)]
                 yield from self._must_have(client, topic, broker, common[key])
+
+    def _stalls(self, tables: RouteTables, process: Process, topic: str, demand: Demand) -> list[Stretch]:
+        """When the NameServer did not have the broker, though it had to, and the machine explains it: what it does not
+        have it tells nobody."""
+        lost = [
+            Stretch(s, min(e, demand.to_ms))
+            for present, s, e in tables.presence(process, topic, demand.obligation.broker)
+            if not present and demand.from_ms <= s < demand.to_ms
+        ]
+        pair = process[0], demand.obligation.broker
+        missing = {number: Missing(pair, *stretch) for number, stretch in enumerate(lost)}
+        return [lost[number] for number in sorted(self._control.lateness.stalled(self._world, missing))]
 
     def _off(self, client: str, name_server: str) -> Iterator[_Span]:
         """When the NameServer cannot be on the client's list, so that it tells it nothing."""

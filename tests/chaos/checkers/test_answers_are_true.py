@@ -193,6 +193,15 @@ def test_a_late_machine_makes_a_missing_broker_unknown() -> None:
     assert check(asked(builder, 37, route_of("broker-b")).end(100, lag_ms=4000)).verdict is Validity.UNKNOWN
 
 
+@pytest.mark.parametrize(("lag_ms", "verdict"), [(4000, Validity.UNKNOWN), (100, Validity.INVALID)])
+def test_a_machine_that_stood_still_as_the_broker_was_dropped_explains_the_answers_until_it_is_back(
+    lag_ms: float, verdict: Validity
+) -> None:
+    builder = story().at(299).lag(lag_ms, until_s=300).at(301).route("ns-0", "orders", "broker-b")
+    builder = asked(builder, 310, route_of("broker-b")).at(325).route("ns-0", "orders", *BOTH)
+    assert check(builder.end(400)).verdict is verdict
+
+
 def test_a_history_without_look_ups_or_without_what_came_is_unknown() -> None:
     assert check(story().end(100)).verdict is Validity.UNKNOWN
     verdict = check(asked(story(), 40).end(100))

@@ -117,6 +117,15 @@ def test_a_broker_that_is_back_at_every_name_server_is_in_the_clients_route_one_
     assert verdict.examples[0].to_ms == 150_000.0
 
 
+@pytest.mark.parametrize(("lag_ms", "verdict"), [(4000, Validity.VALID), (100, Validity.INVALID)])
+def test_a_client_need_not_have_what_a_name_server_dropped_as_the_machine_stood_still(
+    lag_ms: float, verdict: Validity
+) -> None:
+    builder = story().at(299).lag(lag_ms, until_s=300).at(301).route("ns-0", "orders", "broker-b")
+    builder = told(builder, 310, "broker-b").at(325).route("ns-0", "orders", *BOTH)
+    assert check(told(builder, 340, *BOTH).end(400)).verdict is verdict
+
+
 def test_a_history_in_which_no_client_took_a_route_is_unknown() -> None:
     verdict = check(cluster(clients=(CLIENT,)).end(90))
     assert (verdict.verdict, verdict.examined) == (Validity.UNKNOWN, 0)
