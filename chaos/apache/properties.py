@@ -12,6 +12,8 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from .maven import JavaMissing
+
 Properties = Mapping[str, object]
 
 SMALL_STORE: Properties = {
@@ -102,13 +104,17 @@ _LOGBACK = """
 def logback_of_jar(class_path: str, part: str, conf: Path) -> Path | None:
     """5.x's own settings of the logs of a `part` (namesrv, broker), taken out of its jar into `conf`; None for 4.9.
 
-    They must be named to it: of a class path with both it takes the broker's for the NameServer, too.
+    They must be named to it: of a class path with both it takes the broker's for the NameServer, too. JavaMissing, with
+    its name, for a jar that is none.
     """
     name = f"rmq.{part}.logback.xml"
     for jar in sorted(Path(class_path.removesuffix("/*")).glob(f"rocketmq-{part}-*.jar")):
-        with zipfile.ZipFile(jar) as opened, contextlib.suppress(KeyError):
-            (conf / name).write_bytes(opened.read(name))
-            return conf / name
+        try:
+            with zipfile.ZipFile(jar) as opened, contextlib.suppress(KeyError):
+                (conf / name).write_bytes(opened.read(name))
+                return conf / name
+        except zipfile.BadZipFile as exc:
+            raise JavaMissing(f"{jar} is no jar ({exc}): unpack the distribution again") from exc
     return None
 
 

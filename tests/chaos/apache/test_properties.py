@@ -6,8 +6,11 @@ import json
 import zipfile
 from pathlib import Path
 
+import pytest
+
 from nemesrv.actors.broker.config import BrokerConfig
 from nemesrv.chaos.apache import properties
+from nemesrv.chaos.apache.maven import JavaMissing
 from nemesrv.remoting.properties import parse_properties
 
 
@@ -47,3 +50,10 @@ def test_the_logs_of_a_part_are_set_as_its_own_jar_says(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "lib" / "rocketmq-namesrv-5.3.3.jar", "w") as jar:
         jar.writestr("another", "")
     assert properties.logback_of_jar(f"{tmp_path}/lib/*", "namesrv", tmp_path / "conf") is None
+
+
+def test_a_jar_that_is_none_is_told_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "rocketmq-namesrv-5.3.3.jar").write_bytes(b"half of it")
+    with pytest.raises(JavaMissing, match=r"rocketmq-namesrv-5\.3\.3\.jar is no jar .*unpack the distribution again"):
+        properties.logback_of_jar(f"{tmp_path}/lib/*", "namesrv", tmp_path / "conf")
