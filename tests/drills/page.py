@@ -24,7 +24,8 @@ Written by `python -m tests.drills` ([tests/drills](../tests/drills)). A power-o
 heard: every link of the node is a `black_hole`. Clients are ours, 8 producers as the field's 8 threads; each sends 5
 messages a second, the field's as fast as they could, so a hung broker meets somewhat fewer sends here. Zones are named,
 and no latency is put between them. In the sixth drill the field's masters were SYNC_MASTER and answered
-SLAVE_NOT_AVAILABLE for the group without its slave: stored, not replicated. On 4.9.7 it is VALID by all of its 23 checks.
+SLAVE_NOT_AVAILABLE for the group without its slave: stored, not replicated. On 4.9.7 it is VALID by
+all of its 23 checks.
 
 The stops of the second and fifth drill are at ×1 on Apache's: a JVM's shutdown takes time of the machine's, which no
 clock shortens. Clients' connections are gone 0.02 s after SIGTERM; the broker unregisters 2.5 s later, by broker.log:
