@@ -56,4 +56,5 @@ def _in_force(
         if fault.ended_by and node not in but:
             yield node, ids[node], fault.ended_by
     for fault_id, (_, hit) in links.active.items():
-        yield str(hit[0].node), fault_id, "heal"
+        if hit:  # who records faults by hand may begin one of no links
+            yield str(hit[0].node), fault_id, "heal"
