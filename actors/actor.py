@@ -77,6 +77,8 @@ class NodeSpec:
     """What its process is to have, where it may choose; None: as Ray started it."""
     patience_s: float = 0.0
     """How long it may take to listen, to start or to stop where that is more than a node's usual limit."""
+    moves: bool = False
+    """Whether a later process may listen at another address."""
 
     def next_incarnation(self) -> NodeSpec:
         """The spec of the process that follows this one: same name, files and port."""

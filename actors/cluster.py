@@ -309,7 +309,7 @@ class Cluster:
             self._dials.make_way(name)
         self._members[name] = self._launch(member.spec.next_incarnation())
         now = self._bind([name])[name]
-        if now != before:
+        if now != before and not member.spec.moves:
             raise ClusterError(f"{name} listened at {before} and came back at {now}: give it a fixed port")
         time_ms = self._effect(on_effect)
         self.start(name)

@@ -132,7 +132,7 @@ def _clients(world: World) -> list[dict[str, Any]]:
     found = [
         {
             "client": one.client,
-            "lost": one.broker,
+            "lost": one.lost,
             "from_s": _seconds(one.start_ms),
             "to_s": _seconds(one.end_ms),
             "out_of_routes_s": _seconds(one.route_from_ms),

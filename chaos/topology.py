@@ -69,6 +69,16 @@ def is_slave(node: str) -> bool:
     return number.isascii() and number.isdigit() and number[:1] != "0"
 
 
+def later_address(node: str, number: int) -> str:
+    """The node by another than its first address, as a link to that one names it: broker-a@2 at its second."""
+    return f"{node}@{number}"
+
+
+def first_address(node: str) -> str:
+    """The node itself of what `later_address` gives; any other name as it is."""
+    return node.partition("@")[0]
+
+
 SPELLED_OUT = 12
 """So many nodes in a row are named one by one."""
 

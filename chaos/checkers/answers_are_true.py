@@ -27,7 +27,7 @@ from .check import Check, Reads, Section
 from .control import Control, decoded
 from .demands import Demand, Demands, demand_tolerances
 from .findings import verdict_of
-from .known_brokers import has_broker, known_brokers, words
+from .known_brokers import brokers_at, due_words, has_broker, known_brokers, words
 from .lateness import Missing
 from .registered_rows import QueueRow, registered_rows, row_of
 from .route_answers import RouteAnswer, route_answers
@@ -152,13 +152,12 @@ class _Judged:
             known = self._known.get(broker)
             by_hand = self._by_hand
             if known is not None and any(
-                known.get(id_) != address
+                address not in known.get(id_, ())
                 and not by_hand.may_name(broker, id_, address)
                 and not may_be_shown(self._world, broker, id_, address)
                 for id_, address in addresses.items()
             ):
-                due = ", ".join(f"{id_}: {address}" for id_, address in sorted(known.items()))
-                return _Wrong("not the broker's address", f"{broker} {due}")
+                return _Wrong("not the broker's address", due_words(broker, known))
         for broker, row in (route.get("queues") or {}).items():
             if not self._rows.knows(broker):
                 continue
@@ -175,7 +174,8 @@ class _Judged:
         for demand in self._demands.get((processes[0], answer.topic), ()):
             broker, tolerance = demand.obligation.broker, self._tolerances[demand.obligation.id]
             ids = shown_ids(self._world, broker, answer.from_ms, answer.to_ms)
-            if has_broker(answer.route or {}, broker, self._known, ids) == demand.wants:
+            known = brokers_at(self._world, answer.from_ms) if demand.wants else self._known
+            if has_broker(answer.route or {}, broker, known, ids) == demand.wants:
                 continue
             if not _lies_in(answer, demand, tolerance.valid_up_to_ms):
                 continue

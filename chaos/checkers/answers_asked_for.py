@@ -79,7 +79,7 @@ def judge(answers: Answers, world: World) -> Verdict:
     measured = {"answered": answers.answered, "unasked": answers.unasked}
     if not answers.answered and not answers.unasked:
         return Verdict.nothing_examined(NAME, "no call was answered", measured=measured, allowed=_ALLOWED)
-    names = {node.address: node.name for node in world.nodes if node.address}
+    names = world.owners
     findings = tuple(_finding(row, names.get(row.address, row.address)) for row in sorted(answers.rows))
     return Verdict(
         name=NAME,

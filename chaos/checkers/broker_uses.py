@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
+from ..oracle.lost_brokers import Absence
+from ..oracle.world import World
 from .check import Facts, Inconsistent
 
 
@@ -79,6 +81,11 @@ class BrokerUses(Facts):
         nothing = Uses()
         keys = {**self.of, **part.of}
         return type(self)({key: self.of.get(key, nothing).minus(part.of.get(key, nothing)) for key in keys})
+
+
+def lost_at(absence: Absence, world: World) -> str | None:
+    """By which address uses of the lost broker are told from others of its name; None: there are no others."""
+    return absence.address or (world.address_at(absence.broker, absence.start_ms) if world.has_slaves else None)
 
 
 def _larger(one: Any, other: Any) -> Any:

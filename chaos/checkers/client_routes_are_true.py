@@ -32,7 +32,7 @@ from .check import Check, Reads, Section
 from .control import Control, decoded
 from .demands import Demand, Demands, demand_tolerances
 from .findings import NEVER, counted, lasted, tolerated, verdict_of
-from .known_brokers import has_broker, known_brokers, words
+from .known_brokers import brokers_at, has_broker, known_brokers, words
 from .lateness import LagWindow, Missing
 from .route_answers import RouteAnswer, route_answers
 from .route_tables import Process, RouteTables, brokers_of, route_tables
@@ -95,8 +95,7 @@ _TAKES = "takes what it is told"
 class _Judged:
     def __init__(self, control: Control, world: World) -> None:
         self._control, self._world = control, world
-        self._known = known_brokers(world)
-        self._addresses = self._known if world.has_slaves else {}
+        self._addresses = known_brokers(world) if world.has_slaves else {}
         """By which a lost broker is told from another of its name, where there may be one."""
         self._lives: Mapping[Client, Life] = {
             (life.node, life.incarnation): life
@@ -231,12 +230,13 @@ class _Judged:
             window = self._follows(client[0], since_ms)
             from_ms, to_ms = since_ms + span.tolerance_ms + window.latest_ms, min(span.to_ms, self._end_ms(client))
             if from_ms < to_ms and alive(self._world, client[0], since_ms - window.latest_ms, to_ms):
-                missing = [t for t in routes if not self._has(t, broker)]
+                missing = [t for t in routes if not self._has(t, broker, span.from_ms)]
                 yield self._finding(client, topic, broker, window, since_ms, (from_ms, to_ms), missing, span.after)
 
-    def _has(self, taken: Taken, broker: str) -> bool:
+    def _has(self, taken: Taken, broker: str, at_ms: float) -> bool:
+        """Whether it names the broker, at the address that it has then."""
         ids = shown_ids(self._world, broker, taken.from_ms, taken.to_ms)
-        return has_broker(decoded(taken.value), broker, self._known, ids)
+        return has_broker(decoded(taken.value), broker, brokers_at(self._world, at_ms), ids)
 
     def _follows(self, client: str, since_ms: float) -> Window:
         """How long after NameServers have a broker the client must have it."""
@@ -264,14 +264,16 @@ class _Judged:
                 there = self._addresses
                 ids = elected_ids(self._world, a.broker)
                 kept = [
-                    t for t in self.routes[client, topic] if has_broker(decoded(t.value) or {}, a.broker, there, ids)
+                    taken
+                    for taken in self.routes[client, topic]
+                    for route in [decoded(taken.value) or {}]
+                    if (a.names(route) if a.address else has_broker(route, a.broker, there, ids))
                 ]
                 bound_ms = a.route_from_ms - a.start_ms
                 formula = a.window.formula.replace(" + Qr", "")  # a consumer's queues follow later, its routes do not
                 window = a.window._replace(latest_ms=bound_ms, formula=formula, row=_LOST_ROW)
                 span = a.route_from_ms, min(a.end_ms, self._end_ms(client))
-                after = f"{a.fault_id} start" if a.fault_id else ""
-                yield self._finding(client, topic, a.broker, window, a.start_ms, span, kept, after, must=False)
+                yield self._finding(client, topic, a.broker, window, a.start_ms, span, kept, a.after, must=False)
 
     def _finding(
         self,

@@ -110,6 +110,8 @@ def _finding(absence: Absence, tolerance_: Tolerance, uses: Uses) -> Finding:
     elif worst is not None:  # in time but for the tolerance, counted from the nearer end
         last_ms, over_ms = absence.from_ms + reaches_ms, reaches_ms
     more = {"op_id": worst.op_id, "late_uses": uses.late} if worst else {}
+    if absence.address:
+        more["at"] = absence.address
     return Finding(
         subject=absence.client,
         object=absence.broker,
@@ -126,7 +128,7 @@ def _finding(absence: Absence, tolerance_: Tolerance, uses: Uses) -> Finding:
         over_ms=over_ms,
         examined=int(uses.after > 0),
         wrong_from_ms=worst.time_ms if worst else None,
-        after=f"{absence.fault_id} start" if absence.fault_id else "",
+        after=absence.after,
         times={"lost": absence.start_ms},
         more=more,
     )

@@ -243,7 +243,11 @@ def asked_of_calls(world: World) -> list[Asked]:
 
 def _asked(world: World) -> list[Asked]:
     """One entry for each fault of a process, two for one of a link: who dialled it, and who dropped the dialler."""
-    addresses, grace_ms = {node.name: node.address for node in world.nodes}, world.timers.A_ms + world.timers.T_ms
+    nodes, grace_ms = {node.name: node for node in world.nodes}, world.timers.A_ms + world.timers.T_ms
+
+    def address(name: str, at_ms: float) -> str | None:
+        return nodes[name].address_at(at_ms) if name in nodes else None
+
     found: list[Asked] = []
     ended_ms: dict[str, list[float]] = defaultdict(list)
     for fault in world.faults:
@@ -253,13 +257,13 @@ def _asked(world: World) -> list[Asked]:
         if not fault.kind.shows_in_rows:
             continue  # no row tells a narrow link from a busy one, and acts have rows of their own
         when = fault.start_ms, min(fault.end_ms, world.end_ms) + grace_ms, fault.kind.call_takes_ms
-        source, target = addresses.get(fault.source) or fault.source, fault.target  # a client has no address
+        source, target = address(fault.source, fault.start_ms) or fault.source, fault.target  # a client has no address
         if target is None:
             later_ms = (at_ms for at_ms in ended_ms[fault.source] if at_ms > fault.start_ms)
             again_ms = min(later_ms, default=world.end_ms) if fault.ends_process else 0.0
             found.append(Asked(fault.fault_id, source, None, "", *when, again_ms))
         else:
-            found.append(Asked(fault.fault_id, addresses.get(target), fault.source, "", *when))
+            found.append(Asked(fault.fault_id, address(target, fault.start_ms), fault.source, "", *when))
             found.append(Asked(fault.fault_id, source, target, "broker_dropped", *when))
     return found
 

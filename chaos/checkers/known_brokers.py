@@ -12,30 +12,54 @@ from ..topology import broker_id, broker_name
 MASTER_ID = "0"
 
 
-def known_brokers(world: World) -> Mapping[str, Mapping[str, str]]:
-    """Broker name → id → address, as routes write them: of `broker-a/1` the name is broker-a and the id 1."""
+Known = Mapping[str, Mapping[str, tuple[str, ...]]]
+"""Broker name → id → addresses, as routes write them: of `broker-a/1` the name is broker-a and the id 1."""
 
-    def find() -> Mapping[str, Mapping[str, str]]:
-        found: dict[str, dict[str, str]] = defaultdict(dict)
+
+def known_brokers(world: World) -> Known:
+    """Every broker with all addresses that it has one after the other."""
+
+    def find() -> Known:
+        found: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
         for node in world.of_kind("broker", "slave"):
-            if node.address is not None:
-                found[broker_name(node.name)][str(broker_id(node.name))] = node.address
+            if node.addresses:
+                found[broker_name(node.name)][str(broker_id(node.name))] = node.addresses
         return found
 
     return world.memoized("known brokers", find)
 
 
+def brokers_at(world: World, at_ms: float) -> Known:
+    """Every broker with the address that it has then."""
+    if not any(node.moves for node in world.nodes):
+        return known_brokers(world)
+    found: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
+    for node in world.of_kind("broker", "slave"):
+        if (address := node.address_at(at_ms)) is not None:
+            found[broker_name(node.name)][str(broker_id(node.name))] = (address,)
+    return found
+
+
+def due_words(name: str, ids: Mapping[str, tuple[str, ...]]) -> str:
+    """The addresses that routes may have of the name, in a line."""
+    said = (
+        " or ".join(addresses) if id_ == MASTER_ID else f"{id_}: {' or '.join(addresses)}"
+        for id_, addresses in sorted(ids.items())
+    )
+    return f"{name} {', '.join(said)}"
+
+
 def has_broker(
     route: Mapping[str, Any],
     broker: str,
-    known: Mapping[str, Mapping[str, str]],
+    known: Known,
     ids: Collection[int] | None = None,
 ) -> bool:
-    """Whether the route has the broker under its name and id, with the address that it really has; None: its own id."""
+    """Whether the route has the broker under its name and id, at an address that is its own; None: its own id."""
     name, own_id = broker_name(broker), broker_id(broker)
     own, held = known.get(name, {}).get(str(own_id)), (route.get("brokers") or {}).get(name, {})
     addresses = [held[str(id_)] for id_ in (ids or (own_id,)) if str(id_) in held]
-    return any(own is None or address == own for address in addresses)
+    return any(own is None or address in own for address in addresses)
 
 
 def words(route: Mapping[str, Any] | None) -> str:

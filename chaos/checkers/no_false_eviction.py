@@ -107,6 +107,8 @@ def _seen(control: Control, world: World) -> dict[_Pair, _Seen]:
             continue
         pair = row.node, row.incarnation, broker
         seen = found[pair]
+        if row.event == "broker_dropped" and world.had_before(broker, row.address, row.time_ms):
+            continue
         if row.event == "broker_dropped":
             reason = str((row.decoded or {}).get("reason") or "")
             age_ms = row.time_ms - accepted[pair] if pair in accepted else None

@@ -112,7 +112,7 @@ def _in_tables(control: Control, world: World, down: Iterable[Down]) -> Iterator
         of_topic = {
             topic: [
                 _Stretch(*stretch)
-                for stretch in tables.presence((d.name_server, d.incarnation), topic, d.broker)
+                for stretch in tables.presence((d.name_server, d.incarnation), topic, d.broker, anywhere=True)
                 if stretch.s < d.to_ms and stretch.e > d.since_ms
             ]
             for topic in tables.topics
@@ -135,7 +135,8 @@ def _in_clients(control: Control, world: World, lost: Iterable[Absence]) -> Iter
         for topic, changes in routes[a.client].items():
             taken: list[tuple[float, bool]] = []
             for at_ms, route in changes:
-                named = has_broker(route, a.broker, known, elected_ids(world, a.broker))
+                ids = elected_ids(world, a.broker)
+                named = a.names(route) if a.address else has_broker(route, a.broker, known, ids)
                 if at_ms < a.end_ms and (not taken or taken[-1][1] != named):
                     taken.append((at_ms, named))
             if not taken:

@@ -181,7 +181,11 @@ def _claims(control: Control, world: World) -> Mapping[tuple[str, int, str], lis
             if address in open_[key]:
                 found[key].append(open_[key].pop(address))
             continue
-        if row.code or row.broker_id is None or not _is_there(world, members[name].owner(address), row.time_ms):
+        if (
+            row.code
+            or row.broker_id is None
+            or not _is_there(world, members[name].owner(address), address, row.time_ms)
+        ):
             continue
         claim = open_[key].get(address)
         if claim is not None and not _goes_on(world, members[name].owner(address), claim.times[-1], row.time_ms):
@@ -194,9 +198,11 @@ def _claims(control: Control, world: World) -> Mapping[tuple[str, int, str], lis
     return {key: sorted(claims, key=lambda claim: claim.first_ms) for key, claims in found.items() if claims}
 
 
-def _is_there(world: World, node: str | None, at_ms: float) -> bool:
-    """Whether the broker lives: what a link held back and gives now is nobody's claim."""
+def _is_there(world: World, node: str | None, address: str, at_ms: float) -> bool:
+    """Whether the broker lives, at that address: what a link held back and gives now is nobody's claim."""
     late_ms = world.timers.delivery_ms
+    if node is not None and world.had_before(node, address, at_ms - late_ms):
+        return False
     lives = () if node is None else world.lives_of(node)
     return not lives or any(life.start_ms - late_ms <= at_ms <= life.end_ms + late_ms for life in lives)
 

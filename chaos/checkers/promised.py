@@ -12,7 +12,7 @@ Each check that holds one of them adds these findings to its own.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, pairwise
 from typing import NamedTuple
 
@@ -130,6 +130,11 @@ def _held(tables: RouteTables, name_server: str, topic: str, at_ms: float) -> ob
 # -- a name's master
 
 
+def _is_one(owner: Callable[[str], str | None], before: str, after: str) -> bool:
+    """Whether both are one broker's addresses."""
+    return before == after or (owner(before) is not None and owner(before) == owner(after))
+
+
 def masters_stay(control: Control, world: World) -> Iterator[Finding]:
     """One finding a NameServer and broker name: from when to when its id 0 went from one address to another."""
     if not world.promised(STAY):
@@ -142,7 +147,8 @@ def masters_stay(control: Control, world: World) -> Iterator[Finding]:
             if MASTER_ID in ids and row.time_ms < world.end_ms and not changes and not _is_switched(world, name):
                 held[row.node, row.incarnation, name].append((row.time_ms, ids[MASTER_ID]))
     for (node, _, name), addresses in sorted(held.items()):
-        moved = [at_ms for (_, before), (at_ms, after) in pairwise(addresses) if before != after]
+        owner = members[name].owner if name in members else str
+        moved = [at_ms for (_, before), (at_ms, after) in pairwise(addresses) if not _is_one(owner, before, after)]
         length_ms = moved[-1] - moved[0] if moved else 0.0
         yield Finding(
             subject=node,

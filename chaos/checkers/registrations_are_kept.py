@@ -256,7 +256,7 @@ class _Pair:
             return
         by_hand, found = told_by_hand(self.world), list[tuple[float, str, float]]()
         for topic in self.tables.topics:
-            for before, after in pairwise(self.tables.presence(process, topic, self.broker)):
+            for before, after in pairwise(self.tables.presence(process, topic, self.broker, anywhere=True)):
                 at_ms = after.s
                 if after.present or not before.present or at_ms < taken[0] or at_ms >= self.end_ms:
                     continue
@@ -320,7 +320,7 @@ class _Pair:
         held = [
             (min(stretch.e, expiry.to_ms), topic, max(stretch.s, due_ms))
             for topic in self.tables.topics
-            for stretch in self.tables.presence(process, topic, self.broker)
+            for stretch in self.tables.presence(process, topic, self.broker, anywhere=True)
             if stretch.present and stretch.s < due_ms and stretch.e > expiry.last_ms  # later ones are another's matter
         ]
         gone_ms, topic, since_ms = max(held, default=(None, "", 0.0))
@@ -352,11 +352,12 @@ class _Pair:
     def _missing(self, hold: _Hold) -> tuple[float, str, tuple[float, float] | None]:
         """The longest time for which a topic lacked the broker: how long, which topic, from when to when."""
         worst: tuple[float, str, tuple[float, float] | None] = (0.0, "", None)
-        by_hand = told_by_hand(self.world)
+        by_hand, process = told_by_hand(self.world), (self.life.node, self.life.incarnation)
+        moves = len({self.world.address_at(self.broker, at_ms) for at_ms in (hold.from_ms, hold.to_ms)}) > 1
         for topic in hold.topics:
             if by_hand.is_deleted(self.life.node, topic, hold.from_ms, hold.to_ms):
                 continue
-            for held in self.tables.presence((self.life.node, self.life.incarnation), topic, self.broker):
+            for held in self.tables.presence(process, topic, self.broker, anywhere=moves):
                 s, e = max(held.s, hold.from_ms), min(held.e, hold.to_ms)
                 if not held.present and e - s > worst[0]:
                     worst = e - s, topic, (s, e)

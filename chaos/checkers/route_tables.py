@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ..oracle.roles import shown_ids
@@ -51,7 +53,7 @@ class RouteTables:
 
     def __init__(self, control: Control, world: World) -> None:
         self._world = world
-        self._brokers = {node.name: node.address for node in world.of_kind("broker", "slave")}
+        self._brokers = {node.name: node for node in world.of_kind("broker", "slave")}
         rows = [row._replace(value=None) if row.value == "null" else row for row in control.rows("route")]
         said = (*rows, *control.rows("topic"))
         self.topics = tuple(sorted({row.topic for row in said if exists(row.value) and row.topic is not None}))
@@ -82,7 +84,7 @@ class RouteTables:
             for row in control.rows("topic")
             if row.process in started
         )
-        self._presence: dict[tuple[Process, str, str], list[Presence]] = {}
+        self._presence: dict[tuple[Process, str, str, bool], list[Presence]] = {}
 
     def held(self, process: Process, topic: str, from_ms: float, to_ms: float) -> Iterator[str | None]:
         """Every route of the topic that the table had in [from_ms, to_ms], for a moment of no length, too: a NameServer
@@ -93,27 +95,31 @@ class RouteTables:
         yield changes[first - 1][2] if first else None
         yield from (value for _, _, value in changes[first : bisect_right(changes, to_ms, key=_when)])
 
-    def presence(self, process: Process, topic: str, broker: str) -> Sequence[Presence]:
-        """Whether the topic's route had the broker: under its name and id, with the address it really has."""
-        key = process, topic, broker
+    def presence(self, process: Process, topic: str, broker: str, *, anywhere: bool = False) -> Sequence[Presence]:
+        """Whether the topic's route had the broker: under its name and id, with the address that it has then; or, of
+        what must not be there, `anywhere`: with any that it ever has."""
+        node = self._brokers.get(broker)
+        key = process, topic, broker, anywhere and node is not None and bool(node.moves)
         if key not in self._presence:
-            self._presence[key] = self._present(self.stretches.get(process, {}).get(topic, ()), broker)
+            self._presence[key] = self._present(self.stretches.get(process, {}).get(topic, ()), broker, key[-1])
         return self._presence[key]
 
-    def _present(self, stretches: Sequence[RouteStretch], broker: str) -> list[Presence]:
+    def _present(self, stretches: Sequence[RouteStretch], broker: str, anywhere: bool) -> list[Presence]:
         found: list[Presence] = []
-        address, name = self._brokers.get(broker), broker_name(broker)
-        heard_ms = self._world.heard_ms(broker)
+        node, name = self._brokers.get(broker), broker_name(broker)
+        moves = node.moves if node is not None else ()
+        cuts = sorted((self._world.heard_ms(broker), *(move.from_ms for move in moves)))
         parts = [
-            (start_ms, end_ms, st.value)
+            (max(st.s, from_ms), min(st.e, to_ms), st.value)
             for st in stretches
-            for start_ms, end_ms in ((st.s, min(st.e, heard_ms)), (max(st.s, heard_ms), st.e))
-            if start_ms < end_ms
+            for from_ms, to_ms in pairwise((-math.inf, *cuts, math.inf))
+            if max(st.s, from_ms) < min(st.e, to_ms)
         ]
         for s, e, value in parts:
             named = brokers_of(value).get(name, {})
             held = [named[str(id_)] for id_ in shown_ids(self._world, broker, s, e) if str(id_) in named]
-            present = any(address is None or one == address for one in held)
+            own = () if node is None else node.addresses if anywhere else (node.address_at(s),)
+            present = any(not own or one in own or None in own for one in held)
             if found and found[-1].present == present:
                 found[-1] = found[-1]._replace(e=e)
             else:

@@ -133,7 +133,8 @@ def _look(o: Obligation, tables: RouteTables, demands: Demands, tolerance_: Tole
     for due in demands.of(o):
         topic, due_ms, until_ms = due.topic, due.from_ms, due.to_ms
         farthest_ms, worst = 0.0, None
-        for present, s, e in tables.presence((o.name_server, o.incarnation), topic, o.broker):
+        process = o.name_server, o.incarnation
+        for present, s, e in tables.presence(process, topic, o.broker, anywhere=not due.wants):
             if e <= 0 or present == due.wants or s >= until_ms or e <= min(o.at_ms, due_ms):
                 continue
             # How far a wrong stretch reaches into the obligation from its nearer end; 0 when it ends before.

@@ -26,7 +26,7 @@ from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
 from .control import Control, Row, decoded
 from .findings import NEVER, counted, lasted, tolerated, verdict_of
-from .known_brokers import known_brokers, words
+from .known_brokers import due_words, known_brokers, words
 from .lateness import LagWindow
 from .registered_rows import QueueRow, RegisteredRows, registered_rows, row_of
 from .tolerance import Tolerance, tolerance
@@ -120,7 +120,7 @@ class _Judged:
     def __init__(self, control: Control, world: World) -> None:
         self._control, self._world = control, world
         self._known = known_brokers(world)
-        self._owners = {address: name for name, ids in self._known.items() for address in ids.values()}
+        self._owners = {at: name for name, ids in self._known.items() for of in ids.values() for at in of}
         self._rows: RegisteredRows = registered_rows(control, world)
         self._name_servers = tuple(node.name for node in world.of_kind("name_server"))
         self._by_hand = told_by_hand(world)
@@ -173,14 +173,16 @@ class _Judged:
             kinds = [kind for kind in kinds if kind]
             if kinds:
                 several = len(set(told.values())) > len(known)
-                due = ", ".join(address if id_ == "0" else f"{id_}: {address}" for id_, address in known.items())
-                yield _Wrong("two addresses under one name" if several else kinds[0], name, f"{name} {due}", 0, 0)
+                due = due_words(name, known)
+                yield _Wrong("two addresses under one name" if several else kinds[0], name, due, 0, 0)
 
-    def _kind(self, known: Mapping[str, str], id_: str, address: str, named: Mapping[str, list[str]]) -> str:
-        """In words, what is wrong with an address; "" for nothing."""
-        if known.get(id_) == address:
+    def _kind(
+        self, known: Mapping[str, tuple[str, ...]], id_: str, address: str, named: Mapping[str, list[str]]
+    ) -> str:
+        """In words, what is wrong with an address; "" for nothing. When each is right is routes_are_true's business."""
+        if address in known.get(id_, ()):
             return ""
-        if address in known.values():
+        if any(address in of for of in known.values()):
             return "an id that the broker has not"
         if len(named[address]) > 1:
             return "one address under two names"

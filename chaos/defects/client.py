@@ -5,7 +5,7 @@ Planted in producers and consumers, and where it is about the first choice also 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from ...clients.client_instance import MQClientInstance
 from ...clients.name_server_client import NameServerClient
 from ...remoting.bodies.route import TopicRouteData
 from ...remoting.errors import ConnectError, RocketMQError, TopicNotExist, TransportError
+from ...remoting.node.network import Address
 from ...remoting.node.node import Node
 from ..topology import NodeKind
 from ..workloads.consumer import ConsumerNode
@@ -197,6 +198,17 @@ def _without_new_brokers(old: TopicRouteData | None, new: TopicRouteData) -> Top
     )
 
 
+def _keeps_the_first_address(node: Node) -> None:
+    cache = instance_of(node).route_cache
+    first: dict[str, Mapping[int, Address]] = {}
+
+    class Kept(dict[str, Mapping[int, Address]]):
+        def __setitem__(self, broker_name: str, addresses: Mapping[int, Address]) -> None:
+            super().__setitem__(broker_name, first.setdefault(broker_name, addresses))
+
+    replace_part(cache, "broker_addr_table", Kept())
+
+
 def _with_a_queue_less(_old: TopicRouteData | None, new: TopicRouteData) -> TopicRouteData:
     rows = tuple(replace(row, write_queue_nums=max(1, row.write_queue_nums - 1)) for row in new.queue_datas)
     return replace(new, queue_datas=rows)
@@ -219,6 +231,15 @@ DEFECTS = (
         scenario="smoke",
         caught_by=checks("client_routes_are_true", "routes_as_registered"),
         plant=_taking(_with_a_queue_less),
+    ),
+    Defect(
+        name="client-keeps-the-old-address",
+        what="clients go on at the first address that they had of a broker, whatever routes say later",
+        kinds=_LASTING,
+        scenario="broker-moves",
+        caught_by=checks("dead_brokers_avoided"),
+        also=checks("recovery_time"),
+        plant=_keeps_the_first_address,
     ),
     Defect(
         name="client-starts-at-the-first",

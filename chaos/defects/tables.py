@@ -75,6 +75,18 @@ def _invents_a_broker(server: NameServer) -> None:
     replace_part(table, "register", register_two)
 
 
+def _keeps_the_first_address(server: NameServer) -> None:
+    register, first = server.table.register, dict[tuple[str, int], str]()
+
+    def register_there(registration: Registration, *, now_ms: int) -> Registered:
+        of = registration.broker_name, registration.broker_id
+        return register(
+            replace(registration, broker_addr=first.setdefault(of, registration.broker_addr)), now_ms=now_ms
+        )
+
+    replace_part(server.table, "register", register_there)
+
+
 def _swaps_addresses(server: NameServer) -> None:
     register = server.table.register
     swapped: dict[str, str] = {}
@@ -151,6 +163,16 @@ DEFECTS = (
             "routes_converge",
         ),
         plant=_swaps_addresses,
+    ),
+    Defect(
+        name="name-server-keeps-the-old-address",
+        what="a NameServer goes on naming the first address that it had of a broker, wherever that comes back",
+        kinds=_NAME_SERVER,
+        nodes=_ONE,
+        scenario="broker-moves",
+        caught_by=checks("routes_are_true", "answers_are_true", "routes_converge"),
+        also=checks("client_routes_are_true", "dead_brokers_avoided", "recovery_time"),  # of the clients that sit there
+        plant=_keeps_the_first_address,
     ),
     Defect(
         name="name-server-expires-late",

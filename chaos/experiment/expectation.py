@@ -65,13 +65,13 @@ class _Rows:
         self._rates: dict[str, float] = {}
         self._registering: dict[tuple[Any, ...], dict[str, Any]] = {}
         self._served = 0
+        self._moved: dict[str, int] = {}
         joining = ((own.joins_at_s, name) for name, own in scenario.nodes.items() if own.joins_at_s is not None)
         servers = self._topology.of(NodeKind.NAME_SERVER)
         self._joining = sorted((1000 * at_s, name) for at_s, name in joining if name in servers)
         self.add(-_WARM_MS, "harness", "run_begin", value={"scenario": scenario.name, **about(scenario)})
         for name, kind in self._topology.kinds.items():
-            address = f"{name}:1" if name in self._topology.servers else None
-            self.add(-_WARM_MS, "harness", "node", source=name, address=address, value={"kind": str(kind)})
+            self._node(-_WARM_MS, name, f"{name}:1" if name in self._topology.servers else None)
             own = scenario.nodes.get(name)
             joins_at_s = None if own is None else own.joins_at_s
             if joins_at_s is not None and kind is NodeKind.NAME_SERVER:
@@ -83,6 +83,10 @@ class _Rows:
     def add(self, time_ms: float, node: str, event: str, /, **fields: Any) -> None:
         about_it = {"time_ms": time_ms, "seq": len(self.rows), "node": node, "role": node.split("-")[0]}
         self.rows.append({**about_it, "incarnation": self._lives.get(node, 0), "event": event, **fields})
+
+    def _node(self, at_ms: float, name: str, address: str | None) -> None:
+        value = {"kind": str(self._topology.kinds[name])}
+        self.add(at_ms, "harness", "node", source=name, address=address, value=value)
 
     def join_until(self, until_ms: float) -> None:
         """NameServers that join before then, or at that time, do."""
@@ -114,6 +118,9 @@ class _Rows:
             for node in action.nodes:
                 if isinstance(what, Restart) and node not in self._processes:
                     self._process_fault(at_ms, Stop(), node)
+                if isinstance(what, Restart) and what.new_address:
+                    self._moved[node] = self._moved.get(node, 1) + 1
+                    self._node(at_ms, node, f"{node}:{self._moved[node]}")
                 self._end_process_fault(at_ms, node)
 
     def _change_clock(self, at_ms: float, what: ClockAction, node: str) -> None:

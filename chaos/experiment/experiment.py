@@ -53,6 +53,7 @@ from .run_folder import RunFolder
 from .stage import Nodes, Result, Stage, Starts
 from .steps import steps_of
 from .wall_clocks import WallClocks
+from .whereabouts import Whereabouts
 
 log = logging.getLogger("nemesrv.experiment")
 
@@ -86,8 +87,7 @@ class Experiment:
     _cluster: Nodes = field(init=False)
     _links: LinkFaultInjector = field(init=False)
     _processes: ProcessFaults = field(init=False)
-    _advertised: dict[str, Address] = field(init=False)
-    _listen: dict[str, Address] = field(init=False)
+    _at: Whereabouts = field(init=False)
     _probing: Result | None = field(init=False, default=None)
     _timeline_s: float = field(init=False, default=0.0)
     _lists_served: int = field(init=False, default=0)
@@ -162,28 +162,23 @@ class Experiment:
         )
         if self.defect is not None and not self.defect_acts:
             not_done(self._record, HARNESS, "defect", _IDLE_DEFECT.format(self.defect.name))
-        listen = self._listen = stage.addresses(topology.servers)
-        upstreams = {link: listen[link.peer] for link in topology.links}
-        self._cluster, self._links = stage.set_up(stack, self._record, upstreams, self.say)
+        self._at = Whereabouts(scenario, stage)
+        self._cluster, self._links = stage.set_up(stack, self._record, self._at.upstreams(), self.say)
         self._clocks = WallClocks(
             nodes=self._cluster, record=self._record, now_s=self._now_s, or_not_done=self._or_not_done
         )
         self._by_hand = HandActs(nodes=self._cluster, or_not_done=self._or_not_done)
-        self._advertised = stage.advertised(listen)
-        for name, kind in topology.kinds.items():
-            address = self._advertised.get(name)
-            of_client = name in scenario.cluster.clients
-            value = self._about_client(name) if of_client else about_node(scenario, name, kind)
-            if (host := stage.host_name(name)) is not None:
-                value["host"] = host
-            self._record("node", source=name, address=address and str(address), value=value)
+        self._at.told(stage.advertised(self._at.listen))
+        for name in topology.kinds:
+            self._note_node(name)
 
         diallers = [one for one in scenario.implementations() if topology.kinds[one] is not NodeKind.NAME_SERVER]
         self._news = FaultNews(diallers, self._cluster.submit) if diallers else None
         stack.callback(self._links.heal_all)
-        self._processes = ProcessFaults(self._cluster, self._record, self._works_again)
+        self._processes = ProcessFaults(self._cluster, self._record, self._works_again, self._moves)
         self.say(f"starting {len(topology.nodes)} nodes")
-        plan = NodePlan(scenario=scenario, listen=listen, advertised=self._advertised, defect=self.defect)
+        listen, advertised, later = self._at.listen, dict(self._at.advertised), self._at.of_processes()
+        plan = NodePlan(scenario=scenario, listen=listen, advertised=advertised, later=later, defect=self.defect)
         self._cluster.listen(self._spec(plan, name, topology.kinds[name]) for name in topology.nodes)
         for name in topology.of(NodeKind.NAME_SERVER):
             if not self._there((name,)):
@@ -201,6 +196,21 @@ class Experiment:
             self._await_routes(brokers)
             self._warm_up()
         self._start(*self._there(topology.of(NodeKind.CONSUMER, NodeKind.PRODUCER)))
+
+    def _note_node(self, name: str) -> None:
+        """The node's row, with the address that it has now."""
+        address, scenario = self._at.advertised.get(name), self.scenario
+        of_client = name in scenario.cluster.clients
+        value = self._about_client(name) if of_client else about_node(scenario, name, scenario.topology().kinds[name])
+        if (host := self.stage.host_name(name)) is not None:
+            value["host"] = host
+        self._record("node", source=name, address=address and str(address), value=value)
+
+    def _moves(self, name: str) -> None:
+        """The node's next process has another address."""
+        self._links.move(name)
+        self._at.move(name)
+        self._note_node(name)
 
     def _start(self, *names: str) -> None:
         """All at once, or each at the time that gives its timer the phase it is to have."""
@@ -250,11 +260,12 @@ class Experiment:
             process=process,
             links=self.stage.dials_of(name),
             patience_s=PATIENCE_S if name in self.scenario.implementations() else 0.0,
+            moves=name in plan.later,
         )
         return self.stage.spec(spec)
 
     def _brokers(self) -> dict[str, Address]:
-        return {name: self._advertised[name] for name in self.scenario.topology().of(NodeKind.BROKER)}
+        return self._at.of(self.scenario.topology().of(NodeKind.BROKER))
 
     def _give_topics(self) -> None:
         """Brokers begin with their topics, but for the workload's, which the prober makes at each master. Of those who
@@ -274,7 +285,7 @@ class Experiment:
         late = f"not every NameServer routed the topic to every broker within {limit_s:g} s of RocketMQ time"
         with self._or_not_done(PROBER, "await_routes", late):
             servers = self._there(self.scenario.topology().of(NodeKind.NAME_SERVER))
-            wanted = {self._advertised[at]: listing(self.scenario, at, brokers) for at in servers}
+            wanted = {self._at.advertised[at]: listing(self.scenario, at, brokers) for at in servers}
             self._cluster.call(PROBER, "await_routes", wanted, limit_s, timeout_s=limit_s + 30)
 
     def _warm_up(self) -> None:
@@ -318,7 +329,7 @@ class Experiment:
     @property
     def addresses(self) -> Mapping[str, Address]:
         """Where clients reach each server: through a proxy of their own, where the scenario has external clients."""
-        return self._advertised
+        return self._at.advertised
 
     def client_under_test(self, name: str, profile: str | None = None) -> ClientUnderTest:
         """The dialler of a client under test, whose fronts accept; a new one where the scenario has none of that name.
@@ -331,12 +342,12 @@ class Experiment:
             document["cluster"]["clients"] = {**cluster.clients, name: profile}
             self.scenario = parse(document, file="client")
             links = [link for link in self.scenario.topology().links if link.node == name]
-            self.stage.join(name, {link: self._listen[link.peer] for link in links})
+            self.stage.join(name, {link: self._at.listen[link.peer] for link in links})
             self._record("node", source=name, address=None, value=self._about_client(name))
         elif profile is not None and profile != (self.scenario.cluster.clients[name] or profile):
             allowed = f"{self.scenario.cluster.clients[name]}, as it was declared"
             raise ScenarioError("client", "profile", repr(profile), allowed)
-        return self.stage.client_under_test(name, self._profile_of(name), self._advertised, self._record)
+        return self.stage.client_under_test(name, self._profile_of(name), self._at.advertised, self._record)
 
     def _profile_of(self, client: str) -> ClientProfile:
         return profile_of(self.scenario.cluster.clients[client], self.scenario.profile)
@@ -397,7 +408,7 @@ class Experiment:
     def _serve(self, what: NameServerList) -> None:
         """The address server answers with another list from now on."""
         self._lists_served += 1
-        addresses = [self._advertised.get(entry) or Address.parse(entry) for entry in what.name_servers]
+        addresses = [self._at.advertised.get(entry) or Address.parse(entry) for entry in what.name_servers]
         with self._or_not_done(ADDRESS_SERVER, "serve"):
             self._cluster.call(ADDRESS_SERVER, "serve", addresses)
             self._record("served_list", fault_id=f"{what.do}-{self._lists_served}", value=list(what.name_servers))
@@ -447,7 +458,7 @@ class Experiment:
         if scenario.workload.prober:
             self._phase("final_reads", "final reads")
             with self._or_not_done(PROBER, "read_all"):
-                masters = {name: self._advertised[now] for name, now in replaced_by(scenario.timeline).items()}
+                masters = {name: self._at.advertised[now] for name, now in replaced_by(scenario.timeline).items()}
                 groups = [tuple(found)] if (found := elected(scenario)) else []
                 cluster.call(PROBER, "read_all", {**self._brokers(), **masters}, *groups, timeout_s=120)
         self.end()
@@ -494,7 +505,7 @@ class Experiment:
             action,
             self.scenario.topology(),
             self._cluster,
-            self._advertised,
+            self._at.advertised,
             but=self._processes.active,
             or_not_done=self._or_not_done,
         )

@@ -6,7 +6,7 @@ workloads/ and settings, nothing of this module.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -50,6 +50,8 @@ class NodePlan:
     scenario: Scenario
     listen: Mapping[str, Address]
     advertised: Mapping[str, Address]
+    later: Mapping[str, Sequence[tuple[Address, Address]]] = field(default_factory=dict)
+    """Both of each process of a server, in order, where they do not stay the same."""
     defect: Defect | None = None
     settings: Settings = field(init=False)
 
@@ -74,8 +76,15 @@ class NodePlan:
         return made
 
     def _in_turn(self, name: str, kind: NodeKind) -> Factory:
-        """The program of the node; where its later processes have their list in another order, that of each."""
+        """The program of the node; where its later processes have their list in another order, or another address,
+        that of each."""
         said = self.scenario.nodes.get(name)
+        if name in self.later:
+            each = (
+                replace(self, listen={**self.listen, name: listen}, advertised={**self.advertised, name: advertised})
+                for listen, advertised in self.later[name]
+            )
+            return partial(programs.in_turn, tuple(_MAKERS[kind](plan, name) for plan in each))
         made = _MAKERS[kind](self, name)
         if said is None or not said.later_orders:
             return made

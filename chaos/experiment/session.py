@@ -234,6 +234,9 @@ class RunningCluster:
         if do in ("rolling_restart", "restart_storm") or settings.get("period_s") is not None:
             allowed = "an action of one moment: restarts in a row, and what flaps, are for a scenario's timeline"
             raise ScenarioError(of, "do", do, allowed)
+        if settings.get("new_address"):
+            allowed = "an entry of a scenario's timeline: only there it is known beforehand who needs another address"
+            raise ScenarioError(of, "new_address", "true", allowed)
         if do in BY_HAND and ADMIN not in self._scenario.topology().nodes:
             raise ScenarioError(of, "do", do, "an entry of a scenario's timeline: only there somebody acts by hand")
         action = named(parse({**document, "timeline": [*document["timeline"], entry]}, file=of).timeline)[-1]

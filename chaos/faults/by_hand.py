@@ -145,6 +145,20 @@ class DoneByHand(Fault):
         return Loss.OTHER
 
 
+class OldAddress(DoneByHand):
+    """What a broker that came back elsewhere is to a client that is told of its address of before."""
+
+    title = "at its old address"
+    injection = "old_address"
+
+    @property
+    def words(self) -> str:
+        return "told of an old address"
+
+    def loss(self, timers: TimeLimits) -> Loss:
+        return Loss.CLOSED
+
+
 class WrongClock(DoneByHand):
     """What a NameServer's wall clock, set wrongly, does to a broker's place in its table."""
 

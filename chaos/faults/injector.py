@@ -16,7 +16,7 @@ from typing import ClassVar, Protocol, Self
 
 from ...remoting.node.recording import Recorder
 from ..errors import HarnessError, ToxiproxyError
-from ..topology import Link
+from ..topology import Link, first_address, later_address
 from .link_faults import LinkFault, LinkState, Stream, combine
 from .link_probes import LinkProbes
 
@@ -61,6 +61,9 @@ class LinkFaultInjector(ABC):
     def __init__(self, clock: ScaledClock, record: Recorder) -> None:
         self._clock, self._record = clock, record
         self._links: dict[Link, LinkUnderFault] = {}
+        self._later: dict[Link, list[Link]] = {}
+        """The links to the later addresses of a link's peer: what is done to the link is done to these."""
+        self._moved: dict[str, int] = {}
         self._active: dict[str, tuple[LinkFault, list[Link]]] = {}
         self._begun = 0
         self.observer: FaultObserver | None = None
@@ -82,8 +85,29 @@ class LinkFaultInjector(ABC):
     def _apply(self, under: LinkUnderFault) -> None:
         now, wanted = under.state, combine(under.active.values(), self._clock.scale)
         under.state = None
-        self._inject(under.link, now, wanted)
+        for link in self._with_later(under.link):
+            self._inject(link, now, wanted)
         under.state = wanted
+
+    def _add(self, link: Link) -> bool:
+        """Whether it is a link of the experiment's, and not one to a later address of somebody's."""
+        of = Link(link.node, first_address(link.peer))
+        if of == link:
+            self._links[link] = LinkUnderFault(link=link)
+        else:
+            self._later.setdefault(of, []).append(link)
+        return of == link
+
+    def _with_later(self, link: Link) -> tuple[Link, ...]:
+        return (link, *self._later.get(link, ()))
+
+    def move(self, node: str) -> None:
+        """The node's next process listens at its next address; at the one before nobody does any more."""
+        self._moved[node] = self._moved.get(node, 1) + 1
+
+    def _at(self, node: str) -> str:
+        """The node by the address that its process has."""
+        return later_address(node, self._moved[node]) if node in self._moved else node
 
     @property
     def active(self) -> dict[str, tuple[LinkFault, tuple[Link, ...]]]:
@@ -114,7 +138,8 @@ class LinkFaultInjector(ABC):
             chosen = {link: self._under(link) for link in links}
             if not fault.effect().refused:
                 for link in chosen:
-                    self._prepare(link)
+                    for each in self._with_later(link):
+                        self._prepare(each)
             begun: list[Link] = []
             self._active[fault_id] = (fault, begun)
             try:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from .by_hand import BY_HAND, AnyByHand, DoneByHand, WrongClock
+from .by_hand import BY_HAND, AnyByHand, DoneByHand, OldAddress, WrongClock
 from .clocks import CLOCK_ACTIONS, AnyClockAction
 from .fault import Action, Fault
 from .host_faults import HOST_ACTIONS, AnyHostAction
@@ -92,7 +92,7 @@ class UnknownFault(LinkFault):
 
 
 _SEEN: tuple[type[LinkFault], ...] = (*LINK_FAULTS.values(), Timeout)
-_RECORDED: tuple[type[Fault], ...] = (*_SEEN, *PROCESS_FAULTS.values(), DoneByHand, WrongClock, Absent)
+_RECORDED: tuple[type[Fault], ...] = (*_SEEN, *PROCESS_FAULTS.values(), DoneByHand, OldAddress, WrongClock, Absent)
 _BY_INJECTION: dict[str, type[Fault]] = {kind.injection: kind for kind in _RECORDED}
 
 

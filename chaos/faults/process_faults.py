@@ -107,7 +107,13 @@ class Restart(Action):
     do: Literal["restart"] = "restart"
     implementation: str | None = None
     """Of a node that is Apache's: the version that it is from now on; None: what it was."""
+    new_address: bool = False
+    """Whether the new process has an address that nobody has had, over the same files and under the same name."""
     acts_on = "nodes"
+
+    @property
+    def about(self) -> str:
+        return "at another address" if self.new_address else ""
 
 
 class RollingRestart(Action):
@@ -119,7 +125,13 @@ class RollingRestart(Action):
     by: Literal["stop", "kill"] = "stop"
     implementation: str | None = None
     """As a restart's: an upgrade, one node after the other."""
+    new_address: bool = False
+    """As a restart's: each comes back at another address."""
     acts_on = "nodes"
+
+    @property
+    def about(self) -> str:
+        return "at another address" if self.new_address else ""
 
 
 class RestartStorm(Action):

@@ -45,10 +45,15 @@ class ProcessFaults:
     """Context manager: leaving it resumes what is paused and starts again what was killed or stopped."""
 
     def __init__(
-        self, processes: Processes, record: Recorder, restarted: Callable[[str], object] = lambda _node: None
+        self,
+        processes: Processes,
+        record: Recorder,
+        restarted: Callable[[str], object] = lambda _node: None,
+        moves: Callable[[str], object] = lambda _node: None,
     ) -> None:
-        """`restarted` is called with each node whose next process works."""
-        self._processes, self._record, self._restarted = processes, record, restarted
+        """`restarted` is called with each node whose next process works, `moves` with each whose next process is to
+        listen elsewhere, before there is one."""
+        self._processes, self._record, self._restarted, self._moves = processes, record, restarted, moves
         self._active: dict[str, tuple[str, ProcessFault]] = {}
         self._begun = 0
         self._lock = threading.RLock()
@@ -89,11 +94,13 @@ class ProcessFaults:
         """End a pause."""
         self._end(node, "resume", self._processes.resume)
 
-    def restart(self, node: str) -> None:
+    def restart(self, node: str, *, new_address: bool = False) -> None:
         """End a kill or a stop: a new process over the same files and port. A node that runs is stopped first."""
         with self._lock:
             if node not in self._active:
                 self.stop(node)
+            if new_address:
+                self._moves(node)
             self._end(node, "restart", self._processes.restart)
 
     def found_gone(self, node: str, fault_id: str) -> None:
@@ -164,7 +171,7 @@ class ProcessFaults:
     def end(self, how: Resume | Restart, node: str) -> None:
         """End the fault of this node in the way that ends it."""
         if isinstance(how, Restart):
-            self.restart(node)
+            self.restart(node, new_address=how.new_address)
         else:
             self.resume(node)
 

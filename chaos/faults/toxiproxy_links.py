@@ -28,9 +28,9 @@ from ...remoting.node.file_names import file_name, of_file_name
 from ...remoting.node.network import Address, TcpNetwork
 from ...remoting.node.recording import Recorder
 from ..errors import HarnessError
-from ..topology import EXTERNAL, Link
+from ..topology import EXTERNAL, Link, first_address
 from .accept_queue import FullAcceptQueue
-from .injector import LinkFaultInjector, LinkUnderFault, ScaledClock
+from .injector import LinkFaultInjector, ScaledClock
 from .link_faults import DIRECTIONS, Direction, DirectionState, LinkFault, LinkState
 from .measuring import Route
 from .packet_drop import PacketDrop
@@ -147,9 +147,14 @@ class LinkFaults(LinkFaultInjector):
             self._towards[link.peer].append(link)
         self._outside |= {proxy.peer: proxy.listen for link, proxy in made.items() if link.node == EXTERNAL}
         for link, proxy in made.items():
-            self._links[link] = LinkUnderFault(link=link)
             self._enabled[link] = True
-            self._record("link", source=link.node, target=link.peer, address=str(proxy.listen), injection="toxiproxy")
+            if self._add(link):
+                about = {"source": link.node, "target": link.peer, "address": str(proxy.listen)}
+                self._record("link", **about, injection="toxiproxy")
+            else:
+                self._gone.add(link.peer)
+        for later in {link.peer for link in made} & self._gone:
+            self._switch(later)
         return {link: proxy.listen for link, proxy in made.items()}
 
     def advertised(self, peer: Address) -> Address:
@@ -167,45 +172,49 @@ class LinkFaults(LinkFaultInjector):
 
     def way(self, link: Link) -> Route:
         """How anyone else reaches the link's peer: through its proxy, and around it."""
-        proxy = self._proxies[link]
-        return Route(TcpNetwork(), self._dialled(link), proxy.peer)
+        link = Link(link.node, self._at(link.peer))
+        return Route(TcpNetwork(), self._dialled(link), self._proxies[link].peer)
 
     # -- processes behind the proxies (actors.watch.Dials)
 
     def refuse(self, name: str, pid: int) -> None:
         """This process of the node is gone: dials to the node are refused, but where a black hole holds them."""
         with self._lock:
-            if name not in self._gone and self._pids.get(name, pid) == pid:
-                self._gone.add(name)
-                self._switch(name)
+            at = self._at(name)
+            if at not in self._gone and self._pids.get(name, pid) == pid:
+                self._gone.add(at)
+                self._switch(at)
 
     def make_way(self, name: str) -> None:
         """A process of the node is about to listen."""
         with self._lock:
-            self._coming.add(name)
-            for link in self._to(name):
+            at = self._at(name)
+            self._coming.add(at)
+            for link in self._to(at):
                 self._swallow(link, wanted=False)
 
     def admit(self, name: str, pid: int) -> None:
         """This process of the node listens: dials reach it again, but where a fault of the link refuses them."""
         with self._lock:
             self._pids[name] = pid
-            self._coming.discard(name)
-            if name in self._gone:
-                self._gone.remove(name)
-                self._switch(name)
+            at = self._at(name)
+            self._coming.discard(at)
+            if at in self._gone:
+                self._gone.remove(at)
+                self._switch(at)
 
-    def _to(self, name: str) -> list[Link]:
-        return self._towards.get(name, [])
+    def _to(self, at: str) -> list[Link]:
+        return self._towards.get(at, [])
 
-    def _switch(self, name: str) -> None:
-        """Enable or disable the proxies to a node, all close together, by what is on their links and behind them."""
+    def _switch(self, at: str) -> None:
+        """Enable or disable the proxies to a node's address, all close together, by what is on their links and behind
+        them."""
         wanted: dict[Link, bool] = {}
-        for link in self._to(name):
-            state = self._links[link].state
+        for link in self._to(at):
+            state = self._links[Link(link.node, first_address(link.peer))].state
             if state is not None:
                 wanted[link] = self._is_open(link, state)
-                self._swallow(link, wanted=wanted[link] and name in self._gone)
+                self._swallow(link, wanted=wanted[link] and at in self._gone)
         changes = {link: on for link, on in wanted.items() if on != self._enabled[link]}
         if changes:
             before = self._api.switch({self._proxies[link].name: on for link, on in changes.items()})
@@ -231,7 +240,7 @@ class LinkFaults(LinkFaultInjector):
     def without_ours(self, name: str, proxy: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """What of a proxy, as Toxiproxy shows it, others did; None while our own faults on it are not known."""
         source, _, target = of_file_name(name).partition("->")
-        under = self._links.get(Link(source, target.partition(_NEXT)[0]))
+        under = self._links.get(Link(source, first_address(target.partition(_NEXT)[0])))
         if under is None:
             return proxy
         if under.state is None:

@@ -17,7 +17,7 @@ from ...remoting.node.network import Address
 from ..errors import HarnessError
 from ..faults.link_faults import Direction
 from ..faults.measuring import Route
-from ..topology import Link
+from ..topology import Link, first_address
 from .parts import PACKETS, PORTS, TOXIPROXY, HostFront, HostPackets, measured
 
 HostOf = Callable[[str], RemoteHost]
@@ -93,7 +93,7 @@ class HostsPorts:
         """Where each of these servers is to listen."""
         by_host: dict[RemoteHost, list[str]] = defaultdict(list)
         for name in names:
-            by_host[self._host_of(name)].append(name)
+            by_host[self._host_of(first_address(name))].append(name)
         under_way = {h: h.asking("call", PORTS, "take", len(here), own=True) for h, here in by_host.items()}
         found: dict[str, Address] = {}
         for host, here in by_host.items():

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
+from ..topology import broker_name
 from .causes import Cause, healed_from_ms, link_causes, process_causes
 from .hung import broker_causes, hung_brokers
 from .lists import may_have
+from .moved import forgotten, moved, restarted_ms
 from .named_brokers import named_to
 from .obligations import RouteState, route_states
 from .reach import cut_off_until, delayed_by_commits, failed_calls
@@ -45,11 +48,32 @@ class Absence:
     others: tuple[str, ...]
     """Brokers that were there throughout, and named to the client whenever it had to ask: a topic that one of them has
     does not lose its last broker."""
+    address: str | None = None
+    """Of the broker, where this one alone is lost, because it came back at another; None: the broker is."""
+
+    @property
+    def lost(self) -> str:
+        """What is lost, in words."""
+        return f"{self.broker} at {self.address}" if self.address else self.broker
+
+    @property
+    def after(self) -> str:
+        """Which fault's beginning, or end, it counts from; "" for none."""
+        return f"{self.fault_id} {'end' if self.address else 'start'}" if self.fault_id else ""
+
+    def names(self, route: Mapping[str, Any]) -> bool:
+        """Whether the route names the lost address."""
+        named = (route.get("brokers") or {}).get(broker_name(self.broker)) or {}
+        return self.address is not None and self.address in named.values()
 
 
 def absences(world: World) -> tuple[Absence, ...]:
     """Every stretch of every (client, broker) that outlasts the window of the client's routes."""
-    return world.memoized("absences", lambda: tuple(_absences(world)))
+    return world.memoized("absences", lambda: tuple(_numbered([*_absences(world), *_of_addresses(world)])))
+
+
+def _numbered(found: Iterable[Absence]) -> Iterator[Absence]:
+    return (replace(absence, id=number) for number, absence in enumerate(found))
 
 
 def _absences(world: World) -> list[Absence]:
@@ -80,7 +104,7 @@ def _absences(world: World) -> list[Absence]:
                     continue
                 found.append(
                     Absence(
-                        id=len(found),
+                        id=0,
                         client=client.name,
                         broker=broker,
                         fault_id=fault_id,
@@ -94,6 +118,50 @@ def _absences(world: World) -> list[Absence]:
                     )
                 )
     return found
+
+
+def _of_addresses(world: World) -> Iterator[Absence]:
+    """Of each broker that came back at another address the one before: it is nobody's from then on, and NameServers
+    name the new one as soon as the broker has registered with them."""
+    masters = {node.name: broker_causes(world)[node.name] for node in world.of_kind("broker")}
+    for broker, before, came_ms in moved(world):
+        for client in world.of_kind("producer", "consumer"):
+            end_ms = _until_disturbed(world, client.name, came_ms)
+            judged = forgotten(world, client.name, broker, came_ms)
+            if judged is None or judged[0] >= end_ms:
+                continue
+            hit = {name for name, causes in masters.items() if _is_hit(causes, came_ms, end_ms)}
+            lost = _Lost(world, client, came_ms, end_ms, *judged)
+            others, asks_ms = lost.others([name for name in masters if name == broker or name not in hit])
+            route_from_ms, from_ms, use = lost.due(asks_ms)
+            if others and route_from_ms < end_ms:
+                yield Absence(
+                    id=0,
+                    client=client.name,
+                    broker=broker,
+                    fault_id=_ended_by(world, broker, came_ms),
+                    start_ms=came_ms,
+                    removal_ms=judged[0],
+                    route_from_ms=route_from_ms,
+                    from_ms=from_ms,
+                    window=use._replace(latest_ms=from_ms - came_ms),
+                    end_ms=end_ms,
+                    others=others,
+                    address=before,
+                )
+
+
+def _ended_by(world: World, broker: str, came_ms: float) -> str:
+    """The last fault before that ended the broker's process."""
+    ended = (f.fault_id for f in reversed(world.process_faults(broker)) if f.ends_process and f.start_ms <= came_ms)
+    return next(ended, "")
+
+
+def _until_disturbed(world: World, client: str, from_ms: float) -> float:
+    """Until when the client runs on as it does then; `from_ms` itself where it does not run."""
+    hit = (fault for fault in world.process_faults(client) if fault.end_ms > from_ms)
+    ends = (life.end_ms for life in world.lives_of(client) if life.start_ms <= from_ms < life.end_ms)
+    return min([world.end_ms, max(ends, default=from_ms), *(max(fault.start_ms, from_ms) for fault in hit)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +219,12 @@ def _unrouted_by_hand(world: World, client: str, start_ms: float, end_ms: float)
 
 def _others(broker: str, processes: Mapping[str, Sequence[Cause]], start_ms: float, end_ms: float) -> tuple[str, ...]:
     return tuple(
-        other
-        for other, causes in processes.items()
-        if other != broker and not any(c.start_ms < end_ms and c.end_ms > start_ms for c in causes)
+        other for other, causes in processes.items() if other != broker and not _is_hit(causes, start_ms, end_ms)
     )
+
+
+def _is_hit(causes: Sequence[Cause], start_ms: float, end_ms: float) -> bool:
+    return any(c.start_ms < end_ms and c.end_ms > start_ms for c in causes)
 
 
 def merged(causes: Sequence[Cause], until_ms: float) -> list[tuple[float, float, str]]:
@@ -214,19 +284,12 @@ def _absence(
             return None
         settled_ms, window = max(state.settled_ms, start_ms), state.window
         refill = serves_window(world.timers_of(state.name_server))
-        refilled_ms = _restarted_ms(world, state) + refill.latest_ms
+        refilled_ms = restarted_ms(world, state) + refill.latest_ms
         if refilled_ms > settled_ms:  # until then it has no route to give, and a client keeps the old one
             settled_ms, window = refilled_ms, refill
         if latest is None or settled_ms > latest[0]:
             latest = (settled_ms, window)
     return latest
-
-
-def _restarted_ms(world: World, state: RouteState) -> float:
-    """When this NameServer process was started, if it was not there when the run began with filled tables."""
-    late = math.isfinite(world.joined_ms(state.name_server))
-    later = world.lives_of(state.name_server)[0 if late else 1 :]
-    return next((life.start_ms for life in later if life.incarnation == state.incarnation), -math.inf)
 
 
 def while_it_lives(world: World, client: NodeInfo, start_ms: float, end_ms: float) -> float:

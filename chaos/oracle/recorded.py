@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..faults.fault import Fault as FaultKind
 from ..faults.kinds import recorded
@@ -17,8 +17,17 @@ from .by_hand import INJECTION
 from .clocks import INJECTION as WRONG_CLOCK
 from .timers import Timers
 
+OLD_ADDRESS = "old_address"
+"""How it is `injected` that a client is told of a broker's address of before (moved.py)."""
 OURS = "ours"
 """Who made the nodes, where no row says otherwise."""
+
+
+class Move(NamedTuple):
+    """A node's process has another address than the one before from then on."""
+
+    from_ms: float
+    address: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +43,17 @@ class NodeInfo:
     """Of a client under test: the node whose links are its own."""
     host: str | None = None
     """Where it runs; None where the run has one host."""
+    moves: tuple[Move, ...] = ()
+    """Its later addresses, in order of time; `address` is the first."""
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Every address that it ever has."""
+        return tuple(dict.fromkeys(at for at in (self.address, *(move.address for move in self.moves)) if at))
+
+    def address_at(self, at_ms: float) -> str | None:
+        """The address of its process then, or, where it has none, of the one before."""
+        return next((move.address for move in reversed(self.moves) if move.from_ms <= at_ms), self.address)
 
     @property
     def is_under_test(self) -> bool:
@@ -94,8 +114,8 @@ class Fault:
 
     @property
     def by_hand(self) -> bool:
-        """Whether somebody asked for it (oracle/by_hand.py) and nothing failed."""
-        return self.injection in (INJECTION, WRONG_CLOCK)
+        """Whether somebody asked for it (oracle/by_hand.py), or it follows (moved.py), and nothing failed."""
+        return self.injection in (INJECTION, WRONG_CLOCK, OLD_ADDRESS)
 
     @property
     def ends_process(self) -> bool:
@@ -128,6 +148,22 @@ def list_of(value: object) -> list[Any]:
     """The list that `value` is, or is the JSON text of."""
     found = json.loads(value) if isinstance(value, str) else value
     return found if isinstance(found, list) else []
+
+
+def nodes_in(rows: Iterable[Mapping[str, Any]]) -> dict[str, NodeInfo]:
+    """By name, as the last row says of each; an address after the first is where it moved."""
+    found: dict[str, NodeInfo] = {}
+    for row in rows:
+        if row["event"] != "node":
+            continue
+        now, before = node_of(row), found.get(str(row["source"]))
+        if before is not None and before.address and now.address:
+            moves = before.moves
+            if now.address != (moves[-1].address if moves else before.address):
+                moves = (*moves, Move(float(row["time_ms"]), now.address))
+            now = replace(now, address=before.address, moves=moves)
+        found[now.name] = now
+    return found
 
 
 def node_of(row: Mapping[str, Any]) -> NodeInfo:

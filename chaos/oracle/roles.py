@@ -55,8 +55,8 @@ VOTE_MS, VOTES = 1_000.0 + 3_000.0, 2
 class Members(NamedTuple):
     """The brokers of one name."""
 
-    nodes: Mapping[str, str | None]
-    """Node to address."""
+    nodes: Mapping[str, tuple[str, ...]]
+    """Node to every address that it has, one after the other."""
     elected_by: str
     """Who elects their master: DLEDGER, CONTROLLER, or "" for nobody."""
     has_acting_master: bool
@@ -67,22 +67,22 @@ class Members(NamedTuple):
         return bool(self.elected_by)
 
     def owner(self, address: str) -> str | None:
-        return next((node for node, at in self.nodes.items() if at == address), None)
+        return next((node for node, at in self.nodes.items() if address in at), None)
 
 
 def members_of(world: World) -> Mapping[str, Members]:
     """Broker name to its brokers."""
 
     def found() -> Mapping[str, Members]:
-        names: dict[str, dict[str, str | None]] = {}
+        names: dict[str, dict[str, tuple[str, ...]]] = {}
         for node in world.of_kind("broker", "slave"):
-            names.setdefault(broker_name(node.name), {})[node.name] = node.address
+            names.setdefault(broker_name(node.name), {})[node.name] = node.addresses
         return {name: _members(world, nodes) for name, nodes in names.items()}
 
     return world.memoized("members", found)
 
 
-def _members(world: World, nodes: Mapping[str, str | None]) -> Members:
+def _members(world: World, nodes: Mapping[str, tuple[str, ...]]) -> Members:
     def says(setting: str) -> bool:
         said = world.run.get("settings") or {}
         return any(str((said.get(node) or {}).get(setting)).lower() == "true" for node in nodes)

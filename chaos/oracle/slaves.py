@@ -66,7 +66,7 @@ def served_by_slaves(world: World, consumer: str, master: str) -> Sequence[Stret
     of its routes, and a slave is there, reachable, and named by whichever NameServer it asks."""
 
     def found() -> Sequence[Stretch]:
-        lost = [a for a in absences(world) if a.client == consumer and a.broker == master]
+        lost = [a for a in absences(world) if (a.client, a.broker, a.address) == (consumer, master, None)]
         return merged(
             stretch for slave in slaves_of(world, master) for a in lost for stretch in _served(world, a, slave)
         )

@@ -35,7 +35,7 @@ from .recorded import (
     ends_judging,
     faults_in,
     lives_in,
-    node_of,
+    nodes_in,
     object_of,
     served_in,
     shared_by_dialler,
@@ -142,7 +142,7 @@ class World:
         picked.sort(key=lambda row: (row["time_ms"], row.get("incarnation") or 0, row["seq"]))
         begin = next((row for row in picked if row["event"] == "run_begin"), None)
         run = object_of(begin.get("value")) if begin else {}
-        nodes = {str(row["source"]): node_of(row) for row in picked if row["event"] == "node"}
+        nodes = nodes_in(picked)
         under_test = [node for node in nodes.values() if node.is_under_test]
         faults = shared_by_dialler(faults_in(picked), under_test) if under_test else faults_in(picked)
         if under_test:
@@ -170,7 +170,12 @@ class World:
             run=run,
         )
         made = made._with_acts(picked) if any(row["event"] == "admin" for row in picked) else made
-        return made._with_clocks(picked) if any(row["event"] == "clock" for row in picked) else made
+        made = made._with_clocks(picked) if any(row["event"] == "clock" for row in picked) else made
+        if any(node.moves for node in made.nodes):
+            from .moved import with_old_addresses  # it asks the obligations, which are of a World
+
+            return with_old_addresses(made)
+        return made
 
     def _with_acts(self, rows: Iterable[Mapping[str, Any]]) -> World:
         """The same with what was done by hand, and what it leaves open."""
@@ -219,6 +224,20 @@ class World:
         ]
         faults = sorted((*self.faults, *wrong), key=lambda f: (f.start_ms, f.fault_id, f.source, f.target or ""))
         return replace(self, clocks=clocks, faults=tuple(faults))
+
+    @property
+    def owners(self) -> Mapping[str, str]:
+        """Every address that any node ever has → the node."""
+        return self.memoized("owners", lambda: {at: node.name for node in self.nodes for at in node.addresses})
+
+    def address_at(self, node: str, at_ms: float) -> str | None:
+        """The node's address then; None for who has none."""
+        return next((one.address_at(at_ms) for one in self.nodes if one.name == node), None)
+
+    def had_before(self, node: str, address: str | None, at_ms: float) -> bool:
+        """Whether the address was the node's, and another is by then."""
+        moved = (one for one in self.nodes if one.name == node and one.moves)
+        return any(address in one.addresses and address != one.address_at(at_ms) for one in moved)
 
     def wall_ms(self, node: str, at_ms: float) -> float:
         """What the node's wall clock showed then."""

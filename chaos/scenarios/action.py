@@ -70,7 +70,7 @@ class ActionModel(BaseModel):
             for key in ("name", "injection", "links", "nodes", "hosts", "period_s", "duty")
             if entry[key]
         }
-        own = {key: value for key, value in what.items() if value != [] and (key, value) != ("implementation", None)}
+        own = {key: value for key, value in what.items() if value != [] and (key, value) not in _UNSAID}
         return {"at_s": entry["at_s"], "do": own.pop("do"), **said, **own}
 
     @model_validator(mode="after")
@@ -103,6 +103,8 @@ def _example(what: Action) -> str:
     return "[ns-0]" if name_servers else "[broker-a]"
 
 
+_UNSAID = (("implementation", None), ("new_address", False))
+"""What an entry need not say of itself."""
 _ENTRY_KEYS = ("at_s", "links", "nodes", "hosts", "name", "period_s", "duty", "injection")
 _ANY_KEYS = frozenset(key for kind in ACTIONS.values() for key in kind.model_fields)
 

@@ -33,6 +33,7 @@ from .implementations import check_implementations, implementations_of, said_by_
 from .incident import IncidentModel, PromisesModel, check_incident
 from .lists import check_lists
 from .named import check_names, refuse_kept_channels
+from .new_addresses import addresses_of, check_new_addresses
 from .nodes import check_in_order, check_nodes, slaves_of
 from .placement import Offer, PlacementModel, check_placement, placed
 from .reading import read, refuse_booleans
@@ -253,6 +254,10 @@ class Scenario(_Model):
         """Node to `implementation` of each of its processes, in order, of those that do not stay what they were."""
         return upgrades_of(self.unfolded(), self.topology().members, self.implementations())
 
+    def addresses(self) -> dict[str, tuple[str, ...]]:
+        """Node to which of its addresses each of its processes has, in order, of those that do not keep theirs."""
+        return addresses_of(self.unfolded(), self.topology().members)
+
     def implementation_of(self, node: str) -> str:
         """Whose program the node is: ours, apache-VERSION or apache:FOLDER."""
         return self.implementations().get(node, OURS)
@@ -338,6 +343,7 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
     check_in_order(scenario.nodes, scenario.topology(), scenario.implementations(), file=file)
     check_elections(scenario, file=file)
     check_upgrades(scenario, file=file)
+    check_new_addresses(scenario, file=file)
     check_clocks(scenario, file=file)
     if scenario.defect is not None:
         defect = found_defect(scenario.defect, file=file, key="defect", beside=Path(file).parent)

@@ -87,11 +87,14 @@ def _flapping(entry: ActionModel, fault_id: str, until_s: float) -> Iterable[Pla
         at_s = round(entry.at_s + cycle * entry.period_s, 6)
 
 
+_AS_IT_WAS = Restart()
+
+
 def _restarted(
-    entry: ActionModel, node: str, at_s: float, by: str, down_s: float, implementation: str | None = None
+    entry: ActionModel, node: str, at_s: float, by: str, down_s: float, how: Restart = _AS_IT_WAS
 ) -> list[Planned]:
     """One node, taken down and started again."""
-    restart = type(entry)(at_s=at_s + down_s, what=Restart(implementation=implementation), nodes=(node,))
+    restart = type(entry)(at_s=at_s + down_s, what=how, nodes=(node,))
     if by == "stop" and not down_s:
         return [Planned(at_s, restart)]
     down = type(entry)(at_s=at_s, what=Stop() if by == "stop" else Kill(), nodes=(node,))
@@ -102,7 +105,8 @@ def _rolling(entry: ActionModel, rolling: RollingRestart, members: Members) -> l
     found: list[Planned] = []
     for number, node in enumerate(nodes_of(entry.nodes, members)):
         at_s = round(entry.at_s + number * (rolling.pause_s + rolling.down_s), 6)
-        first, *rest = _restarted(entry, node, at_s, rolling.by, rolling.down_s, rolling.implementation)
+        how = Restart(implementation=rolling.implementation, new_address=rolling.new_address)
+        first, *rest = _restarted(entry, node, at_s, rolling.by, rolling.down_s, how)
         found.append(first._replace(after_s=rolling.pause_s))
         found += [one._replace(after_s=rolling.down_s) for one in rest]
     return found

@@ -90,6 +90,11 @@ class HistoryBuilder:
         self.event("harness", "node", source=name, address=address_of(name) if listens else None, value={"kind": kind})
         return self.event(name, "started")
 
+    def moved(self, name: str, address: str) -> HistoryBuilder:
+        """Its next process has that address."""
+        value = {"kind": role_of(name)}
+        return self.event("harness", "node", source=name, address=address, value=value).restarted(name)
+
     def restarted(self, name: str) -> HistoryBuilder:
         self.incarnations[name] = self.incarnations.get(name, 0) + 1
         return self.event(name, "started")

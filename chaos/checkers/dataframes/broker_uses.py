@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from ...oracle.lost_brokers import Absence
 from ...oracle.world import World
 from ...topology import broker_name
-from ..broker_uses import Use, Uses
+from ..broker_uses import Use, Uses, lost_at
 from ..control import Control
 from ..route_tables import exists
 from .gathering import Gathering
@@ -45,10 +45,7 @@ def broker_uses(gathering: Gathering, world: World, found: Sequence[Absence]) ->
 
 def _uses(history: DataFrame, world: World, found: Sequence[Absence]) -> DataFrame:
     """id, client, op_id, topic, time_ms, at_ms, from_ms, is_lost, reaches_ms: attempts and pulls in absences."""
-    addresses = {node.name: node.address for node in world.of_kind("broker", "slave")} if world.has_slaves else {}
-    rows = [
-        (a.id, a.client, broker_name(a.broker), addresses.get(a.broker), a.start_ms, a.from_ms, a.end_ms) for a in found
-    ]
+    rows = [(a.id, a.client, broker_name(a.broker), lost_at(a, world), a.start_ms, a.from_ms, a.end_ms) for a in found]
     schema = "id int, client string, lost string, lost_at string, start_ms double, from_ms double, end_ms double"
     absent = frame(history, rows, schema)
     began = traffic(history).where(
@@ -70,7 +67,7 @@ def _uses(history: DataFrame, world: World, found: Sequence[Absence]) -> DataFra
 
 
 _is_there = F.coalesce(F.col("address") == F.col("lost_at"), F.lit(True))
-"""Of a name with slaves it is the address that says which broker was used."""
+"""Of a name with slaves, or of a broker that came back at another, it is the address that says what was used."""
 
 
 def _late(history: DataFrame, late: DataFrame, bounded: Mapping[int, Collection[str]]) -> dict[int, Uses]:

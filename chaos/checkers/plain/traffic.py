@@ -14,7 +14,7 @@ from ...topology import broker_name
 from ...verdict import Verdict
 from .. import CHECKS
 from ..answers_asked_for import Answers
-from ..broker_uses import BrokerUses, Use, Uses
+from ..broker_uses import BrokerUses, Use, Uses, lost_at
 from ..control import Control
 from ..dead_brokers_avoided import judged_absences, measured_lags
 from ..no_acknowledged_loss import Fates
@@ -63,7 +63,6 @@ def _uses(rows: Rows, control: Control, world: World) -> BrokerUses:
             held[topic.node].add(topic.topic)
     found: dict[tuple[str, str, float], Uses] = {}
     absences = judged_absences(world)
-    addresses = {node.name: node.address for node in world.of_kind("broker", "slave")} if world.has_slaves else {}
     lags = measured_lags(control, world, absences)
     for absence in absences:
         bounded = {topic for other in absence.others for topic in held.get(other, ())}
@@ -74,7 +73,7 @@ def _uses(rows: Rows, control: Control, world: World) -> BrokerUses:
                 continue
             chosen_ms = at_ms - (world.timers.T_ms if row.get("attempt") else 0.0)
             after = int(at_ms >= absence.from_ms)
-            own = addresses.get(absence.broker)
+            own = lost_at(absence, world)
             is_there = own is None or row.get("address") in (own, None)
             if row["broker_name"] != broker_name(absence.broker) or not is_there:
                 uses = uses.plus(Uses(after=after))

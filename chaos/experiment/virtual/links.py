@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from ....remoting.node.network import Address
 from ....remoting.node.recording import Recorder
 from ...faults.bandwidth_proof import BandwidthProofs
-from ...faults.injector import LinkFaultInjector, LinkUnderFault
+from ...faults.injector import LinkFaultInjector
 from ...faults.link_faults import LinkState
 from ...faults.link_probes import LinkProbes
 from ...faults.measuring import Measuring, Route
@@ -32,15 +32,16 @@ class MemoryLinkFaults(LinkFaultInjector):
         self._network.lay(upstreams)
         for link, peer in upstreams.items():
             self._peers[link] = peer
-            self._links[link] = LinkUnderFault(link=link)
-            self._record("link", source=link.node, target=link.peer, address=str(peer), injection="memory")
+            if self._add(link):
+                self._record("link", source=link.node, target=link.peer, address=str(peer), injection="memory")
 
     def watch_bandwidth(self, stack: ExitStack) -> None:
         """Limits prove themselves from now on, by a process of the harness's own that ends with `stack`."""
         process = self._network.scheduler.process("bandwidth-proof")
 
         def way(link: Link) -> Route:
-            return Route(NodeNetwork(self._network, process, link.node), self._peers[link])
+            peer = self._peers[Link(link.node, self._at(link.peer))]
+            return Route(NodeNetwork(self._network, process, link.node), peer)
 
         async def note(event: str, /, **fields: object) -> None:
             self._record(event, **fields)

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...oracle.recorded import Fault
 from ...oracle.world import World
+from ...topology import later_address
 from ...verdict import Validity, Verdict
 from ..happened import happened
 from ..sentences import allowed_sentence, example_sentence
@@ -107,7 +108,11 @@ class Names:
     """The names of nodes in place of their addresses, which no person knows by heart."""
 
     def __init__(self, world: World) -> None:
-        self._of = {node.address: node.name for node in world.nodes if node.address}
+        self._of = {
+            address: node.name if number == 1 else later_address(node.name, number)
+            for node in world.nodes
+            for number, address in enumerate(node.addresses, start=1)
+        }
         known = sorted(map(re.escape, self._of), key=len, reverse=True)
         self._pattern = re.compile(rf"(?<![\w.:])(?:{'|'.join(known)})(?!\d)") if known else None
 

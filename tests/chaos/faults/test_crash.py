@@ -161,6 +161,25 @@ def test_a_paused_process_still_accepts(world: World):
     assert answers(world.dials[NEAR])
 
 
+def test_nobody_is_at_a_later_address_before_it_is_taken_nor_at_an_earlier_one_after_that(
+    world: World, ports: PortHolder
+) -> None:
+    later = {Link(link.node, "ns-0@2"): ports.take() for link in (NEAR, FAR)}
+    address = Address(*next(iter(later.values())))
+    dials = world.links.open(dict.fromkeys(later, address), ports)
+    assert all(map(is_refused, dials.values()))
+    world.crash()
+    world.links.move("ns-0")
+    world.server = Server(address)
+    world.start()
+    assert all(map(answers, dials.values()))
+    assert all(map(is_refused, world.dials.values()))
+    with world.links.fault(Cut(), [NEAR]):
+        assert is_refused(dials[Link(NEAR.node, "ns-0@2")])
+        assert answers(dials[Link(FAR.node, "ns-0@2")])
+    assert [row["target"] for row in world.rows if row["event"] == "link"] == ["ns-0", "ns-0"]
+
+
 def test_a_cut_that_ends_while_the_peer_is_gone_lets_nobody_dial_and_one_that_outlasts_it_neither(world: World):
     with world.links.fault(Cut(), [NEAR]):
         world.crash()
