@@ -36,6 +36,7 @@ from .named import check_names, refuse_kept_channels
 from .new_addresses import addresses_of, check_new_addresses
 from .nodes import check_in_order, check_nodes, slaves_of
 from .placement import Offer, PlacementModel, check_placement, placed
+from .readdressed import listing, readdressed
 from .reading import read, refuse_booleans
 from .refused import allowed_at, key_of, shown_of
 from .series import Plan, planned, refuse_series
@@ -319,6 +320,7 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
     except ValidationError as exc:
         error = min(exc.errors(), key=lambda one: one["type"] == "missing")  # a misspelt key says what it should be
         raise ScenarioError(file, key_of(error), shown_of(error), allowed_at(error, Scenario)) from exc
+    scenario = _readdressed(scenario, file=file)
     check_lists(scenario.cluster.name_server_list, scenario.timeline, scenario.topology(), file=file)
     check_zones(scenario.zones, scenario.topology(), file=file)
     check_placement(scenario.placement, scenario.topology(), file=file)
@@ -353,6 +355,20 @@ def parse(document: dict[str, Any], *, file: str) -> Scenario:
         check_incident(scenario.incident, scenario.checks, file=file)
         _without_incident(document, scenario.incident, file=file)
     return scenario
+
+
+def _readdressed(scenario: Scenario, *, file: str) -> Scenario:
+    """The scenario with each NameServer that comes back at another address as one that is removed, and another."""
+    timeline, joins, first = readdressed(scenario.timeline, scenario.topology(), file=file)
+    if not joins:
+        return scenario
+    nodes = {name: NodeModel(joins_at_s=at_s) for name, at_s in joins.items()} | scenario.nodes
+    by_http = scenario.cluster.name_server_list is not None
+    for name in () if by_http else listing(scenario.topology()):
+        if name not in nodes or nodes[name].name_servers is None:
+            nodes[name] = nodes.get(name, NodeModel()).model_copy(update={"name_servers": first})
+    cluster = scenario.cluster.model_copy(update={"name_servers": len(first) + len(joins)})
+    return scenario.model_copy(update={"timeline": timeline, "nodes": nodes, "cluster": cluster})
 
 
 def _without_incident(document: Mapping[str, Any], incident: IncidentModel, *, file: str) -> Scenario:

@@ -60,7 +60,7 @@ def check_new_addresses(scenario: OfScenario, *, file: str) -> None:
         key = f"timeline.{index}.new_address"
         for node in (each for name in entry.nodes for each in topology.members(name)):
             if topology.kinds[node] not in _THAT_MOVE:
-                raise ScenarioError(file, key, "true", f"a restart of brokers: {node} is none")
+                raise ScenarioError(file, key, "true", f"a restart of brokers or of NameServers: {node} is neither")
             moved.add(node)
         if others := {**apaches, **scenario.cluster.clients}:
             allowed = f"brokers and clients that are all ours: {next(iter(others))} is not"

@@ -38,7 +38,11 @@ def test_a_restart_that_says_nothing_of_it_is_written_as_before() -> None:
 @pytest.mark.parametrize(
     ("steps", "key", "allowed"),
     [
-        (("{at_s: 20, do: restart, nodes: [ns-0], new_address: true}",), "timeline.0.new_address", "ns-0 is none"),
+        (
+            ("{at_s: 20, do: restart, nodes: [producer-0], new_address: true}",),
+            "timeline.0.new_address",
+            "producer-0 is neither",
+        ),
         (
             (MOVE, "{at_s: 60, do: restart_storm, nodes: [brokers], restarts: 3}"),
             "timeline.1.nodes",

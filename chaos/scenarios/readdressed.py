@@ -1,0 +1,102 @@
+"""NameServers that come back at another address, as what they are to RocketMQ: one that is removed, and another.
+
+    {at_s: 60, do: restart, nodes: [ns-0], new_address: true}        60 ns-0 is removed · ns-3 joins
+    lists that are not said, or name ns-0                            keep ns-0's old address, where nobody is any more
+    the timeline from then on (and lists by HTTP) says ns-0          and means ns-3
+
+So the history, the oracle and the checks know no NameServer that moves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from ..errors import ScenarioError
+from ..faults.kinds import NameServerList
+from ..faults.link_faults import Heal
+from ..faults.process_faults import Kill, Remove, Restart, RollingRestart, Stop
+from ..topology import GROUPS, NodeKind, Topology
+
+if TYPE_CHECKING:
+    from .action import ActionModel
+
+_LISTING = (*GROUPS["brokers"], NodeKind.PRODUCER, NodeKind.CONSUMER)
+A = TypeVar("A", bound="ActionModel")
+
+
+def readdressed(
+    timeline: Sequence[A], topology: Topology, *, file: str
+) -> tuple[tuple[A, ...], Mapping[str, float], tuple[str, ...]]:
+    """The timeline without them, when each new one joins, in order, and who has to be told which NameServers were
+    there at first; nothing new where no NameServer moves."""
+    first = topology.of(NodeKind.NAME_SERVER)
+    now, joins = {name: name for name in first}, dict[str, float]()
+    done: list[A] = []
+    for index, entry in enumerate(timeline):
+        moved = _moved(entry, topology)
+        if moved and (rest := [node for node in _nodes(entry, topology) if node not in first]):
+            allowed = f"NameServers alone, and others in an entry of their own: {rest[0]} is none"
+            raise ScenarioError(file, f"timeline.{index}.nodes", ", ".join(entry.nodes), allowed)
+        for number, node in enumerate(moved):
+            down_s, every_s = _times(entry)
+            at_s, later = round(entry.at_s + number * every_s, 6), f"ns-{len(first) + len(joins)}"
+            if not _taken_away(done, now[node]):
+                done.append(type(entry)(at_s=at_s, what=Remove(), nodes=(now[node],)))
+            joins[later] = round(at_s + down_s, 6)
+            now[node] = later
+        if not moved:
+            done.append(_renamed(entry, now))
+    if not joins:
+        return tuple(timeline), {}, ()
+    done.sort(key=lambda entry: entry.at_s)
+    if max(joins.values()) > max(entry.at_s for entry in done):
+        done.append(type(done[0])(at_s=max(joins.values()), what=Heal()))  # until when the timeline lasts
+    return tuple(done), joins, first
+
+
+def _nodes(entry: ActionModel, topology: Topology) -> list[str]:
+    return [node for name in entry.nodes for node in topology.members(name)]
+
+
+def _moved(entry: ActionModel, topology: Topology) -> list[str]:
+    """The NameServers that this entry has come back elsewhere."""
+    if not isinstance(entry.what, Restart | RollingRestart) or not entry.what.new_address:
+        return []
+    return [node for node in _nodes(entry, topology) if topology.kinds[node] is NodeKind.NAME_SERVER]
+
+
+def _times(entry: ActionModel) -> tuple[float, float]:
+    """For how long each is away, and how long after the one before it goes."""
+    rolling = entry.what
+    return (rolling.down_s, rolling.pause_s + rolling.down_s) if isinstance(rolling, RollingRestart) else (0.0, 0.0)
+
+
+def _taken_away(done: list[A], node: str) -> bool:
+    """Whether it is down already; then it was removed when it went."""
+    at = next((i for i in reversed(range(len(done))) if node in done[i].nodes), None)
+    if at is None or not isinstance(done[at].what, Kill | Stop):
+        return False
+    entry, others = done[at], tuple(one for one in done[at].nodes if one != node)
+    done[at] = type(entry)(at_s=entry.at_s, what=Remove(), nodes=(node,))
+    if others:
+        done.insert(at, entry.model_copy(update={"nodes": others}))
+    return True
+
+
+def _renamed(entry: A, now: Mapping[str, str]) -> A:
+    """The same of whoever bears these names now."""
+
+    def named(text: str) -> str:
+        return re.sub(r"\bns-\d+\b", lambda found: now.get(found[0], found[0]), text)
+
+    changed: dict[str, object] = {"nodes": tuple(map(named, entry.nodes)), "links": tuple(map(named, entry.links))}
+    if isinstance(entry.what, NameServerList):
+        changed["what"] = entry.what.model_copy(update={"name_servers": tuple(map(named, entry.what.name_servers))})
+    return entry.model_copy(update=changed)
+
+
+def listing(topology: Topology) -> tuple[str, ...]:
+    """Those who have a list of NameServers of their own."""
+    return topology.of(*_LISTING)
