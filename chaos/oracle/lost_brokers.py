@@ -18,9 +18,10 @@ from ..topology import broker_name
 from .causes import Cause, healed_from_ms, link_causes, process_causes
 from .hung import broker_causes, hung_brokers
 from .lists import may_have
-from .moved import forgotten, moved, restarted_ms
+from .moved import forgotten, restarted_ms
 from .named_brokers import named_to
 from .obligations import RouteState, route_states
+from .old_addresses import moved
 from .reach import cut_off_until, delayed_by_commits, failed_calls
 from .recorded import NodeInfo
 from .told_by_hand import told_by_hand
@@ -124,7 +125,7 @@ def _of_addresses(world: World) -> Iterator[Absence]:
     """Of each broker that came back at another address the one before: it is nobody's from then on, and NameServers
     name the new one as soon as the broker has registered with them."""
     masters = {node.name: broker_causes(world)[node.name] for node in world.of_kind("broker")}
-    for broker, before, came_ms in moved(world):
+    for broker, before, _, came_ms in moved(world):
         for client in world.of_kind("producer", "consumer"):
             end_ms = _until_disturbed(world, client.name, came_ms)
             judged = forgotten(world, client.name, broker, came_ms)

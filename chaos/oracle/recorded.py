@@ -18,7 +18,7 @@ from .clocks import INJECTION as WRONG_CLOCK
 from .timers import Timers
 
 OLD_ADDRESS = "old_address"
-"""How it is `injected` that a client is told of a broker's address of before (moved.py)."""
+"""How it is `injected` that a client may be told of an address of before (old_addresses.py)."""
 OURS = "ours"
 """Who made the nodes, where no row says otherwise."""
 
@@ -114,7 +114,7 @@ class Fault:
 
     @property
     def by_hand(self) -> bool:
-        """Whether somebody asked for it (oracle/by_hand.py), or it follows (moved.py), and nothing failed."""
+        """Whether somebody asked for it (oracle/by_hand.py), or it follows (old_addresses.py), and nothing failed."""
         return self.injection in (INJECTION, WRONG_CLOCK, OLD_ADDRESS)
 
     @property

@@ -25,6 +25,7 @@ from .client_profiles import ClientProfile, profile_of, timers_under_test
 from .clocks import INJECTION as WRONG_CLOCK
 from .clocks import ClockChange, changes_of, wall_ms, wrong_times
 from .hosts import Blind, hosts_in
+from .old_addresses import old_addresses
 from .recorded import (
     OURS,
     Fault,
@@ -171,11 +172,12 @@ class World:
         )
         made = made._with_acts(picked) if any(row["event"] == "admin" for row in picked) else made
         made = made._with_clocks(picked) if any(row["event"] == "clock" for row in picked) else made
-        if any(node.moves for node in made.nodes):
-            from .moved import with_old_addresses  # it asks the obligations, which are of a World
+        old = old_addresses(made) if any(node.moves for node in made.nodes) else ()
+        return made._with_faults(old) if old else made
 
-            return with_old_addresses(made)
-        return made
+    def _with_faults(self, more: Iterable[Fault]) -> World:
+        faults = sorted((*self.faults, *more), key=lambda f: (f.start_ms, f.fault_id, f.source, f.target or ""))
+        return replace(self, faults=tuple(faults))
 
     def _with_acts(self, rows: Iterable[Mapping[str, Any]]) -> World:
         """The same with what was done by hand, and what it leaves open."""
@@ -202,8 +204,7 @@ class World:
             Fault(one.act.act_id, one.act.f, INJECTION, one.source, one.target, None, one.start_ms, one.end_ms)
             for one in affected(acts, around)
         )
-        faults = sorted((*self.faults, *open_), key=lambda f: (f.start_ms, f.fault_id, f.source, f.target or ""))
-        return replace(self, acts=acts, faults=tuple(faults))
+        return replace(self._with_faults(open_), acts=acts)
 
     def _with_clocks(self, rows: Iterable[Mapping[str, Any]]) -> World:
         """The same with what was done to wall clocks, and what NameServers may therefore do."""
@@ -222,8 +223,7 @@ class World:
             for server in self.of_kind("name_server")
             for one in wrong_times(clocks.get(server.name, ()), brokers, self.timers_of, faults_of, self.end_ms)
         ]
-        faults = sorted((*self.faults, *wrong), key=lambda f: (f.start_ms, f.fault_id, f.source, f.target or ""))
-        return replace(self, clocks=clocks, faults=tuple(faults))
+        return replace(self._with_faults(wrong), clocks=clocks)
 
     @property
     def owners(self) -> Mapping[str, str]:

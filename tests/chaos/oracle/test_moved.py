@@ -63,7 +63,8 @@ def test_where_a_name_server_cannot_hear_of_the_new_one_the_old_one_is_named_unt
     assert known is not None
     assert known[0] == pytest.approx(10_000 + 130_000, abs=3_000)  # E + S after its last word
     (told,) = (f for f in world.link_faults("producer-0", "broker-a") if f.by_hand)
-    assert (told.start_ms, told.end_ms) == (CAME_MS, known[0])
+    assert told.start_ms == CAME_MS
+    assert known[0] <= told.end_ms < 200_000
     assert {one.removal_ms for one in old_addresses(world)} == {known[0]}
 
 

@@ -212,8 +212,8 @@ def test_an_entry_written_with_its_defaults_has_the_keys_of_its_do_and_no_others
     timeline = f"timeline: [{before}{{at_s: 5, do: {do}, {numbers}{targets}}}]"
     scenario = model.load(write(tmp_path, f"checks: [routes_converge]\n{cluster}\n{timeline}"))
     entry = scenario.model_dump(mode="json")["timeline"][-1]
-    # a heal says either what it heals by name, or which links; a restart whose program it is, where that changes
-    said = set(ACTIONS[do].model_fields) - {"faults", "implementation"}
+    # a heal says either what it heals by name, or which links; a restart whose program it is, and that it moves
+    said = set(ACTIONS[do].model_fields) - {"faults", "implementation", "new_address"}
     assert set(entry) == {"at_s", "do", *said, *filter(None, [ACTIONS[do].acts_on])}
     assert model.load(write(tmp_path, scenario.to_yaml())) == scenario
 
