@@ -137,7 +137,7 @@ _CATALOGUE: tuple[Event, ...] = (
         "harness",
         ("source", "address", "value"),
         "a node of the run; value.kind is its role, value.implementation who made it where it is not ours, value.host "
-        "its host where a run has several",
+        "its host where a run has several; with another address than its row before: where its next process listens",
     ),
     Event(
         "host_clock",
