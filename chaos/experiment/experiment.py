@@ -36,7 +36,7 @@ from ..faults.link_faults import Heal, LinkFault
 from ..faults.process_faults import Absent, ProcessFault, Restart, Resume
 from ..faults.processes import ProcessFaults, not_done
 from ..history.merge import to_parquet
-from ..oracle.client_profiles import ClientProfile, profile_of
+from ..oracle.client_profiles import profile_of
 from ..scenarios.action import ActionModel
 from ..scenarios.by_hand import replaced_by
 from ..scenarios.elections import elected
@@ -47,8 +47,8 @@ from .chosen_links import chosen_links
 from .fault_news import FaultNews, Heard
 from .hand_acts import HandActs
 from .last_faults import LastFaults
-from .nodes import NodePlan, about, about_node, cold, listing, timers_of
-from .outside_clients import ClientUnderTest, about_client
+from .nodes import NodePlan, about, cold, listing, timers_of
+from .outside_clients import ClientUnderTest
 from .run_folder import RunFolder
 from .stage import Nodes, Result, Stage, Starts
 from .steps import steps_of
@@ -199,12 +199,7 @@ class Experiment:
 
     def _note_node(self, name: str) -> None:
         """The node's row, with the address that it has now."""
-        address, scenario = self._at.advertised.get(name), self.scenario
-        of_client = name in scenario.cluster.clients
-        value = self._about_client(name) if of_client else about_node(scenario, name, scenario.topology().kinds[name])
-        if (host := self.stage.host_name(name)) is not None:
-            value["host"] = host
-        self._record("node", source=name, address=address and str(address), value=value)
+        self._record("node", **self._at.row(self.scenario, name, self.stage.host_name(name)))
 
     def _moves(self, name: str) -> None:
         """The node's next process has another address."""
@@ -291,7 +286,7 @@ class Experiment:
     def _warm_up(self) -> None:
         """Apache's brokers have answered a send: a JVM's first takes it up to a second of the machine's time, which
         is nothing of what the run is about, and at x3 as long as a client waits."""
-        brokers = {name: self._advertised[name] for name in self._there(cold(self.scenario))}
+        brokers = self._at.of(self._there(cold(self.scenario)))
         if not brokers:
             return
         with self._or_not_done(PROBER, "warm_up"):
@@ -343,17 +338,12 @@ class Experiment:
             self.scenario = parse(document, file="client")
             links = [link for link in self.scenario.topology().links if link.node == name]
             self.stage.join(name, {link: self._at.listen[link.peer] for link in links})
-            self._record("node", source=name, address=None, value=self._about_client(name))
+            self._note_node(name)
         elif profile is not None and profile != (self.scenario.cluster.clients[name] or profile):
             allowed = f"{self.scenario.cluster.clients[name]}, as it was declared"
             raise ScenarioError("client", "profile", repr(profile), allowed)
-        return self.stage.client_under_test(name, self._profile_of(name), self._at.advertised, self._record)
-
-    def _profile_of(self, client: str) -> ClientProfile:
-        return profile_of(self.scenario.cluster.clients[client], self.scenario.profile)
-
-    def _about_client(self, name: str) -> dict[str, object]:
-        return about_client(name, self._profile_of(name), NodeKind.EXTERNAL)
+        rules = profile_of(self.scenario.cluster.clients[name], self.scenario.profile)
+        return self.stage.client_under_test(name, rules, self._at.advertised, self._record)
 
     @property
     def now_s(self) -> float:

@@ -6,8 +6,11 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 
 from ...remoting.node.network import Address
+from ..oracle.client_profiles import profile_of
 from ..scenarios.model import Scenario
-from ..topology import Link
+from ..topology import Link, NodeKind
+from .nodes import about_node
+from .outside_clients import about_client
 from .stage import Stage
 
 
@@ -42,6 +45,17 @@ class Whereabouts:
     def move(self, node: str) -> None:
         """The node is at its next address from now on."""
         self.advertised[node] = self._told[self._later[node].pop(0)]
+
+    def row(self, scenario: Scenario, name: str, host: str | None) -> dict[str, object]:
+        """What a `node` row says of the node, with the address that it has now."""
+        address, clients = self.advertised.get(name), scenario.cluster.clients
+        if name in clients:
+            value = about_client(name, profile_of(clients[name], scenario.profile), NodeKind.EXTERNAL)
+        else:
+            value = about_node(scenario, name, scenario.topology().kinds[name])
+        if host is not None:
+            value["host"] = host
+        return {"source": name, "address": address and str(address), "value": value}
 
     def of(self, names: Iterable[str]) -> dict[str, Address]:
         """What is told of these now."""
