@@ -238,7 +238,7 @@ DEFECTS = (
         kinds=_LASTING,
         scenario="broker-moves",
         caught_by=checks("dead_brokers_avoided"),
-        also=checks("recovery_time"),
+        also=checks("availability", "commits_follow_work", "living_are_used", "recovery_time", "timers_kept"),
         plant=_keeps_the_first_address,
     ),
     Defect(

@@ -171,7 +171,10 @@ DEFECTS = (
         nodes=_ONE,
         scenario="broker-moves",
         caught_by=checks("routes_are_true", "answers_are_true", "routes_converge"),
-        also=checks("client_routes_are_true", "dead_brokers_avoided", "recovery_time"),  # of the clients that sit there
+        also=checks(
+            *("availability", "client_routes_are_true", "commits_follow_work", "dead_brokers_avoided"),
+            *("living_are_used", "messages_delivered", "recovery_time", "registrations_are_kept"),
+        ),  # of the clients that sit there
         plant=_keeps_the_first_address,
     ),
     Defect(

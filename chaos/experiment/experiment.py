@@ -332,9 +332,8 @@ class Experiment:
         ScenarioError for a name or a profile that cannot be.
         """
         if name not in self.scenario.cluster.clients:
-            cluster = self.scenario.cluster
             document = self.scenario.model_dump(mode="json")
-            document["cluster"]["clients"] = {**cluster.clients, name: profile}
+            document["cluster"]["clients"] = {**self.scenario.cluster.clients, name: profile}
             self.scenario = parse(document, file="client")
             links = [link for link in self.scenario.topology().links if link.node == name]
             self.stage.join(name, {link: self._at.listen[link.peer] for link in links})
