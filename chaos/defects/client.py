@@ -206,6 +206,9 @@ def _keeps_the_first_address(node: Node) -> None:
         def __setitem__(self, broker_name: str, addresses: Mapping[int, Address]) -> None:
             super().__setitem__(broker_name, first.setdefault(broker_name, addresses))
 
+        def __delitem__(self, broker_name: str) -> None:
+            """Not even when no route names it."""
+
     replace_part(cache, "broker_addr_table", Kept())
 
 

@@ -45,8 +45,21 @@ def broker_uses(gathering: Gathering, world: World, found: Sequence[Absence]) ->
 
 def _uses(history: DataFrame, world: World, found: Sequence[Absence]) -> DataFrame:
     """id, client, op_id, topic, time_ms, at_ms, from_ms, is_lost, reaches_ms: attempts and pulls in absences."""
-    rows = [(a.id, a.client, broker_name(a.broker), lost_at(a, world), a.start_ms, a.from_ms, a.end_ms) for a in found]
-    schema = "id int, client string, lost string, lost_at string, start_ms double, from_ms double, end_ms double"
+    rows = [
+        (
+            a.id,
+            a.client,
+            broker_name(a.broker),
+            lost_at(a, world),
+            a.address is not None,
+            a.start_ms,
+            a.from_ms,
+            a.end_ms,
+        )
+        for a in found
+    ]
+    schema = "id int, client string, lost string, lost_at string, alone boolean"
+    schema += ", start_ms double, from_ms double, end_ms double"
     absent = frame(history, rows, schema)
     began = traffic(history).where(
         F.col("event").isin("send_attempt", "pull")
@@ -66,7 +79,7 @@ def _uses(history: DataFrame, world: World, found: Sequence[Absence]) -> DataFra
     )
 
 
-_is_there = F.coalesce(F.col("address") == F.col("lost_at"), F.lit(True))
+_is_there = F.coalesce(F.col("address") == F.col("lost_at"), ~F.col("alone"))
 """Of a name with slaves, or of a broker that came back at another, it is the address that says what was used."""
 
 

@@ -74,7 +74,7 @@ def _uses(rows: Rows, control: Control, world: World) -> BrokerUses:
             chosen_ms = at_ms - (world.timers.T_ms if row.get("attempt") else 0.0)
             after = int(at_ms >= absence.from_ms)
             own = lost_at(absence, world)
-            is_there = own is None or row.get("address") in (own, None)
+            is_there = own is None or row.get("address") == own or (row.get("address") is None and not absence.address)
             if row["broker_name"] != broker_name(absence.broker) or not is_there:
                 uses = uses.plus(Uses(after=after))
                 continue

@@ -51,7 +51,7 @@ def history(ns_1: str | None = NEW, client: str = NEW) -> HistoryBuilder:
     return builder
 
 
-def use(builder: HistoryBuilder, at_s: float, broker: str, address: str) -> HistoryBuilder:
+def use(builder: HistoryBuilder, at_s: float, broker: str, address: str | None) -> HistoryBuilder:
     about = {"type": "invoke", "op_id": f"op-{at_s}"}
     builder.at(at_s).event("producer-0", "send", topic="orders", msg_key=f"op-{at_s}", **about)
     return builder.event("producer-0", "send_attempt", attempt=0, broker_name=broker, address=address, **about)
@@ -77,9 +77,12 @@ def test_a_route_with_the_old_address_is_invalid_when_a_client_must_have_the_new
     assert {(one.who, one.what) for one in verdict.examples} >= {("producer-0", "broker-a")}
 
 
-@pytest.mark.parametrize(("address", "expected"), [(NEW, Validity.VALID), (OLD, Validity.INVALID)])
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [(NEW, Validity.VALID), (None, Validity.VALID), (OLD, Validity.INVALID)],  # None: it knew of none
+)
 def test_a_client_that_sends_to_the_old_address_later_than_its_poll_is_invalid(
-    address: str, expected: Validity
+    address: str | None, expected: Validity
 ) -> None:
     builder = use(use(history(), 180, "broker-a", address), 190, "broker-b", address_of("broker-b"))
     verdict = builder.end(300).judged(dead_brokers_avoided.CHECK)

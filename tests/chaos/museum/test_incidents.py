@@ -356,6 +356,27 @@ def i25_registration_too_large(run: Incident) -> None:
     assert {"routes_are_true", "no_false_eviction"} <= run.wrong
 
 
+def _used(run: Incident, from_s: float) -> set[str]:
+    """The addresses at which clients asked broker-a from then on."""
+    rows = (*run.of("send_attempt", "", from_s, 190), *run.of("pull", "", from_s, 190))
+    return {row["address"] for row in rows if row["broker_name"] == "broker-a" and row["type"] == "invoke"}
+
+
+def i26_broker_at_another_address(run: Incident) -> None:
+    """NameServers name the new address, and clients go on at the old one."""
+    old, new = (row["address"] for row in run.of("node", "harness", -1000) if row["source"] == "broker-a")
+    assert run.route("ns-0", 100)["brokers"]["broker-a"]["0"] == new
+    assert _used(run, 125) == {old}
+    assert "dead_brokers_avoided" in run.wrong
+
+
+def fixed_i26_broker_at_another_address(run: Incident) -> None:
+    """A poll after that all are at the new one."""
+    old, new = (row["address"] for row in run.of("node", "harness", -1000) if row["source"] == "broker-a")
+    assert old not in _used(run, 125)
+    assert _used(run, 125) == {new}
+
+
 OUTCOMES: dict[str, Callable[[Incident], None]] = {
     name.replace("_", "-"): outcome for name, outcome in globals().items() if name[0] == "i" and name[1:3].isdigit()
 }
