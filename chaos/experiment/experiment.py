@@ -42,7 +42,7 @@ from ..scenarios.by_hand import replaced_by
 from ..scenarios.elections import elected
 from ..scenarios.model import Scenario, parse
 from ..shapes import Stream
-from ..topology import ADDRESS_SERVER, Link, NodeKind
+from ..topology import ADDRESS_SERVER, Link, NodeKind, broker_name
 from .chosen_links import chosen_links
 from .fault_news import FaultNews, Heard
 from .hand_acts import HandActs
@@ -286,7 +286,7 @@ class Experiment:
     def _warm_up(self) -> None:
         """Apache's brokers have answered a send: a JVM's first takes it up to a second of the machine's time, which
         is nothing of what the run is about, and at x3 as long as a client waits."""
-        brokers = self._at.of(self._there(cold(self.scenario)))
+        brokers = {node: (broker_name(node), at) for node, at in self._at.of(self._there(cold(self.scenario))).items()}
         if not brokers:
             return
         with self._or_not_done(PROBER, "warm_up"):

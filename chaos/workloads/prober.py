@@ -25,7 +25,6 @@ from ...remoting.node.network import Address
 from ...remoting.node.node import NodeContext
 from ...remoting.node.recording import ignore
 from ...remoting.transport import RemotingClient
-from ..topology import broker_name
 
 FINAL_READ_TRIES = 3
 POLL_S = 0.5
@@ -86,9 +85,9 @@ class ProberNode:
             return set()
         return {queue.broker_name for queue in route.queue_datas}
 
-    async def warm_up(self, brokers: Mapping[str, Address], timeout_s: float) -> dict[str, float]:
-        """Send one message to each broker (by node), all at once; after how many seconds each answered, whatever it
-        said. Who did not answer in time is left out.
+    async def warm_up(self, brokers: Mapping[str, tuple[str, Address]], timeout_s: float) -> dict[str, float]:
+        """Send one message to each broker (by node its brokerName and address), all at once; after how many seconds
+        each answered, whatever it said. Who did not answer in time is left out.
 
         It goes to the topic that has the broker's name, as `mqadmin clusterRT` sends, which no client reads.
         """
@@ -97,8 +96,8 @@ class ProberNode:
         ids = UniqIdGenerator(config.client_ip, self._context.rng)
         async with self._admin() as admin:
 
-            async def send(node: str, address: Address) -> None:
-                message, now_ms = Message.create(broker_name(node), b"warm-up"), clock.now_ms()
+            async def send(node: str, broker_name: str, address: Address) -> None:
+                message, now_ms = Message.create(broker_name, b"warm-up"), clock.now_ms()
                 request = single(message, config, lambda: ids.next_id(now_ms))
                 command = request.command(MessageQueue(message.topic, message.topic, 0), config, now_ms=now_ms)
                 began_s = clock.monotonic_s()
@@ -106,7 +105,7 @@ class ProberNode:
                     await admin.remoting.invoke(address, command, timeout_s=timeout_s)
                     answered[node] = clock.monotonic_s() - began_s
 
-            await asyncio.gather(*(send(node, address) for node, address in brokers.items()))
+            await asyncio.gather(*(send(node, *where) for node, where in brokers.items()))
         return answered
 
     async def probe(self, starts: int) -> int:

@@ -49,7 +49,7 @@ def test_one_message_goes_to_the_topic_of_the_brokers_name_and_who_does_not_answ
                 name="prober", clock=world.clock, network=world.network, rng=random.Random(1), log=logging.getLogger()
             )
             prober = ProberNode(context, ProberWorkload(topic="orders", queues=4, config=ClientConfig()))
-            answered = await prober.warm_up({"broker-a": BROKER, "broker-b": NOBODY}, 60)
+            answered = await prober.warm_up({"broker-a": ("broker-a", BROKER), "broker-b": ("broker-b", NOBODY)}, 60)
             assert answered.keys() == {"broker-a"}
             pulled = await world.pull(topic="broker-a")
             assert [message.body for message in StoredMessage.decode_all(pulled.body, strict=True)] == [b"warm-up"]
