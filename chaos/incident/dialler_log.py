@@ -153,9 +153,16 @@ class DiallerLog:
             case "registered":
                 self._put(line, "register", type="ok", name_server=fields["name_server"], code=0)
             case "register_failed":
+                code = fields.get("code", "")
                 said = fields.get("more", "") + fields.get("exception", "") + fields.get("said", "")
-                is_fail = any(word in said for word in _REFUSED) and not any(word in said for word in _NO_ANSWER)
-                self._put(line, "register", type="fail" if is_fail else "info", name_server=fields["name_server"])
+                is_refused = any(word in said for word in _REFUSED) and not any(word in said for word in _NO_ANSWER)
+                self._put(
+                    line,
+                    "register",
+                    type="fail" if code or is_refused else "info",
+                    name_server=fields["name_server"],
+                    code=int(code) if code else None,  # an answer: the NameServer refused what it was sent
+                )
             case "unregistered" | "unregister_failed":
                 self._unregistered_ms = line.stamp_ms
             case "producer_connected" | "consumer_connected":

@@ -17,6 +17,7 @@ from ..faults.kinds import FAULTS
 from ..history.schema import Row
 from ..oracle.timers import Timers
 from .reconstruct import Reconstructed
+from .timeline import ANSWERED
 
 TOLD = ("certain", "likely")
 _ENDS = {"kill": ("restart",), "stop": ("restart",), "pause": ("resume",)}
@@ -228,7 +229,7 @@ def unexplained(
     reach_ms = timers.E_ms + timers.S_ms + timers.lateness_cap_ms
     open_: dict[tuple[str, str], tuple[str, float, float]] = {}
     for entry in timeline:
-        if entry["what"] not in _LOST or entry["how"] == "unregistered":
+        if entry["what"] not in _LOST or entry["how"] == "unregistered" or entry["how"].startswith(ANSWERED):
             continue
         at_ms, node, subject = entry["time_ms"], entry["node"], entry["subject"]
         pair = {name for name in (node, subject) if name in roles}

@@ -228,7 +228,7 @@ def _register(seen: Seen, row: Row, ends: dict[Edge, list[tuple[float, Kind, flo
         return
     edge, at_ms, took_ms = Edge(str(row["node"]), server), float(row["time_ms"]), row.get("duration_ms")
     began_ms = at_ms - float(took_ms or 0.0)
-    if row.get("type") == "ok":
+    if row.get("type") == "ok" or row.get("code"):  # a registration that is refused with a code was answered
         late = took_ms is not None and took_ms > SHORT_MS
         kind = Kind.LATE if late else Kind.OK
     elif took_ms is None:

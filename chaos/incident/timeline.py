@@ -8,9 +8,8 @@ from typing import Any
 
 from ..history.schema import Row
 
-_HEADED = frozenset(
-    {"started", "stopped", "broker_dropped", "registration", "register", "channel", "name_server_chosen"}
-)
+ANSWERED = "its registration there was answered with code"
+"""How a registration failed that a NameServer refused: no link and no process was lost."""
 
 
 def timeline_of(
@@ -80,7 +79,9 @@ def _entry(
             failing[node, server] = not is_ok
             if is_ok == (not was):
                 return None
-            return ("registered", server, "again") if is_ok else ("failed", server, "its registration there")
+            if is_ok:
+                return "registered", server, "again"
+            return "failed", server, f"{ANSWERED} {row['code']}" if row.get("code") else "its registration there"
         case "channel" if row.get("f") == "close" and row["role"] not in ("broker", "slave"):
             return "closed", of_address.get(str(row.get("address")), str(row.get("address"))), ""
         case "timed_out":

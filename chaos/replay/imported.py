@@ -23,7 +23,7 @@ from ..scenarios.model import CHECK_NAMES
 from ..settings.catalogue import GROUPS, settings_for
 from .incident import Entry, Episode, Hypothesis, Incident, read_incident
 from .original import Original, compared_to_ms, exactness, phases_in
-from .transitions import is_system, later_lists_of, lists_of
+from .transitions import is_system, later_lists_of, lists_of, name_of_broker
 
 LEAD_S = 60.0
 """Of steady work before the first fault."""
@@ -50,6 +50,9 @@ _TIMERS: Mapping[str, tuple[str, str]] = {
 _FITTED_MS = 1_500.0
 """A fitted timer within this of the default is the default: stamps have whole seconds."""
 _NAME = re.compile(r"[A-Za-z0-9_.|%:/-]+")
+_BOOTS_MS = 2_000.0, 300_000.0
+"""A broker that is started again registers as soon as it has booted: Apache's after so long, where a replay's does at
+once. What lasted longer was something else."""
 _MOST_BROKERS, _MOST_NAME_SERVERS, _MOST_CLIENTS = 26, 9, 60
 
 
@@ -83,7 +86,7 @@ def imported(
     exact_ms = max((one.hypothesis.bounds_ms[0] for one in chosen if one.hypothesis.bounds_ms), default=0.0)
     from_ms = math.floor(first_ms / 1000) * 1000.0 - 1000 * LEAD_S
     to_ms = min(max(ends_ms, last_ms + 1_000), last_ms + 1000 * _AFTER_S)
-    timeline, places = _timeline(chosen, from_ms, to_ms, names)
+    timeline, places = _timeline(chosen, from_ms, to_ms, names, rows, notes)
     nodes = names.nodes(incident, world, rows, from_ms)
     for one in chosen:
         for node, own in one.hypothesis.nodes.items():
@@ -199,14 +202,15 @@ def _named(timeline: Iterable[Entry]) -> set[str]:
 
 
 def _timeline(
-    chosen: Sequence[_Chosen], from_ms: float, to_ms: float, names: _Names
+    chosen: Sequence[_Chosen], from_ms: float, to_ms: float, names: _Names, rows: Sequence[Row], notes: list[str]
 ) -> tuple[list[dict[str, Any]], dict[int, str]]:
     """The entries in order of time, under scenarios' names, and where each stands in incident.json. What is never
     ended lasts until comparing ends: a scenario heals everything after its last entry."""
     entries = [
-        (entry.model_dump() | {"at_s": round(entry.at_s - from_ms / 1000, 3)}, f"{one.place}.{at}")
+        (said | {"at_s": round(float(said["at_s"]) - from_ms / 1000, 3)}, f"{one.place}.{at}")
         for one in chosen
         for at, entry in enumerate(one.hypothesis.timeline)
+        for said in _booted(entry.model_dump(), rows, notes)
     ]
     entries.sort(key=lambda one: float(one[0]["at_s"]))
     told = [names.translated(entry) for entry, _ in entries]
@@ -233,6 +237,38 @@ def _timeline(
     if links:
         told.append({"at_s": ends_s, "do": "heal"})
     return told, {at: place for at, (_, place) in enumerate(entries)}
+
+
+def _booted(entry: dict[str, Any], rows: Sequence[Row], notes: list[str]) -> list[dict[str, Any]]:
+    """The entry; a restart of brokers as one each, when the broker had booted: at its first registration."""
+    if entry["do"] != "restart":
+        return [entry]
+    found, at_once = [], []
+    for node in entry.get("nodes") or ():
+        came_ms = _first_registration(str(node), rows, 1000 * float(entry["at_s"]))
+        if came_ms is None:
+            at_once.append(node)
+            continue
+        took_s = came_ms / 1000 - float(entry["at_s"])
+        notes.append(f"{node} registered {took_s:.0f} s after it was started again: the replay starts it then.")
+        found.append({**entry, "nodes": [node], "at_s": came_ms / 1000})
+    return [{**entry, "nodes": at_once}, *found] if at_once or not found else found
+
+
+def _first_registration(broker: str, rows: Sequence[Row], started_ms: float) -> float | None:
+    """Where it came late enough to matter, and soon enough to be the boot's."""
+    least_ms, most_ms = _BOOTS_MS
+    came = [
+        row["time_ms"]
+        for row in rows
+        if row["event"] == "registration"
+        and row["broker_name"]
+        and not row["code"]
+        and name_of_broker(row["broker_name"], row["broker_id"]) == broker
+        and row["time_ms"] > started_ms
+    ]
+    first_ms = min(came, default=None)
+    return first_ms if first_ms is not None and least_ms < first_ms - started_ms <= most_ms else None
 
 
 # -- who there is

@@ -259,7 +259,8 @@ class _Reader:
         return self._name(node) if kind in ("producer", "consumer") else ""
 
     def chosen(self, row: Mapping[str, Any]) -> None:
-        if row["role"] == "prober" or row.get("op_id"):
+        """A client's choice: a broker registers with all, and Apache's 5.x alone asks a chosen one beside that."""
+        if row["role"] not in ("producer", "consumer") or row.get("op_id"):
             return
         lane = self._name(row["node"]), "NameServer"
         server = self._server(row.get("name_server"))

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from nemesrv.chaos.incident.episodes import episodes_of
 from nemesrv.chaos.incident.reconstruct import Reconstructed, plain_lines, reconstruct
+from nemesrv.chaos.incident.timeline import ANSWERED
 
 BEGIN = datetime(2026, 6, 27, 8, 0, 0, tzinfo=UTC)
 LIST = "10.0.1.1:9876;10.0.1.2:9876"
@@ -164,6 +166,34 @@ def test_the_time_line_says_who_lost_whom_and_how(tmp_path: Path) -> None:
         ("broker-a", "registered", "ns-0", "again"),
     ):
         assert said.count(entry) == 1, (entry, said)
+
+
+def test_a_registration_that_is_refused_with_a_code_was_answered_and_nothing_was_lost(tmp_path: Path) -> None:
+    """5.x refuses the first one when it has a single topic (apache/rocketmq#4523)."""
+    stack = "org.apache.rocketmq.client.exception.MQBrokerException: CODE: 1  DESC: register broker failed"
+    well = [
+        (at_s, said.replace("registerBroker Exception, ", "register broker[0]to name server "))
+        for at_s, said in broker()
+    ]
+    well = [(at_s, f"{said} OK" if said.endswith("10.0.1.1:9876") else said) for at_s, said in well]
+    for said, code in ((f"\n{stack} BROKER: {BROKER}", 1), ("", None)):
+        failed = (15.0, f"Failed to register current broker to name server. TargetHost=10.0.1.2:9876{said}")
+        folder = tmp_path / f"code-{code}"
+        for name, lines in {
+            "ns-0": name_server(dropped=False),
+            "ns-1": name_server(dropped=False),
+            "broker-a": sorted([*well, failed], key=lambda line: line[0]),
+        }.items():
+            (folder / name).mkdir(parents=True)
+            file = "broker.log" if name == "broker-a" else "namesrv.log"
+            (folder / name / file).write_text(stamped(lines))
+        found = reconstruct(plain_lines([folder]))
+        (failure,) = (row for row in found.rows if row["event"] == "register" and row["type"] != "ok")
+        assert failure.get("code") == code
+        (how,) = (one["how"] for one in found.timeline if one["what"] == "failed")
+        assert how == ("its registration there" if code is None else f"{ANSWERED} 1")
+        pairs = [hypothesis.fault for one in episodes_of(found.rows).episodes for hypothesis in one.hypotheses[:1]]
+        assert bool(pairs) == (code is None), pairs
 
 
 def test_every_row_of_a_node_says_where_it_stands(tmp_path: Path) -> None:

@@ -171,6 +171,30 @@ def test_an_edited_incident_that_is_wrong_is_refused_in_a_sentence(
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(("before_s", "at_first_registration"), [(20.0, True), (1.0, False)])
+def test_a_broker_that_took_its_time_to_boot_is_started_when_it_had(
+    before_s: float, at_first_registration: bool, folder: Path, tmp_path: Path
+) -> None:
+    """Apache's broker reads its store first: from its log's beginning to its first registration are 10 s and more."""
+    rows = [row for row in read_rows(folder) if row["event"] == "registration" and row["broker_name"] == "trade-1"]
+    came_ms = next(row["time_ms"] for row in rows if row["time_ms"] > CUT_MS)
+    started_s = came_ms / 1000 - before_s
+    document = json.loads((folder / "incident.json").read_text(encoding="utf-8"))
+    kills = [{"at_s": started_s - 30, "do": "kill", "nodes": ["trade-1"]}]
+    document["episodes"][0]["hypotheses"][0]["timeline"] = [
+        *kills,
+        {"at_s": started_s, "do": "restart", "nodes": ["trade-1", "trade-2"]},
+    ]
+    (tmp_path / "history").symlink_to(folder / "history")
+    (tmp_path / "incident.json").write_text(json.dumps(document), encoding="utf-8")
+    original = read_original(tmp_path, Wanted())
+    restarts = [entry for entry in original.document["timeline"] if entry["do"] == "restart"]
+    at_s = {node: entry["at_s"] + original.from_ms / 1000 for entry in restarts for node in entry["nodes"]}
+    assert at_s["broker-a"] == pytest.approx(came_ms / 1000 if at_first_registration else started_s, abs=0.01)
+    notes = [note for note in original.notes if note.startswith("trade-1 registered 20 s after")]
+    assert bool(notes) == at_first_registration
+
+
 def test_a_hypothesis_or_episode_that_is_not_there_is_refused(folder: Path) -> None:
     with pytest.raises(ScenarioError, match=r"--hypothesis: 1=7 is not allowed: a rank that episode 1 .* has: 1, 2"):
         read_original(folder, Wanted(hypotheses={1: 7}))
