@@ -22,6 +22,7 @@ from .check import Check, Reads, Section
 from .control import Control
 from .findings import lasted, rounded, tolerated, verdict_of
 from .lateness import LagWindow
+from .shares import shares_taken
 from .tolerance import Tolerance, tolerance
 
 NAME = "queue_ownership"
@@ -34,7 +35,8 @@ def judge(control: Control, world: World) -> Verdict:
         return Verdict.nothing_examined(NAME, world.unclear)
     held = holdings(world, _rows(control, "assigned"))
     stretches = judged(world, held, Tables(world, _rows(control, "route", held)), _unanswered(control, world))
-    if not stretches:
+    taken = list(shares_taken(control, world))
+    if not stretches and not taken:
         why = "there was no quiet time: nobody was assigned queues, or every change was followed by another too soon"
         return Verdict.nothing_examined(NAME, why)
     nodes = [node.name for node in world.of_kind("consumer", "broker")]
@@ -44,7 +46,7 @@ def judge(control: Control, world: World) -> Verdict:
         for node in nodes
     ]
     lags = control.lateness.measured(world, windows)
-    findings = []
+    findings = taken
     for index, stretch in enumerate(stretches):
         allowed = tolerance(world.timers, lags.get(index), stretch.change.window.timers)
         for group, members in _groups(world, stretch.topic).items():
