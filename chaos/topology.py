@@ -63,6 +63,11 @@ def broker_id(node: str) -> int:
     return int(node.partition("/")[2] or 0)
 
 
+def node_of_client_id(client_id: str | None) -> str:
+    """The node of a client's id (`127.0.0.1@consumer-0#1700000000000`); "" where it names none."""
+    return (client_id or "").rpartition("@")[2].partition("#")[0]
+
+
 def is_slave(node: str) -> bool:
     """Whether that is how a slave is called: broker-a/1, broker-a/2, …"""
     number = node.partition("/")[2]

@@ -104,8 +104,3 @@ class CommitFacts(NamedTuple):
 def asker_of(group: str) -> str:
     """How a commit says the name of this group: as it is, or the workload's where the run names none."""
     return CONSUMER_GROUP if group == ALL_CONSUMERS else group
-
-
-def node_of(client: str | None) -> str:
-    """The node of a client's id (`127.0.0.1@consumer-0#1700000000000`); "" where it names none."""
-    return "" if client is None else client.rpartition("@")[2].partition("#")[0]

@@ -22,9 +22,10 @@ from ..oracle.commits import PERSISTED_MS, CommitRules
 from ..oracle.deliveries import Asker, askers, holdings
 from ..oracle.slaves import offsets_vary
 from ..oracle.world import World
+from ..topology import node_of_client_id
 from ..verdict import FINDINGS_MAX, Finding, Validity, Verdict
 from .check import Check, Facts, Reads, Section, largest
-from .commits import Ahead, Back, CommitFacts, node_of
+from .commits import Ahead, Back, CommitFacts
 from .control import Control
 from .findings import NEVER, examples_of, tolerated
 from .lateness import LagWindow
@@ -180,7 +181,7 @@ def _ahead(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
             continue  # the broker has lost what was there, and given the offset to another message
         if rules.was_reset(queue, groups[one.group], one.committed_ms, one.committed_ms, one.offset):
             continue
-        found.append((one, node_of(one.client) or rules.holder(queue, groups[one.group], one.committed_ms)))
+        found.append((one, node_of_client_id(one.client) or rules.holder(queue, groups[one.group], one.committed_ms)))
     windows = [
         LagWindow(number, node, one.committed_ms - 1000.0, one.committed_ms) for number, (one, node) in enumerate(found)
     ]
@@ -236,7 +237,7 @@ def _back(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], c
             continue
         late = rules.may_go_back(*hands, lag_ms=allowed.lateness_ms)
         yield Finding(
-            subject=node_of(one.client) or rules.holder(queue, group, one.at_ms) or one.group,
+            subject=node_of_client_id(one.client) or rules.holder(queue, group, one.at_ms) or one.group,
             object=one.broker_name,
             topic=one.topic,
             kind="went back",

@@ -5,6 +5,9 @@ Quiet means that every change has had its time: a consumer that came or went (Qr
 or healed (the drop or return window before those). What is owned is what `assigned` rows say; what is there to own is
 what every living NameServer holds alike, so that tables which differ are routes_converge's finding and not this one's.
 With broadcasting every consumer is a group of its own. Two owners mean duplicates, none means that nobody consumes.
+
+In disturbed times, too, each rebalance takes the share that the averaging allocation gives (shares.py). That alone
+makes no VALID: it says nothing of whether all saw the same.
 """
 
 from __future__ import annotations
@@ -30,13 +33,14 @@ _COLUMNS = ("time_ms", "seq", "node", "incarnation", "topic")
 
 
 def judge(control: Control, world: World) -> Verdict:
-    """Examined: (queue, group, quiet stretch). Violations: those with no owner, or more than one, in it."""
+    """Examined: (queue, group, quiet stretch) and rebalances. Violations: queues with no owner, or more than one, in
+    it, and rebalances that took another's share."""
     if world.unclear:
         return Verdict.nothing_examined(NAME, world.unclear)
     held = holdings(world, _rows(control, "assigned"))
     stretches = judged(world, held, Tables(world, _rows(control, "route", held)), _unanswered(control, world))
     taken = list(shares_taken(control, world))
-    if not stretches and not taken:
+    if not stretches and not any(finding.wrong for finding in taken):
         why = "there was no quiet time: nobody was assigned queues, or every change was followed by another too soon"
         return Verdict.nothing_examined(NAME, why)
     nodes = [node.name for node in world.of_kind("consumer", "broker")]
@@ -58,15 +62,16 @@ def judge(control: Control, world: World) -> Verdict:
         "stretches": len(stretches),
         "quiet_ms": rounded(sum(stretch.end_ms - stretch.start_ms for stretch in stretches)),
         "queues": len({(stretch.topic, queue) for stretch in stretches for queue in stretch.queues}),
+        "rebalances": sum(finding.examined for finding in taken),
         "groups": len({group for stretch in stretches for group in _groups(world, stretch.topic)}),
     }
-    noun = "queues did not have one owner each in a quiet time"
+    noun = "queues did not have one owner each in a quiet time, or rebalances did not take their share"
     return verdict_of(NAME, findings, measured=measured, nothing="there was no queue to own", noun=noun)
 
 
 CHECK = Check(
     name=NAME,
-    says="in quiet periods each queue has one owner in its group",
+    says="in quiet periods each queue has one owner in its group, and each rebalance takes its own share",
     section=Section.CLIENTS,
     reads=Reads.CONTROL,
     gather=lambda gathering, _world: gathering.control,
@@ -78,7 +83,8 @@ CHECK = Check(
 
 def _told(measured: Mapping[str, Any]) -> str:
     quiet_s = (measured.get("quiet_ms") or 0.0) / 1000
-    return f"{measured.get('queues', 0)} queues looked at in {quiet_s:.1f} s of quiet" if quiet_s else ""
+    rounds = f", {measured['rebalances']} rebalances" if measured.get("rebalances") else ""
+    return f"{measured.get('queues', 0)} queues looked at in {quiet_s:.1f} s of quiet{rounds}" if quiet_s else ""
 
 
 def _groups(world: World, topic: str) -> dict[str, frozenset[str]]:

@@ -21,6 +21,7 @@ from ..oracle.queue_owners import Queue, readable
 from ..oracle.recorded import OURS, Life, NodeInfo
 from ..oracle.schedules import REBALANCE
 from ..oracle.world import World
+from ..topology import node_of_client_id
 from ..verdict import Finding
 from .control import Control, Row
 from .findings import NEVER, lasted
@@ -33,6 +34,11 @@ class _States(NamedTuple):
 
     at_ms: Sequence[float]
     values: Sequence[Any]
+
+    def at(self, at_ms: float) -> Any | None:
+        """What it was at that time; None where it was not known."""
+        last = bisect_right(self.at_ms, at_ms)
+        return self.values[last - 1] if last else None
 
     def throughout(self, from_ms: float, to_ms: float) -> Any | None:
         """What it was all the time; None where it was not known, or changed."""
@@ -57,64 +63,80 @@ def shares_taken(control: Control, world: World) -> Iterator[Finding]:
     if world.of_kind("slave"):
         return  # which of a name's brokers was asked nobody records
     known = _known(control, world)
+    assigned = [row for row in control.rows("assigned") if row.topic]
+    said: dict[tuple[str, int], list[Row]] = defaultdict(list)
+    for row in control.rows("assigned", "route_changed", "scheduled_task"):
+        said[row.process].append(row)
     for node in world.of_kind("consumer"):
+        topics = _topics(world, node.name, assigned)
         for life in world.lives_of(node.name) if node.implementation == OURS else ():
-            yield from _of_process(control, world, node, life, known)
+            rounds = _Rounds(world, node, said[node.name, life.incarnation], known)
+            judged = [(at_ms, topic, right) for topic in topics for at_ms, right in rounds.of(topic)]
+            if judged:
+                yield _finding(node.name, life, min(life.end_ms, world.end_ms), judged)
 
 
-def _of_process(
-    control: Control, world: World, node: NodeInfo, life: Life, known: Mapping[str, _States]
-) -> Iterator[Finding]:
-    process = node.name, life.incarnation
-    mine = [row for row in control.rows("assigned", "route_changed", "scheduled_task") if row.process == process]
-    topics = _topics(world, node.name, [row for row in control.rows("assigned") if row.topic])
-    routes = {topic: _states(mine, "route_changed", topic) for topic in topics}
-    taken = {topic: _states(mine, "assigned", topic) for topic in topics}
-    examined, wrong, until_ms = 0, [], min(life.end_ms, world.end_ms)
-    righted_ms = until_ms
-    near_ms = world.timers_of(node.name).delivery_ms
-    for row in mine:
-        if row.f != REBALANCE or not (row.decoded or {}).get("balanced"):
-            continue
-        from_ms, to_ms = row.time_ms - (row.duration_ms or 0.0) - near_ms, row.time_ms + near_ms
-        if to_ms - from_ms - 2 * near_ms >= world.timers_of(node.name).A_ms / 2:
-            continue
-        for topic in topics:
-            route = routes[topic].throughout(from_ms, to_ms)
-            queues = readable(route) if isinstance(route, Mapping) else frozenset()
-            names = set((route or {}).get("brokers") or ()) if isinstance(route, Mapping) else set()
-            if not queues or _disturbed(world, node.name, names, from_ms, to_ms):
-                continue
-            members = {known[name].throughout(from_ms, to_ms) if name in known else None for name in names}
-            ids = members.pop() if len(members) == 1 else None
-            group = set(world.members_of(node.name))
-            ids = [one for one in ids or () if one.partition("@")[2].partition("#")[0] in group]
-            own = [one for one in ids if one.partition("@")[2].partition("#")[0] == node.name]
-            if len(own) != 1:
-                continue
-            states = taken[topic]
-            at = bisect_right(states.at_ms, row.time_ms)
-            held = frozenset((str(name), int(number)) for name, number in (states.values[at - 1] if at else None) or ())
-            examined += 1
-            if held != share(own[0], queues, ids):
-                wrong.append((row.time_ms, topic))
-                righted_ms = until_ms
-            elif wrong and wrong[-1][1] == topic:
-                righted_ms = min(righted_ms, row.time_ms)
-    if examined:
-        yield Finding(
-            subject=node.name,
-            topic=wrong[0][1] if wrong else "",
-            kind="takes its own share",
-            from_ms=life.start_ms,
-            to_ms=until_ms,
-            row=_ROW,
-            examined=examined,
-            wrong=len(wrong),
-            wrong_from_ms=wrong[0][0] if wrong else None,
-            wrong_to_ms=righted_ms if wrong else None,
-            **(lasted(wrong[0][0], righted_ms) if wrong else {"bound_ms": 0.0, "formula": NEVER}),
-        )
+class _Rounds:
+    """The rounds of one process of a consumer."""
+
+    def __init__(self, world: World, node: NodeInfo, said: Sequence[Row], known: Mapping[str, _States]) -> None:
+        self._world, self._said, self._known = world, said, known
+        self._consumer, self._group = node.name, frozenset(world.members_of(node.name))
+        self._near_ms = world.timers_of(node.name).delivery_ms
+        slow_ms = world.timers_of(node.name).A_ms / 2
+        done = [row for row in said if row.f == REBALANCE and (row.decoded or {}).get("balanced")]
+        self._ended = [(row.time_ms, took) for row in done if (took := row.duration_ms or 0.0) < slow_ms]
+
+    def of(self, topic: str) -> Iterator[tuple[float, bool]]:
+        """When each ended that is judged, and whether what its consumer held then was its share."""
+        routes, taken = _states(self._said, "route_changed", topic), _states(self._said, "assigned", topic)
+        for ended_ms, took_ms in self._ended:
+            due = self._share(routes, ended_ms - took_ms - self._near_ms, ended_ms + self._near_ms)
+            if due is not None:
+                held = taken.at(ended_ms) or ()
+                yield ended_ms, {(str(name), int(number)) for name, number in held} == due
+
+    def _share(self, routes: _States, from_ms: float, to_ms: float) -> frozenset[Queue] | None:
+        """What it had to take; None where that is not known of all the time."""
+        route = routes.throughout(from_ms, to_ms)
+        queues = readable(route) if isinstance(route, Mapping) else frozenset()
+        if not queues or not isinstance(route, Mapping):
+            return None
+        brokers = frozenset(str(name) for name in route.get("brokers") or ())
+        if self._disturbed(brokers, from_ms, to_ms):
+            return None
+        heard = {self._known[name].throughout(from_ms, to_ms) if name in self._known else None for name in brokers}
+        ids = heard.pop() if len(heard) == 1 else None
+        of = {one: node for one in ids or () if (node := node_of_client_id(one)) in self._group}
+        own = [one for one, node in of.items() if node == self._consumer]
+        return share(own[0], queues, of) if len(own) == 1 else None
+
+    def _disturbed(self, brokers: Collection[str], from_ms: float, to_ms: float) -> bool:
+        faults = [*self._world.process_faults(self._consumer)]
+        for broker in brokers:
+            faults += [*self._world.process_faults(broker), *self._world.link_faults(self._consumer, broker)]
+        return any(fault.overlaps(from_ms, to_ms) for fault in faults)
+
+
+def _finding(consumer: str, life: Life, until_ms: float, judged: Sequence[tuple[float, str, bool]]) -> Finding:
+    """Wrong from the first wrong round on, until the same topic's next right one after the last that was wrong."""
+    wrong = sorted((at_ms, topic) for at_ms, topic, right in judged if not right)
+    fields: dict[str, Any] = {"bound_ms": 0.0, "formula": NEVER}
+    if wrong:
+        (first_ms, topic), (last_ms, last_of) = wrong[0], wrong[-1]
+        later = (at_ms for at_ms, of, right in judged if right and of == last_of and at_ms > last_ms)
+        righted_ms = min(later, default=until_ms)
+        fields = {"topic": topic, "wrong_from_ms": first_ms, "wrong_to_ms": righted_ms, **lasted(first_ms, righted_ms)}
+    return Finding(
+        subject=consumer,
+        kind="takes its own share",
+        from_ms=life.start_ms,
+        to_ms=until_ms,
+        row=_ROW,
+        examined=len(judged),
+        wrong=len(wrong),
+        **fields,
+    )
 
 
 def _topics(world: World, consumer: str, assigned: Sequence[Row]) -> list[str]:
@@ -128,13 +150,6 @@ def _topics(world: World, consumer: str, assigned: Sequence[Row]) -> list[str]:
 def _states(rows: Sequence[Row], event: str, topic: str) -> _States:
     found = [row for row in rows if row.event == event and row.topic == topic]
     return _States([row.time_ms for row in found], [row.decoded for row in found])
-
-
-def _disturbed(world: World, consumer: str, brokers: Collection[str], from_ms: float, to_ms: float) -> bool:
-    faults = [*world.process_faults(consumer)]
-    for broker in brokers:
-        faults += [*world.process_faults(broker), *world.link_faults(consumer, broker)]
-    return any(fault.overlaps(from_ms, to_ms) for fault in faults)
 
 
 def _known(control: Control, world: World) -> dict[str, _States]:

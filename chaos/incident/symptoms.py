@@ -10,6 +10,7 @@ from itertools import pairwise
 from ..history.schema import Group, named
 from ..oracle.intervals import Stretch, merged
 from ..oracle.timers import Timers
+from ..topology import node_of_client_id
 from .signs import HARNESS, INFINITE, WORKS, Edge, Gathered, Kind, Row, Seen, Sign, gathered, value_of
 
 NOT_OWN = frozenset({"timer_lag", "node", "run_begin", "run_end", "fault", "host_clock", "phase", "link", "boot"})
@@ -295,7 +296,7 @@ def _client(seen: Seen, row: Row, found: Gathered) -> None:
 def client_of(seen: Seen, row: Row) -> str | None:
     """The node whose clientId the row has: our own name it as their instance, an import's as their address does."""
     identity = str(value_of(row).get("client", ""))
-    instance = identity.partition("@")[2].partition("#")[0]
+    instance = node_of_client_id(identity)
     if instance in seen.kinds:
         return instance
     return seen.addresses.get(str(row.get("address")))

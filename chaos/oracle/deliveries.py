@@ -29,6 +29,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ..topology import node_of_client_id
 from .hung import most_hung_brokers
 from .intervals import Stretch, without
 from .quiet import (
@@ -159,7 +160,7 @@ def _held_up(world: World, consumer: str, from_ms: float, to_ms: float) -> bool:
 
 def node_of_client(row: Any) -> str:
     """The node in the clientId of a `client_heartbeat` or `client_gone`: `127.0.0.1@producer-0#1700000000000`."""
-    return str((row.decoded or {}).get("client")).partition("@")[2].partition("#")[0]
+    return node_of_client_id((row.decoded or {}).get("client"))
 
 
 @dataclass(slots=True, eq=False)

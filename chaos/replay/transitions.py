@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 from ...remoting.topics import is_own
 from ..oracle.recorded import list_of, object_of
+from ..topology import node_of_client_id
 
 EVENTS = (
     "started", "stopped", "registration", "broker_dropped", "route", "write_perm", "register", "client_heartbeat",
@@ -254,7 +255,7 @@ class _Reader:
         """The client's node by its id, `address@node#time` in runs of ours; "" for one that is no node, or the
         harness's own."""
         id_ = str(object_of(row.get("value")).get("client") or "")
-        node = self.clients.get(id_) or id_.partition("@")[2].partition("#")[0]
+        node = self.clients.get(id_) or node_of_client_id(id_)
         kind = self._kinds.get(node)
         return self._name(node) if kind in ("producer", "consumer") else ""
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.checkers.queue_ownership import judge
-from nemesrv.chaos.checkers.shares import share
-from nemesrv.chaos.verdict import Finding
+from nemesrv.chaos.checkers.shares import share, shares_taken
+from nemesrv.chaos.verdict import Validity
 from nemesrv.clients.consumer.allocation import allocate_averagely
 from nemesrv.remoting.message import MessageQueue
 from tests.chaos.builder import HistoryBuilder, cluster, route_of
@@ -47,7 +47,7 @@ def took(builder: HistoryBuilder, at_s: float, queues: Any, *, took_ms: float = 
 
 def found(builder: HistoryBuilder) -> tuple[int, int]:
     """Rounds that were judged, and those that were wrong."""
-    of = [one for one in judge(*builder.end(100).facts()).findings if one.kind == "takes its own share"]
+    of = list(shares_taken(*builder.end(100).facts()))
     return sum(one.examined for one in of), sum(one.wrong for one in of)
 
 
@@ -90,11 +90,15 @@ def test_where_one_broker_knows_another_member_nobody_can_tell_which_was_asked()
     assert found(took(gone, 10, QUEUES)) == (1, 0)
 
 
-def findings_of(builder: HistoryBuilder) -> list[Finding]:
-    return list(judge(*builder.end(100).facts()).findings)
+def test_a_wrong_share_is_invalid_where_no_time_was_quiet_and_right_ones_alone_are_not_valid() -> None:
+    wrong = judge(*took(story(*IDS[:2]).at(5).fault(*BLACK), 10, QUEUES[4:]).end(100).facts())
+    assert (wrong.verdict, wrong.violations) == (Validity.INVALID, 1)
+    assert "did not take their share" in wrong.why
+    right = judge(*took(story(*IDS[:2]).at(5).fault(*BLACK), 10, QUEUES[:4]).end(100).facts())
+    assert right.verdict is Validity.UNKNOWN
 
 
 def test_with_broadcasting_or_slaves_nothing_is_said_of_shares() -> None:
     builder = took(story(*IDS[:2]), 10, QUEUES[4:])
     builder.rows[0]["value"] |= {"workload": {"broadcasting": True}}
-    assert not [one for one in findings_of(builder) if one.kind == "takes its own share"]
+    assert found(builder) == (0, 0)
