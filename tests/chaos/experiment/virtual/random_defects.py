@@ -9,9 +9,10 @@ the defect and, from the same seed, without. Five things may come of it:
 | missed | the histories differ by more, and no check says INVALID |
 | false alarm | a check calls the run without the defect INVALID, so the pair tells nothing |
 
-What is missed keeps both run folders below `--out`. It is either a hole in the checks or a defect that did there
-nothing that windows.md forbids; which of both is for a reader of the two histories to say. The share that is found of
-those that acted stands in the last line, by defect in the lines before.
+So each pair is a random scenario with nothing planted, too, that is judged; a false alarm keeps its folder. What is
+missed keeps both run folders below `--out`: it is either a hole in the checks or a defect that did there nothing that
+windows.md forbids, and which of both is for a reader of the two histories to say. The share that is found of those that
+acted stands in the last line, by defect in the lines before.
 """
 
 from __future__ import annotations
@@ -93,12 +94,13 @@ def plainly(number: int, out: Path) -> Pair:
     places = out / str(number) / "without", out / str(number) / "with"
     shutil.rmtree(out / str(number), ignore_errors=True)
     without = record_virtual(scenario, number, places[0])
+    if alarms := tuple(sorted(found_wrong(without.path))):
+        return Pair(number, defect.name, told(scenario), FALSE_ALARM, alarms)
     wrong = record_virtual(scenario, number, places[1], defect)
     if same(without, wrong):
         what, by = IDLE, ()
     elif found := tuple(sorted(found_wrong(wrong.path))):
-        alarms = tuple(sorted(found_wrong(without.path)))
-        what, by = (FALSE_ALARM, alarms) if alarms else (FOUND, found)
+        what, by = FOUND, found
     elif near(read_rows(without.path), read_rows(wrong.path)):
         what, by = UNSEEN, ()
     else:
