@@ -1,11 +1,12 @@
 """What a client does though none of RocketMQ's rules has it do that. Part of timers_kept.
 
-| act       | a client does it                                                               | rows             |
-|-----------|--------------------------------------------------------------------------------|------------------|
-| look-up   | in each route poll, and for a topic of which it has no route that serves       | name_server_call |
-| dial      | of a broker that a route of its names, or did until its last heartbeat round:  | channel          |
-|           | each first forgets what no route names any more (`cleanOfflineBroker`)         |                  |
-| rebalance | each Qr, and when a broker says that the members of a group of its changed     | scheduled_task   |
+| act       | a client does it                                                                | rows             |
+|-----------|---------------------------------------------------------------------------------|------------------|
+| look-up   | in each route poll, and for a topic of which it has no route that serves; where | name_server_call |
+|           | that one is nowhere, of the topic whose route it borrows (createTopicKey)       |                  |
+| dial      | of a broker that a route of its names, or did until its last heartbeat round:   | channel          |
+|           | each first forgets what no route names any more (`cleanOfflineBroker`)          |                  |
+| rebalance | each Qr, and when a broker says that the members of a group of its changed      | scheduled_task   |
 
 Look-ups and rebalances are judged in quiet times (`calm`), dials at any. Upstream: `MQClientInstance`,
 `DefaultMQProducerImpl.tryToFindTopicPublishInfo`, `DefaultConsumerIdsChangeListener`.
@@ -85,9 +86,23 @@ class Unasked(Process):
             before = bisect_right(begun, call.began_ms + near_ms) - 1
             if before >= 0 and ended_ms <= polls[before].ended_ms + near_ms:
                 continue
-            if self._serves(topic, call.began_ms - near_ms):
+            if self._serves(topic, call.began_ms - near_ms) and not self._borrows(call):
                 wrong.append(call.began_ms)
         return examined, wrong
+
+    def _borrows(self, call: Run) -> bool:
+        """Whether it is asked in the place of a topic that was just not found."""
+        near_ms = self.timers.delivery_ms
+        before = (
+            other
+            for other in by_process(self.control, "name_server_call").get(self.process, ())
+            if other.row.f == "route" and abs(other.ended_ms - call.began_ms) <= near_ms
+        )
+        return any(
+            other.row.type != "ok" and other.row.topic != call.row.topic
+            for other in before
+            if not self._serves(other.row.topic or "", other.ended_ms)
+        )
 
     def _serves(self, topic: str, at_ms: float) -> bool:
         """Whether the route that it has of the topic then leaves nothing to ask for."""

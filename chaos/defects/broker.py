@@ -277,6 +277,7 @@ DEFECTS = (
             "living_are_used",
             "answers_are_true",
             "availability",
+            "client_routes_are_true",
             "duplicates",
             "one_master",
             "queue_ownership",

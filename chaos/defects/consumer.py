@@ -306,7 +306,7 @@ DEFECTS = (
         kinds=_CONSUMER,
         scenario="broker-crash",
         caught_by=checks("dead_brokers_avoided"),
-        also=checks("queue_ownership"),
+        also=checks("queue_ownership", "timers_kept"),
         plant=_keeps_what_it_has,
     ),
     Defect(

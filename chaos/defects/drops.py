@@ -248,7 +248,7 @@ DEFECTS = (
         kinds=_NAME_SERVER,
         scenario="broker-crash",
         caught_by=checks("routes_as_registered"),
-        also=checks("answers_are_true", "client_routes_are_true", "routes_are_true"),
+        also=checks("answers_are_true", "client_routes_are_true", "queue_ownership", "routes_are_true"),
         plant=_keeps_queues_of_the_dropped,
     ),
     Defect(
@@ -257,7 +257,9 @@ DEFECTS = (
         kinds=_NAME_SERVER,
         scenario="broker-crash",
         caught_by=checks("routes_are_true", "dead_brokers_avoided"),
-        also=checks("answers_are_true", "client_routes_are_true", "recovery_time", "routes_converge"),
+        also=checks(
+            "answers_are_true", "client_routes_are_true", "queue_ownership", "recovery_time", "routes_converge"
+        ),
         plant=_keeps_brokers_of_closed_channels,
     ),
     Defect(

@@ -46,9 +46,11 @@ def runs(
     return story
 
 
-def look_up(story: HistoryBuilder, began_s: float, took_s: float, type_: str = "ok") -> HistoryBuilder:
+def look_up(
+    story: HistoryBuilder, began_s: float, took_s: float, type_: str = "ok", topic: str = "orders"
+) -> HistoryBuilder:
     tried = [{"name_server": address_of("ns-0"), "outcome": "answered" if type_ == "ok" else "no_answer"}]
-    about = {"type": type_, "name_server": address_of("ns-0"), "topic": "orders", "value": {"tried": tried}}
+    about = {"type": type_, "name_server": address_of("ns-0"), "topic": topic, "value": {"tried": tried}}
     return story.at(began_s + took_s).event(
         "consumer-0", "name_server_call", f="route", duration_ms=took_s * 1000, **about
     )

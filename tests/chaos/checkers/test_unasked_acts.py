@@ -14,12 +14,14 @@ QUIET_S = 40.0
 """Between two polls, heartbeat rounds and rebalances."""
 
 
-def routed(told: HistoryBuilder, *brokers: str, at_s: float = 0.02, **queues: list[int]) -> HistoryBuilder:
+def routed(
+    told: HistoryBuilder, *brokers: str, at_s: float = 0.02, topic: str = "orders", **queues: list[int]
+) -> HistoryBuilder:
     """The consumer took the route of these brokers, with these rows in place of their own."""
     route = route_of(*brokers)
     assert route is not None
     route["queues"].update({name.replace("_", "-"): row for name, row in queues.items()})
-    return told.at(at_s).event("consumer-0", "route_changed", topic="orders", value=route)
+    return told.at(at_s).event("consumer-0", "route_changed", topic=topic, value=route)
 
 
 def dialled(told: HistoryBuilder, at_s: float, f: str = "connect_failed") -> HistoryBuilder:
@@ -47,6 +49,14 @@ def test_a_look_up_between_polls_is_asked_for_by_nothing() -> None:
 )
 def test_what_a_client_has_no_route_of_it_may_ask_for_at_any_time(told: HistoryBuilder) -> None:
     assert kinds(told) == []
+
+
+def test_a_topic_that_is_nowhere_borrows_the_route_of_another_and_that_one_is_asked_for_then_alone() -> None:
+    told = routed(story(), "broker-a", topic="TBW102")
+    assert kinds(look_up(told, QUIET_S, 0.01, topic="TBW102")) == [("look-up", "asks at its polls")]
+    told = look_up(routed(story(), "broker-a", topic="TBW102"), QUIET_S, 0.01, "fail")
+    assert kinds(look_up(told, QUIET_S + 0.01, 0.01, topic="TBW102")) == []
+    assert kinds(look_up(told, QUIET_S + 5, 0.01, topic="TBW102")) == [("look-up", "asks at its polls")]
 
 
 def test_a_broker_that_no_route_names_is_dialled_until_the_next_heartbeat_round_and_not_after_it() -> None:
