@@ -17,10 +17,10 @@ def hindered(first: Found, cmd: str) -> str:
     if watched.at_work_ms is not None:
         return ""
     foreign = next((each for each in watched.of(Foreign) if each.front != ADDRESS_SERVER), None)
-    if foreign is not None:
-        return _foreign_sentence(cmd, foreign)
-    after_s = (watched.ended_ms - watched.began_ms) / 1000
     said = told_of(first.last_lines)
+    if foreign is not None:
+        return f"{_foreign_sentence(cmd, foreign)}{said}"
+    after_s = (watched.ended_ms - watched.began_ms) / 1000
     if watched.ended not in ("stopped", "hung"):
         return f"{cmd} ended ({watched.ended}) after {after_s:.1f} s, before a NameServer gave it a route{said}"
     if not any(watched.of(Opened)):

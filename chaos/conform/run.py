@@ -29,12 +29,13 @@ from .hindered import asked_by_http, elsewhere, hindered
 from .pace import Lane, Lateness, Places, at_once, cores, planned
 from .scene import Found, Plan, Scene
 from .situations import SITUATIONS, Situation
-from .subject import told_of
+from .subject import STOP_S, told_of
 from .watched import Watched
 
 LANE_LIMIT_S = 10.0
 """So long a start is waited for before the next one may begin."""
 FIRST = "starts"
+LISTED = 3
 _STOP = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -68,7 +69,8 @@ class Conducting:
         self._starting = asyncio.Semaphore(cores())
         self._places = Places(1)
         self._done = 0
-        self._notes: dict[str, None] = {}
+        self._ends: dict[str, tuple[dict[str, None], str]] = {}
+        self._notes: list[str] = []
         self._left_out: dict[str, str] = {}
         self._elsewhere: dict[Address, None] = {}
 
@@ -103,7 +105,8 @@ class Conducting:
             return Trial(watched=(), hindered=why, left_out=self._left_out)
         started_s = ((began.watched.at_work_ms or began.watched.stopping_ms) - began.watched.began_ms) / 1000
         self._places = Places(at_once(began.memory))
-        watched = [began.watched] if any(each.many for each in chosen) else []
+        first = self._of_use(SITUATIONS[FIRST], first)
+        watched = [each.watched for each in first] if any(each.many for each in chosen) else []
         watched += await self._all(chosen, started_s)
         if self._again is not None:
             watched = await self._repeat(watched, self._again(watched), started_s)
@@ -130,7 +133,7 @@ class Conducting:
         finally:
             shutil.rmtree(self._logs, ignore_errors=True)
             self._logs = logs
-        self._notes[f"repeated, because this machine was late: {', '.join(said)}; the less late of both counts"] = None
+        self._notes.append(f"repeated, because this machine was late: {', '.join(said)}; the less late of both counts")
         return _in_order(watched)
 
     async def _all(self, chosen: Sequence[Situation], started_s: float, which: str = "") -> list[Watched]:
@@ -171,15 +174,17 @@ class Conducting:
         for each in found:
             ended = each.watched.ended
             if ended not in ("stopped", "killed"):
-                how = "hung at its end" if ended == "hung" else f"ended by itself ({ended})"
-                self._notes.setdefault(f"in `{situation.name}` the program {how}{told_of(each.last_lines)}", None)
+                how = _HUNG if ended == "hung" else f"ended by itself ({ended})"
+                situations, _ = self._ends.setdefault(how, ({}, told_of(each.last_lines)))
+                situations[f"`{situation.name}`"] = None
         if situation.by_http and not any(asked_by_http(each.watched) for each in found):
             self._left_out[situation.name] = "the program never asked the address server for its list"
             return ()
         return found
 
     def _told(self) -> tuple[str, ...]:
-        notes = list(self._notes)
+        notes = [f"in {_listed(list(where))} the program {how}{said}" for how, (where, said) in self._ends.items()]
+        notes += self._notes
         if self._elsewhere:
             where = ", ".join(sorted(map(str, self._elsewhere))[:5])
             notes.append(f"it also connected to {where}: what goes there goes round the fronts, and is not watched")
@@ -217,6 +222,7 @@ def _in_order(watched: Sequence[Watched]) -> list[Watched]:
 
 
 _ENDED_BY_US = ("stopped", "killed", "hung")
+_HUNG = f"hung at its end: it was there {STOP_S:g} s after SIGTERM, and was killed"
 
 
 def _late_ms(watched: Sequence[Watched], situation: str) -> float:
@@ -232,6 +238,12 @@ def _ended_by_itself(watched: Sequence[Watched], situation: str) -> bool:
 def _counted(number: int, noun: str) -> str:
     """`1 start`, `59 starts`; "" for none."""
     return "" if not number else f"{number} {noun}{'s' if number != 1 else ''}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first of them, and how many others: a program that hangs does so in all situations."""
+    shown = ", ".join(names[:LISTED])
+    return shown if len(names) <= LISTED else f"{shown} and {_counted(len(names) - LISTED, 'other')}"
 
 
 def run(plan: Plan, *, logs: Path, data: Path, again: Again | None = None, progress: Progress | None = None) -> Trial:

@@ -42,6 +42,8 @@ SEND_EVERY_S = 0.2
 LINE_MAX, LOG_MAX = 16 * 1024, 4 * 1024 * 1024
 """Of a longer line the rest is dropped, and so is what comes after so much of one process's output."""
 LAST_LINES = 6
+LEGIBLE = 0.75
+"""Of a line that is text, at least so many characters can be printed."""
 _NO_PROGRAM = frozenset((errno.ENOEXEC, errno.ENOENT, errno.EACCES, errno.ENOTDIR))
 """Errors of exec that are about the file, or about the interpreter in its first line."""
 
@@ -419,8 +421,12 @@ def parse(line: bytes) -> dict[str, Any] | None:
 
 
 def _shown(line: bytes) -> str:
-    """The beginning of a line of any bytes, for people."""
-    return "".join(char if char.isprintable() else "·" for char in line.decode("utf-8", "replace")[:200])
+    """The beginning of a line of any bytes, for people: of one that is no text, that it is none."""
+    text = line.decode("utf-8", "replace")[:200]
+    legible = sum(char.isprintable() and char != "\N{REPLACEMENT CHARACTER}" for char in text)
+    if legible < LEGIBLE * len(text):
+        return "(bytes that are no text)"
+    return "".join(char if char.isprintable() else "·" for char in text)
 
 
 def how(code: int) -> str:

@@ -18,6 +18,7 @@ from nemesrv.chaos.conform import hindered as hindered_module
 from nemesrv.chaos.conform import run as run_module
 from nemesrv.chaos.conform import scene
 from nemesrv.chaos.conform import situations as situations_module
+from nemesrv.chaos.conform import subject as subject_module
 from nemesrv.chaos.conform.run import Trial, run
 from nemesrv.chaos.conform.scene import Plan
 from nemesrv.chaos.conform.situations import SITUATIONS, Act, Situation, Step, Whom
@@ -195,6 +196,7 @@ import os, socket, sys, time
 host, port = sys.argv[1].split(";")[0].split(":")
 channel = socket.create_connection((host, int(port)))
 channel.sendall(bytes.fromhex(sys.argv[2]))
+print("waiting for an answer", flush=True)
 time.sleep(60)
 """
 
@@ -210,7 +212,23 @@ time.sleep(60)
 )
 def test_a_client_of_another_protocol_is_told_so(tmp_path: Path, begin: bytes, why: str) -> None:
     trial = conducted(tmp_path, *script(SPEAKS), "{namesrv}", begin.hex())
-    assert re.search(why, trial.hindered), trial.hindered
+    assert re.search(f"{why}.*; its last output: waiting for an answer$", trial.hindered), trial.hindered
+
+
+def test_a_program_that_hangs_at_its_end_is_measured_all_the_same_and_that_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (
+        "import os, signal, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('no SIGTERM', flush=True); "
+        "os.dup2(os.open('/dev/null', os.O_WRONLY), 1); os.execv(sys.executable, sys.argv[1:])"
+    )
+    monkeypatch.setattr(subject_module, "STOP_S", 0.05)
+    trial = conducted(tmp_path, *script(text), *CLIENT, situations=("starts", "quiet"), starts=2)
+    assert trial.notes == (
+        "in `starts`, `quiet` the program hung at its end: it was there 5 s after SIGTERM, and was killed; "
+        "its last output: no SIGTERM",
+    )
+    assert [each.ended for each in trial.watched] == ["hung"] * 3
 
 
 def test_a_file_that_the_system_does_not_execute_is_wrong_input(tmp_path: Path) -> None:
@@ -219,6 +237,11 @@ def test_a_file_that_the_system_does_not_execute_is_wrong_input(tmp_path: Path) 
     client.chmod(0o755)
     with pytest.raises(ScenarioError, match=r"a program that can be started \(Exec format error\)"):
         conducted(tmp_path, str(client))
+
+
+def test_of_many_situations_a_few_are_named() -> None:
+    assert run_module._listed(["`a`", "`b`"]) == "`a`, `b`"
+    assert run_module._listed([f"`{n}`" for n in range(5)]) == "`0`, `1`, `2` and 2 others"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -143,6 +143,13 @@ print('no end of line', end='')
     assert len(world.lines) == 7
 
 
+def test_of_lines_that_are_no_text_only_that_is_told(tmp_path: Path) -> None:
+    noise = r"import sys; sys.stdout.buffer.write(bytes(range(128, 228)) + b'\n' + bytes(range(128, 200)) + b'\n')"
+    world = World(tmp_path, f"{noise}; print('Größe: 3 \x1b[1mMB\x1b[0m')")
+    assert to_its_end(world) == "exit 0"
+    assert told_of(world.subject.last_lines) == "; its last output: (bytes that are no text) | Größe: 3 ·[1mMB·[0m"
+
+
 def test_of_endless_lines_and_endless_output_no_more_is_kept_than_has_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
