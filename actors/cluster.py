@@ -21,6 +21,7 @@ from typing import Any, Protocol
 from ..remoting.node.clock import RealClock
 from ..remoting.node.network import Address
 from .actor import Listening, NodeActor, NodeSpec
+from .errors import HarnessError
 from .hosts import LOCAL, AnyProcess, Family, Host
 from .shared_process import OneOfMany, SharedProcess
 from .watch import Alarm, Dials
@@ -422,7 +423,8 @@ class Cluster:
             cause = getattr(exc, "cause", None) or exc
             if own_errors and isinstance(cause, Exception):
                 raise cause from None
-            raise NodeFailed(f"{name} failed to {what}: {type(cause).__name__}: {cause}") from cause
+            why = str(cause) if isinstance(cause, HarnessError) else f"{type(cause).__name__}: {cause}"
+            raise NodeFailed(f"{name} failed to {what}: {why}") from cause
         except ray.exceptions.RayError as exc:
             if self._alarm is not None:  # the watch knows more of it than Ray, in a moment
                 self._alarm.sleep(DEATH_NOTICE_S)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -131,6 +132,7 @@ def run_one(
     stage = VirtualStage(harness) if as_run.clock == "virtual" else real_stage(harness)
     progress = Progress(f"{as_run.name} (seed {as_run.seed})", expected_s(as_run), quiet=options.quiet)
     folder = RunFolder.create(as_run.name, options.out, latest=options.latest)
+    recorded = False
     try:
         found = planted(as_run, defect)
         as_run = with_file_beside(as_run, found)
@@ -140,6 +142,7 @@ def run_one(
             progress.say(f"rehearsing {found.name} on the virtual clock")
             acts = rehearsal.acts(found, as_run, as_run.seed)
         record(as_run, folder, stage, found, progress.say, defect_acts=acts)
+        recorded = True
         progress.say("judging")
         if is_last:
             harness.end_ray()
@@ -151,6 +154,8 @@ def run_one(
     except ClusterError as exc:
         raise HarnessError(f"{exc}{last_words(folder.data)} (logs: {folder.logs})") from exc
     finally:
+        if not recorded:  # nobody is there any more, and its history and logs are what a person reads
+            shutil.rmtree(folder.data, ignore_errors=True)
         progress.clear()
 
 

@@ -13,9 +13,11 @@ import os
 import subprocess
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from struct import pack
 
+from ...actors.processes import alive
 from ...remoting.node.clock import RealClock
 from ..errors import HarnessError
 
@@ -25,6 +27,7 @@ VARIABLE = "NEMESRV_FAKETIME"
 PLACES = ("/usr/lib/*/faketime", "/usr/lib64/faketime", "/usr/lib/faketime", "/usr/local/lib/faketime")
 FILE = "libfaketimeMT.so.1"
 SHARED = Path("/dev/shm")
+_PREFIX = "nemesrv-"
 _TOLERANCE_MS = 5
 
 
@@ -44,7 +47,7 @@ class FakedTime:
 
     def __init__(self, clock: RealClock, name: str) -> None:
         self.environment: dict[str, str] = {}
-        self._name = f"nemesrv-{os.getpid()}-{name}"
+        self._name = f"{_PREFIX}{os.getpid()}-{name}"
         if clock.scale == 1:
             return
         library = found()
@@ -65,6 +68,15 @@ class FakedTime:
             file.unlink(missing_ok=True)
 
 
+def sweep() -> None:
+    """Remove what nodes have left that were killed with SIGKILL before their program was up."""
+    for file in (*SHARED.glob(f"{_PREFIX}[0-9]*-*"), *SHARED.glob(f"sem.{_PREFIX}[0-9]*-*")):
+        owner = file.name.removeprefix("sem.").removeprefix(_PREFIX).partition("-")[0]
+        with suppress(OSError):
+            if file.stat().st_uid == os.getuid() and owner.isdigit() and not alive(int(owner)):
+                file.unlink()
+
+
 def missing(scale: float) -> str:
     """What to say where there is no libfaketime."""
     named = os.environ.get(VARIABLE)
@@ -81,6 +93,7 @@ def wrong(clock: RealClock) -> str | None:
         return None
     if found() is None:
         return missing(clock.scale)
+    sweep()
     faked = FakedTime(clock, "probe")
     began_ms = clock.now_ms()
     try:

@@ -75,6 +75,19 @@ def test_a_programs_clocks_are_the_runs_whenever_it_starts() -> None:
         assert before - 5 <= monotonic <= after + 5
 
 
+def test_what_a_node_has_left_that_is_no_more_is_swept_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(libfaketime, "SHARED", tmp_path)
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    names = [f"{semaphore}nemesrv-{pid}-ns-0-0" for pid in (ended.pid, os.getpid()) for semaphore in ("", "sem.")]
+    for name in (*names, "sem.mp-51655aq8", "nemesrv-others"):
+        (tmp_path / name).touch()
+    libfaketime.sweep()
+    assert {path.name for path in tmp_path.iterdir()} == {*names[2:], "sem.mp-51655aq8", "nemesrv-others"}
+
+
 @needed
 def test_a_program_waits_by_the_runs_clock_and_leaves_nothing_when_it_is_killed() -> None:
     faked = FakedTime(RealClock.starting_now(scale=10), "waits")

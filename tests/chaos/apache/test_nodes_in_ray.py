@@ -146,7 +146,7 @@ def test_a_jar_that_dies_at_its_start_is_told_with_its_last_line_and_nothing_is_
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(NodeFailed) as failed:
         world.cluster.listen([world.spec("ns-0", listenPort=taken.getsockname()[1])])
     said = str(failed.value)
-    assert said.startswith("ns-0 failed to listen: JavaDied: ns-0's Java process ended with exit status")
+    assert said.startswith("ns-0 failed to listen: ns-0's Java process ended with exit status")
     assert "its last line: " in said
     assert "\n" not in said
     world.cluster.shutdown()

@@ -6,8 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from nemesrv.actors.cluster import ClusterError
+from nemesrv.chaos import runner
+from nemesrv.chaos.apache.jvm import leave_last_words
 from nemesrv.chaos.errors import HarnessError, ScenarioError
+from nemesrv.chaos.experiment.harness import Harness
 from nemesrv.chaos.experiment.run_folder import RunFolder
+from nemesrv.chaos.scenarios.model import Scenario, find
 
 
 def test_a_run_gets_a_folder_of_its_own_and_latest_links_to_the_newest(tmp_path: Path) -> None:
@@ -30,3 +35,21 @@ def test_a_folder_that_holds_something_is_never_overwritten(tmp_path: Path) -> N
 def test_a_folder_that_is_no_run_says_so(tmp_path: Path) -> None:
     with pytest.raises(HarnessError, match=r"scenario\.yaml"):
         RunFolder(tmp_path).scenario()
+
+
+def test_of_a_run_that_fails_nodes_own_files_are_gone_and_its_logs_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_scenario: Scenario, folder: RunFolder, *_: object, **__: object) -> None:
+        node = folder.data / "broker-a"
+        (node / "store" / "commitlog").mkdir(parents=True)
+        leave_last_words(node, "broker-a's Java process ended by SIGKILL")
+        (folder.logs / "broker-a.log").touch()
+        raise ClusterError("broker-a was killed")
+
+    monkeypatch.setattr(runner, "record", fails)
+    out = tmp_path / "run"
+    with pytest.raises(HarnessError, match="broker-a was killed; broker-a's Java process ended by SIGKILL"):
+        runner.run_one(find("smoke"), runner.Options(virtual=True, out=out, quiet=True), Harness())
+    assert sorted(path.name for path in out.iterdir()) == ["history", "logs"]
+    assert (out / "logs" / "broker-a.log").exists()
