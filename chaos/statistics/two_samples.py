@@ -2,7 +2,7 @@
 
     times     Mann-Whitney's U: exact without ties below ENOUGH samples a side, by seeded permutations with ties, by the
               normal approximation with tie correction from there on. The interval is that of the Hodges-Lehmann shift
-              (median of all differences), by the same U, so that test and interval agree
+              (median of all differences), by the same U (exact below ENOUGH), so that test and interval agree
     shares    seeded permutation test of the difference of means, with a seeded bootstrap interval (BCa): shares that
               are mostly 1 have a shift of 0 however much their means differ
 
@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,14 +187,30 @@ def hodges_lehmann(a: Numbers, b: Numbers, alpha: float, rng: np.random.Generato
         a, b = (v if len(v) <= PAIRS_MAX else rng.choice(v, PAIRS_MAX, replace=False) for v in (a, b))
     n, m = len(a), len(b)
     differences = np.sort(np.subtract.outer(b, a), axis=None)
-    _, tied = np.unique(np.concatenate([a, b]), return_counts=True)
-    total = n + m
-    ties = float((tied**3 - tied).sum()) / (total * (total - 1))
-    spread = math.sqrt(max(0.0, n * m / 12 * (total + 1 - ties)))
-    outside = math.floor(n * m / 2 - float(special.ndtri(1 - alpha / 2)) * spread - 0.5)
+    if min(n, m) < ENOUGH:
+        outside = _outside(n, m, alpha)
+    else:
+        _, tied = np.unique(np.concatenate([a, b]), return_counts=True)
+        total = n + m
+        ties = float((tied**3 - tied).sum()) / (total * (total - 1))
+        spread = math.sqrt(max(0.0, n * m / 12 * (total + 1 - ties)))
+        outside = math.floor(n * m / 2 - float(special.ndtri(1 - alpha / 2)) * spread - 0.5)
     if outside < 0:
         return float(np.median(differences)), -math.inf, math.inf
     return float(np.median(differences)), float(differences[outside]), float(differences[n * m - 1 - outside])
+
+
+def _outside(n: int, m: int, alpha: float) -> int:
+    """The highest U that n and m values have, or a lower one, in alpha / 2 of all orders at most; -1: there is none."""
+    n, m = sorted((n, m))
+    orders = [1] + [0] * (n * m)  # how many have each U: the Gaussian binomial coefficient
+    for i in range(1, n + 1):
+        for u in range(n * m, m + i - 1, -1):
+            orders[u] -= orders[u - m - i]
+        for u in range(i, n * m + 1):
+            orders[u] += orders[u - i]
+    most = alpha / 2 * math.comb(n + m, n)
+    return sum(so_far <= most for so_far in accumulate(orders)) - 1
 
 
 def _difference_of_means(a: Numbers, b: Numbers, axis: int = -1) -> Numbers:

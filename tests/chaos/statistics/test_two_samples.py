@@ -123,13 +123,31 @@ def test_a_planted_difference_is_found_with_the_power_that_is_stated(n: int) -> 
     assert 0.9 - 3 * math.sqrt(0.09 / runs) <= found / runs
 
 
-@pytest.mark.parametrize("n", [6, 15, 60])
+@pytest.mark.parametrize("n", [5, 6, 15, 60])
 def test_the_interval_covers_the_true_shift_as_often_as_it_says(n: int) -> None:
     rng, runs, covered = np.random.default_rng(n), 400, 0
     for _ in range(runs):
         _, low, high = hodges_lehmann(rng.exponential(10, n), rng.exponential(10, n) + 5, ALPHA, rng)
         covered += low <= 5 <= high
     assert covered / runs >= 0.95 - 3 * math.sqrt(0.05 * 0.95 / runs)
+
+
+def test_five_a_side_have_an_interval_in_a_family_of_six() -> None:
+    apart = {str(n): (Kind.TIMES, range(5), range(10 + n, 15 + n)) for n in range(6)}
+    for n, told in enumerate(compare_all(apart, alpha=ALPHA)):
+        assert told.outcome is Outcome.DIFFERS
+        assert (told.low, told.estimate, told.high) == (6 + n, 10 + n, 14 + n)
+
+
+def test_of_few_samples_test_and_interval_agree_exactly() -> None:
+    rng, differ = np.random.default_rng(10), 0
+    for n in range(300):
+        a, b = rng.normal(0, 1, 4 + n % 9), rng.normal(1.2, 1, 5 + n % 7)
+        _, low, high = hodges_lehmann(a, b, ALPHA, rng)
+        exact = stats.mannwhitneyu(a, b, method="exact").pvalue
+        assert (not low <= 0 <= high) == (exact <= ALPHA)
+        differ += exact <= ALPHA
+    assert 100 < differ < 290
 
 
 def test_test_and_interval_agree_with_scipy_s_on_the_side_of_zero() -> None:
