@@ -105,8 +105,8 @@ class Conducting:
             return Trial(watched=(), hindered=why, left_out=self._left_out)
         started_s = ((began.watched.at_work_ms or began.watched.stopping_ms) - began.watched.began_ms) / 1000
         self._places = Places(at_once(began.memory))
-        first = self._of_use(SITUATIONS[FIRST], first)
-        watched = [each.watched for each in first] if any(each.many for each in chosen) else []
+        told = self._of_use(SITUATIONS[FIRST], first)
+        watched = [each.watched for each in told] if any(each.many for each in chosen) else []
         watched += await self._all(chosen, started_s)
         if self._again is not None:
             watched = await self._repeat(watched, self._again(watched), started_s)

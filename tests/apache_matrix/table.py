@@ -77,14 +77,17 @@ def _order(scenario: str) -> tuple[int, str]:
 
 
 def told(cell: Mapping[str, Any] | None) -> str:
-    """`VALID (23 checks, ×5)`; what is not VALID by name; why there was no run."""
+    """`VALID (23 checks, ×5, seed 1, 110 s)`; what is not VALID by name; why there was no run."""
     if cell is None:
         return "–"
     if not cell["checks"]:
         return f"not run: {cell['why']}"
     wrong = [f"{name} {each['verdict']}" for name, each in cell["checks"].items() if each["verdict"] != Validity.VALID]
     named = f": {', '.join(wrong)}" if wrong else ""
-    return f"{cell['verdict']}{named} ({len(cell['checks'])} checks, ×{cell['time_scale']:g}, seed {cell['seed']})"
+    count = len(cell["checks"])
+    how = [f"{count} check{'s' if count != 1 else ''}", f"×{cell['time_scale']:g}", f"seed {cell['seed']}"]
+    took = [f"{cell['took_s']} s"] if "took_s" in cell else []
+    return f"{cell['verdict']}{named} ({', '.join([*how, *took])})"
 
 
 def matrix(cells: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:

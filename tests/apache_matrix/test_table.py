@@ -41,6 +41,7 @@ def test_a_run_is_told_by_its_worst_check(tmp_path: Path) -> None:
     assert told(good) == "VALID (2 checks, ×5, seed 1)"
     assert told(bad) == "INVALID: routes_are_true INVALID (2 checks, ×5, seed 1)"
     assert told(cell_of_none("no slave of Apache's is run yet", ABOUT)) == "not run: no slave of Apache's is run yet"
+    assert told({**good, "took_s": 51}) == "VALID (2 checks, ×5, seed 1, 51 s)"
     assert told(None) == "–"
 
 
@@ -55,9 +56,9 @@ def test_cells_are_kept_beside_the_others_in_the_order_of_the_page(tmp_path: Pat
         ["smoke", "broker-crash", "broker-hang"],
     ]
     assert matrix(found).splitlines()[2:] == [
-        "| smoke | VALID (1 checks, ×5, seed 1) | VALID (1 checks, ×5, seed 1) |",
-        "| broker-crash | – | VALID (1 checks, ×5, seed 1) |",
-        "| broker-hang | – | VALID (1 checks, ×5, seed 1) |",
+        "| smoke | VALID (1 check, ×5, seed 1) | VALID (1 check, ×5, seed 1) |",
+        "| broker-crash | – | VALID (1 check, ×5, seed 1) |",
+        "| broker-hang | – | VALID (1 check, ×5, seed 1) |",
     ]
     assert "| broker-hang | `routes_are_true` | – | every table was right all the time |" in windows(found)
 
@@ -68,7 +69,7 @@ def test_a_run_that_is_there_is_read_with_whose_and_how_it_was(tmp_path: Path) -
     (folder / "scenario.yaml").write_text(done.to_yaml(), encoding="utf-8")
     ((cell, found),) = read([folder]).items()
     assert (cell.scenario, cell.implementation) == ("smoke", "apache-5.3.3")
-    assert told(found) == "VALID (1 checks, ×2, seed 7)"
+    assert told(found) == "VALID (1 check, ×2, seed 7)"
 
 
 def test_a_machine_bears_one_run_at_least() -> None:
