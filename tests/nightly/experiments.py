@@ -6,6 +6,9 @@ from .record import BENCH, DEFECT, SELFTEST, UP, Nightly
 
 _EDGES = "tests/chaos/oracle/test_window_edges.py"
 _VIRTUAL = "tests/chaos/experiment/virtual"
+_ODD = f"{_VIRTUAL}/test_odd_scenarios.py"
+_COMING_AND_GOING = f"{_VIRTUAL}/test_client_processes.py"
+_HALF_OPEN = f"{_VIRTUAL}/test_half_open.py::test_the_tables_keep_whoever_can_still_register"
 _KNOWN = "tests/chaos/generate/test_known_verdicts.py"
 _PAGES = "tests/chaos/checkers/dataframes/test_plain_pages.py"
 _END_TO_END = "tests/chaos/test_end_to_end.py"
@@ -16,7 +19,8 @@ _INFERENCE = "tests/chaos/incident/test_inference.py::test_what_was_done"
 _INCIDENTS = f"{_MUSEUM}::test_what_was_reported_happens_and_is_found_and_with_its_fix_does_not"
 _PROOF = "tests/chaos/incident/test_proof.py"
 _SHIPPED = f"{_VIRTUAL}/test_runs.py::test_a_shipped_scenario_is_valid"
-_HEALTHY = "tests/chaos/spark/test_judge.py::test_a_healthy_run_of_real_size_passes_every_check"
+_JUDGE = "tests/chaos/spark/test_judge.py"
+_HEALTHY = f"{_JUDGE}::test_a_healthy_run_of_real_size_passes_every_check"
 _RANDOM = f"{_VIRTUAL}/test_random_scenarios.py::test_no_check_says_invalid_of_a_random_scenario"
 _PARTITION = f"{_END_TO_END}::test_a_partition_run_leaves_a_folder_whose_verdict_is_valid_and_can_be_judged_again"
 _TUTORIAL = "tests/test_tutorial.py::test_a_page_of_the_tutorial_does_what_it_says"
@@ -24,7 +28,27 @@ _OPEN_FILES = "tests/chaos/test_preflight.py::test_too_few_open_files_are_told_i
 _LINKS = "tests/chaos/reports/test_links.py::test_every_link_leads_to_a_lane_and_a_time_that_contain_the_event"
 _HAND_WRITTEN = "tests/chaos/checkers/test_order_kept.py"
 _BY_HAND = f"{_VIRTUAL}/test_acts_by_hand.py::test_what_is_not_done_as_asked_is_found"
+_LESS_ALIKE = "tests/chaos/replay/test_replay.py::test_what_is_not_the_same_is_less_alike"
+_RESTARTED = "tests/chaos/audit/test_watch.py::test_nothing_is_named_while_everybody_is_restarted_twice_in_a_row"
+_CARRY = "tests/chaos/live/test_carry.py"
 _SHAPES = f"{_VIRTUAL}/test_shaped_partitions.py::test_links_meet_what_the_shape_says_and_every_table_is_true"
+
+_FOUR_ODD = (
+    "a restart of a broker that still runs",
+    "a kill without a restart, among brokers",
+    "a NameServer lost at the first send",
+    "a producer cut from every NameServer before it hears of a stop",
+)
+_KNOWN_EVERY_TIME = (
+    "stale_route",
+    "two_masters",
+    "wrong_answer",
+    "biased_choice",
+    "late_timer",
+    "two_owners",
+    "lost_message",
+    "received_twice",
+)
 
 NIGHTLY = (
     Nightly(
@@ -37,7 +61,7 @@ NIGHTLY = (
         _SHAPES,
         "more partitions by name, recorded",
         (_SHAPES, "tests/chaos/test_shapes.py"),
-        ("ring", "split_list", "out_of"),
+        ("split_list",),
     ),
     Nightly(
         f"{_EDGES}::test_just_inside_is_valid_and_just_outside_is_invalid",
@@ -46,7 +70,7 @@ NIGHTLY = (
             f"{_EDGES}::test_just_inside_is_valid_and_just_outside_is_invalid",
             "tests/chaos/checkers/test_timed_waits.py",
         ),
-        ("silent-4.9-latest", "producer-leaves-a-crash"),
+        ("silent-4.9-latest",),
     ),
     Nightly(
         f"{_EDGES}::test_a_timer_is_found_that_is_2_percent_off",
@@ -233,9 +257,113 @@ NIGHTLY = (
         ("tests/drills/test_drills.py::test_what_was_measured_here_is_inside_too", _SHIPPED),
     ),
     Nightly(
-        f"{_VIRTUAL}/test_odd_scenarios.py::test_it_is_no_alarm_with_other_phases",
+        f"{_ODD}::test_it_is_no_alarm_with_other_phases",
         "the odd scenarios with the phases of another seed",
-        (f"{_VIRTUAL}/test_odd_scenarios.py::test_it_is_no_alarm", _RANDOM),
+        (f"{_ODD}::test_it_is_no_alarm", _RANDOM),
+    ),
+    Nightly(
+        f"{_ODD}::test_it_is_no_alarm",
+        "all but four of the odd scenarios",
+        (f"{_ODD}::test_it_is_no_alarm", _RANDOM),
+        _FOUR_ODD,
+    ),
+    Nightly(
+        f"{_ODD}::test_what_the_rule_was_for_is_still_found_there",
+        "a defect in all but four of the odd scenarios",
+        (f"{_ODD}::test_what_the_rule_was_for_is_still_found_there", DEFECT, "tests/chaos/checkers"),
+        _FOUR_ODD,
+    ),
+    Nightly(
+        f"{_COMING_AND_GOING}::test_the_mates_of_a_killed_consumer_take_its_queues_within_the_window",
+        "when a killed consumer's queues are taken, recorded",
+        (
+            f"{_COMING_AND_GOING}::test_clients_come_and_go_and_nothing_is_wrong",
+            "tests/chaos/checkers/test_queue_ownership.py",
+        ),
+    ),
+    Nightly(
+        f"{_VIRTUAL}/test_acts_by_hand.py"
+        "::test_a_clock_that_is_set_forward_drops_everybody_at_the_next_scan_or_nobody_and_is_no_alarm",
+        "a NameServer's clock that is set forward, recorded",
+        (f"{_VIRTUAL}/test_acts_by_hand.py::test_what_is_done_by_hand_is_recorded_and_no_alarm", _BY_HAND),
+    ),
+    Nightly(
+        _HALF_OPEN,
+        "half-open links and dropped SYNs with the other profile",
+        (_HALF_OPEN,),
+        ("half_open-4.9", "syn_drop-5.x"),
+    ),
+    Nightly(
+        _LESS_ALIKE,
+        "more changes that make a replay less alike",
+        (_LESS_ALIKE,),
+        ("timeline.0.do=cut-came", "timeline.1.at_s=45-time"),
+    ),
+    Nightly(_RESTARTED, "`nemesrv watch` while all servers of 4.9 are restarted", (_RESTARTED,), ("5.x",)),
+    Nightly(
+        "tests/chaos/incident/test_distortion.py::test_what_was_done_and_a_minute_round_it_stay",
+        "what is left of logs that are cut and edited, of two more incidents",
+        ("tests/chaos/incident/test_distortion.py::test_what_was_done_and_a_minute_round_it_stay",),
+        ("3", "7"),
+    ),
+    Nightly(
+        "tests/chaos/statistics/test_two_samples.py::test_clean_twins_are_called_different_no_oftener_than_alpha",
+        "how often `nemesrv compare` calls twins different, of small samples and of whole numbers",
+        ("tests/chaos/statistics/test_two_samples.py::test_clean_twins_are_called_different_no_oftener_than_alpha",),
+        ("40-exponential",),
+    ),
+    Nightly(
+        "tests/chaos/reports/test_page.py"
+        "::test_a_million_events_fit_and_the_one_violation_and_the_one_failure_are_drawn",
+        "a report of a million events",
+        ("tests/chaos/reports",),
+    ),
+    Nightly(
+        "tests/packaging/test_extras.py::test_the_plugin_without_spark_is_one_sentence",
+        "the pytest plugin where Spark is not installed",
+        (
+            "tests/packaging/test_extras.py::test_a_command_without_its_extra_says_the_sentence_and_the_line_for_pip",
+            "tests/chaos/test_pytest_plugin.py",
+        ),
+    ),
+    Nightly(
+        f"{_JUDGE}::test_a_jvm_that_dies_is_a_harness_failure_and_no_verdict",
+        "a JVM that dies as it judges",
+        (
+            f"{_JUDGE}::test_a_check_that_fails_is_unknown_and_does_not_stop_the_others",
+            f"{_STOPPING}::test_while_spark_judges",
+        ),
+    ),
+    Nightly(
+        f"{_JUDGE}::test_what_ends_the_thread_beside_ends_the_judging_and_is_not_printed",
+        "what ends the thread that reads beside Spark",
+        (f"{_STOPPING}::test_while_spark_judges",),
+    ),
+    Nightly(
+        "tests/chaos/spark/test_class_archive.py::test_a_jvm_starts_with_classes_that_it_cannot_read",
+        "a JVM over a class archive that is damaged",
+        ("tests/chaos/spark/test_class_archive.py",),
+    ),
+    Nightly(
+        f"{_PAGES}::test_all_messages_of_a_clean_queue_are_plain",
+        "that every message of a clean queue is plain",
+        (f"{_PAGES}::test_a_page_is_plain_when_its_three_sets_are_one", _HEALTHY),
+    ),
+    Nightly(
+        f"{_CARRY}::test_a_sealed_message_that_comes_again_is_taken_back_and_counted_once",
+        "a message that comes again after it was sealed",
+        (f"{_CARRY}::test_what_is_finished_is_sealed_and_what_may_still_matter_is_carried",),
+    ),
+    Nightly(
+        f"{_CARRY}::test_without_a_quiet_moment_rows_wait_and_too_many_are_sealed_and_told",
+        "rows that wait because no moment is quiet",
+        (f"{_CARRY}::test_what_is_finished_is_sealed_and_what_may_still_matter_is_carried",),
+    ),
+    Nightly(
+        f"{_KNOWN}::test_a_planted_defect_is_found_by_its_checks_without_spark",
+        "more defects of the history generator, judged plainly",
+        (f"{_KNOWN}::test_a_planted_defect_is_found_by_its_checks_without_spark", "tests/chaos/checkers"),
+        _KNOWN_EVERY_TIME,
     ),
     Nightly(
         "tests/chaos/predict/test_runs.py::test_model_and_runs_differ_by_no_more_than_chance",
