@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from .hypotheses import Episode, Hypothesis
+from .role_changes import role_changes
 from .signs import Edge, Kind, Row, Seen, Sign, value_of, where_of
 from .telling import GAINED, doubted, named_in
 
@@ -37,6 +38,7 @@ def acts_in(seen: Seen) -> tuple[list[Episode], dict[Sign, float]]:
     found = [
         *_permissions(seen),
         *_strangers(seen, taken),
+        *_roles(seen),
         *_topics(seen),
         *_lists(seen, taken),
     ]
@@ -156,8 +158,7 @@ def _strangers(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
         nodes, from_ms, to_ms = _nodes(rows), times[0], times[-1]
         was = seen.addresses.get(address, "")
         if was != broker and was.partition("/")[0] == broker.partition("/")[0]:
-            found.append(_role_changed(was, broker, rows))
-            continue
+            continue  # another broker of the name: its role changed
         still = last_own.get(broker, 0.0) > from_ms + seen.timers.R_ms or broker not in own
         entry: dict[str, Any] = {
             "at_s": _at_s(rows),
@@ -200,15 +201,19 @@ def _strangers(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
     return found
 
 
-def _role_changed(was: str, broker: str, rows: Sequence[Row]) -> Episode:
-    """A broker of the same name took another id: by hand, by a controller, or by an election."""
-    made = "master" if "/" not in broker else f"id {broker.partition('/')[2]}"
-    sentence = (
-        f"{was} registers as {broker} at {', '.join(_nodes(rows))} from {_at_s(rows):.1f} s on: it was made {made}"
-    )
-    timeline = [] if "/" in broker else [{"at_s": _at_s(rows), "do": "switch", "nodes": [was]}]
-    from_ms = float(rows[0]["time_ms"])
-    return _act("switch", sentence, timeline, rows, from_ms=from_ms, certainty="likely")
+def _roles(seen: Seen) -> list[Episode]:
+    """Brokers that were made master, or a slave: by hand, by a controller or by an election."""
+    return [
+        _act(
+            "switch",
+            one.sentence,
+            [{"at_s": _at_s(one.rows), "do": "switch", "nodes": [one.node]}] if one.is_master else [],
+            one.rows,
+            from_ms=one.at_ms,
+            certainty="likely",
+        )
+        for one in role_changes(seen)
+    ]
 
 
 def _topics(seen: Seen) -> list[Episode]:

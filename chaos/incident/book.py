@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from .broker_ids import Became, id_at, ids_of
 from .routes import queue_row, route_of
 from .sources import BROKER, NAME_SERVER, Source
 
@@ -28,9 +29,15 @@ class Book:
     """Broker name → topic → its row, the last that was said."""
     client_ids: set[str] = field(default_factory=set)
     """Of clients that brokers tell of."""
+    called: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """Address → name and id, of brokers whose own log tells of a slave, or of a role that changed."""
+    had: dict[str, list[Became]] = field(default_factory=dict)
+    """Address → the ids that it had, where they changed."""
 
     def broker(self, address: str) -> tuple[str, int] | None:
-        """Name and id under which the address was registered."""
+        """Name and id by which the broker at the address is called."""
+        if address in self.called:
+            return self.called[address]
         found = self.names.get(address)
         return found.most_common(1)[0][0] if found else None
 
@@ -38,12 +45,18 @@ class Book:
         found = self.broker(address)
         return None if found is None else node_name(*found)
 
+    def id_at(self, address: str, at_ms: float) -> int | None:
+        """The id under which the address registered at that moment (UTC)."""
+        became = id_at(self.had.get(address, ()), at_ms)
+        known = self.broker(address)
+        return became if became is not None else None if known is None else known[1]
+
     def addresses(self) -> dict[str, list[str]]:
         """Broker's node → its addresses, the one said most often first."""
         found: dict[str, Counter[str]] = defaultdict(Counter)
         for address, said in self.names.items():
             who, count = said.most_common(1)[0]
-            found[node_name(*who)][address] = count
+            found[node_name(*self.called.get(address, who))][address] = count
         return {node: [address for address, _ in counted.most_common()] for node, counted in sorted(found.items())}
 
 
@@ -64,6 +77,8 @@ def book_of(sources: Sequence[Source]) -> Book:
             _of_name_server(source, book)
         else:
             _of_dialler(source, book)
+    routes = {address: max(id_ for _, id_ in said) for address, said in book.names.items()}
+    book.called, book.had = ids_of(sources, routes)
     return book
 
 
@@ -174,7 +189,8 @@ def broker_identity(source: Source, book: Book) -> tuple[str, int, str | None] |
     booted = list(own_broker(source))
     if booted:
         name, id_, address, _ = booted[-1]
-        return name, id_, address
+        called = book.called.get(address) if address else None
+        return name, id_ if called is None else called[1], address
     own = {line.fields.get("key", ""): line.fields.get("value", "") for line in source.lines if line.event == "setting"}
     if own.get("brokerName"):
         id_ = int(own["brokerId"]) if own.get("brokerId", "").isdigit() else 0

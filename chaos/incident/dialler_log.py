@@ -43,6 +43,7 @@ class DiallerLog:
         self._timeouts: dict[str, float] = {}
         self._unregistered_ms = -1e18
         self._started = False
+        self._term: str | None = None
 
     def read(self) -> None:
         lines = self._source.lines
@@ -74,7 +75,8 @@ class DiallerLog:
                     found.append(number)
                 opened, at_ms = True, line.stamp_ms
             elif line.event in ("broker_boot", "client_started"):
-                if not opened or line.stamp_ms - at_ms > _BOOT_MS:
+                is_broker = line.event == "broker_boot"  # it may read a large store before
+                if not opened or (line.stamp_ms - at_ms > _BOOT_MS and not is_broker):
                     found.append(number)
                 opened = False
         if found and lines[found[0]].stamp_ms - lines[0].stamp_ms <= _FIRST_MS:
@@ -151,7 +153,13 @@ class DiallerLog:
             case "broker_boot":
                 self._put(line, "boot")
             case "registered":
-                self._put(line, "register", type="ok", name_server=fields["name_server"], code=0)
+                self._put(
+                    line, "register", type="ok", name_server=fields["name_server"], code=0, value=self._held_id(line)
+                )
+            case "election_told":
+                self._term = fields["term"]
+            case "role_changes":
+                self._term = fields.get("epoch", self._term)
             case "register_failed":
                 code = fields.get("code", "")
                 said = fields.get("more", "") + fields.get("exception", "") + fields.get("said", "")
@@ -171,6 +179,13 @@ class DiallerLog:
                 self._client(line, "client_gone", fields.get("channel", ""), f="expired")
             case _:
                 pass
+
+    def _held_id(self, line: Line) -> dict[str, Any] | None:
+        """The id that it registers under, where that changes, and the term of the election by which."""
+        if not self._book.had.get(self._address or ""):
+            return None
+        found: dict[str, Any] = {"id": self._book.id_at(self._address or "", self._source.wall_ms(line))}
+        return found if self._term is None else {**found, "term": int(self._term)}
 
     def _client(self, line: Line, event: str, channel: str, f: str | None = None) -> None:
         client, remote = CLIENT_ID.search(channel), _REMOTE.search(channel)

@@ -46,6 +46,8 @@ class NameServerLog:
         self._source, self._book, self._rows = source, book, rows
         self._alive: dict[str, str] = {}
         """Address → broker name."""
+        self._ids: dict[str, int] = {}
+        """Address → the id under which it registered last."""
         self._tables: dict[str, dict[str, list[int]]] = defaultdict(dict)
         """Topic → broker name → row."""
         self._held: dict[str, Any] = {}
@@ -158,7 +160,9 @@ class NameServerLog:
         who = self._book.broker(address)
         if who is None:
             return
-        name, id_ = who
+        name, at_ms = who[0], self._source.wall_ms(line)
+        id_ = 0 if line.event == "master_address" and learnt == "log" else self._book.id_at(address, at_ms) or 0
+        self._ids[address] = id_
         before_ms = self._registered_ms.get(address)
         if line.event != "broker_registered" or before_ms is None or line.stamp_ms - before_ms > _SAME_MS:
             place: dict[str, Any] = {"broker_name": name, "broker_id": id_, "address": address}
@@ -187,8 +191,8 @@ class NameServerLog:
         self._registered_ms.pop(address, None)
         if who is None:
             return
-        name, id_ = who
-        place: dict[str, Any] = {"broker_name": name, "broker_id": id_, "address": address}
+        name = who[0]
+        place: dict[str, Any] = {"broker_name": name, "broker_id": self._ids.pop(address, who[1]), "address": address}
         self._put(line, "broker_dropped", value={"reason": self._reason(line, address)}, **place)
         if not was_there:
             return
@@ -228,8 +232,7 @@ class NameServerLog:
         addresses: dict[str, dict[str, str]] = defaultdict(dict)
         for address, name in self._alive.items():
             if name in rows:
-                who = self._book.broker(address)
-                addresses[name][str(who[1] if who else 0)] = address
+                addresses[name][str(self._ids.get(address, 0))] = address
         queues = {name: rows[name] for name in sorted(rows) if name in addresses}
         brokers = {name: dict(sorted(addresses[name].items())) for name in queues}
         route = {"brokers": brokers, "queues": {name: list(row) for name, row in queues.items()}} if queues else None

@@ -14,6 +14,7 @@ from typing import Any
 
 from ...remoting.topics import is_own
 from ..history.schema import Row
+from ..oracle.roles import CONTROLLER, DLEDGER
 from ..oracle.timers import Timers
 from .align import aligned, reference
 from .book import Book, book_of
@@ -28,6 +29,7 @@ from .sources import BROKER, CLIENT, NAME_SERVER, Source, sources_of
 from .timeline import timeline_of, wall_text
 from .writing import Rows, lag_rows
 
+ACTING_MASTER = "enableSlaveActingMaster"
 MOST_TOPICS = 400
 AS_LOGGED = "as logged"
 """Whose programs the nodes are: nobody's of ours, so that what only ours do is not asked of them."""
@@ -160,14 +162,16 @@ def _heard(rows: Rows, nodes: Nodes, tells_all: Collection[str]) -> None:
             if row["event"] == "started":
                 lives[row["node"]].append((row["time_ms"], row["incarnation"]))
             elif row["event"] == "registration":
-                own[row["node"], _of(row)].append(row["time_ms"])
+                own[row["node"], nodes.of_address.get(row["address"], _of(row))].append(row["time_ms"])
     more: list[Row] = []
     for row in rows.made:
         if row["event"] != "register" or row.get("type") != "ok":
             continue
         server = nodes.of_address.get(str(row.get("name_server")))
         address = next(iter(nodes.brokers.get(row["node"], ())), None)
-        if server in tells_all and "/" not in row["node"]:
+        name, _, own_id = row["node"].partition("/")
+        id_ = int((row.get("value") or {}).get("id", own_id or 0))
+        if server in tells_all and not id_:
             continue  # 4.9 prints each registration of a master: what it does not, did not arrive
         if server is None or server not in has_log or address is None:
             continue
@@ -175,7 +179,6 @@ def _heard(rows: Rows, nodes: Nodes, tells_all: Collection[str]) -> None:
         if any(abs(at_ms - one) <= _JOINS_MS for one in own[server, row["node"]]):
             continue
         incarnation = max((n for since, n in lives[server] if since <= at_ms), default=0)
-        name, _, id_ = row["node"].partition("/")
         value = {**(row.get("value") or {}), "learnt": "inferred"}
         more.append(
             {
@@ -185,7 +188,7 @@ def _heard(rows: Rows, nodes: Nodes, tells_all: Collection[str]) -> None:
                 "event": "registration",
                 "incarnation": incarnation,
                 "broker_name": name,
-                "broker_id": int(id_ or 0),
+                "broker_id": id_,
                 "address": address,
                 "code": 0,
                 "value": value,
@@ -231,6 +234,8 @@ def _framed(
         "doubts": _doubts(nodes, sources),
         "nodes": {node: {"name_servers": found} for node, found in lists.items()},
     }
+    if settings := _of_roles(sources):
+        begin["settings"] = settings
     framed = Rows()
     framed.put(origin, "harness", "harness", "run_begin", value=begin)
     for node, role in nodes.roles.items():
@@ -251,6 +256,24 @@ def _framed(
     framed.incarnations = rows.incarnations
     framed.put(last + 1_000.0, "harness", "harness", "run_end")
     return framed
+
+
+def _of_roles(sources: Sequence[Source]) -> dict[str, dict[str, bool]]:
+    """By broker the settings that let its role change, as far as its log has them or tells of what they do."""
+    found: dict[str, dict[str, bool]] = defaultdict(dict)
+    for source in sources:
+        for line in source.lines if source.kind == BROKER else ():
+            if line.event == "election_told":
+                found[source.name][DLEDGER] = True
+            elif line.event == "role_changes" and "epoch" in line.fields:
+                found[source.name][CONTROLLER] = True
+            elif (
+                line.event == "setting"
+                and line.fields["key"] in (DLEDGER, CONTROLLER, ACTING_MASTER)
+                and line.fields["value"].strip().lower() == "true"
+            ):
+                found[source.name][line.fields["key"]] = True
+    return dict(found)
 
 
 def _doubts(nodes: Nodes, sources: Sequence[Source]) -> dict[str, list[str]]:

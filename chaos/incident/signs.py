@@ -165,6 +165,12 @@ class Seen:
             yield from (sign for sign in signs if sign.kind not in WORKS)
 
 
+def in_time(sign: Sign) -> tuple[float, int]:
+    """Of one moment: what worked, what ended, what began."""
+    last = sign.kind in (Kind.BOOT, Kind.ARRIVED, Kind.OPEN, Kind.OK)
+    return sign.at_ms, int(last)
+
+
 def value_of(row: Row) -> Mapping[str, Any]:
     value = row.get("value")
     return value if isinstance(value, Mapping) else {}

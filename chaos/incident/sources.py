@@ -31,6 +31,7 @@ _SAYS: dict[str, str] = {
             "broker_boot", "registered", "register_failed", "registration_slow", "data_version_asked", "unregistered",
             "unregister_failed", "heartbeat_failed", "topic_created", "topic_missing", "consumer_connected",
             "producer_connected", "consumer_expired", "producer_expired", "offset_fixed", "data_version_failed",
+            "master_said", "slave_synced", "slave_sync_failed", "election_told", "role_changes",
         ),
         BROKER,
     ),

@@ -17,7 +17,7 @@ def timeline_of(
 ) -> list[dict[str, Any]]:
     """The entries of incident.json's `timeline`."""
     found = []
-    there: dict[tuple[str, str], bool] = {}
+    there: dict[tuple[str, str], str] = {}
     failing: dict[tuple[str, str], bool] = {}
     for row in rows:
         entry = _entry(row, of_address, there, failing)
@@ -50,7 +50,7 @@ def timeline_of(
 def _entry(
     row: Row,
     of_address: Mapping[str, str],
-    there: dict[tuple[str, str], bool],
+    there: dict[tuple[str, str], str],
     failing: dict[tuple[str, str], bool],
 ) -> tuple[str, str, str] | None:
     node, event = row["node"], row["event"]
@@ -64,14 +64,14 @@ def _entry(
         case "stopped":
             return "stopped", node, ""
         case "broker_dropped":
-            there[node, broker] = False
+            there[node, broker] = ""
             return "lost", broker, str((value or {}).get("reason"))
         case "registration":
-            was = there.get((node, broker))
-            there[node, broker] = True
-            if was or (was is None and (value or {}).get("learnt") == "inferred"):
+            was, who = there.get((node, broker)), of_address.get(str(row.get("address")), broker)
+            there[node, broker] = who
+            if was == who or (was is None and (value or {}).get("learnt") == "inferred"):
                 return None
-            return "came", broker, "again" if was is False else ""
+            return "came", broker, f"which is {who} now" if who != broker else "" if was is None else "again"
         case "register":
             server = of_address.get(str(row.get("name_server")), str(row.get("name_server")))
             is_ok = row.get("type") == "ok"

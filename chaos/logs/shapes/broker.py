@@ -30,6 +30,15 @@ SHAPES: tuple[tuple[str, str], ...] = (
     ("data_version_failed", r"Query data version from name server (?P<name_server>\S+) +[Ee]xception.*"),
     ("unregistered", r"unregisterBroker OK, NamesrvAddr: (?P<name_server>\S+)"),
     ("unregister_failed", r"unregisterBroker Exception, (?:NamesrvAddr: )?(?P<name_server>[^\s:]+:\d+).*"),
+    ("master_said", r"Update master address from (?P<old>\S+) to (?P<address>\S+)"),
+    ("slave_synced", r"Update slave (?P<what>[\w ]+) from master, (?P<address>\S+)"),
+    ("slave_sync_failed", r"[Ss]ync(?P<what>[A-Z]\w+) Exception, (?P<address>[^\s:]+:\d+).*"),
+    ("election_told", r"Begin handling broker role change term=(?P<term>-?\d+) role=(?P<role>\w+) currStoreRole=\w+"),
+    ("role_changes", r"Begin to change to (?P<role>slave),? brokerName=(?P<broker>[^\s,]+),? brokerId=(?P<id>-?\d+).*"),
+    (
+        "role_changes",
+        r"Begin to change to (?P<role>master),? brokerName[=:](?P<broker>[^\s,]+)(?:, .*new Epoch:(?P<epoch>\d+))?.*",
+    ),
     ("heartbeat_failed", r"sendHeartbeat Exception (?P<name_server>\S+)"),
     (
         "topic_created",

@@ -37,8 +37,15 @@ class _Hosts:
 
     def __init__(self, run: Path, nodes: dict[str, dict[str, Any]]) -> None:
         kinds = {name: node["value"]["kind"] for name, node in nodes.items()}
+        folders = {name: name.replace("/", "@") for name in kinds}
         self.hosts = {"prober": "10.0.3.200"}
-        for kind, net, first in (("name_server", 1, 1), ("broker", 2, 1), ("consumer", 3, 1), ("producer", 3, 101)):
+        for kind, net, first in (
+            ("name_server", 1, 1),
+            ("broker", 2, 1),
+            ("slave", 2, 101),
+            ("consumer", 3, 1),
+            ("producer", 3, 101),
+        ):
             named = sorted(name for name, own in kinds.items() if own == kind)
             self.hosts |= {name: f"10.0.{net}.{number}" for number, name in enumerate(named, first)}
         self.servers = sorted(name for name, kind in kinds.items() if kind == "name_server")
@@ -46,11 +53,14 @@ class _Hosts:
         self.files = {
             (node, path): path.read_text(errors="replace")
             for node in kinds
-            for path in sorted((run / "logs" / node).rglob("*.log"))
+            for path in sorted((run / "logs" / folders[node]).rglob("*.log"))
             if path.name in LOGS and path.stat().st_size
         }
         for node in kinds:
-            settings = [*(run / "data" / node).rglob("*.conf"), *(run / "logs" / node).glob("*.properties")]
+            settings = [
+                *(run / "data" / folders[node]).rglob("*.conf"),
+                *(run / "logs" / folders[node]).glob("*.properties"),
+            ]
             for text in [path.read_text() for path in settings]:
                 if (own := _OWN_PORT.search(text)) is not None:
                     self.ports[own[1]] = node
@@ -58,7 +68,11 @@ class _Hosts:
                     for server, address in zip(self.servers, listed[1].split(";"), strict=True):
                         self.ports[address.rpartition(":")[2]] = server
         for text in self.files.values():
-            self.ports |= {found[2]: found[1] for found in _BROKER.finditer(text)}
+            for listed in _LISTED.finditer(text):  # a process that was started again has other links
+                for server, address in zip(self.servers, listed[1].split(";"), strict=True):
+                    self.ports.setdefault(address.rpartition(":")[2], server)
+            for found in _BROKER.finditer(text):  # a slave says its master's name
+                self.ports.setdefault(found[2], found[1])
         self._diallers: dict[tuple[str, str], str] = {}
         self._find_diallers(kinds)
 
@@ -121,7 +135,9 @@ def cleaned(run: Path, folder: Path) -> dict[str, Any]:
         text = re.sub(r"listenPort=\d+", f"listenPort={9876 if node in hosts.servers else 10911}", text)
         text = re.sub(r"192\.0\.2\.\d+:\d+", f"{own}:{9876 if node in hosts.servers else 10911}", text)
         text = re.sub(r"192\.0\.2\.\d+", own, text)
-        place = folder / node / ("rocketmq_client.log" if path.name == "tools_default.log" else path.name)
+        place = (
+            folder / node.replace("/", "-") / ("rocketmq_client.log" if path.name == "tools_default.log" else path.name)
+        )
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text)
     truth = _truth(rows, hosts)
