@@ -98,8 +98,11 @@ def _member(source: Source) -> tuple[str, _Member] | None:
     name, address, set_id = "", "", MASTER
     says: list[Became] = []
     says_slave = changes = False
+    began: Line | None = None
     for line in source.lines:
         fields = line.fields
+        if line.event == "setting" and fields.get("key") in ("rocketmqHome", "namesrvAddr"):
+            began = began or line  # a new process: what it is from here on is said later
         if line.event == "broker_boot":
             name, address = fields["broker"], fields["address"]
         elif line.event == "setting" and fields.get("key") == "brokerId" and fields.get("value", "").isdigit():
@@ -108,20 +111,22 @@ def _member(source: Source) -> tuple[str, _Member] | None:
             changes = True
             id_ = MASTER if fields["role"] == "master" else int(fields.get("id") or -1)
             if id_ >= MASTER:
-                says.append(Became(source, line, id_))
+                says.append(Became(source, began or line, id_))
+                began = None
         elif line.event == "registered" and fields.get("id", "").isdigit():
             if not says or says[-1].id != int(fields["id"]):
-                says.append(Became(source, line, int(fields["id"])))
+                says.append(Became(source, began or line, int(fields["id"])))
+            began = None
         elif line.event in _OF_SLAVES:
             says_slave = True
     if not name:
         return None
     if not says and set_id > MASTER:
         says.append(Became(source, source.lines[0], set_id))
-    changes = changes or len({said.id for said in says}) > 1
-    return name, _Member(
-        source, address, says, says_slave and not changes and MASTER not in {s.id for s in says}, changes
-    )
+    ids = {said.id for said in says}
+    changes = changes or len(ids) > 1
+    is_slave = says_slave and not changes and MASTER not in ids
+    return name, _Member(source, address, says, is_slave, changes)
 
 
 def id_at(had: Sequence[Became], at_ms: float) -> int | None:

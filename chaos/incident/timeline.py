@@ -75,9 +75,9 @@ def _entry(
         case "register":
             server = of_address.get(str(row.get("name_server")), str(row.get("name_server")))
             is_ok = row.get("type") == "ok"
-            was = failing.get((node, server), False)
+            failed = failing.get((node, server), False)
             failing[node, server] = not is_ok
-            if is_ok == (not was):
+            if is_ok == (not failed):
                 return None
             if is_ok:
                 return "registered", server, "again"
