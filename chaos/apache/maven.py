@@ -27,10 +27,12 @@ class JavaMissing(HarnessError):
 
 
 def require(*programs: str) -> None:
-    """JavaMissing when one of a JDK's programs is not on PATH."""
+    """JavaMissing when one of a JDK's programs is not on PATH, from where Apache's are started."""
     for program in programs:
         if shutil.which(program) is None:
-            raise JavaMissing(f"{program} is missing: install a JDK 17")
+            home = Path(os.environ.get("JAVA_HOME") or os.devnull, "bin")
+            mend = f"put {home} on it" if (home / program).is_file() else "install a JDK 17"
+            raise JavaMissing(f"{program} is not on PATH: {mend}")
 
 
 def cache(name: str) -> Path:

@@ -84,6 +84,18 @@ def test_jars_of_the_cache_are_held_against_the_list_beside_them(tmp_path: Path)
         maven.resolve("it", "", folder)
 
 
+def test_where_java_is_not_on_path_that_of_java_home_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(JavaMissing, match="java is not on PATH: install a JDK 17"):
+        maven.require("java")
+    (tmp_path / "jdk" / "bin").mkdir(parents=True)
+    (tmp_path / "jdk" / "bin" / "java").touch()
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
+    with pytest.raises(JavaMissing, match=f"java is not on PATH: put {tmp_path}/jdk/bin on it"):
+        maven.require("java")
+
+
 def test_a_list_of_sha256sum_is_read_as_it_writes_it() -> None:
     assert maven.read_sums("AB12  a.jar\ncd34 *b.jar\n\n") == {"a.jar": "ab12", "b.jar": "cd34"}
 
