@@ -20,6 +20,10 @@ from ..errors import HarnessError
 RESOLVE_TIMEOUT_S = 240
 SUMS = "SHA256SUMS"
 """Beside the jars, as sha256sum(1) writes it."""
+_ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
+_OF_PROJECT = re.compile(
+    r"^Failed to execute goal .*? for project \S+: (The following artifacts could not be resolved: )?"
+)
 
 
 class JavaMissing(HarnessError):
@@ -58,7 +62,7 @@ def resolve(what: str, pom: str, folder: Path, arguments: Sequence[str] = ()) ->
         except subprocess.TimeoutExpired as exc:
             raise JavaMissing(f"{what}: Maven took longer than {RESOLVE_TIMEOUT_S} s") from exc
         if done.returncode != 0 or not any(target.glob("*.jar")):
-            raise JavaMissing(f"{what}: {why_none(done.stdout)}")
+            raise JavaMissing(f"{what}: {why_none(done.stdout + done.stderr)}")
         keep_sums(target)
         try:
             target.rename(folder)
@@ -69,12 +73,15 @@ def resolve(what: str, pom: str, folder: Path, arguments: Sequence[str] = ()) ->
 
 
 def why_none(said: str) -> str:
-    """What Maven's output comes to, in one sentence."""
-    errors = [line.removeprefix("[ERROR]").strip() for line in said.splitlines() if "[ERROR]" in line]
+    """What Maven's output comes to, in one sentence: its first error without whom it is told of, else its last line."""
+    lines = [_ESCAPES.sub("", line).strip() for line in said.splitlines()]
+    errors = [line.rpartition("[ERROR]")[2].strip() for line in lines if "[ERROR]" in line]
     absent = re.search(r"Could not find artifact (org\.apache\.rocketmq:\S+)", errors[0]) if errors else None
     if absent is not None:
         return f"Maven found no {absent[1]}: is there such a version?"
-    return f"Maven has no jars: {errors[0][:300] if errors else 'no reason given'}"
+    last = next((line for line in reversed(lines) if line), "no reason given")
+    why = _OF_PROJECT.sub("", errors[0].removesuffix(" -> [Help 1]")) if errors else last
+    return f"Maven has no jars: {why[:400]}"
 
 
 def checksums(folder: Path) -> dict[str, str]:

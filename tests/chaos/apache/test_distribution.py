@@ -110,4 +110,13 @@ def test_what_maven_says_comes_to_one_sentence() -> None:
         "Maven found no org.apache.rocketmq:rocketmq-namesrv:jar:5.9.9: is there such a version?"
     )
     assert maven.why_none("[ERROR] offline") == "Maven has no jars: offline"
+    offline = (
+        "\x1b[0m\x1b[0m[ERROR] Failed to execute goal on project interop: Could not resolve dependencies for project "
+        "nemesrv:interop:pom:1: The following artifacts could not be resolved: org.apache.rocketmq:a:jar:5.1.1: "
+        "Cannot access central in offline mode -> [Help 1]\n[ERROR]\n"
+    )
+    assert maven.why_none(offline) == (
+        "Maven has no jars: org.apache.rocketmq:a:jar:5.1.1: Cannot access central in offline mode"
+    )
+    assert maven.why_none("some noise\nit is broken\n\x1b[0m\n") == "Maven has no jars: it is broken"
     assert maven.why_none("") == "Maven has no jars: no reason given"
