@@ -369,6 +369,7 @@ NIGHTLY = (
         "tests/chaos/predict/test_runs.py::test_model_and_runs_differ_by_no_more_than_chance",
         "the window model of `nemesrv predict` beside 12 virtual runs of every fault that it names",
         (
+            "tests/chaos/predict/test_runs.py::test_a_run_with_fixed_phases_is_what_the_model_says",
             "tests/chaos/predict/test_runs.py::test_a_run_with_fixed_phases_recovers_when_they_say",
             "tests/chaos/predict/test_field_drills.py",
         ),

@@ -44,6 +44,31 @@ def test_who_sat_on_a_name_server_that_hangs_leaves_it_at_its_second_poll() -> N
     assert all(any(value == pytest.approx(at_ms, abs=50) for at_ms in (42_000, 48_000)) for value in found)
 
 
+@pytest.mark.parametrize(
+    ("fault", "lasts_s", "dropped_s", "back_s"),
+    [
+        ("one-way", 150, 105, 15),  # heard last 15 s before; the channel is idle for I = E before a scan sees it
+        ("one-way-back", 160, 135, 5),  # its registration 15 s later still comes, and the channel is idle for I then
+        ("name-server-restart", 1, None, 14),
+    ],
+)
+def test_a_run_with_fixed_phases_is_what_the_model_says(
+    fault: str, lasts_s: float, dropped_s: float | None, back_s: float
+) -> None:
+    phases = ("phases.broker-a=35", "phases.ns-0=1", "settle_s=30")
+    asked = Asked(fault=fault, lasts_s=lasts_s, brokers=1, producers=1, consumers=0, sends_per_s=1)
+    scenario = scenario_of(asked, phases)
+    (prediction,) = predict(fault, scenario, draws=5, runs=1).predictions
+    assert prediction.model is not None
+    assert prediction.runs is not None
+    expected = {DROPPED: dropped_s, BACK: back_s}
+    for what, seconds in expected.items():
+        quantity = Quantity("ns-0", what, "" if dropped_s is None else "broker-a")
+        if seconds is not None:
+            for told in (prediction.model.told[quantity], prediction.runs.told[quantity]):
+                assert {round(value / 1000, 1) for value in told.values} == {seconds}, quantity.words
+
+
 @pytest.mark.parametrize("fault", list(KINDS))
 def test_model_and_runs_differ_by_no_more_than_chance(fault: str) -> None:
     """And their medians by a tenth of the poll period and what 12 runs scatter."""
