@@ -14,7 +14,8 @@ new topic           topic created                             topic NAME
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -23,6 +24,9 @@ from .clocks import ANY, AT, HEARD, TOLD, Mark
 from .routes import route_of
 from .sources import BROKER, CLIENT, NAME_SERVER, Source
 
+_CHANNELS = ("conn ", "disc ")
+_HELD, _AT_ONCE_MS = 4, 1_500.0
+"""So many connections of one client, or ends of them, in one moment are what was held."""
 _RECURS_MS = 45_000.0
 """A registration so long after the one before is no turn of the timer."""
 _APART = 0.3
@@ -35,7 +39,21 @@ _BROUGHT_MS = 1_500.0
 def marks_of(source: Source, book: Book) -> list[Mark]:
     """The marks of one log; their times are its stamps as if they were UTC."""
     found = _of_name_server(source) if source.kind == NAME_SERVER else _of_dialler(source, book)
-    return list(found)
+    return list(found) if source.kind == CLIENT else _without_held(list(found))
+
+
+def _without_held(marks: Sequence[Mark]) -> list[Mark]:
+    """Without the connections that a server tells of all at once: it had stood still, and they are of long before."""
+    times: dict[str, list[float]] = defaultdict(list)
+    for mark in sorted(marks, key=lambda one: one.at_ms):
+        if mark.key.startswith(_CHANNELS):
+            times[mark.key].append(mark.at_ms)
+
+    def are_near(mark: Mark) -> int:
+        of = times[mark.key]
+        return bisect_right(of, mark.at_ms + _AT_ONCE_MS) - bisect_left(of, mark.at_ms - _AT_ONCE_MS)
+
+    return [mark for mark in marks if mark.key not in times or are_near(mark) < _HELD]
 
 
 def known_hosts(marks: Sequence[list[Mark]], sources: Sequence[Source]) -> list[list[Mark]]:
@@ -45,11 +63,10 @@ def known_hosts(marks: Sequence[list[Mark]], sources: Sequence[Source]) -> list[
         for source, found in zip(sources, marks, strict=True)
         if source.kind != NAME_SERVER
         for mark in found
-        if mark.key.startswith(("conn ", "disc ")) and (AT in mark.key or source.kind == CLIENT)
+        if mark.key.startswith(_CHANNELS) and (AT in mark.key or source.kind == CLIENT)
     }
     return [
-        [mark for mark in found if not mark.key.startswith(("conn ", "disc ")) or _host_in(mark.key) in hosts]
-        for found in marks
+        [mark for mark in found if not mark.key.startswith(_CHANNELS) or _host_in(mark.key) in hosts] for found in marks
     ]
 
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from nemesrv.chaos.incident.book import Book
 from nemesrv.chaos.incident.clocks import ANY, AT, Clock, Mark, compared, solve
+from nemesrv.chaos.incident.line import Line
+from nemesrv.chaos.incident.marks import marks_of
+from nemesrv.chaos.incident.sources import BROKER, Source
 
 OLD, NEW = "10.0.1.1:9876", "10.0.1.2:9876"
 STARTED_S = {"broker-a": 0.0, "broker-b": 11.0, "broker-c": 19.0}
@@ -14,6 +18,10 @@ CHANGED_S = {"broker-a": 240.0, "broker-b": 221.0, "broker-c": 259.0}
 
 def first(node: str, at_s: float, address: str) -> Mark:
     return Mark(f"first {node}{AT}{address}", at_s * 1000, 5.0)
+
+
+def line(at_s: float, event: str, **fields: str) -> Line:
+    return Line("broker.log", "", 1, at_s * 1000, 1000, None, "main", "java-server", event, fields)
 
 
 def clock(name: str, marks: list[Mark]) -> Clock:
@@ -64,6 +72,17 @@ def test_what_was_held_and_comes_all_at_once_says_one_thing() -> None:
     one, other = clock("broker-a", [*shared, *burst]), clock("producer-0", [*shared, *tries])
     assert solve([one, other]) == []
     assert other.shift_ms == one.shift_ms
+
+
+def test_what_a_server_that_stood_still_tells_all_at_once_is_of_no_moment() -> None:
+    """It goes on at 300 s: the client had dialled it in vain each 6 s, and dials it again at 309 s."""
+    booted = line(10.0, "broker_boot", broker="broker-a", address="10.0.2.5:10911")
+    dials = [line(at_s, "channel_active", address="10.0.3.4:5511") for at_s in (80.0, *[300.0] * 12, 309.0)]
+    told = marks_of(Source("broker-a", BROKER, lines=[booted, *dials]), Book())
+    assert [(mark.key, mark.at_ms) for mark in told] == [
+        ("conn 10.0.3.4>10.0.2.5:10911", 80_500.0),
+        ("conn 10.0.3.4>10.0.2.5:10911", 309_500.0),
+    ]
 
 
 def test_two_tries_that_fall_together_make_no_clock_known() -> None:

@@ -30,7 +30,8 @@ def test_a_hundred_incidents_of_ten_kinds_are_found(level: str, tmp_path: Path) 
     assert _sum(found, "named_first") >= 90, told
     assert not any(one.wrongly_certain for one in found), told
     assert _sum(found, "within") >= 0.95 * _sum(found, "transitions"), told
-    assert _sum(found, "offsets_found") >= 0.98 * _sum(found, "offsets"), told
+    least = 1.0 if level == "clocks" else 0.98
+    assert _sum(found, "offsets_found") >= least * _sum(found, "offsets"), told
     assert _sum(found, "offsets_found") + _sum(found, "offsets_unsure") == _sum(found, "offsets"), told
 
 
