@@ -108,7 +108,7 @@ def i03_one_of_two_drops_syns(run: Incident) -> None:
     failing = {row["node"] for row in calls} - answered
     assert failing
     assert {round(row["duration_ms"] / 1000) for row in calls if row["node"] in failing} == {3}
-    assert run.wrong == {"recovery_time"}, "no window allows for it"
+    assert run.wrong == {"availability"}, "the promises alone"
 
 
 def i04_accepts_and_does_not_answer(run: Incident) -> None:
