@@ -30,7 +30,7 @@ def test_an_incident_is_found_and_gone_with_its_fix(tmp_path: Path) -> None:
 
 
 def shown(*, buggy: dict[str, Validity], fixed: dict[str, Validity]) -> Shown:
-    """Of I03, which recovery_time is to find."""
+    """Of I03, which availability is to find."""
     scenario = load(incidents()["i03-one-of-two-drops-syns"])
     assert scenario.incident is not None
 
@@ -47,12 +47,12 @@ RED, GREEN, UNSURE = Validity.INVALID, Validity.VALID, Validity.UNKNOWN
 @pytest.mark.parametrize(
     ("buggy", "fixed", "expected"),
     [
-        ({"recovery_time": RED}, {"recovery_time": GREEN}, True),
-        ({"recovery_time": RED, "one_master": RED}, {"recovery_time": GREEN, "one_master": UNSURE}, True),
-        ({"recovery_time": GREEN, "one_master": RED}, {"recovery_time": GREEN}, False),
-        ({"recovery_time": UNSURE}, {"recovery_time": GREEN}, False),
-        ({"recovery_time": RED}, {"recovery_time": UNSURE}, False),
-        ({"recovery_time": RED}, {"recovery_time": GREEN, "one_master": RED}, False),
+        ({"availability": RED}, {"availability": GREEN}, True),
+        ({"availability": RED, "one_master": RED}, {"availability": GREEN, "one_master": UNSURE}, True),
+        ({"availability": GREEN, "one_master": RED}, {"availability": GREEN}, False),
+        ({"availability": UNSURE}, {"availability": GREEN}, False),
+        ({"availability": RED}, {"availability": UNSURE}, False),
+        ({"availability": RED}, {"availability": GREEN, "one_master": RED}, False),
     ],
 )
 def test_red_by_the_named_check_and_green_by_all(
@@ -61,7 +61,7 @@ def test_red_by_the_named_check_and_green_by_all(
     one = shown(buggy=buggy, fixed=fixed)
     assert one.as_meant is expected
     assert document(one)["as_meant"] is expected
-    assert document(one)["also"] == [name for name in buggy if buggy[name] is RED and name != "recovery_time"]
+    assert document(one)["also"] == [name for name in buggy if buggy[name] is RED and name != "availability"]
     caption = str(museum_table([one]).caption)
     assert caption.endswith("not so: i03-one-of-two-drops-syns") is not expected
 
@@ -79,5 +79,5 @@ def test_incidents_are_listed_with_where_they_were_reported() -> None:
     assert lines[2].startswith("i03-one-of-two-drops-syns")
     assert lines[2].endswith("(apache/rocketmq#7056)")
     told = json.loads(CliRunner().invoke(cli, ["scenarios", "--incidents", "--json"]).stdout)
-    assert told[2]["found_by"] == ["recovery_time"]
+    assert told[2]["found_by"] == ["availability"]
     assert told[2]["fixed"]["sets"] == {"cluster.profile": "5.x"}
