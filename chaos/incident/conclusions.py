@@ -12,6 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from itertools import pairwise
+from typing import Any
 
 from .role_changes import Roles
 from .signs import Edge, Kind, Seen, Sign, in_time, value_of
@@ -189,26 +190,44 @@ def _routes_gone(seen: Seen) -> None:
         expired = [s.at_ms for s in signs if s.kind is Kind.SILENCE]
         tolerance = seen.tolerance_ms(*edge)
 
+        told_by_route = not seen.is_written(edge.peer) and edge in own_lost
+
         def follows(
-            sign: Sign, drops: list[float] = drops, expired: list[float] = expired, tolerance: float = tolerance
+            sign: Sign,
+            drops: list[float] = drops,
+            expired: list[float] = expired,
+            tolerance: float = tolerance,
+            told_by_route: bool = told_by_route,
         ) -> bool:
             at = bisect_right(drops, sign.at_ms - 85_000.0)
             after_route = at > 0 and sign.at_ms - drops[at - 1] <= later_ms
             if sign.kind is Kind.SILENCE or not seen.is_written(sign.edge.dialler):
                 return after_route
-            return sign.kind in _ENDS and any(abs(sign.at_ms - e) <= tolerance for e in expired) and after_route
+            had_expired = told_by_route or any(abs(sign.at_ms - e) <= tolerance for e in expired)
+            return sign.kind in _ENDS and had_expired and after_route
 
         signs[:] = [s for s in signs if not follows(s)]
 
 
+def _used(seen: Seen, brokers: Mapping[str, Any], *, masters_only: bool) -> frozenset[str]:
+    """The brokers of a route, by whose address it has."""
+    found = set[str]()
+    for name, ids in brokers.items():
+        of = ids if isinstance(ids, Mapping) and ids else {"0": ""}
+        found |= {seen.addresses.get(str(at), str(name)) for id_, at in of.items() if id_ == "0" or not masters_only}
+    return frozenset(found)
+
+
 def _lost_to_clients(seen: Seen) -> dict[Edge, list[float]]:
-    """Client and broker, and when the client took a route without the broker that its route had before."""
+    """Client and broker, and when the client took a route without the broker that its route had before; a producer
+    says that it lives to those of id 0 alone."""
     had: dict[tuple[str, str], frozenset[str]] = {}
     lost: dict[Edge, list[float]] = defaultdict(list)
     for row in seen.rows:
         brokers = value_of(row).get("brokers") if row["event"] == "route_changed" else None
         if isinstance(brokers, Mapping):
-            key, now = (str(row["node"]), str(row.get("topic"))), frozenset(map(str, brokers))
+            masters_only = seen.kinds.get(str(row["node"])) == "producer"
+            key, now = (str(row["node"]), str(row.get("topic"))), _used(seen, brokers, masters_only=masters_only)
             for broker in had.get(key, frozenset()) - now:
                 lost[Edge(str(row["node"]), broker)].append(float(row["time_ms"]))
             had[key] = now

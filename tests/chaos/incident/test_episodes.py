@@ -377,3 +377,21 @@ def test_a_slave_that_registers_as_the_master_was_made_the_master_and_is_no_stra
     assert "broker-a/1 registers as broker-a at ns-0, ns-1" in switched[0].sentence
     assert not [one for one in found if one.fault == "register"]
     assert not [one for one in found if one.certainty == "certain" and one.fault != "kill"]
+
+
+@pytest.mark.parametrize("acted", [True, False])
+def test_a_producer_that_leaves_the_slave_that_acted_as_master_is_no_end_of_the_slave(acted: bool) -> None:
+    """Its heartbeats go to id 0 alone, so that the slave closes their idle channel; the slave's own log is not here."""
+    slave = "10.0.2.9:10911"
+    incident = Incident()
+    incident.well("broker-a", "broker-b")
+    incident.put(0.0, "harness", "node", source="broker-a/1", address=slave, value={"kind": "slave"})
+    for node, host in (("producer-0", "10.0.3.1"), ("producer-1", "10.0.3.2")):
+        incident.put(0.0, "harness", "node", source=node, address=host, value={"kind": "producer"})
+        incident.put(3.0, node, "started")
+        for at_s, master in ((4.0, ADDRESSES["broker-a"]), (126.0, slave if acted else None), (186.0, None)):
+            brokers = {"0": master or ADDRESSES["broker-a"], "1": slave}
+            incident.put(at_s, node, "route_changed", topic="orders", value={"brokers": {"broker-a": brokers}})
+        incident.put(130.0, node, "channel", f="open", address=slave, value={"reason": "connected"})
+        incident.put(277.0, node, "channel", f="close", address=slave, value={"reason": "closed"})
+    assert bool(episodes_of(incident.rows).episodes) is not acted
