@@ -202,12 +202,12 @@ def _strangers(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
 
 
 def _roles(seen: Seen) -> list[Episode]:
-    """Brokers that were made master, or a slave: by hand, by a controller or by an election."""
+    """Brokers that were made master, or a slave: by hand, by a controller or by an election, which nobody does."""
     return [
         _act(
             "switch",
             one.sentence,
-            [{"at_s": _at_s(one.rows), "do": "switch", "nodes": [one.node]}] if one.is_master else [],
+            [] if one.term or not one.is_master else [{"at_s": _at_s(one.rows), "do": "switch", "nodes": [one.node]}],
             one.rows,
             from_ms=one.at_ms,
             certainty="likely",

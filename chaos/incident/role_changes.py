@@ -33,14 +33,18 @@ class RoleChange:
         return self.id == 0
 
     @property
+    def term(self) -> int:
+        """Of the election by which it changed; 0: no log tells of one."""
+        return max((int(value_of(row).get("term", 0)) for row in self.rows), default=0)
+
+    @property
     def sentence(self) -> str:
         name = self.node.partition("/")[0]
         at = sorted({str(row["node"]) for row in self.rows if row["event"] == "registration"})
         where = f" at {', '.join(at)}" if at else ""
         made = "master" if self.is_master else f"id {self.id}"
         registers = name if self.is_master else f"{name}/{self.id}"
-        term = max((int(value_of(row).get("term", 0)) for row in self.rows), default=0)
-        by = f" by an election (term {term})" if term and self.is_master else ""
+        by = f" by an election (term {self.term})" if self.term and self.is_master else ""
         said = f"{self.node} registers as {registers}{where} from {self.at_ms / 1000:.1f} s on: it was made {made}{by}"
         return "; ".join(
             [said, *(f"{one.node} is its slave, id {one.id}, from {one.at_ms / 1000:.1f} s on" for one in self.others)]

@@ -83,7 +83,7 @@ def imported(
     first_ms = min(min(_at_ms(one), default=one.episode.from_ms) for one in chosen)
     ends_ms = compared_to_ms(rows, world)
     last_ms = max(max((*_at_ms(one), one.episode.from_ms, one.episode.to_ms or ends_ms)) for one in chosen)
-    exact_ms = max((one.hypothesis.bounds_ms[0] for one in chosen if one.hypothesis.bounds_ms), default=0.0)
+    exact_ms = max((one.hypothesis.bounds_ms[0] or 0.0 for one in chosen if one.hypothesis.bounds_ms), default=0.0)
     from_ms = math.floor(first_ms / 1000) * 1000.0 - 1000 * LEAD_S
     to_ms = min(max(ends_ms, last_ms + 1_000), last_ms + 1000 * _AFTER_S)
     timeline, places = _timeline(chosen, from_ms, to_ms, names, rows, notes)
@@ -165,7 +165,10 @@ def _chosen(
             raise ScenarioError("--hypothesis", "", f"{number}={rank}", allowed)
         at, taken = next(((at, one) for at, one in ranked if rank in (None, one.rank)), (0, None))
         if taken is None or not (taken.timeline or taken.nodes):
-            notes.append(f"Episode {number} has no fault that explains it, so nothing is done for it.")
+            why = "has no fault that explains it"
+            if taken is not None and taken.fault == "switch":
+                why = f"is a change of roles that nobody did by hand ({taken.sentence})"
+            notes.append(f"Episode {number} {why}, so nothing is done for it.")
             continue
         found.append(_Chosen(number, episode, taken, f"episodes.{number - 1}.hypotheses.{at}.timeline"))
     named = {*hypotheses, *episodes}

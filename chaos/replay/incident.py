@@ -34,8 +34,8 @@ class Hypothesis(_Read):
     sentence: str = ""
     certainty: Literal["certain", "likely", "unsure"] = "unsure"
     timeline: tuple[Entry, ...] = ()
-    bounds_ms: tuple[float, ...] = ()
-    """How exact the first and the last time of `timeline` are."""
+    bounds_ms: tuple[float | None, ...] = ()
+    """How exact the first and the last time of `timeline` are; None: it has no end."""
     nodes: dict[str, dict[str, Any]] = {}
     """What nodes have of their own because of it, as a scenario's `nodes` says it."""
 

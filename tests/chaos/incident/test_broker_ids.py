@@ -115,6 +115,7 @@ def test_an_election_is_one_change_of_roles_beside_the_death_that_led_to_it(elec
     faults = {one.hypotheses[0].fault: one.hypotheses[0] for one in episodes_of(elected.rows).episodes}
     assert set(faults) == {"kill", "switch"}, [one.sentence for one in faults.values()]
     assert faults["kill"].timeline[0]["nodes"] == ["broker-a"]
+    assert faults["switch"].timeline == [], "nobody did it"
     said = faults["switch"].sentence
     assert "broker-a/2 registers as broker-a at ns-0, ns-1 from 210" in said
     assert "it was made master by an election (term 2)" in said

@@ -129,6 +129,15 @@ def test_the_first_hypothesis_happens_again_and_the_second_does_not(folder: Path
     assert any("not sure" in note for note in other.original.notes)
 
 
+def test_what_has_no_end_is_read_as_the_import_writes_it(folder: Path, tmp_path: Path) -> None:
+    document = json.loads((folder / "incident.json").read_text(encoding="utf-8"))
+    document["episodes"][0] |= {"to_ms": None}
+    document["episodes"][0]["hypotheses"][0] |= {"bounds_ms": [1000.0, None]}
+    (tmp_path / "history").symlink_to(folder / "history")
+    (tmp_path / "incident.json").write_text(json.dumps(document), encoding="utf-8")
+    assert scenario_of(read_original(tmp_path, Wanted()), (), file="x").timeline[0].do == "black_hole"
+
+
 def test_the_scenario_has_what_the_import_found(folder: Path) -> None:
     original = read_original(folder, Wanted())
     scenario = scenario_of(original, (), file="x")
