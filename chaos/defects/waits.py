@@ -175,7 +175,7 @@ DEFECTS = (
         what="every other heartbeat of a consumer leaves broker-a out",
         kinds=(NodeKind.CONSUMER,),
         nodes=("consumer-0",),
-        scenario="smoke",
+        scenario="quiet",
         caught_by=_FOUND,
         plant=_heartbeats_skip_a_broker,
     ),
