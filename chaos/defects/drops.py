@@ -309,7 +309,7 @@ DEFECTS = (
         kinds=_NAME_SERVER,
         scenario="broker-stop",
         caught_by=checks("routes_are_true", "dead_brokers_avoided"),
-        also=checks("answers_are_true", "client_routes_are_true"),
+        also=checks("answers_are_true", "client_routes_are_true", "queue_ownership"),
         plant=_unregisters_liveness_only,
     ),
     Defect(
