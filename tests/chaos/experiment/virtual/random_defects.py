@@ -47,6 +47,8 @@ _OF_ANOTHER = (
     "producer-retries-the-same-broker",
 )
 """Where there is no other broker to use, these do what is right."""
+_OF_TWO = ("client-starts-at-the-first", "client-goes-on-at-random")
+"""With one NameServer there is no choice; its random numbers, which others then do not get, are no wrong."""
 _OF_THREE = ("client-never-starts-at-the-last",)
 """By fewer NameServers than three: which of two is asked first is as even as it was."""
 
@@ -83,6 +85,8 @@ def _is_wrong(scenario: Scenario, defect: Defect) -> bool:
         return workload.consumers > 1 and not workload.broadcasting
     if defect.name in _OF_ANOTHER:
         return scenario.cluster.brokers > 1
+    if defect.name in _OF_TWO:
+        return scenario.cluster.name_servers > 1
     if defect.name in _OF_THREE:
         return scenario.cluster.name_servers > 2
     return defect.name not in _OF_BROADCASTS or workload.broadcasting
