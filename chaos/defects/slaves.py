@@ -21,7 +21,7 @@ from ..topology import NodeKind
 from ..workloads.consumer import ConsumerNode
 from .model import Defect, checks, in_its_parts, replace_part
 
-_READS, _BACKLOG, _ACTING = "slave-reads", "slave-backlog", "acting-master"
+_READS, _READS_LATE, _BACKLOG, _ACTING = "slave-reads", "slave-reads-late", "slave-backlog", "acting-master"
 _OF_ROUTES = checks(
     "answers_are_true",
     "client_routes_are_true",
@@ -209,7 +209,7 @@ DEFECTS = (
         what="a NameServer lists the slave as id 0 when its master is gone",
         kinds=(NodeKind.NAME_SERVER,),
         nodes=("ns-0",),
-        scenario=_READS,
+        scenario=_READS_LATE,
         caught_by=checks("one_master", "routes_as_registered", "routes_are_true"),
         also=checks("answers_are_true", "client_routes_are_true", "routes_converge", "no_resurrection"),
         plant=_lists_a_slave_as_master,
@@ -247,7 +247,7 @@ DEFECTS = (
         name="consumer-never-asks-a-slave",
         what="a consumer pulls from masters only, also when there is none",
         kinds=(NodeKind.CONSUMER,),
-        scenario=_READS,
+        scenario=_READS_LATE,
         caught_by=checks("living_are_used"),
         also=checks("recovery_time"),
         plant=_never_asks_a_slave,
