@@ -297,7 +297,9 @@ def _producers(tallied: Tallies, world: World) -> tuple[int, list[Shortfall]]:
         rounds = math.ceil(tally.ended * share) + 2 * turns_lost(world, brokers, gone, queues)
         if unrouted is not None:  # each of its sends failed until it had one
             rounds += math.ceil(unrouted.latest_ms * rate / 1000)
-        rounds += _while_it_comes_on(world, client, start_ms, until_ms, rate)
+        rounds += _while_it_comes_on(world, client, start_ms, until_ms, rate) or _under_way(
+            world, client, tally, until_ms
+        )
         examined += tally.ended
         if tally.bad > rounds:
             floor = max(0.0, 1 - rounds / tally.ended)
@@ -318,6 +320,19 @@ def _while_it_comes_on(world: World, client: str, start_ms: float, until_ms: flo
     ]
     lasts_ms = until_ms - min(hit_ms, default=until_ms)
     return 1 + math.ceil(lasts_ms * rate / 1000) if lasts_ms > 0 else 0  # and the one under way
+
+
+def _under_way(world: World, client: str, tally: Tally, until_ms: float) -> int:
+    """The send that had begun before the next change, a fault at that moment, and failed after it."""
+    if tally.last_bad_ms is None or tally.last_bad_ms < until_ms:
+        return 0
+    faults = (
+        fault
+        for broker in world.of_kind("broker")
+        for fault in (*world.link_faults(client, broker.name), *world.process_faults(broker.name))
+        if not world.harmless(fault)
+    )
+    return int(any(until_ms <= fault.start_ms <= tally.last_bad_ms for fault in faults))
 
 
 def _routed(tallied: Tallies, world: World, client: str, at_ms: float) -> bool:

@@ -188,6 +188,25 @@ def test_a_fault_that_comes_on_link_by_link_may_fail_sends_before_it_is_complete
     assert check(send_fails_before(100, 100_000.0)).verdict is Validity.INVALID
 
 
+def test_a_send_that_is_under_way_as_the_next_fault_comes_may_fail_by_it_and_no_other_may() -> None:
+    """Random pair 3596: an ordered send that began before a reset of its link, 0.2 ms before."""
+
+    def fails(*ended_s: float) -> HistoryBuilder:
+        builder = cluster(brokers=("broker-a", "broker-b"), clients=("producer-0", "consumer-0"), workload=WORKLOAD)
+        builder.at(10).event("producer-0", "send", type="ok", code=0, duration_ms=10)
+        builder.at(20).fault("f0", "cut", "toxiproxy.disabled", "consumer-0", "broker-b")
+        for second in range(25, 100):
+            builder.at(second).event("producer-0", "send", type="ok", code=0, duration_ms=10)
+        builder.at(100).fault("f1", "reset", "toxiproxy.reset_peer", "producer-0", "broker-a")
+        for at_s in ended_s:
+            builder.at(at_s).event("producer-0", "send", type="info", duration_ms=10)
+        return builder.end(150)
+
+    assert check(fails(100.005)).verdict is Validity.VALID
+    assert check(fails(99.995)).verdict is Validity.INVALID
+    assert check(fails(99.5, 100.005)).verdict is Validity.INVALID
+
+
 def test_a_fault_may_be_felt_before_its_row_which_comes_when_it_is_complete() -> None:
     def pull_fails_at(at_s: float, fault: tuple[str, ...], value: object = None) -> HistoryBuilder:
         builder = cluster(clients=("consumer-0",)).at(50).event("consumer-0", "pull", type="ok", code=0, duration_ms=10)
