@@ -4,7 +4,7 @@ The broker's own record (`register`) says when each registration was acknowledge
 
     ok ─────┬──────────────────────────── ok ──── …         from each on the broker is in every topic that it has …
             │ must hold                                     … until it stops, a fault or its own time-out closes the
-            │                                               channel, or it was silent for min(E, I)
+            │                                               channel, or it was silent for min(E, I, i)
     last ───┤ black hole, hang ┤├ must hold no more         silence counts from the last registration that can have
                            min(E, I)   scan after E, or I   arrived, not from the fault
 
@@ -43,7 +43,7 @@ from .route_tables import RouteTables, route_tables
 from .tolerance import Tolerance, tolerance
 
 NAME = "registrations_are_kept"
-_HOLD_ROW = "an acknowledged registration stays until unregistered, closed or silent for min(E, I)"
+_HOLD_ROW = "an acknowledged registration stays until unregistered, closed or silent for min(E, I, i)"
 _EXPIRY_ROW = "silence counts from the last registration that arrived"
 _DROP_ROW = "RouteInfoManager: a broker's rows go when it is dropped, and with them no others"
 _FIRST_SCAN_MS = {Profile.V4_9: 5_000.0, Profile.V5_X: 5.0}

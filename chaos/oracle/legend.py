@@ -11,6 +11,7 @@ SYMBOLS: Mapping[str, str] = {
     "E": "a NameServer lets a silent broker expire after brokerChannelExpiredTime, 120 s",
     "S": "and looks every 10 s (5.x: scanNotActiveBrokerInterval, 5 s)",
     "I": "it closes a channel that was idle for serverChannelMaxIdleTimeSeconds, 120 s",
+    "i": "and so does a broker with its channel to a NameServer, after clientChannelMaxIdleTimeSeconds, 120 s",
     "W": "with needWaitForService it answers look-ups with code 1 for waitSecondsForService, 45 s",
     "h": "a broker that acts for its master sends a heartbeat every 1 s",
     "N": "who has no list asks the address server each 120 s (a broker of 5.x: each 10 s), and waits 3 s",

@@ -197,9 +197,11 @@ def brokers_joined(world: World, after_ms: float) -> list[Stretch]:
 
 
 def joined_in_trouble(world: World, client: str, at_ms: float) -> bool:
-    """Whether it joined, or was started again, and no calm time has come since: it may have had no route at all yet."""
-    joined_ms = max(world.joined_ms(client), started_again_ms(world, client, at_ms))
-    return math.isfinite(joined_ms) and not any(one.start_ms < at_ms and one.end_ms > joined_ms for one in calm(world))
+    """Whether it, or the first NameServer of its list, joined, or it was started again, and no calm time has come
+    since: it may have had no route at all yet."""
+    told_ms = min((world.joined_ms(server.name) for server in world.listed(client)), default=-math.inf)
+    joined_ms = max(world.joined_ms(client), told_ms, started_again_ms(world, client, at_ms))
+    return joined_ms > -math.inf and not any(one.start_ms < at_ms and one.end_ms > joined_ms for one in calm(world))
 
 
 def started_again_ms(world: World, node: str, at_ms: float) -> float:

@@ -33,6 +33,7 @@ class Timers:
     E_ms: float = 120_000  # RouteInfoManager.BROKER_CHANNEL_EXPIRED_TIME
     S_ms: float = 10_000  # expiry scan period
     I_ms: float = 120_000  # NettyServerConfig.serverChannelMaxIdleTimeSeconds
+    i_ms: float = 120_000  # NettyClientConfig.clientChannelMaxIdleTimeSeconds, of a broker
     h_ms: float | None = None  # light heartbeat, acting-master only
     P_ms: float = 30_000  # ClientConfig.pollNameServerInterval
     A_ms: float = 3_000  # ClientConfig.mqClientApiTimeout
@@ -91,8 +92,9 @@ class Timers:
 
     @property
     def silence_ms(self) -> float:
-        """How long a NameServer bears a silent broker: until it expires or its channel counts as idle."""
-        return min(self.E_ms, self.I_ms)
+        """How long a NameServer is sure to have a broker that it does not hear: until it expires, or its channel counts
+        as idle at either end. (A broker that hangs closes nothing, so no drop is due by i.)"""
+        return min(self.E_ms, self.I_ms, self.i_ms)
 
     @property
     def beat_ms(self) -> float:
@@ -163,7 +165,7 @@ def _symbols(values: Mapping[str, Value], kind: NodeKind, profile: Profile) -> d
         if setting.symbol == "Z":
             found["Z"] = value
         else:
-            found[f"{setting.symbol}_ms"] = float(str(value)) * (1000 if setting.symbol == "I" else 1)
+            found[f"{setting.symbol}_ms"] = float(str(value)) * (1000 if setting.symbol in "Ii" else 1)
     if kind in (NodeKind.BROKER, NodeKind.SLAVE):
         found["h_ms"] = float(str(values.get("brokerHeartbeatInterval", ACTING_H_MS))) if acting else None
         found["F_ms"] = found["B_ms"] if values.get("forceRegister") is False else None

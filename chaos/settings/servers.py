@@ -193,13 +193,14 @@ OF_BROKERS = (
         says="whether a channel to a NameServer is closed after an answer that did not come (false up to 4.9.0)",
         symbol="Z",
     ),
-    number(
-        "clientChannelMaxIdleTimeSeconds",
-        "NettyClientConfig",
-        BROKERS,
-        "client_channel_max_idle_time_seconds",
-        Whole(1, 3_600, "s"),
-        "how long a channel to a NameServer may be idle until it is closed",
+    Setting(
+        name="clientChannelMaxIdleTimeSeconds",
+        upstream="NettyClientConfig",
+        taken_by=BROKERS,
+        fields="client_channel_max_idle_time_seconds",
+        allowed=Whole(1, 3_600, "s"),
+        says="how long a channel to a NameServer may be idle until it is closed",
+        symbol="i",
     ),
     number(
         "serverChannelMaxIdleTimeSeconds",

@@ -30,6 +30,7 @@ V4 = Timers.for_profile("4.9")
 V5 = Timers.for_profile("5.x")
 ACTING = Timers.for_profile("5.x", acting_master=True)
 GO = V4.with_(A_ms=6_000.0, C_ms=6_000.0, Z=False)  # takes the next NameServer at every request
+V5_PATIENT = V5.with_(E_ms=180_000, I_ms=150_000)  # its brokers close their idle channels after 120 s as ever
 V4_KEEPS = Timers.for_profile("4.9", Z=False)  # up to 4.9.0 a time-out leaves the socket open
 
 
@@ -61,6 +62,8 @@ SECTION_2: list[tuple[str, Timers, Any, Any]] = [
     ("graceful shutdown, two dead", ACTING, drop(ACTING, Loss.GRACEFUL, dead_name_servers=2), (0, 6)),
     ("host loss, hang, two-way or broker→NS loss", V4, drop(V4, Loss.SILENT), (90, 130)),
     ("host loss, hang, two-way or broker→NS loss", V5, drop(V5, Loss.SILENT), (90, 125)),
+    ("the broker's own idle channel is closed", V5_PATIENT, drop(V5_PATIENT, Loss.SILENT), (90, 185)),
+    ("the broker's own idle channel is closed", V5_PATIENT, V5_PATIENT.with_(i_ms=160_000).silence_ms / 1000, 150),
     ("host loss, hang, two-way or broker→NS loss", ACTING, drop(ACTING, Loss.SILENT), (9, 15)),
     ("NS→broker loss, packets", V4, drop(V4, Loss.BACKWARD_PACKETS), (120, 160)),
     ("NS→broker loss, packets", V5, drop(V5, Loss.BACKWARD_PACKETS), (120, 155)),

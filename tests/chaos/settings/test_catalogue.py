@@ -100,7 +100,7 @@ def test_the_timers_of_a_cluster_without_settings_are_the_profiles_own(profile: 
 @pytest.mark.parametrize("profile", list(Profile))
 def test_every_timer_of_the_table_can_be_set(profile: Profile) -> None:
     symbols = {one.symbol for one in CATALOGUE if one.symbol and profile in one.profiles}
-    assert symbols == {"R", "B", "E", "S", "I", "P", "A", "C", "H", "T", "Qr", "Z"}
+    assert symbols == {"R", "B", "E", "S", "I", "i", "P", "A", "C", "H", "T", "Qr", "Z"}
 
 
 def timers(config: dict[str, Any], profile: Profile) -> tuple[Timers, dict[str, Any]]:

@@ -24,6 +24,8 @@ class Odd:
     cluster: dict[str, Any] = field(default_factory=dict)
     workload: dict[str, Any] = field(default_factory=dict)
     phases: dict[str, float] = field(default_factory=dict)
+    nodes: dict[str, Any] = field(default_factory=dict)
+    config: dict[str, Any] = field(default_factory=dict)
     settle_s: float = 60
 
 
@@ -181,6 +183,27 @@ ODD = {
         "client_routes_are_true",
         phases={"broker-a": 29} | dict.fromkeys(("producer-0", "producer-1", "consumer-0", "consumer-1"), 25),
     ),
+    "brokers close a channel that is idle sooner than the NameServer that is no more on their list": Odd(
+        [{"at_s": 20, "do": "name_server_list", "name_servers": ["ns-1"]}],
+        "name-server-expires-the-living",
+        "no_false_eviction",
+        cluster={"profile": "5.x", "name_server_list": ["ns-0", "ns-1"]},
+        config={
+            "name_servers": {"serverChannelMaxIdleTimeSeconds": 150},
+            "brokers": {"brokerNotActiveTimeoutMillis": 180_000},
+        },
+        settle_s=200,
+    ),
+    "a fault before the only NameServer of a consumer joins": Odd(
+        [
+            {"at_s": 20, "do": "reset", "links": ["clients <-> chosen"]},
+            {"at_s": 150, "do": "heal"},
+        ],
+        "client-stops-polling-after-a-failure",
+        "timers_kept",
+        nodes={"ns-1": {"joins_at_s": 120}, "consumer-0": {"name_servers": ["ns-1"]}},
+        settle_s=150,
+    ),
 }
 
 
@@ -202,6 +225,8 @@ def scenario(odd: Odd) -> Scenario:
         "cluster": {"name_servers": 2, "brokers": 2, **odd.cluster},
         "workload": {"client_starts": 0, "sends_per_s": 2, **odd.workload},
         "phases": odd.phases,
+        "nodes": odd.nodes,
+        "config": odd.config,
         "timeline": odd.timeline,
         "settle_s": odd.settle_s,
         "checks": ["routes_are_true"],
