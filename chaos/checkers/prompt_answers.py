@@ -118,12 +118,13 @@ def look_ups(world: World, node: str) -> list[Stretch]:
 
 
 def shared(world: World) -> list[Stretch]:
-    """The quiet stretches in which each queue has its consumer, too, who waits for messages."""
+    """The quiet stretches in which each queue has its consumer, too, who waits for messages, and whose subscription its
+    brokers know: until a heartbeat behind the last rebalance they may refuse its pulls (code 25)."""
     timers, hung = world.timers, len(world.of_kind("broker"))
-    settled_ms = settle_ms(world) + sharing_window(timers, hung_brokers=hung).latest_ms
-    found = quiet(world, settled_ms, from_ms=clients_began_ms(world) + members_window(timers).latest_ms)
+    settled_ms = settle_ms(world) + sharing_window(timers, hung_brokers=hung).latest_ms + timers.H_ms
+    from_ms = clients_began_ms(world) + members_window(timers).latest_ms + timers.H_ms
     joined = brokers_joined(world, settled_ms)
-    return [left for stretch in found for left in without(*stretch, joined)]
+    return [left for stretch in quiet(world, settled_ms, from_ms=from_ms) for left in without(*stretch, joined)]
 
 
 def of_name_servers(control: Control, world: World) -> dict[Who, Timed]:

@@ -6,9 +6,11 @@
 |           | that one is nowhere, of the topic whose route it borrows (createTopicKey)       |                  |
 | dial      | of a broker that a route of its names, or did until its last heartbeat round:   | channel          |
 |           | each first forgets what no route names any more (`cleanOfflineBroker`)          |                  |
+| heartbeat | to such a broker, too                                                           | client_heartbeat |
 | rebalance | each Qr, and when a broker says that the members of a group of its changed      | scheduled_task   |
 
-Look-ups and rebalances are judged in quiet times (`calm`), dials at any. Upstream: `MQClientInstance`,
+Look-ups and rebalances are judged in quiet times (`calm`), dials at any, and heartbeats where nothing was done to the
+broker and its link for so long that one of them may still be on its way. Upstream: `MQClientInstance`,
 `DefaultMQProducerImpl.tryToFindTopicPublishInfo`, `DefaultConsumerIdsChangeListener`.
 """
 
@@ -17,6 +19,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -27,6 +30,7 @@ from ..oracle.schedules import HEARTBEAT, POLL, REBALANCE
 from ..verdict import Finding
 from .findings import NEVER, lasted
 from .known_brokers import MASTER_ID
+from .control import Row
 from .timer_acts import Process, Run, by_process
 
 _WRITE = 2
@@ -41,6 +45,7 @@ class Unasked(Process):
         yield from self._told("look-up", "asks at its polls", row, *self._look_ups())
         row = "MQClientInstance: cleanOfflineBroker before each heartbeat"
         yield from self._told("dial", "of brokers of its routes", row, *self._dials())
+        yield from self._told("heartbeat", "to brokers of its routes", row, *self._heartbeats())
         if self.kind == "consumer" and self._knows_members():
             row = "DefaultConsumerIdsChangeListener: a group is told when its members change"
             yield from self._told(REBALANCE, "woken by a change of members", row, *self._wakings())
@@ -135,25 +140,69 @@ class Unasked(Process):
     # -- dials
 
     def _dials(self) -> tuple[int, Sequence[float]]:
-        """How many of brokers, and when those ended whose broker no route had named since before a heartbeat round that
-        was over by then."""
-        rounds = [run.began_ms for run in self._runs(HEARTBEAT)]
-        named = self._named()
+        """How many of brokers, and when those ended whose broker it had forgotten by then."""
         examined, wrong = 0, list[float]()
         for run in by_process(self.control, "channel").get(self.process, ()):
             address = run.row.address or ""
-            if run.row.f not in _DIALS or address not in named:
+            if run.row.f not in _DIALS or address not in self._named:
                 continue
             began_ms = run.ended_ms - (self.timers.C_ms if run.row.f == "connect_failed" else self.timers.delivery_ms)
-            until_ms = next((end for start, end in reversed(named[address]) if start <= run.ended_ms), run.ended_ms)
-            if self.held(until_ms, run.ended_ms):
+            if self.held(self._named_until(address, run.ended_ms), run.ended_ms):
                 continue
             examined += 1
-            at = bisect_left(rounds, until_ms + self.timers.delivery_ms)
-            if at < len(rounds) and rounds[at] + self.timers.delivery_ms < began_ms:
+            forgotten_ms = self._forgotten_ms(address, run.ended_ms)
+            if forgotten_ms is not None and forgotten_ms + self.timers.delivery_ms < began_ms:
                 wrong.append(run.ended_ms)
         return examined, wrong
 
+    def _heartbeats(self) -> tuple[int, Sequence[float]]:
+        """How many brokers say that they had, and when those came whose broker it had forgotten by then: a round that a
+        rebalance had begun before may go on meanwhile, A longer for each broker that hangs."""
+        examined, wrong = 0, list[float]()
+        under_way_ms = self.timers.A_ms * len(self.brokers) + self.timers.delivery_ms
+        for row in self._heard():
+            address = self.world.address_at(row.node, row.time_ms) or ""
+            if address not in self._named or not self.life.start_ms <= row.time_ms < self.end_ms:
+                continue
+            until_ms = self._named_until(address, row.time_ms)
+            if self.held(until_ms, row.time_ms) or self._may_be_late(row.node, until_ms, row.time_ms):
+                continue
+            examined += 1
+            forgotten_ms = self._forgotten_ms(address, row.time_ms)
+            if forgotten_ms is not None and forgotten_ms + under_way_ms < row.time_ms:
+                wrong.append(row.time_ms)
+        return examined, sorted(wrong)
+
+    def _heard(self) -> Sequence[Row]:
+        """The client's heartbeats, as brokers received them."""
+
+        def found() -> Mapping[str, Sequence[Row]]:
+            of: dict[str, list[Row]] = defaultdict(list)
+            for row in self.control.rows("client_heartbeat"):
+                of[node_of_client(row)].append(row)
+            return of
+
+        of: Mapping[str, Sequence[Row]] = self.control.memoized("heard of clients", found)
+        return of.get(self.life.node, ())
+
+    def _may_be_late(self, broker: str, from_ms: float, to_ms: float) -> bool:
+        """Whether what is sent to the broker by `from_ms` may arrive by `to_ms` only."""
+        faults = (*self.world.link_faults(self.life.node, broker), *self.world.process_faults(broker))
+        return any(fault.overlaps(from_ms - 2 * self.timers.H_ms, to_ms) for fault in faults)
+
+    def _forgotten_ms(self, address: str, by_ms: float) -> float | None:
+        """When the first heartbeat round began after the last route that named the broker; None: in none by then."""
+        at = bisect_left(self._rounds, self._named_until(address, by_ms) + self.timers.delivery_ms)
+        return self._rounds[at] if at < len(self._rounds) and self._rounds[at] <= by_ms else None
+
+    def _named_until(self, address: str, by_ms: float) -> float:
+        return next((end for start, end in reversed(self._named[address]) if start <= by_ms), by_ms)
+
+    @cached_property
+    def _rounds(self) -> Sequence[float]:
+        return [run.began_ms for run in self._runs(HEARTBEAT)]
+
+    @cached_property
     def _named(self) -> Mapping[str, Sequence[tuple[float, float]]]:
         """Address → from when until when some route of its named it; ascending."""
         found: dict[str, list[tuple[float, float]]] = defaultdict(list)

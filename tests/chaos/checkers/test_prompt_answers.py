@@ -169,7 +169,7 @@ def test_a_broker_that_acknowledges_late_or_wakes_no_pull_is_invalid(
 ) -> None:
     builder = story()
     for number in range(20):
-        sent(builder, 40 + number, number, ack_ms, arrives_ms)
+        sent(builder, 70 + number, number, ack_ms, arrives_ms)
     sent(builder, 5, 99, 2.0, 9000.0)  # before every queue had its consumer
     verdict = builder.end(120).judged(CHECK)
     assert verdict.verdict is (Validity.INVALID if kinds else Validity.VALID)
@@ -195,7 +195,7 @@ def test_deliveries_are_looked_at_when_the_queues_of_a_broker_that_joined_must_h
     nodes = {"broker-a": {"joins_at_s": 100}}
     builder = cluster(brokers=("broker-b",), clients=("producer-0", "consumer-0"), nodes=nodes)
     _, world = builder.at(100).topic("broker-a", "orders").node("broker-a").end(400).facts()
-    assert shared(world) == [(23_000, 100_000), (100_000 + 69_000 + 89_000, 400_000)]
+    assert shared(world) == [(53_000, 100_000), (100_000 + 69_000 + 89_000 + 30_000, 400_000)]
 
 
 def test_the_facts_of_two_parts_add_up() -> None:

@@ -10,6 +10,7 @@ from tests.chaos.builder import HistoryBuilder, address_of, route_of
 
 from .test_timers_kept import check, due, look_up, runs, story, wrong
 
+HEARD = ("heartbeat", "to brokers of its routes")
 QUIET_S = 40.0
 """Between two polls, heartbeat rounds and rebalances."""
 
@@ -71,6 +72,25 @@ def test_a_broker_that_no_route_names_is_dialled_until_the_next_heartbeat_round_
 def test_a_broker_that_is_routed_to_again_may_be_dialled_again() -> None:
     told = routed(routed(routed(story(), "broker-a"), "broker-b", at_s=20), "broker-a", at_s=70)
     assert kinds(dialled(told, 70.1, "open")) == []
+
+
+def test_so_is_it_told_that_the_client_lives_until_the_next_heartbeat_round_and_not_long_after_it() -> None:
+    def is_wrong(heard_s: float) -> bool:
+        return HEARD in kinds(heard(routed(routed(story(), "broker-a"), "broker-b", at_s=20), heard_s, "1"))
+
+    # a round of a rebalance may still be under way, A for each broker
+    assert [is_wrong(at_s) for at_s in (19, 30.9, 34, 34.1, 61)] == [False, False, False, True, True]
+
+
+def test_a_heartbeat_that_a_fault_may_have_kept_on_its_way_is_none_of_the_clients() -> None:
+    def is_wrong(until_s: float) -> bool:
+        history = routed(routed(story(), "broker-a"), "broker-b", at_s=20)
+        history.at(5).fault("cut-1", "latency", "toxiproxy.latency", "consumer-0", "broker-a")
+        history.at(until_s).fault("cut-1", "latency", "toxiproxy.latency", "consumer-0", "broker-a", end=True)
+        return HEARD in kinds(heard(history, 61, "1"))
+
+    assert not is_wrong(10)
+    assert not is_wrong(60.9)
 
 
 def woken(told: HistoryBuilder) -> HistoryBuilder:

@@ -47,7 +47,7 @@ _OF_ANOTHER = (
     "producer-retries-the-same-broker",
 )
 """Where there is no other broker to use, these do what is right."""
-_OF_TWO = ("client-starts-at-the-first", "client-goes-on-at-random")
+_OF_TWO = ("client-starts-at-the-first", "client-goes-on-at-random", "client-leaves-at-every-poll")
 """With one NameServer there is no choice; its random numbers, which others then do not get, are no wrong."""
 _OF_THREE = ("client-never-starts-at-the-last",)
 """By fewer NameServers than three: which of two is asked first is as even as it was."""
