@@ -28,9 +28,9 @@ from ..oracle.quiet import calm
 from ..oracle.recorded import OURS
 from ..oracle.schedules import HEARTBEAT, POLL, REBALANCE
 from ..verdict import Finding
+from .control import Row
 from .findings import NEVER, lasted
 from .known_brokers import MASTER_ID
-from .control import Row
 from .timer_acts import Process, Run, by_process
 
 _WRITE = 2
