@@ -28,6 +28,7 @@ from ..oracle.quiet import (
     brokers_joined,
     calm_among,
     clients_began_ms,
+    harmful_to_deliveries,
     members_window,
     quiet,
     settle_ms,
@@ -123,8 +124,9 @@ def shared(world: World) -> list[Stretch]:
     timers, hung = world.timers, len(world.of_kind("broker"))
     settled_ms = settle_ms(world) + sharing_window(timers, hung_brokers=hung).latest_ms + timers.H_ms
     from_ms = clients_began_ms(world) + members_window(timers).latest_ms + timers.H_ms
+    free = quiet(world, settled_ms, from_ms=from_ms, faults=harmful_to_deliveries(world))
     joined = brokers_joined(world, settled_ms)
-    return [left for stretch in quiet(world, settled_ms, from_ms=from_ms) for left in without(*stretch, joined)]
+    return [left for stretch in free for left in without(*stretch, joined)]
 
 
 def of_name_servers(control: Control, world: World) -> dict[Who, Timed]:

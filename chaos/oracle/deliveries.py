@@ -40,6 +40,7 @@ from .quiet import (
     earliest_effect_ms,
     felt,
     harmful,
+    harmful_to_deliveries,
     members_window,
     quiet,
     unnoticed,
@@ -337,7 +338,7 @@ def quiet_for_groups(world: World) -> list[Stretch]:
         return []
     members_ms = members_window(world.timers).latest_ms + world.timers.H_ms
     after_ms = max(aftermath_ms(world) + world.timers.H_ms, PULL_MS + world.timers.C_ms)
-    lasting = [fault for fault in harmful(world) if not unnoticed(world, fault)]
+    lasting = [fault for fault in harmful_to_deliveries(world) if not unnoticed(world, fault)]
     free = quiet(world, after_ms, from_ms=clients_began_ms(world) + members_ms, faults=lasting)
     taken = [felt(world, fault) for fault in harmful(world) if unnoticed(world, fault)]
     taken += [

@@ -79,6 +79,13 @@ def harmful(world: World) -> list[Fault]:
     return [fault for fault in world.faults if not world.harmless(fault)]
 
 
+def harmful_to_deliveries(world: World) -> list[Fault]:
+    """Those that messages on their way from brokers to consumers may feel: what is done to a producer, or to a link of
+    its, changes nothing for anybody else."""
+    producers = {node.name for node in world.of_kind("producer")}
+    return [fault for fault in harmful(world) if fault.source not in producers]
+
+
 def unnoticed(world: World, fault: Fault) -> bool:
     """Whether it is a pause that no time-out can notice and that leaves nothing behind: nothing else was disturbed
     then, nor still, that it could have held up beyond its own time."""

@@ -198,6 +198,15 @@ def test_deliveries_are_looked_at_when_the_queues_of_a_broker_that_joined_must_h
     assert shared(world) == [(53_000, 100_000), (100_000 + 69_000 + 89_000 + 30_000, 400_000)]
 
 
+@pytest.mark.parametrize(
+    ("source", "quiet"), [("producer-0", [(53_000, 400_000)]), ("consumer-0", [(53_000, 100_000)])]
+)
+def test_what_is_done_to_a_producer_makes_no_delivery_late(source: str, quiet: list[tuple[float, float]]) -> None:
+    builder = cluster(brokers=("broker-a",), clients=("producer-0", "consumer-0"))
+    _, world = builder.at(100).fault("f1", *BLACK_HOLE, source, "broker-a").end(400).facts()
+    assert shared(world) == quiet
+
+
 def test_the_facts_of_two_parts_add_up() -> None:
     control, world = look_ups(story(), *[2.0] * 10, *[2000.0] * 5).end(120).facts()
     whole = Times(of_name_servers(control, world))
