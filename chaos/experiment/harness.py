@@ -22,6 +22,7 @@ from ...actors.processes import family, signals_deferred
 from ...actors.ray_host import RayHost
 from ..errors import HarnessError
 from ..faults.ports import PortHolder
+from ..machine import processors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 SPARK_NICENESS = 19
 SPARK_LIMIT_S = 180
 HURRY_EACH_S = 0.5
+BUSY = 1.5
+"""Processes a core that want their turn: from then on a made-up run takes more from the nodes than its end saves."""
 
 
 class Harness:
@@ -36,9 +39,9 @@ class Harness:
 
     `gentle`: Spark starts behind everybody else, because nodes run on the machine's clock. On the virtual clock nobody
     can be made late, and on a loaded machine the lowest priority may never get its turn. `large`: Spark is started for
-    a large history. `judges`: False starts no Spark; `rehearses`: whether it judges a made-up run first. `workers`:
-    how many processes for nodes are started ahead. `ray`: the address of a Ray cluster that is joined in place of
-    one of our own.
+    a large history. `judges`: False starts no Spark; `rehearses`: whether it judges a made-up run first, where the
+    machine has time for it. `workers`: how many processes for nodes are started ahead. `ray`: the address of a Ray
+    cluster that is joined in place of one of our own.
     """
 
     def __init__(
@@ -52,7 +55,8 @@ class Harness:
         workers: int = 14,
         ray: str | None = None,
     ) -> None:
-        self._gentle, self._large, self._judges, self._rehearses = gentle, large, judges, gentle and rehearses
+        self._gentle, self._large, self._judges = gentle, large, judges
+        self._rehearses = gentle and rehearses and not is_busy()  # asked before a cluster of ours makes it busy
         self.ports = PortHolder()
         self.ray: RayHost | JoinedRay = RayHost(workers=workers) if ray is None else JoinedRay(ray)
         self._spark_master = spark_master
@@ -184,6 +188,11 @@ class Harness:
     ) -> None:
         with signals_deferred(patient=True):
             self.close()
+
+
+def is_busy() -> bool:
+    """Whether others have more to do on this machine, over the last minute, than it has cores for."""
+    return os.getloadavg()[0] > BUSY * processors()
 
 
 def _is_spark(command: str) -> bool:

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
 SHIPPED_DIR = Path(__file__).parent
 CHECK_NAMES = tuple(CHECKS)
+_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 ClientProfileName = Literal["java-4.9", "java-5.3", "go", "cpp", "cpp-1", "cpp-2.1", "cpp-3", "node"]
@@ -280,7 +281,7 @@ class Scenario(_Model):
         document = self.model_dump(mode="json")
         if self.checks == CHECK_NAMES:
             document["checks"] = "all"
-        return yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+        return str(yaml.dump(document, Dumper=_DUMPER, sort_keys=False, allow_unicode=True))
 
 
 def load(path: Path, sets: Sequence[str] = (), implementation: str | None = None) -> Scenario:

@@ -8,6 +8,8 @@ RocketMQ 4.9.8 and 5.3.3; `constant` says where Java has a literal in place of a
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
 
 from ..topology import NodeKind
 from .clients import OF_CLIENTS, OF_CONSUMERS, OF_PRODUCERS
@@ -32,6 +34,7 @@ def group_of(setting: Setting) -> tuple[NodeKind, ...]:
     return min((kinds for kinds in GROUPS.values() if set(setting.taken_by) <= set(kinds)), key=len)
 
 
-def settings_for(*kinds: NodeKind) -> dict[str, Setting]:
+@cache
+def settings_for(*kinds: NodeKind) -> Mapping[str, Setting]:
     """Name to setting, of those that any node of these kinds takes."""
-    return {one.name: one for one in CATALOGUE if set(one.taken_by) & set(kinds)}
+    return MappingProxyType({one.name: one for one in CATALOGUE if set(one.taken_by) & set(kinds)})
