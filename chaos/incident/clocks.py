@@ -18,15 +18,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from .differences import Told, few, first_of, moments_of, times_of
 from .refined import NOT_AT_ONCE, QUARTER_MS, commonest, refined
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-_MOST = 400
-"""So many marks of a kind are compared; of more, those that do not recur."""
-_NEAR_MS = 1_500.0
 LEAST_MS = 50.0
 """More exact no clock is told."""
 SET_ALIKE_MS = 300.0
@@ -272,7 +270,7 @@ def compared(one: Clock, other: Clock, taken: Collection[str] = ()) -> Pair | No
     found = [
         pair._replace(address=address)
         for address in addresses or [ANY]
-        if (pair := _compared(one, other, mine, _by_key(_at(other.marks, address)))) is not None
+        if (pair := _compared(one, other, mine, _known_as(address, theirs, other.marks))) is not None
     ]
     found = [pair for pair in found if pair.address not in taken] or found
     best = max(found, key=_rank, default=None)
@@ -289,6 +287,13 @@ def compared(one: Clock, other: Clock, taken: Collection[str] = ()) -> Pair | No
     return best._replace(certainty="likely") if rival > 0.6 * best.matched and best.certainty == "certain" else best
 
 
+def _known_as(address: str, by_key: Mapping[str, list[Mark]], marks: Sequence[Mark]) -> Mapping[str, list[Mark]]:
+    """A NameServer's marks by key, were this its address."""
+    any_ = f"{AT}{ANY}"
+    found = {key[:-1] + address if key.endswith(any_) else key: those for key, those in by_key.items()}
+    return found if len(found) == len(by_key) else _by_key(_at(marks, address))
+
+
 def _beside(one: Clock, other: Clock, shift_ms: float) -> float:
     """How far their beginnings and ends are apart by this shift: logs are collected in one go."""
     return abs(other.first_ms - shift_ms - one.first_ms) + abs(other.last_ms - shift_ms - one.last_ms)
@@ -299,23 +304,13 @@ def _compared(
 ) -> Pair | None:
     import numpy as np
 
-    diffs: list[npt.NDArray[np.float64]] = []
-    weights: list[npt.NDArray[np.float64]] = []
-    times: list[npt.NDArray[np.float64]] = []
-    kinds: list[npt.NDArray[np.int64]] = []
+    told: list[Told] = []
     for number, key in enumerate(mine):
-        if key not in theirs or key.startswith(SLOW):
-            continue
-        a, b = _few(mine[key]), _few(theirs[key])
-        diffs.append(np.subtract.outer(b[:, 0], a[:, 0]).ravel())
-        weights.append(np.minimum.outer(b[:, 1], a[:, 1]).ravel())
-        times.append(np.stack([np.repeat(b[:, 0], len(a)), np.tile(a[:, 0], len(b))], axis=1))
-        kinds.append(np.full(diffs[-1].shape, -1 if key.startswith(NOT_AT_ONCE) else number))
+        if key in theirs and not key.startswith(SLOW):
+            kind = -1 if key.startswith(NOT_AT_ONCE) else number
+            told.append(Told(kind, few(mine[key]), few(theirs[key])))
     polls = _polls(mine, theirs)
-    found = None
-    if diffs:
-        apart, weight, at_ms = np.concatenate(diffs), np.concatenate(weights), np.concatenate(times)
-        found = _commonest_of(apart, weight, at_ms, np.concatenate(kinds), polls, one, other)
+    found = _commonest_of(told, polls, one, other) if told else None
     if found is not None and found.certainty != "unsure":
         return found
     zone = None if polls is None else _by_polls(polls)
@@ -356,7 +351,7 @@ def _polls(mine: Mapping[str, Sequence[Mark]], theirs: Mapping[str, Sequence[Mar
             if key.startswith(first) and f"{second}{key.removeprefix(first)}" in theirs
         ]
         if pairs:
-            diffs = [np.subtract.outer(_few(b)[:, 0], _few(a)[:, 0]).ravel() for a, b in pairs]
+            diffs = [np.subtract.outer(few(b)[:, 0], few(a)[:, 0]).ravel() for a, b in pairs]
             return _Polls(np.sort(np.concatenate(diffs)), late, sum(len(b if late else a) for a, b in pairs))
     return None
 
@@ -375,19 +370,13 @@ def _by_polls(polls: _Polls) -> Pair | None:
     return Pair(float(zones[best]), _POLL_MS, 0.5 * float(counts[best]), int(counts[best]), certainty)
 
 
-def _commonest_of(
-    apart: npt.NDArray[np.float64],
-    weight: npt.NDArray[np.float64],
-    times: npt.NDArray[np.float64],
-    kinds: npt.NDArray[np.int64],
-    polls: _Polls | None,
-    one: Clock,
-    other: Clock,
-) -> Pair | None:
+def _commonest_of(told: Sequence[Told], polls: _Polls | None, one: Clock, other: Clock) -> Pair | None:
     import numpy as np
 
+    apart = np.concatenate([each.apart() for each in told])
+    weight = np.concatenate([each.weights() for each in told])
     order = np.argsort(apart, kind="stable")
-    apart, weight, times, kinds = apart[order], weight[order], times[order], kinds[order]
+    apart, weight = apart[order], weight[order]
     whole = max(one.resolution_ms, other.resolution_ms) >= 1000
     reach = 1_050.0 if whole else 300.0
     total = np.concatenate(([0.0], np.cumsum(weight)))
@@ -402,11 +391,15 @@ def _commonest_of(
     # of those nearly as common, the nearest to a quarter of an hour; of these the commonest
     nearest = good[near <= near.min() + 2_000]
     at = int(nearest[np.argmax(found[nearest])])
-    chosen = (apart >= apart[at] - reach) & (apart <= apart[at] + reach)
+    chosen = slice(
+        int(np.searchsorted(apart, apart[at] - reach, side="left")),
+        int(np.searchsorted(apart, apart[at] + reach, side="right")),
+    )
+    times, kinds = times_of(told, order[chosen])
     shift = float(np.average(apart[chosen], weights=weight[chosen]))
-    matched, count, moments = float(found[at]), int(chosen.sum()), _moments(times[chosen])
-    rivals = found[np.abs(apart - shift) > 2 * reach]
-    rival = float(rivals.max()) if len(rivals) else 0.0
+    matched, count, moments = float(found[at]), len(times), moments_of(times)
+    before, behind = found[: first_of(apart - shift >= -2 * reach)], found[first_of(apart - shift > 2 * reach) :]
+    rival = max((float(some.max()) for some in (before, behind) if len(some)), default=0.0)
     spread = 0.41 * math.hypot(one.resolution_ms, other.resolution_ms) if whole else 60.0
     bound = max(spread / math.sqrt(max(count, 1)) * 2, 5.0)
     half = 500.0 * ((one.resolution_ms >= 1000) + (other.resolution_ms >= 1000))
@@ -419,7 +412,7 @@ def _commonest_of(
         moments += 1  # what was heard a poll after it was told says, too, that it is not another turn
     recurs_only, pinned = heaviest <= _RECURRING and polls is None, heaviest >= _FIRST
     # who dials three others in one moment, which each of them tells: its start, and nothing like it a second time
-    once = chosen & (weight > _RECURRING) & (kinds >= 0)
+    once = (weight[chosen] > _RECURRING) & (kinds >= 0)
     is_start = len(np.unique(kinds[once])) >= _STARTS and rival <= 0.5 * matched
     if recurs_only and not round_:
         certainty = "unsure"  # it would be as right a period further on
@@ -434,13 +427,6 @@ def _commonest_of(
     else:
         certainty = "unsure"
     return Pair(shift, bound, matched, count, certainty, pinned=heaviest > _RECURRING, at_once=bool(once.any()))
-
-
-def _moments(times: npt.NDArray[np.float64]) -> int:
-    """How many moments these are in either log: what was held comes all at once, and says one thing."""
-    import numpy as np
-
-    return min(1 + int((np.diff(np.sort(times[:, which])) > _NEAR_MS).sum()) for which in (0, 1))
 
 
 def _is_whole(shift_ms: float) -> bool:
@@ -465,19 +451,3 @@ def _by_key(marks: Iterable[Mark]) -> dict[str, list[Mark]]:
     for mark in marks:
         found[mark.key].append(mark)
     return found
-
-
-def _few(marks: Sequence[Mark]) -> npt.NDArray[np.float64]:
-    """at_ms, weight a row; of too many those that weigh most, then those that break the rhythm."""
-    import numpy as np
-
-    table = np.array([(mark.at_ms, mark.weight) for mark in marks], dtype=np.float64)
-    if len(table) <= _MOST:
-        return table
-    table = table[np.argsort(table[:, 0], kind="stable")]
-    gaps = np.diff(table[:, 0], prepend=table[0, 0])
-    usual = float(np.median(gaps[1:]))
-    strange = np.abs(gaps - usual) > max(2_000.0, 0.1 * usual)
-    rank = table[:, 1] + strange * 10
-    kept = np.sort(np.argsort(-rank, kind="stable")[:_MOST])
-    return table[kept]

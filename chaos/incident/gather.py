@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from ..logs.reading import FileRead, read_logs
+from ..logs.reading import FileRead, skimmed
+from ..logs.stream import LogRow
 from .book import CLIENT_ID, HOST_PORT
 from .line import FileAbout, Line
 from .marks import host_of
@@ -75,21 +75,6 @@ USED = (
     "write_perm_wiped",
 )
 """What sources, clocks and rows are made of."""
-_COLUMNS = (
-    "file",
-    "prefix",
-    "line",
-    "stamp_ms",
-    "resolution_ms",
-    "zone",
-    "outer_ms",
-    "thread",
-    "writer",
-    "event",
-    "fields",
-)
-
-
 _CHANNELS = ("channel_active", "channel_inactive")
 """Of which a server's log may be full: of probes and tools, whose logs nobody has."""
 
@@ -104,19 +89,21 @@ class Gathered(NamedTuple):
 
 def gather(spark: SparkSession, places: Sequence[Path | str]) -> Gathered:
     """The lines that matter of all logs there. LogError where there is none."""
-    from pyspark.sql import functions as F
 
-    read = read_logs(spark, places)
-    try:
-        kept = read.events.where(F.col("event").isin(*USED)).select(*_COLUMNS)
-        is_channel = F.col("event").isin(*_CHANNELS)
-        lines = [line for line in lines_of_rows(_rows(kept.where(~is_channel))) if line.is_whole]
-        peer = F.regexp_extract(F.col("fields")["address"], r"^/?(.*):[0-9]+$", 1)
-        known = kept.where(is_channel & peer.isin(*sorted(hosts_in(lines))))
-        lines += [line for line in lines_of_rows(_rows(known)) if line.is_whole]
-    finally:
-        read.close()
-    return Gathered(lines, [about_of(one) for one in read.files], list(read.notes), _shapes(read.files))
+    def wanted(rows: Iterable[LogRow]) -> set[str]:
+        return hosts_in(line for line in lines_of_rows(rows) if line.is_whole and line.event not in _CHANNELS)
+
+    read = skimmed(spark, places, USED, wanted)
+    lines = [line for line in lines_of_rows(read.rows) if line.is_whole]
+    hosts = hosts_in(line for line in lines if line.event not in _CHANNELS)
+    kept = [line for line in lines if line.event not in _CHANNELS or _peer(line) in hosts]
+    return Gathered(kept, [about_of(one) for one in read.files], list(read.notes), _shapes(read.files))
+
+
+def _peer(line: Line) -> str:
+    """Whose connection it is; "" where no port stands behind it."""
+    host, _, port = line.fields["address"].removeprefix("/").rpartition(":")
+    return host if port.isdigit() else ""
 
 
 def hosts_in(lines: Iterable[Line]) -> set[str]:
@@ -130,12 +117,6 @@ def hosts_in(lines: Iterable[Line]) -> set[str]:
             addresses.update(HOST_PORT.findall(line.fields["new"]))
     found = {host_of(address) for address in addresses} | {client.partition("@")[0] for client in clients}
     return found - {""}
-
-
-def _rows(events: Any) -> Iterator[Any]:
-    for batch in events.toArrow().to_batches(max_chunksize=20_000):
-        for row in batch.to_pylist(maps_as_pydicts="lossy"):
-            yield SimpleNamespace(**row)
 
 
 def _shapes(files: Sequence[FileRead]) -> list[tuple[int, str]]:

@@ -14,7 +14,7 @@ import statistics
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -114,15 +114,15 @@ def _most_common(told: Sequence[tuple[float, float]], half: float) -> tuple[floa
         [(apart - half, True, weight) for apart, weight in told]
         + [(apart + half, False, weight) for apart, weight in told]
     )
-    now, best, low, high = 0.0, 0.0, 0.0, 0.0
+    now, best, low, opened = 0.0, 0.0, 0.0, 0
     for number, (at, begins, weight) in enumerate(ends):
         if not begins:
             now -= weight
             continue
         now += weight
         if now > best + 1e-9:
-            best, low = now, at
-            high = next(end for end, is_one, _ in ends[number:] if not is_one)
+            best, low, opened = now, at, number
+    high = next((end for end, is_one, _ in islice(ends, opened, None) if not is_one), 0.0)
     total = sum(weight for _, weight in told)
     return (low, high, best) if best >= _AGREE * total else None
 

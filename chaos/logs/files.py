@@ -26,6 +26,7 @@ from typing import IO, Any, cast
 import zstandard
 
 from ..errors import HarnessError, ScenarioError
+from .skim import Skim
 from .stream import Counts, LogRow, Reader
 
 RANGE = 32 << 20
@@ -240,14 +241,14 @@ def _backwards(date: str) -> str:
 # --- what stands in them
 
 
-def read_part(part: Part) -> tuple[Iterator[LogRow], Read]:
+def read_part(part: Part, skim: Skim | None = None) -> tuple[Iterator[LogRow], Read]:
     """Its rows, and what there is to say of it once they are all taken."""
     read = Read(Counts())
-    return _rows(part, read), read
+    return _rows(part, read, skim), read
 
 
-def _rows(part: Part, read: Read) -> Iterator[LogRow]:
-    reader = Reader(part.file, read.counts, zone=part.zone)
+def _rows(part: Part, read: Read, skim: Skim | None) -> Iterator[LogRow]:
+    reader = Reader(part.file, read.counts, zone=part.zone, skim=skim)
     try:
         with ExitStack() as stack:
             file, raw = _opened(part, stack)
@@ -303,10 +304,7 @@ def _lines_read(part: Part, read: Read, reader: Reader, file: IO[bytes]) -> Iter
             read.notes.append(
                 f"{part.file}: a line is longer than {LONGEST // 1000:,} kB; its first {KEPT // 1000} kB were read"
             )
-        lines = block.decode("utf-8", "replace").split("\n")
-        if lines[-1] == "":
-            lines.pop()
-        yield from reader.rows(lines)
+        yield from reader.block(block)
 
 
 class _Joined:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import re
 from calendar import month_abbr, timegm
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 SERVERS = "+08:00"
@@ -106,6 +107,21 @@ def second_of(stamp: str) -> int | None:
 
 
 def _second_of(stamp: str) -> int | None:
+    if len(stamp) == 19 and stamp[4] == stamp[7] == "-":  # most are: a day that was seen
+        day_ms = _day_of(stamp[:10])
+        hours, minutes, seconds = int(stamp[11:13]), int(stamp[14:16]), int(stamp[17:])
+        if day_ms is None or hours > 23 or minutes > 59 or seconds > 61:
+            return None
+        return day_ms + ((hours * 60 + minutes) * 60 + seconds) * 1000
+    return _ms_of(stamp)
+
+
+@lru_cache(maxsize=400)
+def _day_of(day: str) -> int | None:
+    return _ms_of(f"{day} 00:00:00")
+
+
+def _ms_of(stamp: str) -> int | None:
     day, _, clock = " ".join(re.split(r"[ T]+", stamp, maxsplit=1)).partition(" ")
     year, month, date = re.split(r"[-/.]", day)
     numbers = [int(year), _MONTHS.get(month) or int(month), int(date), *map(int, clock.split(":"))]

@@ -5,6 +5,8 @@
     logs.files     of each: writer, series and age, lines understood, not understood, continued, the commonest unknown
     logs.notes     what could not be read, a sentence each
 
+    logs = skimmed(spark, ["collected/"], {"broker_registered", "channel_active"})    rows of these events alone, here
+
 One pass, one task a file or a range of a large one; each leaves its events as Parquet, in a folder that is given or
 that goes away with `close()`. `read_plain` is the same without Spark, for little logs. Executors have to see the logs,
 and that folder, at the same path.
@@ -17,7 +19,7 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -26,7 +28,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .files import RANGE, LogError, Part, Plan, Read, ages, planned, read_part
-from .stream import Counts, LogRow
+from .skim import Aside, Skim, taken
+from .stream import Counts, LogRow, Reader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,6 +89,14 @@ class LogsRead:
 
 
 @dataclass(slots=True)
+class SkimmedLogs:
+    rows: list[LogRow]
+    files: list[FileRead]
+    """`counted` of what was passed over has nothing."""
+    notes: list[str]
+
+
+@dataclass(slots=True)
 class PlainLogs:
     rows: list[LogRow]
     files: list[FileRead]
@@ -125,14 +136,63 @@ def read_logs(
     folder.mkdir(parents=True, exist_ok=True)
     try:
         plan = planned(_here(spark, places, ours), zone, range_size=range_size)
-        read = _Tasks(str(folder))
-        bins = _bins(plan)
-        told = dict(spark.sparkContext.parallelize(bins, max(1, len(bins))).flatMap(read).collect())
-        return _gathered(spark, plan, [told[number] for number in range(len(plan.parts))], folder, ours)
+        return _gathered(spark, plan, _done(spark, plan, _Tasks(str(folder))), folder, ours)
     except BaseException:
         for each in ours:
             shutil.rmtree(each, ignore_errors=True)
         raise
+
+
+def skimmed(
+    spark: SparkSession,
+    places: Sequence[str | Path],
+    events: Collection[str],
+    hosts_in: Callable[[list[LogRow]], Collection[str]] | None = None,
+    *,
+    range_size: int = RANGE,
+) -> SkimmedLogs:
+    """The rows of these events, in this process, in no order; lines of all others are counted only.
+
+    `hosts_in`: of all rows but connections, the hosts whose connections are wanted, too; None: everybody's.
+    """
+    ours = [Path(tempfile.mkdtemp(prefix="nemesrv-events-"))]
+    try:
+        plan = planned(_here(spark, places, ours), range_size=range_size)
+        told = _done(spark, plan, _Tasks(str(ours[0]), frozenset(events), hosts_in is not None))
+        offsets = _offsets(plan.parts, [summary["lines"] for summary in told])
+        rows = [row for path in _written(ours[0], told) for row in _read_rows(path, offsets)]
+        if hosts_in is not None:
+            hosts = frozenset(hosts_in(rows))
+            held = [(number, offsets[number], plan.parts[number]) for number, one in enumerate(told) if one["aside"]]
+            if held:
+                rows += spark.sparkContext.parallelize(held, len(held)).flatMap(_Taken(str(ours[0]), hosts)).collect()
+        files = _files_of(plan.parts, told)
+        return SkimmedLogs(rows, files, [*plan.notes, *_notes(files)])
+    finally:
+        for each in ours:
+            shutil.rmtree(each, ignore_errors=True)
+
+
+def _done(spark: SparkSession, plan: Plan, read: _Tasks) -> list[dict[str, Any]]:
+    """The summary of each part."""
+    bins = _bins(plan)
+    told = dict(spark.sparkContext.parallelize(bins, max(1, len(bins))).flatMap(read).collect())
+    return [told[number] for number in range(len(plan.parts))]
+
+
+def _written(folder: Path, summaries: Sequence[dict[str, Any]]) -> list[Path]:
+    written = [folder / _name(number) for number, summary in enumerate(summaries) if summary["rows"]]
+    if any(not path.exists() for path in written):
+        raise LogError(f"{folder}: executors wrote their events elsewhere: give a folder that all machines see")
+    return written
+
+
+def _read_rows(path: Path, offsets: Sequence[int]) -> Iterator[LogRow]:
+    import pyarrow.parquet as pq
+
+    for row in pq.read_table(path).to_pylist(maps_as_pydicts="lossy"):
+        row["line"] += offsets[row.pop("part")]
+        yield LogRow(**row)
 
 
 def _gathered(
@@ -140,9 +200,7 @@ def _gathered(
 ) -> LogsRead:
     from pyspark.sql import functions as F
 
-    written = [folder / _name(number) for number, summary in enumerate(summaries) if summary["rows"]]
-    if any(not path.exists() for path in written):
-        raise LogError(f"{folder}: executors wrote their events elsewhere: give a folder that all machines see")
+    written = _written(folder, summaries)
     columns = [column.split()[0] for column in SCHEMA.replace("<string, string>", "").split(", ")]
     if not written:
         events = spark.createDataFrame([], SCHEMA)
@@ -178,11 +236,19 @@ def _name(number: int) -> str:
     return f"events-{number:06}.parquet"
 
 
+def _aside(folder: str, number: int) -> Path:
+    return Path(folder, f"aside-{number:06}.parquet")
+
+
 @dataclass(frozen=True, slots=True)
 class _Tasks:
     """What a task does: (number, summary) of each of its parts, their events in files of that folder."""
 
     folder: str
+    events: frozenset[str] | None = None
+    """Of which rows are made; None: of all."""
+    is_aside: bool = False
+    """Whether connections of hosts are put aside."""
 
     def __call__(self, parts: Sequence[tuple[int, Part]]) -> list[tuple[int, dict[str, Any]]]:
         gc.disable()  # nothing here is a circle, and looking for some takes a tenth of the time
@@ -195,7 +261,8 @@ class _Tasks:
         import pyarrow.parquet as pq
 
         begin_s = time.process_time()
-        found, read = read_part(part)
+        aside = Aside(_aside(self.folder, number)) if self.is_aside else None
+        found, read = read_part(part, None if self.events is None else Skim(self.events, aside))
         count, writer = 0, None
         path = Path(self.folder, _name(number))
         for rows in _batched(found):
@@ -205,7 +272,24 @@ class _Tasks:
             count += len(rows)
         if writer is not None:
             writer.close()
-        return _summary(read) | {"rows": count, "cpu_s": time.process_time() - begin_s}
+        if aside is not None:
+            aside.close()
+        held = 0 if aside is None else aside.lines
+        return _summary(read) | {"rows": count, "aside": held, "cpu_s": time.process_time() - begin_s}
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """What a task does when it is known whose connections are wanted: their rows, of what was put aside."""
+
+    folder: str
+    hosts: frozenset[str]
+
+    def __call__(self, held: tuple[int, int, Part]) -> Iterator[LogRow]:
+        number, offset, part = held
+        for line, text in taken(_aside(self.folder, number), self.hosts):
+            reader = Reader(part.file, first_line=line + offset, zone=part.zone)
+            yield from (*reader.rows([text]), *reader.finished())
 
 
 def _batched(rows: Iterable[LogRow]) -> Iterator[list[LogRow]]:

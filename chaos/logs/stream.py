@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from .exceptions import exception_of
 from .layouts import (
@@ -35,6 +35,9 @@ from .layouts import (
 from .shapes import COUNTED, QUIET, edited_event_of, event_of, setting_of
 from .shapes.other_clients import go_event_of
 
+if TYPE_CHECKING:
+    from .skim import Skim, Stamps
+
 MORE_MAX = 2_000
 """Characters of what goes on behind a record that are kept."""
 
@@ -43,6 +46,8 @@ RUN_MS = 60_000
 
 MEMORY_MAX = 20_000
 _REMEMBERED_MAX = 500
+
+_EXCEPTION = "client_exception"
 
 SHAPES_MAX = 2_000
 """Kinds of lines not understood that are told apart, a file."""
@@ -131,9 +136,16 @@ class Reader:
     """Lines in, rows out, and the counts of one file."""
 
     def __init__(
-        self, file: str, counts: Counts | None = None, *, first_line: int = 1, zone: str | None = None
+        self,
+        file: str,
+        counts: Counts | None = None,
+        *,
+        first_line: int = 1,
+        zone: str | None = None,
+        skim: Skim | None = None,
     ) -> None:
         self.counts = Counts() if counts is None else counts
+        self._skim = skim
         self._file, self._number, self._zone = file, first_line - 1, zone
         self._pending: dict[str | None, LogRow | _Open | None] = {}
         """Of each stream its last record: None for one that is only counted."""
@@ -142,6 +154,35 @@ class Reader:
         self._layout: Callable[[str], Head | None] = server
         self._prefixes: dict[str, str] = {}
         self._stamped_ms: dict[str | None, int] = {}
+
+    def block(self, data: bytes) -> Iterator[LogRow]:
+        """What is complete after these bytes, of whole lines; what a `skim` passes over is counted."""
+        known = self._skim is not None and not self._prefixes
+        stretches = self._skim.over(data, self._number + 1) if self._skim is not None and known else None
+        for begin, end, passed in stretches or ((0, len(data), None),):
+            if passed is None:
+                lines = data[begin:end].decode("utf-8", "replace").split("\n")
+                if lines[-1] == "":
+                    lines.pop()
+                yield from self.rows(lines)
+            else:
+                yield from self._passed_over(passed)
+
+    def _passed_over(self, passed: Stamps) -> Iterator[LogRow]:
+        """Lines that need not be read: each began a record, of which there is no row."""
+        counts, last = self.counts, self._pending.get(None)
+        self._number += passed.lines
+        counts.lines += passed.lines
+        counts.understood += passed.lines
+        counts.writers[passed.writer] += passed.lines
+        for stamp_ms, count in passed.seen:
+            if stamp_ms is None:
+                counts.undated += count if passed.writer == JAVA_SERVER else 0
+            elif stamp_ms != self._stamped_ms.get(None):
+                self._stamped(stamp_ms, None)
+        self._pending[None], more = None, self._more.pop(None, None)
+        if last is not None and (row := self._closed(None, last, more)) is not None:
+            yield row
 
     def rows(self, lines: Iterable[str]) -> Iterator[LogRow]:
         """What is complete after these lines."""
@@ -237,7 +278,7 @@ class Reader:
             self.counts.prefixes.add(name)
             head_, _, inner_ms, rest = self._slowly(line[len(before) :])
             return head_, name or None, outer_ms if inner_ms is None else inner_ms, rest
-        if (found_ := event_of(line.strip())) is not None and found_[0] != "client_exception":
+        if (found_ := event_of(line.strip())) is not None and found_[0] != _EXCEPTION:
             return Head(line.strip(), UNKNOWN), prefix, outer_ms, line
         return None, prefix, outer_ms, line
 
@@ -260,7 +301,7 @@ class Reader:
             if event is None:
                 return _Open(head, self._number, outer_ms)
         counts.understood += 1
-        if event in QUIET:
+        if event in QUIET or (self._skim is not None and event not in self._skim.events):
             counts.counted[event] += 1
             return None
         return LogRow(
@@ -284,6 +325,10 @@ class Reader:
         if stamp_ms is None:
             counts.undated += head.stamp != "" and head.resolution_ms == 1000 and head.writer != GO
             return
+        self._stamped(stamp_ms, prefix)
+
+    def _stamped(self, stamp_ms: int, prefix: str | None) -> None:
+        counts = self.counts
         if counts.first_ms is None or stamp_ms < counts.first_ms:
             counts.first_ms = stamp_ms
         if counts.last_ms is None or stamp_ms > counts.last_ms:
@@ -300,6 +345,9 @@ class Reader:
                 self._count_shape(last.head)
                 return None
             self.counts.understood += 1
+            if self._skim is not None and _EXCEPTION not in self._skim.events:
+                self.counts.counted[_EXCEPTION] += 1
+                return None
             head = last.head
             row = LogRow(
                 self._file,
@@ -313,7 +361,7 @@ class Reader:
                 head.thread,
                 head.logger,
                 head.writer,
-                "client_exception",
+                _EXCEPTION,
                 {"text": head.text[:200]},
             )
         else:

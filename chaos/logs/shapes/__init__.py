@@ -34,6 +34,20 @@ class _Shape(NamedTuple):
     text: str
 
 
+_NAMED = re.compile(r"\(\?P<\w+>")
+
+
+class _Shapes(NamedTuple):
+    """Those that may begin alike, and one pattern of all: its group tells which it is, the first that fits."""
+
+    members: tuple[_Shape, ...]
+    any_of: re.Pattern[str]
+
+    def of(self, text: str) -> _Shape | None:
+        found = self.any_of.fullmatch(text)
+        return None if found is None else self.members[(found.lastindex or 1) - 1]
+
+
 _FIRST_WORDS: Mapping[str, tuple[str, ...]] = {
     "name_servers_said": ("User", "user", "Set"),
     "producer_expired": ("ProducerManager#scanNotActiveChannel:", "SCAN:", "remove"),
@@ -65,7 +79,7 @@ _SECOND_WORDS: Mapping[str, str] = {
 """Of shapes that begin with a name."""
 
 
-def _by_word() -> tuple[Mapping[str, tuple[_Shape, ...]], Mapping[str, tuple[_Shape, ...]]]:
+def _by_word() -> tuple[Mapping[str, _Shapes], Mapping[str, _Shapes]]:
     """First word of a text → the shapes that begin with it (`[`: with any word in brackets); second word → those."""
     first: dict[str, list[_Shape]] = defaultdict(list)
     second: dict[str, list[_Shape]] = defaultdict(list)
@@ -79,11 +93,16 @@ def _by_word() -> tuple[Mapping[str, tuple[_Shape, ...]], Mapping[str, tuple[_Sh
         else:
             word = text.split(" ")[0]
             first["[" if word.startswith(r"\[[") else word.replace("\\", "").rstrip("?")].append(shape)
-    return _tuples(first), _tuples(second)
+    return _together(first), _together(second)
 
 
-def _tuples(found: Mapping[str, list[_Shape]]) -> Mapping[str, tuple[_Shape, ...]]:
-    return {word: tuple(shapes) for word, shapes in found.items()}
+def _together(found: Mapping[str, list[_Shape]]) -> Mapping[str, _Shapes]:
+    return {
+        word: _Shapes(
+            tuple(shapes), re.compile("|".join(f"({_NAMED.sub('(?:', one.text)})" for one in shapes), re.DOTALL)
+        )
+        for word, shapes in found.items()
+    }
 
 
 _OF_FIRST, _OF_SECOND = _by_word()
@@ -95,18 +114,27 @@ _SETTING = re.compile(r"(?P<key>[A-Za-z][\w.]*) ?= ?(?P<value>.*)", re.DOTALL)
 def event_of(text: str) -> tuple[str, dict[str, str]] | None:
     """The event of a record's text with its fields; None: no known shape."""
     text = text.rstrip("\r\n")
+    if (shape := _shape_of(text)) is None or (found := shape.matches.fullmatch(text)) is None:
+        return None
+    return shape.event, _fields(found)
+
+
+def kind_of(text: str) -> str | None:
+    """The event alone, of a text without an end of line: half the work."""
+    shape = _shape_of(text)
+    return None if shape is None else shape.event
+
+
+def _shape_of(text: str) -> _Shape | None:
     first, _, rest = text.partition(" ")
-    for shape in _OF_FIRST.get(first, ()):
-        if (found := shape.matches.fullmatch(text)) is not None:
-            return shape.event, _fields(found)
-    others = _OF_SECOND.get(rest.partition(" ")[0], ())
+    if (shapes := _OF_FIRST.get(first)) is not None and (shape := shapes.of(text)) is not None:
+        return shape
+    if (shapes := _OF_SECOND.get(rest.partition(" ")[0])) is not None and (shape := shapes.of(text)) is not None:
+        return shape
     if first.startswith("["):
-        others += _OF_FIRST["["]
-    elif (colon := first.find(":") + 1) and colon < len(first):  # `disconnect:10.0.0.9:9876 completely`
-        others += _OF_FIRST.get(first[:colon], ())
-    for shape in others:
-        if (found := shape.matches.fullmatch(text)) is not None:
-            return shape.event, _fields(found)
+        return _OF_FIRST["["].of(text)
+    if (colon := first.find(":") + 1) and colon < len(first):  # `disconnect:10.0.0.9:9876 completely`
+        return None if (shapes := _OF_FIRST.get(first[:colon])) is None else shapes.of(text)
     return None
 
 
@@ -128,7 +156,8 @@ def edited_event_of(text: str) -> tuple[str, dict[str, str]] | None:
         return found
     for mark in _MARKS_OF_A_CUT:
         text = text.removesuffix(mark)
-    for shape in _OF_FIRST.get(text.partition(" ")[0], ()):
+    shapes = _OF_FIRST.get(text.partition(" ")[0])
+    for shape in () if shapes is None else shapes.members:
         if (fields := fields_of_cut(shape.text, text)) is not None:
             return shape.event, fields | {"cut": "true"}
     return None

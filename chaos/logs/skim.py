@@ -1,0 +1,195 @@
+"""Lines that nobody asks for are passed over a block at a time, unread: what most of a large log is. Arrow.
+
+    block of bytes ─► Skim.over ─► stretches: (begin, end, None)      lines to be read, one by one
+                                              (begin, end, Stamps)    lines only counted
+    connections of hosts ─► Aside: a file by host ─► taken(file, hosts), once it is known which hosts are no strangers
+
+Only lines of RocketMQ's own two layouts with nothing before their stamp, and shapes that begin like no other event's
+(`NOISE`): whatever is in doubt is read like any line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .layouts import JAVA_CLIENT_49, JAVA_SERVER, second_of
+from .shapes import channels, name_server, quiet
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+
+_HOSTS_OWN = ("channel_active", "channel_inactive")
+NOISE: tuple[tuple[str, str], ...] = (
+    *(one for one in channels.SHAPES if one[0] in (*_HOSTS_OWN, "channel_registered", "channel_unregistered")),
+    *(one for one in quiet.SHAPES if one[0] != "service_started" and not one[1].startswith("doRebalance")),
+    *(one for one in name_server.SHAPES if one[0] == "watermark"),
+)
+"""Event and text of what may be passed over."""
+
+_LEVEL = r"(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)"
+_THREAD = r"(?:[A-QS-Za-z]\w*|R(?:[a-np-z]\w*)?)"  # a thread called Rocketmq… would be a logger
+_SECOND = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
+_HEADS = {
+    JAVA_SERVER: rf"^{_SECOND} {_LEVEL} {_THREAD} - ",
+    JAVA_CLIENT_49: rf"^{_SECOND},\d{{3}} {_LEVEL} Rocketmq(?:Client|Remoting|Common) - ",
+}
+_NAMED = re.compile(r"\(\?P<\w+>")
+_SECOND_LENGTH, _DIGITS = 19, 4
+_ABOUT_A_HOST = "tive, the channel"
+"""In lines of channels that come and go, and in hardly any other of these."""
+_ANY_HOST = b""
+_WORTH_IT = 0.3
+"""So much of a block must be noise, before it is read in stretches."""
+
+
+class Stamps(NamedTuple):
+    """Of lines that are passed over: how many there are, and each stamp that is not that of the line before."""
+
+    lines: int
+    writer: str
+    seen: list[tuple[int | None, int]]
+    """The stamp in milliseconds (None: it is no time), and of how many lines."""
+
+
+Stretch = tuple[int, int, Stamps | None]
+
+
+@dataclass(slots=True)
+class Aside:
+    """The lines of a file about a host that may be a stranger."""
+
+    path: Path
+    lines: int = 0
+    _writer: Any = field(default=None, repr=False)
+
+    def put(self, lines: pa.Array, numbers: npt.NDArray[np.int64]) -> None:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+        import pyarrow.parquet as pq
+
+        # anchored, and with no choice of where the host ends: RE2 is three times as fast then
+        said = pc.extract_regex(lines, r"^[^\[]*\[/?(?P<host>[0-9A-Za-z.-]*):[0-9]+\]")
+        host = pc.fill_null(pc.struct_field(said, "host"), _ANY_HOST)
+        batch = pa.RecordBatch.from_arrays([host, pa.array(numbers), lines], ["host", "number", "line"])
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(
+                self.path, batch.schema, compression="lz4", use_dictionary=["host"], write_statistics=False
+            )
+        self._writer.write_batch(batch)
+        self.lines += len(lines)
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+
+def taken(path: Path, hosts: Collection[str]) -> Iterator[tuple[int, str]]:
+    """Number and text of each line about these hosts, and of such whose host was not made out."""
+    import pyarrow.parquet as pq
+
+    asked = [_ANY_HOST, *(host.encode() for host in sorted(hosts))]
+    for row in pq.read_table(path, filters=[("host", "in", asked)]).to_pylist():
+        yield row["number"], row["line"].decode("utf-8", "replace").rstrip("\r\n")
+
+
+@dataclass(slots=True)
+class Skim:
+    """Which events rows are made of; lines of all others are counted, and no more."""
+
+    events: frozenset[str]
+    """Those of `aside` among them: who reads on finds such in other layouts."""
+    aside: Aside | None = None
+    """Where connections of hosts go; None: they are read like any line."""
+
+    def over(self, block: bytes, first_number: int) -> list[Stretch] | None:
+        """The block's stretches, in order; None: it is to be read as it is."""
+        import numpy as np
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if len(block) >= 1 << 31 or not block.endswith(b"\n"):
+            return None
+        text = np.frombuffer(block, np.uint8)
+        begins = np.concatenate(([0], np.flatnonzero(text == ord("\n")) + 1)).astype(np.int32)
+        lines = pa.Array.from_buffers(
+            pa.binary(), len(begins) - 1, [None, pa.py_buffer(begins.tobytes()), pa.py_buffer(block)]
+        )
+        passed, writer = np.zeros(len(lines), dtype=bool), JAVA_SERVER
+        for writer in _HEADS:
+            passed = _matching(lines, _pattern(writer, self._noise()))
+            if passed.any():
+                break
+        if passed.mean() < _WORTH_IT:
+            return None
+        if self.aside is not None:
+            about = pc.match_substring(lines, _ABOUT_A_HOST).to_numpy(zero_copy_only=False) & passed
+            if about.any():
+                self.aside.put(lines.filter(pa.array(about)), np.flatnonzero(about) + first_number)
+        return list(_stretches(text, begins, passed, writer))
+
+    def _noise(self) -> frozenset[str]:
+        named = frozenset(event for event, _ in NOISE) - self.events
+        return named if self.aside is None else named | frozenset(_HOSTS_OWN)
+
+
+@cache
+def _pattern(writer: str, events: frozenset[str]) -> str:
+    texts = "|".join(_NAMED.sub("(?:", text) for event, text in NOISE if event in events)
+    # \S of bytes is more than \S of characters
+    return rf"{_HEADS[writer]}(?:{texts})\r?\n$".replace(r"\S", "[!-~]")
+
+
+def _matching(lines: pa.Array, pattern: str) -> npt.NDArray[np.bool_]:
+    import pyarrow.compute as pc
+
+    found: npt.NDArray[np.bool_] = pc.match_substring_regex(lines, pattern).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _stretches(
+    text: npt.NDArray[np.uint8], begins: npt.NDArray[np.int32], passed: npt.NDArray[np.bool_], writer: str
+) -> Iterator[Stretch]:
+    import numpy as np
+
+    length = _SECOND_LENGTH + (_DIGITS if writer == JAVA_CLIENT_49 else 0)
+    at = np.flatnonzero(passed)
+    stamps = text[begins[at][:, None] + np.arange(length)]
+    # where a stretch begins, or a stamp that is not the one before
+    turns = np.ones(len(at), dtype=bool)
+    turns[1:] = (np.diff(at) != 1) | (stamps[1:] != stamps[:-1]).any(axis=1)
+    turn = np.flatnonzero(turns)
+    counts = np.diff(np.append(turn, len(at)))
+    read_to = 0
+    open_from, seen = -1, list[tuple[int | None, int]]()
+    for first, count, stamp in zip(at[turn].tolist(), counts.tolist(), stamps[turn], strict=True):
+        if open_from >= 0 and first != read_to:
+            yield from _passed(begins, open_from, read_to, writer, seen)
+            open_from, seen = -1, []
+        if open_from < 0:
+            if first > read_to:
+                yield int(begins[read_to]), int(begins[first]), None
+            open_from = first
+        seen.append((_stamp_ms(stamp.tobytes().decode()), count))
+        read_to = first + count
+    if open_from >= 0:
+        yield from _passed(begins, open_from, read_to, writer, seen)
+    if read_to < len(passed):
+        yield int(begins[read_to]), int(begins[-1]), None
+
+
+def _passed(
+    begins: npt.NDArray[np.int32], first: int, behind: int, writer: str, seen: list[tuple[int | None, int]]
+) -> Iterator[Stretch]:
+    yield int(begins[first]), int(begins[behind]), Stamps(behind - first, writer, seen)
+
+
+def _stamp_ms(stamp: str) -> int | None:
+    second = second_of(stamp[:_SECOND_LENGTH])
+    return second if second is None or len(stamp) == _SECOND_LENGTH else second + int(stamp[-3:])
