@@ -136,12 +136,13 @@ def run_one(
     try:
         found = planted(as_run, defect)
         as_run = with_file_beside(as_run, found)
-        acts = True
-        if found is not None and defect is None:
-            assert as_run.seed is not None
-            progress.say(f"rehearsing {found.name} on the virtual clock")
-            acts = rehearsal.acts(found, as_run, as_run.seed)
-        record(as_run, folder, stage, found, progress.say, defect_acts=acts)
+        if found is None or defect is not None:
+            record(as_run, folder, stage, found, progress.say)
+        elif as_run.clock == "virtual":
+            _record_its_own_rehearsal(as_run, folder, harness, found, progress.say)
+        else:
+            acts = _acts(found, as_run, progress.say)
+            record(as_run, folder, stage, found, progress.say, defect_acts=acts)
         recorded = True
         progress.say("judging")
         if is_last:
@@ -157,6 +158,27 @@ def run_one(
         if not recorded:  # nobody is there any more, and its history and logs are what a person reads
             shutil.rmtree(folder.data, ignore_errors=True)
         progress.clear()
+
+
+def _acts(defect: Defect, as_run: Scenario, say: Callable[[str], None], run: RunFolder | None = None) -> bool:
+    assert as_run.seed is not None
+    say(f"rehearsing {defect.name} on the virtual clock")
+    return rehearsal.acts(defect, as_run, as_run.seed, run)
+
+
+def _record_its_own_rehearsal(
+    as_run: Scenario, folder: RunFolder, harness: Harness, defect: Defect, say: Callable[[str], None]
+) -> None:
+    """On the virtual clock a run is what its rehearsal would be.
+
+    Where the defect never acted, it is recorded once more: the history says so from its start.
+    """
+    record(as_run, folder, VirtualStage(harness), defect, say)
+    if not _acts(defect, as_run, say, folder):
+        for kept in folder.path.iterdir():
+            shutil.rmtree(kept) if kept.is_dir() else kept.unlink()
+        again = RunFolder.create(as_run.name, folder.path)
+        record(as_run, again, VirtualStage(harness), defect, say, defect_acts=False)
 
 
 def record(

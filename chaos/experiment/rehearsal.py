@@ -22,14 +22,17 @@ from .virtual.garbage import seldom_collected
 from .virtual.stage import VirtualStage
 
 
-def acts(defect: Defect, scenario: Scenario, seed: int) -> bool:
-    """Whether the history with the defect differs from the one without; True, too, when it could not be rehearsed."""
+def acts(defect: Defect, scenario: Scenario, seed: int, run: RunFolder | None = None) -> bool:
+    """Whether the history with the defect differs from the one without; True, too, when it could not be rehearsed.
+
+    `run` is the scenario with the defect where that was recorded on the virtual clock already, with this seed.
+    """
     timers = scenario.timers.model_copy(update={"time_scale": 1.0})
     scenario = scenario.model_copy(update={"timers": timers, "clock": "virtual", "defect": None})
     with TemporaryDirectory(prefix="nemesrv-rehearsal-") as place:
         try:
             without = _recorded(scenario, seed, Path(place, "without"), None)
-            wrong = _recorded(scenario, seed, Path(place, "with"), defect)
+            wrong = run or _recorded(scenario, seed, Path(place, "with"), defect)
         except (HarnessError, ClusterError):
             return True
         return not same(without, wrong)

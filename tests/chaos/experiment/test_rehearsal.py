@@ -7,16 +7,23 @@ from typing import Any
 
 import pytest
 
+from nemesrv.chaos import runner
 from nemesrv.chaos.defects import DEFECTS, Defect
 from nemesrv.chaos.experiment import rehearsal
 from nemesrv.chaos.experiment.experiment import Experiment
+from nemesrv.chaos.experiment.harness import Harness
 from nemesrv.chaos.experiment.run_folder import RunFolder
 from nemesrv.chaos.experiment.virtual.stage import VirtualStage
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.scenarios.model import Scenario, parse
 from nemesrv.chaos.topology import NodeKind
 
-QUIET = {"checks": ["routes_converge"], "steady_s": 5, "settle_s": 5, "workload": {"client_starts": 0}}
+QUIET = {
+    "checks": ["routes_converge"],
+    "steady_s": 5,
+    "settle_s": 5,
+    "workload": {"client_starts": 0, "sends_per_s": 1},
+}
 PAUSED = [{"at_s": 5, "do": "pause", "nodes": ["broker-a"]}, {"at_s": 160, "do": "resume", "nodes": ["broker-a"]}]
 
 
@@ -33,6 +40,28 @@ def test_a_name_server_that_never_expires_acts_only_where_a_broker_falls_silent(
 def test_a_defect_that_changes_nothing_never_acts_and_a_real_run_is_rehearsed_as_well() -> None:
     nothing = Defect(name="nothing", what="", kinds=(NodeKind.BROKER,), plant=lambda _broker: None, source=Path("x"))
     assert not rehearsal.acts(nothing, scenario(timers={"time_scale": 0.1}), 1)
+
+
+@pytest.mark.parametrize(("timeline", "recorded"), [(PAUSED, 1), ([], 2)])
+def test_on_the_virtual_clock_a_run_is_its_own_rehearsal_and_once_more_recorded_where_its_defect_never_acts(
+    timeline: list[dict[str, Any]], recorded: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[bool] = []
+
+    def record(*words: Any, defect_acts: bool = True) -> None:
+        said.append(defect_acts)
+        recording(*words, defect_acts=defect_acts)
+
+    recording = runner.record
+    monkeypatch.setattr(runner, "record", record)
+    monkeypatch.setattr(Harness, "spark", lambda _: None)
+    monkeypatch.setattr(runner, "judge", lambda history, _spark: history)
+    options = runner.Options(seed=1, virtual=True, out=tmp_path / "run", quiet=True, defect="name-server-never-expires")
+    runner.run_one(scenario(timeline=timeline), options, Harness(judges=False))
+    assert said == [True, False][:recorded]
+    rows = read_rows(tmp_path / "run")
+    assert [row["event"] for row in rows].count("run_begin") == 1
+    assert [row["value"]["f"] for row in rows if row["event"] == "not_done"] == ["defect"] * (recorded - 1)
 
 
 @pytest.mark.parametrize("acts", [True, False])
