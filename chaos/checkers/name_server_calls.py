@@ -174,7 +174,7 @@ def broken_calls(of: Selection, profile: ClientProfile, configured: Sequence[str
             yield from left_without_reason(of, world)
             if world.timers_of(of.who.node).Z:  # else its channel stays open, and it stays
                 yield from repeated_calls(of)
-        yield from silent_reconnects(of, configured)
+        yield from silent_reconnects(of, configured, world.timers.at_once_ms)
         yield from unchosen(of, configured, world)
 
 
@@ -307,9 +307,10 @@ def repeated_calls(of: Selection) -> Iterator[Broken]:
             lost_ms, lost_at = row.time_ms, row.name_server
 
 
-def silent_reconnects(of: Selection, configured: Collection[str]) -> Iterator[Broken]:
-    """Channels to a NameServer opened again after a close, although it was not chosen again."""
-    before: dict[str, str | None] = {}
+def silent_reconnects(of: Selection, configured: Collection[str], at_once_ms: float) -> Iterator[Broken]:
+    """Channels to a NameServer opened again after a close, although it was not chosen again. Where two calls time out
+    together, one may choose before the other has closed the channel."""
+    before: dict[str, tuple[str | None, float]] = {}
     for row in of.rows:
         if row.event not in ("name_server_chosen", "channel"):
             continue
@@ -317,9 +318,11 @@ def silent_reconnects(of: Selection, configured: Collection[str]) -> Iterator[Br
         if address is None or address not in configured:
             continue
         what = row.f if row.event == "channel" else "chosen"
-        if what == "open" and before.get(address) in ("close", "connect_failed"):
+        last, at_ms = before.get(address, (None, -math.inf))
+        if what == "open" and last in ("close", "connect_failed"):
             yield of.broken("moves on", row, "connected again without being chosen")
-        before[address] = what
+        if what != "close" or last != "chosen" or row.time_ms > at_ms + at_once_ms:
+            before[address] = what, row.time_ms
 
 
 def unchosen(of: Selection, configured: Collection[str], world: World) -> Iterator[Broken]:

@@ -203,6 +203,18 @@ def test_the_same_name_server_again_after_a_failure_is_invalid() -> None:
     assert broken(channel(builder, 70, "open", NS[1])) == {"moves on": 1}
 
 
+@pytest.mark.parametrize(("chosen_s", "wrong"), [(43.0, 0), (42.9, 1)])
+def test_where_two_calls_time_out_together_one_may_choose_before_the_other_has_closed_the_channel(
+    chosen_s: float, wrong: int
+) -> None:
+    only = NS[1:2]
+    builder = starts().at(10).event("producer-0", "name_server_list", value=only)
+    channel(choice(builder, "producer-0", only, 0), 10.01, "open", NS[1])
+    choice(call(builder, 42, NS[1], "info", took_s=3).at(chosen_s), "producer-0", only, 0, NS[1])
+    channel(channel(builder, 43, "close", NS[1]), 43.2, "open", NS[1])
+    assert broken(call(builder, 43.3, NS[1])).get("moves on", 0) == wrong
+
+
 def test_a_channel_to_a_name_server_that_was_never_chosen_is_none_of_a_java_clients() -> None:
     assert broken(channel(client(), 20, "open", NS[2])) == {"dials the chosen": 1}
     assert broken(channel(client(), 20, "open", "127.0.0.1:10911")) == {}  # a broker
