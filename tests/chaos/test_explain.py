@@ -29,7 +29,8 @@ def test_what_is_explained_is_what_a_run_is_judged_by(tmp_path: Path) -> None:
         {"at_s": 215, "do": "heal"},
         {"at_s": 220, "do": "kill", "nodes": ["ns-1"]},
     ]
-    document = {"checks": ["routes_are_true"], "cluster": {"name_servers": 2, "brokers": 2}, "timeline": timeline}
+    document = {"checks": ["routes_are_true"], "cluster": {"name_servers": 2, "brokers": 2}, "timeline": timeline,
+                "workload": {"client_starts": 0}}  # fmt: skip
     scenario = parse(document, file="x.yaml")
     expected = expected_world(scenario).world
     recorded = World.of_rows(read_rows(record_virtual(scenario, 1, tmp_path / "run").path))

@@ -10,6 +10,7 @@ _ODD = f"{_VIRTUAL}/test_odd_scenarios.py"
 _COMING_AND_GOING = f"{_VIRTUAL}/test_client_processes.py"
 _HALF_OPEN = f"{_VIRTUAL}/test_half_open.py::test_the_tables_keep_whoever_can_still_register"
 _KNOWN = "tests/chaos/generate/test_known_verdicts.py"
+_GATHERS = "test_spark_gathers_what_plain_python_finds_from_a_small_and_from_a_large_history"
 _PAGES = "tests/chaos/checkers/dataframes/test_plain_pages.py"
 _END_TO_END = "tests/chaos/test_end_to_end.py"
 _STOPPING = "tests/chaos/test_stopping.py"
@@ -358,6 +359,22 @@ NIGHTLY = (
         f"{_CARRY}::test_without_a_quiet_moment_rows_wait_and_too_many_are_sealed_and_told",
         "rows that wait because no moment is quiet",
         (f"{_CARRY}::test_what_is_finished_is_sealed_and_what_may_still_matter_is_carried",),
+    ),
+    Nightly(
+        f"tests/chaos/checkers/test_commits_follow_work.py::{_GATHERS}",
+        "commits that Spark gathers with the plans of a large history",
+        (
+            f"tests/chaos/checkers/test_commits_follow_work.py::{_GATHERS}",
+            f"tests/chaos/checkers/test_messages_delivered.py::{_GATHERS}",
+            f"{_KNOWN}::test_a_history_planned_as_a_large_one_gets_the_same_verdicts",
+        ),
+        ("small",),
+    ),
+    Nightly(
+        f"tests/chaos/checkers/test_messages_delivered.py::{_GATHERS}",
+        "deliveries to consumers that broadcast, gathered with the plans of a large history",
+        (f"tests/chaos/checkers/test_messages_delivered.py::{_GATHERS}",),
+        ("small-False", "small-True", "large-False"),
     ),
     Nightly(
         f"{_KNOWN}::test_a_planted_defect_is_found_by_its_checks_without_spark",

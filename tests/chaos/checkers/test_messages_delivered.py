@@ -275,8 +275,9 @@ def _of_all_kinds(*, broadcasting: bool) -> HistoryBuilder:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("broadcasting", [False, True])
+@pytest.mark.parametrize("large", [False, True], ids=["small", "large"])
 def test_spark_gathers_what_plain_python_finds_from_a_small_and_from_a_large_history(
-    broadcasting: bool, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    large: bool, broadcasting: bool, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from nemesrv.chaos.spark.judge import check_run
 
@@ -286,8 +287,7 @@ def test_spark_gathers_what_plain_python_finds_from_a_small_and_from_a_large_his
     times = 2 if broadcasting else 1
     assert [plain.measured[name] for name in ("not_received", "late", "changed")] == [2 * times, 2 * times, times]
     write_parquet(builder.rows, tmp_path)
-    (small,) = check_run(tmp_path, [CHECK.name], spark)
-    assert (small.verdict, small.measured, small.examples) == (plain.verdict, plain.measured, plain.examples)
-    monkeypatch.setattr(spark_settings, "SMALL_BYTES", 0)
-    (large,) = check_run(tmp_path, [CHECK.name], spark)
-    assert (large.verdict, large.measured, large.examples) == (plain.verdict, plain.measured, plain.examples)
+    if large:
+        monkeypatch.setattr(spark_settings, "SMALL_BYTES", 0)
+    (found,) = check_run(tmp_path, [CHECK.name], spark)
+    assert (found.verdict, found.measured, found.examples) == (plain.verdict, plain.measured, plain.examples)

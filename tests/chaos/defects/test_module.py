@@ -88,7 +88,8 @@ def test_the_nodes_have_it_the_run_says_so_and_its_folder_repeats_it(tmp_path: P
     path = written(
         tmp_path / "wrong", GOOD.replace("    node._exp", "    node._channel_lost = lambda *_: None\n    node._exp")
     )
-    document = {"checks": ["routes_are_true"], "cluster": {"name_servers": 2, "brokers": 2}, "timeline": timeline}
+    document = {"checks": ["routes_are_true"], "cluster": {"name_servers": 2, "brokers": 2}, "timeline": timeline,
+                "workload": {"client_starts": 0, "sends_per_s": 1}}  # fmt: skip
     scenario = parse({**document, "defect": str(path)}, file="x.yaml")
     folder = record_virtual(scenario, 1, tmp_path / "run")
     path.unlink()

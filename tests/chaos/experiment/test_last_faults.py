@@ -31,7 +31,8 @@ def test_a_run_whose_last_fault_ends_as_it_begins_is_unknown_and_says_what_is_mi
     timeline: list[dict[str, Any]], lasted_0_s: str, tmp_path: Path
 ) -> None:
     document = {"name": "last", "cluster": {"name_servers": 1, "brokers": 2}, "timeline": timeline,
-                "workload": {"producers": 1, "consumers": 1}, "settle_s": 5, "checks": ["exercised"]}  # fmt: skip
+                "workload": {"producers": 1, "consumers": 1, "client_starts": 0}, "settle_s": 5,
+                "checks": ["exercised"]}  # fmt: skip
     record_virtual(parse(document, file="last.yaml"), 1, tmp_path / "run")
     exercised = {verdict.name: verdict for verdict in verdicts(tmp_path / "run")}["exercised"]
     said = [finding.kind for finding in exercised.findings if "lasted 0 s" in finding.kind]

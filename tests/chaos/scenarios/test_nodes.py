@@ -51,7 +51,8 @@ def test_what_cannot_be_is_said(nodes: dict[str, Any], said: str) -> None:
 
 
 def ran(document: dict[str, Any], tmp_path: Path) -> tuple[list[dict[str, Any]], World]:
-    scenario = parse({"checks": ["routes_are_true"], **document}, file="x.yaml")
+    workload = {"client_starts": 0, "sends_per_s": 2, **document.pop("workload", {})}
+    scenario = parse({"checks": ["routes_are_true"], "workload": workload, **document}, file="x.yaml")
     rows = list(read_rows(record_virtual(scenario, 1, tmp_path / "run").path))
     return rows, World.of_rows(rows)
 

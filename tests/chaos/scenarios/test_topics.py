@@ -71,7 +71,12 @@ def test_each_client_uses_its_own_topic_in_its_own_group_and_is_judged_there(tmp
         "consumer-1": {"topic": "payments"},
         "consumer-2": {"topic": "payments", "group": "audit"},
     }
-    workload = {"topics": {**PAYMENTS, "bulk-{1..40}": {"queues": 1}}, "consumers": 3}
+    workload = {
+        "topics": {**PAYMENTS, "bulk-{1..40}": {"queues": 1}},
+        "consumers": 3,
+        "client_starts": 0,
+        "sends_per_s": 2,
+    }
     cluster = {"name_servers": 2, "brokers": 2}
     folder = record_virtual(scenario(workload, nodes, cluster=cluster, settle_s=120), 1, tmp_path / "run")
     rows = list(read_rows(folder.path))
@@ -110,7 +115,11 @@ def test_each_client_uses_its_own_topic_in_its_own_group_and_is_judged_there(tmp
 
 def test_a_broker_that_joins_late_brings_every_topic(tmp_path: Path) -> None:
     nodes = {"broker-b": {"joins_at_s": 20}}
-    document = scenario({"topics": {"bulk-{1..5}": {}}}, nodes, cluster={"name_servers": 1, "brokers": 2})
+    document = scenario(
+        {"topics": {"bulk-{1..5}": {}}, "client_starts": 0, "sends_per_s": 1},
+        nodes,
+        cluster={"name_servers": 1, "brokers": 2},
+    )
     rows = list(read_rows(record_virtual(document, 1, tmp_path / "run").path))
     made = {row["topic"] for row in rows if row["event"] == "topic" and row["node"] == "broker-b"}
     assert {"orders", *(f"bulk-{n}" for n in range(1, 6))} <= made

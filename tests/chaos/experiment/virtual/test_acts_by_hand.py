@@ -11,11 +11,19 @@ from nemesrv.chaos.defects import by_hand
 from nemesrv.chaos.defects.model import Defect
 from nemesrv.chaos.history.rows import read_rows
 from nemesrv.chaos.runner import record_virtual
+from nemesrv.chaos.scenarios.model import Scenario
 from nemesrv.chaos.selftest import scenario_of
 
 
+def few_sends(name: str) -> Scenario:
+    """The self-test's scenario with clients that do little: what is done by hand is done to servers."""
+    scenario = scenario_of(name)
+    workload = scenario.workload.model_copy(update={"client_starts": 0, "sends_per_s": 1.0})
+    return scenario.model_copy(update={"workload": workload})
+
+
 def test_what_is_done_by_hand_is_recorded_and_no_alarm(tmp_path: Path) -> None:
-    folder = record_virtual(scenario_of("acts-by-hand"), 1, tmp_path / "run").path
+    folder = record_virtual(few_sends("acts-by-hand"), 1, tmp_path / "run").path
     acts = [row for row in read_rows(folder) if row["event"] == "admin"]
     assert {row["f"] for row in acts} == {
         "closed", "delete_topic", "register", "unregister", "update_config", "update_topic", "wipe_write_perm",
@@ -26,7 +34,7 @@ def test_what_is_done_by_hand_is_recorded_and_no_alarm(tmp_path: Path) -> None:
 
 
 def test_a_clock_that_is_set_forward_drops_everybody_at_the_next_scan_or_nobody_and_is_no_alarm(tmp_path: Path) -> None:
-    folder = record_virtual(scenario_of("clock-steps"), 1, tmp_path / "run").path
+    folder = record_virtual(few_sends("clock-steps"), 1, tmp_path / "run").path
     rows = list(read_rows(folder))
     changed_ms = [row["time_ms"] for row in rows if row["event"] == "clock"]
     dropped = [row for row in rows if row["event"] == "broker_dropped" and row["node"] == "ns-0"]
@@ -39,5 +47,5 @@ def test_a_clock_that_is_set_forward_drops_everybody_at_the_next_scan_or_nobody_
 
 @pytest.mark.parametrize("defect", by_hand.DEFECTS, ids=lambda defect: defect.name)
 def test_what_is_not_done_as_asked_is_found(defect: Defect, tmp_path: Path) -> None:
-    found = set(found_wrong(record_virtual(scenario_of(defect.scenario), 1, tmp_path / "run", defect).path))
+    found = set(found_wrong(record_virtual(few_sends(defect.scenario), 1, tmp_path / "run", defect).path))
     assert defect.caught_by <= found <= defect.caught_by | defect.also

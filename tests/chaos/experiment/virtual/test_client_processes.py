@@ -48,7 +48,8 @@ plant = in_its_parts(_deaf)
 
 def scenario(timeline: list[dict[str, Any]]) -> Scenario:
     document = {"name": "clients", "cluster": {"name_servers": 2, "brokers": 2}, "timeline": timeline, "settle_s": 150,
-                "workload": {"client_starts": 0, "consumers": 3}, "checks": ["queue_ownership"]}  # fmt: skip
+                "workload": {"client_starts": 0, "consumers": 3, "sends_per_s": 2},
+                "checks": ["queue_ownership"]}  # fmt: skip
     return parse(document, file="clients.yaml")
 
 

@@ -57,7 +57,9 @@ def answers_late(server: NameServer) -> None:
 def rows_of(tmp_path: Path, kind: NodeKind, plant: Any, **scenario: Any) -> list[dict[str, Any]]:
     nodes = ("broker-a",) if kind is NodeKind.BROKER else ()
     defect = Defect(name="of-a-test", what="", kinds=(kind,), nodes=nodes, plant=plant, source=Path(__file__))
-    as_run = parse({"checks": ["routes_are_true"], "settle_s": 30, **scenario}, file="mine.yaml")
+    workload = {"client_starts": 0, "sends_per_s": 1, **scenario.pop("workload", {})}
+    document = {"checks": ["routes_are_true"], "settle_s": 30, "workload": workload, **scenario}
+    as_run = parse(document, file="mine.yaml")
     folder = RunFolder.create("mine", tmp_path / "run")
     folder.scenario_file.write_text(as_run.to_yaml(), encoding="utf-8")
     Experiment(scenario=as_run, seed=1, folder=folder, stage=VirtualStage(), defect=defect).run()

@@ -38,7 +38,8 @@ EVERYTHING: list[dict[str, Any]] = [
 def recorded(folder: Path, timeline: list[dict[str, Any]], **more: Any) -> tuple[list[dict[str, Any]], Verdict]:
     """Its probes, and what `exercised` says of its faults."""
     document = {
-        "name": "probed", "cluster": {"name_servers": 2, "brokers": 2}, "workload": {"client_starts": 0},
+        "name": "probed", "cluster": {"name_servers": 2, "brokers": 2},
+        "workload": {"client_starts": 0, "sends_per_s": 1},
         "prove_faults": True, "timeline": timeline, "settle_s": 20, "checks": ["exercised"], **more,
     }  # fmt: skip
     record_virtual(parse(document, file="probed.yaml"), 3, folder)

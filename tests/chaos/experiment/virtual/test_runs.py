@@ -141,7 +141,8 @@ def test_where_only_answers_to_a_broker_are_lost_it_is_dropped_an_idle_time_afte
 ) -> None:
     """Measured on the Java programs: exactly 120.0 s after the first registration that follows the fault."""
     lossy = {"at_s": 5, "do": "packet_loss", "links": ["broker-a -> ns-0"], "stream": "downstream"}
-    scenario = parse({**SHORT, "timeline": [lossy], "settle_s": 1, "steady_s": 170}, file="lossy.yaml")
+    few = {"client_starts": 0, "sends_per_s": 1}
+    scenario = parse({**SHORT, "workload": few, "timeline": [lossy], "settle_s": 1, "steady_s": 170}, file="lossy.yaml")
     timeline = [*scenario.timeline, scenario.timeline[0].model_copy(update={"at_s": 170.0, "do": "heal", "links": ()})]
     rows = read_rows(record_virtual(scenario.model_copy(update={"timeline": tuple(timeline)}), 1, tmp_path / "r").path)
     (dropped,) = [row for row in rows if row["event"] == "broker_dropped"]
