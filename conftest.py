@@ -102,7 +102,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     from tests.nightly import COLLECTED, is_nightly
 
     for item in items:
-        unsaid = [m for m in STARTS_SOMETHING if item.get_closest_marker(m) and not _says(item.path, m)]
+        marks = {mark.name for mark in item.iter_markers()}
+        unsaid = [m for m in STARTS_SOMETHING if m in marks and not _says(item.path, m)]
         if unsaid:
             why = f"{item.path}: say pytest.mark.{unsaid[0]} in the file itself, or its part never looks there"
             print(why, file=sys.stderr)  # of a worker pytest-xdist tells no more than that it ended
@@ -110,7 +111,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if is_nightly(item.nodeid):
             item.add_marker(pytest.mark.nightly)
         for marker in ("spark", "toxiproxy", "e2e", "browser"):
-            if item.get_closest_marker(marker) and (reason := _missing(marker)):
+            if marker in marks and (reason := _missing(marker)):
                 item.add_marker(pytest.mark.skip(reason=reason))
     config.stash[COLLECTED] = {item.nodeid: item.get_closest_marker("nightly") is not None for item in items}
 

@@ -5,6 +5,8 @@ conftest.py marks these tests; `make docs` writes the table in CONTRIBUTING.md f
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import pytest
 
 from . import apache, experiments, machines
@@ -19,10 +21,15 @@ nightly (conftest.py)."""
 NIGHTLY = (*experiments.NIGHTLY, *apache.NIGHTLY, *machines.NIGHTLY)
 
 
+_NIGHTLY_OF = defaultdict[str, list[Nightly]](list)
+for _one in NIGHTLY:
+    _NIGHTLY_OF[_one.test].append(_one)
+
+
 def is_nightly(node_id: str) -> bool:
     """Whether the test with pytest's id runs nightly only."""
     test, _, parameters = node_id.partition("[")
-    return any(one.test == test and parameters.rstrip("]") not in one.every_time for one in NIGHTLY)
+    return any(parameters.rstrip("]") not in one.every_time for one in _NIGHTLY_OF.get(test, ()))
 
 
 def table() -> str:

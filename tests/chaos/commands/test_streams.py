@@ -21,7 +21,7 @@ from nemesrv.chaos.commands.streams import use_lasting_streams
 use_lasting_streams()
 from nemesrv.chaos.reports.table import print_table
 from nemesrv.chaos.verdict import Validity, Verdict
-for _ in range(2000):
+for _ in range(300):  # more than a pipe holds
     print_table([Verdict(name="order_kept", verdict=Validity.INVALID, examined=1, violations=1)], title="a ≥ b")
 print("told", file=sys.stderr)
 sys.exit(3)

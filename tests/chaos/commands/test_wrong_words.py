@@ -16,6 +16,7 @@ from .servers import Admin
         (("explode",), "explode"),
         (("namesrv", "-c", "absent.properties"), "absent.properties"),
         (("broker", "-n", "nonsense"), "nonsense"),
+        (("power", "--bias", "0.8"), "0.6667"),
     ],
 )
 def test_a_wrong_command_is_one_line_on_stderr_and_exit_status_2(

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
+from nemesrv.chaos.__main__ import cli
+from nemesrv.chaos.commands.ending import explain
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.history.rows import write_parquet
 from nemesrv.chaos.statistics.compare import compare, compare_runs, exit_status, run_folders, settings_that_differ
@@ -100,11 +102,16 @@ def test_a_folder_of_runs_stands_for_the_runs_in_it(tmp_path: Path) -> None:
             run_folders("A", [wrong])
 
 
-def test_a_wrong_argument_gets_one_sentence_and_exit_status_2(tmp_path: Path) -> None:
-    for args in ((), ("one",), ("one", "two"), ("--a", ".")):
-        done = nemesrv("compare", *args, cwd=tmp_path)
-        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-        assert "run folder" in done.stderr
+def test_a_wrong_argument_gets_one_sentence_and_exit_status_2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for args in ((), ("one",), ("--a", ".")):
+        with pytest.raises(Exception, match="run folder") as error:
+            cli.main(["compare", *args], standalone_mode=False)
+        status, sentence = explain(error.value)
+        assert (status, sentence.count("\n"), "run folder" in sentence) == (2, 0, True)
+    done = nemesrv("compare", "one", "two", cwd=tmp_path)  # and to a shell
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "run folder" in done.stderr
 
 
 def recorded(path: Path, poll_s: float, clients: int) -> Path:
