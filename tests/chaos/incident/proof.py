@@ -95,20 +95,20 @@ def compared(incident: Incident, folder: Path, level: str) -> Compared:
     node_of = {source.file: source.node for source in sources}
     for one in imported.sources:
         names.update((one["source"], node_of[file]) for file in one["files"] if file in node_of)
-    alone = _alone(imported, names, distorted, sources)
-    shift_ms = _offsets(found, imported.sources, names, distorted, sources, alone)
-    _transitions(found, imported.rows, names, of, distorted, sources, shift_ms)
-    _faults(found, inferred["episodes"], incident, of, names)
+    undecided = alone(imported, names, distorted, sources)
+    shift_ms = offsets_compared(found, imported.sources, names, distorted, sources, undecided)
+    transitions_compared(found, imported.rows, names, of, distorted, sources, shift_ms)
+    faults_compared(found, inferred["episodes"], incident, of, names)
     return found
 
 
-def _offsets(
+def offsets_compared(
     found: Compared,
     told: list[dict[str, Any]],
     names: dict[str, str],
     distorted: Distortion,
     sources: list[Source],
-    alone: Collection[str],
+    undecided: Collection[str],
 ) -> float:
     """How far the import's time is ahead of the truth, zone included: as most clocks have it that it calls known.
 
@@ -132,7 +132,7 @@ def _offsets(
             continue
         is_unsure = one["certainty"] == "unsure" or abs(off_ms) <= one["bound_ms"]
         found.offsets_unsure += is_unsure
-        found.offsets_undecided += is_unsure and node in alone
+        found.offsets_undecided += is_unsure and node in undecided
         told_as = f"{one['offset_ms'] / 1000:+.1f} s {one['zone']} ±{one['bound_ms'] / 1000:.1f} s"
         said = f"clock of {node}: {told_as}, {one['certainty']} ({one['why']}); wrong by {off_ms / 1000:+.1f} s"
         (found.doubts if is_unsure else found.missed).append(said)
@@ -146,7 +146,7 @@ def _true_ms(node: str, distorted: Distortion, sources: list[Source]) -> float:
     return clock.offset_ms + (clock.zone_h if is_local else clock.servers_zone_h) * 3_600_000
 
 
-def _alone(
+def alone(
     imported: Reconstructed, names: dict[str, str], distorted: Distortion, sources: list[Source]
 ) -> frozenset[str]:
     """Nodes whose logs have no moment of which another log tells, too, by the true clocks: what a client hears up to a
@@ -178,7 +178,7 @@ def _zone_ms(zone: str | None) -> float:
     return sign * (int(hours) * 60 + int(minutes or 0)) * 60_000.0
 
 
-def _transitions(
+def transitions_compared(
     found: Compared,
     rows: list[dict[str, Any]],
     names: dict[str, str],
@@ -222,7 +222,7 @@ def _named(one: Transition, ahead_ms: float, names: dict[str, str]) -> Transitio
     )
 
 
-def _faults(
+def faults_compared(
     found: Compared, episodes: list[dict[str, Any]], incident: Incident, of: Cluster, names: dict[str, str]
 ) -> None:
     nodes = [*of.kinds]
@@ -241,7 +241,7 @@ def _faults(
     found.said = " / ".join(told) or "nothing"
 
 
-def table(all_of: list[Compared]) -> Iterator[str]:
+def table(all_of: list[Compared], kinds: Iterable[str] = tuple(KINDS)) -> Iterator[str]:
     """A row a kind, and one of all."""
     titles = (
         "transitions within 1 s",
@@ -254,7 +254,7 @@ def table(all_of: list[Compared]) -> Iterator[str]:
     )
     yield f"| kind | incidents | {' | '.join(titles)} |"
     yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|"
-    for kind in (*KINDS, "all"):
+    for kind in (*kinds, "all"):
         own = [one for one in all_of if kind in ("all", one.kind)]
         if own:
             cells = (

@@ -1,0 +1,45 @@
+"""What a run on Apache's servers recorded is put so that a log can be held against it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nemesrv.chaos.scenarios.model import parse
+
+from .apache_incidents import SCENARIOS
+from .apache_proof import whole
+from .truth import transitions
+
+
+def row(seq: int, time_ms: float, event: str) -> dict[str, Any]:
+    own = {"node": "ns-0", "role": "name_server", "broker_name": "broker-a", "address": "10.0.2.1:10911", "code": 0}
+    return {**own, "seq": seq, "time_ms": time_ms, "event": event}
+
+
+def told(*rows: dict[str, Any]) -> list[tuple[float, str]]:
+    return [(round(one.at_ms), one.what) for one in transitions(whole(rows))]
+
+
+def test_who_is_dropped_twice_came_in_between() -> None:
+    rows = [row(1, 10, "registration"), row(2, 500, "broker_dropped"), row(3, 900, "broker_dropped")]
+    assert told(*rows) == [(10, "came"), (500, "lost"), (900, "came"), (900, "lost")]
+
+
+def test_a_registration_that_was_recorded_before_a_drop_came_before_it() -> None:
+    rows = [row(1, 10, "registration"), row(2, 500, "broker_dropped"), row(4, 900, "broker_dropped")]
+    assert told(*rows, row(3, 905, "registration"), row(5, 1400, "registration")) == [
+        (10, "came"),
+        (500, "lost"),
+        (900, "came"),
+        (900, "lost"),
+        (1400, "came"),
+    ]
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_each_incident_is_one_fault_of_apaches_servers_and_clients(name: str) -> None:
+    scenario = parse(SCENARIOS[name], file=f"{name}.yaml")
+    assert len(scenario.timeline) == 2
+    assert str(scenario.cluster.implementation).startswith("apache-")
