@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,6 +53,7 @@ _NAME = re.compile(r"[A-Za-z0-9_.|%:/-]+")
 _BOOTS_MS = 2_000.0, 300_000.0
 """A broker that is started again registers as soon as it has booted: Apache's after so long, where a replay's does at
 once. What lasted longer was something else."""
+UNNAMED_TOPIC = "orders"
 _MOST_BROKERS, _MOST_NAME_SERVERS, _MOST_CLIENTS = 26, 9, 60
 
 
@@ -97,7 +98,7 @@ def imported(
         "cluster": names.cluster(world),
         **_config(incident, world),
         "nodes": nodes,
-        "workload": names.workload(rows, to_ms - from_ms),
+        "workload": names.workload(rows, to_ms - from_ms, notes),
         "timeline": timeline,
         "settle_s": max(
             1.0, math.ceil((to_ms - from_ms) / 1000 - max((entry["at_s"] for entry in timeline), default=0))
@@ -286,6 +287,8 @@ class _Names(NamedTuple):
     """Master to its cluster, of the scenario's names."""
     producers: int
     consumers: int
+    has_clients: bool
+    """Whether any client's log is there."""
 
     @classmethod
     def of(cls, incident: Incident, world: World, wanted: set[str], file: str, notes: list[str]) -> _Names:
@@ -312,15 +315,14 @@ class _Names(NamedTuple):
         producers = _kept([name for name in picked if clients[name] != "consumer"], "producer-")
         ours |= {name: f"producer-{at}" for at, name in enumerate(producers)}
         ours |= {name: f"consumer-{at}" for at, name in enumerate(consumers)}
-        if not picked:
-            notes.append("No client's log is there: one producer and one consumer were added, so that sends are seen.")
         clusters = {
             ours[name]: cluster
             for cluster, of in topology.clusters.items()
             for name in of
             if name in ours and len(topology.clusters) > 1
         }
-        return cls(ours, clusters, len(producers) if picked else 1, len(consumers) if picked else 1)
+        count = (len(producers), len(consumers)) if picked else (1, 1)
+        return cls(ours, clusters, *count, has_clients=bool(picked))
 
     def translated(self, entry: Mapping[str, Any]) -> dict[str, Any]:
         """The entry under the scenario's names; what is no name of the import stays."""
@@ -373,7 +375,22 @@ class _Names(NamedTuple):
                 found[ours] = own
         return found
 
-    def workload(self, rows: Sequence[Row], lasts_ms: float) -> dict[str, Any]:
+    def _made_up(self, topic: str, *, named: bool) -> Iterator[str]:
+        """What no log tells of clients and topics, and what stands for it."""
+        if not self.has_clients and named:
+            yield (
+                f"No client's log is there: one producer and one consumer of {topic}, which NameServers and brokers name, "
+                "were added, so that sends are seen."
+            )
+        elif not self.has_clients:
+            yield (
+                f"No client's log is there, and no log names a topic: one producer and one consumer of {topic}, made up, "
+                "were added, so that sends are seen."
+            )
+        elif not named:
+            yield f"No log names a topic: {topic}, made up, stands for those of these clients."
+
+    def workload(self, rows: Sequence[Row], lasts_ms: float, notes: list[str]) -> dict[str, Any]:
         """The clients, and the topic that most of them use."""
         used: Counter[str] = Counter()
         queues: Counter[tuple[str, int]] = Counter()
@@ -387,7 +404,8 @@ class _Names(NamedTuple):
             for of in (value.get("queues") or {}).values():
                 if isinstance(of, list) and len(of) > 1 and isinstance(of[1], int):
                     queues[str(topic), of[1]] += 1
-        topic = used.most_common(1)[0][0] if used else "orders"
+        topic = used.most_common(1)[0][0] if used else UNNAMED_TOPIC
+        notes.extend(self._made_up(topic, named=bool(used)))
         of_topic = [(count, n) for (name, n), count in queues.items() if name == topic]
         return {
             "topic": re.sub(r"[^A-Za-z0-9%|_-]", "-", topic)[:127],

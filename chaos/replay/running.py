@@ -6,7 +6,7 @@ import json
 import secrets
 import shlex
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -148,11 +148,12 @@ def held_against(original: Original, scenario: Scenario, folder: RunFolder) -> R
     left_out: set[str] = set()
     shown = theirs.transitions
     if original.imported:
-        visible = {(one.node, one.kind) for one in seen(original.rows, float("-inf"), float("inf")).transitions}
+        whole = seen(original.rows, float("-inf"), float("inf")).transitions
+        visible = {(one.node, one.kind) for one in whole}
         told = {(one.node, one.kind, one.how) for one in ours.transitions}
         kept = [one for one in shown if _could_be_seen(one, visible, told)]
         left_out = {f"{one.node} {one.kind}" for one in shown} - {f"{one.node} {one.kind}" for one in kept}
-        shown = kept
+        shown = as_logged(kept, whole)
     timers = world.timers
     alike = similarity(
         ours.transitions,
@@ -169,6 +170,25 @@ def held_against(original: Original, scenario: Scenario, folder: RunFolder) -> R
         unseen=sorted(left_out),
         lasts_ms=lasts_ms,
     )
+
+
+def as_logged(shown: Iterable[Transition], logged: Iterable[Transition]) -> list[Transition]:
+    """The same with routes of such brokers alone as the log ever names: a NameServer prints who was first with a topic,
+    and of the others nothing."""
+    named: dict[tuple[str, str], set[str]] = {}
+    for one in logged:
+        if one.kind == "route":
+            named.setdefault((one.node, one.subject), set()).update(one.how.split(", "))
+    found, last = list[Transition](), dict[tuple[str, str], str]()
+    for one in shown:
+        of = one.node, one.subject
+        if one.kind == "route" and of in named:
+            one = one._replace(how=", ".join(who for who in one.how.split(", ") if who in named[of]) or "nobody")
+            if last.get(of) == one.how:
+                continue
+            last[of] = one.how
+        found.append(one)
+    return found
 
 
 def _could_be_seen(one: Transition, visible: set[tuple[str, str]], told: set[tuple[str, str, str]]) -> bool:

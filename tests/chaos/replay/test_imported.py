@@ -10,7 +10,8 @@ import pytest
 
 from nemesrv.chaos.errors import ScenarioError
 from nemesrv.chaos.history.rows import read_rows, write_parquet
-from nemesrv.chaos.replay.running import Wanted, read_original, replay, scenario_of, write
+from nemesrv.chaos.replay.running import Wanted, as_logged, read_original, replay, scenario_of, write
+from nemesrv.chaos.replay.transitions import Transition
 from nemesrv.chaos.runner import record_virtual
 from nemesrv.chaos.scenarios.model import parse
 
@@ -209,3 +210,42 @@ def test_a_hypothesis_or_episode_that_is_not_there_is_refused(folder: Path) -> N
         read_original(folder, Wanted(hypotheses={1: 7}))
     with pytest.raises(ScenarioError, match="--episode: 4 is not allowed: an episode from 1 to 1"):
         read_original(folder, Wanted(episodes=(4,)))
+
+
+def _without(folder: Path, out: Path, *, routes: bool) -> Path:
+    """The import as it is with NameServers' and brokers' logs alone, and, if so, no route in them."""
+    rows = [row for row in read_rows(folder) if row["role"] not in ("producer", "consumer")]
+    rows = [row for row in rows if row["event"] != "node" or not row["source"].startswith(("client", "consumer"))]
+    write_parquet([row for row in rows if routes or row["event"] not in ("route", "topic")], out)
+    document = json.loads((folder / "incident.json").read_text())
+    document["topology"]["clients"] = {}
+    (out / "incident.json").write_text(json.dumps(document))
+    return out
+
+
+def test_without_clients_logs_clients_are_added_and_a_topic_is_made_up_where_none_is_named(
+    folder: Path, tmp_path: Path
+) -> None:
+    named = read_original(_without(folder, tmp_path / "named", routes=True), Wanted())
+    nothing = read_original(_without(folder, tmp_path / "nothing", routes=False), Wanted())
+    assert [
+        (one.document["workload"]["producers"], one.document["workload"]["consumers"]) for one in (named, nothing)
+    ] == [(1, 1)] * 2
+    assert [note for note in named.notes if note.startswith("No client's log")] == [
+        "No client's log is there: one producer and one consumer of orders, which NameServers and brokers name, were "
+        "added, so that sends are seen."
+    ]
+    assert [note for note in nothing.notes if note.startswith("No client's log")] == [
+        "No client's log is there, and no log names a topic: one producer and one consumer of orders, made up, were "
+        "added, so that sends are seen."
+    ]
+
+
+def test_of_a_route_such_brokers_are_compared_as_the_log_ever_names() -> None:
+    def routes(*said: str) -> list[Transition]:
+        return [Transition(float(at), "ns-0", "route", "orders", how) for at, how in enumerate(said)]
+
+    logged = routes("broker-a", "nobody", "broker-a")
+    ours = routes("broker-a, broker-b", "broker-b", "broker-b (read-only)", "broker-a, broker-b")
+    assert [one.how for one in as_logged(ours, logged)] == ["broker-a", "nobody", "broker-a"]
+    assert as_logged(ours, []) == ours
