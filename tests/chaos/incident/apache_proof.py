@@ -87,12 +87,14 @@ def compared(name: str, folder: Path, *, clocks: bool = True) -> Compared:
 
 
 def whole(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """With the registrations that nobody saw answered: who is dropped was held, at least for a moment.
+    """With the registrations that nobody saw answered, since who is dropped was held, at least for a moment; and without
+    drops that only asking for a table showed: no line tells of them.
 
     A registration is seen on the wire as it is answered, a drop is read in the NameServer's log: of two of one moment the
     order is that in which they were recorded.
     """
     dropped: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    rows = [row for row in rows if row["event"] != "broker_dropped" or (row["value"] or {}).get("learnt") != "poll"]
     for row in rows:
         if row["event"] == "broker_dropped":
             dropped.setdefault(_pair(row), []).append(row)
@@ -113,7 +115,9 @@ def whole(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 def _before_its_drop(row: dict[str, Any], dropped: dict[tuple[str, str], list[dict[str, Any]]]) -> dict[str, Any]:
     if row["event"] != "registration":
         return row
-    late = [drop for drop in dropped.get(_pair(row), ()) if drop["seq"] > row["seq"] and drop["time_ms"] < row["time_ms"]]
+    late = [
+        drop for drop in dropped.get(_pair(row), ()) if drop["seq"] > row["seq"] and drop["time_ms"] < row["time_ms"]
+    ]
     return {**row, "time_ms": late[0]["time_ms"] - 0.001} if late else row
 
 

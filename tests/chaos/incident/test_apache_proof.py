@@ -14,7 +14,14 @@ from .truth import transitions
 
 
 def row(seq: int, time_ms: float, event: str) -> dict[str, Any]:
-    own = {"node": "ns-0", "role": "name_server", "broker_name": "broker-a", "address": "10.0.2.1:10911", "code": 0}
+    own = {
+        "node": "ns-0",
+        "role": "name_server",
+        "broker_name": "broker-a",
+        "address": "10.0.2.1:10911",
+        "code": 0,
+        "value": None,
+    }
     return {**own, "seq": seq, "time_ms": time_ms, "event": event}
 
 
@@ -36,6 +43,11 @@ def test_a_registration_that_was_recorded_before_a_drop_came_before_it() -> None
         (900, "lost"),
         (1400, "came"),
     ]
+
+
+def test_a_drop_that_only_a_table_showed_is_none_of_a_logs() -> None:
+    asked = {**row(2, 500, "broker_dropped"), "value": {"learnt": "poll"}}
+    assert told(row(1, 10, "registration"), asked, row(3, 900, "registration")) == [(10, "came")]
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

@@ -28,6 +28,7 @@ CLAIMED = {"do": "register", "nodes": ["ns-0"], "broker": "broker-a", "address":
         ({"do": "stop", "nodes": ["ns-0"]}, {"do": "kill", "nodes": ["ns-0"]}),
         (PARTITION, PARTITION),
         ({**PARTITION, "stream": "upstream"}, PARTITION),
+        (PARTITION, {**PARTITION, "stream": "upstream"}),
         ({"do": "syn_drop", "links": ["ns-0 <-> broker-a"]}, PARTITION),
         (DOWNSTREAM, DOWNSTREAM),
         ({"do": "black_hole", "links": ["isolate broker-a"]}, LOST),

@@ -116,7 +116,7 @@ def is_true(said: list[Done], true: list[Done]) -> bool:
 
 def _same(said: Done, true: Done) -> bool:
     if said.do == "silent" and true.do == "silent":
-        if true.stream == "both":
+        if true.stream in ("both", "upstream"):
             return _covers(said.pairs, true.pairs) and said.stream in ("both", "upstream", "into", "out_of")
         return said.pairs == true.pairs and said.stream not in ("both", "upstream")
     name_servers = all(node.startswith("ns-") for node in true.nodes)
