@@ -48,7 +48,7 @@ _WIPED = {"nodes": ["ns-0"], "broker": "broker-a"}
 _CLAIMED = {"nodes": ["ns-0", "ns-1"], "broker": "broker-a", "address": "10.9.9.9:10911"}
 
 SCENARIOS: Mapping[str, dict[str, Any]] = {
-    "pair-partition-5": _scenario("A broker and a NameServer apart", _V5, *_links("black_hole", "broker-a <-> ns-0", 160)),
+    "pair-partition-5": _scenario("A pair apart", _V5, *_links("black_hole", "broker-a <-> ns-0", 160)),
     "one-way-4": _scenario(
         "A NameServer's answers reach no broker-b", _V4,
         *_links("black_hole", "broker-b <-> ns-1", 160, stream="downstream"),
@@ -59,8 +59,8 @@ SCENARIOS: Mapping[str, dict[str, Any]] = {
     ),
     "host-lost-4": _scenario("A broker's host is gone", _V4, *_links("black_hole", "* <-> broker-a", 170)),
     "crash-4": _scenario("A broker is killed", _V4, *_node("kill", "broker-b", 60, "restart")),
-    "clean-stop-4": _scenario("A broker is stopped and takes its leave", _V4, *_node("stop", "broker-a", 50, "restart")),
-    "clean-stop-5": _scenario("A broker is stopped and takes its leave", _V5, *_node("stop", "broker-b", 50, "restart")),
+    "clean-stop-4": _scenario("A broker takes its leave", _V4, *_node("stop", "broker-a", 50, "restart")),
+    "clean-stop-5": _scenario("A broker takes its leave", _V5, *_node("stop", "broker-b", 50, "restart")),
     "hang-4": _scenario("A broker stands still", _V4, *_node("pause", "broker-a", 170, "resume")),
     "hang-5": _scenario("A broker stands still", _V5, *_node("pause", "broker-b", 170, "resume")),
     "name-server-restarted-4": _scenario("A NameServer begins anew", _V4, *_node("kill", "ns-1", 25, "restart")),

@@ -1,9 +1,8 @@
 """The same proof with Apache's own logs: `python -m tests.chaos.incident.apache_proof --only crash-4 --out FOLDER`.
 
-Each incident of apache_incidents.py is run with Apache's servers and clients (a minute and a half each; a run that FOLDER
-has already is not run again), its logs are put as hosts would have left them, each with a clock of its own, and what the
-import says is compared with what the run recorded: transitions, offsets, the fault named first, nothing wrong with
-certainty.
+Each incident of apache_incidents.py is run with Apache's servers and clients (two minutes each; one that FOLDER has is
+not run again), its logs are put as hosts would have left them, each with a clock of its own, and what the import says
+is compared with what the run recorded: transitions, offsets, the fault named first, nothing wrong with certainty.
 """
 
 from __future__ import annotations
@@ -87,11 +86,11 @@ def compared(name: str, folder: Path, *, clocks: bool = True) -> Compared:
 
 
 def whole(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """With the registrations that nobody saw answered, since who is dropped was held, at least for a moment; and without
-    drops that only asking for a table showed: no line tells of them.
+    """With the registrations that nobody saw answered, since who is dropped was held; without drops that only a
+    table showed: no line tells of them.
 
-    A registration is seen on the wire as it is answered, a drop is read in the NameServer's log: of two of one moment the
-    order is that in which they were recorded.
+    A registration is seen on the wire as it is answered, a drop is read in the NameServer's log: of two of one moment
+    the order is that in which they were recorded.
     """
     dropped: dict[tuple[str, str], list[dict[str, Any]]] = {}
     rows = [row for row in rows if row["event"] != "broker_dropped" or (row["value"] or {}).get("learnt") != "poll"]
