@@ -379,13 +379,13 @@ class _Names(NamedTuple):
         """What no log tells of clients and topics, and what stands for it."""
         if not self.has_clients and named:
             yield (
-                f"No client's log is there: one producer and one consumer of {topic}, which NameServers and brokers name, "
-                "were added, so that sends are seen."
+                f"No client's log is there: one producer and one consumer of {topic}, which NameServers and brokers "
+                "name, were added, so that sends are seen."
             )
         elif not self.has_clients:
             yield (
-                f"No client's log is there, and no log names a topic: one producer and one consumer of {topic}, made up, "
-                "were added, so that sends are seen."
+                f"No client's log is there, and no log names a topic: one producer and one consumer of {topic}, made "
+                "up, were added, so that sends are seen."
             )
         elif not named:
             yield f"No log names a topic: {topic}, made up, stands for those of these clients."

@@ -239,17 +239,25 @@
 
   // Where a plot has little room: legends in columns that fit it; on a phone smaller names, and more width for the plot.
   function narrow() {
+    const pen = document.createElement("canvas").getContext("2d");
+    pen.font = "11px sans-serif";
     for (const view of Bokeh.index.roots || Bokeh.index) {
       const plot = view.model, width = view.el.clientWidth, phone = width < 500;
-      if (width > 900 || !plots.includes(plot)) continue;
+      if (!plots.includes(plot)) continue;
       let rows = 0;
       for (const legend of plot.above) {
         if (!legend.items) continue;
-        const long = legend.items.some((item) => String(item.label.value || item.label).length > 12);
-        const columns = Math.min(phone ? (long ? 1 : 2) : long ? 3 : 4, legend.items.length);
+        const labels = legend.items.map((item) => String(item.label.value || item.label));
+        const lines = labels.reduce((sum, label) => sum + pen.measureText(label).width + 36, 0) / (width - 200);
+        if (width > 900 && lines <= 1) continue;
+        const long = labels.some((label) => label.length > 12);
+        const fitting = width > 900 ? Math.ceil(labels.length / Math.ceil(lines)) : phone ? (long ? 1 : 2) : long ? 3 : 4;
+        const columns = Math.min(fitting, labels.length);
         rows += Math.ceil(legend.items.length / columns) - 1;
         legend.ncols = columns;
+        if (phone) legend.label_text_font_size = "9px";
       }
+      if (width > 900 && !rows) continue;
       if (phone) for (const axis of plot.left) axis.major_label_text_font_size = "9px";
       plot.setv({height: plot.height + rows * 22, ...(phone ? {min_border_left: 128, min_border_right: 8} : {})});
     }

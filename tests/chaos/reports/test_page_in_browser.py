@@ -174,6 +174,18 @@ def test_no_two_texts_of_a_row_lie_over_each_other_at_any_zoom(open_page: Open, 
         page.wait_for_function(f"() => ({OVERLAPPING})().length === 0", timeout=20_000)
 
 
+LEGENDS = """() => (Bokeh.index.roots || Bokeh.index).flatMap((view) => (view.model.above || [])
+  .filter((legend) => legend.items)
+  .map((legend) => [Bokeh.index.find_one(legend).bbox.right, view.bbox.width]))"""
+
+
+@pytest.mark.parametrize("width", [390, 940, 1280])
+def test_a_legend_of_many_entries_has_rows_and_is_no_wider_than_its_plot(open_page: Open, width: int) -> None:
+    ends = open_page(viewport={"width": width, "height": 844}).evaluate(LEGENDS)
+    assert ends
+    assert [end for end in ends if end[0] > end[1] + 24] == []
+
+
 def test_a_click_on_a_red_bar_lists_the_events_nearest_to_it(page: Any) -> None:
     page.locator("#routes").scroll_into_view_if_needed()
     page.mouse.click(*page.evaluate(WHERE, [40, 0]))
