@@ -112,10 +112,9 @@ NIGHTLY = (
         "smoke and a crash on Apache's servers of both versions (`make apache` runs all there are)",
         (
             f"{_APACHE}::test_a_crash_among_servers_of_both_versions_is_judged",
-            f"{_APACHE}::test_a_shipped_scenario_is_valid_on_apaches_servers",
+            f"{_APACHE}::test_smoke_is_valid_on_apaches_servers",
             "tests/apache_matrix/test_table.py",
         ),
-        ("smoke-apache-4.9.7",),
     ),
     Nightly(
         f"{_APACHE}::test_what_brokers_of_a_role_do_is_valid",
