@@ -11,6 +11,9 @@ _COMING_AND_GOING = f"{_VIRTUAL}/test_client_processes.py"
 _HALF_OPEN = f"{_VIRTUAL}/test_half_open.py::test_the_tables_keep_whoever_can_still_register"
 _KNOWN = "tests/chaos/generate/test_known_verdicts.py"
 _GATHERS = "test_spark_gathers_what_plain_python_finds_from_a_small_and_from_a_large_history"
+_POWER = "tests/chaos/oracle/test_start_choice.py::test_power_and_alpha_are_what_simulation_finds"
+_NEEDS_EXTRA = "tests/packaging/test_extras.py::test_a_command_without_its_extra_says_the_sentence_and_the_line_for_pip"
+_CHANGED_LIST = "tests/chaos/scenarios/test_lists.py::test_a_changed_list_is_in_use_within_its_time_and_all_follows"
 _PAGES = "tests/chaos/checkers/dataframes/test_plain_pages.py"
 _END_TO_END = "tests/chaos/test_end_to_end.py"
 _STOPPING = "tests/chaos/test_stopping.py"
@@ -32,6 +35,7 @@ _BY_HAND = f"{_VIRTUAL}/test_acts_by_hand.py::test_what_is_not_done_as_asked_is_
 _LESS_ALIKE = "tests/chaos/replay/test_replay.py::test_what_is_not_the_same_is_less_alike"
 _RESTARTED = "tests/chaos/audit/test_watch.py::test_nothing_is_named_while_everybody_is_restarted_twice_in_a_row"
 _CARRY = "tests/chaos/live/test_carry.py"
+_SEALED = "tests/chaos/live/test_stream.py::test_verdicts_follow_the_segments_and_sealed_messages_stay_counted"
 _SHAPES = f"{_VIRTUAL}/test_shaped_partitions.py::test_links_meet_what_the_shape_says_and_every_table_is_true"
 
 _FOUR_ODD = (
@@ -243,9 +247,9 @@ NIGHTLY = (
     ),
     Nightly(
         _INCIDENTS,
-        "those of the worked incidents that are not about topics, members of groups and permissions",
+        "those of the worked incidents that are not about topics and members of groups",
         (f"{_MUSEUM}::test_every_incident_has_an_outcome", _INCIDENTS),
-        ("i07-topic-before-the-first-tick", "i20-members-counted-twice", "i23-permission-comes-back"),
+        ("i07-topic-before-the-first-tick", "i20-members-counted-twice"),
     ),
     Nightly(
         f"{_PROOF}::test_a_hundred_incidents_of_ten_kinds_are_found",
@@ -273,6 +277,42 @@ NIGHTLY = (
         "a defect in all but four of the odd scenarios",
         (f"{_ODD}::test_what_the_rule_was_for_is_still_found_there", DEFECT, "tests/chaos/checkers"),
         _FOUR_ODD,
+    ),
+    Nightly(
+        f"{_ODD}::test_commits_to_many_queues_of_a_broker_behind_lost_packets_are_no_alarm",
+        "commits to sixteen queues behind lost packets, with two seeds and a defect",
+        (f"{_ODD}::test_it_is_no_alarm", _RANDOM, "tests/chaos/checkers/test_dead_brokers_avoided.py"),
+    ),
+    Nightly(
+        f"{_VIRTUAL}/test_runs.py::test_a_run_of_minutes_at_rocketmqs_own_timers_takes_a_few_seconds_of_processor_time",
+        "how much processor time a recording on the virtual clock takes",
+        (_SHIPPED, "tests/chaos/bench/test_virtual_bench.py"),
+    ),
+    Nightly(
+        _POWER,
+        "power and alpha of start choice by simulation, for 2, 4, 5 and 9 NameServers",
+        (_POWER, "tests/chaos/oracle/test_start_choice.py"),
+        ("3",),
+    ),
+    Nightly(
+        _NEEDS_EXTRA,
+        "what more commands say where their extra is not installed, with the wheel",
+        (_NEEDS_EXTRA, "tests/chaos/test_installation.py"),
+        ("run smoke-sentence0", "compare . .-sentence5"),
+    ),
+    Nightly(
+        "tests/chaos/test_report_command.py::test_with_json_it_says_the_file_and_how_the_run_ended",
+        "`nemesrv report --json` of one run",
+        (
+            "tests/chaos/test_report_command.py::test_of_two_runs_it_writes_one_page_with_both",
+            "tests/chaos/test_report_command.py::test_of_one_run_it_writes_the_page_and_junit_and_prints_where",
+        ),
+    ),
+    Nightly(
+        _CHANGED_LIST,
+        "a changed list of NameServers with profile 4.9",
+        (_CHANGED_LIST, "tests/chaos/scenarios/test_lists.py"),
+        ("5.x",),
     ),
     Nightly(
         f"{_COMING_AND_GOING}::test_the_mates_of_a_killed_consumer_take_its_queues_within_the_window",
@@ -323,7 +363,7 @@ NIGHTLY = (
         "tests/packaging/test_extras.py::test_the_plugin_without_spark_is_one_sentence",
         "the pytest plugin where Spark is not installed",
         (
-            "tests/packaging/test_extras.py::test_a_command_without_its_extra_says_the_sentence_and_the_line_for_pip",
+            _NEEDS_EXTRA,
             "tests/chaos/test_pytest_plugin.py",
         ),
     ),
@@ -351,14 +391,19 @@ NIGHTLY = (
         (f"{_PAGES}::test_a_page_is_plain_when_its_three_sets_are_one", _HEALTHY),
     ),
     Nightly(
+        f"{_CARRY}::test_what_is_finished_is_sealed_and_what_may_still_matter_is_carried",
+        "which rows are carried over a seal, one by one",
+        (_SEALED,),
+    ),
+    Nightly(
         f"{_CARRY}::test_a_sealed_message_that_comes_again_is_taken_back_and_counted_once",
         "a message that comes again after it was sealed",
-        (f"{_CARRY}::test_what_is_finished_is_sealed_and_what_may_still_matter_is_carried",),
+        (_SEALED,),
     ),
     Nightly(
         f"{_CARRY}::test_without_a_quiet_moment_rows_wait_and_too_many_are_sealed_and_told",
         "rows that wait because no moment is quiet",
-        (f"{_CARRY}::test_what_is_finished_is_sealed_and_what_may_still_matter_is_carried",),
+        (_SEALED,),
     ),
     Nightly(
         f"tests/chaos/checkers/test_commits_follow_work.py::{_GATHERS}",
