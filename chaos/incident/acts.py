@@ -139,6 +139,7 @@ def _permissions(seen: Seen) -> list[Episode]:
 def _strangers(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
     """Registrations under a broker's name and id from another address than its own."""
     own = {node: address for address, node in reversed([*seen.addresses.items()])}
+    own |= _first_registered(seen)
     foreign: dict[tuple[str, str], list[Row]] = defaultdict(list)
     last_own: dict[str, float] = {}
     for row in seen.rows:
@@ -146,7 +147,8 @@ def _strangers(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
             continue
         broker = f"{row['broker_name']}/{row['broker_id']}" if row.get("broker_id") else str(row["broker_name"])
         address = str(row.get("address"))
-        if seen.addresses.get(address, broker) == broker and address == own.get(broker, address):
+        by_its_own_log = value_of(row).get("learnt") == "inferred"  # which says with whom it registers, and not as what
+        if by_its_own_log or (seen.addresses.get(address, broker) == broker and address == own.get(broker, address)):
             last_own[broker] = float(row["time_ms"])
         else:
             foreign[broker, address].append(row)
@@ -198,6 +200,17 @@ def _strangers(seen: Seen, taken: dict[Sign, float]) -> list[Episode]:
             sentence = f"{broker} registers from {address} since {_at_s(rows):.1f} s, and from its old address no more"
             certainty = "likely"
         found.append(_act("register", sentence, timeline, rows, from_ms=from_ms, to_ms=ended, certainty=certainty))
+    return found
+
+
+def _first_registered(seen: Seen) -> dict[str, str]:
+    """Of each broker that has several addresses the one that NameServers knew first: at others clients reach it."""
+    found: dict[str, str] = {}
+    for row in seen.rows:
+        if row["event"] == "registration" and row.get("broker_name") and value_of(row).get("learnt") != "inferred":
+            address = str(row.get("address"))
+            if (node := seen.addresses.get(address)) is not None:
+                found.setdefault(node, address)
     return found
 
 

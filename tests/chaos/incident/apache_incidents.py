@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-SCALE = 6
+SCALE = 3
 """So many times as fast as the machine's clock do theirs go."""
 _AT_S = 40
 _V4, _V5 = ("apache-4.9.7", "apache-4.9.8"), ("apache-5.3.3", "apache-5.3.3")

@@ -86,14 +86,12 @@ def compared(name: str, folder: Path, *, clocks: bool = True) -> Compared:
 
 
 def whole(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """With the registrations that nobody saw answered, since who is dropped was held; without drops that only a
-    table showed: no line tells of them.
+    """With the registrations that nobody saw answered, since who is dropped was held.
 
     A registration is seen on the wire as it is answered, a drop is read in the NameServer's log: of two of one moment
     the order is that in which they were recorded.
     """
     dropped: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    rows = [row for row in rows if row["event"] != "broker_dropped" or (row["value"] or {}).get("learnt") != "poll"]
     for row in rows:
         if row["event"] == "broker_dropped":
             dropped.setdefault(_pair(row), []).append(row)

@@ -24,6 +24,7 @@ _LOOPBACK = re.compile(r"127\.0\.0\.1:(\d+)")
 _LISTED = re.compile(r"namesrvAddr=(\S+)")
 _OWN_PORT = re.compile(r"listenPort=(\d+)")
 _BROKER = re.compile(r"(?:The broker\[|heart beat to broker\[)(broker-\w+)(?:, | \d+ )127\.0\.0\.1:(\d+)")
+_ROUTE = re.compile(r"brokerName=(broker-\w+), brokerAddrs=\{0=127\.0\.0\.1:(\d+)")
 _CLIENT = re.compile(r"R:/127\.0\.0\.1:(\d+)\], clientId=127\.0\.0\.1@([\w-]+)#")
 _LOST = re.compile(r"channelUnregistered, the channel\[127\.0\.0\.1:(\d+)\]")
 _DESTROYED = re.compile(r"the broker's channel destroyed, 127\.0\.0\.1:(\d+)")
@@ -71,7 +72,7 @@ class _Hosts:
             for listed in _LISTED.finditer(text):  # a process that was started again has other links
                 for server, address in zip(self.servers, listed[1].split(";"), strict=True):
                     self.ports.setdefault(address.rpartition(":")[2], server)
-            for found in _BROKER.finditer(text):  # a slave says its master's name
+            for found in (*_BROKER.finditer(text), *_ROUTE.finditer(text)):  # a slave says its master's name
                 self.ports.setdefault(found[2], found[1])
         self._diallers: dict[tuple[str, str], str] = {}
         self._find_diallers(kinds)

@@ -45,11 +45,6 @@ def test_a_registration_that_was_recorded_before_a_drop_came_before_it() -> None
     ]
 
 
-def test_a_drop_that_only_a_table_showed_is_none_of_a_logs() -> None:
-    asked = {**row(2, 500, "broker_dropped"), "value": {"learnt": "poll"}}
-    assert told(row(1, 10, "registration"), asked, row(3, 900, "registration")) == [(10, "came")]
-
-
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_each_incident_is_one_fault_of_apaches_servers_and_clients(name: str) -> None:
     scenario = parse(SCENARIOS[name], file=f"{name}.yaml")

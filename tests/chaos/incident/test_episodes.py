@@ -229,6 +229,19 @@ def test_a_stranger_under_a_brokers_name_is_told_by_its_address() -> None:
     assert (entry["do"], entry["address"], entry["every_s"]) == ("register", "10.9.9.9:10911", 30)
 
 
+def test_a_broker_that_its_clients_reach_at_another_address_is_no_stranger() -> None:
+    """As through a proxy or a mapped port: NameServers have one address all the time."""
+    incident = Incident()
+    elsewhere = {"source": "broker-a", "address": "10.7.7.7:30911", "value": {"kind": "broker"}}
+    incident.put(0.0, "harness", "node", **elsewhere)
+    incident.rows.insert(1, incident.rows.pop())
+    incident.well("broker-a", "broker-b")
+    about = {"broker_name": "broker-a", "broker_id": 0, "address": "10.7.7.7:30911", "code": 0}
+    for at in incident.ticks("broker-a"):  # by the broker's own log, which does not say as what it registers
+        incident.put(at, "ns-0", "registration", **about, value={"learnt": "inferred"})
+    assert [one.hypotheses[0].fault for one in episodes_of(incident.rows).episodes] == []
+
+
 def test_a_topic_that_is_gone_while_its_brokers_are_there_was_deleted() -> None:
     incident = Incident()
     incident.well("broker-a", "broker-b")
