@@ -86,7 +86,8 @@ def compared(name: str, folder: Path, *, clocks: bool = True) -> Compared:
 
 
 def whole(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """With the registrations that nobody saw answered, since who is dropped was held.
+    """With the registrations that nobody saw answered, since who is dropped was held; and without the drop
+    of an address that another has replaced under its name and id.
 
     A registration is seen on the wire as it is answered, a drop is read in the NameServer's log: of two of one moment
     the order is that in which they were recorded.
@@ -96,13 +97,17 @@ def whole(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         if row["event"] == "broker_dropped":
             dropped.setdefault(_pair(row), []).append(row)
     held: set[tuple[str, str]] = set()
+    stands: dict[tuple[str, str], str] = {}
     for row in sorted((_before_its_drop(row, dropped) for row in rows), key=lambda row: row["time_ms"]):
         if row["role"] == "name_server":
             if row["event"] == "started":
                 held = {one for one in held if one[0] != row["node"]}
             elif row["event"] == "registration" and not row["code"]:
                 held.add(_pair(row))
+                stands[_pair(row)] = row["address"]
             elif row["event"] == "broker_dropped":
+                if stands.get(_pair(row), row["address"]) != row["address"]:
+                    continue
                 if _pair(row) not in held:
                     yield {**row, "event": "registration", "code": 0}
                 held.discard(_pair(row))

@@ -45,6 +45,13 @@ def test_a_registration_that_was_recorded_before_a_drop_came_before_it() -> None
     ]
 
 
+def test_an_address_that_another_has_replaced_is_not_dropped() -> None:
+    claim = {"address": "10.9.9.9:10911"}
+    rows = [row(1, 10, "registration"), row(2, 100, "registration") | claim, row(3, 130, "registration")]
+    gone = [row(4, 160, "broker_dropped") | claim, row(5, 161, "broker_dropped")]
+    assert told(*rows, *gone) == [(10, "came"), (100, "came"), (161, "lost")]
+
+
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_each_incident_is_one_fault_of_apaches_servers_and_clients(name: str) -> None:
     scenario = parse(SCENARIOS[name], file=f"{name}.yaml")
