@@ -37,6 +37,8 @@ CLOCKS_MS, LATE_WORTH = 10_000.0, 0.5
 CONFLICT = 6.0
 NOT_LEFT = 10.0
 """Of a clean stop whose unregistration a NameServer's log does not have: it cannot be left out."""
+LEAVING_MS = 300_000.0
+"""So long, at most, a broker that takes its leave takes to end."""
 RESTARTS_MS = 60_000.0
 BEARS = -8.0
 """So much of what hardly goes with a fault, one behind the other, ends a fit, too."""
@@ -104,9 +106,9 @@ class Fit:
 
 def fits(candidate: Candidate, seen: Seen, taken: Mapping[Sign, float] | None = None) -> list[Fit]:
     """Every stretch in which the candidate gains something; `taken` is accounted for by other faults already."""
-    taken = taken or {}
+    taken, leaving = taken or {}, _leaving(candidate, seen)
     marked = [
-        (sign, mode, _worth(candidate, sign, mode, taken))
+        (sign, mode, _worth(candidate, sign, mode, taken, leaving))
         for edge, mode in candidate.edges
         for sign in seen.by_edge.get(edge, ())
     ]
@@ -163,7 +165,31 @@ def fits(candidate: Candidate, seen: Seen, taken: Mapping[Sign, float] | None = 
     return found
 
 
-def _worth(candidate: Candidate, sign: Sign, mode: Mode, taken: Mapping[Sign, float]) -> float:
+def _leaving(candidate: Candidate, seen: Seen) -> Mapping[str, Bounds]:
+    """From when to when each node of a clean stop was stopping: it has taken its leave, and its process still ends."""
+    found: dict[str, Bounds] = {}
+    for node in candidate.nodes if candidate.name == "stop" else ():
+        left = [sign.at_ms for edge, _ in candidate.edges if edge.dialler == node for sign in seen.by_edge.get(edge, ())
+                if sign.kind is Kind.LEFT]  # fmt: skip
+        for sign in seen.by_edge.get(Edge(node, ""), ()):
+            since = [at for at in left if sign.at_ms - LEAVING_MS <= at <= sign.at_ms]
+            if sign.kind is Kind.STOPPED and since and sign.at_ms - min(since) > LEAVES_MS:
+                found[node] = Bounds(min(since), sign.at_ms)
+    return found
+
+
+def _is_leaving(sign: Sign, leaving: Mapping[str, Bounds]) -> bool:
+    return any(
+        (stretch := leaving.get(node)) is not None and stretch.from_ms <= sign.at_ms <= stretch.to_ms + LEAVES_MS
+        for node in sign.edge
+    )
+
+
+def _worth(
+    candidate: Candidate, sign: Sign, mode: Mode, taken: Mapping[Sign, float], leaving: Mapping[str, Bounds]
+) -> float:
+    if leaving and sign.kind not in _OF_THE_DEAD and sign.kind is not Kind.LEFT and _is_leaving(sign, leaving):
+        return 0.0 if sign in taken or sign.kind in WORKS else max(LATE_WORTH, gain(mode, sign.kind))
     parting = candidate.name == "stop" and sign.kind in CLOSES
     if sign.observer in candidate.nodes and mode in _DEAD and sign.kind not in _OF_THE_DEAD and not parting:
         return -CERTAINLY_NOT
@@ -192,7 +218,9 @@ def _own_times(candidate: Candidate, seen: Seen) -> list[float]:
     """When the processes that the candidate ends, or stops, wrote something: they lived."""
     if not candidate.nodes or candidate.instant:
         return []
-    return sorted(time for node in candidate.nodes for time in seen.own.get(node, ()))
+    leaving = _leaving(candidate, seen)
+    times = sorted(time for node in candidate.nodes for time in seen.own.get(node, ()))
+    return [time for time in times if not any(one.from_ms <= time <= one.to_ms for one in leaving.values())]
 
 
 def _written_between(own: Sequence[float], first: Sign, second: Sign, tolerance: float) -> bool:
@@ -299,6 +327,7 @@ def _anchored(
     first_ms = min(one[0].at_ms for one in anchors)
     takes_leave = candidate.name == "stop" and any(one[0].kind is Kind.LEFT for one in anchors)
     within = LEAVES_MS * len(seen.name_servers) if takes_leave else CLOSES_WITHIN_MS
+    within = max([within, *(LEAVES_MS + 2 * one.half_ms for one in _leaving(candidate, seen).values())])
     others = [one for one in kept if one not in anchors]
     early = [one for one in others if one[0].from_ms < first_ms - tolerance]
     if sum(one[2] for one in early) > sum(one[2] for one in anchors):

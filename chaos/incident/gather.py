@@ -60,6 +60,7 @@ USED = (
     "route_error",
     "scanned",
     "send_retried",
+    "server_stopped",
     "setting",
     "slave_sync_failed",
     "slave_synced",

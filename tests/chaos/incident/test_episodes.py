@@ -79,6 +79,28 @@ def test_who_unregisters_everywhere_was_stopped() -> None:
     assert (told(one), one.certainty) == ([("stop", ["broker-a"]), ("restart", ["broker-a"])], "certain")
 
 
+def test_a_clean_stop_that_takes_its_time_is_one_though_clients_still_connect_meanwhile() -> None:
+    """Apache's 5.3.3 under load: its listener closed connections and took new ones for 13 s after its leave."""
+    incident = Incident()
+    incident.put(0.0, "harness", "node", source="consumer-0", value={"kind": "consumer"})
+    incident.well("broker-b")
+    incident.well("broker-a", but=[(200.0, 300.0)])
+    for server in ("ns-0", "ns-1"):
+        incident.drops(server, "broker-a", 210.0, "unregistered")
+    about = {"address": ADDRESSES["broker-a"]}
+    incident.put(20.0, "consumer-0", "channel", f="open", **about, value={"reason": "connected"})
+    for at in (210.5, 214.0, 217.0, 221.5):
+        incident.put(at, "consumer-0", "channel", f="close", **about, value={"reason": "closed"})
+        incident.put(at + 0.5, "consumer-0", "channel", f="open", **about, value={"reason": "connected"})
+    incident.put(223.0, "consumer-0", "channel", f="close", **about, value={"reason": "closed"})
+    incident.put(223.0, "broker-a", "stopped")
+    incident.put(296.0, "broker-a", "started", **about)
+    found = episodes_of(incident.rows).episodes
+    assert [(told(one.hypotheses[0]), one.hypotheses[0].certainty) for one in found] == [
+        ([("stop", ["broker-a"]), ("restart", ["broker-a"])], "certain")
+    ]
+
+
 def test_who_is_unregistered_at_one_name_server_and_lives_on_was_so_by_hand() -> None:
     incident = Incident()
     incident.well("broker-a", "broker-b")

@@ -274,3 +274,21 @@ def test_a_block_that_was_pasted_twice_is_told_once(tmp_path: Path) -> None:
     (tmp_path / "namesrv.log").write_text(stamped([*lines, *lines[4:]]))
     rows = reconstruct(plain_lines([tmp_path])).rows
     assert [row["address"] for row in rows if row["event"] == "broker_dropped"] == ["10.9.9.9:10911"]
+
+
+@pytest.mark.parametrize(("ends_s", "stops"), [(113.0, [113.0]), (None, [])])
+def test_a_broker_that_says_so_has_stopped_however_long_it_took(
+    tmp_path: Path, ends_s: float | None, stops: list[float]
+) -> None:
+    """Without that line its log ends with what it did 12 s after its leave, and nobody knows."""
+    lines = [(at_s, said) for at_s, said in broker() if at_s < 95]
+    lines += [(100.0, f"unregisterBroker OK, NamesrvAddr: {server}") for server in LIST.split(";")]
+    lines += [(112.0, "closeChannel: close the connection to remote address[10.0.1.1:9876] result: true")]
+    lines += [(112.0, "NETTY CLIENT PIPELINE: CLOSE 10.0.1.1:9876")]
+    if ends_s is not None:
+        lines += [(ends_s, "Shutdown hook over, consuming total time(ms): 13202")]
+    (tmp_path / "broker.log").write_text(stamped(lines))
+    (tmp_path / "namesrv.log").write_text(stamped(name_server(dropped=False)))
+    found = reconstruct(plain_lines([tmp_path]))
+    stopped = [row["time_ms"] + found.origin_ms for row in found.rows if row["event"] == "stopped"]
+    assert [(at - BEGIN.timestamp() * 1000) / 1000 for at in stopped] == [pytest.approx(at, abs=1.0) for at in stops]
