@@ -5,7 +5,8 @@
     unregister       the address is gone (4.9: whoever has the id), until the broker's own next registration
     wipe_write_perm  no queue of the broker can be written (add_write_perm: each can be read and written), until its
                      dataVersion changes, or it registers as one that is new
-    delete_topic     of a NameServer: no route, until a broker registers it anew (5.x: at the next registration)
+    delete_topic     of a NameServer: no route, until a broker registers it anew (5.x: at the next registration); of one
+                     cluster: the rows of the others' brokers stay, until their own next registration
     update_topic,    the broker has the topic as asked, or not at all
     delete_topic
 
@@ -113,6 +114,7 @@ class _Judged:
                 yield self._perm(act, life)
             case "delete_topic":
                 yield self._deleted(act)
+                yield from self._spared(act, life)
 
     # -- register
 
@@ -211,13 +213,7 @@ class _Judged:
         return _Claim("permission", there, act.ended_ms, to_ms, due, holds)
 
     def _deleted(self, act: Act) -> _Claim:
-        cluster = act.value.get("cluster_name")
-        own = self._world.run.get("nodes") or {}
-        of_cluster = {
-            broker
-            for broker in self._brokers
-            if cluster is None or ((own.get(broker) or {}).get("cluster_name") or "DefaultCluster") == cluster
-        }
+        of_cluster = self._of_cluster(act)
         to_ms = min(
             [
                 self._next_of(act, lambda one: one.f == "register"),
@@ -229,6 +225,46 @@ class _Judged:
             return not of_cluster & (route.get("queues") or {}).keys()
 
         return _Claim("deleted", [act.topic], act.ended_ms, to_ms, "code 17", holds)
+
+    def _of_cluster(self, act: Act) -> set[str]:
+        """The brokers whose rows go: those of the cluster that was named, or all."""
+        cluster, own = act.value.get("cluster_name"), self._world.run.get("nodes") or {}
+        return {
+            broker
+            for broker in self._brokers
+            if not cluster or ((own.get(broker) or {}).get("cluster_name") or "DefaultCluster") == cluster
+        }
+
+    def _spared(self, act: Act, life: Life) -> Iterator[_Claim]:
+        """What must stay, where one cluster was named: the row of each other broker that was there when it was asked.
+
+        Not of a broker that somebody registered by hand, which may have put its name into that cluster, too.
+        """
+        strange = {one.broker for one in self._world.acts if one.f == "register" and one.node == act.node}
+        of_process = self._tables.stretches.get((life.node, life.incarnation), {})
+        before = next((st.value for st in of_process.get(act.topic, ()) if st.s <= act.began_ms < st.e), None)
+        there = ((decoded(before) or {}).get("queues") or {}).keys()
+        for broker in sorted((self._brokers.keys() & there) - self._of_cluster(act) - strange):
+            dropped = (
+                row.time_ms
+                for row in self._control.rows("broker_dropped")
+                if row.process == (life.node, life.incarnation)
+                and row.broker_name == broker
+                and row.time_ms >= act.began_ms
+            )
+            to_ms = min(
+                [
+                    self._registers(broker, act, changed=True),
+                    self._registers(broker, act, changed=False),
+                    self._next_of(act, lambda one: one.f == "delete_topic" or one.f in TABLE_ACTS),
+                    *dropped,
+                ]
+            )
+
+            def holds(route: Route, broker: str = broker) -> bool:
+                return broker in (route.get("queues") or {})
+
+            yield _Claim("spared", [act.topic], act.ended_ms, to_ms, f"{broker} as it was", holds)
 
     def _at_broker(self, act: Act) -> Iterator[Finding]:
         if act.f not in ("update_topic", "delete_topic"):

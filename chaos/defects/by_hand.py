@@ -56,6 +56,16 @@ def _deletes_no_topic(server: NameServer) -> None:
     replace_part(server.table, "delete_topic", delete_topic)
 
 
+def _deletes_of_all_clusters(server: NameServer) -> None:
+    delete = server.table.delete_topic
+
+    def delete_topic(topic: str, cluster_name: str | None = None) -> None:
+        for cluster in [*server.table.cluster_addr_table] if cluster_name else [None]:
+            delete(topic, cluster)
+
+    replace_part(server.table, "delete_topic", delete_topic)
+
+
 def _knows_its_brokers(server: NameServer) -> None:
     table = server.table
     register = table.register
@@ -174,6 +184,15 @@ DEFECTS: tuple[Defect, ...] = (
         caught_by=checks("done_by_hand"),
         also=checks("routes_as_registered", "routes_converge"),
         plant=_deletes_no_topic,
+    ),
+    Defect(
+        name="name-server-deletes-of-all-clusters",
+        what="a NameServer that is asked to delete a topic of one cluster deletes the rows of every cluster's brokers",
+        kinds=_NAME_SERVER,
+        nodes=_ONE,
+        scenario=_SCENARIO,
+        caught_by=checks("done_by_hand"),
+        plant=_deletes_of_all_clusters,
     ),
     Defect(
         name="name-server-knows-its-brokers",

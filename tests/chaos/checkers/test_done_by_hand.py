@@ -104,6 +104,26 @@ def test_a_topic_that_is_deleted_is_gone_until_a_broker_brings_it_back() -> None
     assert (verdict.verdict, verdict.examples[0].more["due"]) == (Validity.INVALID, "code 17")
 
 
+def test_a_topic_that_is_deleted_of_one_cluster_keeps_the_rows_of_the_others_brokers() -> None:
+    def deleted(cluster: str, **left: str) -> Verdict:
+        asked = {"topic": "orders", "value": {"cluster_name": cluster}}
+        return check(holds(act(story(), 40, "delete_topic", **asked), 39.999, **left).end(90))
+
+    assert deleted("eu", a=OWN).verdict is Validity.VALID
+    assert deleted("DefaultCluster").verdict is Validity.VALID
+    verdict = deleted("eu")
+    assert (verdict.verdict, verdict.examples[0].more["due"]) == (Validity.INVALID, "broker-a as it was")
+    assert verdict.examples[0].to_ms == 61_000  # from its own next registration on it is for the other checks
+
+
+def test_nothing_says_that_a_broker_stays_which_is_dropped_or_was_registered_for_the_cluster_by_hand() -> None:
+    asked = {"topic": "orders", "value": {"cluster_name": "eu"}}
+    dropped = act(story(), 40, "delete_topic", **asked).at(45).event("ns-0", "broker_dropped", broker_name="broker-a")
+    assert check(holds(dropped, 45).end(90)).verdict is Validity.VALID
+    strange = act(story(), 20, "register", broker_name="broker-a", address=OWN)
+    assert check(holds(act(strange, 40, "delete_topic", **asked), 39.999).end(90)).verdict is Validity.VALID
+
+
 def test_a_topic_that_a_broker_does_not_change_though_it_says_so_is_invalid() -> None:
     asked = {"target": "broker-a", "topic": "orders", "value": {"read_queues": 8, "write_queues": 8}}
     assert check(act(story(), 40, "update_topic", **asked).end(90)).verdict is Validity.INVALID

@@ -49,6 +49,7 @@ def _acts(of: Scenario, rng: random.Random, at_s: float) -> list[Entry]:
     some = rng.sample(servers, rng.randint(1, len(servers)))
     broker, later_s = rng.choice(brokers), at_s + rng.choice((0.05, rng.uniform(1, 60), rng.uniform(60, 200)))
     topic = rng.choice((of.workload.topic, "by-hand"))
+    cluster = random.Random(f"{at_s} cluster").choice((None, None, "DefaultCluster", "eu"))  # draws nothing of `rng`
 
     def act(do: str, nodes: Sequence[str], when_s: float = at_s, **more: Any) -> Entry:
         return {"at_s": round(when_s, 3), "do": do, "nodes": list(nodes), **more}
@@ -89,7 +90,7 @@ def _acts(of: Scenario, rng: random.Random, at_s: float) -> list[Entry]:
         lambda: [act("unregister", some, broker=broker)],
         wipe,
         change,
-        lambda: [act("delete_topic", some, topic=topic)],
+        lambda: [act("delete_topic", some, topic=topic, cluster_name=cluster)],
         lambda: [act("update_config", [broker], settings={"brokerPermission": rng.choice((4, 6))})],
         lambda: [act("update_config", some, settings={"orderMessageEnable": True})],
         clock,
