@@ -257,6 +257,17 @@ NIGHTLY = (
         (f"{_PROOF}::test_a_crash_and_a_pair_partition_are_found_in_logs_with_wrong_clocks",),
     ),
     Nightly(
+        "tests/chaos/incident/test_apache_proof.py"
+        "::test_the_fault_of_apaches_servers_is_first_by_their_own_logs_and_nothing_wrong_is_certain",
+        "four incidents on Apache's own servers and clients, told by their logs "
+        "(`python -m tests.chaos.incident.apache_proof`: all sixteen)",
+        (
+            "tests/chaos/incident/test_importing.py"
+            "::test_apache_s_own_logs_of_an_incident_are_read_and_not_called_wrong",
+            "tests/chaos/incident/test_apache_proof.py::test_who_is_dropped_twice_came_in_between",
+        ),
+    ),
+    Nightly(
         _DRILLS,
         "the field drills (`python -m tests.drills` measures all with ten seeds)",
         ("tests/drills/test_drills.py::test_what_was_measured_here_is_inside_too", _SHIPPED),
