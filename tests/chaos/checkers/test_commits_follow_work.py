@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,10 @@ from pyspark.sql import SparkSession
 from nemesrv.chaos.checkers.commits_follow_work import CHECK, Commits
 from nemesrv.chaos.checkers.plain.commits import verdict_of
 from nemesrv.chaos.history.rows import write_parquet
-from nemesrv.chaos.spark import settings as spark_settings
 from nemesrv.chaos.topology import CONSUMER_GROUP
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster
+from tests.chaos.large_plans import planned_as_large
 
 AT = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
 CLIENTS = ("producer-0", "consumer-0", "consumer-1")
@@ -364,7 +365,7 @@ def _of_all_kinds() -> HistoryBuilder:
 @pytest.mark.spark
 @pytest.mark.parametrize("large", [False, True], ids=["small", "large"])
 def test_spark_gathers_what_plain_python_finds_from_a_small_and_from_a_large_history(
-    large: bool, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    large: bool, spark: SparkSession, tmp_path: Path
 ) -> None:
     from nemesrv.chaos.spark.judge import check_run
 
@@ -373,7 +374,6 @@ def test_spark_gathers_what_plain_python_finds_from_a_small_and_from_a_large_his
     plain = verdict_of(builder.rows, control, world)
     assert [plain.measured[name] for name in _COUNTED] == [11, 3, 1, 1, 2, 1]
     write_parquet(builder.rows, tmp_path)
-    if large:
-        monkeypatch.setattr(spark_settings, "SMALL_BYTES", 0)
-    (found,) = check_run(tmp_path, [CHECK.name], spark)
+    with planned_as_large(spark) if large else nullcontext():
+        (found,) = check_run(tmp_path, [CHECK.name], spark)
     assert (found.verdict, found.measured, found.examples) == (plain.verdict, plain.measured, plain.examples)

@@ -12,9 +12,9 @@ from nemesrv.chaos.checkers.living_are_used import CHECK
 from nemesrv.chaos.checkers.plain.uses import verdict_of
 from nemesrv.chaos.checkers.uses import BrokerShares, Read, Segment
 from nemesrv.chaos.history.rows import write_parquet
-from nemesrv.chaos.spark import settings as spark_settings
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster, route_of
+from tests.chaos.large_plans import planned_as_large
 
 BROKERS = ("broker-a", "broker-b")
 RING = [(broker, queue_id) for broker in BROKERS for queue_id in range(4)]
@@ -217,7 +217,7 @@ def test_the_uses_of_two_parts_are_those_of_the_whole() -> None:
 
 @pytest.mark.spark
 def test_spark_gathers_what_plain_python_finds_from_a_small_and_from_a_large_history(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path
 ) -> None:
     from nemesrv.chaos.spark.judge import check_run
 
@@ -231,6 +231,6 @@ def test_spark_gathers_what_plain_python_finds_from_a_small_and_from_a_large_his
     write_parquet(builder.rows, tmp_path)
     (small,) = check_run(tmp_path, [CHECK.name], spark)
     assert (small.verdict, small.measured, small.examples) == (plain.verdict, plain.measured, plain.examples)
-    monkeypatch.setattr(spark_settings, "SMALL_BYTES", 0)
-    (large,) = check_run(tmp_path, [CHECK.name], spark)
+    with planned_as_large(spark):
+        (large,) = check_run(tmp_path, [CHECK.name], spark)
     assert (large.verdict, large.measured, large.examples) == (plain.verdict, plain.measured, plain.examples)

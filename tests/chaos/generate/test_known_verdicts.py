@@ -15,9 +15,9 @@ from nemesrv.chaos import generate
 from nemesrv.chaos.checkers import CHECKS
 from nemesrv.chaos.checkers.plain.verdicts import verdicts
 from nemesrv.chaos.history import rows as history
-from nemesrv.chaos.spark import settings as spark_settings
 from nemesrv.chaos.verdict import Validity
 from nemesrv.remoting.node.profile import Profile
+from tests.chaos.large_plans import planned_as_large
 
 NOTHING_BY_HAND = {"done_by_hand": Validity.UNKNOWN}
 """Nobody does anything by hand in a history that is made up."""
@@ -86,16 +86,14 @@ def test_a_planted_defect_is_found_by_its_checks(defect: str, spark: Any, tmp_pa
 
 
 @pytest.mark.spark
-def test_a_history_planned_as_a_large_one_gets_the_same_verdicts(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_history_planned_as_a_large_one_gets_the_same_verdicts(spark: Any, tmp_path: Path) -> None:
     from nemesrv.chaos.spark.judge import check_run
 
     history.write_parquet(generate.random_rows(3, "lost_message"), tmp_path)
     names = ["routes_are_true", "no_acknowledged_loss", "order_kept"]
     small = check_run(tmp_path, names, spark)
-    monkeypatch.setattr(spark_settings, "SMALL_BYTES", 0)
-    large = check_run(tmp_path, names, spark)
-    assert spark.conf.get("spark.sql.adaptive.enabled") == "true"
+    with planned_as_large(spark):
+        large = check_run(tmp_path, names, spark)
+        assert spark.conf.get("spark.sql.adaptive.enabled") == "true"
     assert large == small
     assert [verdict.verdict for verdict in large] == [Validity.VALID, Validity.INVALID, Validity.VALID]
