@@ -11,7 +11,8 @@
 |               |                                                                          | client_gone       |
 | rebalance     | from when a broker forgets another of the group, or first hears of it on | client_gone,      |
 |               | a channel, for those it knows are told                                   | client_heartbeat  |
-| heartbeat     | each round reaches every broker that the round before did                | client_heartbeat  |
+| heartbeat     | each round reaches every broker that the round before did, and every one | client_heartbeat  |
+|               | that the routes name; a producer's only masters                          |                   |
 | isolation     | by the attempt's latency; and until the broker is sent to again          | broker_isolated   |
 
 For how long is oracle/time_outs.py.
@@ -23,11 +24,13 @@ import math
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 from ...remoting.node.profile import Profile
 from ..oracle.deliveries import node_of_client
+from ..oracle.recorded import OURS
 from ..oracle.schedules import CLIENT_SCAN_MS, HEARTBEAT, HOLD_CHECK, REBALANCE
 from ..oracle.time_outs import (
     CLIENT_EXPIRED_MS,
@@ -286,14 +289,15 @@ class Waits(Process):
         )
 
     def _heartbeats(self) -> Iterator[Finding]:
-        """Rounds that missed a broker which the round before had reached, though nothing was in the way.
+        """Rounds that missed a broker which the round before had reached, or which the routes name, though nothing was
+        in the way.
 
         Each round forgets first the brokers that the routes have lost (cleanOfflineBroker); heartbeats between rounds,
         as a rebalance sends them, still go to those.
         """
         rounds = [run for run in self._rows("scheduled_task") if run.row.f == HEARTBEAT]
         heard = self._heard()
-        if not heard or not rounds:
+        if not rounds or not self.control.rows("client_heartbeat"):
             return
         routed = [run.ended_ms for run in self._rows("route_changed")]
         # A round's row is stamped after it was measured: a process that stood still between seems to have begun late.
@@ -304,14 +308,18 @@ class Waits(Process):
             at = bisect_left(routed, forgot_ms - late_ms - self.timers.delivery_ms)
             forgot_ms = before.began_ms
             changed = at < len(routed) and routed[at] <= until_ms
-            trouble = self.troubles.among([*self.name_servers, *self.brokers], before.began_ms, until_ms)
+            peers = [*self.name_servers, *self.brokers]
+            trouble = self.troubles.among(peers, run.began_ms - late_ms, until_ms)
             if changed or trouble or until_ms > self.end_ms or self.held(before.began_ms, until_ms):
                 continue
-            for at_ms in heard.values():
-                if self._within(at_ms, before.began_ms - late_ms, before.ended_ms + self.timers.delivery_ms):
-                    examined += 1
-                    if not self._within(at_ms, run.began_ms - late_ms, until_ms):
-                        missed.append(run.began_ms)
+            due = self._routed(run.began_ms)
+            if not self.troubles.among(peers, before.began_ms, run.began_ms):
+                reached_ms = before.began_ms - late_ms, before.ended_ms + self.timers.delivery_ms
+                due |= {broker for broker, at_ms in heard.items() if self._within(at_ms, *reached_ms)}
+            for broker in due:
+                examined += 1
+                if not self._within(heard.get(broker, ()), run.began_ms - late_ms, until_ms):
+                    missed.append(run.began_ms)
         if examined:
             out = lasted(missed[0], self.end_ms) if missed else {"bound_ms": 0.0, "formula": NEVER}
             yield Finding(
@@ -327,6 +335,22 @@ class Waits(Process):
                 wrong_to_ms=self.end_ms if missed else None,
                 **out,
             )
+
+    def _routed(self, at_ms: float) -> set[str]:
+        """The brokers of ours that its heartbeats have to reach by its routes."""
+        named = self.named if self.kind == "consumer" else self.named_masters
+        owners = (
+            (address, self.world.owners.get(address))
+            for address, of in named.items()
+            if any(from_ms <= at_ms < to_ms for from_ms, to_ms in of)
+        )
+        return {
+            node for address, node in owners if node in self._ours and self.world.address_at(node, at_ms) == address
+        }
+
+    @cached_property
+    def _ours(self) -> frozenset[str]:
+        return frozenset(node.name for node in self.world.of_kind("broker", "slave") if node.implementation == OURS)
 
     def _within(self, at_ms: Sequence[float], from_ms: float, to_ms: float) -> bool:
         index = bisect_left(at_ms, from_ms - 1.0 - (self.timers.clocks_ms or 0.0))

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from ..faults.losses import Loss
@@ -18,6 +19,7 @@ from ..oracle.world import World
 from ..verdict import Finding
 from .control import Control, Row
 from .findings import counted, tolerated
+from .known_brokers import MASTER_ID
 from .lateness import RESUME_GRACE_MS, LagWindow
 from .tolerance import Tolerance, tolerance
 
@@ -99,6 +101,32 @@ class Process:
 
     def held(self, from_ms: float, to_ms: float) -> bool:
         return any(p.start_ms <= to_ms and p.end_ms + RESUME_GRACE_MS >= from_ms for p in self.pauses)
+
+    @cached_property
+    def named(self) -> Mapping[str, Sequence[tuple[float, float]]]:
+        """Address → from when until when some route that it had named it; ascending."""
+        return self._named(lambda _: True)
+
+    @cached_property
+    def named_masters(self) -> Mapping[str, Sequence[tuple[float, float]]]:
+        """The same of those that a route named as masters."""
+        return self._named(lambda broker_id: broker_id == MASTER_ID)
+
+    def _named(self, counts: Callable[[str], bool]) -> Mapping[str, Sequence[tuple[float, float]]]:
+        found: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        since: dict[str, float] = {}
+        last: dict[str, set[str]] = {}
+        for run in by_process(self.control, "route_changed").get(self.process, ()):
+            brokers = (run.row.decoded or {}).get("brokers") or {}
+            last[run.row.topic or ""] = {at for ids in brokers.values() for id_, at in ids.items() if counts(id_)}
+            now = set().union(*last.values())
+            for address in now - since.keys():
+                since[address] = run.ended_ms
+            for address in since.keys() - now:
+                found[address].append((since.pop(address), run.ended_ms))
+        for address, start_ms in since.items():
+            found[address].append((start_ms, math.inf))
+        return found
 
     def finding(self, task: str, kind: str, row: str, acts: Iterable[Act]) -> Iterator[Finding]:
         """One of all acts of a timer; measured is the first that was out of time, else the one nearest to it."""

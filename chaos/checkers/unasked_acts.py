@@ -144,7 +144,7 @@ class Unasked(Process):
         examined, wrong = 0, list[float]()
         for run in by_process(self.control, "channel").get(self.process, ()):
             address = run.row.address or ""
-            if run.row.f not in _DIALS or address not in self._named:
+            if run.row.f not in _DIALS or address not in self.named:
                 continue
             began_ms = run.ended_ms - (self.timers.C_ms if run.row.f == "connect_failed" else self.timers.delivery_ms)
             if self.held(self._named_until(address, run.ended_ms), run.ended_ms):
@@ -162,7 +162,7 @@ class Unasked(Process):
         under_way_ms = self.timers.A_ms * len(self.brokers) + self.timers.delivery_ms
         for row in self._heard():
             address = self.world.address_at(row.node, row.time_ms) or ""
-            if address not in self._named or not self.life.start_ms <= row.time_ms < self.end_ms:
+            if address not in self.named or not self.life.start_ms <= row.time_ms < self.end_ms:
                 continue
             until_ms = self._named_until(address, row.time_ms)
             if self.held(until_ms, row.time_ms) or self._may_be_late(row.node, until_ms, row.time_ms):
@@ -196,29 +196,11 @@ class Unasked(Process):
         return self._rounds[at] if at < len(self._rounds) and self._rounds[at] <= by_ms else None
 
     def _named_until(self, address: str, by_ms: float) -> float:
-        return next((end for start, end in reversed(self._named[address]) if start <= by_ms), by_ms)
+        return next((end for start, end in reversed(self.named[address]) if start <= by_ms), by_ms)
 
     @cached_property
     def _rounds(self) -> Sequence[float]:
         return [run.began_ms for run in self._runs(HEARTBEAT)]
-
-    @cached_property
-    def _named(self) -> Mapping[str, Sequence[tuple[float, float]]]:
-        """Address → from when until when some route of its named it; ascending."""
-        found: dict[str, list[tuple[float, float]]] = defaultdict(list)
-        since: dict[str, float] = {}
-        last: dict[str, set[str]] = {}
-        for run in by_process(self.control, "route_changed").get(self.process, ()):
-            brokers = (run.row.decoded or {}).get("brokers") or {}
-            last[run.row.topic or ""] = {at for ids in brokers.values() for at in ids.values()}
-            now = set().union(*last.values())
-            for address in now - since.keys():
-                since[address] = run.ended_ms
-            for address in since.keys() - now:
-                found[address].append((since.pop(address), run.ended_ms))
-        for address, start_ms in since.items():
-            found[address].append((start_ms, float("inf")))
-        return found
 
     # -- rebalances
 

@@ -11,8 +11,13 @@ from ...actors.broker.long_poll import HeldPull
 from ...actors.broker.server import Broker
 from ...actors.broker.services import HeldRequest
 from ...clients.producer.fault_strategy import MQFaultStrategy
+from ...remoting.bodies.client import GetConsumerListByGroupResponseBody
+from ...remoting.codes import RequestCode, ResponseCode
+from ...remoting.command import RemotingCommand
+from ...remoting.headers.broker import GetConsumerListByGroupRequestHeader
 from ...remoting.node.network import Address
 from ...remoting.node.node import Node
+from ...remoting.transport import Connection
 from ..topology import NodeKind
 from ..workloads.consumer import ConsumerNode
 from ..workloads.producer import ProducerNode
@@ -21,6 +26,10 @@ from .model import Defect, checks, in_its_parts, replace_part
 from .timers import waits_for_answers
 
 _FOUND = checks("timers_kept")
+LEFT_OUT_S = 65.0
+"""Two rounds of heartbeats."""
+LISTED_S = 10.0
+"""Longer than the rebalance that follows at once, and less than the next."""
 
 
 def sends_within(factor: float) -> Callable[[ProducerNode], None]:
@@ -140,8 +149,57 @@ def _heartbeats_skip_a_broker(node: Node) -> None:
     replace_part(instance, "_send_heartbeat", skip)
 
 
+def _heartbeats_masters_only(node: Node) -> None:
+    instance = instance_of(node)
+    send = instance._send_heartbeat
+
+    async def to_masters(broker_name: str, address: Address, body: bytes) -> None:
+        if instance.route_cache.broker_addr_table.get(broker_name, {}).get(0) == address:
+            await send(broker_name, address, body)
+
+    replace_part(instance, "_send_heartbeat", to_masters)
+
+
+def _gives_up_whom_a_heartbeat_missed(node: Node) -> None:
+    instance = instance_of(node)
+    send, left_out_until_s = instance._send_heartbeat, dict[Address, float]()
+
+    async def unless_missed(broker_name: str, address: Address, body: bytes) -> None:
+        began_s = instance._context.clock.monotonic_s()
+        if began_s < left_out_until_s.get(address, 0.0):
+            return
+        await send(broker_name, address, body)
+        if instance._context.clock.monotonic_s() - began_s >= instance.api_timeout_s:
+            left_out_until_s[address] = began_s + LEFT_OUT_S
+
+    replace_part(instance, "_send_heartbeat", unless_missed)
+
+
 def _tells_nobody(broker: Broker) -> None:
     replace_part(broker._clients, "_notify", lambda groups: None)
+
+
+def _lists_who_has_left(broker: Broker) -> None:
+    clients, listed = broker.services.clients, broker._clients.consumer_list
+    remove, left = clients._remove_consumer, list[tuple[float, str, str]]()
+
+    def removed(group: str, channel_id: int) -> bool:
+        if (client_id := clients.client_id(group, channel_id)) is not None:
+            left.append((broker._context.clock.monotonic_s(), group, client_id))
+        return remove(group, channel_id)
+
+    def consumer_list(connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        response = listed(connection, request)
+        group = GetConsumerListByGroupRequestHeader.from_ext_fields(request.ext_fields).consumer_group
+        since_s = broker._context.clock.monotonic_s() - LISTED_S
+        if response.code != ResponseCode.SUCCESS:
+            return response
+        ids = GetConsumerListByGroupResponseBody.decode(response.body).consumer_id_list
+        ids += tuple(one for at_s, of, one in left if of == group and at_s > since_s and one not in ids)
+        return RemotingCommand.response(body=GetConsumerListByGroupResponseBody(consumer_id_list=ids).encode())
+
+    replace_part(clients, "_remove_consumer", removed)
+    broker._processor._methods[RequestCode.GET_CONSUMER_LIST_BY_GROUP] = consumer_list
 
 
 DEFECTS = (
@@ -180,6 +238,23 @@ DEFECTS = (
         plant=_heartbeats_skip_a_broker,
     ),
     Defect(
+        name="consumer-heartbeats-masters-only",
+        what="consumers send their heartbeats to masters and to no slave, which then serves them nothing",
+        kinds=(NodeKind.CONSUMER,),
+        scenario="slave-reads",
+        caught_by=_FOUND,
+        plant=_heartbeats_masters_only,
+    ),
+    Defect(
+        name="consumer-gives-up-whom-a-heartbeat-missed",
+        what=f"a consumer whose heartbeat was not answered leaves that broker out for {LEFT_OUT_S:g} s",
+        kinds=(NodeKind.CONSUMER,),
+        nodes=("consumer-0",),
+        scenario="broker-hangs-briefly",
+        caught_by=_FOUND,
+        plant=_gives_up_whom_a_heartbeat_missed,
+    ),
+    Defect(
         name="consumer-pulls-again-late",
         what="consumers pull again 3 s after a pull that failed instead of 1 s",
         kinds=(NodeKind.CONSUMER,),
@@ -213,6 +288,14 @@ DEFECTS = (
         caught_by=_FOUND,
         also=checks("messages_delivered", "queue_ownership"),
         plant=in_its_parts(_tells_nobody),
+    ),
+    Defect(
+        name="brokers-list-who-has-left",
+        what=f"brokers name a consumer among the members of its group for {LISTED_S:g} s after its channel was closed",
+        kinds=(NodeKind.BROKER,),
+        scenario="consumer-crash",
+        caught_by=checks("queue_ownership"),
+        plant=in_its_parts(_lists_who_has_left),
     ),
     Defect(
         name="broker-forgets-clients-early",

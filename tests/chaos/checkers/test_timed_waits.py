@@ -254,6 +254,18 @@ def test_a_round_of_heartbeats_reaches_every_broker_that_the_one_before_did() ->
     assert (found.object, found.kind, found.wrong) == ("sendHeartbeatToAllBroker", "reaches every broker", 1)
 
 
+@pytest.mark.parametrize(("ids", "wrong_"), [({"0": "broker-a"}, 1), ({"1": "broker-a"}, 1), ({}, 0)])
+def test_and_every_broker_of_its_routes_which_the_round_before_may_have_missed_too(
+    ids: dict[str, str], wrong_: int
+) -> None:
+    told = story()
+    route = {"brokers": {"broker-a": {id_: address_of(name) for id_, name in ids.items()}}, "queues": {}}
+    told.at(0.02).event("consumer-0", "route_changed", topic="orders", value=route)
+    told.at(1).event("broker-a", "client_heartbeat", op_id="7", value={"client": "127.0.0.1@consumer-1#1"})
+    missed = [found for found in wrong(check(told)) if found.kind == "reaches every broker"]
+    assert sum(found.wrong for found in missed) == wrong_
+
+
 def test_a_round_may_seem_to_begin_after_its_heartbeats_came_where_its_process_stood_still_before_it_was_recorded() -> (
     None
 ):
