@@ -59,6 +59,10 @@ class Choice:
     """None: it is the selection's first."""
     same_list: bool
     """Whether the choice before it was made from the same list."""
+    is_kept: bool = True
+    """Whether every list that was fetched since then, by HTTP, has the NameServer of the choice before."""
+    is_started: bool = True
+    """Whether its client was started anew since then: its list was not fetched in mid-run."""
 
 
 class Broken(NamedTuple):
@@ -110,15 +114,19 @@ def _time_and_seq(row: Row) -> tuple[float, int]:
 def _choices(rows: Sequence[Row]) -> list[Choice]:
     found: list[Choice] = []
     listed: tuple[str, ...] | None = None
-    is_new = True
+    news: list[Row] = []
     for row in rows:
         if row.event == "name_server_list":
-            said, is_new = _listed(row.value), True
+            said = _listed(row.value)
             listed = listed if said is None else said
+            news.append(row)
         elif row.event == "name_server_chosen":
             before = found[-1] if found else None
-            found.append(Choice(row, _index(row.value), listed, before, not is_new))
-            is_new = False
+            fetched = [_listed(new.value) or () for new in news if new.f is not None]
+            is_kept = before is None or all(before.row.name_server in one for one in fetched)
+            is_started = any(new.f is None for new in news)
+            found.append(Choice(row, _index(row.value), listed, before, bool(found) and not news, is_kept, is_started))
+            news = []
     return found
 
 
@@ -186,8 +194,10 @@ def left_without_reason(of: Selection, world: World) -> Iterator[Broken]:
     failures = _failures(of.rows)
     closes: Mapping[str | None, Sequence[float]] | None = None
     for choice in later:
-        if not choice.same_list and _is_first(choice.row.value):
+        if choice.is_started and _is_first(choice.row.value):
             continue  # the client was started anew in the same process, and chooses from its own start
+        if not choice.is_kept:
+            continue  # `updateNameServerAddressList` forgets whom the list has lost, and nobody else
         old = choice.before.row if choice.before else choice.row
         if _any_within(failures.get(old.name_server, ()), old.time_ms, choice.row.time_ms):
             continue

@@ -5,7 +5,7 @@ Planted in producers and consumers, and where it is about the first choice also 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -68,6 +68,19 @@ def _skips_an_entry(client: NameServerClient) -> None:
         return next_index()
 
     replace_part(client.selector, "next_index", next_but_one)
+
+
+def _leaves_at_every_new_list(client: NameServerClient) -> None:
+    selector = client.selector
+    update = selector.update
+
+    def update_and_leave(addresses: Sequence[Address]) -> bool:
+        is_new = update(addresses)
+        if is_new:
+            selector.chosen = None
+        return is_new
+
+    replace_part(selector, "update", update_and_leave)
 
 
 def _goes_on_at_random(client: NameServerClient) -> None:
@@ -301,6 +314,14 @@ DEFECTS = (
         scenario="smoke",
         caught_by=checks("name_server_selection"),
         plant=_in_every_name_server_client(_chooses_for_each_request),
+    ),
+    Defect(
+        name="client-leaves-at-every-new-list",
+        what="clients choose another NameServer whenever their list changes, though theirs is on the new one",
+        kinds=_LASTING,
+        scenario="list-grows",
+        caught_by=checks("name_server_selection"),
+        plant=_in_every_name_server_client(_leaves_at_every_new_list),
     ),
     Defect(
         name="client-leaves-at-every-poll",

@@ -191,6 +191,14 @@ def test_a_channel_closed_because_nobody_used_it_is_a_reason_to_leave() -> None:
     assert broken(moved(channel(client(), 130.03, "close", NS[1]), 140, 2)) == {}
 
 
+@pytest.mark.parametrize(("new", "found"), [(NS[::-1], 1), ([NS[0], NS[2]], 0)])
+def test_who_is_on_the_new_list_is_kept_and_nobody_else(new: list[str], found: int) -> None:
+    builder = client().at(40).event("producer-0", "name_server_list", f="fetchNameServerAddr", value=new)
+    value = {"old": None, "index": 0, "reason": "first"}
+    builder.at(70).event("producer-0", "name_server_chosen", name_server=new[0], value=value)
+    assert broken(call(channel(builder, 70.01, "open", new[0]), 70.02, new[0])).get("sticky", 0) == found
+
+
 def test_a_later_choice_out_of_order_is_invalid() -> None:
     builder = channel(call(client(), 43, NS[1], "info", took_s=3), 43.001, "close", NS[1])
     assert broken(moved(builder, 70, 0)) == {"in order": 1}
