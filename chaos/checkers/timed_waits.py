@@ -36,6 +36,7 @@ from ..oracle.time_outs import (
     CLIENT_EXPIRED_MS,
     CONNECT,
     SEND,
+    avoids,
     check_period,
     isolation_ms,
     pull_delay,
@@ -43,7 +44,7 @@ from ..oracle.time_outs import (
     time_out,
     tries,
 )
-from ..topology import is_slave
+from ..topology import broker_name, is_slave
 from ..verdict import Finding
 from .control import Row
 from .findings import NEVER, lasted
@@ -93,6 +94,8 @@ class Waits(Process):
             isolated, avoided = self._isolations()
             yield from self.finding(ISOLATION, "as long as its latency says", row, isolated)
             yield from self.finding(ISOLATION, "ends when it has passed", row, avoided)
+            row = "MQFaultStrategy.updateFaultItem: every try without an answer isolates its broker"
+            yield from self.finding(ISOLATION, "after each try without an answer", row, self._unanswered())
         if self.kind in ("producer", "consumer"):
             yield from self._heartbeats()
 
@@ -400,6 +403,22 @@ class Waits(Process):
             if never.over_ms > 0:
                 avoided.append(never)
         return isolated, avoided
+
+    def _unanswered(self) -> Iterator[Act]:
+        """How long after each try that ran out its broker was isolated."""
+        if not avoids(self.world, self.life.node):
+            return
+        rows = [run for run in self._rows("broker_isolated") if run.row.f == "isolated"]
+        at_ms, latest_ms = [run.ended_ms for run in rows], self.timers.delivery_ms
+        for run in self._rows("timed_out"):
+            broker = self.world.owners.get(run.row.address or "")
+            if run.row.f != SEND or broker is None or run.ended_ms + latest_ms > self.end_ms:
+                continue
+            near = rows[bisect_left(at_ms, run.ended_ms - 1.0) : bisect_right(at_ms, run.ended_ms + latest_ms)]
+            there = any(one.row.broker_name == broker_name(broker) for one in near)
+            late_ms = 0.0 if there else self.end_ms - run.ended_ms
+            if isolation_ms(self.world, self.life.node, run.row.duration_ms or 0.0, failed=True) > 0:
+                yield Act(run.ended_ms, late_ms, None, latest_ms, "at once", missing=not there)
 
     def _avoided(self, broker: str, since_ms: float, at_ms: float, until_ms: Mapping[str, float]) -> Act:
         """Not sent to while another is there; and in its turn when it has passed, if nothing is in the way."""

@@ -149,6 +149,19 @@ def _heartbeats_skip_a_broker(node: Node) -> None:
     replace_part(instance, "_send_heartbeat", skip)
 
 
+def _isolates_at_the_second_failure(node: ProducerNode) -> None:
+    strategy, failed_last = _strategy(node), set[str]()
+    update = strategy._update
+
+    def unless_first(name: str, latency_ms: int, failed: bool, reachable: bool, now_ms: int) -> None:
+        is_first = failed and name not in failed_last
+        (failed_last.add if failed else failed_last.discard)(name)
+        if not is_first:
+            update(name, latency_ms, failed, reachable, now_ms)
+
+    replace_part(strategy, "_update", unless_first)
+
+
 def _heartbeats_masters_only(node: Node) -> None:
     instance = instance_of(node)
     send = instance._send_heartbeat
@@ -332,5 +345,14 @@ DEFECTS = (
         scenario="slow-broker",
         caught_by=_FOUND,
         plant=ends_isolations(5_000),
+    ),
+    Defect(
+        name="producer-isolates-at-the-second-failure",
+        what="a producer avoids a broker only from the second try in a row on that it did not answer",
+        kinds=(NodeKind.PRODUCER,),
+        nodes=("producer-0",),
+        scenario="broker-hangs-briefly",
+        caught_by=_FOUND,
+        plant=_isolates_at_the_second_failure,
     ),
 )
