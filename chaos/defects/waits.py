@@ -28,8 +28,8 @@ from .timers import waits_for_answers
 _FOUND = checks("timers_kept")
 LEFT_OUT_S = 65.0
 """Two rounds of heartbeats."""
-LISTED_S = 10.0
-"""Longer than the rebalance that follows at once, and less than the next."""
+LISTED_S = 30.0
+"""Longer than until the rebalance that follows at once, and the next."""
 
 
 def sends_within(factor: float) -> Callable[[ProducerNode], None]:
