@@ -33,6 +33,8 @@ asked.connect({address!r})
 socket.send_fds(asked, [json.dumps([{name!r}, sys.argv[1:], os.getcwd()]).encode()], [1, 2])
 sys.exit(int(asked.recv(16)))
 """
+_IMPORTED = "-Wignore:Module already imported:pytest.PytestAssertRewriteWarning"
+"""Of plugins, which the pytest that runs these tests has in this process already."""
 _OF_OTHERS = ("xdist", "timeout", "cacheprovider", "faulthandler")
 """Plugins of pytest that belong to the tests around."""
 
@@ -106,7 +108,7 @@ def _nemesrv(words: Sequence[str]) -> int:
 def _pytest(words: Sequence[str]) -> int:
     modules, path = set(sys.modules), list(sys.path)
     try:
-        return int(pytest.main([*words, *(f"-pno:{name}" for name in _OF_OTHERS)]))
+        return int(pytest.main([*words, _IMPORTED, *(f"-pno:{name}" for name in _OF_OTHERS)]))
     finally:
         sys.path[:] = path
         for name in set(sys.modules) - modules:
