@@ -328,8 +328,7 @@ class _Judged:
         mine = self._brokers.get(broker)
         if any(one.f == "register" and (one.node, one.address) == (act.node, mine) for one in self._world.acts):
             changed = False  # with its address the stranger has left its own version there, which the broker's is not
-        before = [one for one in sent if one.ended_ms <= act.began_ms and one.is_ok]
-        version = before[-1].version if before else None
+        version = self._version_held(broker, act)
         after = (
             one.began_ms for one in sent if one.ended_ms > act.began_ms and (not changed or one.version != version)
         )
@@ -338,6 +337,21 @@ class _Judged:
             causes = [*process_causes(self._world, broker), *link_causes(self._world, broker, act.node)]
             away = (cause.start_ms for cause in causes if cause.end_ms > act.began_ms)
         return min([*after, *away], default=math.inf) if changed else min(after, default=math.inf)
+
+    def _version_held(self, broker: str, act: Act) -> tuple[int, float] | None:
+        """What the NameServer process had of the broker when it was asked; None where it had nothing, so that whatever
+        comes next is new to it."""
+        life = next(one for one in self._world.lives_of(act.node) if one.start_ms <= act.ended_ms < one.end_ms)
+        before = [one for one in self._rows.sent(broker, act.node) if one.ended_ms <= act.began_ms and one.is_ok]
+        if not before or before[-1].began_ms < life.start_ms:
+            return None
+        dropped = (
+            row.time_ms
+            for row in self._control.rows("broker_dropped")
+            if row.process == (life.node, life.incarnation) and row.broker_name == broker
+        )
+        is_gone = any(before[-1].began_ms <= at_ms <= act.ended_ms for at_ms in dropped)
+        return None if is_gone else before[-1].version
 
     def _is_on_its_way(self, act: Act) -> bool:
         """Whether a registration of a broker, or another act, was asked for and not answered when this one was."""

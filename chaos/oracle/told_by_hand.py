@@ -40,8 +40,11 @@ class ToldByHand:
 
     def _until_ms(self, act: Act) -> float:
         """By when brokers have told the NameServer of the topic again: a 5.x one takes it from any registration, a 4.9
-        one only with a change of something, or after it was restarted."""
-        if self._world.timers.profile is Profile.V5_X:
+        one only with a change of something, or after it was restarted; and a broker that asks first (322) hears that it
+        need not register."""
+        brokers = [node.name for node in self._world.of_kind("broker", "slave")]
+        asks_first = any(self._world.timers_of(broker).F_ms is not None for broker in brokers)
+        if self._world.timers.profile is Profile.V5_X and not asks_first:
             timers = self._world.timers
             return act.ended_ms + timers.R_ms + timers.B_ms + timers.C_ms
         return next((life.end_ms for life in self._world.lives_of(act.node) if life.end_ms > act.began_ms), math.inf)

@@ -104,6 +104,18 @@ def test_a_topic_that_is_deleted_is_gone_until_a_broker_brings_it_back() -> None
     assert (verdict.verdict, verdict.examples[0].more["due"]) == (Validity.INVALID, "code 17")
 
 
+def test_a_topic_comes_back_with_any_registration_of_a_broker_that_the_name_server_had_dropped_or_never_had() -> None:
+    def deleted(builder: HistoryBuilder) -> Validity:
+        holds(act(builder, 40, "delete_topic", topic="orders"), 39.999)
+        return check(holds(builder, 61.01, a=OWN).end(90)).verdict
+
+    assert deleted(story()) is Validity.INVALID  # of the version that it had
+    dropped = story().at(35).event("ns-0", "broker_dropped", broker_name="broker-a")
+    assert deleted(holds(dropped, 35)) is Validity.VALID
+    restarted = story().at(35).restarted("ns-0").at(36).event("ns-0", "route", topic="orders", value=None)
+    assert deleted(restarted) is Validity.VALID
+
+
 def test_a_topic_that_is_deleted_of_one_cluster_keeps_the_rows_of_the_others_brokers() -> None:
     def deleted(cluster: str, **left: str) -> Verdict:
         asked = {"topic": "orders", "value": {"cluster_name": cluster}}

@@ -9,6 +9,7 @@ import pytest
 
 from nemesrv.chaos.oracle.obligations import ObligationKind, obligations
 from nemesrv.chaos.oracle.quiet import calm
+from nemesrv.chaos.oracle.told_by_hand import told_by_hand
 from nemesrv.chaos.oracle.world import World
 from tests.chaos.builder import HistoryBuilder, address_of, cluster
 
@@ -96,3 +97,15 @@ def test_what_a_queue_stands_for_is_unclear_once_clients_may_be_told_of_a_strang
     builder = story()
     act(builder, 60, "delete_topic", topic="orders", target="broker-a")
     assert World.of_rows(builder.end(90).rows).unclear == "delete_topic-1 deleted the messages of orders at broker-a"
+
+
+def test_a_5_x_broker_brings_a_deleted_topic_back_at_its_next_tick_unless_it_asks_first() -> None:
+    def away_at(at_s: float, **run: Any) -> bool:
+        builder = story(**run)
+        builder.rows[0]["value"]["profile"] = "5.x"
+        act(builder, 60, "delete_topic", topic="orders")
+        world = World.of_rows(builder.end(600).rows)
+        return told_by_hand(world).is_deleted("ns-0", "orders", at_s * 1000, at_s * 1000 + 1)
+
+    asks = {"node_timers": {"broker-a": {"F_ms": 24_000.0}}}
+    assert (away_at(70), away_at(200), away_at(70, **asks), away_at(200, **asks)) == (True, False, True, True)
