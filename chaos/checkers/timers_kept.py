@@ -7,7 +7,8 @@
 A run is late only behind what held its thread up: the run before it, its node's pause. It is never early, but for a
 rebalance that a broker woke. How long a run takes is counted, too: where every peer answers, no longer than its calls
 there and back; where one does not, as long as their time-outs. Who runs when is oracle/schedules.py; each run is a
-`scheduled_task`, each look-up a `name_server_call`. What nothing has a client do is unasked_acts.py.
+`scheduled_task`, each look-up a `name_server_call`. What nothing has a client do is unasked_acts.py, and whom a broker
+tells of what, at once, is register_rounds.py.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from .control import Control
 from .findings import NEVER, lasted, verdict_of
 from .lateness import RESUME_GRACE_MS
 from .promised import polls_within
+from .register_rounds import RegisterRounds
 from .timed_waits import Waits
 from .timer_acts import Act, Process, Run, by_process
 from .unasked_acts import Unasked
@@ -78,6 +80,8 @@ def judge(control: Control, world: World) -> Verdict:
             findings += [*one.findings(), *Waits(control, world, life, kind).findings()]
             if kind in ("producer", "consumer"):
                 findings += Unasked(control, world, life, kind).findings()
+            if kind == "broker":
+                findings += RegisterRounds(control, world, life, kind).findings()
     findings += polls_within(control, world)
     verdict = verdict_of(
         NAME,

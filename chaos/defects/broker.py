@@ -253,7 +253,7 @@ DEFECTS = (
         kinds=_BROKER,
         scenario="name-server-crash",
         caught_by=checks("routes_converge", "routes_are_true"),
-        also=checks("client_routes_are_true", "messages_delivered"),
+        also=checks("client_routes_are_true", "messages_delivered", "timers_kept"),
         plant=in_its_parts(_never_tries_again),
     ),
     Defect(

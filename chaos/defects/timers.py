@@ -5,12 +5,15 @@ Each changes one node's own setting, or holds its thread up once; the run's sett
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ...actors.broker.server import Broker
 from ...actors.namesrv.server import NameServer
-from ...remoting.bodies.route import TopicRouteData
+from ...remoting.bodies.route import DataVersion, TopicConfig, TopicRouteData
+from ...remoting.command import RemotingCommand
+from ...remoting.node.network import Address
 from ...remoting.node.node import Node
 from ..topology import NodeKind
 from ..workloads.consumer import ConsumerNode
@@ -100,6 +103,40 @@ def _stalls_once(node: Node) -> None:
     replace_part(instance, "_clean_and_heartbeat", heartbeat_and_stall)
 
 
+def _registers_one_after_another(broker: Broker) -> None:
+    registration = broker._registration
+    together, last = registration._register, asyncio.Lock()
+
+    async def register_in_turn(
+        target: Address, changed: Sequence[TopicConfig] | None, version: DataVersion | None
+    ) -> RemotingCommand | None:
+        async with last:
+            return await together(target, changed, version)
+
+    replace_part(registration, "_register", register_in_turn)
+
+
+def _tells_the_last_of_no_change(broker: Broker) -> None:
+    registration = broker._registration
+    everywhere = registration._register
+
+    async def register_all_or_most(
+        target: Address, changed: Sequence[TopicConfig] | None, version: DataVersion | None
+    ) -> RemotingCommand | None:
+        if changed is not None and target == broker._registration_targets()[-1]:
+            return None
+        return await everywhere(target, changed, version)
+
+    replace_part(registration, "_register", register_all_or_most)
+
+
+def _tells_its_permission_with_the_next_tick(broker: Broker) -> None:
+    def changed() -> None:
+        """The next periodic registration has it."""
+
+    replace_part(broker._registration, "changed", changed)
+
+
 DEFECTS = (
     Defect(
         name="name-server-scans-late",
@@ -176,5 +213,32 @@ DEFECTS = (
         scenario="smoke",
         caught_by=_FOUND,
         plant=rebalances_every(1.1),
+    ),
+    Defect(
+        name="broker-registers-one-after-another",
+        what="a broker registers with one NameServer after the other, so that one that hangs holds up those behind it",
+        kinds=(NodeKind.BROKER,),
+        nodes=("broker-a",),
+        scenario="broker-partition",
+        caught_by=_FOUND,
+        plant=in_its_parts(_registers_one_after_another),
+    ),
+    Defect(
+        name="broker-tells-the-last-of-no-change",
+        what="a broker tells the last NameServer of its list of a changed topic with its next full round only",
+        kinds=(NodeKind.BROKER,),
+        nodes=("broker-a",),
+        scenario="acts-by-hand",
+        caught_by=_FOUND,
+        plant=in_its_parts(_tells_the_last_of_no_change),
+    ),
+    Defect(
+        name="broker-tells-its-permission-late",
+        what="a broker whose brokerPermission is changed tells NameServers with its next periodic registration",
+        kinds=(NodeKind.BROKER,),
+        nodes=("broker-a",),
+        scenario="acts-by-hand",
+        caught_by=_FOUND,
+        plant=in_its_parts(_tells_its_permission_with_the_next_tick),
     ),
 )
