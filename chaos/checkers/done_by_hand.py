@@ -86,6 +86,8 @@ class _Judged:
         self._rows: RegisteredRows = registered_rows(control, world)
         self._is_5 = world.timers.profile is Profile.V5_X
         self._brokers = {node.name: node.address for node in world.of_kind("broker")}
+        self._telling = [node.name for node in world.of_kind("broker", "slave")]
+        """Who registers topics: of 5.x slaves, the one with the smallest id where there is no master."""
         self._servers = {node.name for node in world.of_kind("name_server")}
 
     def of(self, act: Act) -> Iterator[Finding]:
@@ -217,7 +219,7 @@ class _Judged:
         to_ms = min(
             [
                 self._next_of(act, lambda one: one.f == "register"),
-                *(self._registers(broker, act, changed=not self._is_5) for broker in self._brokers),
+                *(self._registers(broker, act, changed=not self._is_5) for broker in self._telling),
             ]
         )
 
@@ -359,7 +361,7 @@ class _Judged:
         def overlaps(one: Sent | Act) -> bool:
             return one.began_ms <= act.ended_ms and one.ended_ms >= act.began_ms
 
-        sent = [one for broker in self._brokers for one in self._rows.sent(broker, act.node) if overlaps(one)]
+        sent = [one for broker in self._telling for one in self._rows.sent(broker, act.node) if overlaps(one)]
         acts = [one for one in self._world.acts if one is not act and one.node == act.node and overlaps(one)]
         paused = process_causes(self._world, act.node, "name_server")
         return bool(sent or acts) or any(c.start_ms <= act.ended_ms and c.end_ms >= act.began_ms for c in paused)

@@ -116,6 +116,16 @@ def test_a_topic_comes_back_with_any_registration_of_a_broker_that_the_name_serv
     assert deleted(restarted) is Validity.VALID
 
 
+def test_a_5_x_slave_brings_a_topic_back_too() -> None:
+    builder = cluster(name_servers=1, brokers=("broker-a", "broker-a/1")).at(1).topic("broker-a", "orders")
+    builder.rows[0]["value"]["profile"] = "5.x"
+    registers(builder, 1.01)
+    holds(act(builder, 40, "delete_topic", topic="orders"), 39.999)
+    about = {"type": "ok", "name_server": address_of("ns-0"), "duration_ms": 2.0, "value": {"version": 1, "topics": 2}}
+    builder.at(45).event("broker-a/1", "register", **about)
+    assert check(holds(builder, 45, a=OWN).end(90)).verdict is Validity.VALID
+
+
 def test_a_topic_that_is_deleted_of_one_cluster_keeps_the_rows_of_the_others_brokers() -> None:
     def deleted(cluster: str, **left: str) -> Verdict:
         asked = {"topic": "orders", "value": {"cluster_name": cluster}}
