@@ -86,6 +86,24 @@ class Behind(NamedTuple):
     committed_ms: float | None
 
 
+class Left(NamedTuple):
+    """A queue that was given up before a commit covered what its holder had worked off."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    group: str
+    consumer: str
+    incarnation: int
+    offset: int
+    """All before it was worked off."""
+    dropped_ms: float
+    worked_ms: float
+    """When the last message before it was."""
+    committed_ms: float | None
+    """The first commit that covers it."""
+
+
 class CommitFacts(NamedTuple):
     """What is gathered of a history."""
 
@@ -99,6 +117,7 @@ class CommitFacts(NamedTuple):
     older: tuple[Older, ...] = ()
     forgotten: tuple[Forgotten, ...] = ()
     behind: tuple[Behind, ...] = ()
+    left: tuple[Left, ...] = ()
 
 
 def asker_of(group: str) -> str:

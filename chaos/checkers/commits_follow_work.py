@@ -7,6 +7,7 @@ told them.
     commit 4 ── after 5: back, which only a change of hands, a fault or a broker's restart explains (oracle/commits.py)
     taken at 3, 5 s after 5 was committed: the broker answered an older offset than it was told
     nothing committed, and a persistAllConsumerOffset is over since 5 was received: uncommitted.py
+    given up, and what was worked off is not committed: handed_over.py
 
 A message counts as worked off when its listener is done with it (`receive`). A group's commits are judged against what
 all of its members received; with broadcasting each consumer keeps its own offsets, and none may be at a broker.
@@ -28,6 +29,7 @@ from .check import Check, Facts, Reads, Section, largest
 from .commits import Ahead, Back, CommitFacts
 from .control import Control
 from .findings import NEVER, examples_of, tolerated
+from .handed_over import left
 from .lateness import LagWindow
 from .route_tables import exists
 from .tolerance import tolerance
@@ -42,7 +44,7 @@ ANSWERED_MS = 5_000.0
 _HANDS_OVER = 2
 """The old holder's last commit, and the broker's turn."""
 _ROW = "an offset is committed when all before it is consumed"
-_RULES = ("ahead", "back", "older", "behind", "forgotten")
+_RULES = ("ahead", "back", "older", "behind", "left", "forgotten")
 _COUNTS = ("commits", *_RULES, "at_brokers")
 
 
@@ -57,6 +59,8 @@ class Commits(Facts):
     older: int = 0
     behind: int = 0
     """Holdings' stretches of messages that were worked off and not committed in time."""
+    left: int = 0
+    """Queues that were given up with work that was not committed."""
     forgotten: int = 0
     at_brokers: int = 0
     unsure: int = 0
@@ -87,6 +91,7 @@ def judged(facts: CommitFacts, control: Control, world: World) -> Commits:
         *_back(facts, rules, groups, control),
         *_older(facts, rules, groups, control),
         *behind(facts, rules, groups, control),
+        *left(facts, rules, groups, control),
         *forgotten(facts, rules, groups),
     ]
     wrong = [finding for finding in found if finding.wrong]
@@ -108,21 +113,21 @@ def judged(facts: CommitFacts, control: Control, world: World) -> Commits:
 def judge(seen: Commits, world: World) -> Verdict:
     """Examined: commits that changed an offset, and those that should have been. Violations: messages that were
     committed past before they were received, commits of older offsets, older offsets answered, work that was not
-    committed in time, offsets that a broker forgot, broadcasters' at a broker."""
+    committed in time, or not before a queue was given up, offsets that a broker forgot, broadcasters' at a broker."""
     measured: dict[str, Any] = {name: getattr(seen, name) for name in _COUNTS}
     examined = (
-        seen.commits + seen.at_brokers + seen.behind
+        seen.commits + seen.at_brokers + seen.behind + seen.left
     )  # of a growing history old commits are gone when a queue is taken later
     allowed = {"bound_ms": 0.0, "formula": NEVER, "row": _ROW}
     if not examined:
         why = "no offset was committed" if world.of_kind("consumer") else "there was no consumer"
         return Verdict.nothing_examined(NAME, why, measured=measured, allowed=allowed)
-    bad = seen.ahead + seen.back + seen.older + seen.behind + seen.forgotten + seen.at_brokers
+    bad = sum(getattr(seen, name) for name in _RULES) + seen.at_brokers
     wrong, validity, why = bad - seen.unsure, Validity.VALID, ""
     said = (
         f"{seen.ahead} messages committed past before they were received, {seen.back} offsets went back, "
         f"{seen.older} taken at an older one, {seen.behind} times work was not committed in time, "
-        f"{seen.forgotten} offsets forgotten, {seen.at_brokers} of broadcasters at a broker"
+        f"{seen.left} queues given up without a commit, {seen.forgotten} offsets forgotten, {seen.at_brokers} of broadcasters at a broker"
     )
     if wrong:
         validity, why = Validity.INVALID, f"of {seen.commits} commits: {said}"
@@ -161,8 +166,8 @@ def _told(measured: Mapping[str, Any]) -> str:
     """ "1,398 commits, 0 ahead, 0 back" """
     said = [f"{measured.get('commits', 0):,} commits", f"{measured.get('ahead', 0):,} ahead"]
     said.append(f"{measured.get('back', 0):,} back")
-    few = {"older": "answered older", "behind": "times late", "forgotten": "forgotten"}
-    few |= {"at_brokers": "of broadcasters at a broker"}
+    few = {"older": "answered older", "behind": "times late", "left": "given up uncommitted"}
+    few |= {"forgotten": "forgotten", "at_brokers": "of broadcasters at a broker"}
     return ", ".join([*said, *(f"{measured[name]:,} {text}" for name, text in few.items() if measured.get(name))])
 
 

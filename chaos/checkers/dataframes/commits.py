@@ -19,13 +19,14 @@ from pyspark.sql import functions as F
 from ...oracle.deliveries import Asker, askers
 from ...oracle.world import World
 from ..commits import Ahead, Back, Behind, CommitFacts, Older, asker_of
+from ..handed_over import given_up
 from ..uncommitted import brokers_that_tell, interval_ms
 from .gathering import Gathering
 from .groups import members, of_each_group
 from .plain_pages import QUEUE
 from .shared import traffic
 from .small_tables import beside
-from .uncommitted import behind, forgotten
+from .uncommitted import behind, forgotten, left
 
 _PLACE = (*QUEUE, "group")
 
@@ -42,8 +43,9 @@ def commits(gathering: Gathering, world: World) -> CommitFacts:
     counts = kept.agg(F.count("*"), F.count(F.when(is_back, True))).collect()[0]
     at_brokers = rows.where(F.col("role") != "consumer").count() if broadcasting else 0
     late = _behind(gathering, world, kept, groups)
+    uncovered = left(gathering.history, kept, given_up(gathering.control, world))
     if not counts[0]:
-        return CommitFacts(at_brokers=at_brokers, behind=tuple(late))
+        return CommitFacts(at_brokers=at_brokers, behind=tuple(late), left=tuple(uncovered))
     taken, older = (0, []) if broadcasting else _older(gathering, world, kept)
     return CommitFacts(
         commits=counts[0],
@@ -54,6 +56,7 @@ def commits(gathering: Gathering, world: World) -> CommitFacts:
         older=tuple(older),
         forgotten=tuple(forgotten(kept)),
         behind=tuple(late),
+        left=tuple(uncovered),
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from ..commits import Behind, Forgotten
+from ..commits import Behind, Forgotten, Left
 from ..control import Row
 from .plain_pages import QUEUE
 from .shared import traffic
@@ -97,3 +97,34 @@ def forgotten(kept: DataFrame) -> list[Forgotten]:
         .orderBy("at_ms", *_PLACE)
     )
     return [Forgotten(*row) for row in rows.collect()]
+
+
+def left(history: DataFrame, kept: DataFrame, dropped: Sequence[tuple[Row, str]]) -> list[Left]:
+    """Of these `queue_dropped` rows, each with its group, those whose last message no commit covered by then; `kept`:
+    the commits of the groups."""
+    drops: list[tuple[Any, ...]] = [
+        (number, row.node, row.incarnation, row.op_id, *queue, group, (row.offset or 0) - 1)
+        for number, (row, group) in enumerate(dropped)
+        for queue in [(row.topic, row.broker_name, row.queue_id)]
+    ]
+    if not drops:
+        return []
+    of_holding = "node string, incarnation int, op_id string"
+    of_queue = "topic string, broker_name string, queue_id int"
+    small = beside(history, drops, f"id int, {of_holding}, {of_queue}, group string, offset long")
+    receipts = traffic(history).where((F.col("event") == "receive") & F.col("offset").isNotNull())
+    last = receipts.join(small, ["node", "incarnation", "op_id", *QUEUE, "offset"])
+    worked = {row[0]: row[1] for row in last.groupBy("id").agg(F.min("time_ms")).collect()}
+    if not worked:
+        return []
+    places = [(*drop[4:8], drop[0], drop[8]) for drop in drops if drop[0] in worked]
+    few = beside(history, places, f"{of_queue}, group string, id int, last long")
+    covering = kept.join(few, list(_PLACE)).where(F.col("offset") > F.col("last"))
+    committed = {row[0]: row[1] for row in covering.groupBy("id").agg(F.min("time_ms")).collect()}
+    found = []
+    for number, worked_ms in sorted(worked.items()):
+        (row, group), committed_ms = dropped[number], committed.get(number)
+        if committed_ms is None or committed_ms > row.time_ms:
+            of = row.topic or "", row.broker_name or "", row.queue_id or 0, group, row.node, row.incarnation
+            found.append(Left(*of, row.offset or 0, row.time_ms, worked_ms, committed_ms))
+    return found

@@ -12,9 +12,10 @@ from typing import Any
 from ...oracle.deliveries import askers
 from ...oracle.world import World
 from ...verdict import Verdict
-from ..commits import Ahead, Back, Behind, CommitFacts, Forgotten, Older, asker_of
+from ..commits import Ahead, Back, Behind, CommitFacts, Forgotten, Left, Older, asker_of
 from ..commits_follow_work import judge, judged
 from ..control import Control
+from ..handed_over import given_up
 from ..uncommitted import brokers_that_tell, interval_ms
 
 Place = tuple[str, str, int, str]
@@ -23,10 +24,10 @@ Place = tuple[str, str, int, str]
 
 def verdict_of(rows: Sequence[Mapping[str, Any]], control: Control, world: World) -> Verdict:
     """The check's verdict of these rows."""
-    return judge(judged(facts_of(rows, world), control, world), world)
+    return judge(judged(facts_of(rows, control, world), control, world), world)
 
 
-def facts_of(rows: Sequence[Mapping[str, Any]], world: World) -> CommitFacts:
+def facts_of(rows: Sequence[Mapping[str, Any]], control: Control, world: World) -> CommitFacts:
     """What has to be explained of these rows."""
     groups = askers(world)
     group_of = {member: group.name for group in groups for member in group.members}
@@ -61,6 +62,7 @@ def facts_of(rows: Sequence[Mapping[str, Any]], world: World) -> CommitFacts:
         older=tuple(older),
         forgotten=tuple(_forgotten(commits)),
         behind=tuple(_behind(rows, world, commits)),
+        left=tuple(_left(rows, control, world, commits)),
     )
 
 
@@ -131,6 +133,30 @@ def _behind(
         for first_ms, (worked_ms, offset) in sorted(firsts.items(), key=lambda one: one[1]):
             by = row["node"], row["incarnation"], row["time_ms"]
             found.append(Behind(*place, *by, offset, worked_ms, first_ms))
+    return found
+
+
+def _left(
+    rows: Sequence[Mapping[str, Any]],
+    control: Control,
+    world: World,
+    commits: Mapping[Place, Sequence[Mapping[str, Any]]],
+) -> list[Left]:
+    received: dict[tuple[Any, ...], float] = {}
+    for row in rows:
+        if row["event"] == "receive" and row.get("offset") is not None:
+            key = *_holding(row), row["broker_name"], row["queue_id"], row["offset"]
+            received[key] = min(received.get(key, row["time_ms"]), row["time_ms"])
+    found = []
+    for row, group in given_up(control, world):
+        queue = row.topic or "", row.broker_name or "", row.queue_id or 0
+        offset = row.offset or 0
+        worked_ms = received.get((row.node, row.incarnation, row.op_id, *queue, offset - 1))
+        covering = (one["time_ms"] for one in commits.get((*queue, group), ()) if one["offset"] >= offset)
+        committed_ms = min(covering, default=None)
+        if worked_ms is not None and (committed_ms is None or committed_ms > row.time_ms):
+            of = *queue, group, row.node, row.incarnation, offset
+            found.append(Left(*of, row.time_ms, worked_ms, committed_ms))
     return found
 
 

@@ -14,7 +14,7 @@ from nemesrv.chaos.checkers.plain.commits import verdict_of
 from nemesrv.chaos.history.rows import write_parquet
 from nemesrv.chaos.topology import CONSUMER_GROUP
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, cluster
+from tests.chaos.builder import HistoryBuilder, cluster, route_of
 from tests.chaos.large_plans import planned_as_large
 
 AT = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
@@ -31,8 +31,10 @@ def taken(builder: HistoryBuilder, offset: int = 0, node: str = "consumer-0", op
     return builder.event(node, "queue_taken", op_id=op_id, offset=offset, **AT)
 
 
-def dropped(builder: HistoryBuilder, node: str = "consumer-0", op_id: str = "take-0") -> HistoryBuilder:
-    return builder.event(node, "queue_dropped", op_id=op_id, offset=None, **AT)
+def dropped(
+    builder: HistoryBuilder, node: str = "consumer-0", op_id: str = "take-0", offset: int | None = None
+) -> HistoryBuilder:
+    return builder.event(node, "queue_dropped", op_id=op_id, offset=offset, **AT)
 
 
 def sent(builder: HistoryBuilder, seconds: float, offset: int = 0) -> HistoryBuilder:
@@ -343,11 +345,11 @@ def test_the_commits_of_two_parts_are_those_of_the_whole() -> None:
     assert one.plus(other).minus(one).back == 1
 
 
-_COUNTED = ("commits", "ahead", "back", "older", "behind", "forgotten")
+_COUNTED = ("commits", "ahead", "back", "older", "behind", "left", "forgotten")
 
 
 def _of_all_kinds() -> HistoryBuilder:
-    """Commits that are right, ahead, back, late and forgotten; queues taken at what was committed, and below it."""
+    """Commits that are right, ahead, back, late and forgotten; queues taken at what was committed, and below it; given up uncommitted."""
     builder = worked(story(), 90)
     for offset in range(10, 90, 10):
         committed(builder, 100 + offset, offset, offset - 10 if offset > 10 else -1)
@@ -359,7 +361,8 @@ def _of_all_kinds() -> HistoryBuilder:
     for offset in (92, 93, 95):
         received(builder, 221, offset)
     ran(builder, 116, 222, 228)
-    return taken(dropped(builder.at(230)).at(240), offset=70, node="consumer-1").end(400)
+    builder.at(223).event("consumer-0", "route_changed", topic="orders", value=route_of("broker-a", "broker-b"))
+    return taken(dropped(builder.at(230), offset=96).at(240), offset=70, node="consumer-1").end(400)
 
 
 @pytest.mark.spark
@@ -372,7 +375,7 @@ def test_spark_gathers_what_plain_python_finds_from_a_small_and_from_a_large_his
     builder = _of_all_kinds()
     control, world = builder.facts()
     plain = verdict_of(builder.rows, control, world)
-    assert [plain.measured[name] for name in _COUNTED] == [11, 3, 1, 1, 2, 1]
+    assert [plain.measured[name] for name in _COUNTED] == [11, 3, 1, 1, 2, 1, 1]
     write_parquet(builder.rows, tmp_path)
     with planned_as_large(spark) if large else nullcontext():
         (found,) = check_run(tmp_path, [CHECK.name], spark)

@@ -1,0 +1,57 @@
+"""Ways to lose how far a group has consumed: consumers that give queues up without a commit."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ...remoting.message import MessageQueue
+from ..topology import NodeKind
+from ..workloads.consumer import ConsumerNode
+from .model import Defect, checks, replace_part
+
+
+def _commits_only_what_it_keeps(node: ConsumerNode) -> None:
+    """Queues that a rebalance takes from it are marked before they are persisted."""
+    offsets, held = node.client._offsets, node.client._rebalancer.process_queues
+    persist = offsets.persist
+
+    async def persist_kept(queues: Collection[MessageQueue]) -> None:
+        await persist([queue for queue in queues if queue not in held or not held[queue].dropped])
+
+    replace_part(offsets, "persist", persist_kept)
+
+
+def _leaves_without_a_commit(node: ConsumerNode) -> None:
+    rebalancer, offsets = node.client._rebalancer, node.client._offsets
+    stop = rebalancer.stop
+
+    async def persist_nothing(queues: Collection[MessageQueue]) -> None:
+        """It is on its way out."""
+
+    async def stop_and_commit_no_more() -> None:
+        replace_part(offsets, "persist", persist_nothing)
+        await stop()
+
+    replace_part(rebalancer, "stop", stop_and_commit_no_more)
+
+
+DEFECTS = (
+    Defect(
+        name="consumer-gives-queues-up-uncommitted",
+        what="consumers do not commit what they have consumed of a queue that a rebalance takes from them",
+        kinds=(NodeKind.CONSUMER,),
+        scenario="consumer-stop",
+        caught_by=checks("commits_follow_work"),
+        also=checks("duplicates"),
+        plant=_commits_only_what_it_keeps,
+    ),
+    Defect(
+        name="consumer-leaves-without-a-commit",
+        what="consumers that are shut down do not commit what they have consumed",
+        kinds=(NodeKind.CONSUMER,),
+        scenario="consumer-stop",
+        caught_by=checks("commits_follow_work"),
+        also=checks("duplicates"),
+        plant=_leaves_without_a_commit,
+    ),
+)
