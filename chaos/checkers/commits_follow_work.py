@@ -19,8 +19,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..oracle.commits import PERSISTED_MS, CommitRules
+from ..oracle.commits import CommitRules
 from ..oracle.deliveries import Asker, askers, holdings
+from ..oracle.recorded import OURS
 from ..oracle.slaves import offsets_vary
 from ..oracle.world import World
 from ..topology import node_of_client_id
@@ -84,6 +85,7 @@ def judged(facts: CommitFacts, control: Control, world: World) -> Commits:
         world,
         holdings(world, control.rows("queue_taken"), control.rows("queue_dropped")),
         {(row.topic or "", row.node) for row in topics if not exists(row.value)},
+        _stopped(control, world),
     )
     groups = {group.name: group for group in askers(world)}
     found = [
@@ -108,6 +110,12 @@ def judged(facts: CommitFacts, control: Control, world: World) -> Commits:
         lag_ms=max((finding.lag_ms for finding in found if finding.lag_ms is not None), default=None),
         first=tuple(first),
     )
+
+
+def _stopped(control: Control, world: World) -> set[tuple[str, int]]:
+    """The processes of brokers of ours that ended in order, and were not ended where they did not."""
+    ended = {row.source for row in control.rows("not_done")}
+    return {row.process for row in control.rows("stopped") if world.made_by(row.node) == OURS and row.node not in ended}
 
 
 def judge(seen: Commits, world: World) -> Verdict:
@@ -285,8 +293,7 @@ def _older(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
         queue = one.topic, one.broker_name, one.queue_id
         if rules.was_reset(queue, groups[one.group], one.passed_ms, one.taken_ms):
             continue
-        died_ms = rules.died_after(one.broker_name, one.passed_ms, one.taken_ms)
-        if died_ms is not None and died_ms - one.passed_ms <= PERSISTED_MS:
+        if rules.may_have_lost(one.broker_name, one.passed_ms, one.taken_ms):
             continue
         allowed = tolerance(world.timers, lags.get(number), 1)
         over_ms = one.taken_ms - one.passed_ms - ANSWERED_MS

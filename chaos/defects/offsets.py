@@ -1,13 +1,15 @@
-"""Ways to lose how far a group has consumed: consumers that give queues up without a commit."""
+"""Ways to lose how far a group has consumed: consumers that give queues up without a commit, and a
+broker that is stopped without writing it."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
+from ...actors.broker.server import Broker
 from ...remoting.message import MessageQueue
 from ..topology import NodeKind
 from ..workloads.consumer import ConsumerNode
-from .model import Defect, checks, replace_part
+from .model import Defect, checks, in_its_parts, replace_part
 
 
 def _commits_only_what_it_keeps(node: ConsumerNode) -> None:
@@ -35,7 +37,29 @@ def _leaves_without_a_commit(node: ConsumerNode) -> None:
     replace_part(rebalancer, "stop", stop_and_commit_no_more)
 
 
+def _stops_without_writing_offsets(broker: Broker) -> None:
+    """From its leave of the NameServers on it writes none."""
+    registration, offsets = broker._registration, broker.services.offsets
+    leave = registration.stop
+
+    async def leave_and_write_no_more() -> None:
+        replace_part(offsets, "persist", lambda: None)
+        await leave()
+
+    replace_part(registration, "stop", leave_and_write_no_more)
+
+
 DEFECTS = (
+    Defect(
+        name="broker-stops-without-writing-offsets",
+        what="a broker that is stopped in order does not write what groups have committed since it last did",
+        kinds=(NodeKind.BROKER,),
+        nodes=("broker-a",),
+        scenario="broker-stop",
+        caught_by=checks("commits_follow_work"),
+        also=checks("duplicates"),
+        plant=in_its_parts(_stops_without_writing_offsets),
+    ),
     Defect(
         name="consumer-gives-queues-up-uncommitted",
         what="consumers do not commit what they have consumed of a queue that a rebalance takes from them",

@@ -7,7 +7,8 @@
 |----------------------------------------------------------|-----------------------------------------------------------|
 | between two holders, one of which begins at or below it  | the new owner had read what was stored when it took over  |
 | while a fault of the way lasts, and PULL_MS + C after it | what was under way arrives when the way is free again     |
-| at the first commit after the broker was started again   | its table is as old as its last write, 5 s at most        |
+| at the first commit after the broker was started again   | its table is as old as its last write, 5 s at most; one   |
+|                                                          | that was stopped in order has written all of it           |
 | when an operator set it back, until consumers go by it   | oracle/resets.py                                          |
 """
 
@@ -35,6 +36,8 @@ class CommitRules:
     held: Mapping[Queue, Sequence[Holding]]
     deleted: Collection[tuple[str, str]] = field(default=())
     """Topic and broker name where the topic was deleted: with it go all offsets."""
+    stopped: Collection[tuple[str, int]] = field(default=())
+    """The processes of brokers, node and incarnation, that have ended in order."""
 
     def of_group(self, queue: Queue, group: Asker) -> list[Holding]:
         """The holdings of the queue by members of the group, in order of time."""
@@ -86,6 +89,15 @@ class CommitRules:
         ends = [life.end_ms for life in self.world.lives_of(broker)]
         starts = [life.start_ms for life in self.world.lives_of(broker)[1:]]
         return min((ms for ms in (*ends, *starts) if at_ms < ms <= until_ms), default=None)
+
+    def may_have_lost(self, broker: str, at_ms: float, until_ms: float) -> bool:
+        """Whether what the broker was told then may be gone: it died before it had written it. One that is stopped in
+        order writes its table last of all (`BrokerController.shutdown`: consumerOffsetManager.persist)."""
+        died_ms = self.died_after(broker, at_ms, until_ms)
+        if died_ms is None or died_ms - at_ms > PERSISTED_MS:
+            return False
+        lives = [life for life in self.world.lives_of(broker) if life.start_ms <= at_ms]
+        return not lives or (broker, lives[-1].incarnation) not in self.stopped
 
     def _disturbed(self, broker: str, group: Asker, at_ms: float) -> bool:
         world, after_ms = self.world, PULL_MS + self.world.timers.C_ms

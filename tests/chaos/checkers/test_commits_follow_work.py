@@ -211,6 +211,19 @@ def test_a_broker_that_was_started_again_may_have_an_older_table_of_five_seconds
     )
 
 
+def test_a_broker_that_was_stopped_in_order_has_all_that_it_was_told_and_one_killed_as_it_stopped_need_not() -> None:
+    stop = ("f1", "stop", "sigterm", "broker-a")
+
+    def taken_after(*, in_order: bool) -> Validity:
+        builder = committed(worked(story(), 5), 145, 5, 3).at(150)
+        if in_order:
+            builder.event("broker-a", "stopped")
+        builder.fault(*stop).at(160).restarted("broker-a").fault(*stop, end=True)
+        return verdict(taken(builder.at(190), offset=3, node="consumer-1")).verdict
+
+    assert (taken_after(in_order=True), taken_after(in_order=False)) == (Validity.INVALID, Validity.VALID)
+
+
 def test_a_queue_taken_below_what_was_committed_long_before_is_the_brokers_fault() -> None:
     def taken_after(seconds: float) -> Verdict:
         builder = committed(worked(story(), 5), 110, 5, 3)
