@@ -135,7 +135,8 @@ def judge(seen: Commits, world: World) -> Verdict:
     said = (
         f"{seen.ahead} messages committed past before they were received, {seen.back} offsets went back, "
         f"{seen.older} taken at an older one, {seen.behind} times work was not committed in time, "
-        f"{seen.left} queues given up without a commit, {seen.forgotten} offsets forgotten, {seen.at_brokers} of broadcasters at a broker"
+        f"{seen.left} queues given up without a commit, {seen.forgotten} offsets forgotten, "
+        f"{seen.at_brokers} of broadcasters at a broker"
     )
     if wrong:
         validity, why = Validity.INVALID, f"of {seen.commits} commits: {said}"
