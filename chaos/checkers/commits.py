@@ -104,6 +104,18 @@ class Left(NamedTuple):
     """The first commit that covers it."""
 
 
+class AtSlave(NamedTuple):
+    """A consumer's commits at a slave in one part of the time."""
+
+    broker_name: str
+    group: str
+    slave: str
+    client: str
+    first_ms: float
+    last_ms: float
+    commits: int
+
+
 class CommitFacts(NamedTuple):
     """What is gathered of a history."""
 
@@ -118,6 +130,7 @@ class CommitFacts(NamedTuple):
     forgotten: tuple[Forgotten, ...] = ()
     behind: tuple[Behind, ...] = ()
     left: tuple[Left, ...] = ()
+    at_slaves: tuple[AtSlave, ...] = ()
 
 
 def asker_of(group: str) -> str:

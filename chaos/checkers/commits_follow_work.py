@@ -7,6 +7,7 @@ told them.
     commit 4 ── after 5: back, which only a change of hands, a fault or a broker's restart explains (oracle/commits.py)
     taken at 3, 5 s after 5 was committed: the broker answered an older offset than it was told
     nothing committed, and a persistAllConsumerOffset is over since 5 was received: uncommitted.py
+    committed at a slave though the route has the master: at_slaves.py
     given up, and what was worked off is not committed: handed_over.py
 
 A message counts as worked off when its listener is done with it (`receive`). A group's commits are judged against what
@@ -26,6 +27,7 @@ from ..oracle.slaves import offsets_vary
 from ..oracle.world import World
 from ..topology import node_of_client_id
 from ..verdict import FINDINGS_MAX, Finding, Validity, Verdict
+from .at_slaves import misplaced
 from .check import Check, Facts, Reads, Section, largest
 from .commits import Ahead, Back, CommitFacts
 from .control import Control
@@ -45,7 +47,7 @@ ANSWERED_MS = 5_000.0
 _HANDS_OVER = 2
 """The old holder's last commit, and the broker's turn."""
 _ROW = "an offset is committed when all before it is consumed"
-_RULES = ("ahead", "back", "older", "behind", "left", "forgotten")
+_RULES = ("ahead", "back", "older", "behind", "left", "misplaced", "forgotten")
 _COUNTS = ("commits", *_RULES, "at_brokers")
 
 
@@ -62,6 +64,8 @@ class Commits(Facts):
     """Holdings' stretches of messages that were worked off and not committed in time."""
     left: int = 0
     """Queues that were given up with work that was not committed."""
+    misplaced: int = 0
+    """Parts of the time in which a consumer committed at a slave though its route had the master."""
     forgotten: int = 0
     at_brokers: int = 0
     unsure: int = 0
@@ -94,6 +98,7 @@ def judged(facts: CommitFacts, control: Control, world: World) -> Commits:
         *_older(facts, rules, groups, control),
         *behind(facts, rules, groups, control),
         *left(facts, rules, groups, control),
+        *misplaced(facts, world, control),
         *forgotten(facts, rules, groups),
     ]
     wrong = [finding for finding in found if finding.wrong]
@@ -135,8 +140,8 @@ def judge(seen: Commits, world: World) -> Verdict:
     said = (
         f"{seen.ahead} messages committed past before they were received, {seen.back} offsets went back, "
         f"{seen.older} taken at an older one, {seen.behind} times work was not committed in time, "
-        f"{seen.left} queues given up without a commit, {seen.forgotten} offsets forgotten, "
-        f"{seen.at_brokers} of broadcasters at a broker"
+        f"{seen.left} queues given up without a commit, {seen.misplaced} times at a slave, "
+        f"{seen.forgotten} offsets forgotten, {seen.at_brokers} of broadcasters at a broker"
     )
     if wrong:
         validity, why = Validity.INVALID, f"of {seen.commits} commits: {said}"
@@ -176,6 +181,7 @@ def _told(measured: Mapping[str, Any]) -> str:
     said = [f"{measured.get('commits', 0):,} commits", f"{measured.get('ahead', 0):,} ahead"]
     said.append(f"{measured.get('back', 0):,} back")
     few = {"older": "answered older", "behind": "times late", "left": "given up uncommitted"}
+    few |= {"misplaced": "times at a slave"}
     few |= {"forgotten": "forgotten", "at_brokers": "of broadcasters at a broker"}
     return ", ".join([*said, *(f"{measured[name]:,} {text}" for name, text in few.items() if measured.get(name))])
 

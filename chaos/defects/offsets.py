@@ -1,11 +1,14 @@
-"""Ways to lose how far a group has consumed: consumers that give queues up without a commit, and a
-broker that is stopped without writing it."""
+"""Ways to lose how far a group has consumed: consumers that give queues up without a commit or commit
+where nobody asks, and brokers that do not write it."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from types import SimpleNamespace
 
 from ...actors.broker.server import Broker
+from ...clients.client_instance import FindBrokerResult
+from ...remoting.codes import MASTER_ID
 from ...remoting.message import MessageQueue
 from ..topology import NodeKind
 from ..workloads.consumer import ConsumerNode
@@ -35,6 +38,19 @@ def _leaves_without_a_commit(node: ConsumerNode) -> None:
         await stop()
 
     replace_part(rebalancer, "stop", stop_and_commit_no_more)
+
+
+def _keeps_its_offsets_at_slaves(node: ConsumerNode) -> None:
+    instance = node.instance
+    find = instance.find_broker_address_in_subscribe
+
+    def find_slave(broker_name: str, _id: int, _only: bool = False) -> FindBrokerResult | None:
+        return find(broker_name, MASTER_ID + 1, False)
+
+    there = SimpleNamespace(
+        find_broker_address_in_subscribe=find_slave, update_route=instance.update_route, remoting=instance.remoting
+    )
+    replace_part(node.client._offsets, "_instance", there)
 
 
 def _stops_without_writing_offsets(broker: Broker) -> None:
@@ -77,5 +93,15 @@ DEFECTS = (
         caught_by=checks("commits_follow_work"),
         also=checks("duplicates"),
         plant=_leaves_without_a_commit,
+    ),
+    Defect(
+        name="consumer-keeps-its-offsets-at-slaves",
+        what="a consumer commits to slaves, and asks them for its offsets, where a name has one",
+        kinds=(NodeKind.CONSUMER,),
+        nodes=("consumer-0",),
+        scenario="slave-reads",
+        caught_by=checks("commits_follow_work"),
+        also=checks("duplicates"),
+        plant=_keeps_its_offsets_at_slaves,
     ),
 )

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 from ...oracle.deliveries import Asker, askers
 from ...oracle.world import World
+from ..at_slaves import slaves_that_tell
 from ..commits import Ahead, Back, Behind, CommitFacts, Older, asker_of
 from ..handed_over import given_up
 from ..uncommitted import brokers_that_tell, interval_ms
@@ -26,7 +27,7 @@ from .groups import members, of_each_group
 from .plain_pages import QUEUE
 from .shared import traffic
 from .small_tables import beside
-from .uncommitted import behind, forgotten, left
+from .uncommitted import at_slaves, behind, forgotten, left
 
 _PLACE = (*QUEUE, "group")
 
@@ -57,6 +58,7 @@ def commits(gathering: Gathering, world: World) -> CommitFacts:
         forgotten=tuple(forgotten(kept)),
         behind=tuple(late),
         left=tuple(uncovered),
+        at_slaves=tuple(at_slaves(kept, slaves_that_tell(world))),
     )
 
 

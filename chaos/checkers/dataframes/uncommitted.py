@@ -14,7 +14,8 @@ from typing import Any
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from ..commits import Behind, Forgotten, Left
+from ..at_slaves import PART_MS
+from ..commits import AtSlave, Behind, Forgotten, Left
 from ..control import Row
 from .plain_pages import QUEUE
 from .shared import traffic
@@ -128,3 +129,18 @@ def left(history: DataFrame, kept: DataFrame, dropped: Sequence[tuple[Row, str]]
             of = row.topic or "", row.broker_name or "", row.queue_id or 0, group, row.node, row.incarnation
             found.append(Left(*of, row.offset or 0, row.time_ms, worked_ms, committed_ms))
     return found
+
+
+def at_slaves(kept: DataFrame, slaves: Sequence[str]) -> list[AtSlave]:
+    """The commits at these slaves, by consumer and part of the time."""
+    if not slaves:
+        return []
+    rows = (
+        kept.where(F.col("node").isin(list(slaves)) & F.col("client").isNotNull())
+        .withColumn("part", F.floor(F.col("time_ms") / PART_MS))
+        .groupBy("broker_name", "group", "node", "client", "part")
+        .agg(F.min("time_ms").alias("first_ms"), F.max("time_ms").alias("last_ms"), F.count("*").alias("commits"))
+        .orderBy("broker_name", "group", "node", "client", "part")
+        .drop("part")
+    )
+    return [AtSlave(*row) for row in rows.collect()]

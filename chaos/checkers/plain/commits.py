@@ -12,7 +12,8 @@ from typing import Any
 from ...oracle.deliveries import askers
 from ...oracle.world import World
 from ...verdict import Verdict
-from ..commits import Ahead, Back, Behind, CommitFacts, Forgotten, Left, Older, asker_of
+from ..at_slaves import PART_MS, slaves_that_tell
+from ..commits import Ahead, AtSlave, Back, Behind, CommitFacts, Forgotten, Left, Older, asker_of
 from ..commits_follow_work import judge, judged
 from ..control import Control
 from ..handed_over import given_up
@@ -63,6 +64,7 @@ def facts_of(rows: Sequence[Mapping[str, Any]], control: Control, world: World) 
         forgotten=tuple(_forgotten(commits)),
         behind=tuple(_behind(rows, world, commits)),
         left=tuple(_left(rows, control, world, commits)),
+        at_slaves=tuple(_at_slaves(world, commits)),
     )
 
 
@@ -158,6 +160,17 @@ def _left(
             of = *queue, group, row.node, row.incarnation, offset
             found.append(Left(*of, row.time_ms, worked_ms, committed_ms))
     return found
+
+
+def _at_slaves(world: World, commits: Mapping[Place, Sequence[Mapping[str, Any]]]) -> list[AtSlave]:
+    slaves, parts = slaves_that_tell(world), dict[tuple[str, str, str, str, int], list[float]]()
+    for (_, broker_name, _, group), of_place in commits.items():
+        for row in of_place:
+            client = _value(row).get("client")
+            if row["node"] in slaves and client is not None:
+                part = broker_name, group, row["node"], client, int(row["time_ms"] // PART_MS)
+                parts.setdefault(part, []).append(row["time_ms"])
+    return [AtSlave(*part[:4], min(of), max(of), len(of)) for part, of in sorted(parts.items())]
 
 
 def _holding(row: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -362,7 +362,7 @@ _COUNTED = ("commits", "ahead", "back", "older", "behind", "left", "forgotten")
 
 
 def _of_all_kinds() -> HistoryBuilder:
-    """Commits that are right, ahead, back, late and forgotten; queues taken at what was committed, and below; one given up so."""
+    """Commits that are right, ahead, back, late, forgotten; queues taken at that, and below it; one given up."""
     builder = worked(story(), 90)
     for offset in range(10, 90, 10):
         committed(builder, 100 + offset, offset, offset - 10 if offset > 10 else -1)

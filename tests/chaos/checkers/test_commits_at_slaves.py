@@ -1,0 +1,59 @@
+"""Commits go to the master that the consumer's route has: by hand-written histories."""
+
+from __future__ import annotations
+
+from nemesrv.chaos.topology import CONSUMER_GROUP
+from nemesrv.chaos.verdict import Validity
+from tests.chaos.builder import HistoryBuilder, cluster, route_of
+from tests.chaos.checkers.test_commits_follow_work import AT, CLIENTS, kinds, taken, verdict, worked
+
+BROKERS = ("broker-a", "broker-a/1", "broker-b")
+
+
+def routed(builder: HistoryBuilder, at_s: float, *brokers: str) -> HistoryBuilder:
+    return builder.at(at_s).event("consumer-0", "route_changed", topic="orders", value=route_of(*brokers))
+
+
+def story(*brokers: str) -> HistoryBuilder:
+    """Three messages are received of a name with a slave."""
+    builder = cluster(brokers=BROKERS, clients=CLIENTS, workload={"queues": 4}).at(10)
+    return worked(taken(routed(builder, 10, *brokers)), 3)
+
+
+def committed(builder: HistoryBuilder, at_s: float, at: str = "broker-a/1") -> HistoryBuilder:
+    value = {"group": CONSUMER_GROUP, "client": "127.0.0.1@consumer-0#1700000000000", "before": -1}
+    return builder.at(at_s).event(at, "commit", f="update", offset=3, value=value, **AT)
+
+
+def test_a_commit_at_a_slave_is_wrong_while_the_consumer_has_its_master() -> None:
+    found = verdict(committed(story(*BROKERS), 110))
+    assert (found.verdict, found.measured["misplaced"], kinds(found)) == (
+        Validity.INVALID,
+        1,
+        ["committed at a slave"],
+    )
+    assert (found.examples[0].who, found.examples[0].what) == ("consumer-0", "broker-a/1")
+    assert verdict(committed(story(*BROKERS), 110, at="broker-a")).verdict is Validity.VALID
+
+
+def test_a_commit_at_a_slave_is_right_while_the_route_has_no_master_and_just_after() -> None:
+    alone = ("broker-a/1", "broker-b")
+    assert verdict(committed(story(*alone), 110)).verdict is Validity.VALID
+    assert verdict(committed(routed(story(*alone), 109.5, *BROKERS), 110)).verdict is Validity.VALID
+    assert verdict(committed(routed(story(*alone), 105, *BROKERS), 110)).verdict is Validity.INVALID
+
+
+def test_a_slave_that_stands_in_the_route_as_master_is_told() -> None:
+    builder = story(*BROKERS)
+    route = route_of(*BROKERS)
+    assert route is not None
+    of = route["brokers"]["broker-a"]
+    of["0"] = of.pop("1")
+    builder.at(105).event("consumer-0", "route_changed", topic="orders", value=route)
+    assert verdict(committed(builder, 110)).verdict is Validity.VALID
+
+
+def test_what_was_under_way_to_a_slave_may_come_when_the_way_is_free_again() -> None:
+    cut = ("f1", "black_hole", "timeout", "consumer-0", "broker-a/1")
+    builder = story(*BROKERS).at(104).fault(*cut).at(108).fault(*cut, end=True)
+    assert verdict(committed(builder, 110)).verdict is Validity.VALID
