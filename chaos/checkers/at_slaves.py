@@ -19,15 +19,18 @@ from ..oracle.deliveries import PULL_MS
 from ..oracle.quiet import earliest_effect_ms
 from ..oracle.recorded import OURS
 from ..oracle.roles import elects
+from ..oracle.slaves import offsets_copied
 from ..oracle.world import World
 from ..topology import node_of_client_id
 from ..verdict import Finding
-from .commits import AtSlave, CommitFacts
+from .commits import AtSlave, CommitFacts, Copied
 from .control import Control, Row
 from .findings import counted, tolerated
 from .lateness import LagWindow
 from .tolerance import tolerance
 
+ANSWERED_MS = 5_000.0
+"""A consumer asks for a committed offset with this time-out: what it got was right at most so long ago."""
 PART_MS = 10_000.0
 """Commits of one consumer at one slave are counted by this much time."""
 _ROW = "RemoteBrokerOffsetStore: commits go to the master that the route has"
@@ -89,6 +92,13 @@ def _is_disturbed(world: World, consumer: str, one: AtSlave) -> bool:
     return any(
         earliest_effect_ms(world, fault) <= one.last_ms and one.first_ms <= fault.end_ms + after_ms for fault in faults
     )
+
+
+def copied_before(world: World, master: str, taken_ms: float) -> Copied | None:
+    """None: there are no slaves, or nothing is certain of them."""
+    until_ms = taken_ms - ANSWERED_MS
+    found = [one for one in offsets_copied(world, master) if one.start_ms < until_ms]
+    return Copied(found[-1].start_ms, min(found[-1].end_ms, until_ms)) if found else None
 
 
 class _Routes:

@@ -52,6 +52,15 @@ class Older(NamedTuple):
     taken_ms: float
     passed_ms: float
     """Since when the committed offset has been a higher one."""
+    master_ms: float | None = None
+    """Of a name with slaves: since when its master had a higher one, while they copied its offsets (Copied)."""
+
+
+class Copied(NamedTuple):
+    """The last time before a queue was taken in which its broker's slaves copied the master's offsets for certain."""
+
+    from_ms: float
+    to_ms: float
 
 
 class Forgotten(NamedTuple):

@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any
 from ..oracle.commits import CommitRules
 from ..oracle.deliveries import Asker, askers, holdings
 from ..oracle.recorded import OURS
-from ..oracle.slaves import offsets_vary
+from ..oracle.slaves import SYNCHRONIZED_MS, offsets_vary, slaves_of
 from ..oracle.world import World
 from ..topology import node_of_client_id
 from ..verdict import FINDINGS_MAX, Finding, Validity, Verdict
-from .at_slaves import misplaced
+from .at_slaves import ANSWERED_MS, copied_before, misplaced
 from .check import Check, Facts, Reads, Section, largest
 from .commits import Ahead, Back, CommitFacts
 from .control import Control
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from .dataframes.gathering import Gathering
 
 NAME = "commits_follow_work"
-ANSWERED_MS = 5_000.0
-"""A consumer asks for a committed offset with this time-out: what it got was right at most so long ago."""
 _HANDS_OVER = 2
 """The old holder's last commit, and the broker's turn."""
 _ROW = "an offset is committed when all before it is consumed"
@@ -286,16 +284,18 @@ def _older(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
     windows = [
         LagWindow(number, node, one.taken_ms - 2 * ANSWERED_MS, one.taken_ms)
         for number, one in enumerate(facts.older)
-        for node in (one.consumer, one.broker_name)
+        for node in (one.consumer, one.broker_name, *slaves_of(world, one.broker_name))
     ]
     lags = control.lateness.measured(world, windows)
     for number, one in enumerate(facts.older):
-        faults = world.process_faults(one.consumer)
+        faults = [fault for fault in world.process_faults(one.consumer) if not fault.ends_process]
         if (one.topic, one.broker_name) in rules.deleted or any(
             fault.overlaps(one.passed_ms, one.taken_ms) for fault in faults
         ):
             continue
-        if offsets_vary(world, one.broker_name, one.taken_ms):
+        copied = copied_before(world, one.broker_name, one.taken_ms)
+        varies = offsets_vary(world, one.broker_name, one.taken_ms)
+        if varies and (copied is None or one.master_ms is None):
             continue
         queue = one.topic, one.broker_name, one.queue_id
         if rules.was_reset(queue, groups[one.group], one.passed_ms, one.taken_ms):
@@ -303,7 +303,10 @@ def _older(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
         if rules.may_have_lost(one.broker_name, one.passed_ms, one.taken_ms):
             continue
         allowed = tolerance(world.timers, lags.get(number), 1)
-        over_ms = one.taken_ms - one.passed_ms - ANSWERED_MS
+        since_ms, measured_ms, bound_ms = one.passed_ms, one.taken_ms - one.passed_ms, ANSWERED_MS
+        if varies and copied is not None and one.master_ms is not None:
+            since_ms, measured_ms, bound_ms = one.master_ms, copied.to_ms - one.master_ms, SYNCHRONIZED_MS
+        over_ms = measured_ms - bound_ms
         if over_ms <= allowed.valid_up_to_ms:
             continue
         wrong = over_ms > allowed.unknown_up_to_ms
@@ -312,12 +315,12 @@ def _older(facts: CommitFacts, rules: CommitRules, groups: Mapping[str, Asker], 
             object=one.consumer,
             topic=one.topic,
             kind="answered an older offset than was committed",
-            from_ms=one.passed_ms,
+            from_ms=since_ms,
             to_ms=one.taken_ms,
-            bound_ms=ANSWERED_MS,
-            measured_ms=one.taken_ms - one.passed_ms,
+            bound_ms=bound_ms,
+            measured_ms=measured_ms,
             over_ms=over_ms,
-            formula="time-out of the query",
+            formula="SlaveSynchronize: 10 s + 3 s" if varies else "time-out of the query",
             row=_ROW,
             wrong=int(wrong),
             late=int(not wrong),

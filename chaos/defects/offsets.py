@@ -3,16 +3,18 @@ where nobody asks, and brokers that do not write it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from types import SimpleNamespace
 
 from ...actors.broker.server import Broker
 from ...clients.client_instance import FindBrokerResult
-from ...remoting.codes import MASTER_ID
+from ...remoting.codes import MASTER_ID, RequestCode
 from ...remoting.message import MessageQueue
 from ..topology import NodeKind
 from ..workloads.consumer import ConsumerNode
 from .model import Defect, checks, in_its_parts, replace_part
+
+COPIES = 4
 
 
 def _commits_only_what_it_keeps(node: ConsumerNode) -> None:
@@ -65,7 +67,32 @@ def _stops_without_writing_offsets(broker: Broker) -> None:
     replace_part(registration, "stop", leave_and_write_no_more)
 
 
+def _copies_offsets_once(broker: Broker) -> None:
+    synchronize, taken = broker._synchronize, 0
+    table = synchronize._table
+
+    async def table_once(code: RequestCode, take: Callable[[bytes], object]) -> None:
+        nonlocal taken
+        if code == RequestCode.GET_ALL_CONSUMER_OFFSET:
+            taken += synchronize.master is not None
+            if taken > COPIES:
+                return
+        await table(code, take)
+
+    replace_part(synchronize, "_table", table_once)
+
+
 DEFECTS = (
+    Defect(
+        name="slave-stops-copying-offsets",
+        what=f"a slave copies its master's consumer offsets {COPIES} times and then no more",
+        kinds=(NodeKind.SLAVE,),
+        nodes=("broker-a/1",),
+        scenario="slave-tells-offsets",
+        caught_by=checks("commits_follow_work"),
+        also=checks("duplicates"),
+        plant=in_its_parts(_copies_offsets_once),
+    ),
     Defect(
         name="broker-stops-without-writing-offsets",
         what="a broker that is stopped in order does not write what groups have committed since it last did",

@@ -22,9 +22,13 @@ from .intervals import Stretch, merged, without
 from .lost_brokers import Absence, absences
 from .named_brokers import named_to
 from .obligations import Obligation, ObligationKind, obligations
+from .quiet import earliest_effect_ms
 from .reach import faults_between
+from .roles import elects
 from .world import World
 
+SYNCHRONIZED_MS = 13_000.0
+"""`SlaveSynchronize`: each 10 s, with calls of 3 s."""
 Table = tuple[str, int, str]
 """NameServer, incarnation and broker name."""
 _HOLD_MS = 15_000.0
@@ -42,6 +46,31 @@ def offsets_vary(world: World, master: str, at_ms: float) -> bool:
     if not slaves_of(world, master):
         return False
     return any(fault.start_ms < at_ms and not world.harmless(fault) for fault in world.faults)
+
+
+def offsets_copied(world: World, master: str) -> Sequence[Stretch]:
+    """When each slave of the name has taken its master's offsets over each 10 s, for certain: nothing was done to them,
+    to a NameServer or to a link of theirs, and a registration since has told the slaves of their master."""
+
+    def found() -> Sequence[Stretch]:
+        family = (master, *slaves_of(world, master))
+        lists = {frozenset(server.name for server in world.listed(node)) for node in family}
+        moved = any(node.moves for node in world.nodes if node.name in family)
+        if len(family) == 1 or len(lists) > 1 or moved or world.acts or elects(world, master):
+            return []
+        timers = world.timers_of(*family)
+        after_ms = timers.R_ms + timers.B_ms + timers.C_ms + 2 * SYNCHRONIZED_MS
+        servers = {server.name for server in world.of_kind("name_server")}
+        taken = [
+            Stretch(earliest_effect_ms(world, fault), fault.end_ms + after_ms)
+            for fault in world.faults
+            if not world.harmless(fault) and fault.source in {*family, *servers}
+        ]
+        changes = [ms for node in family for life in world.lives_of(node) for ms in (life.start_ms, life.end_ms)]
+        taken += [Stretch(at_ms, at_ms + after_ms) for at_ms in changes if at_ms < world.end_ms]
+        return without(min(changes, default=0.0), world.end_ms, merged(taken))
+
+    return world.memoized(("offsets copied", master), found)
 
 
 def held_names(world: World) -> Mapping[Table, Sequence[Stretch]]:

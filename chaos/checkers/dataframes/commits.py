@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from ...oracle.deliveries import Asker, askers
 from ...oracle.world import World
-from ..at_slaves import slaves_that_tell
+from ..at_slaves import copied_before, slaves_that_tell
 from ..commits import Ahead, Back, Behind, CommitFacts, Older, asker_of
 from ..handed_over import given_up
 from ..uncommitted import brokers_that_tell, interval_ms
@@ -102,6 +102,7 @@ def _older(gathering: Gathering, world: World, kept: DataFrame) -> tuple[int, li
     group_of = {member: group.name for group in askers(world) for member in group.members}
     takes: list[tuple[Any, ...]] = [
         (number, row.topic, row.broker_name, row.queue_id, group_of[row.node], row.offset, row.time_ms)
+        + (copied_before(world, row.broker_name or "", row.time_ms) or (None, None))
         for number, row in enumerate(gathering.control.rows("queue_taken"))
         if row.node in group_of
     ]
@@ -109,21 +110,27 @@ def _older(gathering: Gathering, world: World, kept: DataFrame) -> tuple[int, li
         return 0, []
     nodes = {number: row.node for number, row in enumerate(gathering.control.rows("queue_taken"))}
     schema = "id int, topic string, broker_name string, queue_id int, group string, at int, taken_ms double"
+    schema += ", copied_from_ms double, copied_to_ms double"
     taken = beside(gathering.history, takes, schema)
     low_ms = F.max(F.when(F.col("offset") <= F.col("at"), F.col("time_ms"))).over(Window.partitionBy("id"))
     is_higher = F.col("low_ms").isNull() | (F.col("time_ms") > F.col("low_ms"))
+    in_time = F.col("time_ms").between(F.col("copied_from_ms"), F.col("copied_to_ms"))
+    at_master = is_higher & in_time & (F.col("node") == F.col("broker_name"))
     rows = (
         kept.join(taken, list(_PLACE))
         .where(F.col("time_ms") <= F.col("taken_ms"))
         .withColumn("low_ms", low_ms)
         .groupBy("id", *_PLACE, "at", "taken_ms")
-        .agg(F.min(F.when(is_higher, F.col("time_ms"))).alias("passed_ms"))
+        .agg(
+            F.min(F.when(is_higher, F.col("time_ms"))).alias("passed_ms"),
+            F.min(F.when(at_master, F.col("time_ms"))).alias("master_ms"),
+        )
         .orderBy("id")
         .collect()
     )
     found = [
-        Older(topic, broker_name, queue_id, group, nodes[id_], at, taken_ms, passed_ms)
-        for id_, topic, broker_name, queue_id, group, at, taken_ms, passed_ms in rows
+        Older(topic, broker_name, queue_id, group, nodes[id_], at, taken_ms, passed_ms, master_ms)
+        for id_, topic, broker_name, queue_id, group, at, taken_ms, passed_ms, master_ms in rows
         if passed_ms is not None
     ]
     return len(rows), found

@@ -12,7 +12,7 @@ from typing import Any
 from ...oracle.deliveries import askers
 from ...oracle.world import World
 from ...verdict import Verdict
-from ..at_slaves import PART_MS, slaves_that_tell
+from ..at_slaves import PART_MS, copied_before, slaves_that_tell
 from ..commits import Ahead, AtSlave, Back, Behind, CommitFacts, Forgotten, Left, Older, asker_of
 from ..commits_follow_work import judge, judged
 from ..control import Control
@@ -53,7 +53,8 @@ def facts_of(rows: Sequence[Mapping[str, Any]], control: Control, world: World) 
             low_ms = max((one["time_ms"] for one in before if one["offset"] <= row["offset"]), default=float("-inf"))
             higher = [one["time_ms"] for one in before if one["time_ms"] > low_ms]
             if higher:
-                older.append(Older(*place, row["node"], row["offset"], row["time_ms"], min(higher)))
+                taken_at = place, row["node"], row["offset"], row["time_ms"], min(higher)
+                older.append(_with_master(taken_at, before, low_ms, world))
     return CommitFacts(
         commits=sum(map(len, commits.values())),
         taken=taken,
@@ -150,15 +151,15 @@ def _left(
             key = *_holding(row), row["broker_name"], row["queue_id"], row["offset"]
             received[key] = min(received.get(key, row["time_ms"]), row["time_ms"])
     found = []
-    for row, group in given_up(control, world):
-        queue = row.topic or "", row.broker_name or "", row.queue_id or 0
-        offset = row.offset or 0
-        worked_ms = received.get((row.node, row.incarnation, row.op_id, *queue, offset - 1))
+    for drop, group in given_up(control, world):
+        queue = drop.topic or "", drop.broker_name or "", drop.queue_id or 0
+        offset = drop.offset or 0
+        worked_ms = received.get((drop.node, drop.incarnation, drop.op_id, *queue, offset - 1))
         covering = (one["time_ms"] for one in commits.get((*queue, group), ()) if one["offset"] >= offset)
         committed_ms = min(covering, default=None)
-        if worked_ms is not None and (committed_ms is None or committed_ms > row.time_ms):
-            of = *queue, group, row.node, row.incarnation, offset
-            found.append(Left(*of, row.time_ms, worked_ms, committed_ms))
+        if worked_ms is not None and (committed_ms is None or committed_ms > drop.time_ms):
+            of = *queue, group, drop.node, drop.incarnation, offset
+            found.append(Left(*of, drop.time_ms, worked_ms, committed_ms))
     return found
 
 
@@ -171,6 +172,20 @@ def _at_slaves(world: World, commits: Mapping[Place, Sequence[Mapping[str, Any]]
                 part = broker_name, group, row["node"], client, int(row["time_ms"] // PART_MS)
                 parts.setdefault(part, []).append(row["time_ms"])
     return [AtSlave(*part[:4], min(of), max(of), len(of)) for part, of in sorted(parts.items())]
+
+
+def _with_master(
+    taken_at: tuple[Place, str, int, float, float], before: Sequence[Mapping[str, Any]], low_ms: float, world: World
+) -> Older:
+    place, consumer, offset, taken_ms, passed_ms = taken_at
+    copied = copied_before(world, place[1], taken_ms)
+    at_master = [
+        one["time_ms"]
+        for one in before
+        if copied is not None and copied.from_ms <= one["time_ms"] <= copied.to_ms
+        if one["time_ms"] > low_ms and one["node"] == place[1]
+    ]
+    return Older(*place, consumer, offset, taken_ms, passed_ms, min(at_master, default=None))
 
 
 def _holding(row: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nemesrv.chaos.topology import CONSUMER_GROUP
-from nemesrv.chaos.verdict import Validity
+from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, cluster, route_of
 from tests.chaos.checkers.test_commits_follow_work import AT, CLIENTS, kinds, taken, verdict, worked
 
@@ -57,3 +57,20 @@ def test_what_was_under_way_to_a_slave_may_come_when_the_way_is_free_again() -> 
     cut = ("f1", "black_hole", "timeout", "consumer-0", "broker-a/1")
     builder = story(*BROKERS).at(104).fault(*cut).at(108).fault(*cut, end=True)
     assert verdict(committed(builder, 110)).verdict is Validity.VALID
+
+
+def test_a_slave_answers_no_older_offset_than_its_master_had_thirteen_seconds_before_it_was_lost() -> None:
+    kill = ("f1", "kill", "sigkill", "broker-a")
+
+    def taken_after(committed_s: float, *, cut_s: float | None = None) -> Verdict:
+        builder = story(*BROKERS)
+        if cut_s is not None:
+            link = ("f2", "black_hole", "timeout", "broker-a/1", "ns-0")
+            builder.at(cut_s).fault(*link).at(cut_s + 5).fault(*link, end=True)
+        committed(builder, committed_s, at="broker-a").at(200).fault(*kill)
+        return verdict(taken(builder.at(230), offset=2, node="consumer-1"))
+
+    found = taken_after(185)
+    assert (found.verdict, kinds(found)) == (Validity.INVALID, ["answered an older offset than was committed"])
+    assert taken_after(190).verdict is Validity.VALID
+    assert taken_after(185, cut_s=150).verdict is Validity.VALID  # it may not know its master
