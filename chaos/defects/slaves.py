@@ -16,12 +16,14 @@ from ...clients.client_instance import FindBrokerResult
 from ...remoting.bodies.route import BrokerData, QueueData, Row
 from ...remoting.codes import MASTER_ID, PERM_WRITE, RequestCode
 from ...remoting.command import RemotingCommand
+from ...remoting.node.network import Address
 from ..oracle.roles import NO_ID
 from ..topology import NodeKind
 from ..workloads.consumer import ConsumerNode
 from .model import Defect, checks, in_its_parts, replace_part
 
 _READS, _READS_LATE, _BACKLOG, _ACTING = "slave-reads", "slave-reads-late", "slave-backlog", "acting-master"
+COPIES_S = 60.0
 _OF_ROUTES = checks(
     "answers_are_true",
     "client_routes_are_true",
@@ -125,6 +127,17 @@ def _registers_as(broker_id: int) -> Callable[[Broker], None]:
         replace_part(broker._registration, "_request", with_another_id)
 
     return in_its_parts(plant)
+
+
+def _stops_copying(broker: Broker) -> None:
+    """Its copy ends some time after it has found its master: it serves what it has."""
+    copying, clock = broker._copying, broker._context.clock
+    copy, began_s = copying._copy, clock.monotonic_s()
+
+    async def copy_for_a_while(master: Address) -> bool:
+        return clock.monotonic_s() - began_s < COPIES_S and await copy(master)
+
+    replace_part(copying, "_copy", copy_for_a_while)
 
 
 def _says_nothing_between(broker: Broker) -> None:
@@ -261,6 +274,16 @@ DEFECTS = (
         caught_by=checks("commits_follow_work"),
         also=checks("messages_delivered", "no_acknowledged_loss", "duplicates"),
         plant=_serves_the_message_before,
+    ),
+    Defect(
+        name="slave-stops-copying",
+        what=f"a slave copies no more of its master's log {COPIES_S:g} s after its start, and serves what it has",
+        kinds=(NodeKind.SLAVE,),
+        nodes=("broker-a/1",),
+        scenario=_BACKLOG,
+        caught_by=checks("messages_delivered"),
+        also=checks("commits_follow_work", "no_acknowledged_loss", "duplicates", "prompt_answers"),
+        plant=in_its_parts(_stops_copying),
     ),
     Defect(
         name="slave-keeps-its-role",

@@ -3,7 +3,7 @@
     acknowledged ──► its queue is held, from an offset at or before it ──► nothing disturbs the way ──► D ──► due
                      queue_taken ├────────────────────────┤ queue_dropped
 
-Three rules, each of which alone makes a message due; the first moment counts. D = 5 s: a pull that waits is woken at
+Four rules, each of which alone makes a message due; the first moment counts. D = 5 s: a pull that waits is woken at
 once, and where that is missed a broker looks at its held pulls every 5 s (`PullRequestHoldService`).
 
 | rule         | due                                                                                            |
@@ -14,6 +14,9 @@ once, and where that is missed a broker looks at its held pulls every 5 s (`Pull
 |              | and H had passed since its queues changed, for until a heartbeat has brought the broker the     |
 |              | subscription's new version it may refuse pulls (code 25), and one may be left out for another;  |
 |              | and no broker had forgotten the consumer, whose heartbeats a fault held up for 120 s            |
+| copied       | D after the route of its holder has named its broker's slave alone for P + C + 31 s, and        |
+|              | nothing disturbs the two, where the master had it for 13 s in which the slave copied for        |
+|              | certain (oracle/slaves.py), in its first life                                                  |
 | quiet        | D after the group had its time to share its queues: whoever should have held it                 |
 | passed over  | when a later holding starts beyond it: its group has committed what nobody received             |
 
@@ -31,7 +34,7 @@ from typing import Any, NamedTuple
 
 from ..topology import node_of_client_id
 from .hung import most_hung_brokers
-from .intervals import Stretch, without
+from .intervals import Stretch, merged, without
 from .quiet import (
     BARELY_MS,
     aftermath_ms,
@@ -46,7 +49,7 @@ from .quiet import (
     unnoticed,
 )
 from .recorded import Fault
-from .slaves import slaves_of
+from .slaves import SYNCHRONIZED_MS, offsets_copied, slaves_of
 from .world import World
 
 PROMPT_MS = 5_000.0
@@ -121,9 +124,9 @@ def dues(
     shared: dict[tuple[str, str], list[float]] = defaultdict(list)
     for row in assigned:
         shared[row.node, row.topic or ""].append(row.time_ms)
-    routed: dict[tuple[str, str], list[tuple[float, frozenset[str]]]] = defaultdict(list)
+    routed: dict[tuple[str, str], list[tuple[float, Mapping[str, Mapping[str, str]]]]] = defaultdict(list)
     for row in routes:
-        routed[row.node, row.topic or ""].append((row.time_ms, frozenset((row.decoded or {}).get("brokers") or ())))
+        routed[row.node, row.topic or ""].append((row.time_ms, (row.decoded or {}).get("brokers") or {}))
     return Dues(world, held, shared, forgotten(world, heard), routed)
 
 
@@ -174,8 +177,10 @@ class Dues:
     """When the queues changed that a consumer has of a topic."""
     forgotten: Mapping[str, Sequence[Stretch]] = field(default_factory=dict)
     """When a broker did not know the consumer."""
-    routed: Mapping[tuple[str, str], Sequence[tuple[float, frozenset[str]]]] = field(default_factory=dict)
-    """Of a consumer and a topic: from when on its route named which brokers."""
+    routed: Mapping[tuple[str, str], Sequence[tuple[float, Mapping[str, Mapping[str, str]]]]] = field(
+        default_factory=dict
+    )
+    """Of a consumer and a topic: from when on its route named which brokers, and which addresses by id."""
     _free: dict[Any, list[Stretch]] = field(default_factory=dict)
     _quiet: dict[str, list[Stretch]] = field(default_factory=dict)
 
@@ -205,13 +210,55 @@ class Dues:
             if is_first or acked_ms > holding.start_ms:
                 return None  # where a group begins is its consumeFromWhere's to say
             return Due(holding.start_ms, holding.start_ms, "passed over", holding.node)
-        leaves_ms = self.leaving_ms(holding)
-        for start_ms, end_ms in self.free(queue, holding):
-            from_ms = max(start_ms, acked_ms)
-            end_ms = min(end_ms, leaves_ms)
-            if from_ms + PROMPT_MS <= end_ms:
-                return Due(from_ms + PROMPT_MS, from_ms, "held", holding.node)
-        return None
+        leaves_ms, found = self.leaving_ms(holding), list[Due]()
+        free = ((max(start_ms, acked_ms), end_ms, "held") for start_ms, end_ms in self.free(queue, holding))
+        at_slave = self._at_slave(queue, holding) if self._is_copied(queue[1], acked_ms) else ()
+        for from_ms, end_ms, rule in (*free, *((start_ms, end_ms, "copied") for start_ms, end_ms in at_slave)):
+            if from_ms + PROMPT_MS <= min(end_ms, leaves_ms):
+                found.append(Due(from_ms + PROMPT_MS, from_ms, rule, holding.node))
+        return min(found, default=None)
+
+    def _is_copied(self, master: str, acked_ms: float) -> bool:
+        """Whether the only slave must have the message, and its topic, too. A master that has died may come back with a
+        log that a slave's does not go on from: then it copies nothing any more."""
+        lives = self.world.lives_of(master)
+        return len(slaves_of(self.world, master)) == 1 and any(
+            one.start_ms <= acked_ms <= one.end_ms - SYNCHRONIZED_MS and one.start_ms < lives[0].end_ms
+            for one in offsets_copied(self.world, master)
+        )
+
+    def _at_slave(self, queue: Queue, holding: Holding) -> list[Stretch]:
+        """Where in the holding its consumer must read the broker's slave, and nothing keeps it from that."""
+        topic, broker, _ = queue
+        key = "at slave", topic, broker, holding.node, holding.start_ms, holding.end_ms
+        if key not in self._free:
+            world, timers = self.world, self.world.timers_of(holding.node)
+            taken = [*self._unheard(holding.node, topic), *self.forgotten.get(holding.node, ())]
+            for slave in slaves_of(world, broker):
+                faults = [*world.process_faults(holding.node), *world.process_faults(slave)]
+                faults += world.link_faults(holding.node, slave)
+                after_ms = PULL_MS + timers.C_ms + timers.H_ms
+                taken += [Stretch(earliest_effect_ms(world, fault), fault.end_ms + after_ms) for fault in faults]
+            self._free[key] = [
+                free
+                for one in self._without_master(holding.node, topic, broker)
+                if max(one.start_ms, holding.start_ms) < min(one.end_ms, holding.end_ms)
+                for free in without(max(one.start_ms, holding.start_ms), min(one.end_ms, holding.end_ms), taken)
+            ]
+        return self._free[key]
+
+    def _without_master(self, consumer: str, topic: str, broker: str) -> list[Stretch]:
+        """When its route has named the broker's slave alone for so long that a pull of the master is over, and routes
+        of other topics have followed."""
+        states = self.routed.get((consumer, topic), ())
+        ends = [*(at_ms for at_ms, _ in states[1:]), self.world.end_ms]
+        alone = merged(
+            Stretch(at_ms, end_ms)
+            for (at_ms, brokers), end_ms in zip(states, ends, strict=False)
+            if (addresses := brokers.get(broker)) and "0" not in addresses
+        )
+        after_ms = self.world.timers_of(consumer).P_ms + PULL_MS + self.world.timers.C_ms
+        return [Stretch(one.start_ms + after_ms, one.end_ms) for one in alone]
 
     def leaving_ms(self, holding: Holding) -> float:
         """From when on the consumer may have given the queue up: it says so when it has committed all that it drops,

@@ -24,6 +24,7 @@ from .named_brokers import named_to
 from .obligations import Obligation, ObligationKind, obligations
 from .quiet import earliest_effect_ms
 from .reach import faults_between
+from .recorded import OURS
 from .roles import elects
 from .world import World
 
@@ -50,13 +51,15 @@ def offsets_vary(world: World, master: str, at_ms: float) -> bool:
 
 def offsets_copied(world: World, master: str) -> Sequence[Stretch]:
     """When each slave of the name has taken its master's offsets over each 10 s, for certain: nothing was done to them,
-    to a NameServer or to a link of theirs, and a registration since has told the slaves of their master."""
+    to a NameServer or to a link of theirs, and a registration since has told the slaves of their master. Of somebody
+    else's brokers nothing is certain."""
 
     def found() -> Sequence[Stretch]:
         family = (master, *slaves_of(world, master))
         lists = {frozenset(server.name for server in world.listed(node)) for node in family}
         moved = any(node.moves for node in world.nodes if node.name in family)
-        if len(family) == 1 or len(lists) > 1 or moved or world.acts or elects(world, master):
+        theirs = any(world.made_by(node) != OURS for node in family)
+        if len(family) == 1 or len(lists) > 1 or theirs or moved or world.acts or elects(world, master):
             return []
         timers = world.timers_of(*family)
         after_ms = timers.R_ms + timers.B_ms + timers.C_ms + 2 * SYNCHRONIZED_MS
