@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ...remoting.codes import ResponseCode
+from ..oracle.recorded import Life
 from ..oracle.roles import may_be_shown, shown_ids
 from ..oracle.told_by_hand import told_by_hand
 from ..oracle.world import World
@@ -110,13 +111,19 @@ class _Judged:
         return self._not_its_table(answer) or self._not_registered(answer) or self._not_demanded(answer)
 
     def _may_wait(self, answer: RouteAnswer) -> bool:
-        """Whether the NameServer may wait for service then (needWaitForService)."""
+        """Whether the NameServer may wait for service then (needWaitForService). Its wall clock may go back."""
         wait_ms = self._world.timers_of(answer.name_server).W_ms
         return wait_ms is not None and any(
-            answer.from_ms <= life.start_ms + wait_ms + self._world.timers.delivery_ms
+            self._up_ms(life, answer) <= wait_ms + self._world.timers.delivery_ms
             for life in self._world.lives_of(answer.name_server)
             if life.start_ms <= answer.to_ms and life.end_ms >= answer.from_ms
         )
+
+    def _up_ms(self, life: Life, answer: RouteAnswer) -> float:
+        """For how long it may have been running, as it sees it."""
+        started_ms = self._world.wall_ms(life.node, life.start_ms)
+        by_its_clock = (self._world.wall_ms(life.node, at_ms) - started_ms for at_ms in (answer.from_ms, answer.to_ms))
+        return min(answer.from_ms - life.start_ms, *by_its_clock)
 
     def _processes(self, answer: RouteAnswer) -> list[Process]:
         lives = self._world.lives_of(answer.name_server)

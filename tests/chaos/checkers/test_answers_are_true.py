@@ -87,6 +87,15 @@ def test_code_1_is_right_while_a_name_server_waits_for_service() -> None:
     assert waiting(at_s=46).verdict is Validity.INVALID
 
 
+def test_a_name_server_whose_wall_clock_goes_back_waits_for_service_again() -> None:
+    def waiting(at_s: float) -> Verdict:
+        builder = story().at(60).event("harness", "clock", source="ns-0", fault_id="c", value={"step_ms": -30_000.0})
+        builder.rows[0]["value"]["timers"] = {"W_ms": 45_000.0}
+        return check(asked(builder, at_s, code=1).end(100))
+
+    assert [waiting(at_s).verdict for at_s in (50, 70, 76)] == [Validity.INVALID, Validity.VALID, Validity.INVALID]
+
+
 @pytest.mark.parametrize(
     "change",
     [
