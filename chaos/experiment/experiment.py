@@ -175,7 +175,7 @@ class Experiment:
         diallers = [one for one in scenario.implementations() if topology.kinds[one] is not NodeKind.NAME_SERVER]
         self._news = FaultNews(diallers, self._cluster.submit) if diallers else None
         stack.callback(self._links.heal_all)
-        self._processes = ProcessFaults(self._cluster, self._record, self._works_again, self._moves)
+        self._processes = ProcessFaults(self._cluster, self._record, self._works_again, self._moves, stage.clock)
         self.say(f"starting {len(topology.nodes)} nodes")
         listen, advertised, later = self._at.listen, dict(self._at.advertised), self._at.of_processes()
         plan = NodePlan(scenario=scenario, listen=listen, advertised=advertised, later=later, defect=self.defect)

@@ -12,9 +12,10 @@ import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Protocol
+from typing import Any, Protocol
 
 from ...actors.watch import NodeFailed
+from ...remoting.node.clock import Clock
 from ...remoting.node.recording import Recorder
 from ..errors import HarnessError
 from .process_faults import PROCESS_FAULTS, Kill, Pause, ProcessFault, Restart, Resume, Stop
@@ -30,9 +31,13 @@ class Processes(Protocol):
     def restart(self, name: str, *, on_effect: Callable[[], None] | None = None) -> float: ...
 
 
-def note(record: Recorder, fault_id: str, fault: ProcessFault, node: str, phase: str) -> None:
+def note(
+    record: Recorder, fault_id: str, fault: ProcessFault, node: str, phase: str, asked_ms: float | None = None
+) -> None:
     """The history's row of the fault's beginning or end."""
-    about = {"fault": fault.do, "injection": fault.injection, "source": node, "target": None}
+    about: dict[str, Any] = {"fault": fault.do, "injection": fault.injection, "source": node, "target": None}
+    if asked_ms is not None:
+        about["value"] = {"asked_ms": asked_ms}
     record("fault", fault_id=fault_id, phase=phase, **about)
 
 
@@ -50,9 +55,11 @@ class ProcessFaults:
         record: Recorder,
         restarted: Callable[[str], object] = lambda _node: None,
         moves: Callable[[str], object] = lambda _node: None,
+        clock: Clock | None = None,
     ) -> None:
         """`restarted` is called with each node whose next process works, `moves` with each whose next process is to
-        listen elsewhere, before there is one."""
+        listen elsewhere, before there is one. `clock`: the history's, for when each clean stop was asked for."""
+        self._clock = clock
         self._processes, self._record, self._restarted, self._moves = processes, record, restarted, moves
         self._active: dict[str, tuple[str, ProcessFault]] = {}
         self._begun = 0
@@ -152,10 +159,11 @@ class ProcessFaults:
                 )
             self._begun += 1
             fault_id = fault_id or f"{fault.do}-{self._begun}"
+            asked_ms = 1000 * self._clock.monotonic_s() if isinstance(fault, Stop) and self._clock else None
 
             def took_effect() -> None:
                 self._active[node] = (fault_id, fault)
-                note(self._record, fault_id, fault, node, "start")
+                note(self._record, fault_id, fault, node, "start", asked_ms)
 
             try:
                 getattr(self._processes, fault.done_by)(node, on_effect=took_effect)

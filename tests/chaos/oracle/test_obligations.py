@@ -7,10 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from nemesrv.chaos.oracle.causes import process_causes
 from nemesrv.chaos.oracle.obligations import ObligationKind, downs, flapping_routes, obligations
 from nemesrv.chaos.oracle.recorded import Fault, Life, NodeInfo
 from nemesrv.chaos.oracle.windows import Timers
 from nemesrv.chaos.oracle.world import World
+from tests.chaos.builder import cluster
 
 LINK = ("black_hole", "toxiproxy.bandwidth.rate=0", "broker-a", "ns-0", "both")
 KILL = ("kill", "sigkill", "broker-a", None, None)
@@ -285,3 +287,14 @@ def test_a_clean_stop_is_down_when_it_is_over() -> None:
 
 def test_a_broker_that_comes_and_goes_is_not_down() -> None:
     assert gone(world(fault(DEAF, 100, 300))) == []
+
+
+@pytest.mark.parametrize(("asked_s", "began_s"), [(87, 87), (99.9, 94), (None, 94)])
+def test_a_clean_stop_began_when_it_was_asked_for_and_at_least_as_early_as_it_may_have_unregistered(
+    asked_s: float | None, began_s: float
+) -> None:
+    """Apache's broker 5.3.3 told two NameServers, and its process ended 13 s later."""
+    value = None if asked_s is None else {"asked_ms": asked_s * 1000}
+    told = cluster(name_servers=2, brokers=("broker-a",)).at(100).fault("s", "stop", "sigterm", "broker-a", value=value)
+    stop, *_ = process_causes(told.end(200).facts()[1], "broker-a")
+    assert stop.start_ms == began_s * 1000
