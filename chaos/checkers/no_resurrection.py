@@ -166,7 +166,8 @@ def _returns(
         if dropped_ms is None:
             continue
         topics += 1
-        again = [(min(st.s - from_ms, to_ms - st.s), st) for st in stretches if st.present and st.s > from_ms]
+        since_ms = max(from_ms, dropped_ms)  # a topic's first row names who is in the table
+        again = [(min(st.s - from_ms, to_ms - st.s), st) for st in stretches if st.present and st.s > since_ms]
         if again:
             reaches_ms, worst = max(again, key=lambda one: one[0])
             found.append(_Return(reaches_ms, topic, worst, dropped_ms))

@@ -47,6 +47,15 @@ def test_a_dead_broker_that_stays_dropped_is_valid() -> None:
     )
 
 
+def test_a_topic_that_another_of_the_name_brings_while_a_broker_hangs_names_it_until_it_expires() -> None:
+    """Random scenario 74206: a slave was paused, and its master registered a topic for the first time."""
+    builder = cluster().at(2).route("ns-0", "orders", *BOTH)
+    builder.at(100).fault("f1", "pause", "sigstop", "broker-a").at(101).route("ns-0", "new", *BOTH)
+    builder.at(220).route("ns-0", "new", "broker-b").route("ns-0", "orders", "broker-b")
+    verdict = check(builder.at(300).fault("f1", "pause", "sigstop", "broker-a", end=True).end(360))
+    assert (verdict.verdict, verdict.violations) == (Validity.VALID, 0)
+
+
 def test_a_dead_broker_that_returns_to_a_table_is_invalid() -> None:
     verdict = check(crash((150, "ns-0", BOTH), (160, "ns-0", ("broker-b",))))
     assert (verdict.verdict, verdict.violations) == (Validity.INVALID, 1)
