@@ -99,6 +99,20 @@ def test_a_message_that_is_committed_past_and_never_received_is_wrong() -> None:
     assert (found.verdict, kinds(found)) == (Validity.INVALID, ["committed past, and not received"])
 
 
+def test_whose_queue_it_was_is_not_known_where_a_stranger_has_a_brokers_address() -> None:
+    """A random scenario with acts by hand, 75042: one queue, pulled and committed under two names."""
+    told = committed(sent(worked(story(topic="orders"), 3), 104, 3), 105, 4, 3)
+    about = {
+        "type": "ok",
+        "fault_id": "act-1",
+        "target": "ns-0",
+        "broker_name": "broker-x",
+        "address": "10.9.9.9:10911",
+    }
+    told.at(90).event("admin", "admin", f="register", duration_ms=5, value={"topics": {"orders": 4}}, **about)
+    assert verdict(told).verdict is Validity.UNKNOWN
+
+
 def test_a_commit_beyond_the_end_of_its_queue_is_wrong_when_its_message_comes() -> None:
     assert verdict(sent(committed(worked(story(), 3), 105, 9, 3), 120, 5)).verdict is Validity.INVALID
 
