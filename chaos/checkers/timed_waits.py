@@ -405,8 +405,9 @@ class Waits(Process):
         return isolated, avoided
 
     def _unanswered(self) -> Iterator[Act]:
-        """How long after each try that ran out its broker was isolated."""
-        if not avoids(self.world, self.life.node):
+        """How long after each try that ran out its broker was isolated; sends that choose their queue by a key
+        (`sendSelectImpl`) isolate nobody."""
+        if not avoids(self.world, self.life.node) or self.world.workload.get("ordered"):
             return
         rows = [run for run in self._rows("broker_isolated") if run.row.f == "isolated"]
         at_ms, latest_ms = [run.ended_ms for run in rows], self.timers.delivery_ms

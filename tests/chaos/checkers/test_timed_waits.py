@@ -184,10 +184,11 @@ def test_a_pause_of_the_node_lengthens_its_waits() -> None:
     assert late in [found.object for found in wrong(told(9))]
 
 
-def producers(**run: Any) -> HistoryBuilder:
+def producers(ordered: bool = False, **run: Any) -> HistoryBuilder:
     """Three brokers of 4 queues each and a producer that sends 4 times a second."""
     names = ("broker-a", "broker-b", "broker-c")
-    told = cluster(1, names, ("producer-0",), workload={"sends_per_s": 4.0, "topic": "orders"}, **run)
+    workload = {"sends_per_s": 4.0, "topic": "orders", "ordered": ordered}
+    told = cluster(1, names, ("producer-0",), workload=workload, **run)
     queues = {"brokers": {name: {"0": address_of(name)} for name in names}, "queues": {n: [4, 4, 6, 0] for n in names}}
     told.event("producer-0", "route_changed", topic="orders", value=queues)
     told.at(5).event("ns-0", "scheduled_task", f="scanNotActiveBroker", duration_ms=0.0)
@@ -217,13 +218,18 @@ def test_a_broker_is_isolated_as_long_as_its_latency_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("enabled", "missing", "found"),
-    [(True, False, []), (True, True, [("after each try without an answer", False)]), (False, True, [])],
+    ("enabled", "missing", "ordered", "found"),
+    [
+        (True, False, False, []),
+        (True, True, False, [("after each try without an answer", False)]),
+        (False, True, False, []),
+        (True, True, True, []),
+    ],
 )
-def test_every_try_without_an_answer_isolates_its_broker(
-    enabled: bool, missing: bool, found: list[tuple[str, bool]]
+def test_every_try_without_an_answer_isolates_its_broker_but_where_a_key_chooses_the_queue(
+    enabled: bool, missing: bool, ordered: bool, found: list[tuple[str, bool]]
 ) -> None:
-    told = producers(settings={"producer-0": {"sendLatencyFaultEnable": enabled}})
+    told = producers(ordered, settings={"producer-0": {"sendLatencyFaultEnable": enabled}})
     row = {"f": "send", "op_id": "op-1", "address": address_of("broker-a"), "attempt": 0, "duration_ms": 3000.0}
     told.at(20).event("producer-0", "timed_out", value={"attempt_ms": 3000.0}, **row)
     if not missing:
