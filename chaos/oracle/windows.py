@@ -97,7 +97,9 @@ def flapping_of(timers: Timers, loss: Loss, stream: str | None = None, delay: De
     next registration comes with the next tick: present B of every R.
     """
     t, row = timers, str(Loss.BACKWARD_PROXY)
-    if t.h_ms is not None or not t.Z:
+    if (
+        t.h_ms is not None or not t.Z or t.F_ms is not None
+    ):  # one that asks first closes its channel by the question, too
         return None
     turn = Flapping(t.R_ms + t.B_ms, t.B_ms, -t.B_ms % t.R_ms, "B of every R", row)
     if loss is Loss.BACKWARD_PROXY:

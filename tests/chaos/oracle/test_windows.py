@@ -73,6 +73,7 @@ SECTION_2: list[tuple[str, Timers, Any, Any]] = [
     ("NS→broker loss, byte proxy: 6 of every 30", V4, turn(V4), (6, 24)),
     ("NS→broker loss, byte proxy: 24 of every 30", V5, turn(V5), (24, 6)),
     ("NS→broker loss, byte proxy: no figure", ACTING, turn(ACTING), None),
+    ("NS→broker loss, byte proxy, forceRegister=false: no figure", V5, turn(V5.with_(F_ms=24_000)), None),
     ("timeout toxic: the broker gives up", V4, drop(V4, Loss.DROPPED), (0, 36)),
     ("timeout toxic: the broker gives up", V5, drop(V5, Loss.DROPPED), (0, 54)),
     ("reset toxic: at the next registration", V4, drop(V4, Loss.RESET), (0, 30)),
