@@ -103,6 +103,8 @@ def bound(world: World, client: str, operation: str, moment: Moment, *, routed: 
         if idle := _may_stay_idle(world, client, moment, queues, consumers, missing):
             return Window(0, NEVER, "never", idle)
         shares = _shares(world, client, moment, queues, consumers, missing, gone, learns)
+        if leave is not None and not waits.latest_ms and leave.latest_ms > shares.latest_ms < NEVER:
+            shares = waits  # its queues may lie on what it has to leave first, and by then the others are there
         waits = max(waits, shares, key=lambda window: window.latest_ms)
         if waits.latest_ms == NEVER:
             return waits

@@ -194,6 +194,22 @@ ODD = {
         },
         settle_s=200,
     ),
+    "one queue for each of three brokers, of which one hangs when another has just come back": Odd(
+        [
+            {"at_s": 0, "do": "pause", "nodes": ["broker-b"]},
+            {"at_s": 106.918, "do": "resume", "nodes": ["broker-b"]},
+            {"at_s": 107.418, "do": "cut", "links": ["broker-b <-> name_servers"]},
+            {"at_s": 107.468, "do": "heal"},
+            {"at_s": 173.526, "do": "pause", "nodes": ["broker-c"]},
+            {"at_s": 284.528, "do": "resume", "nodes": ["broker-c"]},
+        ],
+        "consumer-stops-consuming",
+        "messages_delivered",
+        cluster={"name_servers": 3, "brokers": 3},
+        workload={"queues": 1, "producers": 1},
+        phases={"consumer-1": 2.0},
+        settle_s=200,
+    ),
     "a fault before the only NameServer of a consumer joins": Odd(
         [
             {"at_s": 20, "do": "reset", "links": ["clients <-> chosen"]},
