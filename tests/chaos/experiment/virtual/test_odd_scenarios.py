@@ -207,7 +207,7 @@ ODD = {
         "messages_delivered",
         cluster={"name_servers": 3, "brokers": 3},
         workload={"queues": 1, "producers": 1},
-        phases={"consumer-1": 2.0},
+        config={"clients": {"pollNameServerInterval": 5_000}},
         settle_s=200,
     ),
     "a fault before the only NameServer of a consumer joins": Odd(
