@@ -26,6 +26,7 @@ from ..verdict import Finding
 from .commits import AtSlave, CommitFacts, Copied
 from .control import Control, Row
 from .findings import counted, tolerated
+from .known_brokers import MASTER_ID
 from .lateness import LagWindow
 from .tolerance import tolerance
 
@@ -122,7 +123,7 @@ class _Routes:
             addresses = ((row.decoded or {}).get("brokers") or {}).get(one.broker_name)
             held.pop(row.topic or "", None)
             if addresses:
-                held[row.topic or ""] = addresses.get("0", "") not in ("", *self._slaves.get(one.slave, ()))
+                held[row.topic or ""] = addresses.get(MASTER_ID, "") not in ("", *self._slaves.get(one.slave, ()))
             if not held or not all(held.values()):
                 since_ms = math.inf
             elif since_ms == math.inf:

@@ -25,6 +25,7 @@ from ..verdict import Finding
 from .commits import CommitFacts, Left
 from .control import Control, Row
 from .findings import counted, tolerated
+from .known_brokers import MASTER_ID
 from .lateness import LagWindow
 from .tolerance import tolerance
 from .uncommitted import brokers_that_tell
@@ -129,4 +130,4 @@ class _Routes:
         rows = self._of.get((one.consumer, one.incarnation, one.topic), [])
         at = bisect_right(rows, at_ms, key=lambda row: row.time_ms)
         brokers = ((rows[at - 1].decoded or {}).get("brokers") or {}) if at else {}
-        return "0" in brokers.get(one.broker_name, {})
+        return MASTER_ID in brokers.get(one.broker_name, {})

@@ -361,21 +361,11 @@ class Waits(Process):
 
     def _heard(self) -> Mapping[str, Sequence[float]]:
         """When each broker of ours handled a heartbeat of this node."""
-        return self._at_brokers("client_heartbeat")
+        return self.at_brokers("client_heartbeat")
 
     def _forgotten(self) -> Mapping[str, Sequence[float]]:
         """When each broker of ours forgot a channel of this node."""
-        return self._at_brokers("client_gone")
-
-    def _at_brokers(self, event: str) -> Mapping[str, Sequence[float]]:
-        def found() -> Mapping[str, Mapping[str, Sequence[float]]]:
-            of: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-            for row in self.control.rows(event):
-                of[node_of_client(row)][row.node].append(row.time_ms)
-            return of
-
-        made: Mapping[str, Mapping[str, Sequence[float]]] = self.control.memoized(("at brokers", event), found)
-        return made.get(self.life.node, {})
+        return self.at_brokers("client_gone")
 
     # -- a producer's fault strategy
 

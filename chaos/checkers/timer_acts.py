@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from ..faults.losses import Loss
 from ..oracle.causes import Cause, leave_ms
+from ..oracle.deliveries import node_of_client
 from ..oracle.recorded import Life
 from ..oracle.schedules import Troubles, pauses
 from ..oracle.world import World
@@ -127,6 +128,18 @@ class Process:
         for address, start_ms in since.items():
             found[address].append((start_ms, math.inf))
         return found
+
+    def at_brokers(self, event: str) -> Mapping[str, Sequence[float]]:
+        """When each broker of ours wrote such a row of this client, `client_heartbeat` or `client_gone`."""
+
+        def found() -> Mapping[str, Mapping[str, Sequence[float]]]:
+            of: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+            for row in self.control.rows(event):
+                of[node_of_client(row)][row.node].append(row.time_ms)
+            return of
+
+        made: Mapping[str, Mapping[str, Sequence[float]]] = self.control.memoized(("at brokers", event), found)
+        return made.get(self.life.node, {})
 
     def finding(self, task: str, kind: str, row: str, acts: Iterable[Act]) -> Iterator[Finding]:
         """One of all acts of a timer; measured is the first that was out of time, else the one nearest to it."""

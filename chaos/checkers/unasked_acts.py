@@ -28,7 +28,6 @@ from ..oracle.quiet import calm
 from ..oracle.recorded import OURS
 from ..oracle.schedules import HEARTBEAT, POLL, REBALANCE
 from ..verdict import Finding
-from .control import Row
 from .findings import NEVER, lasted
 from .known_brokers import MASTER_ID
 from .timer_acts import Process, Run, by_process
@@ -160,30 +159,19 @@ class Unasked(Process):
         rebalance had begun before may go on meanwhile, A longer for each broker that hangs."""
         examined, wrong = 0, list[float]()
         under_way_ms = self.timers.A_ms * len(self.brokers) + self.timers.delivery_ms
-        for row in self._heard():
-            address = self.world.address_at(row.node, row.time_ms) or ""
-            if address not in self.named or not self.life.start_ms <= row.time_ms < self.end_ms:
+        heard = self.at_brokers("client_heartbeat")
+        for broker, at_ms in ((broker, at_ms) for broker, times in heard.items() for at_ms in times):
+            address = self.world.address_at(broker, at_ms) or ""
+            if address not in self.named or not self.life.start_ms <= at_ms < self.end_ms:
                 continue
-            until_ms = self._named_until(address, row.time_ms)
-            if self.held(until_ms, row.time_ms) or self._may_be_late(row.node, until_ms, row.time_ms):
+            until_ms = self._named_until(address, at_ms)
+            if self.held(until_ms, at_ms) or self._may_be_late(broker, until_ms, at_ms):
                 continue
             examined += 1
-            forgotten_ms = self._forgotten_ms(address, row.time_ms)
-            if forgotten_ms is not None and forgotten_ms + under_way_ms < row.time_ms:
-                wrong.append(row.time_ms)
+            forgotten_ms = self._forgotten_ms(address, at_ms)
+            if forgotten_ms is not None and forgotten_ms + under_way_ms < at_ms:
+                wrong.append(at_ms)
         return examined, sorted(wrong)
-
-    def _heard(self) -> Sequence[Row]:
-        """The client's heartbeats, as brokers received them."""
-
-        def found() -> Mapping[str, Sequence[Row]]:
-            of: dict[str, list[Row]] = defaultdict(list)
-            for row in self.control.rows("client_heartbeat"):
-                of[node_of_client(row)].append(row)
-            return of
-
-        of: Mapping[str, Sequence[Row]] = self.control.memoized("heard of clients", found)
-        return of.get(self.life.node, ())
 
     def _may_be_late(self, broker: str, from_ms: float, to_ms: float) -> bool:
         """Whether what is sent to the broker by `from_ms` may arrive by `to_ms` only."""

@@ -83,7 +83,7 @@ def leave_ms(world: World) -> float:
     Apache's broker then has more to end (13 s of RocketMQ's were seen); the longest of the run, where that is known."""
     asked = ((fault.start_ms, fault.value.get("asked_ms")) for fault in world.faults if isinstance(fault.kind, Stop))
     took_ms = [start_ms - float(asked_ms) for start_ms, asked_ms in asked if asked_ms is not None]
-    return max(UNREGISTER_MS * len(world.of_kind("name_server")), *took_ms, 0.0)
+    return max([UNREGISTER_MS * len(world.of_kind("name_server")), *took_ms])
 
 
 def process_causes(world: World, node: str, on: str = "broker") -> Sequence[Cause]:

@@ -91,15 +91,13 @@ class Flapping(NamedTuple):
 
 def flapping_of(timers: Timers, loss: Loss, stream: str | None = None, delay: Delay | None = None) -> Flapping | None:
     """How the route comes and goes when registrations land and their answers do not; None where it does not, or where
-    the table has no figure (a broker that acts as master).
+    the table has no figure (a broker that acts as master, or one that asks before it registers).
 
     The broker gives a registration up after B and closes its channel (Z); the NameServer sees that close, and the
     next registration comes with the next tick: present B of every R.
     """
     t, row = timers, str(Loss.BACKWARD_PROXY)
-    if (
-        t.h_ms is not None or not t.Z or t.F_ms is not None
-    ):  # one that asks first closes its channel by the question, too
+    if t.h_ms is not None or t.F_ms is not None or not t.Z:
         return None
     turn = Flapping(t.R_ms + t.B_ms, t.B_ms, -t.B_ms % t.R_ms, "B of every R", row)
     if loss is Loss.BACKWARD_PROXY:
