@@ -21,11 +21,10 @@ from .book import CLIENT_ID, Book, addresses_in
 from .line import Line
 from .marks import client_id, host_of
 from .routes import route_of
+from .signs import LEAVING_MS
 from .sources import BROKER, Source
 from .writing import Rows
 
-_STOPS_MS = 300_000
-"""So long may a broker take to stop that says at the end that it has."""
 _BOOT_MS = 180_000.0
 _SAME_MS = 1_200.0
 _FIRST_MS = 10_000.0
@@ -63,7 +62,7 @@ class DiallerLog:
             self._line(line)
             is_last = number + 1 == len(lines) or number + 1 in begins
             since_ms = line.stamp_ms - self._unregistered_ms
-            if line.event == "server_stopped" and since_ms < _STOPS_MS:
+            if line.event == "server_stopped" and since_ms < LEAVING_MS:
                 self._put(line, "stopped")
                 self._unregistered_ms = -1e18
             elif is_last and since_ms < 10_000:

@@ -21,7 +21,7 @@ from ..faults.losses import Loss
 from ..oracle.windows import drop_window
 from .candidates import ENDS_PROCESS, Candidate
 from .modes import CERTAINLY_NOT, Mode, gain, normal
-from .signs import CLOSES, WORKS, Edge, Kind, Seen, Sign
+from .signs import CLOSES, LEAVING_MS, WORKS, Edge, Kind, Seen, Sign
 
 CANNOT = -6.0
 """A sign that gains no more than this ends a fit."""
@@ -37,8 +37,6 @@ CLOCKS_MS, LATE_WORTH = 10_000.0, 0.5
 CONFLICT = 6.0
 NOT_LEFT = 10.0
 """Of a clean stop whose unregistration a NameServer's log does not have: it cannot be left out."""
-LEAVING_MS = 300_000.0
-"""So long, at most, a broker that takes its leave takes to end."""
 RESTARTS_MS = 60_000.0
 BEARS = -8.0
 """So much of what hardly goes with a fault, one behind the other, ends a fit, too."""

@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 from ..oracle.timers import Timers
 
 Row = Mapping[str, Any]
+LEAVING_MS = 300_000.0
+"""So long, at most, a broker that takes its leave takes to end."""
 INFINITE = math.inf
 HARNESS = frozenset({"harness", "prober", "admin", "clocks", "toxiproxy"})
 """Who has rows and no log."""
