@@ -96,7 +96,7 @@ class ClientRows:
         self._open: dict[int, str] = {}
         self._dials: list[tuple[float, str]] = []
         self._refusing: set[str] = set()
-        self._asked_for: set[tuple[int, int]] = set()
+        self._asked_for: dict[int, set[int]] = {}
         self._attempts: dict[tuple[int, int], _Attempt] = {}
         self._sends: dict[str, _Send] = {}
         self._pulls: dict[tuple[int, int], _Pull] = {}
@@ -177,19 +177,24 @@ class ClientRows:
             self._put(at_ms, "channel", f="connect_failed", address=self._brokers[broker], value=value)
 
     def _asks_and_answers(self, one: Observation) -> None:
-        """An answer that no request of its connection waits for."""
+        """An answer that no request of its connection waits for.
+
+        Of connections that these rows saw opened and not closed: one that its client has closed still brings what was
+        under way, to nobody, and one of before the rows began (its client's start failed) may have been asked then.
+        """
         match one:
-            case Asked() if not one.oneway:
-                self._asked_for.add((one.connection, one.opaque))
-            case Answered():
-                key = one.connection, one.opaque
-                if key not in self._asked_for:
+            case Opened():
+                self._asked_for[one.connection] = set()
+            case Asked() if not one.oneway and one.connection in self._asked_for:
+                self._asked_for[one.connection].add(one.opaque)
+            case Answered() if (asked_for := self._asked_for.get(one.connection)) is not None:
+                if one.opaque not in asked_for:
                     address = self._brokers.get(one.front) or self._look_ups.name_servers.get(one.front)
                     value = {"reason": f"code {one.code} to opaque {one.opaque}"}
                     self._put(one.at_ms, "unasked_answer", address=address, value=value)
-                self._asked_for.discard(key)
+                asked_for.discard(one.opaque)
             case Closed():
-                self._asked_for = {key for key in self._asked_for if key[0] != one.connection}
+                self._asked_for.pop(one.connection, None)
             case _:
                 pass
 

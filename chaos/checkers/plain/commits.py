@@ -39,7 +39,7 @@ def facts_of(rows: Sequence[Mapping[str, Any]], control: Control, world: World) 
         if broadcasting and row["role"] != "consumer":
             at_brokers += 1
             continue
-        said = row["node"] if broadcasting else _value(row)["group"]
+        said = row["node"] if broadcasting else value_of(row)["group"]
         for group in groups:
             if asker_of(group.name) == said and group.topic in ("", row["topic"]):
                 commits[row["topic"], row["broker_name"], row["queue_id"], group.name].append(row)
@@ -93,7 +93,7 @@ def _ahead(
             continue
         received_ms = received.get((place, offset))
         if received_ms is None or received_ms > first["time_ms"]:
-            by = _value(first).get("client")
+            by = value_of(first).get("client")
             acked_ms = acked.get((place, offset))
             found.append(Ahead(*place, offset, first["time_ms"], by, acked_ms, received_ms))
     return found
@@ -167,7 +167,7 @@ def _at_slaves(world: World, commits: Mapping[Place, Sequence[Mapping[str, Any]]
     slaves, parts = slaves_that_tell(world), dict[tuple[str, str, str, str, int], list[float]]()
     for (_, broker_name, _, group), of_place in commits.items():
         for row in of_place:
-            client = _value(row).get("client")
+            client = value_of(row).get("client")
             if row["node"] in slaves and client is not None:
                 part = broker_name, group, row["node"], client, int(row["time_ms"] // PART_MS)
                 parts.setdefault(part, []).append(row["time_ms"])
@@ -197,7 +197,7 @@ def _forgotten(commits: Mapping[Place, Sequence[Mapping[str, Any]]]) -> list[For
     for place, of_place in commits.items():
         last: dict[tuple[str, int], Mapping[str, Any]] = {}
         for row in of_place:
-            told, before = last.get((row["node"], row["incarnation"])), _value(row).get("before")
+            told, before = last.get((row["node"], row["incarnation"])), value_of(row).get("before")
             if told is not None and before is not None and before < told["offset"]:
                 found.append(Forgotten(*place, before, told["offset"], row["time_ms"], told["time_ms"]))
             last[row["node"], row["incarnation"]] = row
@@ -208,7 +208,7 @@ class _FirstPast:
     """The first commit of a queue past an offset; of those at one time the one of the first client."""
 
     def __init__(self, commits: Sequence[Mapping[str, Any]]) -> None:
-        self._commits = sorted(commits, key=lambda row: (row["time_ms"], _value(row).get("client") or ""))
+        self._commits = sorted(commits, key=lambda row: (row["time_ms"], value_of(row).get("client") or ""))
         self._highest = list(accumulate((row["offset"] for row in self._commits), max))
 
     def of(self, offset: int) -> Mapping[str, Any] | None:
@@ -221,7 +221,7 @@ def _back(commits: Mapping[Place, Sequence[Mapping[str, Any]]]) -> list[Back]:
     for place, of_place in commits.items():
         last: dict[tuple[str, int], float] = {}
         for row in of_place:
-            process, value = (row["node"], row["incarnation"]), _value(row)
+            process, value = (row["node"], row["incarnation"]), value_of(row)
             if (value.get("before") or -1) > row["offset"]:
                 at_ms, before_ms = row["time_ms"], last.get(process)
                 found.append(Back(*place, row["offset"], value["before"], at_ms, before_ms, value.get("client")))
@@ -233,7 +233,8 @@ def _order(row: Mapping[str, Any]) -> tuple[float, str, int, int]:
     return row["time_ms"], row["node"], row["incarnation"], row["seq"]
 
 
-def _value(row: Mapping[str, Any]) -> Mapping[str, Any]:
+def value_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Its `value`, whether it is an object or its JSON text."""
     value = row["value"]
     found: Mapping[str, Any] = json.loads(value) if isinstance(value, str) else value
     return found

@@ -1,5 +1,5 @@
 """What the Spark queries of dataframes/ count of the traffic, in plain Python over a history's rows.
-The counts are the same (test_plain_judging.py); of what is wrong no first ones are kept."""
+The counts are the same (test_plain_judging.py); of what is wrong only answers that nobody asked for are kept."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 from ...oracle.intervals import Stretch
 from ...oracle.world import World
 from ...topology import broker_name
-from ...verdict import Verdict
+from ...verdict import FINDINGS_MAX, Verdict
 from .. import CHECKS
-from ..answers_asked_for import Answers
+from ..answers_asked_for import Answers, Unasked
 from ..broker_uses import BrokerUses, Use, Uses, lost_at
 from ..control import Control
 from ..dead_brokers_avoided import judged_absences, measured_lags
@@ -22,6 +22,7 @@ from ..order_kept import Order
 from ..prompt_answers import Times, bound_ms, of_name_servers, sends, shared
 from ..route_tables import exists
 from ..timed import Timed, Who, level_of
+from .commits import value_of
 from .repeats import repeats
 
 Rows = Sequence[Mapping[str, Any]]
@@ -48,7 +49,12 @@ def judges_of_traffic(rows: Rows, control: Control, world: World) -> dict[str, C
 def _answers(rows: Rows) -> Answers:
     answered = sum(row["event"] in ("send_attempt", "pull", "name_server_call") and row["type"] == "ok" for row in rows)
     unasked = [row for row in rows if row["event"] == "unasked_answer"]
-    return Answers(answered, len(unasked), tuple(sorted({row["address"] for row in unasked if row["address"]})))
+    peers = tuple(sorted({row["address"] for row in unasked if row["address"]}))
+    first = [
+        Unasked(row["time_ms"], row["node"], row["address"] or "", value_of(row)["reason"])
+        for row in unasked[:FINDINGS_MAX]
+    ]
+    return Answers(answered, len(unasked), peers, tuple(first))
 
 
 def _uses(rows: Rows, control: Control, world: World) -> BrokerUses:

@@ -408,3 +408,19 @@ def test_an_answer_that_nobody_asked_for_is_told_of_a_node_of_the_run(told: bool
     story.answer(40, 1, "broker-a", asked).answer(50, 1, "broker-a", asked)
     unasked = [(row["at"], row["address"]) for row in story.told("unasked_answer")]
     assert unasked == ([(20, BROKERS["broker-a"]), (50, BROKERS["broker-a"])] if told else [])
+
+
+def test_what_was_under_way_when_the_client_closed_was_asked_for() -> None:
+    story = Story(told=True).open(0, 1, "broker-a")
+    asked = story.send(10, 1, "broker-a", "K1")
+    story.of.saw(Closed(at_ms=20, front="broker-a", connection=1, by=By.CLIENT))
+    story.answer(30, 1, "broker-a", asked)
+    assert story.told("unasked_answer") == []
+
+
+def test_what_a_client_asked_whose_start_failed_is_not_said_of_the_next_one() -> None:
+    of_the_next_one = Story(told=True)
+    of_the_next_one.answer(20, 1, "broker-a", 7)
+    asked = of_the_next_one.send(30, 1, "broker-a", "K1")
+    of_the_next_one.answer(40, 1, "broker-a", 8).answer(50, 1, "broker-a", asked)
+    assert of_the_next_one.told("unasked_answer") == []
