@@ -473,6 +473,8 @@ def find(name_or_path: str, sets: Sequence[str] = (), implementation: str | None
         return load(known[name_or_path], sets, implementation)
     path = Path(name_or_path)
     if path.suffix not in (".yaml", ".yml") and not path.exists():
-        allowed = f"a YAML file or one of {', '.join(known)}{nearest(name_or_path, known)}"
+        first = shipped()
+        others = f"and {len(known) - len(first)} more, which `nemesrv scenarios` lists"
+        allowed = f"a YAML file or one of {', '.join(first)}, {others}{nearest(name_or_path, known)}"
         raise ScenarioError(name_or_path, "SCENARIO", repr(name_or_path), allowed)
     return load(path, sets, implementation)

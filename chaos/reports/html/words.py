@@ -98,7 +98,7 @@ def _nearest(valid: Sequence[Verdict]) -> str:
     if not shares:
         return ""
     _, v = max(shares, key=lambda pair: pair[0])
-    return f"; nearest to its bound was {v.name}, {seconds(v.measured['max_ms'])} of {seconds(v.allowed['bound_ms'])}"
+    return f"; nearest to its bound was {v.name}, {seconds(v.measured['max_ms'])} of {allowed_sentence(v)}"
 
 
 _BAD = ("fail", "info")

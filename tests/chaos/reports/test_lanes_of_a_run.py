@@ -243,6 +243,18 @@ def test_what_came_nearest_to_its_bound_is_told_by_the_bound_with_its_tolerance(
     assert "nearest to its bound was routes_converge, 9.0 s of 33.0 s" in told
 
 
+def test_what_only_its_tolerance_allowed_stands_beside_the_bound_with_the_tolerance() -> None:
+    late = Verdict(
+        name="timers_kept",
+        verdict=Validity.VALID,
+        examined=40,
+        measured={"max_ms": 1_500.0},
+        allowed={"bound_ms": 1_000.0, "formula": "J", "tolerance_ms": 700.0},
+    )
+    told = sentence([late], World.of_rows(builder().rows))
+    assert "nearest to its bound was timers_kept, 1.5 s of 1.0 s (J), tolerance 0.7 s." in told
+
+
 def test_addresses_become_names_only_where_they_are_whole() -> None:
     names = Names(World.of_rows(builder().rows))
     assert names("127.0.0.1:9876 answered, 127.0.0.1:98765 did not") == "ns-0 answered, 127.0.0.1:98765 did not"
