@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -70,10 +71,16 @@ class JavaCommand:
 
     def words(self) -> list[str]:
         """The command line."""
-        defines = {"user.home": str(self.user_home), "rocketmq.home.dir": str(self.home), **self.properties}
+        defines = {"user.home": str(self.user_home), "rocketmq.home.dir": str(self.home)}
+        defines |= {"java.io.tmpdir": str(self.temporary), **self.properties}
         flags = [*self.flags, f"-XX:ErrorFile={self.user_home}/hs_err_%p.log"]
         flags += [f"-D{key}={value}" for key, value in defines.items()]
         return ["java", *flags, "-cp", self.class_path, self.main, *self.arguments]
+
+    @property
+    def temporary(self) -> Path:
+        """For its temporary files, there while it runs: Netty never removes the key pair that each server makes."""
+        return self.user_home / "tmp"
 
     def environ(self) -> dict[str, str]:
         ours = {key: value for key, value in os.environ.items() if key != "NAMESRV_ADDR"}
@@ -129,7 +136,7 @@ class JavaProgram:
     def start(self) -> None:
         """It runs; what it has to say follows. JavaDied when there is no java."""
         loop = asyncio.get_running_loop()
-        for folder in (self._command.home, self._command.user_home, self._output.parent):
+        for folder in (self._command.home, self._command.temporary, self._output.parent):
             folder.mkdir(parents=True, exist_ok=True)
         self._file = os.open(self._output, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         self._over = loop.create_future()
@@ -275,6 +282,7 @@ class JavaProgram:
         if self._process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
+        shutil.rmtree(self._command.temporary, ignore_errors=True)
         self._over.set_result(code)
         if not self._asked and self._ended is not None:
             self._ended(code)

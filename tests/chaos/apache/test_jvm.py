@@ -57,6 +57,23 @@ def test_it_is_ready_when_it_says_so_and_ends_when_it_is_told_to(
     assert (tmp_path / "ns-0.out").read_text() == "The boot success.\n"
 
 
+def test_its_temporary_files_are_its_own_and_gone_when_it_is(
+    command: JavaCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (option,) = (word for word in command.words() if word.startswith("-Djava.io.tmpdir="))
+    folder = Path(option.partition("=")[2])
+
+    async def run() -> None:
+        program = _program(command, f"touch {folder}/key && echo made; exec sleep 600", monkeypatch, tmp_path, [])
+        program.start()
+        await program.wait_for("made", _LIMIT_S)
+        assert (folder / "key").exists()
+        await program.kill()
+
+    asyncio.run(run())
+    assert not folder.exists()
+
+
 def test_an_end_by_itself_is_told_with_the_line_that_names_the_reason(
     command: JavaCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
