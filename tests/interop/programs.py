@@ -156,7 +156,8 @@ def java(
     """A main class or a source file of RocketMQ's `jars`, or of a folder of classes that comes `before` them; what it
     writes is inside `folder`, its logs in `logs` (None: it writes none)."""
     write_logback(folder / "conf", logs)
-    defines = {"user.home": str(folder), "rocketmq.home.dir": str(folder), **(properties or {})}
+    own = dict.fromkeys(("user.home", "rocketmq.home.dir", "java.io.tmpdir"), str(folder))
+    defines = {**own, **(properties or {})}
     flags = [*JAVA_FLAGS, *(f"-D{key}={value}" for key, value in defines.items())]
     env = {"ROCKETMQ_HOME": str(folder), "NAMESRV_ADDR": None}
     path = class_path(jars) if before is None else f"{before}:{class_path(jars)}"
