@@ -7,7 +7,8 @@ Per client and operation, q being the queues of the brokers lost to it, k the fa
 | send      | where all lost brokers refuse, as after a crash: 1/rate, for the retry goes to another broker; |
 |           | T before it where a call under way waits out a close, as with Apache's client 4.9; (q + 1)     |
 |           | of them where more than one is lost, or messages keep to their queues. Else                     |
-|           | (q + 2)·(T + 1/rate): the send under way, one on each lost queue in turn, and the good one;    |
+|           | (q + 2)·(T + 1/rate): the send under way, one on each lost queue in turn, and the good one; q   |
+|           | as often as a new route may come meanwhile, with which the round of queues begins anew;        |
 |           | or, if sooner, when the producer has left the lost brokers (t_rm + P), and two sends; with so  |
 |           | few queues that each failure's retry takes a good one away (`passed_over`), only that          |
 | pull      | two long polls of 15 + 5 s; where a broker is lost, t_rm + P + Qr before: it may hold no other  |
@@ -28,7 +29,7 @@ from collections.abc import Collection, Iterable
 from .hung import hung_brokers
 from .lists import changing, fetch_ms, without_list
 from .lost_queues import share_lost, turns_lost
-from .named_brokers import named_to, unnamed
+from .named_brokers import named_to, new_routes, unnamed
 from .quiet import changed_by_hand, joined_in_trouble, settle_ms
 from .reach import Moment, cut_offs, delayed_by_commits, failed_calls, lost, sticks, told_ms, unlearnt_since_ms
 from .recorded import OURS
@@ -79,14 +80,18 @@ def bound(world: World, client: str, operation: str, moment: Moment, *, routed: 
     if brokers and len(gone) == len(brokers):
         return Window(0, NEVER, "never", "every broker is lost to the client")
     hung = sum(not loss.closes for loss in gone.values())
-    waits = Window(0, 0, "", "", 2)
+    waits, workload, queues = Window(0, 0, "", "", 2), world.workload, world.queues_of(client) or 4
+    each_ms = timers.T_ms + 1000.0 / float(workload.get("sends_per_s") or 1.0)
     since_ms = unlearnt_since_ms(world, client, moment.at_ms, learns.latest_ms)
-    away = unnamed(world, client, since_ms - timers.Qr_ms * (operation == "pull"), moment.at_ms) - missing.keys()
+    tried = turns_lost(world, len(brokers), len(missing), queues) if brokers and operation == "send" else 0
+    lasts_ms = (tried + 2) * each_ms if tried else 0.0
+    away_from_ms = since_ms - timers.Qr_ms * (operation == "pull")
+    away = unnamed(world, client, away_from_ms, moment.at_ms + lasts_ms) - missing.keys()
     named = len(brokers) - len(away)
     if brokers and len(missing) == len(brokers):
         waits = _when_told(world, client, moment.at_ms, back, serves_window(world.timers).latest_ms)
     elif away and len(missing) == named:
-        waits, named = _named_again(world, client, away, moment.at_ms, learns), len(brokers)
+        waits, named = _named_again(world, client, away, moment.at_ms, learns, for_ms=lasts_ms), len(brokers)
         if waits.latest_ms == NEVER:
             return waits
     unrouted = unrouted_window(world, client, moment) if operation == "send" and not routed else None
@@ -96,8 +101,6 @@ def bound(world: World, client: str, operation: str, moment: Moment, *, routed: 
         waits = max(waits, unrouted, key=lambda window: window.latest_ms)
     leaving = [_leaving(world, client, moment, removal(world, one, loss), hung, k) for one, loss in missing.items()]
     leave = max(leaving, key=lambda window: window.latest_ms, default=None)
-    workload = world.workload
-    queues = world.queues_of(client) or 4
     if operation == "pull":
         consumers = 1 if workload.get("broadcasting") else len(world.members_of(client))
         if idle := _may_stay_idle(world, client, moment, queues, consumers, missing):
@@ -117,10 +120,12 @@ def bound(world: World, client: str, operation: str, moment: Moment, *, routed: 
     none_left = bool(brokers) and share_lost(world, named, len(missing), queues) >= 1
     keys_lost = none_left and bool(workload.get("ordered"))  # every key's queue may be a lost one, and has no other
     if routed and refused and moment.phase == "start" and not waits.latest_ms and not keys_lost:
-        return _refused_bound(world, client, moment, len(missing), queues)
-    each_ms = timers.T_ms + 1000.0 / float(workload.get("sends_per_s") or 1.0)
+        return _refused_bound(world, client, moment, missing, queues, since_ms)
     tried = turns_lost(world, named, len(missing), queues) if brokers else 0
     latest_ms, formula, chained = (tried + 2) * each_ms, f"({tried} lost queues + 2)·(T + 1/rate)", waits.timers
+    from_ms = moment.at_ms + waits.latest_ms
+    if late_ms := _late_for_new_routes(world, client, from_ms, moment.at_ms - since_ms, tried, each_ms, missing):
+        latest_ms, formula = latest_ms + late_ms, f"{formula}, begun anew for {late_ms / 1000:g} s"
     if none_left and any(_stays_in_the_routes(world, client, moment, broker) for broker in missing):
         return Window(0, NEVER, "never", "every send may go to a broker that only this producer cannot reach")
     if leave is not None and (none_left or leave.latest_ms + 2 * each_ms < latest_ms):
@@ -148,20 +153,40 @@ def _when_told(world: World, client: str, at_ms: float, window: Window, known_ms
     return window.plus(late_ms, "until it can ask a NameServer") if late_ms else window
 
 
-def _refused_bound(world: World, client: str, moment: Moment, lost_: int, queues: int) -> Window:
+def _late_for_new_routes(
+    world: World, client: str, from_ms: float, learns_ms: float, tried: int, each_ms: float, missing: Collection[str]
+) -> float:
+    """How much longer than by one round, of which `tried` sends in a row meet a lost queue, each so long: with each new
+    route that comes meanwhile the round begins anew at a random place (`TopicPublishInfo`)."""
+    late_ms = 0.0
+    while tried and (to_ms := from_ms + (tried + 2) * each_ms + late_ms) < world.end_ms:
+        most, until_ms = new_routes(world, client, from_ms, to_ms, learns_ms, missing)
+        longer_ms = min(most * tried * each_ms, until_ms - from_ms)
+        if longer_ms <= late_ms:
+            break
+        late_ms = longer_ms
+    return late_ms
+
+
+def _refused_bound(
+    world: World, client: str, moment: Moment, missing: Collection[str], queues: int, since_ms: float
+) -> Window:
     """Of a send while every lost broker refuses: no time-out is waited for, and the next try is another broker's."""
-    brokers, workload = world.seen_by(client, "broker"), world.workload
+    brokers, workload, lost_ = world.seen_by(client, "broker"), world.workload, len(missing)
     period_ms = 1000.0 / float(workload.get("sends_per_s") or 1.0)
     once = lost_ > 1 or workload.get("ordered") or not _retries(world, client)  # the next try may be refused, too
     tried = turns_lost(world, len(brokers), lost_, queues) if lost_ and once else 0
-    due_ms, late_ms = moment.at_ms + (tried + 1) * period_ms, 0.0
+    again_ms = _late_for_new_routes(world, client, moment.at_ms, moment.at_ms - since_ms, tried, period_ms, missing)
+    due_ms, late_ms = moment.at_ms + (tried + 1) * period_ms + again_ms, 0.0
     for _ in range(2):  # what it sends until then, and, each so much later, what it sends by then
         until_ms = due_ms + (tried + 1) * late_ms
         late_ms = max((_round_trip_ms(world, client, one.name, moment.at_ms, until_ms) for one in brokers), default=0.0)
     formula = f"({tried} lost queues + 1)/rate" if tried else "1/rate"
     if late_ms:
         formula = f"{formula}, each a round trip of {late_ms / 1000:g} s later"
-    latest_ms = (tried + 1) * (period_ms + late_ms)
+    if again_ms:
+        formula = f"{formula}, begun anew for {again_ms / 1000:g} s"
+    latest_ms = (tried + 1) * (period_ms + late_ms) + again_ms
     if lost_ and waits_out_a_close(world, client):
         latest_ms, formula = latest_ms + world.timers_of(client).T_ms, f"T + {formula}"
     return Window(0, latest_ms, formula, "producer's first good send, lost brokers refuse", 2)
@@ -212,9 +237,12 @@ def _back(world: World, learns: Window) -> Window:
     )
 
 
-def _named_again(world: World, client: str, away: Iterable[str], at_ms: float, learns: Window) -> Window:
-    """When the client has the first of these brokers in its routes, none of which NameServers need name to it then."""
-    waits_ms = min((_again_ms(world, client, broker, at_ms) for broker in away), default=NEVER)
+def _named_again(
+    world: World, client: str, away: Iterable[str], at_ms: float, learns: Window, *, for_ms: float
+) -> Window:
+    """When the client has the first of these brokers in its routes for so long, none of which NameServers need name to
+    it all the time until then."""
+    waits_ms = min((_again_ms(world, client, broker, at_ms, for_ms=for_ms) for broker in away), default=NEVER)
     if waits_ms == NEVER:
         return Window(0, NEVER, "never", "NameServers need not name a broker to the client that it can reach")
     return _once_named(world, client, at_ms, learns, waits_ms)
@@ -229,7 +257,8 @@ def _once_named(world: World, client: str, at_ms: float, learns: Window, waits_m
 
 def _again_ms(world: World, client: str, broker: str, at_ms: float, *, for_ms: float = 0.0) -> float:
     """How long after `at_ms` NameServers must name the broker to the client, and then for so long; NEVER (inf)."""
-    begins = (s.start_ms for s in named_to(world, client, broker) if s.end_ms > at_ms + for_ms)
+    stretches = named_to(world, client, broker)
+    begins = (s.start_ms for s in stretches if s.end_ms > max(s.start_ms, at_ms) + for_ms)
     return max(0.0, min(begins, default=NEVER) - at_ms)
 
 

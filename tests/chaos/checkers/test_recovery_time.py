@@ -120,6 +120,26 @@ def test_with_two_dead_brokers_the_tries_of_a_send_may_all_be_theirs() -> None:
     assert bound_and_verdict(crash(110, other)) == (9000.0, Validity.INVALID)
 
 
+def hangs_while_another_returns(first_good_s: float, healed_s: float) -> HistoryBuilder:
+    """broker-a hangs from 200 s on. ns-0 must name broker-c again 33 s after `healed_s`, and the producer has heard of
+    it 66 s later."""
+    builder = cluster(
+        brokers=("broker-a", "broker-b", "broker-c"), clients=("producer-0",), workload={**WORKLOAD, "queues": 8}
+    )
+    for at_s in (50.5, healed_s + 0.5, first_good_s):
+        send(builder, at_s, took_s=0.01)
+    builder.at(50).fault("f0", "cut", "toxiproxy.down", "broker-c", "ns-0")
+    builder.at(healed_s).fault("f0", "cut", "toxiproxy.down", "broker-c", "ns-0", end=True)
+    return builder.at(200).fault("f1", "pause", "sigstop", "broker-a", None).end(400)
+
+
+def test_a_route_that_comes_meanwhile_begins_the_round_of_queues_anew() -> None:
+    assert bound_and_verdict(hangs_while_another_returns(239, healed_s=100)) == (40_000.0, Validity.VALID)
+    assert bound_and_verdict(hangs_while_another_returns(241, healed_s=100)) == (40_000.0, Validity.INVALID)
+    assert bound_and_verdict(hangs_while_another_returns(288, healed_s=150)) == (89_000.0, Validity.VALID)
+    assert bound_and_verdict(hangs_while_another_returns(290, healed_s=150)) == (89_000.0, Validity.INVALID)
+
+
 def test_a_harmless_latency_makes_a_send_later_by_its_round_trip() -> None:
     slow = ("f0", "latency", "toxiproxy.latency", "producer-0", "broker-b", {"latency_ms": 250})
     assert bound_and_verdict(crash(101.4, slow)) == (1500.0, Validity.VALID)

@@ -210,6 +210,21 @@ ODD = {
         config={"clients": {"pollNameServerInterval": 5_000}},
         settle_s=200,
     ),
+    "the only NameServer, back from a pause, drops the broker that lives and names the one that hangs": Odd(
+        [
+            {"at_s": 5, "do": "pause", "nodes": ["ns-0"]},
+            {"at_s": 5, "do": "pause", "nodes": ["broker-b"]},
+            {"at_s": 52, "do": "resume", "nodes": ["ns-0"]},
+            {"at_s": 225, "do": "resume", "nodes": ["broker-b"]},
+        ],
+        "client-takes-no-broker-back",
+        "recovery_time",
+        cluster={"profile": "5.x", "name_servers": 1},
+        workload={"queues": 8},
+        phases={"ns-0": 25, "broker-a": 25, "producer-0": 22.2, "producer-1": 22.2},
+        config={"brokers": {"registerNameServerPeriod": 45_000}},
+        settle_s=150,
+    ),
     "a fault before the only NameServer of a consumer joins": Odd(
         [
             {"at_s": 20, "do": "reset", "links": ["clients <-> chosen"]},
