@@ -88,6 +88,10 @@ _UNSTEADY = frozenset({Loss.BACKWARD_PROXY, Loss.SLOW, Loss.STALE, Loss.OTHER})
 """Registrations get through now and then, or for a moment: presence comes and goes while the fault lasts."""
 
 
+_AT_THE_NEXT_BYTES = frozenset({Loss.RESET, Loss.DROPPED})
+"""What shows once the broker sends something again, which it does each R."""
+
+
 def _unsteady(cause: Cause) -> bool:
     return cause.loss in _UNSTEADY or (cause.loss is Loss.RESET and cause.stream == "downstream")
 
@@ -259,9 +263,22 @@ class RouteObligations:
         if cause.loss is not Loss.GRACEFUL:
             if cause.loss is Loss.RESET and cause.stream == "downstream":
                 return Window(0, NEVER, "not bounded", str(cause.loss))
-            return self._fetched_first(self._resent(drop_window(self.timers, cause.loss), cause, at_ms), cause, at_ms)
+            window = drop_window(self.timers, cause.loss)
+            if cause.loss in _AT_THE_NEXT_BYTES and self._says_nothing(cause, at_ms, at_ms + window.latest_ms):
+                latest_ms, formula = self.timers.E_ms + self.timers.S_ms, "E + S (it says nothing meanwhile)"
+                window = window._replace(latest_ms=latest_ms, formula=formula)
+            return self._fetched_first(self._resent(window, cause, at_ms), cause, at_ms)
         window = drop_window(self.timers, cause.loss, dead_name_servers=self._dead_name_servers(at_ms))
         return self._resent(window._replace(latest_ms=window.latest_ms + self.leave_ms), cause, at_ms)
+
+    def _says_nothing(self, cause: Cause, from_ms: float, to_ms: float) -> bool:
+        """Whether something besides `cause` may keep the broker's bytes from the link at some time in [from_ms, to_ms):
+        it hangs, its list of NameServers leaves this one out, or what it sends is lost."""
+        return any(
+            other.start_ms < to_ms and other.end_ms > from_ms
+            for other in self.causes
+            if other.on != "name_server" and other.loss in (Loss.SILENT, Loss.DROPPED) and other.loss is not cause.loss
+        )
 
     def _fetched_first(self, window: Window, cause: Cause, at_ms: float) -> Window:
         """Later by as long as the broker may take to fetch the list that leaves this NameServer out."""

@@ -225,6 +225,30 @@ ODD = {
         config={"brokers": {"registerNameServerPeriod": 45_000}},
         settle_s=150,
     ),
+    "brokers leave a NameServer off their list before they send the bytes that are reset": Odd(
+        [
+            {"at_s": 16, "do": "reset", "links": ["broker-a <-> name_servers"]},
+            {"at_s": 17, "do": "name_server_list", "name_servers": ["ns-0"]},
+            {"at_s": 200, "do": "heal"},
+        ],
+        "name-server-ignores-close",
+        "routes_are_true",
+        cluster={"profile": "5.x", "name_server_list": ["ns-0", "ns-1"]},
+        phases={"broker-a": 15},
+        settle_s=100,
+    ),
+    "a broker hangs before it sends the bytes that are reset": Odd(
+        [
+            {"at_s": 16, "do": "reset", "links": ["broker-a <-> name_servers"]},
+            {"at_s": 17, "do": "pause", "nodes": ["broker-a"]},
+            {"at_s": 200, "do": "resume", "nodes": ["broker-a"]},
+            {"at_s": 260, "do": "heal"},
+        ],
+        "name-server-never-expires",
+        "routes_are_true",
+        phases={"broker-a": 15},
+        settle_s=100,
+    ),
     "a fault before the only NameServer of a consumer joins": Odd(
         [
             {"at_s": 20, "do": "reset", "links": ["clients <-> chosen"]},
