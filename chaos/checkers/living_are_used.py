@@ -226,7 +226,11 @@ def _retries(shares: BrokerShares, routes: _Routes, control: Control, world: Wor
     isolated = Isolated(control, world)
 
     def has_another(one: SameBroker) -> bool:
-        others = routes.brokers(one.node, one.incarnation, one.time_ms) - {one.broker_name}
+        began_ms = (
+            one.time_ms - world.timers_of(one.node).T_ms
+        )  # at the earliest: for all its tries it goes by that route
+        named = (routes.brokers(one.node, one.incarnation, at_ms) for at_ms in (began_ms, one.time_ms))
+        others = set.intersection(*named) - {one.broker_name}
         if not avoids(world, one.node):
             return bool(others)
         until_ms = isolated.until_ms(one.node, one.incarnation, one.time_ms)

@@ -412,16 +412,18 @@ class Waits(Process):
                 yield Act(run.ended_ms, late_ms, None, latest_ms, "at once", missing=not there)
 
     def _avoided(self, broker: str, since_ms: float, at_ms: float, until_ms: Mapping[str, float]) -> Act:
-        """Not sent to while another is there; and in its turn when it has passed, if nothing is in the way."""
+        """Not sent to while another is there; and in its turn when it has passed, if nothing is in the way. A send goes
+        by the route with which it began for all its tries (`sendDefaultImpl`), T ago at most."""
         passed_ms = until_ms[broker]
-        others = [name for name in self._writable(at_ms) if name != broker and until_ms.get(name, 0.0) <= at_ms - 1.0]
+        there = self._writable(at_ms).keys() & self._writable(at_ms - self.timers.T_ms).keys()
+        others = [name for name in there if name != broker and until_ms.get(name, 0.0) <= at_ms - 1.0]
         earliest_ms = passed_ms - since_ms if others else None
         rate = float(self.world.workload.get("sends_per_s") or 1.0)
         turn_ms = (sum(self._writable(at_ms).values()) + 1) * 1000.0 / rate
-        there = all(broker in self._writable(moment_ms) for moment_ms in (passed_ms, passed_ms + turn_ms, at_ms))
+        stays = all(broker in self._writable(moment_ms) for moment_ms in (passed_ms, passed_ms + turn_ms, at_ms))
         undisturbed = not self.troubles.among([*self.name_servers, *self.brokers], passed_ms, passed_ms + turn_ms)
         latest_ms = math.inf
-        if there and undisturbed and not self.held(passed_ms, passed_ms + turn_ms):
+        if stays and undisturbed and not self.held(passed_ms, passed_ms + turn_ms):
             latest_ms = max(passed_ms, since_ms) + turn_ms - since_ms
         return Act(since_ms, at_ms - since_ms, earliest_ms, latest_ms, "notAvailableDuration, then in its turn")
 

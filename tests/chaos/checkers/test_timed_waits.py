@@ -189,10 +189,14 @@ def producers(ordered: bool = False, **run: Any) -> HistoryBuilder:
     names = ("broker-a", "broker-b", "broker-c")
     workload = {"sends_per_s": 4.0, "topic": "orders", "ordered": ordered}
     told = cluster(1, names, ("producer-0",), workload=workload, **run)
-    queues = {"brokers": {name: {"0": address_of(name)} for name in names}, "queues": {n: [4, 4, 6, 0] for n in names}}
-    told.event("producer-0", "route_changed", topic="orders", value=queues)
+    route_of(told, *names)
     told.at(5).event("ns-0", "scheduled_task", f="scanNotActiveBroker", duration_ms=0.0)
     return told
+
+
+def route_of(told: HistoryBuilder, *names: str) -> None:
+    queues = {"brokers": {name: {"0": address_of(name)} for name in names}, "queues": {n: [4, 4, 6, 0] for n in names}}
+    told.event("producer-0", "route_changed", topic="orders", value=queues)
 
 
 def isolation(verdict: Verdict) -> list[tuple[str, bool]]:
@@ -259,6 +263,17 @@ def test_an_isolated_broker_may_be_used_when_every_other_is_isolated_too() -> No
         isolated(told, 21, 30, broker_name=name)
         told.at(52).event("producer-0", "broker_isolated", f="selected", broker_name=name)
     assert isolation(selected(told, 30)) == []
+
+
+def test_a_send_tries_again_by_the_route_with_which_it_began() -> None:
+    def told(named_s: float) -> list[tuple[str, bool]]:
+        story = isolated(producers(), 20, 30)
+        route_of(story.at(21), "broker-a")
+        route_of(story.at(named_s), "broker-a", "broker-b")
+        return isolation(selected(story, 40))
+
+    assert told(37.5) == []
+    assert told(36.5) == [("ends when it has passed", True)]
 
 
 def heartbeats(*missing_s: float, early_s: float = 0.0) -> Verdict:
