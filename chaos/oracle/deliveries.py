@@ -13,7 +13,9 @@ once, and where that is missed a broker looks at its held pulls every 5 s (`Pull
 |              | consumer's route, or, where nobody recorded that, nothing that routes depend on was disturbed;  |
 |              | and H had passed since its queues changed, for until a heartbeat has brought the broker the     |
 |              | subscription's new version it may refuse pulls (code 25), and one may be left out for another;  |
-|              | and no broker had forgotten the consumer, whose heartbeats a fault held up for 120 s            |
+|              | and no broker had forgotten the consumer, whose heartbeats a fault held up for 120 s; this one  |
+|              | refuses its pulls (code 24) from when its channel closed until the next heartbeat, H after the  |
+|              | fault, or after its route names the master again, at the latest                                |
 | copied       | D after the route of its holder has named its broker's slave alone for P + C + 31 s, and        |
 |              | nothing disturbs the two, where the master had it for 13 s in which the slave copied for        |
 |              | certain (oracle/slaves.py), in its first life                                                  |
@@ -30,6 +32,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ..topology import node_of_client_id
@@ -127,7 +130,8 @@ def dues(
     routed: dict[tuple[str, str], list[tuple[float, Mapping[str, Mapping[str, str]]]]] = defaultdict(list)
     for row in routes:
         routed[row.node, row.topic or ""].append((row.time_ms, (row.decoded or {}).get("brokers") or {}))
-    return Dues(world, held, shared, forgotten(world, heard), routed)
+    heard = list(heard)
+    return Dues(world, held, shared, forgotten(world, heard), routed, unknown(world, heard))
 
 
 def forgotten(world: World, heard: Iterable[Any]) -> dict[str, list[Stretch]]:
@@ -149,6 +153,22 @@ def forgotten(world: World, heard: Iterable[Any]) -> dict[str, list[Stretch]]:
             since.setdefault((row.node, consumer), row.time_ms)
     for (_, consumer), from_ms in since.items():
         found[consumer].append(Stretch(from_ms, world.end_ms))
+    return dict(found)
+
+
+def unknown(world: World, heard: Iterable[Any]) -> dict[tuple[str, str], list[Stretch]]:
+    """(Consumer, broker) to when the broker, or slave, knew nothing of it: from the end of its channel, or its expiry,
+    to its next heartbeat there."""
+    found: dict[tuple[str, str], list[Stretch]] = defaultdict(list)
+    since: dict[tuple[str, str], float] = {}
+    for row in heard:
+        pair = node_of_client(row), row.node
+        if row.event != "client_heartbeat":
+            since.setdefault(pair, row.time_ms)
+        elif pair in since:
+            found[pair].append(Stretch(since.pop(pair), row.time_ms))
+    for pair, from_ms in since.items():
+        found[pair].append(Stretch(from_ms, world.end_ms))
     return dict(found)
 
 
@@ -181,6 +201,8 @@ class Dues:
         default_factory=dict
     )
     """Of a consumer and a topic: from when on its route named which brokers, and which addresses by id."""
+    unknown: Mapping[tuple[str, str], Sequence[Stretch]] = field(default_factory=dict)
+    """Of a consumer and a broker or slave: when that knew nothing of it."""
     _free: dict[Any, list[Stretch]] = field(default_factory=dict)
     _quiet: dict[str, list[Stretch]] = field(default_factory=dict)
 
@@ -278,6 +300,7 @@ class Dues:
         key = topic, broker, holding.node, holding.start_ms, holding.end_ms
         if key not in self._free:
             taken = [self._of(fault, holding) for fault in self._between(holding.node, broker)]
+            taken += self._refused(holding.node, topic, broker)
             if (holding.node, topic) in self.routed:
                 taken += self._unrouted(holding.node, topic, broker)
             else:
@@ -297,6 +320,25 @@ class Dues:
             for (at_ms, brokers), end_ms in zip(states, ends, strict=True)
             if broker not in brokers
         ]
+
+    def _refused(self, consumer: str, topic: str, broker: str) -> list[Stretch]:
+        """When pulls may be refused because the broker does not know the consumer, until the heartbeat that is due once
+        no fault is in its way, and its route names the master."""
+        world, heard_ms = self.world, self.world.timers_of(consumer).H_ms + _hung_ms(self.world)
+        states = self.routed.get((consumer, topic), ())
+        masterless = [
+            Stretch(at_ms, end_ms)
+            for (at_ms, brokers), (end_ms, _) in pairwise(states)
+            if "0" not in brokers.get(broker, ())
+        ]
+        found = []
+        for node in (broker, *slaves_of(world, broker)):
+            faults = [*world.process_faults(consumer), *world.process_faults(node), *world.link_faults(consumer, node)]
+            held_up = [felt(world, fault) for fault in faults] + (masterless if node == broker else [])
+            for begun_ms, until_ms in self.unknown.get((consumer, node), ()):
+                over = [one.end_ms for one in held_up if one.start_ms <= until_ms and one.end_ms >= begun_ms]
+                found += [Stretch(end_ms, min(until_ms + PAUSE_MS, end_ms + heard_ms)) for end_ms in over]
+        return [one for one in found if one.start_ms < one.end_ms]
 
     def _unheard(self, consumer: str, topic: str) -> list[Stretch]:
         """After each change of its queues, until every broker must have heard of the subscription's new version."""

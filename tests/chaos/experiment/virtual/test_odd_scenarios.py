@@ -249,6 +249,31 @@ ODD = {
         phases={"broker-a": 15},
         settle_s=100,
     ),
+    "a broker that closed a consumer's channel hears of it with the next heartbeat, 58 s later": Odd(
+        [
+            {"at_s": 52, "do": "cut", "links": ["consumers <-> broker-a"]},
+            {"at_s": 53, "do": "heal"},
+        ],
+        "consumer-stops-consuming",
+        "messages_delivered",
+        workload={"consumers": 1},
+        config={"clients": {"heartbeatBrokerInterval": 60_000}},
+        phases={"consumer-0": 20},
+        settle_s=150,
+    ),
+    "a master that routes name again has forgotten who read its slave meanwhile": Odd(
+        [
+            {"at_s": 10, "do": "cut", "links": ["broker-a <-> name_servers"]},
+            {"at_s": 180, "do": "heal"},
+        ],
+        "consumer-stops-consuming",
+        "messages_delivered",
+        cluster={"slaves": 1},
+        workload={"consumers": 1},
+        config={"clients": {"heartbeatBrokerInterval": 60_000}},
+        phases={"consumer-0": 20},
+        settle_s=150,
+    ),
     "a fault before the only NameServer of a consumer joins": Odd(
         [
             {"at_s": 20, "do": "reset", "links": ["clients <-> chosen"]},
