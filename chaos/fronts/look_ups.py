@@ -159,9 +159,19 @@ class LookUps:
             elif one.at_ms - fresh[1] <= JOIN_MS:
                 self._came_too_late(address, fresh, one)
             return
-        for key in [key for key in self._asked if key[0] == one.connection]:
-            self._no_answer(key, one.at_ms)
-        self._put(one.at_ms, "channel", f="close", address=address, value={"reason": f"{one.how} by {one.by}"})
+        left = [key for key in self._asked if key[0] == one.connection]
+        at_ms = self._left_ms(address, one, max((self._asked[key].at_ms for key in left), default=one.at_ms))
+        for key in left:
+            self._no_answer(key, at_ms)
+        self._put(at_ms, "channel", f="close", address=address, value={"reason": f"{one.how} by {one.by}"})
+
+    def _left_ms(self, address: str, closed: Closed, asked_ms: float) -> float:
+        """When a channel was closed. A client that leaves a call closes before it dials another NameServer, so that a
+        dial which is under way then is the later of the two, though who sees the close may see it late."""
+        if closed.by is not By.CLIENT:
+            return closed.at_ms
+        dials = (at_ms for at_ms, other in self._dials if other != address and at_ms > asked_ms)
+        return min((closed.at_ms, *dials))
 
     def _gave_up(self, address: str, at_ms: float) -> None:
         for dial in self._dials:

@@ -49,6 +49,19 @@ async def sixty_messages(run: InOneProcess) -> None:
     await run.until("60 messages", lambda: len(run.rows("receive")) >= 60)
 
 
+LATE_MS = 500.0
+"""Of timers; beyond it a run by the machine's clock, in a part of the suite that gives way, proves little."""
+
+
+def recorded_in_time(implementation: str, folder: Path) -> list[dict[str, Any]]:
+    """Sixty messages; recorded anew, twice at most, where another part of the suite had the processor."""
+    for turn in range(2):
+        rows = recorded(scenario(implementation), folder / str(turn), sixty_messages)
+        if all(row["lag_ms"] < LATE_MS for row in rows if row["event"] == "timer_lag"):
+            return rows
+    return recorded(scenario(implementation), folder / "last", sixty_messages)
+
+
 def judged(rows: list[dict[str, Any]]) -> dict[str, Verdict]:
     return {verdict.name: verdict for verdict in verdicts_of_rows(rows)}
 
@@ -59,7 +72,7 @@ def wrong(found: dict[str, Verdict]) -> dict[str, Verdict]:
 
 @pytest.mark.parametrize("implementation", PROFILES)
 def test_javas_clients_at_right_servers_are_judged_and_nothing_is_wrong(implementation: str, tmp_path: Path) -> None:
-    rows = recorded(scenario(implementation), tmp_path, sixty_messages)
+    rows = recorded_in_time(implementation, tmp_path)
     found = judged(rows)
     assert wrong(found) == {}
     assert {name for name in JUDGED & found.keys() if not found[name].examined} == set()

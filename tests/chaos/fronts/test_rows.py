@@ -208,6 +208,35 @@ def test_a_program_that_ends_while_it_asks_has_not_given_up_and_one_that_lives_o
     assert closed_after(6, gone_s=30).measured["broken_rules"] == {"attempts": 1}
 
 
+def closed_late(seen_ms: float) -> Verdict:
+    """A Java client leaves a silent NameServer at 6 s and dials another, which lets it in at 6.5 s; its close of the
+    channel is seen when a busy machine comes to it."""
+    rows: list[Row] = []
+    of = ClientRows(rows.append, rules_of(PROFILES["java-5.3"]), NS, BROKERS)
+    left, taken = ({"front": name, "connection": number} for number, name in enumerate(("ns-0", "ns-1")))
+    happened: list[Observation] = [
+        Opened(at_ms=2_999, **left, peer=PEER),  # type: ignore[arg-type]
+        Asked(at_ms=3_000, **left, opaque=1, code=105, fields={"topic": "orders"}),  # type: ignore[arg-type]
+        Dialled(at_ms=6_000, address=Address.parse(NS["ns-1"]), front="ns-1", process=1),
+        Closed(at_ms=seen_ms, **left, by=By.CLIENT),  # type: ignore[arg-type]
+        Opened(at_ms=6_500, **taken, peer=PEER),  # type: ignore[arg-type]
+        Asked(at_ms=6_501, **taken, opaque=2, code=105, fields={"topic": "orders"}),  # type: ignore[arg-type]
+        Answered(at_ms=6_502, **taken, opaque=2, code=0, body=ROUTE),  # type: ignore[arg-type]
+    ]
+    for one in sorted(happened, key=lambda one: one.at_ms):
+        of.saw(one)
+    of.end(60_000)
+    builder = cluster(name_servers=3, clients=["producer-0"], workload={"client_profile": "java-5.3"})
+    with_rows(builder, "producer-0", rows)
+    return judge(*builder.end(900).facts())
+
+
+def test_who_closes_and_dials_another_has_left_though_the_close_is_seen_late() -> None:
+    assert closed_late(5_999).violations == 0
+    assert closed_late(6_400).violations == 0
+    assert closed_late(7_000).measured["broken_rules"] == {"sticky": 1}  # it had both
+
+
 def test_a_go_client_is_not_java_and_java_is_not_go() -> None:
     """A client held against another's rules is INVALID: what is inferred fits a profile only where the client does."""
     for is_, held in (("go", "java-4.9"), ("java-4.9", "go"), ("node", "cpp-2.1")):
