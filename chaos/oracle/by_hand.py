@@ -18,8 +18,10 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ...remoting.codes import PERM_READ
 from ...remoting.node.profile import Profile
 from ..topology import ADMIN, broker_name
+from .intervals import Stretch
 from .timers import Timers
 
 INJECTION = "by_hand"
@@ -179,6 +181,29 @@ def _quiet_from_ms(act: Act, later: Sequence[Act], done: Sequence[Act], around: 
             again = (one for one in later if one.value.get("settings", {}).get("brokerPermission") == _RW)
             return _until(again) + timers.R_ms
     return soon_ms
+
+
+def unreadable(acts: Iterable[Act], node: str, topic: str, queue_id: int) -> list[Stretch]:
+    """When this broker refuses pulls of the queue (NO_PERMISSION, or no such queue), because its own permission or its
+    topic's was changed so."""
+    asked = [act for act in acts if act.node == node and act.may_be_done]
+    of_broker = [
+        (act, bool(int(act.value["settings"]["brokerPermission"]) & PERM_READ))
+        for act in asked
+        if act.f == "update_config" and "brokerPermission" in act.value.get("settings", {})
+    ]
+    of_topic = [
+        (act, bool(act.value.get("perm", _RW) & PERM_READ) and queue_id < (act.value.get("read_queues") or 0))
+        for act in asked
+        if act.f == "update_topic" and act.topic == topic
+    ]
+    found = []
+    for changes in (of_broker, of_topic):
+        for number, (act, readable) in enumerate(changes):
+            if not readable:
+                back = (one for one, may_be_read in changes[number + 1 :] if may_be_read and one.is_done)
+                found.append(Stretch(act.began_ms, _until(back)))
+    return found
 
 
 def _until(acts: Iterable[Act]) -> float:

@@ -11,6 +11,7 @@ once, and where that is missed a broker looks at its held pulls every 5 s (`Pull
 | held         | D after one holding of its queue was there, and the way of its consumer to the broker was free  |
 |              | for as long: no fault of either or of the link, nor its aftermath; the broker was in the        |
 |              | consumer's route, or, where nobody recorded that, nothing that routes depend on was disturbed;  |
+|              | its permission, and its topic's there, let it be read (acts by hand);                           |
 |              | and H had passed since its queues changed, for until a heartbeat has brought the broker the     |
 |              | subscription's new version it may refuse pulls (code 25), and one may be left out for another;  |
 |              | and no broker had forgotten the consumer, whose heartbeats a fault held up for 120 s; this one  |
@@ -36,6 +37,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ..topology import node_of_client_id
+from .by_hand import unreadable
 from .hung import most_hung_brokers
 from .intervals import Stretch, merged, without
 from .quiet import (
@@ -296,8 +298,8 @@ class Dues:
 
     def free(self, queue: Queue, holding: Holding) -> list[Stretch]:
         """Where in the holding nothing keeps its consumer from pulling of this broker."""
-        topic, broker, _ = queue
-        key = topic, broker, holding.node, holding.start_ms, holding.end_ms
+        topic, broker, queue_id = queue
+        key = queue, holding
         if key not in self._free:
             taken = [self._of(fault, holding) for fault in self._between(holding.node, broker)]
             taken += self._refused(holding.node, topic, broker)
@@ -307,6 +309,8 @@ class Dues:
                 taken += [self._of(fault, holding) for fault in self._of_routes(holding.node, broker)]
             taken += self._unheard(holding.node, topic)
             taken += self.forgotten.get(holding.node, ())
+            closed = unreadable(self.world.acts, broker, topic, queue_id)
+            taken += [Stretch(one.start_ms, one.end_ms + PAUSE_MS) for one in closed]
             self._free[key] = without(holding.start_ms, holding.end_ms, taken)
         return self._free[key]
 

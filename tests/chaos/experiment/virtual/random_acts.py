@@ -92,7 +92,7 @@ def _acts(of: Scenario, rng: random.Random, at_s: float) -> list[Entry]:
         wipe,
         change,
         lambda: [act("delete_topic", some, topic=topic, cluster_name=cluster)],
-        lambda: [act("update_config", [broker], settings={"brokerPermission": rng.choice((4, 6))})],
+        lambda: [act("update_config", [broker], settings={"brokerPermission": rng.choice((2, 4, 6))})],
         lambda: [act("update_config", some, settings={"orderMessageEnable": True})],
         clock,
         clock,

@@ -274,6 +274,24 @@ ODD = {
         phases={"consumer-0": 20},
         settle_s=150,
     ),
+    "a broker that may be written to only": Odd(
+        [
+            {"at_s": 22, "do": "update_config", "nodes": ["broker-a"], "settings": {"brokerPermission": 2}},
+            {"at_s": 123, "do": "update_config", "nodes": ["broker-a"], "settings": {"brokerPermission": 6}},
+        ],
+        "consumer-stops-consuming",
+        "messages_delivered",
+        settle_s=150,
+    ),
+    "a topic with fewer queues to read than to write at one broker": Odd(
+        [
+            {"at_s": 22, "do": "update_topic", "nodes": ["broker-a"], "topic": "orders", "read_queues": 1},
+            {"at_s": 123, "do": "update_topic", "nodes": ["broker-a"], "topic": "orders"},
+        ],
+        "consumer-stops-consuming",
+        "messages_delivered",
+        settle_s=150,
+    ),
     "a fault before the only NameServer of a consumer joins": Odd(
         [
             {"at_s": 20, "do": "reset", "links": ["clients <-> chosen"]},
