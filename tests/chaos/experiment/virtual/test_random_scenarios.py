@@ -7,8 +7,15 @@ from typing import Any
 
 import pytest
 
-from nemesrv.chaos.scenarios.model import load
-from tests.chaos.experiment.virtual.random_scenarios import random_scenario, told, wrong
+from nemesrv.chaos.history.rows import read_rows
+from nemesrv.chaos.runner import record_virtual
+from nemesrv.chaos.scenarios.model import fixed, incidents, load
+from tests.chaos.experiment.virtual.random_scenarios import (
+    random_scenario,
+    takes_one_topic_for_all,
+    told,
+    wrong,
+)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -27,3 +34,12 @@ def test_a_random_scenario_is_the_same_for_its_seed_and_survives_its_file(tmp_pa
     for seed in range(50):
         file.write_text(random_scenario(seed).to_yaml())
         assert load(file) == random_scenario(seed)
+
+
+def test_what_a_name_server_of_4_9_does_wrong_by_itself_is_told_apart(tmp_path: Path) -> None:
+    incident = incidents()["i07-topic-before-the-first-tick"]
+    folders = [
+        record_virtual(scenario, 1, tmp_path / scenario.cluster.profile).path
+        for scenario in (load(incident), fixed(incident))
+    ]
+    assert [takes_one_topic_for_all(read_rows(folder)) for folder in folders] == [True, False]
