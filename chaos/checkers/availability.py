@@ -219,7 +219,13 @@ def _lets_fail(world: World, from_ms: float, operation: str, client: str) -> boo
     """Whether it may ask where nobody listens, or, of a send or pull, a NameServer that has no broker to name."""
     if operation == LOOK_UP:
         return _dead_entries(world, client, from_ms, math.inf) > 0
-    return frozenset() in world.views_of(client)
+    return frozenset() in world.views_of(client) or any(
+        not any(
+            server in world.listed(one.name) and world.joined_ms(one.name) <= from_ms
+            for one in world.seen_by(client, "broker")
+        )
+        for server in world.listed(client)
+    )
 
 
 def _dead_entries(world: World, client: str, from_ms: float, to_ms: float) -> int:
@@ -254,14 +260,25 @@ def _in_quiet(tallied: Tallies, world: World) -> list[Shortfall]:
 
 
 def _asks_first(tallied: Tallies, world: World, key: tuple[float, str, str], tally: Tally) -> bool:
-    """Whether these sends failed before the producer had a route, one at each dead entry of its list."""
+    """Whether these sends failed before the producer had a route, one at each dead entry of its list; all, where every
+    entry is one."""
     from_ms, operation, client = key
     if operation != "send" or tally.last_bad_ms is None:
         return False
+    if _asks_nobody(world, client, from_ms, tally.last_bad_ms):
+        return not tally.good
     if not 0 < tally.bad <= _dead_entries(world, client, from_ms, tally.last_bad_ms) * len(world.lives_of(client)):
         return False
     first_ms = tallied.producers.get(client, Tally()).first_good_ms
     return len(world.lives_of(client)) > 1 or first_ms is None or tally.last_bad_ms <= first_ms
+
+
+def _asks_nobody(world: World, client: str, from_ms: float, to_ms: float) -> bool:
+    """Whether each NameServer of its list is not there yet, or not any more, all that time."""
+    return all(
+        any(fault.start_ms <= from_ms and fault.end_ms >= to_ms for fault in dead(world, node.name))
+        for node in world.listed(client)
+    )
 
 
 def _in_order(key: tuple[float, str, str]) -> tuple[float, int, str]:

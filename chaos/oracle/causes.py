@@ -150,8 +150,9 @@ def link_causes(world: World, source: str, target: str) -> Sequence[Cause]:
         if any(server.name == target for server in world.of_kind("name_server")):
             brokers = {node.name for node in world.of_kind("broker", "slave")}
             found += [
-                Cause(one.start_ms, one.end_ms, "link", Loss.SILENT, "", ends_late_ms=fetch_ms(world, source))
+                Cause(one.start_ms, one.end_ms, "link", loss, "", ends_late_ms=fetch_ms(world, source))
                 for one in (without_list(world, source) if source in brokers else ())
+                for loss in (Loss.SILENT if one.is_certain else Loss.OTHER,)
             ]
         return found
 

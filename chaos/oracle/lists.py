@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...remoting.top_addressing import CLIENT_PERIOD_S, FIRST_S, TIMEOUT_S, broker_period_s
+from ..faults.losses import Loss
 from ..topology import ADDRESS_SERVER
 from .intervals import Stretch, merged
-from .recorded import Served
+from .recorded import Fault, Served
 from .world import World
 
 
@@ -33,6 +34,21 @@ class Off(NamedTuple):
     """Which change left it out; empty for the first list."""
     back_id: str
     """Which change brought it back."""
+
+
+class NoList(NamedTuple):
+    """A process may have no list in [start_ms, end_ms); `is_certain`: it has none."""
+
+    start_ms: float
+    end_ms: float
+    is_certain: bool
+
+
+_NOTHING_FETCHED = frozenset(
+    {Loss.CRASH, Loss.GRACEFUL, Loss.CLOSED, Loss.SILENT, Loss.DROPPED, Loss.RESET, Loss.UNDIALLED}
+    | {Loss.BACKWARD_PACKETS, Loss.BACKWARD_PROXY}
+)
+"""No new connection brings an answer."""
 
 
 def period_ms(world: World, node: str) -> float:
@@ -61,21 +77,25 @@ def _due_ms(world: World, node: str, at_ms: float) -> float:
 
 
 def out_of_reach(world: World, node: str) -> list[Stretch]:
-    """When the node cannot ask the address server: that, its link to it, or the node itself is not as it should be."""
-    faults = [
-        *world.process_faults(ADDRESS_SERVER),
-        *world.link_faults(node, ADDRESS_SERVER),
-        *world.process_faults(node),
-    ]
+    """When the node may be unable to ask the address server: that, its link to it, or the node itself is not as it
+    should be."""
+    faults = [*_of_address_server(world, node), *world.process_faults(node)]
     return merged(Stretch(one.start_ms, one.end_ms) for one in faults if not one.harmless(world.timers))
 
 
-def without_list(world: World, node: str) -> list[Stretch]:
+def _of_address_server(world: World, node: str) -> list[Fault]:
+    return [*world.process_faults(ADDRESS_SERVER), *world.link_faults(node, ADDRESS_SERVER)]
+
+
+def without_list(world: World, node: str) -> list[NoList]:
     """When a process of the broker or client may have no list at all, for it could not ask the address server when it
-    first would; its next turn to ask is up to a period after the end of each."""
+    first would; its next turn to ask is up to a period after the end of each. Over a link that is slow, or was not
+    lost yet as it began, it may have got one all the same."""
     if not world.asks_for_list(node):
         return []
     found = []
+    lost = [one for one in _of_address_server(world, node) if one.loss(world.timers_of(node)) in _NOTHING_FETCHED]
+    certain = merged(Stretch(one.start_ms, one.end_ms) for one in lost)
     for life in world.lives_of(node):
         until_ms, ends_ms = life.start_ms + 1000 * (FIRST_S + TIMEOUT_S), None
         for stretch in out_of_reach(world, node):
@@ -83,8 +103,11 @@ def without_list(world: World, node: str) -> list[Stretch]:
                 ends_ms = stretch.end_ms
                 until_ms = stretch.end_ms + fetch_ms(world, node)
         if ends_ms is not None:
-            found.append(Stretch(life.start_ms, min(ends_ms, life.end_ms)))
-    return found
+            ends_ms = min(ends_ms, life.end_ms)
+            sure = (min(one.end_ms, ends_ms) for one in certain if one.start_ms <= life.start_ms < one.end_ms)
+            sure_ms = next(sure, life.start_ms)
+            found += [NoList(life.start_ms, sure_ms, True), NoList(sure_ms, ends_ms, False)]
+    return [one for one in found if one.start_ms < one.end_ms]
 
 
 def fetch_ms(world: World, node: str) -> float:

@@ -27,6 +27,7 @@ import math
 from collections.abc import Collection, Iterable
 
 from .hung import hung_brokers
+from .intervals import Stretch, merged
 from .lists import changing, fetch_ms, without_list
 from .lost_queues import share_lost, turns_lost
 from .named_brokers import named_to, new_routes, unnamed
@@ -341,7 +342,8 @@ def _look_up_bound(world: World, client: str, moment: Moment) -> Window:
 
 def _listed_ms(world: World, client: str, at_ms: float) -> float:
     """How much later than that it has a list of NameServers, where it may have none yet; 0 where it has."""
-    have_ms = ((one.start_ms, one.end_ms + fetch_ms(world, client)) for one in without_list(world, client))
+    without = merged(Stretch(one.start_ms, one.end_ms) for one in without_list(world, client))
+    have_ms = ((one.start_ms, one.end_ms + fetch_ms(world, client)) for one in without)
     return max((until_ms - at_ms for start_ms, until_ms in have_ms if start_ms <= at_ms < until_ms), default=0.0)
 
 

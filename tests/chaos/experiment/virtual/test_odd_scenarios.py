@@ -292,6 +292,37 @@ ODD = {
         "messages_delivered",
         settle_s=150,
     ),
+    "a broker that joins gets its list of NameServers over a slow link": Odd(
+        [
+            {"at_s": 5, "do": "bandwidth", "links": ["broker-b <-> address-server"], "rate_kb_s": 10},
+            {"at_s": 100, "do": "heal"},
+        ],
+        "name-server-expires-the-living",
+        "routes_are_true",
+        cluster={"name_server_list": ["ns-0", "ns-1"]},
+        nodes={"broker-b": {"joins_at_s": 10}},
+        settle_s=200,
+    ),
+    "a producer sends before the only NameServer of its list is there": Odd(
+        [
+            {"at_s": 100, "do": "pause", "nodes": ["broker-a"]},
+            {"at_s": 130, "do": "resume", "nodes": ["broker-a"]},
+        ],
+        "name-server-answers-not-found",
+        "availability",
+        nodes={"ns-1": {"joins_at_s": 60}, "producer-0": {"name_servers": ["ns-1"]}},
+        settle_s=150,
+    ),
+    "a NameServer that the only broker there does not list, until another joins": Odd(
+        [
+            {"at_s": 100, "do": "pause", "nodes": ["broker-a"]},
+            {"at_s": 130, "do": "resume", "nodes": ["broker-a"]},
+        ],
+        "name-server-answers-not-found",
+        "availability",
+        nodes={"broker-a": {"name_servers": ["ns-0"]}, "broker-b": {"joins_at_s": 20}},
+        settle_s=150,
+    ),
     "a fault before the only NameServer of a consumer joins": Odd(
         [
             {"at_s": 20, "do": "reset", "links": ["clients <-> chosen"]},
