@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from ..faults.losses import Loss
 from .causes import Cause, healed_from_ms, leave_ms, link_causes, process_causes, resend_ms
+from .intervals import Stretch, without
 from .recorded import Life
 from .roles import elects, taken_over
 from .windows import NEVER, Flapping, Timers, Window, drop_window, flapping_of, return_window
@@ -211,6 +212,16 @@ class RouteObligations:
         """Whether the broker's process, which stood still, runs on then."""
         return any(cause.on == "broker" and not cause.loss.closes for cause in self._ending.get(at_ms, ()))
 
+    def _registers_unread(self, at_ms: float) -> bool:
+        """Whether the broker could send a registration while the NameServer stood still, as it did until then."""
+        away = [
+            Stretch(c.start_ms + c.begins_late_ms, c.end_ms)
+            for c in self.causes
+            if c.on != "name_server" and c.start_ms + c.begins_late_ms < c.end_ms
+        ]
+        pauses = (cause for cause in self._ending.get(at_ms, ()) if cause.on == "name_server")
+        return any(without(max(one.start_ms, self.life.start_ms), one.end_ms, away) for one in pauses)
+
     def turns(self) -> list[FlappingRoute]:
         """The stretches of which the table says how long the broker is held and missing by turns."""
         found: list[FlappingRoute] = []
@@ -378,9 +389,10 @@ class RouteObligations:
         ended = {cause.on for cause in self._ending.get(now_ms, ())}
         began = [cause for cause in active if cause.start_ms == now_ms]
         at_ms, settled_ms, window = before.at_ms, before.settled_ms, before.window
-        if before.up or "link" in ended or self._stops_again(now_ms) or self._runs_on(now_ms):
-            # What the link held arrives at its heal, registrations included, so every window starts again; and who
-            # runs on, if only to stop, may register first.
+        read_now = "name_server" in ended and self._registers_unread(now_ms)
+        if before.up or "link" in ended or self._stops_again(now_ms) or self._runs_on(now_ms) or read_now:
+            # What the link held arrives at its heal, registrations included, so every window starts again, as it does
+            # with what a NameServer reads that stood still; and who runs on, if only to stop, may register first.
             at_ms, settled_ms, began = now_ms, NEVER, active
         for cause in began:
             drop = self._drop(cause, now_ms)

@@ -323,6 +323,31 @@ ODD = {
         nodes={"broker-a": {"name_servers": ["ns-0"]}, "broker-b": {"joins_at_s": 20}},
         settle_s=150,
     ),
+    "a NameServer that stood still reads the registration of a broker that has hung since": Odd(
+        [
+            {"at_s": 20, "do": "pause", "nodes": ["ns-0"]},
+            {"at_s": 42, "do": "pause", "nodes": ["broker-a"]},
+            {"at_s": 60, "do": "resume", "nodes": ["ns-0"]},
+            {"at_s": 260, "do": "resume", "nodes": ["broker-a"]},
+        ],
+        "name-server-never-expires",
+        "routes_are_true",
+        config={"brokers": {"registerNameServerPeriod": 10_000, "registerBrokerTimeoutMills": 10_000}},
+        settle_s=100,
+    ),
+    "a NameServer that stood still reads the registration of a broker whose list it has left": Odd(
+        [
+            {"at_s": 10, "do": "restart", "nodes": ["ns-0"]},
+            {"at_s": 10, "do": "pause", "nodes": ["ns-0"]},
+            {"at_s": 11, "do": "name_server_list", "name_servers": ["ns-1"]},
+            {"at_s": 45, "do": "resume", "nodes": ["ns-0"]},
+        ],
+        "name-server-ignores-close",
+        "registrations_are_kept",
+        cluster={"name_server_list": ["ns-0", "ns-1"]},
+        config={"brokers": {"registerNameServerPeriod": 10_000, "registerBrokerTimeoutMills": 10_000}},
+        settle_s=200,
+    ),
     "a fault before the only NameServer of a consumer joins": Odd(
         [
             {"at_s": 20, "do": "reset", "links": ["clients <-> chosen"]},
