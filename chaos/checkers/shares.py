@@ -47,7 +47,7 @@ class _States(NamedTuple):
 
 
 def share(client_id: str, queues: Collection[Queue], client_ids: Collection[str]) -> frozenset[Queue]:
-    """The queues of this member, by broker name and queue id."""
+    """The queues of this member, by broker name and queue id. Who is listed twice has the share of its first place."""
     members, in_order = sorted(client_ids), sorted(queues)
     number = members.index(client_id)
     each, more = divmod(len(in_order), len(members))
@@ -108,9 +108,9 @@ class _Rounds:
             return None
         heard = {self._known[name].throughout(from_ms, to_ms) if name in self._known else None for name in brokers}
         ids = heard.pop() if len(heard) == 1 else None
-        of = {one: node for one in ids or () if (node := node_of_client_id(one)) in self._group}
-        own = [one for one, node in of.items() if node == self._consumer]
-        return share(own[0], queues, of) if len(own) == 1 else None
+        members = [one for one in ids or () if node_of_client_id(one) in self._group]
+        own = {one for one in members if node_of_client_id(one) == self._consumer}
+        return share(own.pop(), queues, members) if len(own) == 1 else None
 
     def _disturbed(self, brokers: Collection[str], from_ms: float, to_ms: float) -> bool:
         faults = [*self._world.process_faults(self._consumer)]
@@ -154,20 +154,21 @@ def _states(rows: Sequence[Row], event: str, topic: str) -> _States:
 
 
 def _known(control: Control, world: World) -> dict[str, _States]:
-    """Of each broker the clientIds that it had heard and not forgotten, from when on; nobody's while it is dead."""
-    of_broker: dict[str, list[tuple[float, frozenset[str]]]] = defaultdict(list)
+    """Of each broker the clientIds that it had heard and not forgotten, from when on; nobody's while it is dead. One a
+    channel, in order: a client whose old channel has not ended yet is listed twice (`ConsumerGroupInfo`)."""
+    of_broker: dict[str, list[tuple[float, tuple[str, ...]]]] = defaultdict(list)
     channels: dict[tuple[str, int], dict[str | None, str]] = defaultdict(dict)
     for node in world.of_kind("broker"):
         for life in world.lives_of(node.name):
-            of_broker[node.name] += [(life.start_ms, frozenset()), (life.end_ms, frozenset())]
+            of_broker[node.name] += [(life.start_ms, ()), (life.end_ms, ())]
     for row in control.rows("client_heartbeat", "client_gone"):
         here = channels[row.process]
-        before = frozenset(here.values())
+        before = tuple(sorted(here.values()))
         if row.event == "client_gone":
             here.pop(row.op_id, None)
         else:
             here[row.op_id] = str((row.decoded or {}).get("client"))
-        if (now := frozenset(here.values())) != before and node_of_client(row):
+        if (now := tuple(sorted(here.values()))) != before and node_of_client(row):
             of_broker[row.node].append((row.time_ms, now))
     return {
         name: _States([at_ms for at_ms, _ in states], [ids for _, ids in states])

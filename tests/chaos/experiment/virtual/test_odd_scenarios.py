@@ -348,6 +348,18 @@ ODD = {
         config={"brokers": {"registerNameServerPeriod": 10_000, "registerBrokerTimeoutMills": 10_000}},
         settle_s=200,
     ),
+    "consumers are back on new channels before the broker hears that the old ones are closed": Odd(
+        [
+            {"at_s": 26, "do": "packet_loss", "links": ["consumer-0 <-> broker-a", "consumer-3 <-> broker-a"]},
+            {"at_s": 46, "do": "heal"},
+        ],
+        "consumer-sorts-members-otherwise",
+        "queue_ownership",
+        cluster={"brokers": 1, "profile": "5.x"},
+        workload={"consumers": 4, "queues": 2},
+        phases={"consumer-0": 20, "consumer-1": 22, "consumer-3": 24},
+        settle_s=100,
+    ),
     "a fault before the only NameServer of a consumer joins": Odd(
         [
             {"at_s": 20, "do": "reset", "links": ["clients <-> chosen"]},
