@@ -38,6 +38,7 @@ from typing import Any, NamedTuple
 
 from ..topology import node_of_client_id
 from .by_hand import unreadable
+from .causes import RESEND_MAX_MS
 from .hung import most_hung_brokers
 from .intervals import Stretch, merged, without
 from .quiet import (
@@ -340,8 +341,10 @@ class Dues:
             faults = [*world.process_faults(consumer), *world.process_faults(node), *world.link_faults(consumer, node)]
             held_up = [felt(world, fault) for fault in faults] + (masterless if node == broker else [])
             for begun_ms, until_ms in self.unknown.get((consumer, node), ()):
-                over = [one.end_ms for one in held_up if one.start_ms <= until_ms and one.end_ms >= begun_ms]
-                found += [Stretch(end_ms, min(until_ms + PAUSE_MS, end_ms + heard_ms)) for end_ms in over]
+                for start_ms, end_ms in held_up:
+                    resent_ms = min(end_ms - start_ms, RESEND_MAX_MS)  # the close may come behind what was lost
+                    if start_ms <= until_ms and end_ms + resent_ms >= begun_ms:
+                        found.append(Stretch(end_ms, min(until_ms + PAUSE_MS, end_ms + heard_ms)))
         return [one for one in found if one.start_ms < one.end_ms]
 
     def _unheard(self, consumer: str, topic: str) -> list[Stretch]:
