@@ -157,3 +157,21 @@ def link_causes(world: World, source: str, target: str) -> Sequence[Cause]:
         return found
 
     return world.memoized(("link causes", source, target), found)
+
+
+def timers_of_rounds(world: World, broker: str, name_server: str) -> Timers:
+    """Those of the two. Where B is more than R, and a NameServer may hang, a round takes B and the next follows it at
+    once: then that is R."""
+    timers = world.timers_of(broker, name_server)
+
+    def hangs() -> bool:
+        found = [
+            cause
+            for node in world.of_kind("name_server")
+            for cause in (*process_causes(world, node.name, "name_server"), *link_causes(world, broker, node.name))
+        ]
+        return any(not cause.loss.closes for cause in found)
+
+    if timers.B_ms <= timers.R_ms or not world.memoized(("a NameServer hangs", broker), hangs):
+        return timers
+    return timers.with_(R_ms=timers.B_ms)

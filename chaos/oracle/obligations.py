@@ -22,7 +22,7 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from ..faults.losses import Loss
-from .causes import Cause, healed_from_ms, leave_ms, link_causes, process_causes, resend_ms
+from .causes import Cause, healed_from_ms, leave_ms, link_causes, process_causes, resend_ms, timers_of_rounds
 from .intervals import Stretch, without
 from .recorded import Life
 from .roles import elects, taken_over
@@ -139,7 +139,7 @@ class RouteObligations:
 
     def __init__(self, world: World, life: Life, broker: str) -> None:
         self.world, self.life, self.broker = world, life, broker
-        self.timers = world.timers_of(broker, life.node)
+        self.timers = timers_of_rounds(world, broker, life.node)
         self.end_ms = min(life.end_ms, world.end_ms)
         self.pauses = [c for c in process_causes(world, life.node, "name_server") if not c.loss.closes]
         causes = [*process_causes(world, broker), *link_causes(world, broker, life.node), *self.pauses]
@@ -230,7 +230,7 @@ class RouteObligations:
             from_ms, to_ms = max(cause.start_ms, self.life.start_ms), min(cause.end_ms, self.end_ms)
             # Another cause in between, or so shortly before that the broker was not back yet, leaves nothing to tell.
             # At the run's own beginning the record says whether it was there.
-            since_ms = from_ms - return_window(self.timers).latest_ms
+            since_ms = from_ms - return_window(self.timers, round_ms=self.timers.R_ms).latest_ms
             others = (
                 other
                 for other in self.causes
@@ -354,7 +354,7 @@ class RouteObligations:
         """Until its kernel sends again what was lost, a channel that outlasts time-outs is not used; behind one that
         was closed (Z) comes the registration that it was closed for, and then the close: the broker is dropped, and is
         back on its next tick."""
-        window = return_window(self.timers)
+        window = return_window(self.timers, round_ms=self.timers.R_ms)
         fetched_ms = max(
             (c.end_ms + c.ends_late_ms for c in self.causes if c.ends_late_ms and c.end_ms <= at_ms), default=-NEVER
         )

@@ -117,12 +117,18 @@ def flapping_of(timers: Timers, loss: Loss, stream: str | None = None, delay: De
     return None
 
 
-def return_window(timers: Timers) -> Window:
-    """When a broker is back in a NameServer's table after a heal, or after either of them was started again."""
+def return_window(timers: Timers, *, round_ms: float | None = None) -> Window:
+    """When a broker is back in a NameServer's table after a heal, or after either of them was started again.
+
+    `round_ms`: from one of its rounds to the next, R; by default, where nobody knows of a NameServer that hangs, or B,
+    if that is more: all are registered with at once, and the next round waits for the last.
+    """
     row = "after a heal or a restart the broker comes back on its own tick"
+    each_ms = max(timers.R_ms, timers.B_ms) if round_ms is None else round_ms
+    each = "R" if each_ms == timers.R_ms else "B"
     if timers.F_ms is not None:  # it asks every NameServer first, and one that hangs is waited for
-        return Window(0, timers.R_ms + timers.F_ms + timers.C_ms, "R + B + C", row, 3)
-    return Window(0, timers.R_ms + timers.C_ms, "R + C", row, 2)
+        return Window(0, each_ms + timers.F_ms + timers.C_ms, f"{each} + B + C", row, 3)
+    return Window(0, each_ms + timers.C_ms, f"{each} + C", row, 2)
 
 
 def serves_window(timers: Timers) -> Window:

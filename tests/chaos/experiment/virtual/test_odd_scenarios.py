@@ -360,6 +360,19 @@ ODD = {
         phases={"consumer-0": 20, "consumer-1": 22, "consumer-3": 24},
         settle_s=100,
     ),
+    "a broker's rounds of registrations take 24 s while a NameServer hangs, and begin each 10 s else": Odd(
+        [
+            {"at_s": 5, "do": "pause", "nodes": ["ns-0"]},
+            {"at_s": 42, "do": "restart", "nodes": ["ns-1"]},
+            {"at_s": 120, "do": "resume", "nodes": ["ns-0"]},
+        ],
+        "broker-registers-rarely",
+        "routes_are_true",
+        cluster={"profile": "5.x", "name_servers": 3},
+        config={"brokers": {"registerNameServerPeriod": 10_000}},
+        phases={"broker-a": 0, "broker-b": 0},
+        settle_s=100,
+    ),
     "a fault before the only NameServer of a consumer joins": Odd(
         [
             {"at_s": 20, "do": "reset", "links": ["clients <-> chosen"]},
