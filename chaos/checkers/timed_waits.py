@@ -311,17 +311,21 @@ class Waits(Process):
             at = bisect_left(routed, forgot_ms - late_ms - self.timers.delivery_ms)
             forgot_ms = before.began_ms
             changed = at < len(routed) and routed[at] <= until_ms
-            peers = [*self.name_servers, *self.brokers]
-            trouble = self.troubles.among(peers, run.began_ms - late_ms, until_ms)
-            if changed or trouble or until_ms > self.end_ms or self.held(before.began_ms, until_ms):
+            silent = self.troubles.among(self.name_servers, run.began_ms - late_ms, until_ms)
+            if changed or silent or until_ms > self.end_ms or self.held(before.began_ms, until_ms):
                 continue
+            hung = self.troubles.among(self.brokers, run.began_ms - late_ms, until_ms)
             due = self._routed(run.began_ms)
-            if not self.troubles.among(peers, before.began_ms, run.began_ms):
+            if not hung and not self.troubles.among([*self.name_servers, *self.brokers], before.began_ms, run.began_ms):
                 reached_ms = before.began_ms - late_ms, before.ended_ms + self.timers.delivery_ms
                 due |= {broker for broker, at_ms in heard.items() if self._within(at_ms, *reached_ms)}
-            for broker in due:
+            # A round that meets another one, of a rebalance, leaves it to that one, which may wait for each that hangs.
+            other_ms = len(hung) * max(self.timers.A_ms, self.timers.C_ms)
+            if until_ms + other_ms > self.end_ms:
+                continue
+            for broker in due.difference(hung):
                 examined += 1
-                if not self._within(heard.get(broker, ()), run.began_ms - late_ms, until_ms):
+                if not self._within(heard.get(broker, ()), run.began_ms - late_ms - other_ms, until_ms + other_ms):
                     missed.append(run.began_ms)
         if examined:
             out = lasted(missed[0], self.end_ms) if missed else {"bound_ms": 0.0, "formula": NEVER}

@@ -33,6 +33,8 @@ from ..oracle.schedules import (
     POLL,
     REBALANCE,
     REGISTER,
+    SYNCHRONIZE_CALL_MS,
+    SYNCHRONIZED_TABLES,
     Schedule,
     schedules,
 )
@@ -124,8 +126,8 @@ class _Tasks(Process):
         self.calls, self.call_ends = calls, [call.ended_ms for call in calls]
 
     def findings(self) -> Iterator[Finding]:
-        if self.world.asks_for_list(self.life.node) and self.troubles.among(
-            [ADDRESS_SERVER], self.life.start_ms, self.life.start_ms + 1000 * (FIRST_S + TIMEOUT_S)
+        if self.world.asks_for_list(self.life.node) and self.troubles.between(
+            ADDRESS_SERVER, self.life.start_ms, self.life.start_ms + 1000 * (FIRST_S + TIMEOUT_S)
         ):
             return  # it may not have come to its tasks, or not have had a list for them
         for schedule in schedules(self.world, self.life.node, self.kind):
@@ -276,6 +278,9 @@ class _Tasks(Process):
             case "fetchNameServerAddr":
                 lost = self.troubles.among([ADDRESS_SERVER], from_ms, to_ms)
                 return 2 * each_ms + (1000 * TIMEOUT_S if lost else 0.0)
+            case "SlaveSynchronize":
+                lost = self.troubles.among(self.brokers, from_ms, to_ms)
+                return SYNCHRONIZED_TABLES * (each_ms + (SYNCHRONIZE_CALL_MS if lost else 0.0))
             case "doRebalance":
                 return asking_ms + (2 * len(self._queues()) + 2 * len(self.brokers) + 4) * each_ms
         return each_ms

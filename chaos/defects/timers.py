@@ -6,11 +6,13 @@ Each changes one node's own setting, or holds its thread up once; the run's sett
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
+from ...actors.broker import slave_synchronize
 from ...actors.broker.server import Broker
 from ...actors.namesrv.server import NameServer
+from ...remoting import top_addressing
 from ...remoting.bodies.route import DataVersion, TopicConfig, TopicRouteData
 from ...remoting.command import RemotingCommand
 from ...remoting.node.network import Address
@@ -22,6 +24,7 @@ from .model import Defect, checks, in_its_parts, replace_part
 
 STALL_S = 15.0
 STALLED_ROUND = 2
+LATE_S = 12.0
 
 _FOUND = checks("timers_kept")
 _LASTING = (NodeKind.PRODUCER, NodeKind.CONSUMER)
@@ -137,6 +140,34 @@ def _tells_its_permission_with_the_next_tick(broker: Broker) -> None:
     replace_part(broker._registration, "changed", changed)
 
 
+def _synchronizes_late(broker: Broker) -> None:
+    slave, context = broker._synchronize, broker._context
+
+    async def run() -> None:
+        await context.clock.sleep(slave_synchronize.FIRST_S)
+        while True:
+            await slave.all()
+            context.record("scheduled_task", f=slave_synchronize.TASK, duration_ms=0.0)
+            await context.clock.sleep(1.2 * slave_synchronize.PERIOD_S)
+
+    replace_part(slave, "run", run)
+
+
+def _asks_for_its_list_late(broker: Broker) -> None:
+    registration = broker._registration
+    task, is_first = registration._task, True
+
+    async def begin(name: str, work: Callable[[], Awaitable[object]]) -> None:
+        nonlocal is_first
+        if name == top_addressing.TASK:
+            if not is_first:
+                await broker._context.clock.sleep(LATE_S)
+            is_first = False
+        await task(name, work)
+
+    replace_part(registration, "_task", begin)
+
+
 DEFECTS = (
     Defect(
         name="name-server-scans-late",
@@ -222,6 +253,24 @@ DEFECTS = (
         scenario="broker-partition",
         caught_by=_FOUND,
         plant=in_its_parts(_registers_one_after_another),
+    ),
+    Defect(
+        name="slave-synchronizes-late",
+        what="a slave takes over its master's tables every 12 s instead of every 10 s",
+        kinds=(NodeKind.SLAVE,),
+        nodes=("broker-a/1",),
+        scenario="slave-reads",
+        caught_by=_FOUND,
+        plant=in_its_parts(_synchronizes_late),
+    ),
+    Defect(
+        name="broker-asks-for-its-list-late",
+        what=f"a broker asks the address server for its list {LATE_S:g} s later than every 120 s",
+        kinds=(NodeKind.BROKER,),
+        nodes=("broker-a",),
+        scenario="list-grows",
+        caught_by=_FOUND,
+        plant=in_its_parts(_asks_for_its_list_late),
     ),
     Defect(
         name="broker-tells-the-last-of-no-change",

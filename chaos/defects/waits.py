@@ -188,6 +188,27 @@ def _gives_up_whom_a_heartbeat_missed(node: Node) -> None:
     replace_part(instance, "_send_heartbeat", unless_missed)
 
 
+def _heartbeats_end_at_the_first_failure(node: Node) -> None:
+    instance = instance_of(node)
+    send, to_all, failed = instance._send_heartbeat, instance.send_heartbeat_to_all, False
+
+    async def unless_one_failed(broker_name: str, address: Address, body: bytes) -> None:
+        nonlocal failed
+        if failed:
+            return
+        began_s = instance._context.clock.monotonic_s()
+        await send(broker_name, address, body)
+        failed = instance._context.clock.monotonic_s() - began_s >= instance.api_timeout_s
+
+    async def round_of_all() -> None:
+        nonlocal failed
+        failed = False
+        await to_all()
+
+    replace_part(instance, "_send_heartbeat", unless_one_failed)
+    replace_part(instance, "send_heartbeat_to_all", round_of_all)
+
+
 def _tells_nobody(broker: Broker) -> None:
     replace_part(broker._clients, "_notify", lambda groups: None)
 
@@ -301,6 +322,14 @@ DEFECTS = (
         caught_by=_FOUND,
         also=checks("messages_delivered", "queue_ownership"),
         plant=in_its_parts(_tells_nobody),
+    ),
+    Defect(
+        name="heartbeats-end-at-the-first-failure",
+        what="a consumer's round of heartbeats ends at the first broker that does not answer",
+        kinds=(NodeKind.CONSUMER,),
+        scenario="broker-hang",
+        caught_by=_FOUND,
+        plant=_heartbeats_end_at_the_first_failure,
     ),
     Defect(
         name="brokers-list-who-has-left",

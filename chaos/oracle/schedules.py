@@ -7,6 +7,7 @@
 | scanExceptionChannel               | broker     | 10 s                  | 10 s after the last was due | its own |
 | sendHeartbeat, of acting masters   | broker     | 1 s after its start   | h after the last was due   | its own |
 | checkHoldRequest                   | broker     | 5 s                   | 5 s after the last ended   | its own |
+| SlaveSynchronize                   | slave      | 3 s                   | 10 s after the last was due | its own |
 | updateTopicRouteInfoFromNameServer | client     | 10 ms                 | P after the last was due   | shared  |
 | sendHeartbeatToAllBroker           | client     | 1 s                   | H after the last was due   | shared  |
 | persistAllConsumerOffset           | client     | 10 s                  | 5 s after the last was due | shared  |
@@ -14,8 +15,8 @@
 | doRebalance                        | consumer   | at once               | Qr after the last ended    | its own |
 
 "After the last was due" is scheduleAtFixedRate: a task that was held up runs late, and the ones that it missed run
-right behind it. Upstream: `NamesrvController`, `BrokerController.start`, `MQClientInstance.startScheduledTask`,
-`RebalanceService`.
+right behind it. Upstream: `NamesrvController`, `BrokerController.start`, `BrokerController.handleSlaveSynchronize`,
+`MQClientInstance.startScheduledTask`, `RebalanceService`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from typing import NamedTuple
 
 from ...remoting.node.profile import Profile
 from ...remoting.top_addressing import FIRST_S, TASK
+from ..topology import is_slave
 from .causes import Cause, process_causes, resend_ms
 from .lists import period_ms
 from .timers import Timers
@@ -39,6 +41,9 @@ HOLD_CHECK, CLIENT_SCAN = "checkHoldRequest", "scanExceptionChannel"
 CLIENT_SCAN_MS = 10_000.0
 """Of `ClientHousekeepingService`: no setting's."""
 FETCH = TASK
+SYNCHRONIZE = "SlaveSynchronize"
+SYNCHRONIZED_TABLES, SYNCHRONIZE_CALL_MS = 4, 3_000.0
+"""Topics, consumer offsets, delay offsets and groups, one call after the other: no setting's."""
 
 OFFSET_CALL_MS = 5_000.0
 """Of calls about consumer offsets (`RemoteBrokerOffsetStore`, `MQClientAPIImpl`): no setting's."""
@@ -68,6 +73,7 @@ def schedules(world: World, node: str, kind: str) -> tuple[Schedule, ...]:
             Schedule(REGISTER, "R", 10_000.0, timers.R_ms, "BrokerController: registers each R"),
             Schedule(CLIENT_SCAN, "10 s", CLIENT_SCAN_MS, CLIENT_SCAN_MS, "ClientHousekeepingService: each 10 s"),
             *_light_heartbeats(world, node),
+            *_synchronizations(world, node),
             *_fetches(world, node, "BrokerController: fetches its list each N", shared=False),
         )
     if kind not in ("producer", "consumer"):
@@ -88,6 +94,14 @@ def _light_heartbeats(world: World, node: str) -> tuple[Schedule, ...]:
         return ()
     period_ms = float(str(world.setting(node, "brokerHeartbeatInterval")))
     return (Schedule(LIGHT_HEARTBEAT, "h", 1_000.0, period_ms, "BrokerController: 904 each h"),)
+
+
+def _synchronizations(world: World, node: str) -> tuple[Schedule, ...]:
+    """Of a slave that nobody made a master by hand."""
+    if not is_slave(node) or any(act.f == "switch" and act.node == node for act in world.acts):
+        return ()
+    row = "BrokerController: a slave synchronizes its tables each 10 s"
+    return (Schedule(SYNCHRONIZE, "10 s", 3_000.0, 10_000.0, row),)
 
 
 def _fetches(world: World, node: str, row: str, *, shared: bool) -> tuple[Schedule, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nemesrv.chaos.checkers.timers_kept import judge
-from nemesrv.chaos.oracle.schedules import HOLD_CHECK
+from nemesrv.chaos.oracle.schedules import HEARTBEAT, HOLD_CHECK
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, address_of, cluster
 
@@ -289,6 +289,19 @@ def test_a_round_of_heartbeats_reaches_every_broker_that_the_one_before_did() ->
     assert heartbeats().verdict is Validity.VALID
     (found,) = wrong(heartbeats(61))
     assert (found.object, found.kind, found.wrong) == ("sendHeartbeatToAllBroker", "reaches every broker", 1)
+
+
+@pytest.mark.parametrize("reached", [True, False])
+def test_a_broker_that_does_not_answer_keeps_no_heartbeat_from_the_others(reached: bool) -> None:
+    told = cluster(1, ("broker-a", "broker-b"), ("consumer-0",))
+    runs(runs(told, HEARTBEAT, [1]), HEARTBEAT, [31, 61, 91], took_s=3.0)
+    route = {"brokers": {name: {"0": address_of(name)} for name in ("broker-a", "broker-b")}, "queues": {}}
+    told.at(0.02).event("consumer-0", "route_changed", topic="orders", value=route)
+    told.at(20).fault("f1", "pause", "sigstop", "broker-a")
+    for at_s in (1, 31, 61, 91) if reached else (1, 31, 61):
+        told.at(at_s + 3).event("broker-b", "client_heartbeat", op_id="7", value={"client": "127.0.0.1@consumer-0#1"})
+    missed = [found for found in wrong(check(told)) if found.kind == "reaches every broker"]
+    assert sum(found.wrong for found in missed) == (0 if reached else 1)
 
 
 @pytest.mark.parametrize(("ids", "wrong_"), [({"0": "broker-a"}, 1), ({"1": "broker-a"}, 1), ({}, 0)])

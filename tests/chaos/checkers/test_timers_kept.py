@@ -9,6 +9,7 @@ import pytest
 from nemesrv.chaos.checkers.timers_kept import judge
 from nemesrv.chaos.oracle.schedules import (
     CLIENT_SCAN,
+    FETCH,
     HEARTBEAT,
     HOLD_CHECK,
     PERSIST,
@@ -16,6 +17,7 @@ from nemesrv.chaos.oracle.schedules import (
     REBALANCE,
     REGISTER,
     SCAN,
+    SYNCHRONIZE,
 )
 from nemesrv.chaos.verdict import Finding, Validity, Verdict
 from tests.chaos.builder import HistoryBuilder, address_of, cluster
@@ -129,6 +131,26 @@ def test_a_task_that_stops_is_found(task: str) -> None:
 @pytest.mark.parametrize("task", [task for task in RATES if task != REBALANCE])
 def test_a_task_that_never_runs_is_found(task: str) -> None:
     assert [found.object for found in wrong(check(story(task)))] == [task]
+
+
+@pytest.mark.parametrize(("period_s", "wrong_"), [(10, 0), (10.5, 9), (9.5, 9)])
+def test_a_slave_synchronizes_at_its_rate(period_s: float, wrong_: int) -> None:
+    told = cluster(1, ("broker-a", "broker-a/1"))
+    for number in range(10):
+        told.at(3 + number * period_s).event("broker-a/1", "scheduled_task", f=SYNCHRONIZE, duration_ms=0.0)
+    found = [found for found in check(told).findings if found.object == SYNCHRONIZE and found.kind == "each 10 s"]
+    assert [(one.subject, one.wrong) for one in found] == [("broker-a/1", wrong_)]
+
+
+def test_a_list_by_http_that_came_as_its_broker_started_excuses_none_of_its_timers() -> None:
+    told = HistoryBuilder(profile="4.9", time_scale=1, workload={"topic": "orders"}, name_server_list=["ns-0"])
+    for node in ("address-server", "ns-0"):
+        told.node(node)
+    told.at(5).node("broker-a")
+    for at_s in (15, 147):
+        told.at(at_s).event("broker-a", "scheduled_task", f=FETCH, duration_ms=1.0)
+    found = judge(*told.end(200).facts()).findings
+    assert [one.wrong for one in found if (one.object, one.kind) == (FETCH, "each N")] == [1]
 
 
 def test_a_task_that_is_held_up_by_the_one_before_it_is_not_late_and_the_one_that_held_it_up_is_too_long() -> None:
