@@ -86,8 +86,8 @@ class Avoidance(NamedTuple):
 
 
 def tries(world: World, producer: str) -> int:
-    """How many tries a send has."""
-    return 1 + int(str(world.setting(producer, "retryTimesWhenSendFailed")))
+    """How many tries a send has: one, where a key chooses its queue (`sendSelectImpl`)."""
+    return 1 if world.workload.get("ordered") else 1 + int(str(world.setting(producer, "retryTimesWhenSendFailed")))
 
 
 def pull_delay(world: World, consumer: str, why: str) -> Wait | None:

@@ -422,8 +422,8 @@ def test_a_send_has_its_budget_for_all_its_tries() -> None:
 
 
 def test_one_try_of_a_send_has_its_own_time_where_the_user_gave_it_one() -> None:
-    def told(took_s: float, attempt_s: float, attempt: int) -> list[str]:
-        history = producers(settings={"producer-0": {"sendMsgMaxTimeoutPerRequest": 1_000}})
+    def told(took_s: float, attempt_s: float, attempt: int, *, ordered: bool = False) -> list[str]:
+        history = producers(ordered, settings={"producer-0": {"sendMsgMaxTimeoutPerRequest": 1_000}})
         history.rows[0]["value"]["profile"] = "5.x"
         about = {"op_id": "1", "attempt": attempt, "value": {"attempt_ms": attempt_s * 1000}}
         timed_out("producer-0", "send", **about)(history, took_s)
@@ -431,4 +431,11 @@ def test_one_try_of_a_send_has_its_own_time_where_the_user_gave_it_one() -> None
         return [one.object for one in wrong(verdict) if one.object == "send time-out"]
 
     assert told(1.0, 1.0, 0) == told(2.0, 1.0, 1) == told(3.0, 1.0, 2) == []
-    assert told(3.0, 3.0, 0) == told(1.2, 1.2, 0) == told(2.0, 0.0, 2) == ["send time-out"]
+    assert told(3.0, 3.0, 0, ordered=True) == []
+    assert (
+        told(1.0, 1.0, 0, ordered=True)
+        == told(3.0, 3.0, 0)
+        == told(1.2, 1.2, 0)
+        == told(2.0, 0.0, 2)
+        == ["send time-out"]
+    )
