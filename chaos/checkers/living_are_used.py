@@ -3,7 +3,8 @@
     a producer's sends while nothing fails and its route stays     rule: round robin, so exact
       broker-a 0 1 2 3 │ broker-b 0 1 2 3     n sends over q queues: ⌊n/q⌋ or ⌈n/q⌉ each
     a try that follows a failed one                                 on another broker, where its route has one (with
-                                                                    sendLatencyFaultEnable: that is not isolated)
+                                                                    sendLatencyFaultEnable: that is not isolated), and
+                                                                    only while the send has tries and time (tries.py)
     a queue of a living broker, in a quiet time                     somebody of each group asks for it every 20 s
     a queue whose master is gone, and a slave there                 so does whoever holds it, at the slave
 
@@ -36,6 +37,7 @@ from .findings import NEVER, counted, tolerated, verdict_of
 from .isolated import Isolated
 from .lateness import LagWindow
 from .tolerance import tolerance
+from .tries import odd_tries
 from .uses import PART_MS, BrokerShares, Queue, SameBroker, Segment, edges
 
 if TYPE_CHECKING:
@@ -74,7 +76,8 @@ def judge(used: Used, world: World) -> Verdict:
     shares, control = used.shares, used.control
     routes = _Routes(control)
     turns = list(_turns(shares, world, routes, edges(control, world)))
-    found = [*turns, *_retries(shares, routes, control, world), *_reads(shares, control, world)]
+    tries = [*_retries(shares, routes, control, world), *odd_tries(shares, control)]
+    found = [*turns, *tries, *_reads(shares, control, world)]
     open_ = _undecided(turns, world)
     measured: dict[str, Any] = {
         "sends": sum(finding.more.get("sends", 0) for finding in turns),
@@ -93,7 +96,7 @@ def judge(used: Used, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="producers use every queue of their routes in turn and retry on another broker, and every queue is read",
+    says="producers use their routes' queues in turn and retry elsewhere while they may, and every queue is read",
     section=Section.CLIENTS,
     reads=Reads.OPERATIONS,
     gather=gather,

@@ -1,7 +1,8 @@
 """Every send that ended `ok` is received by a consumer, or found by the final reads.
 
 A message that nobody received and that the final read of its queue does not hold is lost, when that read was complete
-(`read_done`). When it was not, nobody knows: UNKNOWN. A send that ended `info` or `fail` promises nothing.
+(`read_done`). When it was not, nobody knows: UNKNOWN. A send that ended `info` or `fail` promises nothing. SEND_OK of a
+SYNC_MASTER promises that a slave has the message, too, and so is wrong while no slave of its runs.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..oracle.unreplicated import alone
 from ..oracle.world import World
 from ..verdict import Finding, Validity, Verdict
 from .check import Check, Facts, Reads, Section
@@ -47,18 +49,27 @@ class Fates(Facts):
     lost: int = 0
     unread: int = 0
     missing: tuple[Missing, ...] = ()
+    unsafe: int = 0
+    """Acknowledged by a SYNC_MASTER while no slave of its ran."""
+    first_unsafe: tuple[Missing, ...] = ()
 
 
-def gather(gathering: Gathering, _world: World) -> Fates:
+def gather(gathering: Gathering, world: World) -> Fates:
     """One pass over the messages, and a look-up of those that are missing."""
-    from .dataframes.fates import message_counts, missing
+    from .dataframes.fates import message_counts, missing, unsafe
 
     counts = message_counts(gathering)
     found: list[Missing] = []
     for fate in ("lost", "unread"):
         if getattr(counts, fate):
-            found += [_missing(send, is_lost=fate == "lost") for send in missing(gathering, fate)]
-    return Fates(**{name: getattr(counts, name) for name in _COUNTS}, missing=tuple(found))
+            found += [missing_of(send, is_lost=fate == "lost") for send in missing(gathering, fate)]
+    number, first = unsafe(gathering, alone(world)) if alone(world) else (0, [])
+    return Fates(
+        **{name: getattr(counts, name) for name in _COUNTS},
+        missing=tuple(found),
+        unsafe=number,
+        first_unsafe=tuple(missing_of(send, is_lost=False) for send in first),
+    )
 
 
 def judge(fates: Fates, world: World) -> Verdict:
@@ -75,12 +86,19 @@ def judge(fates: Fates, world: World) -> Verdict:
     elif fates.unread:
         validity = Validity.UNKNOWN
         why = f"{fates.unread} acknowledged sends were not received, and the final reads of their queues are incomplete"
-    findings = tuple(map(_finding, sorted(fates.missing, key=lambda send: (not send.is_lost, send))))
+    if fates.unsafe and not fates.lost:
+        validity = Validity.INVALID
+        why = f"{fates.unsafe} of {fates.acknowledged} sends were acknowledged by a SYNC_MASTER without a slave"
+    if fates.unsafe:
+        measured["unsafe"] = fates.unsafe
+    findings = tuple(map(_unsafe, fates.first_unsafe)) + tuple(
+        map(_finding, sorted(fates.missing, key=lambda send: (not send.is_lost, send)))
+    )
     return Verdict(
         name=NAME,
         verdict=validity,
         examined=fates.acknowledged,
-        violations=fates.lost,
+        violations=fates.lost + fates.unsafe,
         measured=measured,
         allowed=_ALLOWED,
         examples=examples_of(findings, validity),
@@ -103,14 +121,31 @@ CHECK = Check(
 
 def _told(measured: Mapping[str, Any]) -> str:
     """ "1,962 acknowledged, 1,960 received, 2 only in final reads, 0 lost" """
-    few = [name for name in ("only_in_final_reads", "unread") if measured.get(name)]
+    few = [name for name in ("only_in_final_reads", "unread", "unsafe") if measured.get(name)]
     shown = ("acknowledged", "received", *few, "lost")
     return ", ".join(f"{measured[name]:,} {name.replace('_', ' ')}" for name in shown if name in measured)
 
 
-def _missing(send: Mapping[str, Any], *, is_lost: bool) -> Missing:
+def missing_of(send: Mapping[str, Any], *, is_lost: bool) -> Missing:
+    """As its row says it."""
     where = send["topic"], send["broker_name"], send["queue_id"], send["offset"]
     return Missing(send["time_ms"], send["msg_key"], send["node"], *where, is_lost)
+
+
+def _unsafe(send: Missing) -> Finding:
+    return Finding(
+        subject=send.producer,
+        object=send.broker_name,
+        topic=send.topic,
+        kind="acknowledged without a slave",
+        from_ms=send.acked_ms,
+        to_ms=send.acked_ms,
+        formula="SLAVE_NOT_AVAILABLE",
+        row="brokerRole=SYNC_MASTER: SEND_OK once a slave has it",
+        wrong=1,
+        wrong_from_ms=send.acked_ms,
+        more={"msg_key": send.msg_key, "queue_id": send.queue_id, "offset": send.offset},
+    )
 
 
 def _finding(send: Missing) -> Finding:

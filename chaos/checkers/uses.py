@@ -10,13 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..oracle.time_outs import avoidance
+from ..oracle.time_outs import SEND, avoidance
+from ..oracle.tries import SendRules
 from ..oracle.world import World
 from .check import Facts
 from .control import Control
 
 PART_MS = 10_000.0
 """What is read is counted in such parts of all time."""
+_ROUNDING_MS = 1.0
 Queue = tuple[str, int]
 """Broker name and queue id."""
 
@@ -50,6 +52,30 @@ class SameBroker(NamedTuple):
     time_ms: float
 
 
+class OddTry(NamedTuple):
+    """A try that should not have been."""
+
+    node: str
+    incarnation: int
+    op_id: str
+    attempt: int
+    broker_name: str
+    time_ms: float
+    kind: str
+
+
+class GivenUp(NamedTuple):
+    """A send that failed though its last try, which ended so, left it another and the time for it."""
+
+    node: str
+    incarnation: int
+    op_id: str
+    attempt: int
+    broker_name: str
+    ended_ms: float
+    left_ms: float
+
+
 @dataclass(frozen=True)
 class BrokerShares(Facts):
     """What clients used; see the module."""
@@ -60,8 +86,24 @@ class BrokerShares(Facts):
     """Of each producer and segment's start: sends and tries that failed in it, and slow ones where those count."""
     retries: int = 0
     same: tuple[SameBroker, ...] = ()
+    odd: tuple[OddTry, ...] = ()
+    given_up: tuple[GivenUp, ...] = ()
     reads: Mapping[Read, Mapping[int, int]] = field(default_factory=dict)
     """How many of its pulls began or ended, and of its messages came, in each PART_MS of all time."""
+
+
+def ran_out(control: Control, rules: Mapping[str, SendRules]) -> frozenset[tuple[str, int, str, int]]:
+    """The tries, by process, send and number, that were not answered in all the time that their sends had."""
+    return frozenset(
+        (row.node, row.incarnation, row.op_id or "", row.attempt or 0)
+        for row in control.rows("timed_out")
+        if row.f == SEND and row.node in rules and (row.duration_ms or 0.0) >= rules[row.node].time_ms
+    )
+
+
+def least_left_ms(world: World) -> float:
+    """A send with less time left than this may have had none when it looked."""
+    return 2 * world.timers.delivery_ms + _ROUNDING_MS
 
 
 def edges(control: Control, world: World) -> Sequence[float]:

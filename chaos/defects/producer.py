@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ...clients.producer.publish_table import Publish
@@ -114,6 +115,31 @@ def _calls_failures_sent(node: ProducerNode) -> None:
     replace_part(sender, "send_once", send_once_gladly)
 
 
+def _sends_on_after_its_time(node: ProducerNode) -> None:
+    sender = node.client._sender
+    send = sender.send
+
+    async def send_long(request: SendRequest, record: SendRecord, timeout_ms: int) -> SendResult:
+        return await send(request, record, 3 * timeout_ms)
+
+    def cap(left_ms: int, *, last: bool) -> int:
+        return min(left_ms, node.client._config.send_msg_timeout_ms)
+
+    replace_part(sender, "send", send_long)
+    replace_part(sender, "_cap", cap)
+
+
+def _sender_setting(name: str, value: object) -> Callable[[ProducerNode], None]:
+    """A producer that tries again by another setting than its own."""
+
+    def plant(node: ProducerNode) -> None:
+        sender = node.client._sender
+        changed: Any = {name: value}
+        replace_part(sender, "_config", replace(sender._config, **changed))
+
+    return plant
+
+
 DEFECTS = (
     Defect(
         name="producer-ignores-new-routes",
@@ -167,5 +193,32 @@ DEFECTS = (
         caught_by=checks("no_acknowledged_loss"),
         also=checks("messages_delivered", "order_kept"),  # the queue offset that it makes up is out of order, too
         plant=_calls_failures_sent,
+    ),
+    Defect(
+        name="producer-sends-on-after-its-time",
+        what="each try of a producer's send has the sendMsgTimeout of the whole send",
+        kinds=_PRODUCER,
+        scenario="broker-hang",
+        caught_by=checks("living_are_used"),
+        plant=_sends_on_after_its_time,
+    ),
+    Defect(
+        name="producer-has-one-try",
+        what="producers give a send up after one try instead of three",
+        kinds=_PRODUCER,
+        scenario="broker-crash-late",
+        caught_by=checks("living_are_used"),
+        also=checks("availability", "recovery_time"),
+        plant=_sender_setting("retry_times_when_send_failed", 0),
+    ),
+    Defect(
+        name="producer-sends-again-what-is-stored",
+        what="a producer sends what was stored without a slave again, though retryAnotherBrokerWhenNotStoreOK is off",
+        kinds=_PRODUCER,
+        nodes=("producer-0",),
+        scenario="sync-master",
+        caught_by=checks("living_are_used"),
+        also=checks("duplicates"),
+        plant=_sender_setting("retry_another_broker_when_not_store_ok", True),
     ),
 )

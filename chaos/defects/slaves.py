@@ -14,7 +14,7 @@ from ...actors.namesrv.server import NameServer
 from ...actors.namesrv.tables import BrokerGroup, Registered, Registration
 from ...clients.client_instance import FindBrokerResult
 from ...remoting.bodies.route import BrokerData, QueueData, Row
-from ...remoting.codes import MASTER_ID, PERM_WRITE, RequestCode
+from ...remoting.codes import MASTER_ID, PERM_WRITE, RequestCode, ResponseCode
 from ...remoting.command import RemotingCommand
 from ...remoting.node.network import Address
 from ..oracle.roles import NO_ID
@@ -166,6 +166,13 @@ def _lets_a_name_be_written(server: NameServer) -> None:
     replace_part(table, "_put_row", put_writable)
 
 
+def _acknowledges_alone(broker: Broker) -> None:
+    async def copied(end: int) -> ResponseCode:
+        return ResponseCode.SUCCESS
+
+    replace_part(broker._serving, "copied", copied)
+
+
 DEFECTS = (
     Defect(
         name="broker-says-nothing-between-registrations",
@@ -294,5 +301,14 @@ DEFECTS = (
         caught_by=checks("routes_are_true"),
         also=checks("answers_are_true", "client_routes_are_true"),
         plant=_keeps_its_role,
+    ),
+    Defect(
+        name="sync-master-acknowledges-alone",
+        what="a SYNC_MASTER answers SEND_OK at once, with or without a slave",
+        kinds=(NodeKind.BROKER,),
+        nodes=("broker-a",),
+        scenario="sync-master",
+        caught_by=checks("no_acknowledged_loss"),
+        plant=in_its_parts(_acknowledges_alone),
     ),
 )

@@ -46,6 +46,26 @@ def unreplicated(world: World) -> Mapping[str, Sequence[Stretch]]:
     return world.memoized("unreplicated", found)
 
 
+def alone(world: World) -> Mapping[str, Sequence[Stretch]]:
+    """Broker name to when no process of a slave of its was there, so that its master cannot answer SEND_OK; names whose
+    masters never wait, or are elected, are left out."""
+
+    def found() -> Mapping[str, Sequence[Stretch]]:
+        masters = [node.name for node in world.of_kind("broker")]
+        names = [name for name in masters if not elects(world, name) and _waits(world, name)]
+        return {name: gone for name in names if (gone := _without_slaves(world, name))}
+
+    return world.memoized("without any slave", found)
+
+
+def _without_slaves(world: World, master: str) -> Sequence[Stretch]:
+    """From the first slave's start on; a channel that is reset, or lost, shows a delivery later at most."""
+    slaves, late_ms = slaves_of(world, master), world.timers.delivery_ms
+    lives = [Stretch(life.start_ms, life.end_ms + late_ms) for slave in slaves for life in world.lives_of(slave)]
+    by_hand = any(act.f == "switch" and broker_name(act.node or "") == master for act in world.acts)
+    return without(lives[0].start_ms, world.end_ms, merged(lives)) if lives and not by_hand else []
+
+
 def _waits(world: World, name: str) -> bool:
     """Whether whoever is master of the name answers once others have the message, too."""
     return elects(world, name) or world.setting(name, "brokerRole") == "SYNC_MASTER"

@@ -6,17 +6,19 @@ messages.py ─┬─ plain: acknowledged, received and read once ────�
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from ...oracle.intervals import Stretch
 from ...verdict import FINDINGS_MAX
 from ..control import Control
 from .gathering import Gathering
 from .messages import acknowledged_sends, messages
 from .plain_pages import QUEUE
+from .shared import traffic
 from .small_tables import one_of
 
 _FATES = ("received", "only_in_final_reads", "lost", "unread")
@@ -58,6 +60,19 @@ def missing(gathering: Gathering, fate: str) -> list[dict[str, Any]]:
     keys = [row["msg_key"] for row in first]
     sends = acknowledged_sends(gathering.history, keys)
     return [dict(sends[key]) for key in keys]
+
+
+def unsafe(gathering: Gathering, without_slaves: Mapping[str, Sequence[Stretch]]) -> tuple[int, list[dict[str, Any]]]:
+    """How many sends were acknowledged while their broker had no slave, and the first of them."""
+    began_ms, is_unsafe = F.col("time_ms") - F.coalesce("duration_ms", F.lit(0.0)), F.lit(False)
+    for name, stretches in without_slaves.items():
+        for start_ms, end_ms in stretches:
+            within = (began_ms >= start_ms) & (F.col("time_ms") <= end_ms)
+            is_unsafe = is_unsafe | ((F.col("broker_name") == name) & within)
+    sends = traffic(gathering.history).where((F.col("event") == "send") & (F.col("type") == "ok") & is_unsafe)
+    columns = ("time_ms", "msg_key", "node", "topic", "broker_name", "queue_id", "offset")
+    first = sends.select(*columns).orderBy("time_ms", "msg_key").limit(FINDINGS_MAX).collect()
+    return (sends.count() if first else 0), [row.asDict() for row in first]
 
 
 def _counted(gathering: Gathering) -> MessageCounts:

@@ -9,18 +9,41 @@ send_attempt ──────► where any is a retry: beside the try before i
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 
 from ...oracle.time_outs import avoidance
+from ...oracle.tries import (
+    ENDED_BEFORE,
+    OUT_OF_TIME,
+    STORED,
+    STORED_BEFORE,
+    TOO_MANY,
+    SendRules,
+    send_rules,
+)
 from ...oracle.world import World
 from ...verdict import FINDINGS_MAX
-from ..uses import PART_MS, BrokerShares, Queue, Read, SameBroker, Segment, edges
+from ..control import Control
+from ..uses import (
+    PART_MS,
+    BrokerShares,
+    GivenUp,
+    OddTry,
+    Queue,
+    Read,
+    SameBroker,
+    Segment,
+    edges,
+    least_left_ms,
+    ran_out,
+)
 from .gathering import Gathering
 from .operations import passed
 from .shared import traffic
+from .small_tables import frame
 
 _OP = ("node", "incarnation", "op_id")
 
@@ -35,11 +58,15 @@ def broker_shares(gathering: Gathering, world: World) -> BrokerShares:
     counted = _counted(history, producers, consumers, between, world)
     any_retried = any(row["kind"] == "retried" for row in counted)
     retries, same = _retries(history, producers) if any_retried else (0, ())
+    rules = send_rules(world)
+    any_failed = any(row["kind"] == "failed" for row in counted)
     return BrokerShares(
         sends=_sends(counted, between),
         failed=_failed(counted, between),
         retries=retries,
         same=same,
+        odd=_odd(history, rules, gathering.control) if any_retried and rules else (),
+        given_up=_given_up(history, rules, least_left_ms(world)) if any_failed and rules else (),
         reads=_reads(counted),
     )
 
@@ -105,6 +132,81 @@ def _retries(history: DataFrame, producers: Sequence[str]) -> tuple[int, tuple[S
         if is_same
     )
     return (rows[0]["retries"] if rows else 0), found
+
+
+def _of_rule(rules: Mapping[str, SendRules], says: Callable[[SendRules], Column]) -> Column:
+    """What each producer's own rules say."""
+    by_rule: dict[SendRules, list[str]] = defaultdict(list)
+    for node, rule in rules.items():
+        by_rule[rule].append(node)
+    found = F.lit(None)
+    for rule, nodes in by_rule.items():
+        found = F.when(F.col("node").isin(*nodes), says(rule)).otherwise(found)
+    return found
+
+
+def _ends(rule: SendRules, code: str) -> Column:
+    """As `SendRules.ends`, of a code that is none of STORED's."""
+    return F.col(code).isNotNull() & ~F.col(code).isin(*rule.again)
+
+
+def _odd(history: DataFrame, rules: Mapping[str, SendRules], control: Control) -> tuple[OddTry, ...]:
+    tries = history.where((F.col("event") == "send_attempt") & F.col("node").isin(*rules))
+    again = tries.where((F.col("type") == "invoke") & (F.col("attempt") > 0))
+    before = tries.where(F.col("type") != "invoke").select(
+        *_OP, (F.col("attempt") + 1).alias("attempt"), F.col("type").alias("how"), F.col("code").alias("said")
+    )
+    rows = [(node, life, op_id, attempt + 1, True) for node, life, op_id, attempt in ran_out(control, rules)]
+    over = frame(history, rows, "node string, incarnation int, op_id string, attempt int, over boolean")
+
+    def kind(rule: SendRules) -> Column:
+        stored = F.coalesce(F.col("said").isin(*STORED), F.lit(False))
+        is_stored = (F.col("how") == "ok") | (F.lit(not rule.stored_again) & stored)
+        return (
+            F.when(is_stored, STORED_BEFORE)
+            .when(~stored & _ends(rule, "said"), ENDED_BEFORE)
+            .when(F.coalesce("over", F.lit(False)), OUT_OF_TIME)
+            .when(F.col("attempt") >= rule.tries, TOO_MANY)
+        )
+
+    found = (
+        again.select(*_OP, "attempt", "broker_name", "time_ms")
+        .join(before, [*_OP, "attempt"])
+        .join(over, [*_OP, "attempt"], "left")
+        .withColumn("kind", _of_rule(rules, kind))
+        .where(F.col("kind").isNotNull())
+        .select(*_OP, "attempt", "broker_name", "time_ms", "kind")
+        .orderBy("time_ms")
+        .limit(FINDINGS_MAX)
+        .collect()
+    )
+    return tuple(OddTry(*row) for row in found)
+
+
+def _given_up(history: DataFrame, rules: Mapping[str, SendRules], least_ms: float) -> tuple[GivenUp, ...]:
+    began_ms = F.col("time_ms") - F.coalesce("duration_ms", F.lit(0.0))
+    lost = history.where(
+        (F.col("event") == "send") & F.col("type").isin("fail", "info") & F.col("node").isin(*rules)
+    ).select(*_OP, began_ms.alias("began_ms"))
+    ended = history.where((F.col("event") == "send_attempt") & (F.col("type") != "invoke") & F.col("node").isin(*rules))
+    last = F.max(F.struct("attempt", "type", "code", "time_ms", "broker_name")).alias("last")
+    left_ms = _of_rule(rules, lambda rule: F.lit(rule.time_ms)) - (F.col("time_ms") - F.col("began_ms"))
+
+    def goes_on(rule: SendRules) -> Column:
+        over = (F.col("type") == "ok") | F.coalesce(F.col("code").isin(*STORED), F.lit(False)) | _ends(rule, "code")
+        return ~over & (F.col("attempt") + 1 < rule.tries)
+
+    found = (
+        lost.join(ended.groupBy(*_OP).agg(last), [*_OP])
+        .select(*_OP, "began_ms", "last.*")
+        .withColumn("left_ms", left_ms)
+        .where(_of_rule(rules, goes_on) & (F.col("left_ms") > least_ms))
+        .select(*_OP, "attempt", "broker_name", "time_ms", "left_ms")
+        .orderBy("time_ms")
+        .limit(FINDINGS_MAX)
+        .collect()
+    )
+    return tuple(GivenUp(*row) for row in found)
 
 
 def _sends(counted: Sequence[Row], between: Sequence[float]) -> dict[Segment, dict[Queue, int]]:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from ...oracle.intervals import Stretch
+from ...oracle.unreplicated import alone
 from ...oracle.world import World
 from ...topology import broker_name
 from ...verdict import FINDINGS_MAX, Verdict
@@ -17,7 +18,7 @@ from ..answers_asked_for import Answers, Unasked
 from ..broker_uses import BrokerUses, Use, Uses, lost_at
 from ..control import Control
 from ..dead_brokers_avoided import judged_absences, measured_lags
-from ..no_acknowledged_loss import Fates
+from ..no_acknowledged_loss import Fates, missing_of
 from ..order_kept import Order
 from ..prompt_answers import Times, bound_ms, of_name_servers, sends, shared
 from ..route_tables import exists
@@ -34,7 +35,7 @@ def judges_of_traffic(rows: Rows, control: Control, world: World) -> dict[str, C
         "answers_asked_for": lambda: _answers(rows),
         "dead_brokers_avoided": lambda: _uses(rows, control, world),
         "duplicates": lambda: repeats(rows, control, world),
-        "no_acknowledged_loss": lambda: _fates(rows, control),
+        "no_acknowledged_loss": lambda: _fates(rows, control, world),
         "order_kept": lambda: _order(rows, world),
         "prompt_answers": lambda: Times(_timed(rows, control, world), control.lateness),
     }
@@ -97,7 +98,7 @@ def _uses(rows: Rows, control: Control, world: World) -> BrokerUses:
     return BrokerUses(found)
 
 
-def _fates(rows: Rows, control: Control) -> Fates:
+def _fates(rows: Rows, control: Control, world: World) -> Fates:
     received = {row["msg_key"] for row in rows if row["event"] == "receive"}
     read = {row["msg_key"] for row in rows if row["event"] == "read"}
     whole = {(row.topic, row.broker_name, row.queue_id) for row in control.rows("read_done")}
@@ -108,7 +109,17 @@ def _fates(rows: Rows, control: Control) -> Fates:
         key, gone = row["msg_key"], "lost" if place in whole else "unread"
         counts["received" if key in received else "only_in_final_reads" if key in read else gone] += 1
     of_final_reads = counts["only_in_final_reads"]
-    return Fates(len(sends), counts["received"], of_final_reads, counts["lost"], counts["unread"])
+    unsafe = [row for row in sends if _is_unsafe(row, alone(world))]
+    first = [missing_of(row, is_lost=False) for row in unsafe[:FINDINGS_MAX]]
+    counted = len(sends), counts["received"], of_final_reads, counts["lost"], counts["unread"]
+    return Fates(*counted, unsafe=len(unsafe), first_unsafe=tuple(first))
+
+
+def _is_unsafe(send: Mapping[str, Any], without_slaves: Mapping[str, Sequence[Stretch]]) -> bool:
+    began_ms = send["time_ms"] - (send.get("duration_ms") or 0.0)
+    return any(
+        s.start_ms <= began_ms and send["time_ms"] <= s.end_ms for s in without_slaves.get(send["broker_name"], ())
+    )
 
 
 def _order(rows: Rows, world: World) -> Order:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...oracle.time_outs import avoidance
+from ...oracle.tries import STORED, send_rules
 from ...oracle.world import World
 from ...verdict import Verdict
 from ..control import Control
@@ -15,11 +16,15 @@ from ..living_are_used import Used, judge
 from ..uses import (
     PART_MS,
     BrokerShares,
+    GivenUp,
+    OddTry,
     Queue,
     Read,
     SameBroker,
     Segment,
     edges,
+    least_left_ms,
+    ran_out,
 )
 
 
@@ -39,6 +44,8 @@ def shares_of(rows: Sequence[Mapping[str, Any]], control: Control, world: World)
     failed: Counter[tuple[str, float]] = Counter()
     reads: dict[Read, Counter[int]] = defaultdict(Counter)
     tried: dict[tuple[Any, ...], Mapping[str, Any]] = {}
+    ended: dict[tuple[Any, ...], Mapping[str, Any]] = {}
+    lost: list[Mapping[str, Any]] = []
     for row in rows:
         event, type_ = row["event"], row.get("type")
         begun_ms = row["time_ms"] - (row.get("duration_ms") or 0.0)
@@ -52,6 +59,10 @@ def shares_of(rows: Sequence[Mapping[str, Any]], control: Control, world: World)
                     failed[row["node"], at_ms] += 1
         if event == "send_attempt" and type_ == "invoke":
             tried[row["node"], row["incarnation"], row["op_id"], row["attempt"]] = row
+        elif event == "send_attempt":
+            ended[row["node"], row["incarnation"], row["op_id"], row["attempt"]] = row
+        elif event == "send" and type_ in ("fail", "info"):
+            lost.append(row)
         if event in ("pull", "receive"):
             of = Read(row["node"], row["topic"], row["broker_name"], row["queue_id"])
             reads[of][int(row["time_ms"] // PART_MS)] += 1
@@ -66,5 +77,48 @@ def shares_of(rows: Sequence[Mapping[str, Any]], control: Control, world: World)
         failed=failed,
         retries=len(again),
         same=tuple(sorted(same, key=lambda one: one.time_ms)),
+        odd=_odd([(*key, tried[key]) for key in again], ended, control, world),
+        given_up=_given_up(lost, ended, world),
         reads=reads,
     )
+
+
+def _odd(
+    again: Sequence[tuple[Any, ...]],
+    ended: Mapping[tuple[Any, ...], Mapping[str, Any]],
+    control: Control,
+    world: World,
+) -> tuple[OddTry, ...]:
+    rules = send_rules(world)
+    over = ran_out(control, rules)
+    found = []
+    for node, incarnation, op_id, attempt, row in again:
+        before = node, incarnation, op_id, attempt - 1
+        if node in rules and before in ended:
+            how, code = ended[before]["type"], ended[before].get("code")
+            kind = rules[node].odd(attempt, before=how, code=code, ran_out=before in over)
+            if kind:
+                found.append(OddTry(node, incarnation, op_id, attempt, row["broker_name"], row["time_ms"], kind))
+    return tuple(sorted(found, key=lambda one: one.time_ms))
+
+
+def _given_up(
+    lost: Sequence[Mapping[str, Any]], ended: Mapping[tuple[Any, ...], Mapping[str, Any]], world: World
+) -> tuple[GivenUp, ...]:
+    rules = send_rules(world)
+    last: dict[tuple[Any, ...], int] = {}
+    for node, incarnation, op_id, attempt in ended:
+        op = node, incarnation, op_id
+        last[op] = max(attempt, last.get(op, 0))
+    found = []
+    for send in lost:
+        node, incarnation, op_id = op = send["node"], send["incarnation"], send["op_id"]
+        if op not in last or node not in rules:
+            continue
+        one, rule = ended[*op, last[op]], rules[node]
+        left_ms = rule.time_ms - (one["time_ms"] - (send["time_ms"] - (send.get("duration_ms") or 0.0)))
+        over = one["type"] == "ok" or one.get("code") in STORED or rule.ends(one.get("code"))
+        if not over and last[op] + 1 < rule.tries and left_ms > least_left_ms(world):
+            broker = one["broker_name"]
+            found.append(GivenUp(node, incarnation, op_id, last[op], broker, one["time_ms"], left_ms))
+    return tuple(sorted(found, key=lambda one: one.ended_ms))

@@ -30,12 +30,13 @@ def story(clients: tuple[str, ...] = ("producer-0",), **workload: Any) -> Histor
 
 
 def sent(builder: HistoryBuilder, at_s: float, queue: tuple[str, int], *, ok: bool = True) -> HistoryBuilder:
-    """One send of one try, 4 ms long."""
+    """One send of one try, 4 ms long; of one that failed, its third."""
     number = len(builder.rows)
-    of = {"op_id": f"o-{number}", "broker_name": queue[0], "queue_id": queue[1]}
-    builder.at(at_s).event("producer-0", "send_attempt", type="invoke", attempt=0, **of)
+    of = {"op_id": f"o-{number}", "broker_name": queue[0], "queue_id": queue[1], "attempt": 0 if ok else 2}
+    builder.at(at_s).event("producer-0", "send_attempt", type="invoke", **of)
     type_ = "ok" if ok else "fail"
-    builder.at(at_s + 0.004).event("producer-0", "send_attempt", type=type_, attempt=0, duration_ms=4.0, **of)
+    builder.at(at_s + 0.004).event("producer-0", "send_attempt", type=type_, duration_ms=4.0, **of)
+    del of["attempt"]
     stored = {**of, "offset": number} if ok else {"op_id": of["op_id"]}
     return builder.event(
         "producer-0", "send", type=type_, topic="orders", msg_key=f"k-{number}", duration_ms=4.0, **stored
@@ -148,6 +149,63 @@ def test_a_retry_goes_to_another_broker_where_its_route_has_one() -> None:
     assert verdict(retried(alone.at(20), "broker-a", "broker-a")).verdict is Validity.VALID
 
 
+def tried(
+    *ended: tuple[str, int | None, float], builder: HistoryBuilder | None = None, op_id: str = "o-t"
+) -> HistoryBuilder:
+    """One send whose tries ended so, with this code, after so many seconds each; it ended as the last of them."""
+    builder, at_s = builder or story(), 20.0
+    for attempt, (type_, code, took_s) in enumerate(ended):
+        of = {"op_id": op_id, "attempt": attempt, "broker_name": BROKERS[attempt % 2], "queue_id": 0}
+        builder.at(at_s).event("producer-0", "send_attempt", type="invoke", **of)
+        at_s += took_s
+        about = {"code": code, "duration_ms": took_s * 1000}
+        builder.at(at_s).event("producer-0", "send_attempt", type=type_, **of, **about)
+        if type_ == "info" and code is None and took_s >= 3:
+            whole = {"f": "send", "duration_ms": (at_s - 20) * 1000, "value": {"attempt_ms": took_s * 1000}}
+            builder.event("producer-0", "timed_out", op_id=op_id, attempt=attempt, **whole)
+    type_, code, _ = ended[-1]
+    of = {"topic": "orders", "msg_key": op_id, "broker_name": of["broker_name"], "queue_id": 0}
+    return builder.event("producer-0", "send", type=type_, code=code, op_id=op_id, duration_ms=(at_s - 20) * 1000, **of)
+
+
+REFUSED, STORED, HUNG = ("fail", None, 0.001), ("ok", 0, 0.001), ("info", None, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("ended", "wrong"),
+    [
+        ((REFUSED, REFUSED, REFUSED), []),
+        ((REFUSED, STORED), []),
+        ((HUNG,), []),
+        ((REFUSED, ("fail", None, 2.95)), []),
+        ((("fail", 13, 0.001),), []),
+        ((("info", 11, 0.001),), []),
+        ((("fail", 16, 0.001), STORED), []),
+        ((REFUSED, REFUSED), ["given up with a try and time left"]),
+        ((("fail", 16, 0.001),), ["given up with a try and time left"]),
+        ((HUNG, STORED), ["tried again when its time was over"]),
+        ((("info", 11, 0.001), STORED), ["tried again though it was stored"]),
+        ((STORED, STORED), ["tried again though it was stored"]),
+        ((("fail", 13, 0.001), STORED), ["tried again after an answer that ends the send"]),
+        ((REFUSED, REFUSED, REFUSED, STORED), ["one try more than a send has"]),
+    ],
+)
+def test_a_send_is_tried_again_while_it_is_not_stored_and_has_a_try_and_time_left(ended: Any, wrong: list[str]) -> None:
+    assert kinds(verdict(tried(*ended))) == wrong
+
+
+def test_a_send_that_needs_an_address_ends_with_a_look_up_that_failed() -> None:
+    builder = tried(REFUSED)
+    builder.event("producer-0", "name_server_call", f="route", type="fail", topic="orders", value={"tried": []})
+    assert kinds(verdict(builder)) == []
+
+
+def test_with_retry_another_broker_when_not_store_ok_what_is_stored_alone_is_sent_again() -> None:
+    builder = story()
+    builder.rows[0]["value"] |= {"settings": {"producer-0": {"retryAnotherBrokerWhenNotStoreOK": True}}}
+    assert kinds(verdict(tried(("info", 11, 0.001), STORED, builder=builder))) == []
+
+
 @pytest.mark.parametrize("profile", ["4.9", "5.x"])
 def test_with_the_fault_strategy_on_that_broker_is_isolated_and_one_that_is_not_is_tried(profile: str) -> None:
     """Random pair 1007."""
@@ -223,11 +281,13 @@ def test_spark_gathers_what_plain_python_finds_from_a_small_and_from_a_large_his
 
     builder = reading(story(("producer-0", "consumer-0")), skipped=("broker-a", 1))
     builder = sent(in_turn(builder, 17).at(40).fault(*KILL), 41, RING[0], ok=False)
-    builder = retried(builder, "broker-a", "broker-a", "broker-b").at(100).fault(*KILL, end=True)
+    for number, ended in enumerate(((REFUSED,), (HUNG, STORED), (REFUSED,) * 4, (("info", 11, 0.001), STORED))):
+        tried(*ended, builder=builder, op_id=f"o-t{number}")
+    builder = retried(builder.at(45), "broker-a", "broker-a", "broker-b").at(100).fault(*KILL, end=True)
     builder = in_turn(builder.restarted("broker-a"), 20, from_s=110, ring=RING[4:]).end(400)
     control, world = builder.facts()
     plain = verdict_of(builder.rows, control, world)
-    assert (plain.violations, plain.measured["turns"], plain.measured["retries"]) == (3, 2, 2)
+    assert (plain.violations, plain.measured["turns"], plain.measured["retries"]) == (7, 1, 7)
     write_parquet(builder.rows, tmp_path)
     (small,) = check_run(tmp_path, [CHECK.name], spark)
     assert (small.verdict, small.measured, small.examples) == (plain.verdict, plain.measured, plain.examples)

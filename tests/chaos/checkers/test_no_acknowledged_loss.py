@@ -6,10 +6,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nemesrv.chaos.checkers.no_acknowledged_loss import CHECK, Fates, Missing, judge
+from nemesrv.chaos.checkers.plain.traffic import judges_of_traffic
 from nemesrv.chaos.oracle.windows import Timers
 from nemesrv.chaos.oracle.world import World
 from nemesrv.chaos.verdict import Example, Validity, Verdict
-from tests.chaos.builder import HistoryBuilder
+from tests.chaos.builder import HistoryBuilder, cluster
 
 AT = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
 ALLOWED = {"bound_ms": None, "formula": "0 lost", "tolerance_ms": 0, "row": "an acknowledged send is durable"}
@@ -69,6 +70,23 @@ def test_where_the_final_read_of_that_queue_is_incomplete_nobody_knows(spark: Sp
     assert (verdict.verdict, verdict.violations, verdict.measured["unread"]) == (Validity.UNKNOWN, 0, 1)
     assert [example.more["msg_key"] for example in verdict.examples] == ["k-1"]
     assert "incomplete" in verdict.why
+
+
+@pytest.mark.spark
+def test_a_sync_master_acknowledges_nothing_while_no_slave_of_its_runs(spark: SparkSession) -> None:
+    def told(sent_s: float) -> HistoryBuilder:
+        kill = ("kill-1", "kill", "sigkill", "broker-a/1")
+        builder = cluster(brokers=("broker-a", "broker-a/1"), settings={"broker-a": {"brokerRole": "SYNC_MASTER"}})
+        builder.at(100).fault(*kill).at(200).fault(*kill, end=True).restarted("broker-a/1")
+        builder.at(sent_s).event("producer-0", "send", type="ok", op_id="o-1", msg_key="k-1", offset=0, **AT)
+        return builder.event("consumer-0", "receive", msg_key="k-1", offset=0, **AT).end(300)
+
+    for sent_s, validity in ((99, Validity.VALID), (150, Validity.INVALID), (201, Validity.VALID)):
+        found = told(sent_s).judged(CHECK, spark)
+        assert (found.verdict, found.violations) == (validity, int(validity is Validity.INVALID))
+        control, world = told(sent_s).facts()
+        plain = judges_of_traffic(told(sent_s).rows, control, world)["no_acknowledged_loss"]()
+        assert (plain.verdict, plain.measured, plain.examples) == (found.verdict, found.measured, found.examples)
 
 
 def test_a_run_without_acknowledged_sends_is_unknown() -> None:

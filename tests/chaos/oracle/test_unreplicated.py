@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from nemesrv.chaos.oracle.intervals import Stretch
-from nemesrv.chaos.oracle.unreplicated import unreplicated
+from nemesrv.chaos.oracle.unreplicated import alone, unreplicated
 from tests.chaos.builder import HistoryBuilder, cluster
 
 SYNC = {"broker-a": {"brokerRole": "SYNC_MASTER"}}
@@ -56,3 +56,13 @@ def test_of_two_slaves_one_is_enough() -> None:
     builder = cluster(brokers=(*BROKERS, "broker-a/2"), settings=SYNC)
     builder.at(100).fault(*kill).at(200).fault(*kill, end=True).restarted("broker-a/1")
     assert not any(start_s < 150 < end_s for start_s, end_s in seconds(told(builder)["broker-a"]))
+
+
+def test_it_is_alone_for_certain_while_no_slave_of_its_runs() -> None:
+    kill = ("kill-1", "kill", "sigkill", "broker-a/1")
+    builder = cluster(brokers=BROKERS, settings=SYNC)
+    builder.at(100).fault(*kill).at(200).fault(*kill, end=True).restarted("broker-a/1")
+    _, world = builder.end(600).facts()
+    assert {name: seconds(list(stretches)) for name, stretches in alone(world).items()} == {"broker-a": [(100, 200)]}
+    _, world = cluster(brokers=BROKERS).end(600).facts()
+    assert alone(world) == {}
