@@ -56,7 +56,8 @@ class _Claim(NamedTuple):
 
     address: str
     first_ms: float
-    times: tuple[float, ...]
+    times: list[float]
+    """Of each, ascending."""
 
 
 class _Shown(NamedTuple):
@@ -191,8 +192,9 @@ def _claims(control: Control, world: World) -> Mapping[tuple[str, int, str], lis
         if claim is not None and not _goes_on(world, members[name].owner(address), claim.times[-1], row.time_ms):
             found[key].append(claim)
             claim = None
-        times = (*(claim.times if claim else ()), row.time_ms)
-        open_[key][address] = _Claim(address, times[0], times)
+        if claim is None:
+            claim = open_[key][address] = _Claim(address, row.time_ms, [])
+        claim.times.append(row.time_ms)
     for key, claims in open_.items():
         found[key] += claims.values()
     return {key: sorted(claims, key=lambda claim: claim.first_ms) for key, claims in found.items() if claims}

@@ -133,7 +133,8 @@ class _Pair:
             if not one.is_ok or (self.elected and one.id_):  # topics are taken of a master only
                 continue
             from_ms, to_ms = self._from_ms(one), self._until_ms(one, number)
-            later = next((other.ended_ms for other in self.sent[number + 1 :] if other.is_ok), math.inf)
+            after = range(number + 1, len(self.sent))
+            later = next((self.sent[at].ended_ms for at in after if self.sent[at].is_ok), math.inf)
             topics = self.rows.topics(self.broker, one.version)
             if from_ms >= to_ms or not topics:
                 continue
@@ -168,7 +169,8 @@ class _Pair:
             # Who was elected meanwhile has its id.
             is_kept = cause.loss is Loss.SILENT and not self.elected
             to_ms = min(to_ms, cause.end_ms if is_kept else cause.start_ms)
-        for other in self.sent[number + 1 :]:
+        for at in range(number + 1, len(self.sent)):
+            other = self.sent[at]
             if other.is_ok or other.ended_ms >= to_ms:
                 break
             if not self._is_silent(other.began_ms, other.ended_ms):

@@ -152,4 +152,7 @@ def _of_the_machine(exc: BaseException) -> str:
 
 
 def _one_line(exc: BaseException) -> str:
-    return " ".join(str(exc).split()) or type(exc).__name__
+    try:
+        return " ".join(str(exc).split()) or type(exc).__name__
+    except Exception:  # py4j asks the JVM what it threw, which may have ended since
+        return type(exc).__name__

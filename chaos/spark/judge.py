@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import InheritableThread, StorageLevel
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -172,7 +174,7 @@ def _parts(history: DataFrame) -> Iterator[DataFrame]:
 def check_run(run_dir: Path | str, checks: Iterable[str], spark: SparkSession) -> list[Verdict]:
     """The verdicts of a recorded run or of a URI's, in the order of `checks`. KeyError for one that does not exist.
 
-    HarnessError when Spark's JVM dies meanwhile: that says nothing about the history.
+    HarnessError when Spark's JVM dies meanwhile, or ends a query: that says nothing about the history.
     """
     names = list(checks)
     for name in names:
@@ -183,6 +185,8 @@ def check_run(run_dir: Path | str, checks: Iterable[str], spark: SparkSession) -
     except Exception as exc:
         if dead := _of_a_dead_jvm(run_dir, within_s=JVM_END_S):
             raise dead from exc
+        if isinstance(exc, Py4JJavaError | PySparkException):  # it asks the JVM what it says, and that soon ends
+            raise HarnessError(f"Spark ended a query while it judged: {_thrown(exc)}: {_again(run_dir)}") from exc
         raise
     if dead := _of_a_dead_jvm(run_dir):
         raise dead
@@ -191,5 +195,19 @@ def check_run(run_dir: Path | str, checks: Iterable[str], spark: SparkSession) -
 
 def _of_a_dead_jvm(run_dir: Path | str, *, within_s: float = 0.0) -> HarnessError | None:
     death = jvm_death(within_s)
-    again = f"what was recorded is kept, so judge it again with `nemesrv check {run_dir}`"
-    return HarnessError(f"{death} while it judged: {again}") if death else None
+    return HarnessError(f"{death} while it judged: {_again(run_dir)}") if death else None
+
+
+def _again(run_dir: Path | str) -> str:
+    return f"what was recorded is kept, so judge it again with `nemesrv check {run_dir}`"
+
+
+def _thrown(exc: Py4JJavaError | PySparkException) -> str:
+    """What went wrong first, in a line: Spark wraps it into others that say nothing."""
+    if isinstance(exc, PySparkException):
+        return next(iter(str(exc).splitlines()), type(exc).__name__)
+    thrown = exc.java_exception
+    while thrown.getCause() is not None:
+        thrown = thrown.getCause()
+    said = str(thrown.getMessage() or "").splitlines()
+    return said[0] if said else str(thrown.getClass().getSimpleName())

@@ -42,3 +42,13 @@ def test_what_was_raised_is_a_status_and_one_line(exc: BaseException, status: in
 
 def test_a_status_that_was_chosen_stays() -> None:
     assert explain(SystemExit(3)) == (3, "")
+
+
+def test_what_can_no_longer_say_what_it_was_is_told_by_its_kind() -> None:
+    class OfAnEndedJVM(Exception):
+        def __str__(self) -> str:
+            raise ConnectionRefusedError
+
+    status, text = explain(OfAnEndedJVM())
+    assert status == 4
+    assert text.startswith("internal error: OfAnEndedJVM: OfAnEndedJVM")

@@ -16,6 +16,7 @@ import pytest
 from nemesrv.actors.processes import FOLDER_PREFIX
 from nemesrv.chaos import generate
 from nemesrv.chaos.checkers import CHECKS
+from nemesrv.chaos.errors import HarnessError
 from nemesrv.chaos.history import rows as history
 from nemesrv.chaos.verdict import Validity, Verdict
 from tests.chaos.realistic import broker_crash
@@ -50,6 +51,35 @@ def test_a_check_that_fails_is_unknown_and_does_not_stop_the_others(
     first, second = spark_module.check_run(tmp_path, ["routes_converge", "no_acknowledged_loss"], spark)
     assert (first.verdict, first.why) == (Validity.UNKNOWN, "the check failed: ValueError: a bug in the check")
     assert (second.verdict, second.why) == (Validity.UNKNOWN, "no send was acknowledged")
+
+
+def test_a_query_that_spark_ends_is_a_harness_failure_in_a_line(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark.sql import functions as F
+
+    from nemesrv.chaos.spark import judge as spark_module
+
+    too_much = F.expr("raise_error('more than may be returned')")
+    monkeypatch.setattr(spark_module, "gather", lambda history: history.select(too_much).toArrow())
+    history.write_parquet(broker_crash(rows=0).rows, tmp_path)
+    with pytest.raises(HarnessError, match=r"Spark ended a query while it judged: .*more than may be returned.*: what"):
+        spark_module.check_run(tmp_path, ["routes_converge"], spark)
+
+
+def test_of_what_java_threw_the_first_cause_is_told() -> None:
+    from py4j.protocol import Py4JJavaError
+
+    from nemesrv.chaos.spark.judge import _thrown
+
+    class Thrown:
+        def __init__(self, message: str, cause: Thrown | None = None) -> None:
+            self.getMessage, self.getCause = (lambda: message), (lambda: cause)
+            self._target_id, self._gateway_client = "o1", None
+
+    first = Thrown("Total size of serialized results is bigger than spark.driver.maxResultSize\n\tat Task.run")
+    wrapped = Py4JJavaError("An error occurred", Thrown("Exception thrown in awaitResult: ", first))
+    assert _thrown(wrapped) == "Total size of serialized results is bigger than spark.driver.maxResultSize"
 
 
 def test_what_ends_the_thread_beside_ends_the_judging_and_is_not_printed(
