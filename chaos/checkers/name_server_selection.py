@@ -3,7 +3,8 @@ profile where it is one under test (docs/clients-under-test.md).
 
 Over every selection of the run (a process of a client, or one of the prober's starts), for Java's clients:
 
-    shuffled      the list in use is a permutation of the configured NameServers
+    shuffled      the list in use is a permutation of the configured NameServers, and over all selections each is drawn
+                  equally often (list_orders.py)
     uniform       over all selections, the first choice falls on each NameServer equally often (alpha 1e-6); and over
                   those of producers and consumers alone, which many starts of the prober would hide
     in order      each later choice is the next entry of the client's own list
@@ -40,6 +41,7 @@ from ..oracle.world import World
 from ..verdict import EXAMPLES_MAX, Finding, Validity, Verdict
 from .check import Check, Reads, Section
 from .control import Control
+from .list_orders import uneven_orders
 from .name_server_calls import Broken, Choice, Selection, Tries, broken_calls, lists_not_taken, selections
 
 NAME = "name_server_selection"
@@ -73,6 +75,10 @@ def judge(control: Control, world: World) -> Verdict:
         for one in broken_rules(those, world, own, tries):
             broken[one.rule].append(one)
         calls += tries.calls
+    if profile.order is Order.SHUFFLED:
+        lists_alike = (of for of in groups[None] if not _has_its_own(of, world))
+        for one in uneven_orders(lists_alike):
+            broken[one.rule].append(one)
     return _verdict(world, profile, groups, broken, calls, workload.get("start_bias"))
 
 
@@ -111,6 +117,10 @@ def _told(measured: Mapping[str, Any]) -> str:
     if own := measured.get("own_lists"):
         said += f" (without {', '.join(own)}, which have lists of their own)"
     return f"{said}; {measured.get('later_choices', 0)} later ones; {measured.get('calls', 0)} calls"
+
+
+def _has_its_own(of: Selection, world: World) -> bool:
+    return world.has_own_list(of.who.node) or world.asks_for_list(of.who.node)
 
 
 def configured_name_servers(world: World) -> list[str]:
@@ -234,7 +244,7 @@ def _verdict(
 ) -> Verdict:
     names = {node.address: node.name for node in world.of_kind("name_server") if node.address}
     ours, found = groups[None], [of for those in groups.values() for of in those]
-    own = sorted({of.who.node for of in ours if world.has_own_list(of.who.node) or world.asks_for_list(of.who.node)})
+    own = sorted({of.who.node for of in ours if _has_its_own(of, world)})
     if world.served:  # the prober has the first list
         names = {address: name for address, name in names.items() if name in world.served[0].entries}
     even = [of for of in ours if of.who.node not in own]

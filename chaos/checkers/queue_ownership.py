@@ -6,8 +6,9 @@ or healed (the drop or return window before those). What is owned is what `assig
 what every living NameServer holds alike, so that tables which differ are routes_converge's finding and not this one's.
 With broadcasting every consumer is a group of its own. Two owners mean duplicates, none means that nobody consumes.
 
-In disturbed times, too, each rebalance takes the share that the averaging allocation gives (shares.py). That alone
-makes no VALID: it says nothing of whether all saw the same.
+In disturbed times, too, each rebalance takes the share that the averaging allocation gives (shares.py), and a group
+that is new to a queue begins at its first message (first_takes.py). That alone makes no VALID: it says nothing of
+whether all saw the same.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ..verdict import Finding, Verdict
 from .check import Check, Reads, Section
 from .control import Control
 from .findings import lasted, rounded, tolerated, verdict_of
+from .first_takes import FIRST_TAKEN, first_takes
 from .lateness import LagWindow
 from .shares import shares_taken
 from .tolerance import Tolerance, tolerance
@@ -39,7 +41,7 @@ def judge(control: Control, world: World) -> Verdict:
         return Verdict.nothing_examined(NAME, world.unclear)
     held = holdings(world, _rows(control, "assigned"))
     stretches = judged(world, held, Tables(world, _rows(control, "route", held)), _unanswered(control, world))
-    taken = list(shares_taken(control, world))
+    taken = [*shares_taken(control, world), *first_takes(control, world)]
     if not stretches and not any(finding.wrong for finding in taken):
         why = "there was no quiet time: nobody was assigned queues, or every change was followed by another too soon"
         return Verdict.nothing_examined(NAME, why)
@@ -50,7 +52,7 @@ def judge(control: Control, world: World) -> Verdict:
         for node in nodes
     ]
     lags = control.lateness.measured(world, windows)
-    findings = taken
+    findings = [*taken]
     for index, stretch in enumerate(stretches):
         allowed = tolerance(world.timers, lags.get(index), stretch.change.window.timers)
         for group, members in _groups(world, stretch.topic).items():
@@ -62,7 +64,7 @@ def judge(control: Control, world: World) -> Verdict:
         "stretches": len(stretches),
         "quiet_ms": rounded(sum(stretch.end_ms - stretch.start_ms for stretch in stretches)),
         "queues": len({(stretch.topic, queue) for stretch in stretches for queue in stretch.queues}),
-        "rebalances": sum(finding.examined for finding in taken),
+        "rebalances": sum(finding.examined for finding in taken if finding.kind != FIRST_TAKEN),
         "groups": len({group for stretch in stretches for group in _groups(world, stretch.topic)}),
     }
     noun = "queues did not have one owner each in a quiet time, or rebalances did not take their share"
@@ -71,7 +73,7 @@ def judge(control: Control, world: World) -> Verdict:
 
 CHECK = Check(
     name=NAME,
-    says="in quiet periods each queue has one owner in its group, and each rebalance takes its own share",
+    says="in quiet times each queue has one owner in its group; each rebalance takes its share, and a new group all",
     section=Section.CLIENTS,
     reads=Reads.CONTROL,
     gather=lambda gathering, _world: gathering.control,

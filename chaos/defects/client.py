@@ -50,6 +50,10 @@ def _always_starts_at_the_first(client: NameServerClient) -> None:
     replace_part(client.selector, "_start_index", lambda: -1)
 
 
+def _never_shuffles(client: NameServerClient) -> None:
+    replace_part(client.selector, "shuffle", lambda addresses: None)
+
+
 def _never_starts_at_the_last(client: NameServerClient) -> None:
     rng = client._context.rng
     replace_part(client.selector, "shuffle", lambda addresses: None)
@@ -264,6 +268,14 @@ DEFECTS = (
         scenario="smoke",
         caught_by=checks("name_server_selection"),
         plant=_in_every_name_server_client(_always_starts_at_the_first),
+    ),
+    Defect(
+        name="client-never-shuffles",
+        what="clients keep the order in which the list was given, and draw their first entry only",
+        kinds=CLIENTS,
+        scenario="smoke",
+        caught_by=checks("name_server_selection"),
+        plant=_in_every_name_server_client(_never_shuffles),
     ),
     Defect(
         name="client-never-starts-at-the-last",

@@ -82,6 +82,17 @@ def _copies_offsets_once(broker: Broker) -> None:
     replace_part(synchronize, "_table", table_once)
 
 
+def _begins_new_groups_at_the_end(broker: Broker) -> None:
+    offsets, store = broker.services.offsets, broker.services.store
+    query = offsets.query
+
+    def query_or_end(group: str, topic: str, queue_id: int) -> int:
+        offset = query(group, topic, queue_id)
+        return offset if offset >= 0 else store.max_offset(topic, queue_id)
+
+    replace_part(offsets, "query", query_or_end)
+
+
 DEFECTS = (
     Defect(
         name="slave-stops-copying-offsets",
@@ -130,5 +141,14 @@ DEFECTS = (
         caught_by=checks("commits_follow_work"),
         also=checks("duplicates"),
         plant=_keeps_its_offsets_at_slaves,
+    ),
+    Defect(
+        name="broker-begins-new-groups-at-the-end",
+        what="a broker sends a group that has no offset of a queue to its end, past all that it has in memory",
+        kinds=(NodeKind.BROKER,),
+        nodes=("broker-a",),
+        scenario="group-joins",
+        caught_by=checks("queue_ownership"),
+        plant=in_its_parts(_begins_new_groups_at_the_end),
     ),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import pytest
 
 from nemesrv.chaos.checkers.name_server_selection import CHECK, UNIFORM, judge
@@ -10,6 +12,9 @@ from tests.chaos.builder import HistoryBuilder, address_of, cluster
 
 NS = [address_of(f"ns-{i}") for i in range(3)]
 STICKY = {"sticky": 1}
+
+
+ORDERS = [list(order) for order in permutations(NS)]
 
 
 def check(builder: HistoryBuilder) -> Verdict:
@@ -30,11 +35,22 @@ def starts(counts: tuple[int, int, int] = (10, 10, 10), **workload: object) -> H
     number = 0
     for index, count in enumerate(counts):
         for _ in range(count):
-            op_id, listed = f"start-{number}", NS[number % 3 :] + NS[: number % 3]
+            op_id, listed = f"start-{number}", ORDERS[number % 6]
             builder.at(2 + number / 100).event("prober", "name_server_list", op_id=op_id, value=listed)
             choice(builder, "prober", listed, listed.index(NS[index]), op_id=op_id)
             number += 1
     return builder
+
+
+@pytest.mark.parametrize(("starts_", "orders", "wrong"), [(60, 6, 0), (60, 3, 1), (60, 1, 1), (10, 1, 1), (7, 1, 0)])
+def test_every_order_of_the_list_is_drawn_by_somebody(starts_: int, orders: int, wrong: int) -> None:
+    builder = cluster(name_servers=3, clients=("prober",))
+    for number in range(starts_):
+        op_id, listed = f"start-{number}", ORDERS[number % orders]
+        builder.at(2 + number / 100).event("prober", "name_server_list", op_id=op_id, value=listed)
+        choice(builder, "prober", listed, listed.index(NS[number % 3]), op_id=op_id)
+    found = check(builder)
+    assert sum(example.more["kind"] == "shuffled evenly" for example in found.examples) == wrong
 
 
 def call(
