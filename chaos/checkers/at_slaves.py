@@ -1,4 +1,4 @@
-"""A consumer commits to its route's master: a slave is told only while the route has none.
+"""A consumer commits to its route's master, and pulls from it: a slave is told and asked only while the route has none.
 
     its route   ├─ without id 0, with id 1 ──┤ with id 0 again ─────────────
     commits              at broker-a/1       │ at broker-a: right
@@ -25,16 +25,18 @@ from ..topology import node_of_client_id
 from ..verdict import Finding
 from .commits import AtSlave, CommitFacts, Copied
 from .control import Control, Row
-from .findings import counted, tolerated
+from .findings import NEVER, counted, tolerated
 from .known_brokers import MASTER_ID
 from .lateness import LagWindow
 from .tolerance import tolerance
+from .uses import BrokerShares
 
 ANSWERED_MS = 5_000.0
 """A consumer asks for a committed offset with this time-out: what it got was right at most so long ago."""
 PART_MS = 10_000.0
 """Commits of one consumer at one slave are counted by this much time."""
 _ROW = "RemoteBrokerOffsetStore: commits go to the master that the route has"
+_PULLED = "PullAPIWrapper: pulls go to the master that the route has, but where it suggests another (slaveReadEnable)"
 _SENT_MS = 1_000.0
 """What was on its way when the route came."""
 
@@ -82,6 +84,41 @@ def misplaced(facts: CommitFacts, world: World, control: Control) -> Iterator[Fi
                 wrong_from_ms=max(since_ms, one.first_ms),
                 wrong_to_ms=one.last_ms,
                 more={"rule": "misplaced", "group": one.group, "commits": one.commits},
+            )
+
+
+def read_there(shares: BrokerShares, world: World, control: Control) -> Iterator[Finding]:
+    """One for each consumer and slave: parts of the time in which it pulled there though it had the master.
+
+    Nobody sends it there: without slaveReadEnable a master suggests itself for the next pull, and so does a slave.
+    """
+    if not shares.at_slaves or world.mixed_up_by_hand:
+        return
+    routes = _Routes(control, world)
+    for (consumer, broker, address), parts in sorted(shares.at_slaves.items()):
+        slave = world.owners[address]
+        if world.made_by(consumer) != OURS or world.made_by(broker) != OURS or elects(world, slave):
+            continue
+        found = []
+        for part, pulls in sorted(parts.items()):
+            one = AtSlave(broker, "", slave, consumer, part * PART_MS, (part + 1) * PART_MS, pulls)
+            if not _is_disturbed(world, consumer, one):
+                since_ms = routes.another_since(consumer, one)
+                found.append((part, since_ms + _SENT_MS < one.first_ms))
+        wrong = [part for part, is_wrong in found if is_wrong]
+        if found:
+            yield Finding(
+                subject=consumer,
+                object=slave,
+                kind="pulled from a slave",
+                from_ms=(wrong[0] if wrong else found[0][0]) * PART_MS,
+                to_ms=((wrong[-1] if wrong else found[-1][0]) + 1) * PART_MS,
+                formula=NEVER,
+                row=_PULLED,
+                examined=len(found),
+                wrong=len(wrong),
+                wrong_from_ms=wrong[0] * PART_MS if wrong else None,
+                wrong_to_ms=(wrong[-1] + 1) * PART_MS if wrong else None,
             )
 
 

@@ -6,7 +6,8 @@
                                                                     sendLatencyFaultEnable: that is not isolated), and
                                                                     only while the send has tries and time (tries.py)
     a queue of a living broker, in a quiet time                     somebody of each group asks for it every 20 s
-    a queue whose master is gone, and a slave there                 so does whoever holds it, at the slave
+    a queue whose master is gone, and a slave there                 so does whoever holds it, at the slave, and goes
+                                                                    back to the master when the route has it again
 
 What is in turn is counted, not tested: one send beyond those bounds is found. q sends in a row decide whether each
 queue is used; a producer with fewer is named as not decided. A broker that is back is in its producer's route again
@@ -31,6 +32,7 @@ from ..oracle.slaves import served_by_slaves
 from ..oracle.time_outs import avoidance, avoids
 from ..oracle.world import World
 from ..verdict import FINDINGS_MAX, Finding, Verdict
+from .at_slaves import read_there
 from .check import Check, Facts, Reads, Section, of_the_rest
 from .control import Control
 from .findings import NEVER, counted, tolerated, verdict_of
@@ -77,7 +79,7 @@ def judge(used: Used, world: World) -> Verdict:
     routes = _Routes(control)
     turns = list(_turns(shares, world, routes, edges(control, world)))
     tries = [*_retries(shares, routes, control, world), *odd_tries(shares, control)]
-    found = [*turns, *tries, *_reads(shares, control, world)]
+    found = [*turns, *tries, *_reads(shares, control, world), *read_there(shares, world, control)]
     open_ = _undecided(turns, world)
     measured: dict[str, Any] = {
         "sends": sum(finding.more.get("sends", 0) for finding in turns),

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ..oracle.recorded import OURS
 from ..oracle.time_outs import SEND, avoidance
 from ..oracle.tries import SendRules
 from ..oracle.world import World
@@ -39,6 +40,14 @@ class Read(NamedTuple):
     topic: str
     broker_name: str
     queue_id: int
+
+
+class SlaveRead(NamedTuple):
+    """A consumer and the slave that it pulled from."""
+
+    node: str
+    broker_name: str
+    address: str
 
 
 class SameBroker(NamedTuple):
@@ -89,7 +98,15 @@ class BrokerShares(Facts):
     odd: tuple[OddTry, ...] = ()
     given_up: tuple[GivenUp, ...] = ()
     reads: Mapping[Read, Mapping[int, int]] = field(default_factory=dict)
-    """How many of its pulls began or ended, and of its messages came, in each PART_MS of all time."""
+    """How many of its pulls were answered, and of its messages came, in each PART_MS of all time."""
+    at_slaves: Mapping[SlaveRead, Mapping[int, int]] = field(default_factory=dict)
+    """How many pulls it began in each PART_MS."""
+
+
+def slave_addresses(world: World) -> Sequence[str]:
+    """Where slaves of ours are, or were."""
+    slaves = (node for node in world.of_kind("slave") if node.implementation == OURS)
+    return sorted({address for node in slaves for address in node.addresses})
 
 
 def ran_out(control: Control, rules: Mapping[str, SendRules]) -> frozenset[tuple[str, int, str, int]]:

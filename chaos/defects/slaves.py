@@ -166,6 +166,26 @@ def _lets_a_name_be_written(server: NameServer) -> None:
     replace_part(table, "_put_row", put_writable)
 
 
+def _stays_at_the_slave(node: ConsumerNode) -> None:
+    instance, served = node.instance, set[str]()
+    find = instance.find_broker_address_in_subscribe
+
+    def find_again(broker_name: str, broker_id: int, only_this: bool = False) -> FindBrokerResult | None:
+        found = find(broker_name, 1 if broker_name in served else broker_id, only_this)
+        if found is not None and found.slave:
+            served.add(broker_name)
+        return found
+
+    replace_part(instance, "find_broker_address_in_subscribe", find_again)
+
+
+def _takes_over_no_topics(broker: Broker) -> None:
+    def take(body: bytes) -> None:
+        """What it began with is all that it has."""
+
+    replace_part(broker._synchronize, "_topics", take)
+
+
 def _acknowledges_alone(broker: Broker) -> None:
     async def copied(end: int) -> ResponseCode:
         return ResponseCode.SUCCESS
@@ -310,5 +330,24 @@ DEFECTS = (
         scenario="sync-master",
         caught_by=checks("no_acknowledged_loss"),
         plant=in_its_parts(_acknowledges_alone),
+    ),
+    Defect(
+        name="consumer-stays-at-the-slave",
+        what="a consumer that a slave has served once goes on pulling there when the master is back",
+        kinds=(NodeKind.CONSUMER,),
+        scenario=_READS,
+        caught_by=checks("living_are_used"),
+        also=checks("commits_follow_work", "duplicates"),
+        plant=_stays_at_the_slave,
+    ),
+    Defect(
+        name="slave-takes-over-no-topics",
+        what="a slave takes over no topics of its master's, and answers pulls with TOPIC_NOT_EXIST",
+        kinds=(NodeKind.SLAVE,),
+        nodes=("broker-a/1",),
+        scenario=_READS,
+        caught_by=checks("living_are_used"),
+        also=checks("recovery_time"),
+        plant=in_its_parts(_takes_over_no_topics),
     ),
 )

@@ -36,9 +36,11 @@ from ..uses import (
     Read,
     SameBroker,
     Segment,
+    SlaveRead,
     edges,
     least_left_ms,
     ran_out,
+    slave_addresses,
 )
 from .gathering import Gathering
 from .operations import passed
@@ -68,6 +70,7 @@ def broker_shares(gathering: Gathering, world: World) -> BrokerShares:
         odd=_odd(history, rules, gathering.control) if any_retried and rules else (),
         given_up=_given_up(history, rules, least_left_ms(world)) if any_failed and rules else (),
         reads=_reads(counted),
+        at_slaves=_at_slaves(history, slave_addresses(world)),
     )
 
 
@@ -78,7 +81,7 @@ def _counted(
     kind, which is one of `sent`, `failed`, `retried` and `read`."""
     event, type_, at_ms = F.col("event"), F.col("type"), F.col("time_ms")
     begun_ms = at_ms - F.coalesce("duration_ms", F.lit(0.0))
-    is_read = event.isin("pull", "receive")
+    is_read = (event == "receive") | ((event == "pull") & (type_ == "ok"))
     is_sent = (event == "send") & (type_ == "ok")
     failed = type_.isin("fail", "info")
     avoided = avoidance(world)
@@ -225,6 +228,16 @@ def _failed(counted: Sequence[Row], between: Sequence[float]) -> dict[tuple[str,
         if row["kind"] == "failed":
             for edge in {row["edge"], row["until"]}:
                 found[row["node"], between[edge - 1]] += row["count"]
+    return dict(found)
+
+
+def _at_slaves(history: DataFrame, slaves: Sequence[str]) -> dict[SlaveRead, dict[int, int]]:
+    found: dict[SlaveRead, dict[int, int]] = defaultdict(dict)
+    if slaves:
+        began = (F.col("event") == "pull") & (F.col("type") == "invoke") & F.col("address").isin(*slaves)
+        part = F.floor(F.col("time_ms") / PART_MS).cast("int").alias("part")
+        for row in history.where(began).groupBy("node", "broker_name", "address", part).count().collect():
+            found[SlaveRead(row["node"], row["broker_name"], row["address"])][row["part"]] = row["count"]
     return dict(found)
 
 

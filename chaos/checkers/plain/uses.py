@@ -22,9 +22,11 @@ from ..uses import (
     Read,
     SameBroker,
     Segment,
+    SlaveRead,
     edges,
     least_left_ms,
     ran_out,
+    slave_addresses,
 )
 
 
@@ -43,6 +45,7 @@ def shares_of(rows: Sequence[Mapping[str, Any]], control: Control, world: World)
     sends: dict[Segment, Counter[Queue]] = defaultdict(Counter)
     failed: Counter[tuple[str, float]] = Counter()
     reads: dict[Read, Counter[int]] = defaultdict(Counter)
+    of_slaves, slaves = defaultdict[SlaveRead, Counter[int]](Counter), set(slave_addresses(world))
     tried: dict[tuple[Any, ...], Mapping[str, Any]] = {}
     ended: dict[tuple[Any, ...], Mapping[str, Any]] = {}
     lost: list[Mapping[str, Any]] = []
@@ -63,7 +66,9 @@ def shares_of(rows: Sequence[Mapping[str, Any]], control: Control, world: World)
             ended[row["node"], row["incarnation"], row["op_id"], row["attempt"]] = row
         elif event == "send" and type_ in ("fail", "info"):
             lost.append(row)
-        if event in ("pull", "receive"):
+        if event == "pull" and type_ == "invoke" and row["address"] in slaves:
+            of_slaves[SlaveRead(row["node"], row["broker_name"], row["address"])][int(row["time_ms"] // PART_MS)] += 1
+        if event == "receive" or (event == "pull" and type_ == "ok"):
             of = Read(row["node"], row["topic"], row["broker_name"], row["queue_id"])
             reads[of][int(row["time_ms"] // PART_MS)] += 1
     again = [key for key in tried if key[3] and (*key[:3], key[3] - 1) in tried]
@@ -80,6 +85,7 @@ def shares_of(rows: Sequence[Mapping[str, Any]], control: Control, world: World)
         odd=_odd([(*key, tried[key]) for key in again], ended, control, world),
         given_up=_given_up(lost, ended, world),
         reads=reads,
+        at_slaves=of_slaves,
     )
 
 

@@ -13,7 +13,7 @@ from nemesrv.chaos.checkers.plain.uses import verdict_of
 from nemesrv.chaos.checkers.uses import BrokerShares, Read, Segment
 from nemesrv.chaos.history.rows import write_parquet
 from nemesrv.chaos.verdict import Validity, Verdict
-from tests.chaos.builder import HistoryBuilder, cluster, route_of
+from tests.chaos.builder import HistoryBuilder, address_of, cluster, route_of
 from tests.chaos.large_plans import planned_as_large
 
 BROKERS = ("broker-a", "broker-b")
@@ -231,7 +231,7 @@ def reading(builder: HistoryBuilder, skipped: tuple[str, int] | None = None, unt
         builder.at(5).event("consumer-0", "queue_taken", op_id=f"take-{broker}-{queue_id}", offset=0, **queue)
         if (broker, queue_id) != skipped:
             for at_s in range(6, until_s, 20):
-                builder.at(at_s).event("consumer-0", "pull", type="invoke", offset=0, **queue)
+                builder.at(at_s).event("consumer-0", "pull", type="ok", code=19, offset=0, **queue)
     return builder
 
 
@@ -248,6 +248,28 @@ def test_a_queue_that_nobody_reads_is_wrong_whether_somebody_holds_it_or_not() -
     is_its = {"broker_name": "broker-b", "queue_id": 2}.items()
     unheld.rows = [row for row in unheld.rows if not is_its <= row.items()]
     assert kinds(verdict(unheld)) == ["read by nobody"]
+
+
+def test_pulls_that_a_broker_refuses_read_nothing() -> None:
+    refused = reading(story(("consumer-0",)))
+    for row in refused.rows:
+        if (row["event"], row.get("broker_name"), row.get("queue_id")) == ("pull", "broker-b", 2):
+            row |= {"type": "fail", "code": 17}
+    assert kinds(verdict(refused)) == ["read by nobody"]
+
+
+@pytest.mark.parametrize(("named_s", "wrong"), [(300, []), (40, ["pulled from a slave"])])
+def test_a_consumer_goes_back_to_a_master_that_its_route_has_again(named_s: float, wrong: list[str]) -> None:
+    builder = cluster(brokers=("broker-a", "broker-a/1"), clients=("consumer-0",), workload={"topic": "orders"})
+    addresses = {"0": address_of("broker-a"), "1": address_of("broker-a/1")}
+    for at_s, ids in ((2, ("1",)), (named_s, ("0", "1"))):
+        route = {"brokers": {"broker-a": {id_: addresses[id_] for id_ in ids}}, "queues": {"broker-a": [4, 4, 6, 0]}}
+        builder.at(at_s).event("consumer-0", "route_changed", topic="orders", value=route)
+    of = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0, "address": addresses["1"]}
+    for at_s in range(5, 200, 15):
+        builder.at(at_s).event("consumer-0", "pull", type="invoke", offset=0, **of)
+    found = [example for example in verdict(builder).examples if example.more["kind"] == "pulled from a slave"]
+    assert [example.more["kind"] for example in found] == wrong
 
 
 def test_with_broadcasting_every_consumer_reads_all() -> None:
