@@ -2,21 +2,21 @@
 
     python -m tests.run_suite [--all | --fast] [--prepare] [PYTEST ARGUMENT ...]
 
-Three lanes beside each other, the last with one part behind the other:
+Three lanes beside each other, the second with one part behind the other:
 
     side by side            as many processes as there are cores: tests that need this process and the network only
 
     on the machine's clock  what starts Ray or Toxiproxy: it would be late among many others, so that these give way
+    Apache's programs       what starts Java's NameServers, brokers and clients, with time-outs of their own
 
-    Apache's programs       what starts Java's NameServers, brokers and clients, once a folder; mostly it waits for them
     Spark and the browser   one process, one session: whatever is done when it is done
 
-Tests that compute have the lowest priority (nice 19), Apache's programs one between: the cores are busy from the first
-test to the last, and what goes by the machine's clock finds one free whenever it wants it. What the first part prints
-comes at once; each other part is shown when it and the first have ended. `--all` runs what is marked nightly, too;
-`--fast` the first part only. `--prepare` makes beside them what the last lane finds slow to make, which waits for it
-(`make test` does). Every other argument but -m goes to all parts; one that leaves some of them nothing to run (a file,
-`-k`) is no failure.
+Tests that compute have the lowest priority (nice 19): the cores are busy from the first test to the last, and what goes
+by the machine's clock, which is never beside another such part, finds one free whenever it wants it. What the first
+part prints comes at once; each other part is shown when it and the first have ended. `--all` runs what is marked
+nightly, too; `--fast` the first part only. `--prepare` makes beside them what Apache's and Spark's parts find slow to
+make, which wait for it (`make test` does). Every other argument but -m goes to all parts; one that leaves some of them
+nothing to run (a file, `-k`) is no failure.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ INTERRUPTED, NO_TESTS = 2, 5
 PREPARED = ("nemesrv.chaos.spark.make_class_archive", "--if-missing"), ("tests.interop.jars",)
 """Modules and their arguments; what one cannot make, the tests do without, or say why not."""
 PREPARED_LIMIT_S = 120
-"""How long the last lane may wait for each."""
-GIVES_WAY, GIVES_SOME_WAY = 19, 10
+"""How long a part may wait for each."""
+GIVES_WAY = 19
 ONLY = "NEMESRV_TESTS_WITH"
 """A variable that conftest.py reads: a part's `only`."""
 
@@ -56,6 +56,8 @@ class Part:
     niceness: int = 0
     only: tuple[str, ...] = ()
     """Every test of it has one of these marks, so that no other file need be imported (conftest.py)."""
+    waits: bool = False
+    """For what is prepared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +92,11 @@ def lanes(*, nightly: bool, fast: bool) -> list[list[Part]]:
         f"(spark or browser) and not ({real_time} or java){of_time}",
         niceness=GIVES_WAY,
         only=("spark", "browser"),
+        waits=True,
     )
     clock = Part("on the machine's clock", f"({real_time}){of_time}", only=REAL_TIME)
-    java = Part("Apache's programs", f"java and not ({real_time}){of_time}", niceness=GIVES_SOME_WAY, only=("java",))
-    return [[plain], [clock], [java, spark]]
+    java = Part("Apache's programs", f"java and not ({real_time}){of_time}", only=("java",), waits=True)
+    return [[plain], [clock, java], [spark]]
 
 
 class Running:
@@ -133,7 +136,7 @@ class Running:
 
 
 class Suite:
-    """Lanes at work. `prepared` is waited for before a lane of several parts."""
+    """Lanes at work. `prepared` is waited for before the parts that wait for it."""
 
     def __init__(self, chosen: Sequence[Sequence[Part]], arguments: Sequence[str], prepared: Making) -> None:
         self._lanes, self._arguments, self._prepared = chosen, arguments, prepared
@@ -167,9 +170,9 @@ class Suite:
     ) -> None:
         """Its parts one behind the other; each but the very first is told of when it has ended."""
         try:
-            if len(parts) > 1:
-                self._prepared.wait()
             for number, part in enumerate(parts):
+                if part.waits:
+                    self._prepared.wait()
                 if self._stopped:
                     return
                 running = first if number == 0 and first is not None else self._begin(part, folder, at_once=False)

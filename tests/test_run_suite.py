@@ -91,8 +91,8 @@ def test_the_other_is_there_too():
 """
 
 
-def test_plain_tests_run_beside_ray_and_beside_java_in_as_many_processes_as_they_may(folder: Path) -> None:
-    for pair in (("plain", "ray"), ("plain", "java")):
+def test_plain_tests_run_beside_ray_and_beside_spark_in_as_many_processes_as_they_may(folder: Path) -> None:
+    for pair in (("plain", "ray"), ("plain", "spark")):
         pipe = "_meets_".join(pair)
         os.mkfifo(folder / pipe)
         for mine, mode in zip(pair, "rw", strict=True):
