@@ -12,10 +12,14 @@ from ..experiment.harness import Harness
 from ..experiment.run_folder import refuse_used
 from ..installation import require_extras
 from ..judging import exit_status, extras_of, find, judge, reasons, show
+from ..logs.files import LogError, planned
 from ..preflight import Needs, require
 from ..reports.summary import INCIDENT
 from .importing import config_lines, import_logs, offsets_given, zones_given
 from .printing import lines_of, undecided_lines
+
+LARGE_LOGS = 256 * 1024 * 1024
+"""Bytes of logs from which on their history may be more than a session for a small one holds."""
 
 
 def import_and_judge(
@@ -34,7 +38,7 @@ def import_and_judge(
     refuse_used(out)
     require_extras("nemesrv import", *extras_of(()))
     require(Needs(), out.parent if out.parent.exists() else Path())
-    with Harness(spark_master=spark_master, gentle=False) as harness:
+    with Harness(spark_master=spark_master, gentle=False, large=_are_large(logs)) as harness:
         spark = harness.spark()
         one = import_logs(spark, logs, out, zones=given_zones, offsets=given_offsets, configs=settings)
         if not as_json:
@@ -57,3 +61,12 @@ def import_and_judge(
         for line in undecided_lines(left_out):
             click.echo(line)
     return exit_status([judged])
+
+
+def _are_large(logs: Sequence[str]) -> bool:
+    """Whether Spark is to be started for a large history; what is wrong with the places, who reads them says."""
+    try:
+        sizes = {part.path: part.size for part in planned(logs).parts}
+    except LogError:
+        return any("://" in place for place in logs)
+    return sum(sizes.values()) > LARGE_LOGS

@@ -17,7 +17,7 @@ SMALL_BYTES = 8 * 1024 * 1024
 """A history up to this size (about 400,000 events) is small: judged in one partition, where no step needs a shuffle."""
 
 SMALL_DRIVER_MEMORY, LARGE_DRIVER_MEMORY = "1g", "2g"
-RESULTS_MAX = "1g"
+SMALL_RESULTS, LARGE_RESULTS = "256m", "1g"
 """Checks collect counts, examples, and each row that is no traffic, of some 250 bytes: four million registrations,
 look-ups and the like. 20 GB of logs have 1.2 million. More than this ends the query."""
 
@@ -26,7 +26,6 @@ PARTITION_BYTES = 128 * 1024 * 1024
 _ANY = {
     "spark.app.name": "nemesrv",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.maxResultSize": RESULTS_MAX,
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.session.timeZone": "UTC",
     "spark.log.level": "ERROR",
@@ -39,11 +38,13 @@ _HERE = {
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",
 }
+# Where a thread that fetches results dies for want of memory, its query waits for ever: the JVM is to end with it.
+_ANY_JVM = "-XX:+ExitOnOutOfMemoryError"
 # A JVM that lives for seconds: the second compiler and a parallel collector cost more than they bring (cold, five
 # checks over 100,000 rows: 23 s of processor time without, 12 s with).
 # Room for what such a session makes, given at once: else it collects some twenty times in its first seconds.
-_QUICK_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xms320m -Xmn192m -XX:MetaspaceSize=192m"
-_LASTING_JVM = "-XX:+UseParallelGC"
+_QUICK_JVM = f"{_ANY_JVM} -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xms320m -Xmn192m -XX:MetaspaceSize=192m"
+_LASTING_JVM = f"{_ANY_JVM} -XX:+UseParallelGC"
 
 SMALL_PLANS: Mapping[str, str] = {
     "spark.sql.shuffle.partitions": "1",
@@ -79,6 +80,7 @@ def settings(master: str | None, *, large: bool) -> Mapping[str, str]:
     if _on_loopback(master):
         found |= _HERE
     found["spark.driver.memory"] = LARGE_DRIVER_MEMORY if large else SMALL_DRIVER_MEMORY
+    found["spark.driver.maxResultSize"] = LARGE_RESULTS if large else SMALL_RESULTS
     found["spark.driver.extraJavaOptions"] = _LASTING_JVM if large else _QUICK_JVM
     if is_local(master):
         found["spark.default.parallelism"] = "2"

@@ -133,3 +133,17 @@ def test_logs_without_a_line_of_rocketmq_s_are_refused(tmp_path: Path) -> None:
     with pytest.raises(HarnessError, match="no line of these logs"):
         written(tmp_path / "run", [])
     assert not (tmp_path / "run").exists()
+
+
+def test_spark_is_started_for_a_large_history_where_there_is_much_to_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nemesrv.chaos.incident import door
+
+    places = [str(logs(tmp_path))]
+    size = sum(file.stat().st_size for file in tmp_path.rglob("*.log"))
+    assert not door._are_large(places)
+    monkeypatch.setattr(door, "LARGE_LOGS", size - 1)
+    assert door._are_large(places)
+    assert not door._are_large([str(tmp_path / "nowhere")])  # who reads them says so
+    assert door._are_large(["hdfs://there/logs"])
