@@ -36,6 +36,7 @@ from typing import Any
 
 from ..oracle.client_profiles import Advance, Attempts, ClientProfile, Order, profile_of
 from ..oracle.lists import in_use
+from ..oracle.recorded import OURS
 from ..oracle.start_choice import ALPHA, BIAS, EXACT, POWER, detectable_bias, method, p_value, plan, starts_needed
 from ..oracle.world import World
 from ..verdict import EXAMPLES_MAX, Finding, Validity, Verdict
@@ -76,8 +77,9 @@ def judge(control: Control, world: World) -> Verdict:
             broken[one.rule].append(one)
         calls += tries.calls
     if profile.order is Order.SHUFFLED:
-        lists_alike = (of for of in groups[None] if not _has_its_own(of, world))
-        for one in uneven_orders(lists_alike):
+        # Of Apache's clients only the order in which they chose is known.
+        known = (of for of in groups[None] if world.made_by(of.who.node) == OURS and not _has_its_own(of, world))
+        for one in uneven_orders(known):
             broken[one.rule].append(one)
     return _verdict(world, profile, groups, broken, calls, workload.get("start_bias"))
 

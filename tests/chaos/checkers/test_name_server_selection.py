@@ -53,6 +53,19 @@ def test_every_order_of_the_list_is_drawn_by_somebody(starts_: int, orders: int,
     assert sum(example.more["kind"] == "shuffled evenly" for example in found.examples) == wrong
 
 
+def test_of_apaches_clients_only_the_order_in_which_they_chose_is_known_so_nothing_is_said_of_their_lists() -> None:
+    names = [f"producer-{number}" for number in range(60)]
+    of_apaches = cluster(name_servers=3, clients=names)
+    for row in of_apaches.rows:
+        if row["event"] == "node" and row["source"] in names:
+            row["value"] |= {"implementation": "apache-5.3.3"}
+    for number, name in enumerate(names):
+        listed = sorted(NS, key=lambda address: address != NS[number % 3])  # its first choice, and the others as given
+        of_apaches.at(2 + number / 100).event(name, "name_server_list", value=listed)
+        choice(of_apaches, name, listed, 0)
+    assert check(of_apaches).verdict is Validity.VALID
+
+
 def call(
     builder: HistoryBuilder, at_s: float, name_server: str, type_: str = "ok", took_s: float = 0.01, **fields: object
 ) -> HistoryBuilder:
