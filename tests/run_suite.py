@@ -41,9 +41,9 @@ INTERRUPTED, NO_TESTS = 2, 5
 """Pytest's exit statuses after Ctrl-C, and when it ran none."""
 PREPARED = ("nemesrv.chaos.spark.make_class_archive", "--if-missing"), ("tests.interop.jars",)
 """Modules and their arguments; what one cannot make, the tests do without, or say why not."""
-PREPARED_LIMIT_S = 120
+PREPARED_LIMIT_S = 400
 """How long a part may wait for each."""
-GIVES_WAY = 19
+GIVES_WAY, GIVES_SOME_WAY = 19, 10
 ONLY = "NEMESRV_TESTS_WITH"
 """A variable that conftest.py reads: a part's `only`."""
 
@@ -230,7 +230,7 @@ class Making:
             subprocess.Popen([sys.executable, "-m", *module], stdout=subprocess.DEVNULL) for module in self._modules
         ]
         for process in self._making:
-            os.setpriority(os.PRIO_PROCESS, process.pid, GIVES_WAY)
+            os.setpriority(os.PRIO_PROCESS, process.pid, GIVES_SOME_WAY)  # a lane waits for it
         return self
 
     def wait(self) -> None:

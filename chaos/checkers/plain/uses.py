@@ -115,7 +115,8 @@ def _given_up(
     last: dict[tuple[Any, ...], int] = {}
     for node, incarnation, op_id, attempt in ended:
         op = node, incarnation, op_id
-        last[op] = max(attempt, last.get(op, 0))
+        if attempt is not None:
+            last[op] = max(attempt, last.get(op, 0))
     found = []
     for send in lost:
         node, incarnation, op_id = op = send["node"], send["incarnation"], send["op_id"]
