@@ -277,6 +277,7 @@ DEFECTS = (
         kinds=(NodeKind.CONSUMER,),
         scenario="slave-reads",
         caught_by=_FOUND,
+        also=checks("living_are_used"),  # nobody is served where the master is gone
         plant=_heartbeats_masters_only,
     ),
     Defect(
