@@ -23,7 +23,10 @@ java_version=$( { "$java" -version 2>&1 || true; } | sed -n 's/.*version "\(1\.\
 need_java="Spark needs a JDK 17 or newer (Debian: apt-get install openjdk-17-jdk-headless, and unset JAVA_HOME or point it there)"
 [ -n "$java_version" ] || missing "there is no $java that runs: $need_java"
 [ "$java_version" -ge 17 ] || missing "$java is Java $java_version: $need_java"
-if ! command -v toxiproxy-server >/dev/null 2>&1 && [ ! -x .venv/bin/toxiproxy-server ] && ! command -v go >/dev/null 2>&1; then
+have_toxiproxy() {
+    command -v toxiproxy-server >/dev/null 2>&1 || [ -x .venv/bin/toxiproxy-server ]
+}
+if ! have_toxiproxy && ! command -v go >/dev/null 2>&1; then
     missing "toxiproxy-server is missing: put one on PATH, or install Go so that set-up can build it (Debian: apt-get install golang)"
 fi
 
@@ -81,7 +84,7 @@ install_packages() {
     build=$(mktemp -d)
     # Beside each other: two of these are built, the rest is only fetched and unpacked.
     toxiproxy=""
-    if ! command -v toxiproxy-server >/dev/null 2>&1 && [ ! -x .venv/bin/toxiproxy-server ]; then
+    if ! have_toxiproxy; then
         echo "building toxiproxy-server $TOXIPROXY_VERSION with Go"
         GOBIN=$build go install "github.com/Shopify/toxiproxy/v2/cmd/server@$TOXIPROXY_VERSION" &
         toxiproxy=$!
@@ -109,7 +112,8 @@ install_packages() {
     rm -f .venv/.nemesrv-*
     touch "$stamp"
 }
-[ -f "$stamp" ] && [ -x .venv/bin/nemesrv ] || install_packages
+# One that was on PATH then may be there no more.
+[ -f "$stamp" ] && [ -x .venv/bin/nemesrv ] && have_toxiproxy || install_packages
 
 # As pip does for what it installs, which this tree is not: else each process compiles it where PYTHONDONTWRITEBYTECODE is
 # set, and a cluster is a dozen processes. What is compiled already costs a twentieth of a second.
