@@ -120,7 +120,7 @@ def world(api: Toxiproxy, ports: PortHolder) -> Iterator[World]:
             made.start()
             yield made
     finally:
-        server.kill()
+        made.server.kill()  # a test may have put another in its place
 
 
 def answers(address: Address) -> bool:
