@@ -29,12 +29,10 @@ from .findings import NEVER, counted, tolerated
 from .known_brokers import MASTER_ID
 from .lateness import LagWindow
 from .tolerance import tolerance
-from .uses import BrokerShares
+from .uses import PART_MS, BrokerShares
 
 ANSWERED_MS = 5_000.0
 """A consumer asks for a committed offset with this time-out: what it got was right at most so long ago."""
-PART_MS = 10_000.0
-"""Commits of one consumer at one slave are counted by this much time."""
 _ROW = "RemoteBrokerOffsetStore: commits go to the master that the route has"
 _PULLED = "PullAPIWrapper: pulls go to the master that the route has, but where it suggests another (slaveReadEnable)"
 _SENT_MS = 1_000.0

@@ -231,9 +231,8 @@ def _retries(shares: BrokerShares, routes: _Routes, control: Control, world: Wor
     isolated = Isolated(control, world)
 
     def has_another(one: SameBroker) -> bool:
-        began_ms = (
-            one.time_ms - world.timers_of(one.node).T_ms
-        )  # at the earliest: for all its tries it goes by that route
+        # At the earliest; for all its tries a send goes by the route that it began with.
+        began_ms = one.time_ms - world.timers_of(one.node).T_ms
         named = (routes.brokers(one.node, one.incarnation, at_ms) for at_ms in (began_ms, one.time_ms))
         others = set.intersection(*named) - {one.broker_name}
         if not avoids(world, one.node):

@@ -18,7 +18,7 @@ from .check import Facts
 from .control import Control
 
 PART_MS = 10_000.0
-"""What is read is counted in such parts of all time."""
+"""What is read, and what is committed at a slave, is counted in such parts of all time."""
 _ROUNDING_MS = 1.0
 Queue = tuple[str, int]
 """Broker name and queue id."""

@@ -14,9 +14,9 @@ from typing import Any
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from ..at_slaves import PART_MS
 from ..commits import AtSlave, Behind, Forgotten, Left
 from ..control import Row
+from ..uses import PART_MS
 from .plain_pages import QUEUE
 from .shared import traffic
 from .small_tables import beside

@@ -12,12 +12,13 @@ from typing import Any
 from ...oracle.deliveries import askers
 from ...oracle.world import World
 from ...verdict import Verdict
-from ..at_slaves import PART_MS, copied_before, slaves_that_tell
+from ..at_slaves import copied_before, slaves_that_tell
 from ..commits import Ahead, AtSlave, Back, Behind, CommitFacts, Forgotten, Left, Older, asker_of
 from ..commits_follow_work import judge, judged
 from ..control import Control
 from ..handed_over import given_up
 from ..uncommitted import brokers_that_tell, interval_ms
+from ..uses import PART_MS
 
 Place = tuple[str, str, int, str]
 """Topic, broker name, queue id, group."""
