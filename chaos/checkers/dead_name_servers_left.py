@@ -146,7 +146,8 @@ def _told(measured: Mapping[str, Any]) -> str:
 def _seen(control: Control, losses: Sequence[NameServerLoss]) -> dict[int, _Seen]:
     chosen = _of_clients(control, "name_server_chosen", losses)
     called = _of_clients(control, "name_server_call", losses)
-    visits = {process: _visits(rows) for process, rows in chosen.items()}
+    lists = _of_clients(control, "name_server_list", losses)
+    visits = {process: _visits(rows, [*map(_time_ms, lists.get(process, ()))]) for process, rows in chosen.items()}
     found: dict[int, _Seen] = {}
     for loss in losses:
         process = loss.client, loss.incarnation
@@ -178,13 +179,15 @@ def _time_ms(row: Row) -> float:
     return row.time_ms
 
 
-def _visits(rows: Sequence[Row]) -> Mapping[str | None, Sequence[_Visit]]:
+def _visits(rows: Sequence[Row], lists_ms: Sequence[float]) -> Mapping[str | None, Sequence[_Visit]]:
     """NameServer → one process's visits to it, in order of time."""
-    # Choosing the same one again is no leave.
+    # Choosing the same one again is no leave, but where a new list, in an order of its own, has it next.
     changes = [
         row
         for before, row in zip([None, *rows], rows, strict=False)
-        if row.name_server != (before and before.name_server)
+        if before is None
+        or row.name_server != before.name_server
+        or bisect_left(lists_ms, before.time_ms) < bisect_left(lists_ms, row.time_ms)
     ]
     lefts = [row.time_ms for row in changes[1:]] + [float("inf")]
     found: dict[str | None, list[_Visit]] = defaultdict(list)

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from ...remoting.topics import TBW102
 from ..oracle.deliveries import Asker, Holding, askers, dues, holdings, quiet_for_groups
 from ..oracle.intervals import Stretch
 from ..oracle.quiet import aftermath_ms, clients_began_ms
@@ -134,9 +135,11 @@ class _Routes:
         return _ring(route) if isinstance(route, Mapping) else ()
 
     def brokers(self, node: str, incarnation: int, at_ms: float) -> set[str]:
-        """The brokers that it may write to, of any topic."""
+        """The brokers that it may write to, of every topic that it has a route of; createTopicKey is none that is sent
+        to."""
         topics = [topic for name, life, topic in self._of if (name, life) == (node, incarnation)]
-        return {broker for topic in topics for broker, _ in self.ring(node, incarnation, topic, at_ms)}
+        rings = [self.ring(node, incarnation, topic, at_ms) for topic in topics if topic != TBW102]
+        return set.intersection(*({broker for broker, _ in ring} for ring in rings)) if rings else set()
 
 
 def _ring(route: Mapping[str, Any]) -> tuple[Queue, ...]:

@@ -120,7 +120,10 @@ def look_ups(world: World, node: str) -> list[Stretch]:
 
 def shared(world: World) -> list[Stretch]:
     """The quiet stretches in which each queue has its consumer, too, who waits for messages, and whose subscription its
-    brokers know: until a heartbeat behind the last rebalance they may refuse its pulls (code 25)."""
+    brokers know: until a heartbeat behind the last rebalance they may refuse its pulls (code 25). None where consumers
+    may see different brokers, so that a queue may have nobody for ever."""
+    if world.views_differ:
+        return []
     timers, hung = world.timers, len(world.of_kind("broker"))
     settled_ms = settle_ms(world) + sharing_window(timers, hung_brokers=hung).latest_ms + timers.H_ms
     from_ms = clients_began_ms(world) + members_window(timers).latest_ms + timers.H_ms

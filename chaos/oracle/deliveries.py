@@ -18,7 +18,7 @@ once, and where that is missed a broker looks at its held pulls every 5 s (`Pull
 |              | refuses its pulls (code 24) from when its channel closed until the next heartbeat, H after the  |
 |              | fault, or after its route names the master again, at the latest                                |
 | copied       | D after the route of its holder has named its broker's slave alone for P + C + 31 s, and        |
-|              | nothing disturbs the two, where the master had it for 13 s in which the slave copied for        |
+|              | nothing disturbs the two, and after the master has had it for 13 s in which the slave copied for |
 |              | certain (oracle/slaves.py), in its first life                                                  |
 | quiet        | D after the group had its time to share its queues: whoever should have held it                 |
 | passed over  | when a later holding starts beyond it: its group has committed what nobody received             |
@@ -238,7 +238,9 @@ class Dues:
         leaves_ms, found = self.leaving_ms(holding), list[Due]()
         free = ((max(start_ms, acked_ms), end_ms, "held") for start_ms, end_ms in self.free(queue, holding))
         at_slave = self._at_slave(queue, holding) if self._is_copied(queue[1], acked_ms) else ()
-        for from_ms, end_ms, rule in (*free, *((start_ms, end_ms, "copied") for start_ms, end_ms in at_slave)):
+        copied_ms = acked_ms + SYNCHRONIZED_MS
+        copied = ((max(start_ms, copied_ms), end_ms, "copied") for start_ms, end_ms in at_slave)
+        for from_ms, end_ms, rule in (*free, *copied):
             if from_ms + PROMPT_MS <= min(end_ms, leaves_ms):
                 found.append(Due(from_ms + PROMPT_MS, from_ms, rule, holding.node))
         return min(found, default=None)
@@ -316,14 +318,15 @@ class Dues:
         return self._free[key]
 
     def _unrouted(self, consumer: str, topic: str, broker: str) -> list[Stretch]:
-        """When the consumer's route did not name the broker, until a pull can be on its way again."""
+        """When the consumer's route did not name the broker, or its slave alone, which holds pulls of what it has no
+        copy of, until a pull can be on its way again."""
         states = self.routed[consumer, topic]
         ends = [*(at_ms for at_ms, _ in states[1:]), self.world.end_ms]
         after_ms = PULL_MS + self.world.timers.C_ms
         return [
             Stretch(at_ms, end_ms + after_ms)
             for (at_ms, brokers), end_ms in zip(states, ends, strict=True)
-            if broker not in brokers
+            if "0" not in brokers.get(broker, ())
         ]
 
     def _refused(self, consumer: str, topic: str, broker: str) -> list[Stretch]:

@@ -14,12 +14,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..faults.losses import Loss
 from ..topology import broker_name
 from .causes import Cause, healed_from_ms, link_causes, process_causes
 from .hung import broker_causes, hung_brokers
 from .lists import may_have
 from .moved import forgotten, restarted_ms
-from .named_brokers import named_to
+from .named_brokers import UNANSWERED, named_to
 from .obligations import RouteState, route_states
 from .old_addresses import moved
 from .reach import cut_off_until, delayed_by_commits, failed_calls
@@ -254,7 +255,9 @@ def _asked(
         from_ms, to_ms = max(state.start_ms, start_ms), min(state.end_ms, end_ms)
         if not may_have(world, client, state.name_server, from_ms, to_ms):
             continue
-        if not any(f.start_ms <= from_ms and f.end_ms >= to_ms for f in world.link_faults(client, state.name_server)):
+        asks = world.link_faults(client, state.name_server)
+        silent = [f for f in asks if f.loss(world.timers) in (*UNANSWERED, Loss.RESET)]
+        if not any(f.start_ms <= from_ms and f.end_ms >= to_ms for f in silent):
             yield state
 
 

@@ -18,7 +18,7 @@ from .intervals import Stretch, without
 from .obligations import ObligationKind, obligations
 from .world import World
 
-_UNANSWERED = frozenset({Loss.CLOSED, Loss.SILENT, Loss.BACKWARD_PACKETS, Loss.BACKWARD_PROXY, Loss.DROPPED})
+UNANSWERED = frozenset({Loss.CLOSED, Loss.SILENT, Loss.BACKWARD_PACKETS, Loss.BACKWARD_PROXY, Loss.DROPPED})
 """Nothing that is asked over such a link is answered."""
 
 
@@ -87,7 +87,7 @@ def _mute(world: World, client: str, server: str) -> list[Stretch]:
     timers = world.timers_of(client)
     found = [Stretch(cause.start_ms, cause.end_ms) for cause in process_causes(world, server, "name_server")]
     links = world.link_faults(client, server)
-    return found + [Stretch(fault.start_ms, fault.end_ms) for fault in links if fault.loss(timers) in _UNANSWERED]
+    return found + [Stretch(fault.start_ms, fault.end_ms) for fault in links if fault.loss(timers) in UNANSWERED]
 
 
 def _tables(world: World, *, holds: bool) -> Mapping[tuple[str, str], Sequence[Stretch]]:

@@ -193,11 +193,16 @@ class RouteObligations:
 
     def _left_ms(self, at_ms: float, active: Iterable[Cause]) -> float:
         """From when on the broker registers no more: a clean stop is recorded when it is over, and until then it may
-        still register; and a list without this NameServer is fetched some time later."""
+        still register; a list without this NameServer is fetched some time later; and what a link lost before is sent
+        again, though its sender is gone: its kernel closes the connection behind that."""
         active = list(active)
         stops = (cause.start_ms for cause in active if cause.on == "broker" and cause.loss is Loss.GRACEFUL)
         lists = (cause.start_ms + cause.begins_late_ms for cause in active if cause.begins_late_ms)
-        return max([at_ms, *(begun_ms + self.leave_ms for begun_ms in stops), *lists])
+        return max([at_ms + self._resent_ms(at_ms), *(begun_ms + self.leave_ms for begun_ms in stops), *lists])
+
+    def _resent_ms(self, at_ms: float) -> float:
+        """How long after `at_ms` what links have lost before may still arrive."""
+        return max((resend_ms(cause, at_ms) for cause in self.causes if cause.on == "link"), default=0.0)
 
     def _lets_out(self, at_ms: float) -> bool:
         """Whether what a link held, or what a stopped process had not read yet, arrives now."""
@@ -302,7 +307,7 @@ class RouteObligations:
         """Later by as long as a kernel may wait until it sends again what was lost: a close comes behind that."""
         if cause.on != "broker" or not cause.loss.closes:
             return window
-        late_ms = max((resend_ms(link, at_ms) for link in self.causes if link.on == "link"), default=0.0)
+        late_ms = self._resent_ms(at_ms)
         if not late_ms:
             return window
         return window._replace(latest_ms=window.latest_ms + late_ms, formula=f"{window.formula} + TCP's resending")
@@ -360,7 +365,7 @@ class RouteObligations:
         )
         if fetched_ms > at_ms:
             window = window._replace(latest_ms=window.latest_ms + fetched_ms - at_ms, formula=f"N + {window.formula}")
-        late_ms = max((resend_ms(link, at_ms) for link in self.causes if link.on == "link"), default=0.0)
+        late_ms = self._resent_ms(at_ms)
         if not late_ms:
             return window
         return window._replace(latest_ms=window.latest_ms + late_ms, formula=f"{window.formula} + TCP's resending")

@@ -40,3 +40,29 @@ def test_the_masters_last_seconds_and_what_came_while_the_slave_was_cut_off_wait
 def test_nothing_is_asked_of_a_slave_while_its_consumer_may_still_pull_the_master() -> None:
     assert told(180, 298).verdict is Validity.VALID  # 230 s + P + C + 31 s + D
     assert told(180, 302).verdict is Validity.INVALID
+
+
+def alone(from_s: float, to_s: float, *, acked_s: float, received_s: float) -> Verdict:
+    """The consumer's route names the slave alone while the master and its NameServer cannot reach each other."""
+    builder = taken(routed(cluster(brokers=BOTH, clients=CLIENTS, workload={"queues": 4}), 10, *BOTH).at(10))
+    link = ("f3", "cut", "proxy", "broker-a", "ns-0")
+    steps = {
+        from_s: lambda: routed(builder.fault(*link), from_s, *ALONE),
+        to_s: lambda: routed(builder.fault(*link, end=True), to_s, *BOTH),
+        acked_s: lambda: sent(builder, acked_s),
+        received_s: lambda: received(builder, received_s),
+    }
+    for at_s in sorted(steps):
+        builder.at(at_s)
+        steps[at_s]()
+    return verdict(builder, end_s=900)
+
+
+def test_a_message_that_comes_when_the_route_has_the_master_again_is_not_asked_of_the_slave() -> None:
+    assert alone(230, 330, acked_s=340, received_s=350).verdict is Validity.VALID
+    assert alone(230, 330, acked_s=340, received_s=380).verdict is Validity.INVALID
+
+
+def test_a_pull_that_went_to_the_slave_may_be_held_there_until_it_is_over() -> None:
+    assert alone(230, 235, acked_s=228, received_s=250).verdict is Validity.VALID
+    assert alone(230, 235, acked_s=228, received_s=290).verdict is Validity.INVALID

@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from nemesrv.chaos.checkers.plain.verdicts import found_wrong
 from nemesrv.chaos.defects import DEFECTS, Defect
 from nemesrv.chaos.runner import record_virtual
-from nemesrv.chaos.scenarios.model import Scenario, parse
+from tests.chaos.experiment.virtual.odd import TOLD, Odd, scenario
 
-
-@dataclass(frozen=True)
-class Odd:
-    """`defect`, planted in it, is found by `check`."""
-
-    timeline: list[dict[str, Any]]
-    defect: str
-    check: str
-    cluster: dict[str, Any] = field(default_factory=dict)
-    workload: dict[str, Any] = field(default_factory=dict)
-    phases: dict[str, float] = field(default_factory=dict)
-    nodes: dict[str, Any] = field(default_factory=dict)
-    config: dict[str, Any] = field(default_factory=dict)
-    settle_s: float = 60
-
-
-ODD = {
+ODD = TOLD | {
     "a restart of a broker that still runs": Odd(
         [{"at_s": 10, "do": "restart", "nodes": ["broker-a"]}],
         "name-server-expires-the-living",
@@ -397,20 +379,6 @@ MANY_QUEUES = Odd(
     settle_s=0,
 )
 """A consumer commits for 16 queues whose broker it cannot dial, 3 s each, and its polls wait."""
-
-
-def scenario(odd: Odd) -> Scenario:
-    document = {
-        "cluster": {"name_servers": 2, "brokers": 2, **odd.cluster},
-        "workload": {"client_starts": 0, "sends_per_s": 2, **odd.workload},
-        "phases": odd.phases,
-        "nodes": odd.nodes,
-        "config": odd.config,
-        "timeline": odd.timeline,
-        "settle_s": odd.settle_s,
-        "checks": ["routes_are_true"],
-    }
-    return parse(document, file="odd.yaml")
 
 
 @pytest.mark.parametrize("what", ODD)
